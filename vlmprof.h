@@ -3,22 +3,22 @@
  * MANUAL
  *
  * Do this:
- *   1. Copy vlmprof.h into your project; for other models than MolmoE copy parts/vlmprof_families.h next to it.
+ *   1. Copy vlmprof.h into your project; for models other than MolmoE, copy parts/vlmprof_families.h next to it.
  *   2. In one C or C++ file:
  *          #define VLMPROF_IMPLEMENTATION
  *          #include "vlmprof.h"
  *          #include "vlmprof_families.h"
- *      and wherever else you need them, the includes alone.
+ *      Other files that need them have only the includes.
  *   3. Link with -lm.
- *   4. Call, for example, vp_count_tokens("qwen3-vl", 640, 480): it returns 300, the tokens of such an image.
+ *   4. Call, for example, vp_count_tokens("qwen3-vl", 640, 480): it returns 300, the vision tokens of a 640x480 image.
  *   5. Other calls, by task:
- *     vision tokens of an image        vp_layout_compute; of other models vp_count_tokens (vlmprof_families.h)
+ *     vision tokens of an image        vp_layout_compute; for other models vp_count_tokens (vlmprof_families.h)
  *     crops for a number of tokens     vp_select_crops, vp_select_vision_tokens, vp_select_tiling
- *     where each vision token goes     vp_tokens_index_map, vp_tokens_image_ids
+ *     position of each vision token    vp_tokens_index_map, vp_tokens_image_ids
  *     time the stages of a request     vp_stage_begin, vp_stage_end, vp_stage_statistics, vp_stage_unaccounted_ns
  *     percentiles and their intervals  vp_statistics_compute, vp_statistics_percentile_interval
- *     is another run needed            vp_stop_decide
- *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset; grids of knobs: vp_sampler_grid
+ *     decide when to stop              vp_stop_decide
+ *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset; for grids of knobs vp_sampler_grid
  *     write JSON                       vp_json_writer_init, vp_json_begin_object, vp_json_key, ..., vp_json_finish
  *     read JSON                        vp_json_parse, vp_json_get, vp_json_at, vp_json_to_int, vp_json_text
  *
@@ -36,35 +36,35 @@
  *     VLMPROF_IMPLEMENTATION  compiles the functions into this file
  *     VLMPROF_STATIC          makes the functions static; needs VLMPROF_IMPLEMENTATION
  *     VLMPROF_CLOCK_NS        an int64_t expression that vp_clock_ns reads instead of the system's monotonic clock
- *     VP_API                  replaces the linkage word before every function, for shared libraries
+ *     VP_API                  replaces the linkage specifier of every function, for shared libraries
  *     VP_MALLOC(bytes), VP_CALLOC(count, bytes), VP_REALLOC(memory, bytes), VP_FREE(memory)
- *                             replace malloc, calloc, realloc and free in the companions that allocate. Define all
- *                             four, in every file that includes a header. Memory that a declaration calls malloc'ed
- *                             is then released with VP_FREE. vlmprof.h itself allocates nothing
+ *                             replace malloc, calloc, realloc and free in the companions that allocate. Define all four
+ *                             in every file that includes a header. Release memory that a declaration calls malloc'ed
+ *                             with VP_FREE. vlmprof.h itself allocates nothing
  *   It needs stdint, stddef, string, math and time; link with -lm. It is plain C11 and also compiles as C++17.
  *
  * Companion headers
- *   For another subject copy its header from parts/ too, into the same folder. VLMPROF_IMPLEMENTATION compiles the
- *   functions of every header that a file includes, VLMPROF_SCORE_IMPLEMENTATION those of vlmprof_score.h alone, and
- *   so on for the others; VLMPROF_STATIC makes them static too. Inside a companion search for ---- to go from part to
- *   part.
- *     vlmprof_families.h    token counts of other model families from an image's size
+ *   For another subject, copy its header from parts/ into the same folder. VLMPROF_IMPLEMENTATION compiles the
+ *   functions of every header that a file includes. VLMPROF_SCORE_IMPLEMENTATION compiles only those of
+ *   vlmprof_score.h, and so on for the others. VLMPROF_STATIC makes them static too. Inside a companion, search for
+ *   ---- to jump to the next part.
+ *     vlmprof_families.h    token counts of other model families by image size
  *     vlmprof_image.h       image file -> upright RGB -> crops -> patches and masks; decodes with stb_image (Debian,
  *                           Ubuntu: libstb-dev). Its first lines explain VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and
  *                           VLMPROF_NO_STB
  *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
- *     vlmprof_score.h       scoring rules; copy vlmprof_score_tools.h and vlmprof_unicode.h with it
- *     vlmprof_trace.h       Chrome traces as torch.profiler writes them; copy vlmprof_ranges.h, vlmprof_stages.h and
- *                           vlmprof_file.h with it
- *   The other subjects are in the library only: the headers in parts/lib/ declare them, build/libvlmprof.a has them.
- *     vlmprof_config.h      config.json, built-in shapes, tensors of a model
- *     vlmprof_checkpoint.h  safetensors, packed weights; vlmprof_gguf.h: models in llama.cpp's files
+ *     vlmprof_score.h       scoring rules; also copy vlmprof_score_tools.h and vlmprof_unicode.h
+ *     vlmprof_trace.h       Chrome traces as torch.profiler writes them; also copy vlmprof_ranges.h, vlmprof_stages.h
+ *                           and vlmprof_file.h
+ *   The other subjects are only in the library build/libvlmprof.a; the headers in parts/lib/ declare them.
+ *     vlmprof_config.h      config.json, built-in shapes, a model's tensors
+ *     vlmprof_checkpoint.h  safetensors, packed weights; vlmprof_gguf.h: llama.cpp's model files
  *     vlmprof_tokenizer.h   BPE from tokenizer.json
  *     vlmprof_processor.h   pixel values and prompts as Hugging Face's processors make them
- *     vlmprof_prompt.h      records of the nine data sets -> text, as the reference builds it
- *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, built-in tokenizer
+ *     vlmprof_prompt.h      records of the nine data sets -> prompt text, as the reference builds it
+ *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, with a built-in tokenizer
  *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
- *     vlmprof_latency.h     regression, the latency model, recalibration to another device, guardrails
+ *     vlmprof_latency.h     regression, the latency model, recalibration for another device, guardrails
  *     vlmprof_noise.h       other activity of the machine during a measurement
  *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends and times them
  *     vlmprof_load.h        arrivals, objectives and the statistics of a server under load
@@ -89,8 +89,8 @@
  *
  * What it does not do
  *   - The GPU code has been tested only on an emulated GPU. Nothing is known yet about its measurements on a real one.
- *   - It runs MolmoE; its engine computes some models more (cli/guides/models.txt). It does not train; it samples
- *     greedily only, one request at a time.
+ *   - The engine runs MolmoE and some other models (cli/guides/models.txt). It does not train. It decodes greedily, one
+ *     request at a time.
  *   - It uses no network: it downloads nothing and sends nothing.
  *   - The headers start no thread, install no signal handler, print nothing and never end the program.
  *   - It has no PNG or JPEG decoder of its own (it uses stb_image), and it reads no video.
@@ -99,8 +99,8 @@
  *   >>result          result codes, errors, arena
  *   >>tiler           geometry of crops and patches, tilings, layout of an image
  *   >>select          target tokens <-> crops <-> tiling <-> resolution
- *   >>tokens          position of every vision token in the sequence
- *   >>sampler         MT19937 as NumPy has it, choice without replacement, active blocks, knob grids, shards
+ *   >>tokens          position of each vision token in the sequence
+ *   >>sampler         NumPy's MT19937, choice without replacement, active blocks, knob grids, shards
  *   >>timer           monotonic clock, stages of a request, sums and percentiles as NumPy computes them, intervals,
  *                     outliers, stop rule
  *   >>json            writer, strict reader, numbers, UTF-8
@@ -108,35 +108,34 @@
  *
  * Vocabulary
  *   pixel     one RGB value triple of the upright image (EXIF orientation applied)
- *   patch     square of 14 x 14 pixels, the unit of the vision transformer
+ *   patch     square of 14 x 14 pixels, the input unit of the vision transformer
  *   crop      square of 336 x 336 pixels = 24 x 24 patches that the vision transformer sees at once; neighbours overlap
- *   tile      the 224 x 224 pixels of a crop that belong to it alone; a tiling is rows x columns of them
+ *   tile      the 224 x 224 pixels of a crop that no other crop covers; a tiling is rows x columns of tiles
  *   view      a crop or the global view (the whole image in one 336 x 336 square): views = crops + 1
  *   token     one position of the language model's sequence; a vision token is 2 x 2 patches pooled (feature token)
- *   block     one layer of the language model; an inactive block is the identity
- *   prefill   the pass over the whole prompt; it gives the first new token. Each decode step gives one more: N new
- *             tokens take N - 1 decode steps
+ *   block     one layer of the language model; an inactive block passes its input on unchanged
+ *   prefill   the pass over the whole prompt. It yields the first new token, and each decode step yields one more: N
+ *             new tokens take N - 1 decode steps
  *   stage     a named part of a request, see VP_STAGES in vlmprof_stages.h
- *   _index    counts from 0;  _count  how many;  _bytes  bytes;  _capacity  how many would fit
+ *   _index    counts from 0;  _count  number of elements;  _bytes  size;  _capacity  number that fits
  *   (The numbers are those of Molmo's geometry, vp_geometry_default; config.json can give others.)
  *
  * Units
- *   The unit is the last part of a name: _ns, _px, _bytes, _hz. Time is int64_t nanoseconds of a monotonic clock. MB
- *   = 10^6 bytes, MiB = 2^20. Shapes are written [outer, ..., inner]; arrays are in memory in that order. Tilings
- *   are [rows, columns]. Signatures name width before height, as image files do; the result files have [height,
- *   width].
+ *   The unit is the last part of a name: _ns, _px, _bytes, _hz. Time is int64_t nanoseconds of a monotonic clock. MB =
+ *   10^6 bytes, MiB = 2^20. Shapes are written [outer, ..., inner], which is also the order in memory. Tilings are
+ *   [rows, columns]. Signatures name width before height, as image files do; result files use [height, width].
  *
  * Errors
- *   A function that can fail returns a vp_result: VP_OK = 0, failures are negative and never change (VP_RESULTS). If
- *   there is more to say, it takes a vp_error, which may be NULL. Outputs are untouched on failure. If a buffer is
- *   too small, the result is VP_ERR_CAPACITY and, where the declaration says so, the count that is needed. Nothing
- *   is clamped silently. Zero is a value, never "the default": vp_..._default() fills in the defaults. Every file
- *   and every number that a caller passes is treated as hostile.
+ *   A function that can fail returns a vp_result: VP_OK = 0, failures are negative and never change (VP_RESULTS). Many
+ *   of them also fill a vp_error with details; it may be NULL. Outputs are untouched on failure. If a buffer is too
+ *   small, the result is VP_ERR_CAPACITY and, where the declaration says so, the count that is needed. Nothing is
+ *   clamped silently. Zero is a value, never "the default": vp_..._default() fills in the defaults. Every file and
+ *   every number that a caller passes is treated as hostile.
  *
  * Memory
  *   The caller passes buffers; nothing is allocated, with these exceptions. Decoded images, whole files, checkpoint,
- *   tokenizer, engine and trace own memory from malloc or mmap, and their declarations say what releases it. The scores
- *   of captions release their memory before they return.
+ *   tokenizer, engine and trace own memory from malloc or mmap; their declarations name the function that releases it.
+ *   Caption scoring releases its memory before it returns.
  *
  * Threads
  *   There is no mutable global state. All functions are reentrant; an object belongs to one thread at a time.
@@ -153,11 +152,11 @@
  * Sources
  *   Each function names its source. The reference for tiling, preprocessing, the model and the experiments' rules is
  *   the repository ChulanZhang/molmo_hf at commit 09bce1fc. The model is described in "Molmo and PixMo" (arXiv
- *   2409.17146) and "OLMoE" (arXiv 2409.02060). Random numbers, percentiles and sums are those of NumPy 1.26.
+ *   2409.17146) and "OLMoE" (arXiv 2409.02060). Random numbers, percentiles and sums match NumPy 1.26.
  *
  * Last revisions
- *   0.2.0 (2026-11) one header became this one and its companions in parts/; VLMPROF_CORE, VLMPROF_FAMILIES and
- *                   VLMPROF_RANGES have no effect any more; vp_sampler_grid takes grids of any number of knobs
+ *   0.2.0 (2026-11) the single header was split into this one and its companions in parts/; VLMPROF_CORE,
+ *                   VLMPROF_FAMILIES and VLMPROF_RANGES no longer have an effect; vp_sampler_grid takes up to 8 knobs
  *   0.1.0 (2026-11) first version
  */
 #ifndef VLMPROF_H
@@ -201,7 +200,7 @@ VP_EXTERN_C_BEGIN
 #endif
 #endif
 
-/* the memory of companions, which include <stdlib.h> */
+/* memory functions of the companions, which include <stdlib.h> */
 #if !defined(VP_MALLOC) && !defined(VP_CALLOC) && !defined(VP_REALLOC) && !defined(VP_FREE)
 #define VP_MALLOC(bytes) malloc(bytes)
 #define VP_CALLOC(count, bytes) calloc(count, bytes)
@@ -211,7 +210,7 @@ VP_EXTERN_C_BEGIN
 #error "define VP_MALLOC, VP_CALLOC, VP_REALLOC and VP_FREE, or none of them"
 #endif
 
-/* a function that is in the header because a loop calls it */
+/* for a function that is defined in the header so that loops can inline it */
 #ifdef __GNUC__
 #define VP_INLINE static inline __attribute__((unused))
 #else
@@ -247,11 +246,11 @@ typedef enum vp_result {
 typedef struct vp_error {
     vp_result code;
     int64_t offset;
-    char where[320]; /* file, field, tensor or call; of a long path "..." and its end */
+    char where[320]; /* file, field, tensor or call; a long path is shortened to "..." and its end */
     char text[640];  /* one line: what is wrong and what to do */
 } vp_error;
 
-/* The pinned text of a result code; never NULL. */
+/* The fixed text of a result code; never NULL. */
 VP_API const char *vp_result_text(vp_result result);
 /* Fills an error (NULL is allowed) and returns its code, so that `return vp_fail(...)` reads well. Long texts are
  * cut; bytes of `text` that are not UTF-8 become '?'. */
@@ -263,23 +262,24 @@ typedef struct vp_arena {
     size_t capacity_bytes;
     size_t used_bytes; /* high-water mark: a retry needs at least this much */
 } vp_arena;
-/* Returns `count * element_bytes` bytes aligned to 64, or NULL when they do not fit or overflow (used_bytes then
- * unchanged). */
+/* Returns `count * element_bytes` bytes aligned to 64. If they do not fit or the product overflows, returns NULL and
+ * leaves used_bytes unchanged. */
 VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes);
-/* Adds to *bytes the size of `count` elements in an arena at any address; SIZE_MAX after an overflow. */
+/* Adds to *bytes the size of `count` elements in an arena, alignment included; SIZE_MAX after an overflow. */
 VP_API void vp_arena_need(size_t *bytes, size_t count, size_t element_bytes);
-/* An empty arena over the caller's memory; an arena over NULL has no room. */
+/* An empty arena over the caller's memory; an arena over NULL has capacity 0. */
 VP_API vp_arena vp_arena_over(void *memory, size_t bytes);
 
 /* ---- small helpers that the companion headers share; any program may use them
  * *out = a + b, or a * b. Returns 1, or 0 if that overflows (out is then untouched). */
 VP_API int vp_size_add(size_t a, size_t b, size_t *out);
 VP_API int vp_size_multiply(size_t a, size_t b, size_t *out);
-/* Copies a text into `capacity` >= 1 bytes, always with a NUL; NULL counts as "". Names may come from hostile files:
- * control bytes become '?' so that an error stays on one line, and a cut never splits a UTF-8 character. */
+/* Copies a text into `capacity` >= 1 bytes and always ends it with a NUL; NULL counts as "". Names may come from
+ * hostile files: control bytes become '?' so that an error stays on one line, and a cut never splits a UTF-8
+ * character. */
 VP_API void vp_text_copy(char *out, size_t capacity, const char *text);
-/* A text built in pieces, for error messages with numbers in them; the core needs no stdio. Start with {{0}, 0};
- * long texts are cut. */
+/* A text built in pieces, without stdio, for messages that contain numbers. Start with {{0}, 0}; long texts are
+ * cut. */
 typedef struct vp_message {
     char text[320];
     size_t bytes;
@@ -293,15 +293,15 @@ VP_API void vp_message_int(vp_message *message, int64_t value);     /* appends a
  * global view); a crop has `patches` per side for the ViT and `tokens` per side after pooling. Pointers must not be
  * NULL unless stated. */
 enum {
-    VP_CROPS_LIMIT = 65536,      /* most crops of any rule: more is VP_ERR_RANGE, so that no input makes a call slow */
+    VP_CROPS_LIMIT = 65536,      /* most crops of any rule; more is VP_ERR_RANGE, so that no input makes a call slow */
     VP_CROP_PX_LIMIT = 32768,    /* longest side of a crop */
-    VP_CANVAS_PX_LIMIT = 8388608 /* longest side of a canvas: float32 decides resized sizes and has halves up to here */
+    VP_CANVAS_PX_LIMIT = 8388608 /* longest side of a canvas: resized sizes use float32, which has halves up to here */
 };
 
 typedef struct vp_geometry {
     int32_t crop_px;             /* side of one crop and of the global view: 336 */
     int32_t patch_px;            /* side of one ViT patch: 14 */
-    int32_t margin_left_patches; /* overlap of neighbouring crops, from config overlap_margins: 4 */
+    int32_t margin_left_patches; /* overlap of neighbouring crops, config.json's overlap_margins: 4 */
     int32_t margin_right_patches;
     int32_t pool;                /* pooling window side in patches: 2 */
     int32_t max_crops;           /* adaptive tiling's limit, without the global view: 12 */
@@ -318,11 +318,11 @@ VP_API vp_result vp_geometry_check(const vp_geometry *geometry);
 VP_API int32_t vp_geometry_patches_per_side(const vp_geometry *geometry);  /* crop_px / patch_px: 24 */
 VP_API int32_t vp_geometry_tokens_per_side(const vp_geometry *geometry);   /* patches / pool: 12 */
 VP_API int32_t vp_geometry_tokens_per_crop(const vp_geometry *geometry);   /* 144 */
-/* crop without its margins, the stride of the crops: 224 */
+/* side of a crop without its margins, which is the stride of the crops: 224 */
 VP_API int32_t vp_geometry_window_px(const vp_geometry *geometry);
 VP_API int32_t vp_geometry_margin_px(const vp_geometry *geometry);         /* both margins together: 112 */
 
-/* a range of crop counts: the reference's third way to specify an image size */
+/* a range of crop counts, the reference's third way to specify an image size */
 typedef struct vp_tier {
     const char *name; /* low, medium, high */
     int32_t min_crops, max_crops;
@@ -341,35 +341,36 @@ typedef struct vp_tiling { int32_t rows, cols; } vp_tiling;
  *          max_crops            1..VP_CROPS_LIMIT, without the global view
  * out:     tiling               on success
  * returns: VP_OK; VP_ERR_RANGE
- * rule:    scale(r, c) = min(window * r / (height - margin), window * c / (width - margin)); the smallest scale >= 1,
- *          or where there is none the largest; ties go to fewer crops, then fewer rows; an image smaller than the
+ * rule:    scale(r, c) = min(window * r / (height - margin), window * c / (width - margin)); the smallest scale >= 1
+ *          wins, or if there is none, the largest. Ties go to fewer crops, then fewer rows. An image smaller than the
  *          margin gets 1x1
  * source:  allenai/molmo olmo/data/model_preprocessor.py select_tiling
- * numeric: exact; the reference compares float32 quotients, which can differ only where max_crops times a side passes
+ * numeric: exact; the reference compares float32 quotients, which can differ only if max_crops times a side exceeds
  *          2^23 */
 VP_API vp_result vp_tiler_adaptive(const vp_geometry *geometry, int32_t width_px, int32_t height_px, int32_t max_crops,
                                    vp_tiling *tiling);
-/* The experiments' rule: the crop count of a tier, and its factorisation, nearest to the image's aspect ratio.
+/* The experiments' rule: the crop count of a tier and the factorisation that come nearest to the image's aspect ratio.
  * in:      tier   a preset or the caller's own: 1 <= min_crops <= max_crops <= VP_CROPS_LIMIT, preferred_count 0..4
  * returns: VP_OK; VP_ERR_RANGE (also for tier NULL)
- * rule:    preferred counts first, then the others ascending; primes above 2 are skipped; rows ascending; the
- *          strictly smaller |cols / rows - width / height| wins; if all counts are prime: 1 x min_crops
+ * rule:    the smallest |cols / rows - width / height| wins; of equals, the first. Order: preferred counts, then the
+ *          others ascending; within a count, rows ascending. Primes above 2 are skipped; if all counts are prime: 1 x
+ *          min_crops
  * source:  ChulanZhang/molmo_hf molmo/preprocessors/multimodal_preprocessor.py select_tiling
  * numeric: double */
 VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t height_px, vp_tiling *tiling);
-/* Exactly `crops` crops, in the factorisation whose canvas is nearest to an aspect ratio.
+/* The tiling of exactly `crops` crops whose canvas is nearest to an aspect ratio.
  * in:      crops   1..VP_CROPS_LIMIT, primes included
  *          aspect  width / height, positive and finite
  * returns: VP_OK; VP_ERR_RANGE
  * rule:    smallest |(window * cols + margin) / (window * rows + margin) - aspect|; ties go to fewer rows. Unlike the
- *          tiers, the margin counts
+ *          tiers' rule, this one includes the margin
  * source:  ChulanZhang/molmo_hf experiments, crops_to_tiling
  * numeric: double */
 VP_API vp_result vp_tiler_exact(const vp_geometry *geometry, int32_t crops, double aspect, vp_tiling *tiling);
-/* The size of an image scaled to fit inside a canvas (VP_FIT_PAD), even if a side becomes 0 and vp_layout_compute
- * rejects it.
+/* The size of an image scaled to fit inside a canvas (VP_FIT_PAD). A side may become 0, which vp_layout_compute
+ * rejects.
  * in:      canvas 1..VP_CANVAS_PX_LIMIT, image >= 1 [px]
- * returns: VP_OK; VP_ERR_RANGE a side outside that
+ * returns: VP_OK; VP_ERR_RANGE: a side outside these limits
  * numeric: every step rounded to float32, as the reference does
  * memory:  none */
 VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_px, int32_t width_px, int32_t height_px,
@@ -378,14 +379,14 @@ VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_
 typedef enum vp_tile_rule { VP_TILE_ADAPTIVE, VP_TILE_TIER, VP_TILE_CROPS, VP_TILE_TOKENS } vp_tile_rule;
 typedef enum vp_fit { VP_FIT_PAD, VP_FIT_FILL } vp_fit; /* fit inside and pad | fill and cut the centre */
 
-/* how to turn an image into crops; the knob of the vision stage */
+/* the rule that turns an image into crops; the knob of the vision stage */
 typedef struct vp_tile_options {
     vp_tile_rule rule;
     vp_fit fit;
     const vp_tier *tier;   /* VP_TILE_TIER */
     int32_t max_crops;     /* VP_TILE_ADAPTIVE */
     int32_t crops;         /* VP_TILE_CROPS, without the global view */
-    int32_t vision_tokens; /* VP_TILE_TOKENS: target, crops = tokens / tokens_per_crop - 1 */
+    int32_t vision_tokens; /* VP_TILE_TOKENS: the target; crops = vision_tokens / tokens_per_crop - 1 */
 } vp_tile_options;
 VP_API vp_tile_options vp_tile_options_default(void); /* adaptive, pad, 12 */
 
@@ -396,8 +397,9 @@ typedef struct vp_layout {
     vp_tiling tiling;
     int32_t crops, views;
     int32_t canvas_width_px, canvas_height_px;
-    int32_t resized_width_px, resized_height_px;   /* image after resizing, before the pad or the cut */
-    int32_t offset_left_px, offset_top_px;         /* pad before the image (VP_FIT_PAD) or cut from it (VP_FIT_FILL) */
+    int32_t resized_width_px, resized_height_px;   /* image after resizing, before padding or cutting */
+    int32_t offset_left_px, offset_top_px;         /* padding before the image (VP_FIT_PAD), or part cut off
+                                                    * (VP_FIT_FILL) */
     int32_t global_resized_width_px, global_resized_height_px;
     int32_t global_offset_left_px, global_offset_top_px;
     int32_t theoretical_tokens; /* views * tokens_per_crop */
@@ -405,32 +407,32 @@ typedef struct vp_layout {
     int32_t col_tokens, marker_tokens;
     int32_t image_tokens;       /* feature + col + marker: image part of the sequence, without BOS */
 } vp_layout;
-/* One of several images of a request: its views, and their rows and columns if the tower takes images of any size */
+/* One of a request's images: its views, and their rows and columns if the tower takes images of any size */
 typedef struct vp_image_views { int32_t views, rows, cols; } vp_image_views;
 /* Image size and options -> tiling, sizes and token counts.
  * in:      options              only the member that its rule names is read
  *          width_px, height_px  of the upright image, 1..INT32_MAX
  * out:     layout               on success
  * returns: VP_OK; VP_ERR_RANGE: geometry, option or size out of range; VP_FIT_PAD: a resized side (of the grid or of
- *          the global view) is below one pixel, as for 1x5000; VP_FIT_FILL: a resized side passes INT32_MAX (1x5000 is
- *          fine: 336x1680000 before the cut)
+ *          the global view) is below one pixel, as for 1x5000; VP_FIT_FILL: a resized side exceeds INT32_MAX (1x5000 is
+ *          fine: 336x1680000 before cutting)
  * rule:    canvas = window * cols + margin by window * rows + margin; s = min (pad) or max (fill) of canvas / image
  *          over both sides.
  *          pad: side = trunc(image * s), offset = (canvas - side) / 2
  *          fill: side = max(canvas, ceil(image * s)), offset = (side - canvas) / 2
- *          The global view is the same with crop_px for both sides of the canvas.
- *          R rows, C columns of crops, T tokens per side, w tokens per window, m of both margins: H = w R + m,
+ *          The global view follows the same rule, with crop_px for both sides of the canvas.
+ *          R rows, C columns of crops, T tokens per side, w tokens per window, m tokens of both margins: H = w R + m,
  *          W = w C + m; features = T T + H W; columns = T + H; markers = 4 (start and end, twice)
  * numeric: float32 decides the resized sizes, each step rounded once: do not build with fast-math or x87 arithmetic */
 VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px,
                                    int32_t height_px, vp_layout *layout, vp_error *error);
 
 /* ================================================================================================ select >>select
- * The experiments' arithmetic between a vision-token target, crops, tiling and resolution. All functions return
+ * The experiments' conversions between a vision-token target, crops, tiling and resolution. All functions return
  * VP_OK, or VP_ERR_RANGE if the geometry is invalid or an argument or result is not positive or exceeds the limits
  * above. All are exact and reentrant.
  * source: ChulanZhang/molmo_hf experiments (theoretical tokens: every crop and the global view count in full) */
-/* Crops of a token target: max(1, vision_tokens / tokens_per_crop - 1). */
+/* Crops for a token target: max(1, vision_tokens / tokens_per_crop - 1). */
 VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tokens, int32_t *crops);
 /* Theoretical tokens of a crop count: (crops + 1) * tokens_per_crop. */
 VP_API vp_result vp_select_vision_tokens(const vp_geometry *geometry, int32_t crops, int32_t *vision_tokens);
@@ -447,16 +449,16 @@ VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_wi
  * in:      layout           as vp_layout_compute made it for this geometry
  *          first_position   index of the first image token in the sequence (1 after a BOS), >= 0
  *          capacity         entries of image_input_idx
- * out:     image_input_idx  int32 [views, tokens_per_crop], -100 = dropped (the overlap that a neighbouring crop shows)
+ * out:     image_input_idx  int32 [views, tokens_per_crop], -100: dropped, because a neighbouring crop covers it
  * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->views * tokens_per_crop entries; VP_ERR_RANGE: an invalid
  *          geometry or tiling, or positions above INT32_MAX; VP_ERR_MISMATCH: the layout belongs to another geometry
  * rule:    crop (i, j) drops its first margin_left / pool rows if i > 0 and its last margin_right / pool rows if it
- *          is not in the last row; columns likewise */
+ *          is not in the last row; the same for columns */
 VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layout *layout, int32_t first_position,
                                      int32_t *image_input_idx, size_t capacity);
 typedef struct vp_special_ids { int32_t bos, eos, pad, im_start, im_end, im_patch, im_col, image; } vp_special_ids;
 /* The image tokens in sequence order.
- * in:      ids       im_start, im_end, im_patch and im_col are used, without a check
+ * in:      ids       only im_start, im_end, im_patch and im_col are used; they are not checked
  *          capacity  entries of out
  * out:     out       int32 [layout->image_tokens]
  * returns: VP_OK; VP_ERR_CAPACITY: fewer than layout->image_tokens entries; VP_ERR_RANGE, VP_ERR_MISMATCH as above */
@@ -468,12 +470,12 @@ VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layou
  * source: numpy.random.RandomState (legacy generator, frozen by numpy's policy); checked against numpy 1.26.4 */
 /* MT19937 seeded with one 32-bit integer. memory: 2.5 KB, the caller's. threads: one generator per thread. */
 typedef struct vp_random { uint32_t state[624]; int32_t position; } vp_random;
-VP_API void vp_random_seed(vp_random *random, uint32_t seed); /* RandomState(seed); always first */
+VP_API void vp_random_seed(vp_random *random, uint32_t seed); /* RandomState(seed); call this first */
 VP_API uint32_t vp_random_u32(vp_random *random);
 VP_API double vp_random_double(vp_random *random);            /* [0, 1), 53 bits: random_sample() */
-/* A number in 0..maximum, both included; randint(0, n) is vp_random_below(n - 1).
- * rule:    draws under the next mask 2^k - 1 until a draw is <= maximum. For 0 it draws nothing; above 2^32 - 1 it
- *          draws two words, the high one first */
+/* A random number in 0..maximum, inclusive; randint(0, n) is vp_random_below(n - 1).
+ * rule:    masks each draw with the smallest 2^k - 1 >= maximum until the result is <= maximum. For 0 it draws nothing;
+ *          above 2^32 - 1 each draw is two words, the high one first */
 VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum);
 /* permutation(count): int64 [count] of 0..count-1. */
 VP_API void vp_random_permutation(vp_random *random, int64_t *values, size_t count);
@@ -486,39 +488,40 @@ VP_API vp_result vp_sampler_choice(uint32_t seed, size_t population, size_t coun
  * out:     scratch  int64 [population]; the first *kept entries are the result, ascending
  * returns: VP_OK */
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept);
-/* The same choice, but each value of a field (stratum) keeps its proportion.
- * in:      stratum  uint32 [population]  number of each record's stratum, 0..strata - 1
+/* The same choice, but every stratum (value of a field) keeps its proportion.
+ * in:      stratum  uint32 [population]  stratum of each record, 0..strata - 1
  * out:     scratch  int64 [population + 2 * strata]; the first *kept entries are the result, ascending
  * returns: VP_OK; VP_ERR_RANGE: a stratum >= strata, or a population over 2^31 - 1
- * rule:    quota = count * members / population, truncated. The missing places go to the largest remainders, the
- *          lower stratum first. If count >= population, all are kept. One generator RandomState(seed): stratum by
- *          stratum, in order, the members are shuffled as numpy does it and the first `quota` are kept
+ * rule:    quota = count * members / population, truncated. The remaining records go to the largest remainders, the
+ *          lower stratum first. If count >= population, all are kept. One generator, RandomState(seed), shuffles the
+ *          strata in order as numpy does; the first `quota` members of each are kept
  * numeric: integers only: the same records everywhere
  * memory:  2.5 KB of stack */
 VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, size_t population, uint32_t strata,
                                        size_t count, int64_t *scratch, size_t *kept);
 /* Chooses the active blocks of a configuration.
  * in:      active      1..block_count
- *          scores      double [block_count], NaN where the file has none; NULL or all NaN: the first `active` blocks
- *          file_order  int32 [block_count]: place of each block in the file, for ties; NULL: index order
+ *          scores      double [block_count], NaN if the file has no score; NULL or all NaN: the first `active` blocks
+ *          are taken
+ *          file_order  int32 [block_count]: position of each block in the file, for ties; NULL: index order
  * out:     blocks      int32 [active], ascending
- * returns: VP_OK; VP_ERR_RANGE: active < 1 or > block_count; VP_ERR_MISMATCH: fewer scored blocks than places
- * rule:    the first and the last block are kept (active 1: only the first); the highest scores of the others fill
- *          the rest
+ * returns: VP_OK; VP_ERR_RANGE: active < 1 or > block_count; VP_ERR_MISMATCH: too few blocks have a score
+ * rule:    the first and the last block are kept (active 1: only the first); the others are those with the highest
+ *          scores
  * source:  ChulanZhang/molmo_hf experiments/core_exp/acc_lat_profiling.py. There active 1 gives two blocks, too few
  *          scores give too few blocks, and active > block_count gives all blocks; here these are errors */
 VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const double *scores, const int32_t *file_order,
                                    int32_t *blocks);
 
-/* Which points of a grid of knobs a sweep visits. n is the length of a knob's list. The reference's grids are first
- * knob (tiers, crops) x top_k x blocks; its rules extend to more knobs. */
+/* Which points of a grid of knobs a sweep visits. n is the length of a knob's list, and its entries are 0..n-1. The
+ * reference's grids are first knob (tiers, crops) x top_k x blocks; here its rules apply to any number of knobs. */
 #define VP_GRID_STRATEGIES(X) \
     X(VP_GRID_FULL, 0, "full", "every combination") \
-    X(VP_GRID_BALANCED, 1, "balanced", "places 0, n/2, n-1 of each list") \
-    X(VP_GRID_STRATIFIED, 2, "stratified", "the same places; the reference repeats them in lists under 3") \
-    X(VP_GRID_BOUNDARY, 3, "boundary", "the same places, for the second list (top_k) 0, n/4, n/2, 3n/4, n-1") \
-    X(VP_GRID_CUSTOM_SPARSE, 4, "custom_sparse", "every second place from 0 on: can lose the last") \
-    X(VP_GRID_LHS, 5, "lhs", "a Latin hypercube: each value of a knob equally often, give or take one") \
+    X(VP_GRID_BALANCED, 1, "balanced", "entries 0, n/2, n-1 of each list") \
+    X(VP_GRID_STRATIFIED, 2, "stratified", "the same entries; the reference repeats them in lists under 3") \
+    X(VP_GRID_BOUNDARY, 3, "boundary", "the same entries, for the second list (top_k) 0, n/4, n/2, 3n/4, n-1") \
+    X(VP_GRID_CUSTOM_SPARSE, 4, "custom_sparse", "every second entry, starting at 0: can miss the last") \
+    X(VP_GRID_LHS, 5, "lhs", "a Latin hypercube: each value of a knob equally often, to within one") \
     X(VP_GRID_SEED_LHS, 6, "seed_lhs", "the reference's lhs: min(50, combinations / 4) independent draws")
 
 typedef enum vp_grid_strategy {
@@ -531,29 +534,29 @@ typedef enum vp_grid_strategy {
 #define VP_GRID_LHS_POINTS_MAX 4096
 #define VP_GRID_KNOBS_MAX 8
 
-/* The name of a strategy; NULL outside the list, so that 0, 1, ... up to NULL lists them. */
+/* The name of a strategy; NULL outside the list, so counting up from 0 until NULL lists all. */
 VP_API const char *vp_sampler_strategy_name(int32_t strategy);
-/* returns: VP_OK; VP_ERR_NOT_FOUND: no strategy is called so */
+/* returns: VP_OK; VP_ERR_NOT_FOUND: no strategy has this name */
 VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy);
-/* A point count for lhs: the reference's min(50, combinations / 4), but at least the length of the longest list, so
- * that no value is left out.
+/* The default number of points for lhs: the reference's min(50, combinations / 4), but at least the length of the
+ * longest list, so that all values occur.
  * in:      counts  int32 [knobs]  lengths of the lists
- * returns: 1..VP_GRID_LHS_POINTS_MAX; 0: a count < 1, or knobs outside 1..VP_GRID_KNOBS_MAX */
+ * returns: 1..VP_GRID_LHS_POINTS_MAX; 0 if a count is < 1 or knobs is outside 1..VP_GRID_KNOBS_MAX */
 VP_API size_t vp_sampler_lhs_points(const int32_t *counts, int32_t knobs);
-/* The points that a strategy visits, as places in the lists. No point comes twice.
+/* The points that a strategy visits, as indices into the lists. No point occurs twice.
  * in:      counts      int32 [knobs]  lengths of the lists, each >= 1; knobs is 1..VP_GRID_KNOBS_MAX
- *          seed        lhs and seed_lhs only; the reference's is 42
+ *          seed        lhs and seed_lhs only; the reference uses 42
  *          points      lhs only: 1..min(combinations, VP_GRID_LHS_POINTS_MAX)
  *          capacity    points that fit
  * out:     index       int32 [capacity, knobs]  the first *needed rows; NULL only counts
  *          needed      number of points, may be NULL; on VP_OK and VP_ERR_CAPACITY
- *          duplicates  repeats of the reference that are left out here, may be NULL; set as `needed` is
+ *          duplicates  number of the reference's repeated points, omitted here; may be NULL; set when `needed` is
  * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed; VP_ERR_RANGE: an unknown strategy, knobs or points outside
- *          their range, a count < 1, or more bytes than size_t counts
- * rule:    the first knob varies slowest, the last one fastest; the two lhs come in drawing order. lhs: a balanced
- *          design without repeats. Rows walk the diagonals of the grid; values are renamed at random or, in a list
- *          longer than points, taken at equal steps. Then random swaps within a knob follow, unless a swap would repeat
- *          a point
+ *          their range, a count < 1, or a size that overflows size_t
+ * rule:    the first knob varies slowest, the last one fastest; lhs and seed_lhs are in drawing order. lhs: a balanced
+ *          design without repeats. Its rows follow the diagonals of the grid. Values are permuted at random or, in a
+ *          list longer than points, taken at equal steps. Random swaps within a knob follow, except those that would
+ *          repeat a point
  * source:  ChulanZhang/molmo_hf, combined experiments (the current one accepts any name and runs the full grid); lhs:
  *          McKay et al. 1979
  * numeric: integers only: the same points everywhere
@@ -569,60 +572,62 @@ VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, siz
                                   size_t *shard_count);
 
 /* ================================================================================================= timer >>timer
- * A clock, and the numbers that describe samples. Values may be of any unit; all functions but the clock are pure.
+ * A clock, and statistics of samples. Values may have any unit; all functions except the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
- * numeric: double, IEEE. A compiler that fuses a * b + c (gcc outside -std=c11 on a target with FMA) changes last bits:
- *          -ffp-contract=off */
-/* Nanoseconds of a monotonic clock with an arbitrary zero; only differences are meaningful. Define the macro
- * VLMPROF_CLOCK_NS, an expression of type int64_t, where the implementation is compiled to replace the system's
- * clock. */
+ * numeric: double, IEEE. A compiler that fuses a * b + c (gcc without -std=c11, on a target with FMA) changes the last
+ *          bits; use -ffp-contract=off */
+/* Nanoseconds of a monotonic clock with an arbitrary zero; only differences are meaningful. To replace the system's
+ * clock, define the macro VLMPROF_CLOCK_NS, an int64_t expression, in the file that compiles the implementation. */
 VP_API int64_t vp_clock_ns(void);
 typedef struct vp_statistics {
     size_t count;
     double mean, std, min, p50, p95, p99, max; /* std: population (ddof 0); percentiles: numpy linear (type 7) */
 } vp_statistics;
 
-/* ---- the stages of your own requests. A mark is a stage that ran once; marks nest: mark a request, and inside it its
- * vision encoder, prefill and decode steps. Work on a GPU must have ended before its mark ends. */
+/* ---- the stages of your own requests. A mark is one run of a stage. Marks nest: mark a request, and inside it the
+ * vision encoder, prefill and decode steps. Work on a GPU must be complete before its mark ends. */
 typedef struct vp_stage_mark {
-    const char *name;         /* the caller's; it lives as long as the mark */
+    const char *name;         /* the caller's; must outlive the mark */
     int64_t begin_ns, end_ns; /* of vp_clock_ns; end_ns is -1 until the stage ends */
-    size_t inside;            /* index of the mark around this one; SIZE_MAX: none */
+    size_t inside;            /* index of the enclosing mark; SIZE_MAX if there is none */
 } vp_stage_mark;
 typedef struct vp_stage_clock {
-    vp_stage_mark *marks;   /* [capacity], the first `count` in the order in which they began */
+    vp_stage_mark *marks;   /* [capacity]; the first `count` are used, in the order of their start */
     size_t capacity, count;
-    size_t open;            /* index of the innermost mark that has not ended; SIZE_MAX: none */
-    size_t lost, lost_open; /* marks that did not fit, and those of them that have not ended */
+    size_t open;            /* index of the innermost open mark; SIZE_MAX if there is none */
+    size_t lost, lost_open; /* marks that did not fit, and those of them that are still open */
 } vp_stage_clock;
 /* A clock without marks over the caller's memory. */
 VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity);
-/* Begins a stage inside the innermost open one. Without room the mark is counted as lost, and no statistics are given.
- * memory:  none. numeric: the clock is read last in begin and first in end, about 40 ns together on x86-64 Linux */
+/* Begins a stage inside the innermost open one. A mark that does not fit is counted as lost; there are then no
+ * statistics.
+ * memory:  none. numeric: the clock is read last in begin and first in end; the overhead is about 40 ns per stage on
+ *          x86-64 Linux */
 VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name);
 /* Ends the innermost open stage.
  * returns: VP_OK; VP_ERR_STATE: no stage is open */
 VP_API vp_result vp_stage_end(vp_stage_clock *clock);
-/* Statistics of all ended marks of a name, in nanoseconds.
+/* Statistics of all completed marks of a name, in nanoseconds.
  * out:     scratch     double [clock->count]
- * returns: VP_OK; VP_ERR_NOT_FOUND: no mark of that name has ended; VP_ERR_CAPACITY: marks were lost */
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no mark of that name is complete; VP_ERR_CAPACITY: marks were lost */
 VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *name, double *scratch,
                                      vp_statistics *statistics);
-/* The time of a mark that no mark directly inside it covers: what the stages of a request leave unaccounted.
- * returns: nanoseconds; -1: no such mark, or it has not ended */
+/* The part of a mark's time that no mark directly inside it covers: the unaccounted time of a request.
+ * returns: nanoseconds; -1 if there is no such mark or it is still open */
 VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark);
 
 /* numpy's pairwise sum.
- * rule: below 8 values in order; up to 128 eight running sums; above, two halves split at a multiple of 8 */
+ * rule: fewer than 8 values are added in order, up to 128 in eight running sums; a longer list is split in two at a
+ *       multiple of 8 */
 VP_API double vp_statistics_sum(const double *values, size_t count);
 VP_API double vp_statistics_mean(const double *values, size_t count); /* NaN for count 0 */
 VP_API double vp_statistics_std(const double *values, size_t count);  /* population; NaN for count 0 */
 /* Linear percentile.
  * in:      sorted      double [count], ascending
  *          percentile  0..100
- * returns: the value; NaN for count 0 and for a percentile outside 0..100
- * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b its neighbours: a + (b - a) * t, or for
- *          t >= 0.5 b - (b - a) * (1 - t). Bootstrapped fronts repeat this rule over counted values:
+ * returns: the percentile; NaN if count is 0 or the percentile is outside 0..100
+ * rule:    p = (count - 1) * (percentile / 100), t = p - floor(p), a and b are the values around p: a + (b - a) * t, or
+ *          b - (b - a) * (1 - t) if t >= 0.5. Bootstrapped fronts apply the same rule to values with counts:
  *          vlmprof_analysis.h, vp_impl_percentile_times */
 VP_API double vp_statistics_percentile(const double *sorted, size_t count, double percentile);
 /* All of vp_statistics.
@@ -632,23 +637,24 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
  *          numpy) */
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics);
 
-/* ---- what samples say about the quantity after them. A confidence is a share: 0.95. If there are too few values
- * for an answer, the result is VP_ERR_UNSUPPORTED or, in a struct, NaN: never a guess. All of it assumes independent
- * values; the caller removes warm-up and drift. */
+/* ---- inference from samples. A confidence is a share: 0.95. If there are too few values for an answer, the result is
+ * VP_ERR_UNSUPPORTED or, in a struct, NaN; it is never a guess. Values must be independent; the caller removes warm-up
+ * and drift. */
 /* Are `count` values enough for this percentile?
- * returns: 1 from 3 / min(p, 1 - p) values on (P50: 6, P95: 60, P99: 300): with 95 % probability at least one value
- *          then is beyond it; otherwise 0, also for 0, 100 and NaN */
+ * returns: 1 if count is at least 3 / min(p, 1 - p) (P50: 6, P95: 60, P99: 300); at least one value is then beyond the
+ *          percentile with 95 % probability. Otherwise 0, also for percentiles 0, 100 and NaN */
 VP_API int vp_statistics_percentile_supported(size_t count, double percentile);
-/* The smallest count that has an interval of this percentile (below): P50 at 0.95: 6.
- * returns: 0 if the percentile is not inside 0..100 or the confidence not inside 0..1; the ends are outside */
+/* The smallest count that has an interval of this percentile (see below); 6 for P50 at confidence 0.95.
+ * returns: the count; 0 if the percentile is not inside 0..100 or the confidence not inside 0..1, limits excluded */
 VP_API size_t vp_statistics_percentile_needs(double percentile, double confidence);
-/* Interval of a percentile of any distribution, between two of the values.
+/* Distribution-free confidence interval of a percentile; its ends are two of the values.
  * in:      sorted      double [count], ascending
  *          percentile  0..100, confidence 0..1, ends excluded
- * returns: VP_OK; VP_ERR_RANGE: a percentile or confidence outside its range, or an end is not finite;
- *          VP_ERR_UNSUPPORTED: fewer values than vp_statistics_percentile_needs
- * rule:    B binomial (count, p): low is the largest value number l with P(B < l) <= (1 - confidence) / 2, high the
- *          smallest number h with P(B >= h) <= (1 - confidence) / 2. The coverage is at least `confidence`
+ * returns: VP_OK; VP_ERR_RANGE: a percentile or confidence is outside its range, or an end of the interval is not
+ *          finite; VP_ERR_UNSUPPORTED: fewer values than vp_statistics_percentile_needs
+ * rule:    B binomial (count, p): low is the l-th value, with the largest l for which P(B < l) <= (1 - confidence) / 2;
+ *          high is the h-th value, with the smallest h for which P(B >= h) <= (1 - confidence) / 2. The coverage is at
+ *          least `confidence`
  * source:  Hahn and Meeker, Statistical Intervals (1991), 5.2 */
 VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t count, double percentile,
                                                    double confidence, double *low, double *high);
@@ -658,44 +664,43 @@ VP_API vp_result vp_statistics_percentile_interval(const double *sorted, size_t 
  * returns: t with P(T <= t) = probability; NaN outside the ranges
  * numeric: 1e-8 relative or better, by bisection of the regularised incomplete beta function */
 VP_API double vp_statistics_student(double probability, double degrees);
-/* Student's interval of the mean.
- * returns: VP_OK; VP_ERR_RANGE: a value, or an end, is not finite, or a confidence outside 0..1; VP_ERR_UNSUPPORTED:
+/* Student's confidence interval of the mean.
+ * returns: VP_OK; VP_ERR_RANGE: a value or an end is not finite, or the confidence is outside 0..1; VP_ERR_UNSUPPORTED:
  *          fewer than 2 values
- * rule:    mean -+ t(1/2 + confidence / 2, count - 1) * s / sqrt(count), s with count - 1 */
+ * rule:    mean -+ t(1/2 + confidence / 2, count - 1) * s / sqrt(count), where s divides by count - 1 */
 VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count, double confidence, double *low,
                                              double *high);
 
 #define VP_OUTLIER_THRESHOLD 3.5 /* Iglewicz and Hoaglin's; hyperfine's is 10 */
-/* of normal values that threshold flags 10 % where there are 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
+/* of normally distributed values, the threshold above flags 10 % of 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
 #define VP_OUTLIER_COUNT_MIN 5
 typedef struct vp_outliers {
-    size_t count;         /* of flags */
+    size_t count;         /* flagged values */
     double median, mad;   /* mad: median absolute deviation from the median */
     double first_score;   /* modified z score of the first value */
-    int slow_first;       /* 1: first_score > threshold: caches were cold, or warm-up was too short */
+    int slow_first;       /* 1 if first_score > threshold: caches were cold, or warm-up was too short */
 } vp_outliers;
-/* Flags outliers. It removes nothing: the caller keeps all values.
+/* Flags outliers without removing them.
  * in:      values     double [count], in the order of measurement
  *          threshold  > 0: VP_OUTLIER_THRESHOLD
  * out:     scratch    double [count]; not `values`
  *          flags      uint8 [count], 0 or 1; may be NULL
- * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold not above 0; VP_ERR_UNSUPPORTED:
- *          fewer than VP_OUTLIER_COUNT_MIN values
+ * returns: VP_OK; VP_ERR_RANGE: a value or a deviation is not finite, or the threshold is not above 0;
+ *          VP_ERR_UNSUPPORTED: fewer than VP_OUTLIER_COUNT_MIN values
  * rule:    |z| > threshold, z = 0.6745 (x - median) / mad. If mad is 0 (half of the values are equal): z = (x - median)
  *          / (1.253314 times the mean absolute deviation). If that is 0 too, all values are equal and none is flagged
- * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); the slow first value: sharkdp/hyperfine, its
- *          warnings */
+ * source:  Iglewicz and Hoaglin, How to Detect and Handle Outliers (1993); slow first value: sharkdp/hyperfine */
 VP_API vp_result vp_statistics_outliers(const double *values, size_t count, double threshold, double *scratch,
                                         uint8_t *flags, vp_outliers *outliers);
 
 typedef struct vp_estimate { double value, low, high; } vp_estimate; /* an unknown end is NaN */
 typedef struct vp_paired {
     size_t count;
-    vp_estimate mean, median;                   /* second - first; 95 % intervals: Student's, and by order statistics */
-    vp_estimate relative_mean, relative_median; /* the same divided by the mean of first; NaN unless that is above 0 */
+    vp_estimate mean, median;                   /* second - first; 95 % intervals: Student's, order statistics */
+    vp_estimate relative_mean, relative_median; /* the same, divided by the mean of first; NaN unless it is above 0 */
     double share_greater;                       /* share of pairs with second > first */
 } vp_paired;
-/* Differences of pairs: bare against staged runs, one configuration against another over the same samples.
+/* Differences of pairs, such as runs without and with stage times, or two configurations over the same samples.
  * in:      first, second  double [count], finite
  * out:     scratch        double [count]: the sorted differences
  * returns: VP_OK; VP_ERR_RANGE: count 0, or a difference is not finite */
@@ -703,8 +708,8 @@ VP_API vp_result vp_statistics_paired(const double *first, const double *second,
                                       vp_paired *paired);
 
 #define VP_STOPS(X) \
-    X(VP_STOP_NOT, 0, "not", "go on") \
-    X(VP_STOP_RUNS, 1, "runs", "all runs are there, and no half-width is asked for") \
+    X(VP_STOP_NOT, 0, "not", "continue") \
+    X(VP_STOP_RUNS, 1, "runs", "all runs are done, and no half-width is set") \
     X(VP_STOP_INTERVAL, 2, "interval", "the interval is narrow enough") \
     X(VP_STOP_BOX, 3, "box", "the time is up") \
     X(VP_STOP_MAX, 4, "max", "no more runs are allowed")
@@ -717,70 +722,68 @@ typedef enum vp_stop {
 VP_API const char *vp_stop_name(int32_t stop); /* NULL outside the list */
 typedef struct vp_stop_rule {
     int64_t min_runs, max_runs; /* 1 <= min_runs <= max_runs; max_runs only matters with a half-width */
-    double half_width;          /* of the interval of P50, as a share of P50: 0.01 is +-1 %; 0: min_runs and no more */
+    double half_width;          /* of the interval of P50, as a share of P50: 0.01 is +-1 %; 0: exactly min_runs runs */
     double confidence;          /* of that interval: 0.95 */
-    int64_t box_ns;             /* time for all runs of a point; 0: no limit */
+    int64_t box_ns;             /* time limit for all runs of a point; 0: none */
 } vp_stop_rule;
 /* Is another run needed? Call it after each run.
- * in:      values      double [count]  the runs so far
- *          elapsed_ns  since the first of them began
+ * in:      values      double [count]  values of the runs so far
+ *          elapsed_ns  time since the start of the first run
  * out:     scratch     double [count]
  *          stop        VP_STOP_NOT or the reason to stop
- * returns: VP_OK; VP_ERR_RANGE: a rule outside its ranges, elapsed_ns < 0, or a value is not finite
- * rule:    below min_runs: continue, whatever the time. Then "runs" or, with a half-width, the first of "interval",
- *          "max" and "box" this is true. The half-width is half the distance between the ends of
- *          vp_statistics_percentile_interval; below vp_statistics_percentile_needs there is none. Checking after
- *          every run makes the stated confidence slightly optimistic */
+ * returns: VP_OK; VP_ERR_RANGE: a field of the rule is outside its range, elapsed_ns < 0, or a value is not finite
+ * rule:    with fewer than min_runs runs: continue, regardless of the time. Then "runs" or, with a half-width, the
+ *          first of "interval", "max" and "box" that applies. The half-width is half the length of
+ *          vp_statistics_percentile_interval, which needs vp_statistics_percentile_needs values. Checking after every
+ *          run makes the stated confidence slightly optimistic */
 VP_API vp_result vp_stop_decide(const vp_stop_rule *rule, const double *values, size_t count, int64_t elapsed_ns,
                                 double *scratch, vp_stop *stop);
 
-/* ---- distributions that tests and intervals are made of
- * The regularised incomplete beta function I_x(a, b). Both x and y = 1 - x are given, because the one near 1 cannot
- * represent the other precisely. */
+/* ---- distributions used by tests and intervals
+ * The regularised incomplete beta function I_x(a, b). The caller passes both x and y = 1 - x, because the one near 1
+ * cannot represent the other precisely. */
 VP_API double vp_beta(double a, double b, double x, double y);
-/* P(T > t) of Student's t distribution, t >= 0 and degrees > 0, unchecked; infinite degrees: the normal
- * distribution. */
+/* P(T > t) of Student's t distribution; infinite degrees: the normal distribution. t >= 0, degrees > 0, unchecked. */
 VP_API double vp_student_upper(double t, double degrees);
-/* The largest l in 0..count with P(B < l) <= tail, B binomial (count, chance). 0: not even the smallest value can be
- * an end. */
+/* The largest l in 0..count with P(B < l) <= tail, B binomial (count, chance); 0 if not even the smallest value can be
+ * an end of an interval. */
 VP_API size_t vp_order_rank(size_t count, double chance, double tail);
-/* 1: no NaN and no infinity among the values. */
+/* Returns 1 if no value is NaN or infinite. */
 VP_API int vp_all_finite(const double *values, size_t count);
 /* Sorts values ascending, in place; NaN is not allowed. */
 VP_API void vp_sort_double(double *values, size_t count);
 
 /* ================================================================================================== json >>json
  * Writer, strict reader and the two number conversions. No allocation, no stdio, no locale.
- * memory:  none but the caller's buffers (and less than 3 KiB of stack)
+ * memory:  only the caller's buffers, and less than 3 KiB of stack
  * threads: reentrant; one writer per thread; a parsed vp_json is read-only and may be shared */
 
-/* Receives the text in pieces. A piece may be a single byte and has no NUL at its end. Any result but VP_OK stops
+/* Receives the text in pieces. A piece may be a single byte and is not NUL-terminated. Any result except VP_OK stops
  * the writer with that code. */
 typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
 
 /* Writes one JSON value into a caller's buffer or a sink. The writer places commas, quotes, escapes and line breaks.
- * Errors stick: no call needs a check, vp_json_finish reports the first error.
+ * Errors are sticky: calls need no check, and vp_json_finish reports the first error.
  * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key
- *          elsewhere, an end without its begin, a second or no top-level value, something left open; VP_ERR_FORMAT:
- *          text that is not UTF-8 or NULL, a raw value that is not JSON; VP_ERR_RANGE: NaN or infinity, more than 64
- *          levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
- * rule:    ", " and ": " between; with an indent members and containers are on lines of their own, scalars of an
- *          array share one; escapes are \" \\ \n \r \t \b \f and \u00xx for other control characters, all else stays
- *          UTF-8
- * memory:  a full buffer contains the beginning of the text. length_bytes keeps counting: length_bytes + 1 bytes would
- *          have been enough */
+ *          outside an object, an end call without its begin call, no or a second top-level value, an open container;
+ *          VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw value that is not JSON; VP_ERR_RANGE: NaN or infinity,
+ *          more than 64 levels, an indent outside 0..16; VP_ERR_CAPACITY: the buffer is full; the sink's code
+ * rule:    separators are ", " and ": ". With an indent, members and containers start new lines; scalars of an array
+ *          share one. Escapes are \" \\ \n \r \t \b \f, and \u00xx for other control characters; all else stays UTF-8
+ * memory:  a full buffer contains the start of the text. length_bytes keeps counting: length_bytes + 1 bytes would have
+ *          been enough */
 typedef struct vp_json_writer {
     char *buffer;
     size_t capacity, length_bytes; /* length without the NUL */
     vp_json_sink sink;
     void *user;
     vp_result result;
-    int32_t depth, indent;         /* indent: spaces a level, 0 = everything on one line */
+    int32_t depth, indent;         /* indent: spaces per level; 0: everything on one line */
     unsigned char open[64];        /* per level: '{' or '[' */
-    unsigned char filled[64];      /* per level: empty, on one line so far, or broken over lines */
+    unsigned char filled[64];      /* per level: empty, on one line so far, or on several lines */
     int after_key;
 } vp_json_writer;
-/* in: buffer  char [capacity]  NULL only counts (VP_ERR_CAPACITY at the end, length_bytes is right) */
+/* in: buffer  char [capacity]  NULL only counts: the result is VP_ERR_CAPACITY, and length_bytes is correct */
 VP_API void vp_json_writer_init(vp_json_writer *writer, char *buffer, size_t capacity, int32_t indent);
 VP_API void vp_json_writer_init_sink(vp_json_writer *writer, vp_json_sink sink, void *user, int32_t indent);
 VP_API void vp_json_begin_object(vp_json_writer *writer);
@@ -797,10 +800,10 @@ VP_API void vp_json_bool(vp_json_writer *writer, int value);
 VP_API void vp_json_null(vp_json_writer *writer);
 /* One complete JSON value, checked, then copied unchanged. */
 VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes);
-/* Checks that everything is closed, and puts a NUL after a buffer's text (in a full buffer: in its last byte).
+/* Checks that everything is closed, and writes a NUL after the text in a buffer (into the last byte of a full one).
  * Returns writer->result. */
 VP_API vp_result vp_json_finish(vp_json_writer *writer);
-/* Ends a document with an error of the caller's: vp_json_finish returns the first one. */
+/* Stops the writer with the caller's error. vp_json_finish returns the first error. */
 VP_API void vp_json_fail(vp_json_writer *writer, vp_result result);
 
 typedef enum vp_json_type { VP_JSON_NULL, VP_JSON_FALSE, VP_JSON_TRUE, VP_JSON_NUMBER, VP_JSON_STRING, VP_JSON_ARRAY,
@@ -810,45 +813,45 @@ typedef struct vp_json_node {
     uint8_t escaped;     /* string: contains a backslash */
     uint32_t count;      /* array: elements; object: members (a member is a key node followed by its value); else 0 */
     uint32_t end;        /* index one past this node's subtree: the next sibling */
-    uint64_t start, bytes; /* the value's place in the text; a string without its quotes, still escaped */
+    uint64_t start, bytes; /* position and size of the value in the text; a string without its quotes, still escaped */
 } vp_json_node;
-/* Nodes in document order: 0 is the top value, a container's children follow it. Borrows text and nodes. */
+/* Nodes in document order: node 0 is the top-level value, and a container's children follow it. The caller owns text
+ * and nodes. */
 typedef struct vp_json { const char *text; const vp_json_node *nodes; uint32_t node_count; } vp_json;
 #define VP_JSON_NONE UINT32_MAX /* "no such node"; every reader function accepts it, so lookups can be chained */
 
-/* Reads one JSON text strictly: no trailing text, comments, NaN, byte order mark; strings must be UTF-8; at most 64
- * levels.
- * in:      text    char [bytes]       need not end with NUL
- * in:      nodes   [capacity]         NULL: only check and count; contents unspecified on failure
+/* Parses one JSON text strictly. Strings must be UTF-8, and nesting at most 64 levels. Trailing text, comments, NaN and
+ * a byte order mark are errors.
+ * in:      text    char [bytes]       need not be NUL-terminated
+ * in:      nodes   [capacity]         NULL only checks and counts; contents are unspecified on failure
  * out:     json    may be NULL        on VP_OK
- * out:     needed  nodes the text has, may be NULL; on VP_OK and VP_ERR_CAPACITY
- * returns: VP_OK; VP_ERR_CAPACITY: the text is valid but has more nodes than fit (so always when counting with NULL);
- *          VP_ERR_FORMAT: malformed, error->offset is the byte; VP_ERR_RANGE: nested deeper than 64 levels, or more
- *          than 2^32 - 2 nodes
+ * out:     needed  number of nodes in the text, may be NULL; on VP_OK and VP_ERR_CAPACITY
+ * returns: VP_OK; VP_ERR_CAPACITY: the text is valid but has more nodes than fit (always so if nodes is NULL);
+ *          VP_ERR_FORMAT: malformed; error->offset is the byte offset; VP_ERR_RANGE: nested deeper than 64 levels, or
+ *          more than 2^32 - 2 nodes
  * rule:    one pass, no recursion; duplicate keys are allowed here (see vp_json_has_duplicates)
  * source:  RFC 8259; UTF-8 by table 3-7 of the Unicode standard */
 VP_API vp_result vp_json_parse(const char *text, size_t bytes, vp_json_node *nodes, size_t capacity, vp_json *json,
                                size_t *needed, vp_error *error);
-/* Index of a member's value, or VP_JSON_NONE (also if `object` is VP_JSON_NONE). Linear. Keys are compared
+/* Index of a member's value, or VP_JSON_NONE (also if `object` is VP_JSON_NONE). Linear time. Keys are compared
  * unescaped; of equal keys the last one counts. */
 VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key);
-/* Index of an element, or VP_JSON_NONE. Linear: to visit all, start at array + 1 and follow `end`. */
+/* Index of an element, or VP_JSON_NONE. Linear time; to visit all, start at array + 1 and follow `end`. */
 VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index);
-/* 1 if a node is a string whose unescaped text equals `text`. */
+/* Returns 1 if a node is a string whose unescaped text equals `text`. */
 VP_API int vp_json_equals(const vp_json *json, uint32_t string, const char *text);
 /* The same for a text of `bytes` bytes, which may contain NULs. */
 VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char *text, size_t bytes);
-/* Finds the first key, in document order, that repeats an earlier one of the same object (nested objects are not
- * looked into).
- * in:      scratch    uint32 [capacity]   at least one a member: nodes[object].count
- * out:     duplicate  node index of that key, or VP_JSON_NONE when all differ; on VP_OK
+/* Finds the first key, in document order, that repeats an earlier one of the same object. Nested objects are ignored.
+ * in:      scratch    uint32 [capacity]   capacity at least nodes[object].count
+ * out:     duplicate  node index of that key, or VP_JSON_NONE if all differ; on VP_OK
  * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not an object)
- * rule:    keys are compared unescaped; heap sort, so n log n whatever the keys are */
+ * rule:    keys are compared unescaped; heap sort: n log n for any keys */
 VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity,
                                         uint32_t *duplicate);
 /* Unescaped text of a string or key, followed by a NUL. \u0000 becomes a NUL byte inside it: *needed is the true
  * length.
- * out:     needed  bytes without the closing NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY (out NULL only counts)
+ * out:     needed  bytes without the final NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY (out NULL only counts)
  * returns: VP_OK, VP_ERR_CAPACITY (fewer than *needed + 1), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a
  *          string)
  * rule:    an escaped surrogate without its partner becomes U+FFFD */
@@ -856,35 +859,34 @@ VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, s
 /* A number as an integer: 3, 3.0, 30e-1 are 3.
  * returns: VP_OK, VP_ERR_FORMAT (not whole), VP_ERR_RANGE (not an int64), VP_ERR_NOT_FOUND (no such node),
  *          VP_ERR_MISMATCH (not a number)
- * numeric: exact, never by way of a double */
+ * numeric: exact; never converted through a double */
 VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value);
-/* A number as a double; returns and numeric: as vp_number_parse, VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH
- * (not a number) */
+/* A number as a double. returns, numeric: as vp_number_parse; VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a
+ * number) */
 VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double *value);
 
 /* The shortest text that reads back to the same double, in the layout of Python's repr: 0.1, 3.0, -0.0, 1e-07,
  * 1.5e+300; valid JSON.
  * out:     out  char [26]  at most 24 bytes and a NUL
- * returns: bytes without the NUL; 0 and empty text for NaN and infinities, which JSON lacks
+ * returns: bytes without the NUL; 0 and an empty text for NaN and infinity, which JSON lacks
  * numeric: exact; among the shortest texts the one nearest to the value
  * source:  Steele, White: How to print floating-point numbers accurately (1990); Burger, Dybvig (1996) */
 VP_API size_t vp_number_format(double value, char *out);
-/* The double nearest to a JSON number of any length, ties to even; too small ones become subnormal or 0.
+/* The double nearest to a JSON number of any length, ties to even; numbers that are too small become subnormal or 0.
  * returns: VP_OK, VP_ERR_FORMAT (not exactly one JSON number: no blanks, no leading +), VP_ERR_RANGE (beyond the
  *          largest double)
  * numeric: correctly rounded; about 40 ns for up to 15 digits and small exponents, else about a microsecond */
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value);
 /* Bytes of valid UTF-8 at the start of a text; == bytes when all is valid. */
 VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes);
-/* How many bytes at the start of the text would steer a screen instead of showing something: a control character (C0,
- * DEL, C1), one that changes the direction of writing (U+061C, U+200E, U+200F, U+202A..U+202E, U+2066..U+2069), a line
- * or paragraph separator (U+2028, U+2029), or a byte that is not UTF-8. 0: the text is empty or its first character
- * shows.
+/* Bytes of an unprintable character at the start of the text; 0 if the text is empty or starts with a printable one.
+ * Unprintable are control characters (C0, DEL, C1), those that change the writing direction (U+061C, U+200E, U+200F,
+ * U+202A..U+202E, U+2066..U+2069), line and paragraph separators (U+2028, U+2029), and bytes that are not UTF-8.
  * source: Unicode Standard Annex 9, section 2 */
 VP_API size_t vp_utf8_control(const char *text, size_t bytes);
-/* How many bytes come before the first such character. */
+/* Number of bytes before the first unprintable character. */
 VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes);
-/* Writes a code point up to U+10FFFF as UTF-8 into out[4]; returns its bytes, 1..4. */
+/* Writes a code point up to U+10FFFF as UTF-8 into out[4]; returns the number of bytes, 1..4. */
 VP_API size_t vp_utf8_put(char *out, uint32_t code);
 
 VP_EXTERN_C_END
@@ -904,7 +906,7 @@ VP_EXTERN_C_END
 VP_EXTERN_C_BEGIN
 /* ================================================================================================ result >>result */
 VP_API const char *vp_result_text(vp_result result) {
-    switch ((int)result) { /* as int: a caller may hand in any number */
+    switch ((int)result) { /* as int, because a caller may pass any number */
 #define VP_RESULT_CASE(name, value, text) case value: return text;
         VP_RESULTS(VP_RESULT_CASE)
 #undef VP_RESULT_CASE
@@ -961,7 +963,7 @@ VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const 
         size_t at = 0, bytes = where ? strlen(where) : 0;
         error->code = code;
         error->offset = offset;
-        if (bytes >= sizeof error->where) { /* its end says which file it is */
+        if (bytes >= sizeof error->where) { /* the end of a path identifies the file */
             where += bytes - sizeof error->where + sizeof "...";
             while (((unsigned char)*where & 0xC0) == 0x80) where++;
             memcpy(error->where, "...", sizeof "...");
@@ -980,7 +982,7 @@ VP_API vp_result vp_fail(vp_error *error, vp_result code, int64_t offset, const 
 VP_API void *vp_arena_take(vp_arena *arena, size_t count, size_t element_bytes) {
     size_t bytes, start, end;
     if (!arena || !arena->base || arena->used_bytes > arena->capacity_bytes) return NULL;
-    /* aligned as an address, not as an offset: the caller's base may be anywhere */
+    /* aligns the address, not the offset: the caller's base may have any alignment */
     start = (size_t)(0 - ((uintptr_t)arena->base + arena->used_bytes)) & 63;
     if (!vp_size_add(arena->used_bytes, start, &start)) return NULL;
     if (!vp_size_multiply(count, element_bytes, &bytes) || !vp_size_add(start, bytes, &end)) return NULL;
@@ -1023,8 +1025,8 @@ VP_API vp_geometry vp_geometry_default(void) {
     return geometry;
 }
 
-/* what follows from a valid geometry; computed once per call so that nothing below divides by a caller's number
- * unchecked */
+/* sizes derived from a valid geometry, computed once per call so that the code below never divides by an unchecked
+ * number */
 typedef struct vp_impl_grid {
     int32_t patches, tokens;                           /* per side of one crop */
     int32_t window_px, margin_px;                      /* window + margin = crop_px */
@@ -1046,7 +1048,7 @@ static vp_result vp_impl_grid_of(const vp_geometry *geometry, vp_impl_grid *grid
     if (geometry->margin_left_patches % geometry->pool || geometry->margin_right_patches % geometry->pool)
         return VP_ERR_RANGE;
     if (geometry->max_crops < 1 || geometry->max_crops > VP_CROPS_LIMIT) return VP_ERR_RANGE;
-    for (i = 0; i < 3; i++) { /* finite, and a division by std must be possible; NaN fails every comparison */
+    for (i = 0; i < 3; i++) { /* must be finite, and std large enough to divide by; NaN fails every comparison */
         if (!(geometry->mean[i] >= -1e6f && geometry->mean[i] <= 1e6f)
             || !(geometry->std[i] >= 1e-6f && geometry->std[i] <= 1e6f))
             return VP_ERR_RANGE;
@@ -1113,9 +1115,9 @@ VP_API const vp_tier *vp_tier_find(const char *name) {
 
 /* The reference lists all rows x cols <= max_crops in the order (rows * cols, rows). It takes the first tiling with
  * the smallest scale >= 1, otherwise the first with the largest scale, where scale = min(window * rows / h, window *
- * cols / w). Each quotient grows only with its own side, so the tilings that come first for their scale form one
- * path from 1x1: the side that limits grows by one. Following this path until the scale reaches 1 or the crops run
- * out gives the same tiling with no list, no sort and no division. Quotients are compared by cross products. */
+ * cols / w). Each quotient depends only on its own side. So the tilings that come first for their scale form a path
+ * from 1x1, where each step adds one to the limiting side. Following this path until the scale reaches 1 or the crops
+ * run out gives the same tiling without a list, a sort or a division. Quotients are compared by cross products. */
 static vp_tiling vp_impl_adaptive(const vp_impl_grid *grid, int32_t width_px, int32_t height_px, int32_t max_crops) {
     const int64_t width = (int64_t)width_px - grid->margin_px, height = (int64_t)height_px - grid->margin_px,
                   window = grid->window_px;
@@ -1124,8 +1126,8 @@ static vp_tiling vp_impl_adaptive(const vp_impl_grid *grid, int32_t width_px, in
     vp_tiling best;
     best.rows = best.cols = 1;
     /* An image smaller than the margin has only negative scales; that of 1x1 is the largest. For a side equal to the
-     * margin the reference divides by zero, which gives an infinite scale: here that side is satisfied at once, and
-     * the other side has the smaller product. */
+     * margin the reference divides by zero and gets an infinite scale. Here that side is satisfied at once, and the
+     * other side has the smaller product. */
     if (width < 0 || height < 0) return best;
     while (window * rows < height || window * cols < width) {
         const int grow_rows = row_scale <= col_scale, grow_cols = col_scale <= row_scale;
@@ -1160,11 +1162,11 @@ typedef struct vp_impl_nearest {
 } vp_impl_nearest;
 
 static void vp_impl_nearer(vp_impl_nearest *best, int32_t rows, int32_t cols) {
-    /* integers far below 2^53: only the quotient and the difference are rounded, whether fused or not */
+    /* the integers are far below 2^53, so only the quotient and the difference are rounded, fused or not */
     const double width = best->window * (double)cols + best->margin,
                  height = best->window * (double)rows + best->margin;
     const double distance = fabs(width / height - best->aspect);
-    if (distance < best->mismatch) { /* strict: the first of equals stays */
+    if (distance < best->mismatch) { /* strictly smaller: the first of equals is kept */
         best->mismatch = distance;
         best->tiling.rows = rows;
         best->tiling.cols = cols;
@@ -1196,17 +1198,17 @@ VP_API vp_result vp_tiler_tier(const vp_tier *tier, int32_t width_px, int32_t he
     if (tier->preferred_count < 0
         || tier->preferred_count > (int32_t)(sizeof tier->preferred / sizeof tier->preferred[0]))
         return VP_ERR_RANGE;
-    best.window = 1.0; /* tiers compare the plain cols / rows */
+    best.window = 1.0; /* tiers compare cols / rows without the margin */
     best.margin = 0.0;
     best.aspect = (double)width_px / (double)height_px;
     best.mismatch = INFINITY;
-    best.tiling.rows = 1; /* where all counts are primes the reference falls back to one row of the smallest */
+    best.tiling.rows = 1; /* if all counts are primes, the reference falls back to one row of min_crops */
     best.tiling.cols = tier->min_crops;
     for (i = 0; i < tier->preferred_count; i++) {
         crops = tier->preferred[i];
         if (crops >= tier->min_crops && crops <= tier->max_crops) vp_impl_factorise(&best, crops, 1);
     }
-    /* the preferred ones come up again here; that changes nothing, because the first of equals is kept */
+    /* preferred counts are compared again here, which changes nothing because the first of equals is kept */
     for (crops = tier->min_crops; crops <= tier->max_crops; crops++) vp_impl_factorise(&best, crops, 1);
     *tiling = best.tiling;
     return VP_OK;
@@ -1243,13 +1245,13 @@ VP_API vp_tile_options vp_tile_options_default(void) {
     return options;
 }
 
-/* token counts of a tiling; 0 when they leave int32 */
+/* token counts of a tiling; returns 0 if they exceed int32 */
 static int vp_impl_count_tokens(const vp_impl_grid *grid, vp_tiling tiling, vp_layout *layout) {
     const int64_t per_crop = (int64_t)grid->tokens * grid->tokens, views = (int64_t)tiling.rows * tiling.cols + 1;
     const int64_t grid_rows = (int64_t)grid->window_tokens * tiling.rows + grid->left_tokens + grid->right_tokens;
     const int64_t grid_cols = (int64_t)grid->window_tokens * tiling.cols + grid->left_tokens + grid->right_tokens;
     const int64_t features = per_crop + grid_rows * grid_cols, columns = grid->tokens + grid_rows;
-    /* no overflow on the way: sides of the grid < 2^31 each, views <= 2^16 + 1, per_crop <= 2^30 */
+    /* no intermediate overflow: sides of the grid < 2^31 each, views <= 2^16 + 1, per_crop <= 2^30 */
     if (views - 1 > VP_CROPS_LIMIT || views * per_crop > INT32_MAX || features + columns + 4 > INT32_MAX) return 0;
     layout->tiling = tiling;
     layout->crops = (int32_t)views - 1;
@@ -1263,8 +1265,8 @@ static int vp_impl_count_tokens(const vp_impl_grid *grid, vp_tiling tiling, vp_l
 }
 
 /* Sizes of the image inside (or around) a canvas. Every step is rounded to float32, as in the reference: 640x480 in
- * 336x336 gives 336x251, because there 480 * (336 / 640) is 251.99999. Canvas sides are at most VP_CANVAS_PX_LIMIT:
- * up to there float32 can represent halves. */
+ * 336x336 gives 336x251, because 480 * (336 / 640) is 251.99999 in float32. Canvas sides are at most
+ * VP_CANVAS_PX_LIMIT, because float32 can represent halves up to there. */
 static void vp_impl_scale(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], float side[2]) {
     const float image_0 = (float)image_px[0], image_1 = (float)image_px[1];
     const float scale_0 = (float)canvas_px[0] / image_0, scale_1 = (float)canvas_px[1] / image_1;
@@ -1287,7 +1289,7 @@ static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32
     for (i = 0; i < 2; i++) {
         resized_px[i] = (int32_t)side[i];
         if (fit == VP_FIT_FILL) {
-            /* the product may round down past the canvas */
+            /* rounding may make the product smaller than the canvas */
             if (resized_px[i] < canvas_px[i]) resized_px[i] = canvas_px[i];
             offset_px[i] = (resized_px[i] - canvas_px[i]) / 2;
         } else {
@@ -1407,7 +1409,7 @@ VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tok
     int32_t count;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || vision_tokens < 1) return VP_ERR_RANGE;
     count = vision_tokens / (grid.tokens * grid.tokens) - 1;
-    if (count < 1) count = 1; /* the rule itself: there is always one crop next to the global view */
+    if (count < 1) count = 1; /* part of the rule: there is always one crop besides the global view */
     if (count > VP_CROPS_LIMIT) return VP_ERR_RANGE;
     *crops = count;
     return VP_OK;
@@ -1436,7 +1438,7 @@ VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling,
     return VP_OK;
 }
 
-/* (side - margin) / window, rounded half to even, at least 1; computed in integers, where a half is exact */
+/* (side - margin) / window, rounded half to even, at least 1; in integers, so that halves are exact */
 static int32_t vp_impl_windows(const vp_impl_grid *grid, int32_t side_px) {
     const int64_t inner = (int64_t)side_px - grid->margin_px;
     int64_t count, rest;
@@ -1457,7 +1459,7 @@ VP_API vp_result vp_select_tiling(const vp_geometry *geometry, int32_t canvas_wi
 }
 
 /* ================================================================================================ tokens >>tokens */
-/* A layout is memory of the caller. Before its numbers control any loop it must be one that vp_layout_compute makes
+/* A layout comes from the caller's memory. Its numbers control loops, so it must equal the result of vp_layout_compute
  * for this geometry. */
 static vp_result vp_impl_tokens_check(const vp_geometry *geometry, const vp_layout *layout, vp_impl_grid *grid) {
     vp_layout want;
@@ -1470,7 +1472,7 @@ static vp_result vp_impl_tokens_check(const vp_geometry *geometry, const vp_layo
     return VP_OK;
 }
 
-/* Positions of one crop. Cells of the overlap that a neighbour shows get no position here. */
+/* Positions of one crop. Cells of the overlap that a neighbour covers get no position. */
 static void vp_impl_index_crop(const vp_impl_grid *grid, vp_tiling tiling, int32_t row, int32_t col, int32_t grid_start,
                                int32_t *out) {
     const int32_t first_y = row > 0 ? grid->left_tokens : 0,
@@ -1573,10 +1575,10 @@ VP_API uint32_t vp_random_u32(vp_random *random) {
 }
 
 VP_API double vp_random_double(vp_random *random) {
-    /* in two statements: the order of the draws is part of the result */
+    /* two statements, because the order of the draws matters */
     const double high = (double)(vp_random_u32(random) >> 5);
     const double low = (double)(vp_random_u32(random) >> 6);
-    return (high * 67108864.0 + low) / 9007199254740992.0; /* exact up to here: 53 bits */
+    return (high * 67108864.0 + low) / 9007199254740992.0; /* the sum is exact: 53 bits */
 }
 
 VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum) {
@@ -1588,7 +1590,7 @@ VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum) {
     mask |= mask >> 8;
     mask |= mask >> 16;
     mask |= mask >> 32;
-    do { /* each round ends it with a chance over one half */
+    do { /* each round succeeds with probability above one half */
         value = vp_random_u32(random);
         if (maximum > 0xffffffffu) value = value << 32 | vp_random_u32(random);
         value &= mask;
@@ -1653,8 +1655,8 @@ VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t cou
     return VP_OK;
 }
 
-/* The sorted choice from members grouped by stratum. group [strata]: the count of each stratum, marked if it gets
- * one more; end [strata]: where each stratum ends. */
+/* The sorted choice from members grouped by stratum. group [strata]: member count of each stratum, marked if it gets
+ * one more record; end [strata]: end index of each stratum. */
 static const int64_t vp_impl_one_more = (int64_t)1 << 62;
 static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strata, size_t count, const int64_t *group,
                                 const int64_t *end, int64_t *members) {
@@ -1671,7 +1673,7 @@ static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strat
             members[first + i - 1] = members[other];
             members[other] = held;
         }
-        /* quotas are not greater than groups: kept never passes first */
+        /* no quota exceeds its group, so kept never exceeds first */
         for (i = 0; i < quota; i++) members[kept++] = members[first + i];
     }
     vp_impl_sort_int64(members, count);
@@ -1682,7 +1684,7 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
     int64_t *group = scratch + population, *end = group + strata, begin = 0;
     size_t missing = count, i;
     uint32_t s;
-    if (population > INT32_MAX) return VP_ERR_RANGE; /* keys below consist of a remainder and a stratum */
+    if (population > INT32_MAX) return VP_ERR_RANGE; /* the keys below pack a remainder and a stratum */
     for (i = 0; i < population; i++) if (stratum[i] >= strata) return VP_ERR_RANGE;
     if (count >= population) return vp_sampler_dataset(seed, population, count, scratch, kept);
     for (s = 0; s < strata; s++) group[s] = 0;
@@ -1704,7 +1706,7 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
     return VP_OK;
 }
 
-/* 1 if block `left` comes before block `right` in the order of importance; NaN has no place in this order */
+/* Returns 1 if block `left` precedes block `right` by importance. Scores must not be NaN. */
 static int vp_impl_block_before(const double *scores, const int32_t *file_order, int32_t left, int32_t right) {
     if (scores[left] != scores[right]) return scores[left] > scores[right];
     if (file_order && file_order[left] != file_order[right]) return file_order[left] < file_order[right];
@@ -1722,7 +1724,7 @@ VP_API vp_result vp_sampler_blocks(int32_t block_count, int32_t active, const do
         scored++;
         inner += block > 0 && block < last;
     }
-    if (scored == 0) { /* an empty file is the same as no file */
+    if (scored == 0) { /* an empty file counts as no file */
         for (block = 0; block < active; block++) blocks[block] = block;
         return VP_OK;
     }
@@ -1759,7 +1761,7 @@ VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *st
     return VP_ERR_NOT_FOUND;
 }
 
-/* the product of the first numbers, UINT64_MAX when it does not fit */
+/* the product of the first numbers; UINT64_MAX if it overflows */
 static uint64_t vp_impl_grid_product(const uint64_t *counts, int32_t knobs) {
     uint64_t product = 1;
     int32_t knob;
@@ -1785,14 +1787,14 @@ VP_API size_t vp_sampler_lhs_points(const int32_t *counts, int32_t knobs) {
     return points < VP_GRID_LHS_POINTS_MAX ? (size_t)points : VP_GRID_LHS_POINTS_MAX;
 }
 
-/* how many places of a list a strategy visits; 0: all */
+/* the number of entries that a strategy visits in a list, if fixed; otherwise 0 */
 static uint64_t vp_impl_grid_looks(vp_grid_strategy strategy, int32_t knob) {
     if (strategy == VP_GRID_BOUNDARY && knob == 1) return 5;
     return strategy == VP_GRID_BALANCED || strategy == VP_GRID_STRATIFIED || strategy == VP_GRID_BOUNDARY ? 3 : 0;
 }
 
-/* The j-th distinct place that is visited in a list of n. The places j*n/(looks-1), the last one n-1, cover a list
- * of up to `looks` completely. */
+/* The j-th distinct entry that is visited in a list of n. The entries j*n/(looks-1), the last one n-1, are the whole
+ * list if n <= looks. */
 static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int32_t knob, uint64_t n, uint64_t j) {
     const uint64_t looks = vp_impl_grid_looks(strategy, knob);
     if (strategy == VP_GRID_CUSTOM_SPARSE) return 2 * j;
@@ -1811,7 +1813,7 @@ static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *size
     }
 }
 
-/* the reference's draws into index [draws, knobs], only the first occurrence of each; returns how many */
+/* writes the reference's draws into index [draws, knobs], without repeats; returns their number */
 static size_t vp_impl_grid_drawn(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t draws, int32_t *index) {
     const size_t width = (size_t)knobs;
     vp_random random;
@@ -1827,7 +1829,7 @@ static size_t vp_impl_grid_drawn(const uint64_t *sizes, int32_t knobs, uint32_t 
     return kept;
 }
 
-/* floor(t / least common multiple of a and b); the multiple itself may not fit 64 bits */
+/* floor(t / least common multiple of a and b); the multiple itself may exceed 64 bits */
 static uint64_t vp_impl_grid_laps(uint64_t t, uint64_t a, uint64_t b) {
     uint64_t divisor = a, remainder = b;
     while (remainder != 0) {
@@ -1844,7 +1846,7 @@ static void vp_impl_grid_swap(int32_t *left, int32_t *right) {
     *right = held;
 }
 
-/* 1 if the row at `mine` equals another row; the row at `skip` is ignored */
+/* Returns 1 if the row at `mine` equals another row; the row at `skip` is ignored. */
 static int vp_impl_grid_repeats(const int32_t *index, int32_t knobs, size_t points, size_t mine, size_t skip) {
     const size_t width = (size_t)knobs;
     const int32_t *own = index + width * mine;
@@ -1856,10 +1858,10 @@ static int vp_impl_grid_repeats(const int32_t *index, int32_t knobs, size_t poin
     return 0;
 }
 
-/* One column of the starting design. Row t contains the value t mod n, advanced by one per lap through all combinations
- * that the earlier columns can form with this one. So any number of first rows is balanced in every knob, and all
- * combinations come once before one comes again. In the first n rows the value is t itself: the renamed values are
- * stored there, and later rows copy them. */
+/* One column of the starting design. Row t contains the value t mod n, plus one for each lap through all combinations
+ * that the earlier columns can form with this one. So the first rows, however many, are balanced in every knob, and
+ * every combination occurs once before any repeats. In the first n rows the value is t itself; they store the permuted
+ * values, and later rows copy them. */
 static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_t knobs, int32_t knob, size_t points,
                                 int32_t *index) {
     const uint64_t n = sizes[knob], shift = n > points ? vp_random_below(random, n - 1) : 0;
@@ -1870,16 +1872,16 @@ static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_
     for (t = 0; t < points; t++) {
         if (n > points) column[width * t] = (int32_t)((t * n + shift) / points);
         else if (t >= n) column[width * t] = column[width * ((t % all + vp_impl_grid_laps(t % all, earlier, n)) % n)];
-        else { /* a shuffle that grows: each new value changes places with a random one */
+        else { /* inside-out shuffle: each new value is swapped with a random one */
             column[width * t] = (int32_t)t;
             vp_impl_grid_swap(column + width * t, column + width * vp_random_below(random, t));
         }
     }
 }
 
-/* Shuffles each column, but rejects any swap that would repeat a point: the design stays balanced and without
- * repeats at every step. If most combinations are left out, the first round is already a full shuffle; the other
- * rounds are for crowded grids. */
+/* Shuffles each column, but rejects any swap that would repeat a point: the design stays balanced and free of repeats
+ * at every step. If most combinations are unused, the first round is already a full shuffle; the other rounds are for
+ * crowded grids. */
 static void vp_impl_grid_latin(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t points, int32_t *index) {
     vp_random random;
     size_t row;
@@ -1968,7 +1970,7 @@ static int64_t vp_impl_clock_ns(void) {
 #include <time.h>
 #ifndef CLOCK_MONOTONIC
 /* Strict -std=c11 hides POSIX from <time.h>. struct timespec is C11; the call and the constant belong to the system.
- * If the constant is hidden, the declaration is hidden too, so the one here cannot clash with it. */
+ * If the constant is hidden, so is the declaration, and the one here cannot clash with it. */
 #if defined(__linux__)
 #define VP_IMPL_CLOCK_MONOTONIC 1
 extern int clock_gettime(int clock, struct timespec *time);
@@ -1999,7 +2001,7 @@ VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity)
 
 VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name) {
     vp_stage_mark *mark = clock->marks + clock->count;
-    if (clock->lost_open || clock->count >= clock->capacity) { /* what is inside a lost mark is lost too */
+    if (clock->lost_open || clock->count >= clock->capacity) { /* marks inside a lost mark are lost too */
         clock->lost++;
         clock->lost_open++;
         return;
@@ -2045,8 +2047,8 @@ VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark)
     return rest_ns;
 }
 
-/* values[index], or (values[index] - centre)^2: the two things that are summed. Each step is a statement of its own,
- * so that a compiler that fuses only inside an expression rounds each of them. */
+/* The term to sum: values[index] or (values[index] - centre)^2. Each step is its own statement, so that a compiler that
+ * fuses only within an expression rounds each step. */
 static double vp_impl_term(const double *values, size_t index, int squared, double centre) {
     double distance;
     if (!squared) return values[index];
@@ -2081,8 +2083,8 @@ static double vp_impl_sum_block(const double *values, size_t count, int squared,
     return sum;
 }
 
-/* numpy's recursion: a range above 128 is its left part, count / 2 rounded down to a multiple of 8, plus the rest.
- * There are at most 58 levels for any size_t, because a part is never larger than half of its range plus 8. */
+/* numpy's recursion: a range above 128 is split into a left part, count / 2 rounded down to a multiple of 8, and the
+ * rest. A part is never larger than half of its range plus 8, so there are at most 58 levels for any size_t. */
 static double vp_impl_sum(const double *values, size_t count, int squared, double centre) {
     size_t left;
     double left_sum, right_sum;
@@ -2137,7 +2139,7 @@ VP_API vp_result vp_statistics_compute(const double *values, size_t count, doubl
     vp_statistics out;
     if (count == 0 || !vp_all_finite(values, count)) return VP_ERR_RANGE;
     out.count = count;
-    /* before the sort: the order of the additions is part of the result */
+    /* before the sort, because the order of the additions matters */
     out.mean = vp_statistics_mean(values, count);
     out.std = vp_statistics_std(values, count);
     if (scratch != values) memcpy(scratch, values, count * sizeof *values);
@@ -2151,8 +2153,8 @@ VP_API vp_result vp_statistics_compute(const double *values, size_t count, doubl
     return VP_OK;
 }
 
-/* ---- distributions: everything below rests on the regularised incomplete beta function */
-/* ln Gamma(x) - [(x - 1/2) ln x - x + ln(2 pi) / 2] for x >= 10: Stirling's series, cut below 1e-15 */
+/* ---- distributions, all based on the regularised incomplete beta function */
+/* ln Gamma(x) - [(x - 1/2) ln x - x + ln(2 pi) / 2] for x >= 10: Stirling's series, truncated below 1e-15 */
 static double vp_impl_stirling(double x) {
     const double r = 1.0 / (x * x);
     return (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r * (1.0 / 1680 - r * (1.0 / 1188 - r * (691.0 / 360360))))))
@@ -2173,8 +2175,8 @@ static double vp_impl_log_beta(double a, double b) {
 }
 
 /* The continued fraction of the incomplete beta function by Lentz's rule (Numerical Recipes 6.4); it needs about
- * sqrt(max(a, b)) terms. If it has not converged by then, the result is NaN: the caller's comparison fails instead
- * of using a wrong value. */
+ * sqrt(max(a, b)) terms. If it has not converged by then, the result is NaN, so that the caller's comparison fails
+ * instead of using a wrong value. */
 static double vp_impl_beta_fraction(double a, double b, double x) {
     const double tiny = 1e-300;
     double c = 1.0, d = 1.0 - (a + b) * x / (a + 1.0), h, m, factor;
@@ -2224,7 +2226,7 @@ VP_API double vp_statistics_student(double probability, double degrees) {
     while ((middle = low + (high - low) * 0.5) > low && middle < high) {
         if (vp_student_upper(middle, solved) > tail) low = middle; else high = middle;
     }
-    /* there the fraction loses digits; the expansion of Cornish and Fisher is good to 1e-11 (Abramowitz and Stegun
+    /* the fraction loses digits here; the Cornish-Fisher expansion is accurate to 1e-11 (Abramowitz and Stegun
      * 26.7.5) */
     if (degrees >= many) {
         square = high * high;
@@ -2254,7 +2256,7 @@ VP_API size_t vp_statistics_percentile_needs(double percentile, double confidenc
     double count;
     if (!(percentile > 0.0 && percentile < 100.0) || !(confidence > 0.0 && confidence < 1.0)) return 0;
     count = ceil(log((1.0 - confidence) * 0.5) / log1p(-rest) - 1e-9); /* (1 - rest)^count <= (1 - confidence) / 2 */
-    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more than memory can contain, as for P1e-300 */
+    if (!(count < (double)SIZE_MAX)) return SIZE_MAX; /* more values than fit in memory, as for P1e-300 */
     return count < 1.0 ? 1 : (size_t)count;
 }
 
@@ -2339,7 +2341,7 @@ VP_API vp_result vp_statistics_paired(const double *first, const double *second,
     if (!vp_all_finite(scratch, count)) return VP_ERR_RANGE;
     out.count = count;
     out.share_greater = (double)greater / (double)count;
-    out.mean = out.median = nothing; /* the intervals stay so where there are too few pairs */
+    out.mean = out.median = nothing; /* intervals stay NaN if there are too few pairs */
     out.mean.value = vp_statistics_mean(scratch, count);
     vp_statistics_mean_interval(scratch, count, 0.95, &out.mean.low, &out.mean.high);
     vp_sort_double(scratch, count);
@@ -2409,9 +2411,9 @@ static size_t vp_impl_json_utf8_step(const unsigned char *text, size_t left) {
     return length;
 }
 
-/* Bytes at the start of `text`, whole words only, that are plain inside a JSON string: ASCII from 0x20 on, except
- * '"' and '\'. Eight bytes at a time: (word - 0x20..) & ~word has a high bit set if a byte is below 0x20; an XOR
- * first turns "equals c" into "is below 1". */
+/* Number of bytes at the start of `text`, in whole words, that need no attention inside a JSON string: ASCII from 0x20,
+ * except '"' and '\'. It tests eight bytes at a time: (word - 0x20..) & ~word has a high bit set if a byte is below
+ * 0x20; an XOR first turns "equals c" into "is below 1". */
 static size_t vp_impl_json_plain_words(const unsigned char *text, size_t left) {
     const uint64_t ones = UINT64_C(0x0101010101010101), high = UINT64_C(0x8080808080808080);
     size_t plain = 0;
@@ -2455,7 +2457,7 @@ VP_API size_t vp_utf8_visible_bytes(const char *text, size_t bytes) {
     size_t at = 0;
     while (at < bytes && vp_utf8_control(text + at, bytes - at) == 0) {
         const unsigned char first = (unsigned char)text[at];
-        at += first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4; /* valid, or it were hidden */
+        at += first < 0x80 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4; /* valid: an invalid byte is a control */
     }
     return at;
 }
@@ -2470,9 +2472,9 @@ typedef struct vp_impl_json_scan {
     vp_json_node *nodes;
     size_t capacity;
     uint32_t node_count;
-    int32_t depth, outside; /* outside: depth of the place the text will be in, 0 for a text of its own */
+    int32_t depth, outside; /* outside: depth at which the text will be inserted; 0 for a separate text */
     struct { uint32_t node, count; uint8_t type; } open[VP_IMPL_JSON_DEPTH];
-    vp_result code;      /* VP_OK until something is wrong; then `message` says what and `at` where */
+    vp_result code;      /* VP_OK until an error; then `message` is its text and `at` its offset */
     const char *message;
 } vp_impl_json_scan;
 
@@ -2482,7 +2484,7 @@ static int vp_impl_json_wrong(vp_impl_json_scan *scan, vp_result code, const cha
     return 0;
 }
 
-/* Counts every node, stores those that fit. */
+/* Counts every node, and stores those that fit. */
 static int vp_impl_json_add(vp_impl_json_scan *scan, vp_json_type type, int escaped, size_t start, size_t bytes) {
     if (scan->node_count >= VP_JSON_NONE - 1)
         return vp_impl_json_wrong(scan, VP_ERR_RANGE, "more than 4294967294 values and keys");
@@ -2547,7 +2549,7 @@ static int vp_impl_json_scan_string(vp_impl_json_scan *scan) {
     for (;;) {
         unsigned character;
         scan->at += vp_impl_json_plain_words(scan->text + scan->at, scan->bytes - scan->at);
-        /* at most a few bytes before the next special one, then back to whole words */
+        /* a few bytes one by one, then whole words again */
         do {
             if (scan->at >= scan->bytes)
                 return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
@@ -2576,8 +2578,8 @@ static size_t vp_impl_json_digits(const unsigned char *text, size_t left) {
     return count;
 }
 
-/* Length of the longest JSON number at the start of `text`, and NULL; or what is wrong with it, and *length says
- * where. */
+/* Returns NULL and sets *length to the length of the longest JSON number at the start of `text`. On failure it returns
+ * the error's text, and *length is its offset. */
 static const char *vp_impl_json_number(const unsigned char *text, size_t left, size_t *length) {
     size_t at = 0, digits;
     if (at < left && text[at] == '-') at++;
@@ -2647,7 +2649,7 @@ static void vp_impl_json_close(vp_impl_json_scan *scan) {
     }
 }
 
-/* One value up to its end, or the opening of a container (then *opened). */
+/* Reads one value, or only the opening of a container (then *opened is set). */
 static int vp_impl_json_scan_value(vp_impl_json_scan *scan, int *opened) {
     *opened = 0;
     if (scan->at >= scan->bytes)
@@ -2679,7 +2681,7 @@ static int vp_impl_json_scan_value(vp_impl_json_scan *scan, int *opened) {
     return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected a value");
 }
 
-/* A key and its colon. */
+/* Reads a key and its colon. */
 static int vp_impl_json_scan_key(vp_impl_json_scan *scan, int first) {
     if (scan->at >= scan->bytes) return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside an object");
     if (scan->text[scan->at] != '"')
@@ -2694,7 +2696,7 @@ static int vp_impl_json_scan_key(vp_impl_json_scan *scan, int first) {
     return 1;
 }
 
-/* What follows a complete value: closing brackets, then a comma (returns 1: another member follows) or the end
+/* Reads what follows a complete value: closing brackets, then a comma (returns 1: another member follows) or the end
  * (returns 0). */
 static int vp_impl_json_after_value(vp_impl_json_scan *scan) {
     for (;;) {
@@ -2717,7 +2719,7 @@ static int vp_impl_json_after_value(vp_impl_json_scan *scan) {
     }
 }
 
-/* The whole text, without recursion; s->code says how it went. */
+/* Scans the whole text, without recursion; s->code is the result. */
 static void vp_impl_json_scan_text(vp_impl_json_scan *scan) {
     int opened = 0, more = 1;
     scan->depth = scan->outside;
@@ -2797,8 +2799,8 @@ VP_API size_t vp_utf8_put(char *out, uint32_t code) {
     return 4;
 }
 
-/* Takes one escape, or one byte, from *text (before end; the parser has checked it) and writes its UTF-8 bytes;
- * returns how many (1..4). */
+/* Takes one escape, or one byte, from *text (before end; the parser has checked it). Writes its UTF-8 bytes and returns
+ * their number (1..4). */
 static size_t vp_impl_json_unescape(const char **text, const char *end, char out[4]) {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
     const char *at = *text, *found;
@@ -2858,7 +2860,7 @@ VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *ke
     return found;
 }
 
-/* Order of two keys by their unescaped bytes. Equal keys are ordered by their place: so the order is total and every
+/* Order of two keys by their unescaped bytes. Equal keys are ordered by position, so that the order is total and every
  * sort gives the same result. */
 static int vp_impl_json_key_order(const vp_json *json, uint32_t left, uint32_t right, int *same) {
     const vp_json_node *left_node = &json->nodes[left], *right_node = &json->nodes[right];
@@ -2964,11 +2966,11 @@ VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, s
 
 /* ---- numbers ---- */
 
-/* A number's decimal value: digits times 10^exponent. `digits` counts from the first to the last digit that is not
- * 0; they start at `first`, with at most one point between them. */
+/* A number's decimal value: digits times 10^exponent. `digits` is their count, from the first nonzero digit, at
+ * `first`, to the last nonzero one. There may be one point between them. */
 typedef struct vp_impl_decimal { const char *first; int64_t digits, exponent; int negative; } vp_impl_decimal;
 
-/* text: one valid JSON number. Exponents saturate far beyond what the digits of any text could compensate. */
+/* text: one valid JSON number. Exponents saturate far beyond any value that the digits of a text could compensate. */
 static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
     const int64_t limit = INT64_C(100000000000000000);
     const char *at = text, *end = text + bytes;
@@ -2987,7 +2989,7 @@ static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
             decimal.digits = seen;
             decimal.exponent = -fraction;
         } else if (!after_point) {
-            /* zero of the integer part after the last digit so far; meaningless before the first one */
+            /* zeros of the integer part after the last nonzero digit so far; unused before the first one */
             decimal.exponent++;
         }
     }
@@ -3022,9 +3024,9 @@ VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *v
     return VP_OK;
 }
 
-/* Natural numbers up to 3072 bits, least significant word first, no leading zero words. Enough: the longest here are
- * 801 decimal digits (2661 bits) and 5^1131 (2627 bits) when reading, 10^326 (1083 bits) when printing, all shifted by
- * a few bits at most. */
+/* Natural numbers up to 3072 bits, least significant word first, no leading zero words. The longest are 801 decimal
+ * digits (2661 bits) and 5^1131 (2627 bits) when reading, and 10^326 (1083 bits) when printing, shifted by a few bits
+ * at most. */
 enum { VP_IMPL_BIG_WORDS = 96 };
 typedef struct vp_impl_big { int32_t count; uint32_t word[VP_IMPL_BIG_WORDS]; } vp_impl_big;
 
@@ -3105,7 +3107,7 @@ static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, c
 }
 
 /* The double nearest to numerator / denominator * 2^exponent, ties to even; its bits. If it overflows, the bits of
- * infinity. Schoolbook division in binary, one comparison and subtraction per bit: no estimate that could be wrong. */
+ * infinity. Binary long division, one comparison and subtraction per bit: no estimate could be wrong. */
 static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominator, int64_t exponent) {
     int64_t shift = vp_impl_big_bits(numerator) - vp_impl_big_bits(denominator), bits = 53, i;
     uint64_t quotient = 0;
@@ -3118,7 +3120,7 @@ static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominat
     }
     exponent += shift; /* now 1 <= numerator / denominator < 2; the value is numerator / denominator * 2^exponent */
     if (exponent > 1023) return UINT64_C(0x7FF) << 52;
-    if (exponent < -1022) bits = 53 + 1022 + exponent; /* subnormal: fewer bits, none at half of the smallest one */
+    if (exponent < -1022) bits = 53 + 1022 + exponent; /* subnormal: fewer bits, none at half of the smallest */
     if (bits < 0) return 0;
     for (i = 0; i < bits; i++) {
         quotient <<= 1;
@@ -3137,7 +3139,7 @@ static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominat
 VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) {
     static const double power[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-    /* a tie between two doubles has at most 768 digits; of what follows only "not zero" matters */
+    /* a tie between two doubles has at most 768 digits; for later digits only "not zero" matters */
     const int64_t kept = 800;
     vp_impl_decimal decimal;
     vp_impl_big numerator, denominator;
@@ -3169,8 +3171,8 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
             vp_impl_big_multiply(&numerator, 10, 1);
             decimal.exponent--;
         }
-        /* digits and power both exact doubles: one correctly rounded operation (where double arithmetic is not done
-         * in wider registers) */
+        /* digits and power are exact doubles, so one operation is correctly rounded (unless double arithmetic uses
+         * wider registers) */
         if (decimal.digits <= 15 && decimal.exponent >= -22 && decimal.exponent <= 22
             && sizeof(double_t) == sizeof(double)) {
             result = (double)(numerator.word[0] | (numerator.count > 1 ? (uint64_t)numerator.word[1] << 32 : 0));
@@ -3196,8 +3198,8 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
 }
 
 /* The shortest digits d1 d2 ... (at most 17) for which 0.d1d2... * 10^point reads back as the positive double with
- * these bits; of several, the nearest. This is Steele and White's dragon4 with exact integers. In units of 1 /
- * scale: rest is what remains to print, low and high are half the gaps to the two neighbours. */
+ * these bits; of several, the nearest. This is Steele and White's dragon4 with exact integers. In units of 1 / scale,
+ * rest is the value still to be printed, and low and high are half the gaps to the two neighbours. */
 static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *point) {
     vp_impl_big rest, scale, low, high;
     uint64_t fraction;
@@ -3207,9 +3209,9 @@ static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *po
     narrow = fraction == 0 && exponent > -1074; /* at a power of two the gap below is half the gap above */
     if (bits >> 52) fraction |= UINT64_C(1) << 52;
     else exponent = -1074;
-    even = !(fraction & 1); /* reading rounds ties to even, so an even value owns the ends of its interval */
+    even = !(fraction & 1); /* reading rounds ties to even, so the interval of an even value includes its ends */
     vp_impl_big_set(&rest, fraction);
-    /* log10: right or one too small */
+    /* log10: correct or one too small */
     estimate = (int32_t)ceil((exponent + (double)vp_impl_big_bits(&rest) - 1) * 0.30102999566398120 - 1e-10);
     vp_impl_big_set(&scale, 1);
     vp_impl_big_set(&low, 1);
@@ -3242,8 +3244,8 @@ static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *po
         digits[count++] = (char)('0' + digit);
     } while (!is_low && !is_high);
     if (is_high) {
-        int order = is_low ? vp_impl_big_compare_sum(&rest, &rest, &scale) : 1; /* both ends will do: take the nearer */
-        /* never past '9': the digit before would have been the last */
+        int order = is_low ? vp_impl_big_compare_sum(&rest, &rest, &scale) : 1; /* both read back: take the nearer */
+        /* never exceeds '9': the digit before would have been the last */
         if (order > 0 || (order == 0 && (digit & 1))) digits[count - 1]++;
     }
     *point = estimate;
@@ -3265,7 +3267,7 @@ VP_API size_t vp_number_format(double value, char *out) {
     if (bits >> 63) *at++ = '-';
     digits[0] = '0';
     if (bits << 1) count = vp_impl_number_digits(bits & ~(UINT64_C(1) << 63), digits, &point);
-    if (point > -4 && point <= 16) { /* Python's repr: plain digits from 1e-4 up to below 1e16 */
+    if (point > -4 && point <= 16) { /* Python's repr: plain digits for 1e-4 <= |value| < 1e16 */
         whole = count < point ? count : point > 0 ? point : 0;
         memcpy(at, digits, (size_t)whole);
         at = vp_impl_number_zeros(at + whole, whole ? point - whole : 1);
@@ -3352,7 +3354,7 @@ static void vp_impl_json_separate(vp_json_writer *writer, int wants_line) {
     *filled = line ? VP_IMPL_JSON_BROKEN : VP_IMPL_JSON_ONE_LINE;
 }
 
-/* Checks that a value is allowed here; then writes what belongs before it. */
+/* Checks that a value is allowed here, then writes the separator before it. */
 static int vp_impl_json_before_value(vp_json_writer *writer, int wants_line) {
     if (!vp_impl_json_live(writer)) return 0;
     if (writer->depth == 0 ? writer->length_bytes > 0 : writer->open[writer->depth - 1] == '{' && !writer->after_key) {
@@ -3473,7 +3475,7 @@ VP_API void vp_json_raw(vp_json_writer *writer, const char *text, size_t bytes) 
     memset(&scan, 0, sizeof scan);
     scan.text = (const unsigned char *)text;
     scan.bytes = text ? bytes : 0;
-    scan.outside = writer->depth; /* the whole must stay readable too */
+    scan.outside = writer->depth; /* the whole text must stay readable too */
     vp_impl_json_scan_text(&scan);
     if (scan.code != VP_OK) writer->result = scan.code;
     else if (vp_impl_json_before_value(writer, 1)) vp_impl_json_emit(writer, text, bytes);

@@ -1,19 +1,20 @@
-/* vlmprof_families.h - v0.2.0 - token counts of other model families from an image's size - MIT licence
+/* vlmprof_families.h - v0.2.0 - token counts of other model families by image size - MIT licence
  *
  * Do this:
  *     printf("%d\n", (int)vp_count_tokens("qwen3-vl", 640, 480));
- * It prints 300, the tokens of a 640 x 480 image in Qwen3-VL. A negative number is an error: a vp_result.
+ * It prints 300, the tokens of a 640 x 480 image in Qwen3-VL. A negative number is an error, a vp_result.
  *
- * For other limits than the published ones set the keys of a family: vp_family_find, vp_family_default, vp_family_set,
- * vp_family_count; or vp_family_from_config for a checkpoint's own files. A count needs only the image's width and
- * height. A preset describes one family: its name, the rule it shares with others, the keys of its configuration with
- * the values of the published checkpoints, and how certain the rule is. A family is a preset with its keys set.
+ * To use limits other than the published ones, set the keys of a family: vp_family_find, vp_family_default,
+ * vp_family_set, vp_family_count. For a checkpoint's own files, use vp_family_from_config. A count needs only the
+ * image's width and height. A preset describes one family: its name, its rule (which several families may share), its
+ * configuration keys with the values of the published checkpoints, and the certainty of the rule. A family is a preset
+ * with its keys set.
  * memory:  none
  * threads: reentrant
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_FAMILIES_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
+ * VLMPROF_FAMILIES_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_FAMILIES_H
 #define VLMPROF_FAMILIES_H
 #ifndef VLMPROF_H
@@ -23,49 +24,51 @@
 VP_EXTERN_C_BEGIN
 
 enum {
-    VP_FAMILY_PX_LIMIT = 16777216, /* longest side of an image: its square times rules' factors is exact in a double */
+    VP_FAMILY_PX_LIMIT = 16777216, /* longest side of an image: its square times a rule's factors is exact in a
+                                    * double */
     VP_FAMILY_TILES_LIMIT = 256,   /* largest tile count of a tiling rule */
-    VP_FAMILY_GRIDS_LIMIT = 1466,  /* grids of at most 256 tiles: the sum of the numbers of divisors */
+    VP_FAMILY_GRIDS_LIMIT = 1466,  /* grids of at most 256 tiles: the sum of the divisor counts of 1..256 */
     VP_FAMILY_KEYS_LIMIT = 8
 };
-/* how we know that the numbers are right */
+/* the evidence that the numbers are right */
 typedef enum vp_certainty {
     VP_CERTAINTY_EXECUTED,  /* the official code was run on the golden sizes, and every column is equal */
-    VP_CERTAINTY_NUMBERS,   /* rule read in official code, equal to numbers that its tests or users state */
+    VP_CERTAINTY_NUMBERS,   /* rule read in official code; matches numbers that its tests or users state */
     VP_CERTAINTY_READ,      /* rule read in official code, but not executed */
-    /* the vendor's documentation, or inferred from published measurements: no code is published */
+    /* no code is published: from the vendor's documentation, or inferred from published measurements */
     VP_CERTAINTY_DOCUMENTED
 } vp_certainty;
-/* The word for a mark ("executed", ...); never NULL. */
+/* The word for a certainty ("executed", ...); never NULL. */
 VP_API const char *vp_certainty_text(vp_certainty certainty);
 
-/* what a key of a configuration means to a rule; also its index in vp_family.value */
+/* the meaning of a configuration key for a rule; also its index in vp_family.value */
 typedef enum vp_slot {
     VP_SLOT_MIN,   /* least pixels, patches, tokens or tiles */
     VP_SLOT_MAX,   /* most of them */
     VP_SLOT_SIDE,  /* longest side: pixels, or patches for Kimi */
     VP_SLOT_TILE,  /* side of a tile [px] */
     VP_SLOT_PATCH, /* side of a patch [px] */
-    VP_SLOT_MERGE, /* patches per side that become one token */
-    VP_SLOT_TOKENS, /* tokens of a view, or of its side */
+    VP_SLOT_MERGE, /* patches per side that are merged into one token */
+    VP_SLOT_TOKENS, /* tokens per view, or per side of a view */
     VP_SLOT_SPLIT, /* a switch, or the index of a word */
     VP_SLOT_MIN_TOKENS,
     VP_SLOT_MAX_TOKENS,
-    VP_SLOT_RATIO, /* the only one that need not be an integer */
+    VP_SLOT_RATIO, /* the only slot that may be fractional */
     VP_SLOT_COUNT
 } vp_slot;
 typedef struct vp_family_key {
-    const char *name; /* the configuration's own; NULL: fixed by the family */
+    const char *name; /* name in the configuration; NULL: fixed by the family */
     vp_slot slot;
     double fallback;  /* of the published checkpoints */
 } vp_family_key;
 typedef struct vp_family_preset {
     const char *name, *aliases; /* aliases: separated by spaces */
-    const char *rule;           /* name of the rule that it shares with others */
+    const char *rule;           /* name of its rule */
     int32_t rule_index, variant, markers;
     vp_certainty certainty;
     const char *words;          /* values of VP_SLOT_SPLIT, separated by spaces; NULL: 0 or 1 */
-    int32_t column_count;       /* how many of the first keys the golden data vary; they are columns of vlmprof tile */
+    int32_t column_count;       /* the first column_count keys vary in the golden data and are columns of vlmprof
+                                 * tile */
     vp_family_key keys[VP_FAMILY_KEYS_LIMIT];
 } vp_family_preset;
 /* Presets in the order of the list; NULL past the end. A preset lives as long as the program. */
@@ -73,84 +76,83 @@ VP_API const vp_family_preset *vp_family_at(int32_t index);
 /* The preset of that name, alias or model_type (case and - _ . do not matter), or NULL. */
 VP_API const vp_family_preset *vp_family_find(const char *name);
 
-/* A preset with its keys set, and what follows from them. Treat the members as read-only: vp_family_default and
+/* A preset with its keys set, and values derived from them. Treat the members as read-only: vp_family_default and
  * vp_family_set fill them. */
 typedef struct vp_family {
     const vp_family_preset *preset;
     int64_t value[VP_SLOT_COUNT];
     double ratio;                     /* VP_SLOT_RATIO */
     uint32_t given;                   /* bit 1 << slot: set by the caller */
-    int32_t grid_count, canvas_count; /* canvas_count > 0: the caller's list */
+    int32_t grid_count, canvas_count; /* canvas_count > 0: the caller set a list */
     int32_t grid_side;                /* longest side of a canvas, in tiles */
     double grid_ratio[VP_FAMILY_GRIDS_LIMIT];
     int16_t grid_cols[VP_FAMILY_GRIDS_LIMIT], grid_rows[VP_FAMILY_GRIDS_LIMIT];
-    int16_t grid_first[VP_FAMILY_TILES_LIMIT + 2]; /* index of the first grid of so many tiles */
+    int16_t grid_first[VP_FAMILY_TILES_LIMIT + 2]; /* index of the first grid with this number of tiles */
 } vp_family;
 /* The family of a preset with the values of its published checkpoints.
  * memory:  about 19 kB in the caller's struct */
 VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family);
-/* Sets a key by the configuration's name. The text is a number, a word, true or false.
- * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (the text names the nearest); VP_ERR_RANGE: a number or word that
- *          the key cannot have. On failure the family is untouched */
+/* Sets a key by its name in the configuration. The text is a number, a word, true or false.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (the error names the nearest); VP_ERR_RANGE: a number or word that the
+ *          key does not accept. On failure the family is untouched */
 VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *text, vp_error *error);
 VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double number, vp_error *error);
-/* Sets the canvases that a canvas rule (LLaVA, Aria, DeepSeek-VL2) chooses from. They are given in tiles, in the
- * order of the configuration and with its order of the sides: height before width, but width before height for
- * llava_next_original and deepseek_vl2.
+/* Sets the canvases that a canvas rule (LLaVA, Aria, DeepSeek-VL2) chooses from. They are in tiles, in the order of the
+ * configuration. As there, height comes before width, except for llava_next_original and deepseek_vl2.
  * returns: VP_OK; VP_ERR_UNSUPPORTED: the rule has no such list; VP_ERR_RANGE: count outside
  *          1..VP_FAMILY_GRIDS_LIMIT or a side outside 1..16 */
 VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides)[2], int32_t count, vp_error *error);
 
 /* Chooses the family and its keys from the files of a checkpoint. Each file may be absent.
- * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: absent. The top
- *          node of each is an object
+ * in:      files  preprocessor_config.json, processor_config.json, config.json, in this order; NULL: absent. The
+ *          top-level node of each is an object
  * returns: VP_OK; VP_ERR_NOT_FOUND: neither model_type nor image_processor_type names a preset; VP_ERR_UNSUPPORTED:
- *          a switch that the rule does not model is not at its usual value, or a size whose tokens are not known;
- *          VP_ERR_RANGE: a value that the key cannot have
- * rule:    model_type decides, unless it is llava's; then the image processor decides. Of a key the first file that
- *          has it counts */
+ *          a switch that the rule does not model has an unusual value, or the token count of a size is not known;
+ *          VP_ERR_RANGE: a value that the key does not accept
+ * rule:    model_type decides, except for llava, where the image processor decides. The first file that has a key sets
+ *          it */
 VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error);
 
-/* what an image costs; -1: the rule has no such number */
+/* the counts of one image; -1: the rule has no such number */
 typedef struct vp_vision_count {
     int64_t resized_width_px, resized_height_px; /* image or canvas after the resize */
-    int64_t rows, cols;                          /* of patches, tokens or tiles; 0,0: no tiles */
+    int64_t rows, cols;                          /* in patches, tokens or tiles; 0,0: no tiles */
     int64_t views;                               /* images that the vision tower sees, global view included */
     int64_t feature_tokens, separator_tokens, marker_tokens;
-    /* what the processor puts in the place of one image; tokens that only a chat template writes are not counted */
+    /* tokens that the processor inserts for one image; tokens that only a chat template writes are not counted */
     int64_t total_tokens;
 } vp_vision_count;
 /* Image size -> tokens.
  * in:      width_px, height_px  of the image, 1..VP_FAMILY_PX_LIMIT
  * out:     count                on success
- * returns: VP_OK; VP_ERR_RANGE: a side out of range, or the family's own code rejects the size (the text says why);
- *          VP_ERR_UNSUPPORTED: the rule for such a size is not published
- * rule:    that of the family, operation by operation
- * numeric: IEEE double where the original computes so, float32 where it does, half to even where it rounds so
+ * returns: VP_OK; VP_ERR_RANGE: a side out of range, or the family's own code rejects the size (the error gives the
+ *          reason); VP_ERR_UNSUPPORTED: the rule for such a size is not published
+ * rule:    the family's own, operation by operation
+ * numeric: IEEE double, float32 and rounding half to even, each where the original uses it
  * source:  transformers 5.23.0, mistral-common 1.13.1, qwen-vl-utils 0.0.14, llava-torch 1.2.2, the repositories of
- *          DeepSeek-VL2, Ovis, MiniCPM-V and Phi-3.5, and the vendors' documentation, each as the preset's certainty
- *          says */
+ *          DeepSeek-VL2, Ovis, MiniCPM-V and Phi-3.5, and the vendors' documentation, according to the preset's
+ *          certainty */
 VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count,
                                  vp_error *error);
-/* The same by a name, with the values of the published checkpoints: vp_count_tokens("qwen3-vl", 1920, 1080).
+/* Counts tokens by model name, with the values of the published checkpoints: vp_count_tokens("qwen3-vl", 1920, 1080).
  * in:      model  a preset's name, alias or model_type
- * returns: tokens of the image, total_tokens of above; VP_ERR_NOT_FOUND: no such preset, VP_ERR_RANGE or
- *          VP_ERR_UNSUPPORTED as vp_family_count, all below 0
+ * returns: total_tokens of the image; or an error, which is negative: VP_ERR_NOT_FOUND: no such preset; VP_ERR_RANGE or
+ *          VP_ERR_UNSUPPORTED as in vp_family_count
  * memory:  about 20 kB of stack */
 VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t height_px);
 /* The key that limits a family's tokens (max_pixels, max_crops, longest_edge ...), or NULL. */
 VP_API const vp_family_key *vp_family_knob(const vp_family *family);
-/* Finds the largest value of the knob that keeps images within a number of tokens.
+/* Finds the largest value of the knob that keeps images within a token limit.
  * in:      sizes_px    [size_count][2] width, height
- *          max_tokens  the limit of total tokens for that share of the images
- *          share       of the images, 0 < share <= 1. 1: all of them; 0.95: the 95th percentile, that is the smallest
- *                      number of images that is at least this share
- * out:     value, on success; unlimited is 1 if no value of the knob exceeds max_tokens: value is then the largest
+ *          max_tokens  limit of total_tokens for that share of the images
+ *          share       share of the images, 0 < share <= 1. 1: all of them; 0.95: the smallest number of images that is
+ *                      at least 95 %
+ * out:     value, on success. unlimited is 1 if no value of the knob exceeds max_tokens; value is then the largest one
  *          tried
- * returns: VP_OK; VP_ERR_NOT_FOUND: the family has no such knob, or no value of it is small enough; VP_ERR_RANGE: an
+ * returns: VP_OK; VP_ERR_NOT_FOUND: the family has no knob, or no value is small enough; VP_ERR_RANGE: an
  *          argument is out of range
  * rule:    a size that the family rejects at some value counts as over the limit. Knobs with up to 65536 values are
- *          tried from the top down, others by bisection, because there the tokens grow with the knob */
+ *          tried in descending order. Others are bisected, because their tokens grow with the knob */
 VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count,
                                    double share, int64_t max_tokens, int64_t *value, int *unlimited, vp_error *error);
 
@@ -166,11 +168,11 @@ VP_EXTERN_C_END
 VP_EXTERN_C_BEGIN
 
 #if defined(__FAST_MATH__)
-#error "counts repeat other programs' floating point operation by operation: do not compile this file with fast-math"
+#error "counts repeat the floating-point operations of other programs exactly: do not compile this file with fast-math"
 #endif
-/* Rules, in the order of vp_impl_rules. A new family of a known rule is a row of vp_impl_presets. A new rule needs an
- * index here and, at the same place of vp_impl_rules, its function vp_impl_count_..; if it chooses from grids, it needs
- * a case in vp_impl_family_grids as well. */
+/* Rules, in the order of vp_impl_rules. A new family with a known rule needs a row in vp_impl_presets. A new rule needs
+ * an index here and its function vp_impl_count_.. at the same index of vp_impl_rules. If it chooses from grids, it also
+ * needs a case in vp_impl_family_grids. */
 enum {
     VP_IMPL_SMART,
     VP_IMPL_NAVIT,
@@ -200,7 +202,7 @@ enum {
     VP_IMPL_OPENAI_PATCHES,
     VP_IMPL_GEMINI
 };
-/* how the members of a rule differ */
+/* variants of a rule */
 enum {
     VP_IMPL_RATIO_200 = 1,
     VP_IMPL_CLAMP_FIRST = 2,
@@ -396,19 +398,19 @@ static const vp_family_preset vp_impl_presets[] = {
      {{NULL, VP_SLOT_TOKENS, 258}}},
 };
 
-/* Integers from quotients that are not negative and below 2^51. */
+/* Rounding of quotients that are not negative and below 2^51 to integers. */
 static int64_t vp_impl_ceiling(double value) {
     const int64_t whole = (int64_t)value;
     return whole + ((double)whole < value);
 }
-/* adding 2^52 leaves no bits for the fraction: the addition rounds it away, halves to even */
+/* adding 2^52 leaves no bits for the fraction, so the addition rounds to an integer, half to even */
 static int64_t vp_impl_half_even(double value) {
     return (int64_t)(value + 4503599627370496.0 - 4503599627370496.0);
 }
 static int64_t vp_impl_least(int64_t one, int64_t other) { return one < other ? one : other; }
 static int64_t vp_impl_most(int64_t one, int64_t other) { return one > other ? one : other; }
-/* fmod(dividend, divisor) of an integer dividend < 2^24 and a divisor > 1. It is exact but avoids the library's long
- * division: the divisor is split into two halves whose products with the quotient have at most 53 bits. */
+/* fmod(dividend, divisor) for an integer dividend < 2^24 and a divisor > 1. It is exact and avoids the library's slow
+ * long division: the divisor is split into two halves whose products with the quotient have at most 53 bits. */
 static double vp_impl_remainder(double dividend, double divisor) {
     double high, rest, quotient = (double)(int64_t)(dividend / divisor);
     uint64_t bits;
@@ -419,7 +421,7 @@ static double vp_impl_remainder(double dividend, double divisor) {
     if (rest < 0.0) rest += divisor;
     return rest >= divisor ? rest - divisor : rest;
 }
-/* CPython's dividend // divisor of floats. This is not floor(dividend / divisor), which can be one more if the
+/* CPython's dividend // divisor for floats. It differs from floor(dividend / divisor), which can be one more if the
  * quotient is nearly an integer. */
 static int64_t vp_impl_floor_division(double dividend, double divisor) {
     const double quotient = (dividend - vp_impl_remainder(dividend, divisor)) / divisor,
@@ -427,8 +429,8 @@ static int64_t vp_impl_floor_division(double dividend, double divisor) {
     return (int64_t)(quotient - whole > 0.5 ? whole + 1.0 : whole);
 }
 
-/* A rule takes the family and the size and fills the count. The count starts as -1, its token counts as zero. The
- * rule returns NULL, or why the family's own code rejects the size. */
+/* A rule takes the family and the size and fills the count, whose members start at -1 and token counts at 0. It returns
+ * NULL, or the reason why the family's own code rejects the size. */
 typedef const char *(*vp_impl_rule)(const vp_family *f, int64_t width, int64_t height, vp_vision_count *c);
 static const char vp_impl_no_pixel[] = "a side of the resized image is less than a pixel";
 
@@ -487,7 +489,7 @@ static const char *vp_impl_smart_resize(int64_t *width, int64_t *height, int64_t
     *height = rounded_h;
     return NULL;
 }
-/* size, grid of patches and one feature for merge x merge of them */
+/* sets the size, the grid of patches, and one feature per merge x merge patches */
 static void vp_impl_patches(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t patch = family->value[VP_SLOT_PATCH], merge = family->value[VP_SLOT_MERGE];
     vp_impl_resized(count, width, height);
@@ -507,7 +509,7 @@ static const char *vp_impl_count_smart(const vp_family *family, int64_t width, i
     if (family->preset->variant & VP_IMPL_ROW_ENDS) count->separator_tokens = count->rows / value[VP_SLOT_MERGE];
     return NULL;
 }
-/* Kimi: shrunk first and padded to the unit afterwards, so the result may exceed the limit. */
+/* Kimi: the image is shrunk first and padded to the unit afterwards, so the result may exceed the limit. */
 static const char *vp_impl_count_navit(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t *value = family->value, patch = value[VP_SLOT_PATCH], unit = patch * value[VP_SLOT_MERGE];
     const double most = (double)value[VP_SLOT_MAX], side = (double)(value[VP_SLOT_SIDE] * patch);
@@ -536,8 +538,8 @@ static const char *vp_impl_count_navit(const vp_family *family, int64_t width, i
     vp_impl_patches(family, width, height, count);
     return NULL;
 }
-/* GLM-5: sides are rounded up to multiples of the unit. Over the budget: the largest height whose own multiples fit,
- * by bisection. */
+/* GLM-5: sides are rounded up to multiples of the unit. Over the budget, bisection finds the largest height that fits
+ * after rounding. */
 static const char *vp_impl_count_budget(const vp_family *family, int64_t width, int64_t height,
                                         vp_vision_count *count) {
     const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE],
@@ -566,15 +568,15 @@ static const char *vp_impl_count_budget(const vp_family *family, int64_t width, 
     vp_impl_patches(family, cols * unit, rows * unit, count);
     return NULL;
 }
-/* CPython's sets are walked in the order of a hash table. If two grids are equally good, this order decides. */
-static uint64_t vp_impl_pair_hash(uint64_t first, uint64_t second) { /* of a tuple of two small integers */
+/* CPython iterates over sets in hash table order. If two grids are equally good, this order decides. */
+static uint64_t vp_impl_pair_hash(uint64_t first, uint64_t second) { /* hash of a tuple of two small integers */
     const uint64_t one = UINT64_C(11400714785074694791), two = UINT64_C(14029467366897019727),
                    five = UINT64_C(2870177450012600261);
     uint64_t hash = five + first * two;
     hash = (hash << 31 | hash >> 33) * one + second * two;
     return (hash << 31 | hash >> 33) * one + (2 ^ (five ^ UINT64_C(3527539)));
 }
-/* Puts a new element's index into a table of mask + 1 places, -1 where free. */
+/* Inserts a new element's index into a table of mask + 1 slots; free slots are -1. */
 static void vp_impl_set_insert(int16_t *table, uint64_t mask, uint64_t hash, int16_t index) {
     uint64_t perturb = hash, place = hash & mask, i;
     for (;;) {
@@ -587,8 +589,8 @@ static void vp_impl_set_insert(int16_t *table, uint64_t mask, uint64_t hash, int
         place = (place * 5 + 1 + perturb) & mask;
     }
 }
-/* Muse Glimmer: the grid below or above the ideal one with the nearest aspect ratio. For squares two of them tie;
- * then the order decides in which CPython walks a set of pairs. */
+/* Muse Glimmer: the grid below or above the ideal one with the nearest aspect ratio. For squares two of them tie; the
+ * iteration order of CPython's set of pairs then decides. */
 static const char *vp_impl_count_muse(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t unit = family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
     const double most = (double)family->value[VP_SLOT_MAX], aspect = (double)height / (double)width;
@@ -605,7 +607,7 @@ static const char *vp_impl_count_muse(const vp_family *family, int64_t width, in
     rows[1] = vp_impl_ceiling(ideal_rows);
     cols[1] = vp_impl_ceiling(ideal_cols);
     for (i = 0; i < 4; i++) {
-        if ((i >> 1 && rows[0] == rows[1]) || ((i & 1) && cols[0] == cols[1])) continue; /* the same pair again */
+        if ((i >> 1 && rows[0] == rows[1]) || ((i & 1) && cols[0] == cols[1])) continue; /* a duplicate pair */
         vp_impl_set_insert(set, 7, vp_impl_pair_hash((uint64_t)rows[i >> 1], (uint64_t)cols[i & 1]), i);
     }
     for (i = 0; i < 8; i++) {
@@ -626,7 +628,7 @@ static const char *vp_impl_count_muse(const vp_family *family, int64_t width, in
     vp_impl_patches(family, best_cols * unit, best_rows * unit, count);
     return NULL;
 }
-/* a side of Nemotron's grid as a multiple of merge: up where the limit allows it */
+/* a side of Nemotron's grid as a multiple of merge; rounded up if the limit allows it */
 static int64_t vp_impl_even_side(int64_t side, int64_t other, int64_t merge, int64_t most) {
     const int64_t rest = side % merge;
     if (!rest) return side;
@@ -674,7 +676,7 @@ static const char *vp_impl_count_pooled(const vp_family *family, int64_t width, 
         cols = 1;
         rows = vp_impl_least(height / width, soft);
     }
-    if (rows * cols > soft) return "the resized image passes the budget";
+    if (rows * cols > soft) return "the resized image exceeds the budget";
     vp_impl_resized(count, cols * unit, rows * unit);
     vp_impl_cells(count, rows, cols);
     count->feature_tokens = rows * cols;
@@ -702,7 +704,7 @@ static const char *vp_impl_count_longest(const vp_family *family, int64_t width,
     count->marker_tokens = 1;
     return NULL;
 }
-/* Step 3.7: one squashed view, and windows of 504 pixels or of the length of the short side. */
+/* Step 3.7: one squashed view, and windows whose side is 504 pixels or the short side. */
 static int64_t vp_impl_window_side(int64_t side, int64_t window) {
     if (side < window) return side;
     return window * (side / window + ((double)(side % window) > 0.2 * (double)window));
@@ -765,8 +767,8 @@ static const char *vp_impl_count_constant(const vp_family *family, int64_t width
 }
 
 /* ---- tiles: the grid with the nearest aspect ratio */
-/* InternVL's search over the grids in order of their tiles. Of equal distances the later one wins if the image has
- * more than half of its pixels. */
+/* InternVL's search over the grids in order of tile count. Among equal distances, a later grid wins if the image has
+ * more than half of the grid's pixels. */
 static void vp_impl_closest(const vp_family *family, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
     const double tile = (double)family->value[VP_SLOT_TILE], aspect = (double)width / (double)height,
                  area = (double)width * (double)height;
@@ -802,7 +804,7 @@ static const char *vp_impl_count_closest(const vp_family *family, int64_t width,
 static const char *vp_impl_count_ocr(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t *value = family->value, tile = value[VP_SLOT_TILE], side = value[VP_SLOT_SIDE],
                   unit = value[VP_SLOT_PATCH], ratio = value[VP_SLOT_MERGE];
-    const int exact = family->preset->variant; /* one rounds the quotient by the patch down first */
+    const int exact = family->preset->variant; /* the other variant floors the division by the patch first */
     const int64_t whole = exact ? (side + unit * ratio - 1) / (unit * ratio) : (side / unit + ratio - 1) / ratio;
     const int64_t part = exact ? (tile + unit * ratio - 1) / (unit * ratio) : (tile / unit + ratio - 1) / ratio;
     const int64_t small = vp_impl_least(width, height), large = vp_impl_most(width, height);
@@ -867,7 +869,7 @@ static const char *vp_impl_count_phi4(const vp_family *family, int64_t width, in
     count->separator_tokens = 16 + (valid_rows + 1) / 2 + 1;
     return NULL;
 }
-/* Phi-3.5: scaled up until the crops are used up; a row of tiles costs newlines. */
+/* Phi-3.5: the image is scaled up until the crops are used up; each row of tiles adds newline tokens. */
 static const char *vp_impl_count_phi3(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int tall = width < height;
     const double ratio = (double)vp_impl_most(width, height) / (double)vp_impl_least(width, height);
@@ -885,13 +887,13 @@ static const char *vp_impl_count_phi3(const vp_family *family, int64_t width, in
 }
 
 /* ---- tiles: the canvas that the image fits */
-/* Among grids of at most `most` tiles: the smallest scale >= 1, otherwise the largest; the first of the fewest
- * tiles. As in vp_impl_adaptive, the tilings that come first for their scale form one path. Here quotients are
- * compared as the original rounds them, in float32 or double. */
+/* Among grids of at most `most` tiles, the smallest scale >= 1 wins, or if there is none, the largest. Ties go to the
+ * first grid with the fewest tiles. As in vp_impl_adaptive, the tilings that come first for their scale form a path.
+ * Quotients are compared as the original rounds them, in float32 or double. */
 static void vp_impl_fit_tiles(double width, double height, int64_t tile, int64_t most, int narrow, int64_t *rows,
                               int64_t *cols) {
     int64_t row_count = 1, col_count = 1;
-    /* only Molmo's sizes less the margin: every scale is negative, that of 1x1 the largest */
+    /* only for Molmo, whose sizes exclude the margin: every scale is negative, and that of 1x1 is the largest */
     if (width < 0.0 || height < 0.0) {
         *rows = *cols = 1;
         return;
@@ -911,7 +913,7 @@ static void vp_impl_fit_tiles(double width, double height, int64_t tile, int64_t
         if (row_count * col_count > most) return;
     }
 }
-/* Llama 3.2: size of the image inside its canvas */
+/* Llama 3.2: the size of the image inside its canvas */
 static void vp_impl_inside(int64_t width, int64_t height, int64_t tile, vp_vision_count *count) {
     const int64_t target_w = vp_impl_least(vp_impl_most(width, tile), count->cols * tile);
     const int64_t target_h = vp_impl_least(vp_impl_most(height, tile), count->rows * tile);
@@ -938,7 +940,7 @@ static const char *vp_impl_count_fit(const vp_family *family, int64_t width, int
     } else if (variant == VP_IMPL_LLAMA4) {
         count->feature_tokens = count->views * (side * side / (value[VP_SLOT_MERGE] * value[VP_SLOT_MERGE]));
         count->separator_tokens = tiles > 1 ? tiles : 0;
-    } else if (variant == VP_IMPL_MLLAMA) { /* the language model attends to them, but its sequence has one token */
+    } else if (variant == VP_IMPL_MLLAMA) { /* cross-attention: the sequence itself has one token */
         vp_impl_inside(width, height, tile, count);
         count->views = tiles;
         count->feature_tokens = tiles * (side * side + 1);
@@ -955,7 +957,7 @@ static const char *vp_impl_count_molmo(const vp_family *family, int64_t width, i
     const vp_geometry geometry = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
     vp_layout layout;
-    memset(&layout, 0, sizeof layout); /* gcc 12 at -O3 does not see that VP_OK means it was written */
+    memset(&layout, 0, sizeof layout); /* gcc 12 at -O3 cannot tell that it is initialized after VP_OK */
     options.max_crops = (int32_t)family->value[VP_SLOT_MAX];
     if (vp_layout_compute(&geometry, &options, (int32_t)width, (int32_t)height, &layout, NULL) != VP_OK)
         return vp_impl_no_pixel;
@@ -968,9 +970,9 @@ static const char *vp_impl_count_molmo(const vp_family *family, int64_t width, i
     return NULL;
 }
 
-/* select_best_resolution of transformers and LLaVA: the most pixels of the image kept, then the fewest wasted; the
- * first of equals. The grids are sorted by area; grids of equal area are in the configuration's order. Large grids
- * are examined first: most others are then ruled out before any rounding. */
+/* select_best_resolution of transformers and LLaVA: keep the most pixels of the image, then waste the fewest; of
+ * equals, take the first. The grids are sorted by area, and grids of equal area are in the configuration's order. Large
+ * grids are examined first, which rules out most others before any rounding. */
 static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t height, int64_t *rows, int64_t *cols) {
     const double image_width = (double)width, image_height = (double)height, tile = (double)family->value[VP_SLOT_TILE],
                  area = image_width * image_height;
@@ -986,11 +988,11 @@ static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t 
         const double scale = wide[grid_cols] < tall[grid_rows] ? wide[grid_cols] : tall[grid_rows],
                      across = image_width * scale, down = image_height * scale;
         double kept, waste;
-        if (across * down < best) continue; /* truncated sides give no more */
+        if (across * down < best) continue; /* truncated sides cannot give more */
         kept = (double)(int64_t)across * (double)(int64_t)down;
         if (kept > area) kept = area;
         waste = (double)(grid_rows * grid_cols) * tile * tile - kept;
-        if (kept > best || (kept == best && waste <= least_waste)) { /* of equals the first of the list stays */
+        if (kept > best || (kept == best && waste <= least_waste)) { /* of equals, the first in the list is kept */
             best = kept;
             least_waste = waste;
             *rows = grid_rows;
@@ -998,7 +1000,7 @@ static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t 
         }
     }
 }
-/* LLaVA-NeXT, OneVision: a base view, and the canvas's patches without the padding; each row has an end token. */
+/* LLaVA-NeXT, OneVision: a base view, and the patches of the canvas without its padding; each row has an end token. */
 static const char *vp_impl_count_anyres(const vp_family *family, int64_t width, int64_t height,
                                         vp_vision_count *count) {
     const int64_t tile = family->value[VP_SLOT_TILE], side = family->value[VP_SLOT_TOKENS];
@@ -1050,7 +1052,7 @@ static const char *vp_impl_count_canvas(const vp_family *family, int64_t width, 
     count->separator_tokens = local + rows * local + 1;
     return NULL;
 }
-/* Idefics3: the longest side is scaled to a fixed length, also upwards; then both sides are rounded up to tiles.
+/* Idefics3: the longest side is scaled up or down to a fixed length; then both sides are rounded up to tiles.
  * Rounding may make the other side the longer one. */
 static const char *vp_impl_count_split(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t tile = family->value[VP_SLOT_TILE], side = family->value[VP_SLOT_SIDE];
@@ -1093,13 +1095,14 @@ static const char *vp_impl_count_split(const vp_family *family, int64_t width, i
     count->feature_tokens = count->views * family->value[VP_SLOT_TOKENS];
     return NULL;
 }
-/* Ovis2: how many pixels of a part of the image its tile keeps */
+/* Ovis2: the number of pixels that a tile keeps of its part of the image */
 static double vp_impl_kept(int64_t width, int64_t height, int64_t tile) {
     const double large = (double)vp_impl_most(width, height), small = (double)vp_impl_least(width, height),
                  side = (double)tile;
     return large > side ? small / large * side * side : large * small;
 }
-/* The fewest tiles that keep more than nine tenths of the image; if none does, the grid that keeps most of it. */
+/* The grid with the fewest tiles that keeps more than nine tenths of the image; if none does, the grid that keeps
+ * most. */
 static const char *vp_impl_count_cover(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t tile = family->value[VP_SLOT_TILE];
     double best = -1.0, enough = -1.0;
@@ -1129,7 +1132,7 @@ static const char *vp_impl_count_cover(const vp_family *family, int64_t width, i
             found = i;
         }
     }
-    if (family->preset->variant) { /* transformers takes rows for columns */
+    if (family->preset->variant) { /* transformers swaps rows and columns */
         vp_impl_cells(count, family->grid_rows[found], family->grid_cols[found]);
         vp_impl_resized(count, count->cols * tile, count->rows * tile);
     } else {
@@ -1155,9 +1158,9 @@ static void vp_impl_slice_size(double width, double height, double scale, int sc
     size[0] = vp_impl_slice_side(width, unit);
     size[1] = vp_impl_slice_side(height, unit);
 }
-/* The grid of about as many slices as the image has areas of scale x scale, nearest to its aspect ratio by the
- * logarithm. Version 2.6 walks the columns ascending and keeps the first of equals; 4.6 walks the rows and prefers
- * more rows among equals. */
+/* The grid whose log aspect ratio is nearest to the image's, with about as many slices as the image has areas of scale
+ * x scale. Version 2.6 tries ascending columns and keeps the first of equals; 4.6 tries ascending rows and prefers more
+ * rows among equals. */
 static void vp_impl_slice_grid(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const double scale = (double)family->value[VP_SLOT_TILE], aspect = log((double)width / (double)height);
     const int64_t most = family->value[VP_SLOT_MAX];
@@ -1212,8 +1215,8 @@ static const char *vp_impl_count_slice(const vp_family *family, int64_t width, i
     }
     return NULL;
 }
-/* Perception-LM: the canvas that contains the whole image at the largest size; otherwise, among smaller aspect ratios,
- * the largest canvas of the nearest one. */
+/* Perception-LM: the canvas that fits the whole image at the largest scale. If there is none, the largest canvas of the
+ * nearest smaller aspect ratio. */
 static const char *vp_impl_count_perception(const vp_family *family, int64_t width, int64_t height,
                                             vp_vision_count *count) {
     const int64_t tile = family->value[VP_SLOT_TILE],
@@ -1252,13 +1255,13 @@ static const char *vp_impl_count_perception(const vp_family *family, int64_t wid
     return NULL;
 }
 
-/* ---- hosted services, as their documentation says */
+/* ---- hosted services, as documented */
 static const char *vp_impl_count_claude(const vp_family *family, int64_t width, int64_t height,
                                         vp_vision_count *count) {
     const int64_t side = family->value[VP_SLOT_SIDE], most = family->value[VP_SLOT_MAX];
     const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
     int64_t low = 0, high = large, other = small;
-    while (low < high) { /* the largest long side that fits: mostly the image's own */
+    while (low < high) { /* the largest long side that fits, usually the image's own */
         const int64_t middle = low == 0 && high == large ? large : (low + high + 1) / 2;
         const int64_t fitted = vp_impl_most(1, vp_impl_half_even((double)(small * middle) / (double)large));
         const int64_t cells = (middle + 27) / 28, rows = (fitted + 27) / 28;
@@ -1275,8 +1278,8 @@ static const char *vp_impl_count_claude(const vp_family *family, int64_t width, 
     count->feature_tokens = count->rows * count->cols;
     return NULL;
 }
-/* Shrunk into 2048 x 2048, then until the short side is 768. Whether smaller images are enlarged is not documented;
- * here they are not. */
+/* The image is shrunk to fit 2048 x 2048, then until its short side is at most 768. Whether smaller images are enlarged
+ * is not documented; here they are not. */
 static const char *vp_impl_count_openai_tiles(const vp_family *family, int64_t width, int64_t height,
                                               vp_vision_count *count) {
     const int64_t large = vp_impl_most(width, height), small = vp_impl_least(width, height);
@@ -1304,15 +1307,15 @@ static const char *vp_impl_count_openai_patches(const vp_family *family, int64_t
         double scale = sqrt(1024.0 * (double)most / ((double)width * (double)height)), across, down;
         across = (double)width * scale / 32.0;
         down = (double)height * scale / 32.0;
-        if (!(across >= 1.0 && down >= 1.0)) return "the documentation does not say what becomes of so narrow an image";
+        if (!(across >= 1.0 && down >= 1.0)) return "the documentation does not cover such a narrow image";
         across = (double)(int64_t)across / across;
         down = (double)(int64_t)down / down;
         scale *= across < down ? across : down;
-        if (scale > 1.0) return "the documentation does not say what becomes of so long an image";
+        if (scale > 1.0) return "the documentation does not cover such a long image";
         width = (int64_t)((double)width * scale);
         height = (int64_t)((double)height * scale);
         if (vp_impl_most(width, height) > side)
-            return "the documentation does not say what becomes of so long an image";
+            return "the documentation does not cover such a long image";
     }
     vp_impl_resized(count, width, height);
     vp_impl_cells(count, (height + 31) / 32, (width + 31) / 32);
@@ -1321,7 +1324,7 @@ static const char *vp_impl_count_openai_patches(const vp_family *family, int64_t
 }
 static const char *vp_impl_count_gemini(const vp_family *family, int64_t width, int64_t height,
                                         vp_vision_count *count) {
-    if (vp_impl_most(width, height) > 384) return "how an image over 384 pixels is cut into tiles is not published";
+    if (vp_impl_most(width, height) > 384) return "the tiling of images over 384 pixels is not published";
     return vp_impl_count_constant(family, width, height, count);
 }
 static const vp_impl_rule vp_impl_rules[] = {
@@ -1351,7 +1354,7 @@ static int32_t vp_impl_word_index(const char *words, const char *name) {
     int32_t index = 0;
     while (*words) {
         const char *name_at = vp_impl_name_skip(name), *word_at = vp_impl_name_skip(words);
-        /* of letters bit 5 is the case, digits have it */
+        /* bit 5 is the case of a letter, and is set in digits */
         while (*name_at && *word_at && *word_at != ' ' && (*word_at | 32) == (*name_at | 32)) {
             word_at = vp_impl_name_skip(word_at + 1);
             name_at = vp_impl_name_skip(name_at + 1);
@@ -1371,7 +1374,7 @@ VP_API const vp_family_preset *vp_family_find(const char *name) {
                 return &vp_impl_presets[i];
     return NULL;
 }
-/* how many letters two short names differ by */
+/* the edit distance of two short names */
 static int32_t vp_impl_name_distance(const char *one, const char *other) {
     int32_t row[49], i, j, corner, above;
     for (j = 0; j < 49; j++) row[j] = j;
@@ -1415,7 +1418,7 @@ static void vp_impl_add_grid(vp_family *family, int32_t rows, int32_t cols) {
     family->grid_cols[family->grid_count] = (int16_t)cols;
     family->grid_ratio[family->grid_count++] = (double)cols / (double)rows;
 }
-/* all grids of least..most tiles, ordered by tiles, then columns; at most `side` tiles per side; for MiniCPM the
+/* all grids of least..most tiles, with at most `side` tiles per side, ordered by tiles, then columns; for MiniCPM the
  * ratios are logarithms */
 static void vp_impl_grids_by_tiles(vp_family *family, int64_t least, int64_t most, int32_t side, int logarithms) {
     int32_t n, cols;
@@ -1430,16 +1433,17 @@ static void vp_impl_grids_by_tiles(vp_family *family, int64_t least, int64_t mos
     }
     family->grid_first[n] = (int16_t)family->grid_count;
 }
-/* All grids of least..most tiles, ordered by tiles. Grids with the same number of tiles are in the order of the set
- * of (columns, rows) that the original sorts. */
+/* All grids of least..most tiles, ordered by tiles. Grids with equally many tiles are in the iteration order of the
+ * original's set of (columns, rows). */
 static void vp_impl_grids_by_set(vp_family *family, int32_t least, int32_t most) {
-    int16_t tables[2][8192], pair[VP_FAMILY_GRIDS_LIMIT][2]; /* CPython makes no more places for 1466 elements */
+    int16_t tables[2][8192], pair[VP_FAMILY_GRIDS_LIMIT][2]; /* CPython allocates at most this many slots for 1466
+                                                              * elements */
     int32_t n, cols, rows, used = 0, turn = 0, tiles;
     uint64_t mask = 7, i;
     memset(tables, 0xff, sizeof tables);
     for (n = least; n <= most; n++) {
         for (cols = 1; cols <= n; cols++) {
-            /* what shorter sides gave is there already */
+            /* the set already contains the grids of shorter sides */
             for (rows = n == least || cols == n ? 1 : n; rows <= n; rows++) {
                 if (cols * rows < least || cols * rows > most) continue;
                 pair[used][0] = (int16_t)cols;
@@ -1447,7 +1451,7 @@ static void vp_impl_grids_by_set(vp_family *family, int32_t least, int32_t most)
                 vp_impl_set_insert(tables[turn], mask, vp_impl_pair_hash((uint64_t)cols, (uint64_t)rows),
                                    (int16_t)used);
                 if ((uint64_t)++used * 5 < mask * 3) continue;
-                turn = !turn; /* grows: to the power of two above four times its elements */
+                turn = !turn; /* the set grows to the power of two above four times its elements */
                 memset(tables[turn], 0xff, sizeof tables[turn]);
                 for (i = mask, mask = 7; mask + 1 <= (uint64_t)used * 4;) mask = mask * 2 + 1;
                 for (i++, tiles = 0; (uint64_t)tiles < i; tiles++) {
@@ -1466,8 +1470,8 @@ static void vp_impl_grids_by_set(vp_family *family, int32_t least, int32_t most)
         }
     }
 }
-/* Perception-LM's order: tiles descending, then columns; grids of equal ratio are together, at the place of the
- * first of them */
+/* Perception-LM's order: by descending tiles, then columns; grids of equal ratio are grouped at the position of the
+ * first */
 static void vp_impl_grids_by_ratio(vp_family *family, int64_t most) {
     int32_t n, cols, i, at;
     for (n = (int32_t)most; n >= 1; n--) {
@@ -1487,7 +1491,7 @@ static void vp_impl_grids_by_ratio(vp_family *family, int64_t most) {
         }
     }
 }
-/* Canvases by area; those of one area stay in the list's order. */
+/* Sorts canvases by area; those of equal area keep the list's order. */
 static void vp_impl_sort_canvases(vp_family *family) {
     int32_t i, k;
     for (i = 1; i < family->grid_count; i++) {
@@ -1500,7 +1504,7 @@ static void vp_impl_sort_canvases(vp_family *family) {
         family->grid_cols[k] = cols;
     }
 }
-/* The lists of canvases: pairs of hexadecimal digits, height before width. */
+/* Reads a list of canvases: pairs of hexadecimal digits, height before width. */
 static void vp_impl_grids_of_list(vp_family *family, const char *list, int width_first) {
     for (; *list; list += 2) {
         const int32_t first = list[0] > '9' ? list[0] - 'a' + 10 : list[0] - '0',
@@ -1544,7 +1548,7 @@ static void vp_impl_family_grids(vp_family *family) {
     default: break;
     }
 }
-/* values that follow from others as long as the caller has not set them */
+/* sets values that derive from others, unless the caller has set them */
 static void vp_impl_family_derive(vp_family *family) {
     int64_t *value = family->value;
     if (family->preset->rule_index == VP_IMPL_SMART && (family->preset->variant & VP_IMPL_AUTO_LIMITS)) {
@@ -1571,7 +1575,7 @@ VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family)
     vp_impl_family_derive(family);
 }
 
-/* NULL, or what is wrong with a number for a key */
+/* Returns NULL, or the reason why a key does not accept a number. */
 static const char *vp_impl_family_refuses(const vp_family *family, const vp_family_key *key, double number) {
     static const double most[VP_SLOT_COUNT] = {
         1099511627776.0, 1099511627776.0, 16777216.0, 32768.0, 4096.0, 64.0, 65536.0, 1.0, 65536.0, 65536.0, 1e6};
@@ -1626,7 +1630,7 @@ VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *t
         if (word >= 0) return vp_impl_family_put(family, found, word, error);
     }
     for (; *at >= '0' && *at <= '9' && digits < 15; at++, digits++) number = number * 10.0 + (double)(*at - '0');
-    /* both parts of the quotient are exact, so it is rounded once, as a reader of decimals does */
+    /* dividend and divisor are exact, so the quotient is rounded once, as strtod would */
     if (*at == '.' && digits)
         for (at++; *at >= '0' && *at <= '9' && digits < 15; at++, digits++, unit *= 10.0)
             number = number * 10.0 + (double)(*at - '0');
@@ -1683,7 +1687,7 @@ VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int3
 }
 
 /* ---- checkpoints */
-/* where a key is found if it is not at the top level under its own name */
+/* paths of keys that are not at the top level under their own name */
 static const char *const vp_impl_config_places[][2] = {
     {"min_pixels", "size.shortest_edge"}, {"min_pixels", "size.min_pixels"}, {"max_pixels", "size.longest_edge"},
     {"max_pixels", "size.max_pixels"}, {"size", "size.height"}, {"size", "size.shortest_edge"},
@@ -1696,13 +1700,13 @@ static const char *const vp_impl_config_places[][2] = {
     {"max_patches", "max_dynamic_patch"}, {"anyres_max", "vision_aspect_ratio"},
     {"image_seq_length", "mm_tokens_per_image"}
 };
-/* switches, and the value that the rules assume for each */
+/* switches, and the values that the rules assume */
 static const struct { const char *name; int usual;
 } vp_impl_config_switches[] = {{"do_resize", 1},    {"use_thumbnail", 1},      {"slice_mode", 1},
                                {"use_image_id", 1}, {"do_image_splitting", 1}, {"resize_to_max_canvas", 0},
                                {"fine_route", 0},   {"crop_to_patches", 1}};
 
-/* value of "a" or "a.b" that is neither null nor a container; *json: the file that has it */
+/* value of "a" or "a.b" that is neither null nor a container; *json: the file that contains it */
 static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *path, const vp_json **json) {
     const size_t first = strcspn(path, ".");
     char name[64];
@@ -1728,7 +1732,7 @@ static void vp_impl_config_text(const vp_json *json, uint32_t node, char out[64]
     memcpy(out, json->text + found->start, bytes);
     out[bytes] = 0;
 }
-/* -1: not there, or no whole number */
+/* -1 if it is missing or not a whole number */
 static int64_t vp_impl_config_int(const vp_json *const files[3], const char *path) {
     const vp_json *json = NULL;
     const uint32_t node = vp_impl_config_get(files, path, &json);
@@ -1782,7 +1786,7 @@ static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const fil
     }
     return VP_OK;
 }
-/* image_grid_pinpoints and the like: pairs of pixels, multiples of the tile */
+/* image_grid_pinpoints and similar keys: pairs of pixel sizes, multiples of the tile */
 static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const files[3], vp_error *error) {
     static const char *const names[] = {"image_grid_pinpoints", "candidate_resolutions", "split_resolutions"};
     const int64_t tile = family->value[VP_SLOT_TILE];
@@ -1810,7 +1814,7 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
     }
     return vp_family_set_canvases(family, (const int32_t (*)[2])sides, count, error);
 }
-/* Checks what the rules assume. If it is not true, the family is not the one that they describe. */
+/* Checks the assumptions of the rules. If one is false, the rules do not describe this family. */
 static vp_result vp_impl_config_check(vp_family *family, const vp_json *const files[3], vp_error *error) {
     const int rule = family->preset->rule_index;
     int64_t image, patch;
@@ -1822,12 +1826,12 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         if (node == VP_JSON_NONE
             || json->nodes[node].type == (vp_impl_config_switches[i].usual ? VP_JSON_TRUE : VP_JSON_FALSE))
             continue;
-        /* a key of its own, or of no effect */
+        /* is a separate key, or has no effect */
         if (!strcmp(name, "do_image_splitting") && rule != VP_IMPL_SPLIT) continue;
         if (strcmp(name, "crop_to_patches")
             || (rule != VP_IMPL_CLOSEST && rule != VP_IMPL_COVER && rule != VP_IMPL_FIT))
             return vp_fail(error, VP_ERR_UNSUPPORTED, -1, name,
-                           "is not at its usual value: counts for it are not known");
+                           "has an unusual value: the counts for it are not known");
         family->value[VP_SLOT_MIN] = family->value[VP_SLOT_MAX] = 1;
         vp_impl_family_derive(family);
     }
@@ -1835,14 +1839,14 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         const vp_family_key *key = &family->preset->keys[i];
         if (key->name && key->slot == VP_SLOT_TILE && family->value[VP_SLOT_TILE] != (int64_t)key->fallback
             && family->value[VP_SLOT_TOKENS] && !(family->given >> VP_SLOT_TOKENS & 1u))
-            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the tokens of a tile of this size are not known");
+            return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the token count of tiles of this size is not known");
     }
     image = vp_impl_config_int(files, "vision_config.image_size");
     patch = vp_impl_config_int(files, "vision_config.patch_size");
     if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers
         && (image / patch) * (image / patch) != family->value[VP_SLOT_TOKENS])
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config",
-                       "has another number of patches than this family");
+                       "number of patches differs from this family's");
     return VP_OK;
 }
 VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error) {
@@ -1864,7 +1868,7 @@ VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const f
     return result == VP_OK ? vp_impl_config_check(family, files, error) : result;
 }
 
-/* ---- the other way */
+/* ---- counts by name, and the inverse: from a token limit to a key */
 VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t height_px) {
     const vp_family_preset *preset = vp_family_find(model);
     vp_family family;
@@ -1887,7 +1891,7 @@ VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
                 return &family->preset->keys[i];
     return NULL;
 }
-/* whether at least `wanted` of the sizes stay within the tokens */
+/* Returns 1 if at least `wanted` of the sizes stay within the token limit. */
 static int vp_impl_family_within(const vp_family *family, const int32_t (*sizes_px)[2], size_t size_count,
                                  size_t wanted, int64_t max_tokens) {
     vp_vision_count count;
@@ -1917,7 +1921,7 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
             && vp_impl_family_within(&tried, sizes_px, size_count, wanted, max_tokens)) low = middle;
         else high = middle - 1;
     }
-    if (!low) return vp_fail(error, VP_ERR_NOT_FOUND, -1, knob->name, "no value keeps the images under so few tokens");
+    if (!low) return vp_fail(error, VP_ERR_NOT_FOUND, -1, knob->name, "no value keeps the images within so few tokens");
     *value = low;
     *unlimited = low == most;
     return VP_OK;

@@ -1,4 +1,4 @@
-/* vlmprof_file.h - v0.2.0 - whole files: read into memory, written safely, errors with their reason - MIT licence
+/* vlmprof_file.h - v0.2.0 - reads whole files, writes them safely, and reports why a call failed - MIT licence
  *
  * Do this:
  *     char *text = NULL;
@@ -7,19 +7,19 @@
  *     if (vp_file_read("LICENSE", 1 << 20, &text, &bytes, &error) != VP_OK) printf("%s\n", error.text);
  *     else printf("%.11s\n", text);
  *     free(text);
- * It prints MIT License, the first words of the file, or why the file cannot be read.
+ * It prints MIT License, the first words of the file, or the reason why the file cannot be read.
  *
- * Files are read or mapped whole, and written so that a reader never sees half of one: vp_file_write for a text in
- * memory, vp_output_open, vp_output_write and vp_output_commit for one that comes in pieces. All that the companions
- * ask of the operating system is in this header, under ---- system, once for POSIX and once for Windows (MinGW-w64).
- * Otherwise it uses stdio and malloc. On Windows paths are in the program's code page.
+ * Files are read or mapped whole. They are written so that a reader never sees half a file: with vp_file_write for a
+ * text in memory, or with vp_output_open, vp_output_write and vp_output_commit in pieces. All system calls of the
+ * companions are in this header, under ---- system, once for POSIX and once for Windows (MinGW-w64). The rest uses
+ * stdio and malloc. On Windows, paths are in the program's code page.
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_FILE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
+ * VLMPROF_FILE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_FILE_H
 #define VLMPROF_FILE_H
-/* strict ISO mode hides POSIX unless it is asked for before the first system header */
+/* strict ISO mode hides POSIX unless it is requested before the first system header */
 #if (defined(VLMPROF_IMPLEMENTATION) || defined(VLMPROF_FILE_IMPLEMENTATION)) \
     && !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE) && !defined(_POSIX_C_SOURCE)
 #define _DEFAULT_SOURCE 1
@@ -30,86 +30,86 @@
 
 VP_EXTERN_C_BEGIN
 
-/* Reads a whole regular file into memory from malloc, followed by a NUL that is not counted.
- * in:      limit_bytes  a longer file is VP_ERR_RANGE
+/* Reads a whole regular file into malloc'ed memory and appends a NUL that `bytes` does not count.
+ * in:      limit_bytes  largest allowed size
  * out:     text, bytes  on success only; release text with free
- * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_READ (a folder, a pipe, a device, no permission, a read error);
- *          VP_ERR_RANGE; VP_ERR_MEMORY
- * rule:    never waits for a writer: a pipe, a socket or a device is rejected unread
+ * returns: VP_OK; VP_ERR_NOT_FOUND; VP_ERR_READ (a folder, a pipe, a device, no permission, a read error); VP_ERR_RANGE
+ *          (over the limit); VP_ERR_MEMORY
+ * rule:    never waits for a writer: pipes, sockets and devices are rejected without being read
  * threads: reentrant */
 VP_API vp_result vp_file_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, vp_error *error);
-/* The same, but pipes, sockets and devices are read to their end too. It can wait for ever; a signal whose handler was
+/* The same, but also reads pipes, sockets and devices to their end. It can wait forever; a signal whose handler was
  * installed without SA_RESTART ends the wait with VP_ERR_READ. */
 VP_API vp_result vp_stream_read(const char *path, size_t limit_bytes, char **text, size_t *bytes, vp_error *error);
 
-/* Opens a regular file to read. *fd is the caller's, and is closed when the caller executes another program.
+/* Opens a regular file for reading. The caller closes *fd; exec closes it too.
  * returns: as vp_file_read */
 VP_API vp_result vp_file_open(const char *path, int *fd, vp_error *error);
 
-/* Maps a whole regular file to read; the pages are read when they are used.
+/* Maps a whole regular file for reading; pages are read on first use.
  * out:     data, bytes  on success only; data is NULL for an empty file; release with vp_file_unmap
  * returns: as vp_file_read
- * rule:    a file that another program shortens takes its pages with it: using them then ends this program */
+ * rule:    if another program truncates the file, accessing the lost pages kills this program */
 VP_API vp_result vp_file_map(const char *path, const unsigned char **data, size_t *bytes, vp_error *error);
 VP_API void vp_file_unmap(const unsigned char *data, size_t bytes);
-/* A hint that bytes begin..end of mapped data will be used soon, or not any more. Windows takes no such hint. */
+/* A hint that bytes begin..end of mapped data will be needed soon, or no longer. It has no effect on Windows. */
 VP_API void vp_file_advise(const unsigned char *data, size_t begin, size_t end, int needed);
 
-/* What a path leads to, links followed. VP_PATH_OTHER: a pipe, a socket, a device; VP_PATH_UNKNOWN: there may be
- * something, but the system does not say what, for instance behind a folder without permission */
+/* The kind of object at a path; links are followed. VP_PATH_OTHER: a pipe, a socket or a device. VP_PATH_UNKNOWN: the
+ * system does not report it, for instance inside a folder without permission. */
 typedef enum vp_path { VP_PATH_NONE, VP_PATH_FILE, VP_PATH_FOLDER, VP_PATH_OTHER, VP_PATH_UNKNOWN } vp_path;
 VP_API vp_path vp_path_kind(const char *path);
 
-/* The name of this machine, cut to the capacity; "" if it has none. */
+/* The host name of this machine, truncated to the capacity; "" if it has none. */
 VP_API void vp_host_name(char *name, size_t capacity);
 VP_API int64_t vp_process_id(void);
-/* Nanoseconds since 1970-01-01 00:00 UTC; 0: the system does not know. */
+/* Nanoseconds since 1970-01-01 00:00 UTC; 0 if the system does not know. */
 VP_API int64_t vp_unix_ns(void);
 
-/* A file that is being written. It gets its name when it is whole and on the disk: until then, and after any failure,
- * the old file is.
- * rule:    What `path` names decides how it is written.
- *            nothing, or a regular file  a temporary file in the same folder, then fsync and rename; the permissions
- *                                        (and for root the owner) of a replaced file are kept
- *            a symbolic link             what it leads to is written by these rules; the link stays
- *            a pipe, socket or device    written unchanged, from vp_output_open on
- *            /dev/stdout, /dev/fd/N      the open file itself, from its position on
- *            a folder                    refused
- *          Temporary names begin with VP_OUTPUT_PREFIX and are made with O_EXCL. The writer keeps a lock on its
- *          temporary file, so that vp_output_clean knows those of dead writers.
- *          Windows: there are no links and no open files by name here, and the new file has the folder's permissions.
- *          A file that another program has open is not replaced: VP_ERR_WRITE. */
+/* A file that is being written. It gets its name when it is complete and on disk. Until then, and after any failure,
+ * the old file remains.
+ * rule:    the object at `path` decides how it is written.
+ *            nothing, or a regular file  a temporary file in the same folder, then fsync and rename; permissions (and
+ *                                        for root the owner) of a replaced file are kept
+ *            a symbolic link             its target is written by these rules; the link stays
+ *            a pipe, socket or device    written directly, starting at vp_output_open
+ *            /dev/stdout, /dev/fd/N      the open file itself is written, starting at its position
+ *            a folder                    rejected
+ *          Names of temporary files begin with VP_OUTPUT_PREFIX; they are created with O_EXCL. The writer keeps its
+ *          file locked, so that vp_output_clean can recognise files of dead writers. On Windows, links and names of
+ *          open files are not handled, and the new file has the folder's permissions. Replacing a file that another
+ *          program has open fails with VP_ERR_WRITE. */
 #define VP_OUTPUT_PREFIX ".vlmprof-writing-"
 typedef struct vp_output {
-    int fd;          /* open for writing, for callers that write or seek by themselves; -1: not open */
-    char *path;      /* what is written, links followed */
-    char *temporary; /* NULL: the file is written unchanged */
-    int mode;        /* permissions of the file that is replaced; -1: there was none */
+    int fd;          /* open for writing, for callers that write or seek directly; -1: not open */
+    char *path;      /* the file that is written, after following links */
+    char *temporary; /* NULL if the file is written directly */
+    int mode;        /* permissions of the replaced file; -1 if there was none */
 } vp_output;
-/* out:     output  on success only; then vp_output_commit or vp_output_discard ends it
+/* out:     output  on success only; close it with vp_output_commit or vp_output_discard
  * returns: VP_OK; VP_ERR_WRITE with the system's reason; VP_ERR_MEMORY
  * threads: reentrant */
 VP_API vp_result vp_output_open(const char *path, vp_output *output, vp_error *error);
-/* Writes all bytes at the file's position.
+/* Writes all bytes at the current file position.
  * returns: VP_OK; VP_ERR_WRITE, with errno set */
 VP_API vp_result vp_output_write(vp_output *output, const void *data, size_t bytes, vp_error *error);
-/* Syncs the file and gives it its name. The output is closed in any case; after a failure the old file is.
+/* Syncs the file and gives it its name. The output is closed in any case; after a failure the old file remains.
  * returns: VP_OK; VP_ERR_WRITE, with errno set */
 VP_API vp_result vp_output_commit(vp_output *output, vp_error *error);
-/* Closes the output and removes the temporary file. Nothing happens when the output is not open. errno stays. */
+/* Closes the output and removes the temporary file. Does nothing if the output is not open. errno is preserved. */
 VP_API void vp_output_discard(vp_output *output);
 /* Opens, writes and commits in one call. */
 VP_API vp_result vp_file_write(const char *path, const void *data, size_t bytes, vp_error *error);
-/* Writes a folder's entries to the disk, so that new names survive a crash.
- * returns: 0, also where the file system cannot do it; otherwise an errno value */
+/* Syncs a folder to disk, so that new names survive a crash.
+ * returns: 0, also if the file system cannot do it; otherwise an errno value */
 VP_API int vp_folder_sync(const char *folder);
-/* Removes the temporary files that killed writers left in a folder; those of living writers stay. */
+/* Removes the temporary files that killed writers left in a folder; files of running writers stay. */
 VP_API void vp_output_clean(const char *folder);
 
-/* The error of a file that cannot be opened, from errno.
+/* Sets the error for a file that cannot be opened, from errno.
  * returns: VP_ERR_NOT_FOUND, VP_ERR_READ or VP_ERR_MEMORY, unchanged in error->code */
 VP_API vp_result vp_file_failed(const char *path, vp_error *error);
-/* vp_fail with a text that printf formats. */
+/* vp_fail with a printf format. */
 VP_API vp_result vp_failf(vp_error *error, vp_result code, int64_t offset, const char *where, const char *format, ...);
 
 VP_EXTERN_C_END
@@ -144,8 +144,8 @@ VP_EXTERN_C_END
 #include <sys/mman.h>
 #include <sys/utsname.h>
 #if !defined(O_CLOEXEC) && !defined(__cplusplus)
-/* strict ISO C, and a system header came before this one: POSIX is hidden, but the C library has it. A program that
- * starts others then has to close its files itself. */
+/* in strict ISO C, after another system header: the header hides POSIX, but the C library has it. O_CLOEXEC is then
+ * missing, so a program that starts others must close its files itself. */
 extern int lstat(const char *path, struct stat *info);
 extern ssize_t readlink(const char *path, char *text, size_t bytes);
 extern int fchmod(int fd, mode_t mode);
@@ -155,7 +155,7 @@ extern FILE *fdopen(int fd, const char *mode);
 #define F_DUPFD_CLOEXEC F_DUPFD
 #endif
 #ifndef O_NOFOLLOW
-#define O_NOFOLLOW 0 /* in the same case; what is opened is looked at by lstat before */
+#define O_NOFOLLOW 0 /* in the same case; lstat checks the path before it is opened */
 #endif
 #endif /* _WIN32 */
 VP_EXTERN_C_BEGIN
@@ -165,7 +165,7 @@ VP_EXTERN_C_BEGIN
 #else
 #define VP_IMPL_SEPARATORS "/"
 #endif
-/* The bytes of a path up to its last separator, the separator included. */
+/* Length in bytes of a path up to and including its last separator. */
 static size_t vp_impl_folder_bytes(const char *path) {
     size_t bytes = strlen(path);
     while (bytes > 0 && !strchr(VP_IMPL_SEPARATORS, path[bytes - 1])) bytes--;
@@ -183,8 +183,7 @@ static char *vp_impl_path_beside(const char *path, const char *name, size_t name
 static int vp_impl_output_begin(vp_output *output);
 
 #ifdef _WIN32
-/* ---- system: Windows. A file that is open cannot be removed or replaced there: no lock is needed to know the files of
- * living writers. */
+/* ---- system: Windows. An open file cannot be removed or replaced, so files of running writers need no lock. */
 static int vp_impl_open_to_read(const char *path, int streams) {
     (void)streams;
     return _open(path, _O_RDONLY | _O_BINARY | _O_NOINHERIT);
@@ -193,7 +192,7 @@ static int64_t vp_impl_open_bytes(int fd) {
     struct _stat64 info;
     return _fstat64(fd, &info) == 0 && (info.st_mode & _S_IFMT) == _S_IFREG ? (int64_t)info.st_size : -1;
 }
-/* errno for what Windows says. */
+/* The errno for Windows' last error. */
 static int vp_impl_windows_code(void) {
     const DWORD code = GetLastError();
     if (code == ERROR_FILE_NOT_FOUND || code == ERROR_PATH_NOT_FOUND || code == ERROR_INVALID_NAME) return ENOENT;
@@ -218,7 +217,7 @@ static const unsigned char *vp_impl_map(int fd, size_t bytes) {
     HANDLE mapping = CreateFileMappingA((HANDLE)_get_osfhandle(fd), NULL, PAGE_READONLY, 0, 0, NULL);
     void *map = mapping ? MapViewOfFile(mapping, FILE_MAP_READ, 0, 0, bytes) : NULL;
     if (!map) errno = vp_impl_windows_code();
-    if (mapping) CloseHandle(mapping); /* the view keeps it */
+    if (mapping) CloseHandle(mapping); /* the view keeps the mapping alive */
     return (const unsigned char *)map;
 }
 VP_API void vp_file_unmap(const unsigned char *data, size_t bytes) {
@@ -235,7 +234,7 @@ VP_API void vp_host_name(char *name, size_t capacity) {
 }
 VP_API int64_t vp_process_id(void) { return (int64_t)GetCurrentProcessId(); }
 VP_API int64_t vp_unix_ns(void) {
-    FILETIME now; /* 100 ns since 1601-01-01 */
+    FILETIME now; /* in units of 100 ns since 1601-01-01 */
     GetSystemTimeAsFileTime(&now);
     return (((int64_t)now.dwHighDateTime << 32 | (int64_t)now.dwLowDateTime) - 116444736000000000) * 100;
 }
@@ -263,12 +262,12 @@ static int vp_impl_output_start(vp_output *output) {
     return vp_impl_output_begin(output);
 }
 VP_API int vp_folder_sync(const char *folder) {
-    (void)folder; /* no call for it: vp_output_commit has each new name written */
+    (void)folder; /* Windows has no call for it: vp_output_commit writes each new name through */
     return 0;
 }
 static int vp_impl_output_end(vp_output *output) {
     int code = output->temporary && _commit(output->fd) != 0 ? errno : 0;
-    if (_close(output->fd) != 0 && code == 0) code = errno; /* an open file would not be renamed */
+    if (_close(output->fd) != 0 && code == 0) code = errno; /* an open file cannot be renamed */
     output->fd = -1;
     if (code != 0 || !output->temporary) return code;
     if (!MoveFileExA(output->temporary, output->path, MOVEFILE_REPLACE_EXISTING | MOVEFILE_WRITE_THROUGH))
@@ -283,7 +282,7 @@ static void vp_impl_remove_dead(const char *path) { _unlink(path); }
 static int vp_impl_open_to_read(const char *path, int streams) {
     return open(path, O_RDONLY | O_CLOEXEC | (streams ? 0 : O_NONBLOCK));
 }
-/* The bytes of an open regular file; -1: it is something else. */
+/* Size in bytes of an open regular file; -1 if it is not a regular file. */
 static int64_t vp_impl_open_bytes(int fd) {
     struct stat info;
     return fstat(fd, &info) == 0 && S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
@@ -302,7 +301,7 @@ VP_API void vp_file_unmap(const unsigned char *data, size_t bytes) {
     if (data) munmap((void *)(uintptr_t)data, bytes);
 }
 VP_API void vp_file_advise(const unsigned char *data, size_t begin, size_t end, int needed) {
-#ifdef MADV_DONTNEED /* hidden if the includer asked for strict POSIX; POSIX's own advice has no effect */
+#ifdef MADV_DONTNEED /* hidden if the includer requested strict POSIX; posix_madvise has no effect */
     begin -= begin % (size_t)sysconf(_SC_PAGESIZE);
     madvise((void *)(uintptr_t)(data + begin), end - begin, needed ? MADV_WILLNEED : MADV_DONTNEED);
 #else
@@ -319,7 +318,7 @@ VP_API int64_t vp_unix_ns(void) {
     return timespec_get(&now, TIME_UTC) == TIME_UTC ? (int64_t)now.tv_sec * 1000000000 + (int64_t)now.tv_nsec : 0;
 }
 
-/* The number after /dev/fd/ and its like: a file that this program has open; -1 for other paths. */
+/* The number in /dev/fd/N and similar paths, which name an open file of this program; -1 for other paths. */
 static int vp_impl_own_fd(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
@@ -334,8 +333,8 @@ static int vp_impl_own_fd(const char *path) {
     }
     return -1;
 }
-enum { VP_IMPL_LINKS_MAX = 40 }; /* as Linux follows */
-/* Follows links, up to the first path that is none or that names an open file. Returns it from malloc; NULL with errno
+enum { VP_IMPL_LINKS_MAX = 40 }; /* Linux's limit */
+/* Follows links until a path is not a link or names an open file. Returns that path, malloc'ed, or NULL with errno
  * set. */
 static char *vp_impl_follow(const char *path) {
     char *at = vp_impl_path_beside(path, path + vp_impl_folder_bytes(path), strlen(path) - vp_impl_folder_bytes(path));
@@ -361,19 +360,19 @@ static char *vp_impl_follow(const char *path) {
     }
     return NULL;
 }
-/* Makes a file that is not there yet, locked. Returns -1 with errno set. */
+/* Creates a new, locked file. Returns its descriptor, or -1 with errno set. */
 static int vp_impl_create(const char *path) {
     struct stat info;
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) return -1;
-    /* a file system without locks has none to ask for either; a cleaner may have been quicker than the lock */
+    /* the lock may fail: then the file system has no locks, or a cleaner was faster */
     (void)flock(fd, LOCK_EX | LOCK_NB);
     if (fstat(fd, &info) == 0 && info.st_nlink > 0) return fd;
     close(fd);
     errno = EEXIST;
     return -1;
 }
-/* Opens what output->path names. Returns 0 or an errno value. */
+/* Opens output->path. Returns 0 or an errno value. */
 static int vp_impl_output_start(vp_output *output) {
     struct stat info;
     int own = vp_impl_own_fd(output->path), code;
@@ -390,7 +389,7 @@ static int vp_impl_output_start(vp_output *output) {
         output->fd = open(output->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         return output->fd < 0 ? errno : 0;
     }
-    if (access(output->path, W_OK) != 0) return errno; /* rename would replace a file that its owner protects */
+    if (access(output->path, W_OK) != 0) return errno; /* rename would replace even a write-protected file */
     output->mode = (int)(info.st_mode & 0777);
     code = vp_impl_output_begin(output);
     if (code == 0 && geteuid() == 0 && fchown(output->fd, info.st_uid, info.st_gid) != 0) code = errno;
@@ -406,10 +405,10 @@ static int vp_impl_sync_folder_of(const char *path) {
     char *folder = vp_impl_path_beside(path, ".", 1);
     int code = folder ? vp_folder_sync(folder) : ENOMEM;
     VP_FREE(folder);
-    return code == EACCES ? 0 : code; /* a folder that may be written but not read */
+    return code == EACCES ? 0 : code; /* the folder is writable but not readable */
 }
-/* The bytes must be on the disk before the file gets its name; some file systems have no fsync, nor has a pipe. Closes
- * the output. Returns 0 or an errno value. */
+/* Syncs the data before the file gets its name, and closes the output. Some file systems, and pipes, have no fsync.
+ * Returns 0 or an errno value. */
 static int vp_impl_output_end(vp_output *output) {
     int code = 0;
     if (output->temporary && fsync(output->fd) != 0 && errno != EINVAL && errno != ENOTSUP) code = errno;
@@ -422,7 +421,7 @@ static int vp_impl_output_end(vp_output *output) {
             code = vp_impl_sync_folder_of(output->path);
         }
     }
-    if (close(output->fd) != 0 && code == 0) code = errno; /* only now: it releases the lock */
+    if (close(output->fd) != 0 && code == 0) code = errno; /* last, because it releases the lock */
     output->fd = -1;
     return code;
 }
@@ -463,7 +462,7 @@ static vp_result vp_impl_file_open(const char *path, int streams, int64_t *file_
     if (kind == VP_PATH_NONE || kind == VP_PATH_UNKNOWN) return vp_file_failed(path, error);
     if (kind == VP_PATH_FOLDER) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
     if (!streams && kind != VP_PATH_FILE) return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
-    fd = vp_impl_open_to_read(path, streams); /* the name may lead elsewhere by now */
+    fd = vp_impl_open_to_read(path, streams); /* the path may have changed since */
     if (fd < 0) return vp_file_failed(path, error);
     *file_bytes = vp_impl_open_bytes(fd);
     if (!streams && *file_bytes < 0) {
@@ -487,7 +486,7 @@ VP_API vp_result vp_file_map(const char *path, const unsigned char **data, size_
     result = vp_impl_file_open(path, 0, &file_bytes, &fd, error);
     if (result != VP_OK) return result;
     if ((uint64_t)file_bytes > (uint64_t)SIZE_MAX)
-        result = vp_fail(error, VP_ERR_RANGE, -1, path, "the file is larger than this program's memory can be");
+        result = vp_fail(error, VP_ERR_RANGE, -1, path, "the file is larger than this program's address space");
     else if (file_bytes > 0 && !(map = vp_impl_map(fd, (size_t)file_bytes)))
         result = vp_failf(error, errno == ENOMEM ? VP_ERR_MEMORY : VP_ERR_READ, -1, path,
                           "the file cannot be mapped: %s", strerror(errno));
@@ -514,7 +513,7 @@ static vp_result vp_impl_file_read(const char *path, int streams, size_t limit_b
         return vp_fail(error, VP_ERR_MEMORY, -1, path, "not enough memory to open the file");
     }
     if (file_bytes >= 0 && (uint64_t)file_bytes < (uint64_t)(SIZE_MAX / 4)) capacity = (size_t)file_bytes + 2;
-    /* the size is only a hint: a pipe has none, and a file may grow. Reading one byte beyond the limit shows that it
+    /* the size is only a hint: a pipe has none, and a file may grow. Reading one byte beyond the limit detects that it
      * is exceeded. */
     if (limit_bytes > SIZE_MAX - 2) limit_bytes = SIZE_MAX - 2;
     if (capacity > limit_bytes + 2) capacity = limit_bytes + 2;
@@ -557,7 +556,7 @@ static vp_result vp_impl_output_failed(const char *path, int code, vp_error *err
     return vp_failf(error, code == ENOMEM ? VP_ERR_MEMORY : VP_ERR_WRITE, -1, path, "it cannot be written: %s",
                     code == EISDIR ? "this is a folder" : strerror(code));
 }
-/* Makes the temporary file. Returns 0 or an errno value. */
+/* Creates the temporary file. Returns 0 or an errno value. */
 static int vp_impl_output_begin(vp_output *output) {
     uint64_t salt = (uint64_t)vp_clock_ns() ^ (uint64_t)vp_process_id() << 40;
     int tries, code;

@@ -9,27 +9,26 @@
  *     printf("%d x %d\n", (int)image.width_px, (int)image.height_px);
  *     vp_image_free(&image);
  *     fclose(in);
- * It prints 451 x 300. image.rgb contains the pixels, turned upright, three bytes each.
+ * It prints 451 x 300. image.rgb contains the upright image, three bytes per pixel.
  *
- * PNG and JPEG files become upright 8-bit RGB; the error for any other format names that format. From RGB,
- * vp_preprocess makes what the vision transformer takes. Resizing is antialiased bilinear, as in torch, and only for
- * the parts that a view shows.
+ * PNG and JPEG files become upright 8-bit RGB; the error for any other format names that format. vp_preprocess turns
+ * RGB into the input of the vision transformer. Resizing is antialiased bilinear, as in torch, and covers only the
+ * parts that a view shows.
  *
- * Pixels are decoded by stb_image, of which this header compiles a private, static copy. Switches, defined before
- * the include:
- *   VLMPROF_STB_IMAGE     where that copy comes from, for instance "stb_image.h"; else <stb/stb_image.h> (Debian,
- *                         Ubuntu: package libstb-dev)
- *   VLMPROF_STB_EXTERNAL  no copy: the program implements stb_image itself (STB_IMAGE_IMPLEMENTATION), in the file of
- *                         this implementation or in another, before it or after it. Where stb_image.h was included
- *                         before this header's implementation, that is taken to be so. stb_image must decode PNG and
- *                         JPEG, with its settings as they are at the start. Its memory is then its own: what PNG data
- *                         inflate to is bounded by its limits, not by ours.
- *   VLMPROF_NO_STB        no stb_image at all: vp_image_size, _decode and _resized return VP_ERR_UNSUPPORTED;
- *                         preprocessing works as usual
+ * stb_image decodes the pixels; this header compiles a private, static copy of it. Switches, defined before the
+ * include:
+ *   VLMPROF_STB_IMAGE     the header to copy, for instance "stb_image.h"; default <stb/stb_image.h> (Debian, Ubuntu:
+ *                         package libstb-dev)
+ *   VLMPROF_STB_EXTERNAL  no copy: the program implements stb_image itself (STB_IMAGE_IMPLEMENTATION), in any of its
+ *                         files. This is assumed if stb_image.h was included before this header's implementation.
+ *                         stb_image must decode PNG and JPEG with its initial settings. Its own limits, not ours, then
+ *                         bound its memory and the size of inflated PNG data.
+ *   VLMPROF_NO_STB        no stb_image: vp_image_size, _decode and _resized return VP_ERR_UNSUPPORTED; preprocessing
+ *                         still works
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_IMAGE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
+ * VLMPROF_IMAGE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_IMAGE_H
 #define VLMPROF_IMAGE_H
 #ifndef VLMPROF_H
@@ -38,50 +37,51 @@
 
 VP_EXTERN_C_BEGIN
 
-enum { VP_IMAGE_PIXELS_MAX = 100000000 }; /* of a decoded image, and of all views of one image together */
+enum { VP_IMAGE_PIXELS_MAX = 100000000 }; /* limit of a decoded image, and of all views of one image together */
 
 typedef struct vp_image {
     int32_t width_px, height_px; /* upright */
-    /* [height, width, 3]; the library's memory: release with vp_image_free, never with free() */
+    /* [height, width, 3]; the library allocates it: release it with vp_image_free, never with free() */
     uint8_t *rgb;
 } vp_image;
 
-/* Upright size of an image file from its headers alone.
- * in:      file    uint8 [bytes]  PNG or JPEG. The beginning of a file is enough if it contains the frame header and,
- *                  if there is one, the EXIF block
+/* Upright size of an image file, read only from its headers.
+ * in:      file    uint8 [bytes]  PNG or JPEG. The start of a file is enough if it contains the frame header and any
+ *                  EXIF block
  * out:     width_px, height_px    on VP_OK
- * returns: VP_OK; VP_ERR_FORMAT: not an image, cut or damaged in the headers; VP_ERR_UNSUPPORTED: another format, or a
- *          kind of PNG or JPEG that is not read (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
- * rule:    EXIF orientations 5..8 swap the sides; no limit on the size
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, or headers truncated or damaged; VP_ERR_UNSUPPORTED: another format, or
+ *          an unsupported kind of PNG or JPEG (CgBI; CMYK, arithmetic, lossless, 12-bit); VP_ERR_RANGE: a NULL
+ * rule:    EXIF orientations 5..8 swap width and height; no limit on the size
  * threads: reentrant */
 VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px,
                                vp_error *error);
 /* Decodes an image file into upright RGB.
  * in:      file    uint8 [bytes]  the whole PNG or JPEG file; bytes after its end mark are ignored
  * out:     image   on VP_OK
- * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with too few or too
- *          many data for its header; VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over 500
- *          scans, and files over 2 GiB; VP_ERR_RANGE: a NULL, more than VP_IMAGE_PIXELS_MAX pixels, or a side over
+ * returns: VP_OK; VP_ERR_FORMAT: not an image, truncated, damaged (PNG checksums are verified), or with more or less
+ *          data than its header promises; VP_ERR_UNSUPPORTED: as vp_image_size, and JPEGs without tables or with over
+ *          500 scans, and files over 2 GiB; VP_ERR_RANGE: a NULL, more than VP_IMAGE_PIXELS_MAX pixels, or a side over
  *          2^24; VP_ERR_MEMORY
- * rule:    grey is copied to three channels, 1, 2 and 4 bits stretched to 0..255; palettes looked up (black beyond
- *          their end); alpha and colour keys dropped, not blended; 16-bit RGB keeps the high byte; 16-bit grey
- *          saturates, min(v, 255), as the reference's image library does
- * source:  PNG and JPEG data by stb_image, its zlib output bounded by what the header promises; containers and EXIF
- *          (CIPA DC-008) read here
- * numeric: PNG exact; JPEG differs from libjpeg's bytes by up to 3 levels (4:2:2 chroma: 27)
- * memory:  3 bytes per pixel that stay; up to about 24 per pixel while decoding
+ * rule:    grey is copied to three channels; 1, 2 and 4 bits are stretched to 0..255. Palettes are looked up (black
+ *          beyond their end); alpha and colour keys are dropped, not blended. 16-bit RGB keeps the high byte; 16-bit
+ *          grey saturates, min(v, 255), as in the reference's image library
+ * source:  stb_image decodes PNG and JPEG data, with zlib output bounded by the size in the header; containers and EXIF
+ *          (CIPA DC-008) are parsed here
+ * numeric: PNG exact; JPEG differs from libjpeg by up to 3 levels (4:2:2 chroma: 27)
+ * memory:  3 bytes per pixel in the result; up to about 24 per pixel while decoding
  * threads: reentrant */
 VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error);
-/* Releases an image and empties it; NULL and an empty image are allowed. */
+/* Releases an image and clears the struct; NULL and an empty image are allowed. */
 VP_API void vp_image_free(vp_image *image);
 
 /* ------------------------------------------------------------------------------------------------------- preprocess */
-/* Bytes of scratch that vp_preprocess needs for this layout, for any alignment of the memory; 0 for a geometry or
- * layout that it rejects.
- * memory:  the result is bounded by the canvas width and one band of source rows, never by the resized image: 1x5000
- *          filled to 336x3472 needs 16 kB, 1200x800 to 12 crops 78 kB, 10000x10000 0.5 MB */
+/* Scratch size in bytes that vp_preprocess needs for this layout, at any alignment; 0 for a geometry or layout that it
+ * rejects.
+ * memory:  the size grows with the canvas width and a band of source rows, not with the resized image: 1x5000 filled to
+ *          336x3472 needs 16 kB, 1200x800 with 12 crops 78 kB, 10000x10000 0.5 MB */
 VP_API size_t vp_preprocess_scratch_bytes(const vp_geometry *geometry, const vp_layout *layout);
-/* Floats of the pixel output, views * crop_px * crop_px * 3; 0 for a geometry or layout that vp_preprocess rejects. */
+/* Number of floats in the pixel output, views * crop_px * crop_px * 3; 0 for a geometry or layout that vp_preprocess
+ * rejects. */
 VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_layout *layout);
 /* Resizes, normalises and cuts an image into the patches of all views.
  * in:      layout       as vp_layout_compute made it for this image and geometry
@@ -89,34 +89,34 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
  *          scratch      scratch_bytes, at least vp_preprocess_scratch_bytes; any alignment
  * out:     pixels       f32 [views, patches, patch_px * patch_px * 3]  global view first, then crops row by row;
  *                       patches row by row; inside a patch (y, x, channel)
- *          image_masks  f32 [views, patches]  share of each patch that is image, not padding. Row i belongs to crop i,
- *                       counted without the global view; the last row is -1. The model was trained with this shift
+ *          image_masks  f32 [views, patches] share of each patch that is image, not padding. Row i is for crop i, not
+ *                       counting the global view; the last row is -1. The model was trained with this shift
  * returns: VP_OK; VP_ERR_RANGE: a NULL, a bad geometry, sides or views < 1, or over VP_IMAGE_PIXELS_MAX pixels in the
- *          image or in all views; VP_ERR_MISMATCH: the layout's numbers do not fit together; VP_ERR_CAPACITY: scratch
+ *          image or in all views; VP_ERR_MISMATCH: the layout is inconsistent; VP_ERR_CAPACITY: scratch
  *          is too small
- * rule:    u8 / 255; horizontal pass, then vertical pass, an axis of unchanged size skipped; clip to 0..1; VP_FIT_PAD:
- *          centred on a canvas of 0, VP_FIT_FILL: the centre is cut out; (v - mean) / std. Global view and crops are
- *          both made from the original image.
+ * rule:    u8 / 255; horizontal pass, then vertical pass, skipping an axis of unchanged size; clip to 0..1; VP_FIT_PAD:
+ *          centre on a canvas of 0, VP_FIT_FILL: cut out the centre; (v - mean) / std. Global view and crops are both
+ *          made from the original image
  * source:  ChulanZhang/molmo_hf preprocessing_molmo.py (pad) and multimodal_preprocessor.py (fill); torch 2.5
  *          upsample_bilinear2d_aa
- * numeric: float32 throughout, weights and positions too; products are accumulated by fused multiply-add in ascending
- *          order, so the bits are the same with and without AVX2
- * memory:  none next to scratch
+ * numeric: float32 throughout, also for weights and positions. Products are accumulated by fused multiply-add in
+ *          ascending order, so results are bit-identical with and without AVX2
+ * memory:  only scratch
  * threads: reentrant */
 VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *layout, const uint8_t *rgb, float *pixels,
                                float *image_masks, void *scratch, size_t scratch_bytes);
 /* Resizes a whole image to any size.
  * in:      rgb      uint8 [height, width, 3]
- *          sizes    at least 1 x 1, at most VP_IMAGE_PIXELS_MAX pixels
+ *          sizes    from 1 x 1 to VP_IMAGE_PIXELS_MAX pixels
  * out:     resized  uint8 [new_height, new_width, 3]; on success only
  * returns: VP_OK; VP_ERR_RANGE: a NULL or a size; VP_ERR_MEMORY
- * rule:    the weights of vp_preprocess on each axis, the vertical one first; rounded to the nearest level
- * numeric: float32; against vp_preprocess, which goes the other way round, within half a level and rounding
- * memory:  a row of floats, and the weights of all columns
+ * rule:    the weights of vp_preprocess, vertical axis first; the result is rounded to the nearest level
+ * numeric: float32; equals vp_preprocess, which starts with the horizontal axis, to within half a level plus rounding
+ * memory:  one row of floats, and the weights of all columns
  * threads: reentrant */
 VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
                                  int32_t new_width_px, int32_t new_height_px);
-/* The same as an image of its own; of the same size it is a copy.
+/* The same, as a new image; at the same size it is a copy.
  * out:     resized  on success; release with vp_image_free
  * returns: as vp_image_resize */
 VP_API vp_result vp_image_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized);
@@ -135,18 +135,18 @@ VP_EXTERN_C_END
 VP_EXTERN_C_BEGIN
 
 /* ---------------------------------------------------------------------------------------------------------- preprocess
- * No part of the image is resized unless a view shows it. Source rows are read once, from top to bottom. Each
- * becomes a row of the window's width (horizontal pass); a ring keeps as many of them as one output row needs
- * (vertical pass); every finished canvas row is cut into the patches of all views that show it. The canvas and the
- * resized image never exist as a whole. */
+ * No part of the image is resized unless a view shows it. Source rows are read once, from top to bottom. The horizontal
+ * pass resizes each to the window's width. A ring buffer keeps the rows that one output row of the vertical pass needs.
+ * Every finished canvas row is cut into the patches of all views that show it. The canvas and the resized image never
+ * exist as a whole. */
 
-/* Fused multiply-add determines the bits. Without -mfma, fmaf() is a library call per value. So x86 has a second
- * version of the three inner loops, chosen at run time; both give the same bits. Elsewhere fmaf() is one
- * instruction. GCC for Windows does not align the stack for these vectors (its bug 54412). */
+/* Bit-exact results need fused multiply-add. Without -mfma, fmaf() is a library call per value. So x86 has a second
+ * version of the three inner loops, chosen at run time, with the same results. Elsewhere fmaf() is one instruction. GCC
+ * for Windows does not align the stack for these vectors (GCC bug 54412). */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__CUDACC__) && !defined(_WIN32)
 #define VP_IMPL_PREPROCESS_AVX2
-/* vectors of the language, not immintrin.h: that header alone takes a quarter of this one's compile time. Not
- * aligned: they are anywhere within a row */
+/* vector extensions instead of immintrin.h, which would take a quarter of this header's compile time. Unaligned,
+ * because they can be anywhere within a row */
 typedef float vp_impl_f8 __attribute__((vector_size(32), aligned(4), may_alias));
 typedef float vp_impl_f4 __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t vp_impl_i8 __attribute__((vector_size(32)));
@@ -169,27 +169,27 @@ typedef int64_t vp_impl_l1 __attribute__((aligned(1), may_alias));
 #endif
 #endif
 
-enum { VP_IMPL_LANES = 24 }; /* floats a blend step makes: whole pixels and whole vectors */
+enum { VP_IMPL_LANES = 24 }; /* floats per blend step: whole pixels and whole vectors */
 
 /* one direction of a resize: `count` pixels of the resized image, from `begin`, land on the canvas at `at` */
 typedef struct vp_impl_axis {
     int32_t source, resized, begin, count, at, canvas;
-    int32_t taps;       /* most source pixels one output pixel is made of */
-    int32_t first, end; /* source pixels the window needs */
+    int32_t taps;       /* most source pixels per output pixel */
+    int32_t first, end; /* source pixels that the window needs */
 } vp_impl_axis;
 
 typedef struct vp_impl_resizer {
     vp_impl_axis x, y;
-    size_t stride;        /* floats of one ring row */
-    int32_t *x_first;     /* [x.count] leftmost source pixel, counted from x.first */
+    size_t stride;        /* floats per ring row */
+    int32_t *x_first;     /* [x.count] leftmost source pixel, relative to x.first */
     float *x_weights;     /* [x.count, x.taps] */
-    float *line;          /* one source row as float, x.taps black pixels after it */
-    float *ring;          /* [y.taps, stride] rows after the horizontal pass */
-    const float **rows;   /* [y.taps] the rows of one output row, from the ring */
+    float *line;          /* one source row as float, followed by x.taps black pixels */
+    float *ring;          /* [y.taps, stride]  rows after the horizontal pass */
+    const float **rows;   /* [y.taps] ring rows that one output row needs */
     float *y_weights;     /* [y.taps] */
     float *canvas;        /* one finished row */
     float mean[VP_IMPL_LANES], std[VP_IMPL_LANES], padding[VP_IMPL_LANES];
-    int wide;             /* the vector version of the loops runs here */
+    int wide;             /* 1: use the vector version of the loops */
 } vp_impl_resizer;
 
 /* The product rounded to float32, even if the compiler could fuse it with another operation. */
@@ -198,8 +198,8 @@ static inline float vp_impl_product(float left, float right) {
     return product;
 }
 
-/* Finds the source pixels of one pixel of the resized axis and, if weights is not NULL, their weights; returns how
- * many. All in float32 and in this order, because the reference's positions are float32. */
+/* Finds the source pixels of one pixel of the resized axis and, if weights is not NULL, their weights; returns their
+ * number. All steps are in float32 and in this order, because the reference's positions are float32. */
 static int32_t vp_impl_axis_at(const vp_impl_axis *axis, int32_t pixel, int32_t *first, float *weights) {
     float scale = (float)axis->source / (float)axis->resized;
     float support = scale >= 1.0f ? scale : 1.0f, inverse = scale >= 1.0f ? 1.0f / scale : 1.0f;
@@ -212,7 +212,7 @@ static int32_t vp_impl_axis_at(const vp_impl_axis *axis, int32_t pixel, int32_t 
     }
     if (low < 0) low = 0;
     if (high > axis->source) high = axis->source;
-    /* beyond 2^23 pixels, float32 positions may round past the end: then the last pixel is used */
+    /* beyond 2^23 pixels, float32 positions may round past the end; the last pixel is then used */
     if (low > axis->source - 1) low = axis->source - 1;
     if (high <= low) high = low + 1;
     *first = low;
@@ -227,7 +227,7 @@ static int32_t vp_impl_axis_at(const vp_impl_axis *axis, int32_t pixel, int32_t 
     return high - low;
 }
 
-/* Fills an axis; 0 when the layout's numbers do not fit together. */
+/* Fills an axis. Returns 0 if the layout is inconsistent. */
 static int vp_impl_axis_set(vp_impl_axis *axis, vp_fit fit, int32_t source, int32_t resized, int32_t offset,
                             int32_t canvas) {
     int32_t i, first, taps;
@@ -256,7 +256,7 @@ static int vp_impl_axis_set(vp_impl_axis *axis, vp_fit fit, int32_t source, int3
     return 1;
 }
 
-/* Checks everything and sets both axes of the global view (which = 0) or of the crops (1). */
+/* Checks the layout and sets both axes of the global view (which = 0) or of the crops (which = 1). */
 static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layout *layout, int which,
                                      vp_impl_resizer *resizer) {
     int64_t side = geometry->crop_px, window = vp_geometry_window_px(geometry), views = layout->views, pixels;
@@ -283,12 +283,14 @@ static vp_result vp_impl_resizer_set(const vp_geometry *geometry, const vp_layou
                && vp_impl_axis_set(&resizer->y, layout->fit, layout->height_px, layout->global_resized_height_px,
                                    layout->global_offset_top_px, height);
     if (!good) return VP_ERR_MISMATCH;
-    /* one pixel after the window for the four-float stores of the horizontal pass, then whole blend steps */
+    /* one pixel more than the window, for the four-float stores of the horizontal pass, rounded up to whole blend
+     * steps */
     resizer->stride = ((size_t)resizer->x.count * 3 + 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
     return VP_OK;
 }
 
-/* Takes the buffers from the arena or, if arena is NULL, adds up what they need. 0 if they do not fit or overflow. */
+/* Takes the buffers from the arena or, if arena is NULL, adds up their sizes. Returns 0 if they do not fit or
+ * overflow. */
 static int vp_impl_resizer_take(vp_impl_resizer *resizer, vp_arena *arena, size_t *bytes) {
     struct { size_t count, element_bytes; } want[7];
     void *got[7];
@@ -322,14 +324,14 @@ static int vp_impl_resizer_take(vp_impl_resizer *resizer, vp_arena *arena, size_
     return 1;
 }
 
-/* The three inner loops, plain. bytes -> 0..1: a division, not a product with 1/255. */
+/* The three inner loops in plain C. bytes -> 0..1: divides by 255, because a product with 1/255 rounds differently. */
 static void vp_impl_row_to_float(const uint8_t *bytes, size_t count, float *out) {
     size_t i;
     for (i = 0; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
 }
 
-/* Horizontal pass: out [count, 3]. All pixels take the same number of taps: weights of 0 after the real ones change
- * no bit. */
+/* Horizontal pass: out [count, 3]. All pixels use the same number of taps; extra weights of 0 do not change the
+ * result. */
 static void vp_impl_row_filter(const float *line, const int32_t *first, const float *weights, int32_t taps,
                                int32_t count, float *out) {
     int32_t x, j;
@@ -347,7 +349,7 @@ static void vp_impl_row_filter(const float *line, const int32_t *first, const fl
     }
 }
 
-/* Vertical pass, clip to 0..1 and normalise; `floats` is a multiple of VP_IMPL_LANES. */
+/* Vertical pass; clips to 0..1 and normalises. `floats` is a multiple of VP_IMPL_LANES. */
 static void vp_impl_row_blend(const vp_impl_resizer *resizer, int32_t taps, size_t floats, float *out) {
     size_t i, lane;
     int32_t j;
@@ -369,7 +371,7 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_to_float_avx2(const 
     for (i = 0; i + 8 <= count; i += 8) {
 #ifdef __clang__
         vp_impl_i8 wide = __builtin_convertvector(*(const vp_impl_u8 *)(bytes + i), vp_impl_i8);
-#else /* GCC 12 would widen them one by one */
+#else /* GCC 12 would widen the bytes one by one */
         vp_impl_l2 eight = {*(const vp_impl_l1 *)(bytes + i), 0};
         vp_impl_i8 wide = (vp_impl_i8)__builtin_ia32_pmovzxbd256((vp_impl_c16)eight);
 #endif
@@ -454,7 +456,7 @@ static void vp_impl_resizer_push(vp_impl_resizer *resizer, const uint8_t *rgb, i
         vp_impl_row_to_float(bytes, count, resizer->line);
         vp_impl_row_filter(resizer->line, resizer->x_first, resizer->x_weights, resizer->x.taps, resizer->x.count, out);
     }
-    memset(out + filled, 0, (resizer->stride - filled) * sizeof(float)); /* the blend's last step reads on */
+    memset(out + filled, 0, (resizer->stride - filled) * sizeof(float)); /* the last blend step reads past the end */
 }
 
 /* Fills canvas pixels [begin, end) of the row with the normalised black of the padding. */
@@ -482,7 +484,7 @@ static void vp_impl_row_scatter(const vp_geometry *geometry, const vp_impl_resiz
     }
 }
 
-/* Resizes, normalises and cuts: `rows` x `cols` crops into pixels. */
+/* Resizes, normalises and cuts the image into the pixels of `rows` x `cols` crops. */
 static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *resizer, const uint8_t *rgb, int32_t rows,
                                 int32_t cols, float *pixels) {
     size_t floats = ((size_t)resizer->x.count * 3 + VP_IMPL_LANES - 1) / VP_IMPL_LANES * VP_IMPL_LANES;
@@ -522,7 +524,7 @@ static void vp_impl_resizer_run(const vp_geometry *geometry, vp_impl_resizer *re
     }
 }
 
-/* pixels of [begin, begin + length) that are in the window of the axis */
+/* number of pixels of [begin, begin + length) inside the axis' window */
 static int32_t vp_impl_axis_overlap(const vp_impl_axis *axis, int32_t begin, int32_t length) {
     int32_t low = begin > axis->at ? begin : axis->at, end = begin + length;
     if (end > axis->at + axis->count) end = axis->at + axis->count;
@@ -546,7 +548,7 @@ static void vp_impl_masks(const vp_geometry *geometry, const vp_impl_resizer *re
     for (i = 0; i < per_side * per_side; i++) *masks++ = -1.0f;
 }
 
-/* Sets resizers[0] (global view) and [1] (crops) and counts the scratch of the larger one. */
+/* Sets resizers[0] (global view) and [1] (crops), and computes the larger one's scratch size. */
 static vp_result vp_impl_preprocess_plan(const vp_geometry *geometry, const vp_layout *layout,
                                          vp_impl_resizer *resizers, size_t *scratch_bytes) {
     size_t bytes[2] = {63, 63};
@@ -572,7 +574,7 @@ VP_API size_t vp_preprocess_pixel_count(const vp_geometry *geometry, const vp_la
     vp_impl_resizer resizers[2];
     size_t bytes, per_side;
     if (vp_impl_preprocess_plan(geometry, layout, resizers, &bytes) != VP_OK) return 0;
-    /* a plan exists: at most 3 * 10^8 floats */
+    /* cannot overflow after a valid plan: at most 3 * 10^8 floats */
     per_side = (size_t)vp_geometry_patches_per_side(geometry) * (size_t)geometry->patch_px;
     return (size_t)layout->views * per_side * per_side * 3;
 }
@@ -607,7 +609,7 @@ VP_API vp_result vp_preprocess(const vp_geometry *geometry, const vp_layout *lay
     return VP_OK;
 }
 
-/* One row of the resized image: source rows blended into `line`, its columns blended into `out`. */
+/* One row of the resized image: blends source rows into `line`, and the columns of `line` into `out`. */
 static void vp_impl_resize_row(const vp_impl_axis *x, const uint8_t *rgb, const float *row_weights, int32_t row_taps,
                                const int32_t *x_first, const float *x_weights, float *line, uint8_t *out) {
     const int32_t values = x->source * 3;
@@ -660,8 +662,8 @@ VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t h
 }
 
 /* --------------------------------------------------------------------------------------------------------------- image
- * The containers are checked here, with every bound, before stb_image sees a byte: stb_image tolerates truncated
- * JPEGs, trusts headers, checks no CRC and inflates without limit. */
+ * Every bound of the containers is checked before stb_image gets a byte, because stb_image tolerates truncated JPEGs,
+ * trusts headers, checks no CRC and inflates without limit. */
 #ifndef VLMPROF_NO_STB
 #define VP_IMPL_IMAGE_SIDE_MAX (1 << 24) /* a row of 16-bit RGBA fits in an int */
 #if defined(STBI_INCLUDE_STB_IMAGE_H) && !defined(VLMPROF_STB_EXTERNAL)
@@ -672,7 +674,7 @@ VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t h
 #endif
 VP_EXTERN_C_END
 #ifdef VLMPROF_STB_EXTERNAL
-/* its declarations alone, also where the program is about to implement it further below */
+/* only the declarations, even if the program implements stb_image further below */
 #ifndef STBI_INCLUDE_STB_IMAGE_H
 #ifdef STB_IMAGE_IMPLEMENTATION
 #undef STB_IMAGE_IMPLEMENTATION
@@ -683,9 +685,9 @@ VP_EXTERN_C_END
 #endif
 #endif
 #else
-/* stb_image's memory. It is zeroed, so that a damaged file decodes to the same bytes every time. Every block
- * remembers its first size; for inflated PNG data this is the size that the header promised. A stream that needs
- * more than twice that is a decompression bomb. */
+/* stb_image's memory. It is zeroed, so that a damaged file always decodes to the same bytes. Every block stores its
+ * first size; for inflated PNG data this is the size given in the header. A stream that needs more than twice that is a
+ * decompression bomb. */
 enum { VP_IMPL_BLOCK_HEADER = 16, VP_IMPL_BLOCK_SLACK = 65536 };
 
 static void *vp_impl_stb_malloc(size_t bytes) {
@@ -698,12 +700,12 @@ static void *vp_impl_stb_malloc(size_t bytes) {
 }
 
 static void *vp_impl_stb_realloc(void *memory, size_t old_bytes, size_t bytes) {
-    /* a block that began as nothing: the compressed data themselves, bounded by the file */
+    /* a block without a first size: the compressed data, which the file bounds */
     size_t first = SIZE_MAX / 4;
     unsigned char *block = memory ? (unsigned char *)memory - VP_IMPL_BLOCK_HEADER : NULL;
     if (block) memcpy(&first, block, sizeof first);
     if (bytes > SIZE_MAX / 2 || (bytes > VP_IMPL_BLOCK_SLACK && bytes / 2 > first)) {
-        errno = ERANGE; /* vp_impl_stb_fail distinguishes this from memory that ran out */
+        errno = ERANGE; /* vp_impl_stb_fail distinguishes this from ENOMEM */
         return NULL;
     }
     block = (unsigned char *)VP_REALLOC(block, bytes + VP_IMPL_BLOCK_HEADER);
@@ -729,15 +731,15 @@ static void vp_impl_stb_free(void *memory) {
 #define STBI_NO_STDIO
 #define STBI_NO_LINEAR
 #define STBI_NO_HDR
-/* gcc reports static functions that are declared and never defined, even in a system header: those of the GIF
- * reader, and one that version 2.27 defines under a misspelt name */
+/* gcc warns about static functions that are declared but never defined, even in a system header: those of the GIF
+ * reader, and one that stb_image 2.27 defines under a misspelt name */
 #define STBI_NO_GIF
 #define stbi__unpremultiply_on_load_thread stbi_set_unpremultiply_on_load_thread
 #if defined(__GNUC__)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
 #endif
-/* JPEG data that end early make it shift zeros by over 31 bits and let sums wrap: harmless, but sanitizers would
+/* on truncated JPEG data, stb_image shifts zeros by over 31 bits and lets sums wrap: harmless, but sanitizers would
  * stop there */
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((no_sanitize("shift", "signed-integer-overflow"))), apply_to = function)
@@ -759,7 +761,7 @@ static void vp_impl_stb_free(void *memory) {
 #endif /* VLMPROF_STB_EXTERNAL */
 VP_EXTERN_C_BEGIN
 
-/* The memory of vp_image.rgb: stb_image's own where that is our copy, plain malloc where stb_image is the program's. */
+/* Allocation of vp_image.rgb: stb_image's allocator if stb_image is our copy, plain malloc if it is the program's. */
 #ifdef VLMPROF_STB_EXTERNAL
 enum { VP_IMPL_BLOCK_SLACK = 65536 };
 static void *vp_impl_rgb_malloc(size_t bytes) { return VP_MALLOC(bytes ? bytes : 1); }
@@ -780,18 +782,18 @@ static uint8_t *vp_impl_rgb_take(uint8_t *decoded, size_t bytes) {
 #endif
 
 typedef struct vp_impl_image_info {
-    int jpeg;                     /* else PNG */
-    int64_t width_px, height_px;  /* as stored, before the orientation */
+    int jpeg;                     /* 1: JPEG; 0: PNG */
+    int64_t width_px, height_px;  /* as stored, before orientation is applied */
     int32_t orientation;          /* EXIF, 1..8 */
-    int32_t depth, colour;        /* PNG: bits of a channel, colour type */
+    int32_t depth, colour;        /* PNG: bits per channel, colour type */
     int32_t components, scans;    /* JPEG */
-    int tables;                   /* JPEG: 1 quantisation table seen, 2 Huffman table seen */
-    int whole;                    /* the end mark is there */
-    uint64_t data_bytes;          /* PNG: IDAT */
-    size_t palette_at, palette_bytes; /* PNG: the PLTE chunk's data */
+    int tables;                   /* JPEG: bit 1: quantisation table seen; bit 2: Huffman table seen */
+    int whole;                    /* 1: the end marker was found */
+    uint64_t data_bytes;          /* PNG: size of the IDAT data */
+    size_t palette_at, palette_bytes; /* PNG: data of the PLTE chunk */
 } vp_impl_image_info;
 
-/* Big-endian, as both formats have it. */
+/* Both formats are big-endian. */
 static uint32_t vp_impl_be16(const uint8_t *bytes) { return (uint32_t)bytes[0] << 8 | bytes[1]; }
 static uint32_t vp_impl_be32(const uint8_t *bytes) { return vp_impl_be16(bytes) << 16 | vp_impl_be16(bytes + 2); }
 
@@ -799,8 +801,7 @@ static vp_result vp_impl_image_fail(vp_error *error, vp_result code, size_t offs
     return vp_fail(error, code, (int64_t)offset, "image", text);
 }
 
-/* EXIF: a TIFF file of its own, in either byte order. Returns the orientation, or 1 where there is none that makes
- * sense. */
+/* EXIF is an embedded TIFF file in either byte order. Returns the orientation, or 1 if it is missing or invalid. */
 static int32_t vp_impl_exif_orientation(const uint8_t *tiff, size_t bytes) {
     int little, orientation = 1;
     size_t at, count, i;
@@ -828,7 +829,7 @@ static int32_t vp_impl_exif_orientation(const uint8_t *tiff, size_t bytes) {
     return orientation;
 }
 
-/* CRC-32 of PNG over a chunk's type and data; table: uint32_t [256]. */
+/* PNG's CRC-32, over a chunk's type and data; table: uint32_t [256]. */
 static void vp_impl_crc_table(uint32_t *table) {
     uint32_t i, bit, value;
     for (i = 0; i < 256; i++) {
@@ -860,8 +861,7 @@ static vp_result vp_impl_png_header(const uint8_t *data, size_t at, vp_impl_imag
     return VP_OK;
 }
 
-/* One pass over the chunks. With `all` = 0 only size and orientation are read, and errors after the header are
- * ignored. */
+/* Walks the chunks once. With `all` = 0 it reads only size and orientation, and ignores errors after the header. */
 static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info,
                                   vp_error *error) {
     uint32_t table[256];
@@ -878,7 +878,8 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
         if (first != (memcmp(chunk + 4, "IHDR", 4) == 0) || (first && length != 13))
             return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
                                       first ? "PNG that does not begin with a header chunk" : "PNG with two headers");
-        if (length > bytes - at - 12) { /* cut inside this chunk; the 13 bytes of a header may still be there */
+        if (length > bytes - at - 12) { /* truncated inside this chunk; the 13 bytes of a header may still be
+                                         * complete */
             if (first || all) break;
             return VP_OK;
         }
@@ -906,18 +907,18 @@ static vp_result vp_impl_png_walk(const uint8_t *file, size_t bytes, int all, vp
     return vp_impl_image_fail(error, VP_ERR_FORMAT, bytes, "truncated PNG: the file ends before its end chunk");
 }
 
-/* SOF: the frame header of a JPEG. `segment` begins after the length. */
+/* Reads SOF, the frame header of a JPEG. `segment` begins after the length. */
 static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t length, size_t at,
                                     vp_impl_image_info *info, vp_error *error) {
     if (length < 6)
-        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with a cut frame header; the file is damaged");
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with a truncated frame header; the file is damaged");
     if (info->width_px)
         return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with two frame headers; the file is damaged");
     info->height_px = vp_impl_be16(segment + 1);
     info->width_px = vp_impl_be16(segment + 3);
     info->components = segment[5];
     if (info->width_px < 1)
-        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG of no width; the file is damaged");
+        return vp_impl_image_fail(error, VP_ERR_FORMAT, at, "JPEG with width 0; the file is damaged");
     if (info->height_px < 1)
         return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at,
                                   "JPEG whose height comes after the data (DNL); save it again");
@@ -927,7 +928,7 @@ static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t l
                                   : marker == 0xC3 ? "lossless JPEG; save it as PNG or baseline JPEG"
                                                    : "hierarchical JPEG; save it as baseline or progressive");
     if (segment[0] != 8)
-        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "JPEG of more than 8 bits a channel; save it with 8");
+        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "JPEG with over 8 bits per channel; save it with 8");
     if (info->components == 4) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "CMYK JPEG; convert it to RGB");
     if (info->components != 1 && info->components != 3)
         return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
@@ -935,8 +936,8 @@ static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t l
     return VP_OK;
 }
 
-/* Position of the next marker's 0xFF at or after `at`. It skips entropy-coded data (with stuffed zeros and restart
- * markers) and stray bytes; `bytes` if there is none. */
+/* Position of the next marker's 0xFF at or after `at`, or `bytes` if there is none. Skips entropy-coded data (with
+ * stuffed zeros and restart markers) and stray bytes. */
 static size_t vp_impl_jpeg_marker(const uint8_t *file, size_t bytes, size_t at) {
     while (at < bytes) {
         const uint8_t *found = (const uint8_t *)memchr(file + at, 0xFF, bytes - at);
@@ -950,8 +951,8 @@ static size_t vp_impl_jpeg_marker(const uint8_t *file, size_t bytes, size_t at) 
     return bytes;
 }
 
-/* DHT: stb_image 2.27 writes past the end of its table if the counts of a code add up to more than the 256 possible
- * symbols, and it reads past the end of a segment that ends in the middle of a table. */
+/* DHT: stb_image 2.27 writes past the end of its table if the code counts add up to more than 256 symbols. It also
+ * reads past the end of a segment that ends within a table. */
 static int vp_impl_jpeg_huffman(const uint8_t *segment, size_t length) {
     size_t i, symbols;
     while (length >= 17) {
@@ -963,9 +964,8 @@ static int vp_impl_jpeg_huffman(const uint8_t *segment, size_t length) {
     return length == 0;
 }
 
-/* One pass over the segments. The end mark is searched segment by segment: bytes after it (a second image, a phone's
- * trailer) do no harm, and the end of an embedded thumbnail is not mistaken for it. `all` = 0 stops at the first
- * scan. */
+/* Walks the segments once, up to the end marker. So bytes after it (a second image, a phone's trailer) are harmless,
+ * and the end of an embedded thumbnail is not mistaken for it. `all` = 0 stops at the first scan. */
 static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, vp_impl_image_info *info,
                                    vp_error *error) {
     size_t at = 2, length;
@@ -975,7 +975,7 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
         const uint8_t *segment = file + at + 4;
         if (marker == 0xD8)
             return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
-                                      "JPEG that begins again before it ends; the file is damaged");
+                                      "JPEG with a second start marker before its end; the file is damaged");
         if (marker == 0xD9) {
             info->whole = 1;
             break;
@@ -1006,7 +1006,7 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
                                           "JPEG with image data before the frame header; the file is damaged");
             if (!all) return VP_OK;
             info->scans++;
-            exif = 1; /* metadata are before the image */
+            exif = 1; /* metadata precede the image */
         }
         at += 4 + length;
     }
@@ -1015,7 +1015,7 @@ static vp_result vp_impl_jpeg_walk(const uint8_t *file, size_t bytes, int all, v
     return vp_impl_image_fail(error, VP_ERR_FORMAT, bytes, "truncated JPEG: the file ends before its end mark");
 }
 
-/* The name of a picture format that is recognised but not read, or NULL. */
+/* The description of a recognised but unsupported image format, or NULL. */
 static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
     static const struct { int at, length; const char *magic, *text;
     } foreign[] = {
@@ -1027,7 +1027,7 @@ static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
         {4, 7, "ftyphev", "a HEIC file; convert it to JPEG"},
         {4, 8, "ftypmif1", "a HEIF file; convert it to JPEG"},
         {4, 8, "ftypmsf1", "a HEIF file; convert it to JPEG"},
-        {4, 4, "ftyp", "a video or another MP4 family file; extract a picture as PNG or JPEG"},
+        {4, 4, "ftyp", "a video or another file of the MP4 family; extract a frame as PNG or JPEG"},
         {0, 4, "II*\0", "a TIFF file; convert it to PNG"},
         {0, 4, "MM\0*", "a TIFF file; convert it to PNG"},
         {0, 4, "II+\0", "a BigTIFF file; convert it to PNG"},
@@ -1047,8 +1047,8 @@ static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
         {0, 4, "\166\057\061\001", "an OpenEXR file; convert it to PNG"},
         {0, 2, "#?", "a Radiance HDR file; convert it to PNG"},
         {0, 8, "\212MNG\r\n\032\n", "an MNG file; convert it to PNG"},
-        {8, 4, "AVI ", "a video (AVI); extract a picture as PNG or JPEG"},
-        {0, 4, "\032\105\337\243", "a video (WebM or Matroska); extract a picture as PNG or JPEG"}
+        {8, 4, "AVI ", "a video (AVI); extract a frame as PNG or JPEG"},
+        {0, 4, "\032\105\337\243", "a video (WebM or Matroska); extract a frame as PNG or JPEG"}
     };
     size_t i;
     for (i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
@@ -1077,27 +1077,26 @@ static vp_result vp_impl_image_walk(const uint8_t *file, size_t bytes, int all, 
     }
     foreign = vp_impl_image_foreign(file, bytes);
     if (!foreign) return vp_impl_image_fail(error, VP_ERR_FORMAT, 0, "neither a PNG nor a JPEG file");
-    vp_message_text(&message, "only PNG and JPEG are read, this is ");
+    vp_message_text(&message, "only PNG and JPEG are supported; this is ");
     vp_message_text(&message, foreign);
     return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, message.text);
 }
 
-/* Can this file contain that many pixels at all? No encoder can exceed these bounds: deflate expands at most 1032-fold,
- * and every JPEG block costs at least one bit (64 pixels of grey; with the oddest subsampling, 9 blocks for 1024
- * pixels). */
+/* Checks that the file is large enough for its pixels. Deflate expands at most 1032-fold, and every JPEG block takes at
+ * least one bit (64 pixels of grey; with the most extreme subsampling, 9 blocks for 1024 pixels). */
 static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t bytes, vp_error *error) {
     static const int32_t channels[7] = {1, 0, 3, 1, 2, 0, 4};
     uint64_t pixels = (uint64_t)info->width_px * (uint64_t)info->height_px, raw;
     vp_message message = {{0}, 0};
     if (info->width_px * info->height_px > VP_IMAGE_PIXELS_MAX || info->width_px > VP_IMPL_IMAGE_SIDE_MAX
         || info->height_px > VP_IMPL_IMAGE_SIDE_MAX) {
-        vp_message_text(&message, "the header says ");
+        vp_message_text(&message, "the header declares ");
         vp_message_int(&message, info->width_px);
         vp_message_text(&message, " x ");
         vp_message_int(&message, info->height_px);
-        vp_message_text(&message, " pixels, the limit is ");
+        vp_message_text(&message, " pixels; the limit is ");
         vp_message_int(&message, VP_IMAGE_PIXELS_MAX);
-        vp_message_text(&message, " in all and 16777216 a side; make it smaller");
+        vp_message_text(&message, " in total and 16777216 per side; make it smaller");
         return vp_impl_image_fail(error, VP_ERR_RANGE, 0, message.text);
     }
     if (info->jpeg) {
@@ -1106,7 +1105,7 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
                                       "the JPEG header declares more pixels than the file can contain");
         if (info->scans > 500)
             return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0,
-                                      "JPEG with over 500 scans, made to stall; save it again");
+                                      "JPEG with over 500 scans, probably malicious; save it again");
         if (info->tables != 3)
             return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "JPEG without its own tables; save it again");
         return VP_OK;
@@ -1122,9 +1121,8 @@ static vp_result vp_impl_image_plausible(const vp_impl_image_info *info, size_t 
     return VP_OK;
 }
 
-/* For palette entries that the file does not have, stb_image reads from its own stack. This returns a copy of the
- * file whose palette has all 256 entries, the missing ones black. (Its checksum is then wrong; stb_image does not
- * check it.) */
+/* For missing palette entries, stb_image reads uninitialised stack. This returns a copy of the file whose palette has
+ * all 256 entries; the added ones are black. Its checksum is then wrong, but stb_image does not check it. */
 static uint8_t *vp_impl_png_palette(const uint8_t *file, size_t bytes, const vp_impl_image_info *info) {
     size_t more = 768 - info->palette_bytes, end = info->palette_at + info->palette_bytes;
     uint8_t *copy = bytes <= SIZE_MAX - more ? (uint8_t *)VP_MALLOC(bytes + more) : NULL;
@@ -1137,8 +1135,8 @@ static uint8_t *vp_impl_png_palette(const uint8_t *file, size_t bytes, const vp_
     return copy;
 }
 
-/* 16-bit grey -> RGB. The reference's image library saturates such values instead of scaling them, so most of them
- * turn white. */
+/* 16-bit grey -> RGB. The reference's image library saturates such values instead of scaling them, so most become
+ * white. */
 static uint8_t *vp_impl_grey16_to_rgb(const uint16_t *grey, size_t pixels) {
     uint8_t *rgb = (uint8_t *)vp_impl_rgb_malloc(pixels * 3); /* at most 3 * 10^8 */
     size_t i;
@@ -1147,15 +1145,15 @@ static uint8_t *vp_impl_grey16_to_rgb(const uint16_t *grey, size_t pixels) {
     return rgb;
 }
 
-/* Turns the stored picture upright. The orientation says which stored corner is top left and in which direction the
- * first row runs. */
+/* Turns the stored image upright. The orientation gives the stored corner that is top left, and the direction of the
+ * first row. */
 static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, int32_t *width_px, int32_t *height_px) {
     size_t width = (size_t)*width_px, height = (size_t)*height_px, x, y, step_x, step_y, origin;
     int turned = orientation >= 5;
     uint8_t *out = (uint8_t *)vp_impl_rgb_malloc(width * height * 3), *to = out;
     if (!out) return NULL;
-    /* walking the upright rows, the stored position moves by step_x and step_y pixels; negative steps wrap around,
-     * as size_t does */
+    /* along the upright rows, the stored position moves by step_x and step_y pixels; negative steps wrap around in
+     * size_t */
     step_x = turned ? width : 1;
     step_y = turned ? 1 : width;
     origin = 0;
@@ -1171,14 +1169,14 @@ static uint8_t *vp_impl_image_upright(const uint8_t *rgb, int32_t orientation, i
     return out;
 }
 
-/* stb_image's reason -> an error; stb_image's texts are short and fixed. */
+/* Makes an error from stb_image's reason, which is a short, fixed text. */
 static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *error) {
     const char *reason = stbi_failure_reason();
     vp_message message = {{0}, 0};
     vp_result result = VP_ERR_FORMAT;
     vp_message_text(&message, info->jpeg ? "JPEG that cannot be decoded: " : "PNG that cannot be decoded: ");
     if (!reason) reason = "unknown reason";
-    /* out of memory, which stb_image does not always say, or out of what the header promised */
+    /* out of memory, which stb_image does not always report, or beyond the size in the header */
     if (errno == ENOMEM || strcmp(reason, "outofmem") == 0) {
         if (errno != ERANGE) result = VP_ERR_MEMORY;
         reason = result == VP_ERR_MEMORY ? "not enough memory for it" : "it contains more data than its header "
@@ -1188,7 +1186,7 @@ static vp_result vp_impl_stb_fail(const vp_impl_image_info *info, vp_error *erro
     return vp_fail(error, result, -1, "image", message.text);
 }
 
-/* Decodes into RGB as stored. */
+/* Decodes to RGB in the stored orientation. */
 static vp_result vp_impl_image_stored(const uint8_t *file, size_t bytes, const vp_impl_image_info *info, vp_image *out,
                                       vp_error *error) {
     uint8_t *copy = NULL;
@@ -1222,7 +1220,7 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
                                vp_error *error) {
     vp_impl_image_info info;
     vp_result result;
-    if (!width_px || !height_px) return vp_fail(error, VP_ERR_RANGE, -1, "image", "no place for the size");
+    if (!width_px || !height_px) return vp_fail(error, VP_ERR_RANGE, -1, "image", "width_px or height_px is NULL");
     result = vp_impl_image_walk(file, bytes, 0, &info, error);
     if (result != VP_OK) return result;
     *width_px = (int32_t)(info.orientation >= 5 ? info.height_px : info.width_px);
@@ -1234,13 +1232,13 @@ VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *im
     vp_impl_image_info info;
     vp_image out;
     vp_result result;
-    if (!image) return vp_fail(error, VP_ERR_RANGE, -1, "image", "no place for the image");
+    if (!image) return vp_fail(error, VP_ERR_RANGE, -1, "image", "the output image is NULL");
     result = vp_impl_image_walk(file, bytes, 1, &info, error);
     if (result != VP_OK) return result;
     result = vp_impl_image_plausible(&info, bytes, error);
     if (result != VP_OK) return result;
     if (bytes > INT32_MAX - 1024)
-        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "image files are read up to 2 GiB; save it smaller");
+        return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, 0, "files over 2 GiB are not supported; make it smaller");
     result = vp_impl_image_stored(file, bytes, &info, &out, error);
     if (result != VP_OK) return result;
     if (info.orientation > 1) {

@@ -13,24 +13,25 @@
  *     vp_ops_init(&ops, rows, 10, 0, 0);
  *     vp_ops_add_ranges(&ops, &ranges);
  *     printf("%s: %d calls\n", ops.rows[0].name, (int)ops.rows[0].calls);
- * It prints work: 3 calls; ops.rows also has the times. vp_ops_sort and vp_ops_print_torch print the table as
+ * It prints work: 3 calls; ops.rows also contains the times. vp_ops_sort and vp_ops_print_torch print the table as
  * torch.profiler does, vp_ops_print_cprofile as cProfile does.
  *
- * A range costs about 40 ns. Each thread has a vp_ranges of its own; add them to the table when the threads are done.
+ * A range costs about 40 ns. Each thread has its own vp_ranges; add them to the table when the threads are done.
  * vp_range_set(&ranges, &payload) within a range records FLOPs, bytes, memory and shape. Nothing is lost silently:
- * ranges that found the buffer full are counted and reported below the table. vp_schedule_at says which steps of a
- * loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it back, to sort it by another key. For
- * Nsight Systems, pass the hooks of vp_engine_range_hooks() to vp_ranges_init: the ranges then appear there too.
+ * ranges that do not fit in the buffer are counted and reported below the table. vp_schedule_at decides which steps of
+ * a loop to record. vp_ops_write_json saves a table; vp_ops_read_json reads it back, for instance to sort it by another
+ * key. For Nsight Systems, pass the hooks of vp_engine_range_hooks() to vp_ranges_init: the ranges then appear there
+ * too.
  *
- * The words of the table are those of torch.profiler and cProfile. Names, files, stages and parts are borrowed texts:
- * they must live as long as the object that refers to them.
+ * The table uses the terms of torch.profiler and cProfile. Names, files, stages and parts are not copied: they must
+ * outlive the object that refers to them.
  * memory:  the caller's arrays
  * threads: one vp_ranges per thread; fill the tables when the threads are done
  * example: samples/04_profile_yourself.c
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_RANGES_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
+ * VLMPROF_RANGES_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_RANGES_H
 #define VLMPROF_RANGES_H
 #ifndef VLMPROF_H
@@ -39,25 +40,25 @@
 
 VP_EXTERN_C_BEGIN
 
-/* what a range worked on; every member is optional */
+/* the work of a range; every member is optional */
 typedef struct vp_range_payload {
-    int64_t flops, bytes;            /* done and moved by the range itself, without what is nested in it */
+    int64_t flops, bytes;            /* done and moved by the range itself, without nested ranges */
     int64_t memory_bytes;            /* allocated (+) or freed (-) by the range itself */
-    int32_t shape[4], dimensions;    /* 0..4 */
+    int32_t shape[4], dimensions;    /* dimensions: 0..4 */
 } vp_range_payload;
 typedef struct vp_range {
     const char *name, *file;         /* file NULL: not known */
     int32_t line, depth;             /* depth 0: outermost */
-    /* index of the range around it, -1: none. Ranges are in the order in which they began */
+    /* index of the enclosing range; -1 if there is none. Ranges are in order of their start */
     int64_t parent;
     int64_t begin_ns, end_ns;        /* vp_clock_ns; end_ns is INT64_MIN while it is open */
-    /* time in ranges directly below, those without a record included: self = end - begin - children */
+    /* time in direct children, including those without a record: self = end - begin - children */
     int64_t children_ns;
-    int64_t children_memory_bytes;   /* memory_bytes of all ranges below that have a record */
+    int64_t children_memory_bytes;   /* memory_bytes of all nested ranges that have a record */
     vp_range_payload payload;
 } vp_range;
-/* For a program that mirrors its ranges in a tool (NVTX: vp_engine_range_hooks). Called for each range, also for a
- * range that has no record. */
+/* Callbacks for a program that mirrors its ranges in a tool (NVTX: vp_engine_range_hooks). They are called for every
+ * range, even if it has no record. */
 typedef struct vp_range_hooks {
     void (*push)(void *user, const char *name);
     void (*pop)(void *user);
@@ -66,80 +67,78 @@ typedef struct vp_range_hooks {
 typedef struct vp_ranges {
     vp_range *records;
     int64_t capacity, count;
-    int64_t open;                    /* index of the innermost open record, -1: none */
+    int64_t open;                    /* index of the innermost open record; -1 if there is none */
     int64_t dropped;                 /* ranges that did not fit: not in `records` */
-    int64_t dropped_ns;              /* time of the outermost of them; also in children_ns of the range around */
-    int64_t dropped_open, dropped_begin_ns; /* those open now, and when the outermost began */
-    const char *thread_name;         /* the caller's; NULL is fine */
+    int64_t dropped_ns;              /* time of the outermost of them; also in children_ns of the enclosing range */
+    int64_t dropped_open, dropped_begin_ns; /* those open now, and the start of the outermost */
+    const char *thread_name;         /* the caller's; may be NULL */
     int32_t thread;                  /* the caller's number for this thread */
     const vp_range_hooks *hooks;     /* NULL: none */
 } vp_ranges;
 
 /* Starts recording into a buffer.
- * in:      records      vp_range [capacity]  touch it before: a page fault must not count as measured time
+ * in:      records      vp_range [capacity]  touch it first, so that page faults do not count as measured time
  *          thread_name  for reports; NULL: none
- *          hooks        NULL: none; otherwise both functions are set. It must live as long as `ranges`
- * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL where it is above 0, or a hook without its partner */
+ *          hooks        NULL: none; otherwise both functions must be set. It must outlive `ranges`
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL with a capacity above 0, or only one of the hooks */
 VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread,
                                 const char *thread_name, const vp_range_hooks *hooks);
-/* Begins a range within those that are open. VP_RANGE(ranges, "name") fills in file and line; its name must be a
- * literal.
+/* Begins a range inside the innermost open one. VP_RANGE(ranges, "name") fills in file and line; its name must be a
+ * string literal.
  * returns: VP_OK; VP_ERR_CAPACITY: no room for a record. The range is counted in `dropped`; end it like any other.
- *          VP_ERR_RANGE: name NULL (nothing was begun)
+ *          VP_ERR_RANGE: name is NULL (no range was begun)
  * numeric: two clock reads and about 10 ns per pair: tests/bench/bench_ranges.c */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line);
 #define VP_RANGE(ranges, name) vp_range_begin((ranges), "" name, __FILE__, __LINE__)
-/* Says what the innermost open range works on. A second call replaces the first.
- * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: nothing is open;
- *          VP_ERR_CAPACITY: it has no record */
+/* Sets the work of the innermost open range. A second call replaces the first.
+ * returns: VP_OK; VP_ERR_RANGE: dimensions outside 0..4, flops or bytes < 0; VP_ERR_STATE: no range is open;
+ *          VP_ERR_CAPACITY: the range has no record */
 VP_API vp_result vp_range_set(vp_ranges *ranges, const vp_range_payload *payload);
 /* Ends the innermost open range.
- * returns: VP_OK; VP_ERR_STATE: nothing is open (nothing changes); VP_ERR_RANGE: ended, but the memory of what it
- * contains
- *          passes int64 */
+ * returns: VP_OK; VP_ERR_STATE: no range is open (nothing changes); VP_ERR_RANGE: the range ended, but the memory sum
+ * of its nested ranges overflows int64 */
 VP_API vp_result vp_range_end(vp_ranges *ranges);
-/* Discards what was recorded, so that the buffer can be used again, for example step by step after its ranges went
- * into a table.
+/* Discards all records, so that the buffer can be reused, for example after each step, once its ranges are in a table.
  * returns: VP_OK; VP_ERR_STATE: a range is open */
 VP_API vp_result vp_ranges_clear(vp_ranges *ranges);
 
-/* ---- the table of operations: one row for all calls with the same name, stage, shape ..., as far as the table
- * groups by them */
+/* ---- the table of operations: one row for all calls that agree in name and in everything the table groups by, such as
+ * stage or shape */
 enum {
     VP_OPS_BY_SHAPE = 1, VP_OPS_BY_STAGE = 2, VP_OPS_BY_PART = 4, VP_OPS_BY_BLOCK = 8, VP_OPS_BY_STEP = 16,
     VP_OPS_BY_PLACE = 32,            /* file and line */
     VP_OPS_BY_ALL = 63,
     VP_OP_STACK_LIMIT = 8,
-    VP_OP_NONE = -1,                 /* block, step: has none */
-    /* block, step, dimensions: the row's calls differ; of stage and part "*" says so, of a file NULL and line 0 */
+    VP_OP_NONE = -1,                 /* block, step: none */
+    /* block, step, dimensions: the row's calls differ. Then stage and part are "*", file is NULL and line is 0 */
     VP_OP_SEVERAL = -2
 };
 typedef struct vp_op_frame { const char *name, *file; int32_t line; } vp_op_frame; /* file NULL: not known */
-/* A sample of one call that goes into a table, or a row: sums over its calls. Host times are the CPU's, device times
- * a GPU's, 0 without one. */
+/* A sample of one call for a table, or a row, which is the sum of its calls. Host times are CPU times; device times are
+ * GPU times, or 0 without a GPU. */
 typedef struct vp_op {
     const char *name;                /* UTF-8, not empty */
     const char *stage, *part, *file; /* NULL: none */
     int32_t line, block, step;
     int32_t shape[4], dimensions;    /* 0: no shape */
-    /* JSON text of the shapes of all inputs, "[[2, 3], []]", as torch records them; NULL: `shape` is what is known */
+    /* JSON text of the shapes of all inputs, "[[2, 3], []]", as torch records them; NULL: only `shape` is known */
     const char *shapes;
-    /* frames known: 0..VP_OP_STACK_LIMIT; a row has at most as many as the table groups by */
+    /* number of frames: 0..VP_OP_STACK_LIMIT; in a row, at most as many as the table groups by */
     int32_t stack_count;
-    vp_op_frame stack[VP_OP_STACK_LIMIT]; /* innermost first, beginning with the operation's own place */
-    int64_t calls, primitive_calls;  /* primitive: not within another call of the same row */
-    /* total: with what is nested, each call of a recursion counts (torch); self: without */
+    vp_op_frame stack[VP_OP_STACK_LIMIT]; /* innermost first, starting with the operation's own position */
+    int64_t calls, primitive_calls;  /* primitive: not inside another call of the same row */
+    /* total: with nested calls, counting each call of a recursion (torch); self: without nested calls */
     int64_t host_total_ns, host_self_ns;
-    int64_t host_cumulative_ns;      /* total of the primitive calls alone (cProfile) */
+    int64_t host_cumulative_ns;      /* total of only the primitive calls (cProfile) */
     int64_t host_min_ns, host_max_ns; /* of the totals of single calls */
     int64_t device_total_ns, device_self_ns, device_min_ns, device_max_ns;
-    int64_t flops, bytes;            /* of the operation itself */
-    int64_t host_memory_bytes, host_self_memory_bytes; /* allocated less freed, with what is nested and without */
+    int64_t flops, bytes;            /* of the operation itself, without nested calls */
+    int64_t host_memory_bytes, host_self_memory_bytes; /* allocated less freed, with and without nested calls */
     int64_t device_memory_bytes, device_self_memory_bytes;
-    int64_t memory_peak_bytes;       /* the largest of the calls; 0: not known */
-    int64_t next, bucket;            /* the table's own: 1 + row, 0: none */
+    int64_t memory_peak_bytes;       /* largest peak of the calls; 0: not known */
+    int64_t next, bucket;            /* used by the table: 1 + row; 0: none */
 } vp_op;
-/* the most that a device can do; 0: not known */
+/* the peak rates of a device; 0: not known */
 typedef struct vp_op_ceilings { double bytes_per_s, flops_per_s; } vp_op_ceilings;
 typedef enum vp_ops_clock { VP_OPS_HOST, VP_OPS_DEVICE } vp_ops_clock;
 typedef struct vp_ops {
@@ -147,49 +146,49 @@ typedef struct vp_ops {
     int64_t capacity, count;
     uint32_t group_by;               /* VP_OPS_BY_.. */
     int32_t group_by_stack_n;        /* innermost frames that distinguish rows: 0..VP_OP_STACK_LIMIT */
-    /* whose times cProfile's words and the rates mean: VP_OPS_HOST, until the caller sets it */
+    /* the clock of cProfile's columns and of the rates: VP_OPS_HOST, unless the caller sets it */
     vp_ops_clock clock;
-    /* "CUDA": torch's table then has its columns, where a row has device time. NULL: none; the caller's to set */
+    /* set by the caller: with "CUDA", torch's table has CUDA columns if a row has device time. NULL: no such columns */
     const char *device_name;
-    vp_op_ceilings ceilings;         /* for the share of the roofline: not known, until the caller sets them */
-    const char *sort_key;            /* of the last vp_ops_sort; NULL: rows are in the order of their first call */
-    /* calls that are in no row: ranges without a record, samples that found the table full */
+    vp_op_ceilings ceilings;         /* for the share of the roofline; not known unless the caller sets them */
+    const char *sort_key;            /* key of the last vp_ops_sort; NULL: rows are in order of their first call */
+    /* calls that are in no row: ranges without a record, and samples that did not fit in the table */
     int64_t dropped_calls;
-    int64_t dropped_host_ns, dropped_device_ns; /* their self times, as far as known */
+    int64_t dropped_host_ns, dropped_device_ns; /* their known self times */
 } vp_ops;
 
-/* A sample to fill in: one call, no times, no stage, block and step VP_OP_NONE. */
+/* A sample to be filled in: one call, no times, no stage; block and step are VP_OP_NONE. */
 VP_API vp_op vp_op_default(void);
 /* Begins an empty table.
  * in:      rows      vp_op [capacity]
- *          group_by  of VP_OPS_BY_..; 0: the name alone, as key_averages() does
- * returns: VP_OK; VP_ERR_RANGE: capacity < 0 or rows NULL where it is above 0, group_by or group_by_stack_n outside the
- *          above */
+ *          group_by  sum of VP_OPS_BY_..; 0: only by name, as key_averages() does
+ * returns: VP_OK; VP_ERR_RANGE: capacity < 0, rows NULL with a capacity above 0, or group_by or group_by_stack_n
+ *          outside its range */
 VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n);
 /* Adds a sample, or a row of another table.
- * in:      op  of one call (calls 1): primitive_calls 0 or 1; host_cumulative_ns, host_min_ns and host_max_ns,
- *              device_min_ns and device_max_ns are not read but derived. With more calls all must be set
+ * in:      op  a single call (calls = 1) has primitive_calls 0 or 1; its host_cumulative_ns, host_min_ns, host_max_ns,
+ *              device_min_ns and device_max_ns are derived, not read. With more calls, all must be set
  * returns: VP_OK; VP_ERR_FORMAT: a name that is NULL, empty or not UTF-8, or another text that is not UTF-8;
  *          VP_ERR_RANGE: calls < 1, primitive_calls outside 0..calls, a time, flops or bytes below 0, self above total,
  *          min above max, cumulative above total, dimensions outside 0..4, stack_count outside its range, or a sum
- *          passes INT64_MAX; VP_ERR_CAPACITY: no row is left: counted in `dropped_calls`
- * rule:    a member that the table does not group by keeps its value as long as all calls of the row agree; then it
- *          says "several". The stack is cut to group_by_stack_n. "ProfilerStep#<N>" is counted as "ProfilerStep*", as
- *          torch does */
+ *          exceeds INT64_MAX; VP_ERR_CAPACITY: no row is free; the calls are counted in `dropped_calls`
+ * rule:    a member that the table does not group by keeps its value while all calls of the row agree; if they differ,
+ *          it becomes "several". The stack is cut to group_by_stack_n. "ProfilerStep#<N>" is counted as
+ *          "ProfilerStep*", as torch does */
 VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op);
-/* Adds all ranges of a thread; their stacks are the ranges around them.
+/* Adds all ranges of a thread; their stacks are their enclosing ranges.
  * returns: as vp_ops_add, VP_ERR_CAPACITY after all that fit were added; VP_ERR_STATE: a range is open (nothing was
  *          added) */
 VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges);
-/* Adds all rows of another table, which must group by at least as much. Returns as vp_ops_add; also adds what the
- * other table dropped. */
+/* Adds all rows of another table, which must group by at least as much. Also adds the dropped calls of the other table.
+ * Returns the same as vp_ops_add. */
 VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from);
-/* The sum of all rows as one op of the name "Total".
- * returns: VP_OK; VP_ERR_RANGE: a sum passes INT64_MAX */
+/* The sum of all rows, as one op named "Total".
+ * returns: VP_OK; VP_ERR_RANGE: a sum exceeds INT64_MAX */
 VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
 
-/* Sort keys: torch's attributes (cuda_ is device_), then cProfile's, whose times are those of ops->clock. Numbers
- * descend, texts ascend. */
+/* Sort keys: torch's attributes (cuda_ is device_), then cProfile's, whose times are those of ops->clock. Numbers are
+ * sorted in descending order, texts in ascending order. */
 #define VP_OPS_KEYS(X) \
     X("cpu_time", HOST_AVERAGE, "average CPU time") X("cpu_time_total", HOST_TOTAL, "total CPU time") \
     X("self_cpu_time_total", HOST_SELF, "self CPU time") X("device_time", DEVICE_AVERAGE, "average device time") \
@@ -210,87 +209,90 @@ VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total);
     X("nfl", NAME_FILE_LINE, "name/file/line") X("stdname", STANDARD_NAME, "standard name")
 VP_API const char *vp_ops_key_name(int32_t index); /* NULL past the end: for help texts */
 /* Sorts the rows by one of VP_OPS_KEYS.
- * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (nothing is moved)
- * rule:    ties are ordered by name, then by everything else that distinguishes rows: the result does not depend on
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (the order is unchanged)
+ * rule:    ties are ordered by name, then by everything else that distinguishes rows, so the result does not depend on
  *          the previous order
  * source:  torch 2.15 torch/autograd/profiler_util.py; CPython 3.11 Lib/pstats.py */
 VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key);
 
 typedef struct vp_op_rates {
     double gb_per_s, tflop_per_s;    /* achieved; NaN without bytes, FLOPs or time */
-    /* of what the lower roof allows; NaN where no roof applies. Above 100: cached operands, or a ceiling too low */
+    /* share of the lower roof; NaN if no roof applies. Above 100: cached operands, or a ceiling that is too low */
     double ceiling_percent;
-    int memory_bound;                /* 1: the memory's roof is the lower one, 0: the arithmetic's */
+    int memory_bound;                /* 1: the memory roof is the lower one; 0: the compute roof */
 } vp_op_rates;
 /* Achieved rates of a row over its self time, and their share of the roofline.
- * rule:    ceiling_percent = 100 max(flops / flops_per_s, bytes / bytes_per_s) / time, over those with a ceiling */
+ * rule:    ceiling_percent = 100 max(flops / flops_per_s, bytes / bytes_per_s) / time, over the known ceilings */
 VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceilings ceilings);
 
-/* ---- printing, into a function that receives the text in pieces; its first failure ends the printing and is
+/* ---- printing, to a function that receives the text in pieces; its first failure stops the printing and is
  * returned */
 typedef vp_json_sink vp_text_sink;
 /* A sink for a buffer; `user` is the address of the vp_text_buffer. Text beyond capacity - 1 is cut; length_bytes is
- * the true length. Ends with a NUL. */
+ * the full length. The text ends with a NUL. */
 typedef struct vp_text_buffer { char *text; size_t capacity, length_bytes; } vp_text_buffer;
 VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes);
 
 typedef struct vp_ops_print_options {
     int64_t row_limit;               /* -1: all rows */
-    int32_t max_name_column_width;   /* 4 or more, -1: as wide as the longest name */
+    int32_t max_name_column_width;   /* 4 or more; -1: the width of the longest name */
     int32_t max_shapes_column_width, max_src_column_width; /* the same */
-    const char *time_unit;           /* "us", "ms", "s": for all times; NULL: each in its own */
+    const char *time_unit;           /* "us", "ms" or "s" for all times; NULL: a suitable unit for each */
     const char *header;              /* a line above the table; NULL: none */
     int with_memory, with_flops;     /* profile_memory, with_flops */
-    int with_rates;                  /* not torch's: GB/s, TFLOP/s and, with ops->ceilings, the share of the roofline */
-    int32_t decimals;                /* cProfile's table: of a second, 3..9 */
+    int with_rates;                  /* not in torch: GB/s, TFLOP/s and, with ops->ceilings, the share of the
+                                      * roofline */
+    int32_t decimals;                /* of seconds in cProfile's table, 3..9 */
 } vp_ops_print_options;
-/* torch's: 100 rows, widths 55, 80 and 75, no further columns; 3 decimals */
+/* torch's defaults: 100 rows, widths 55, 80 and 75, no optional columns; 3 decimals */
 VP_API vp_ops_print_options vp_ops_print_options_default(void);
-/* key_averages().table(): its columns, widths and units. Grouped by stage, part, block or step, a column for each
- * follows "# of Calls".
- * returns: VP_OK; VP_ERR_RANGE: an option outside its range; what the sink says
- * rule:    as torch, except that FLOPs are under their own heading if there are stacks too (torch swaps these two
- *          columns), and that a line below the table explains shares of the ceiling above 100 %, where one is
- *          printed. An empty table prints nothing
+/* Prints the columns, widths and units of key_averages().table(). If rows are grouped by stage, part, block or step, a
+ * column for each follows "# of Calls".
+ * returns: VP_OK; VP_ERR_RANGE: an option outside its range; the sink's error
+ * rule:    as torch, with two exceptions. If there are stacks, FLOPs are under their own heading (torch swaps these two
+ *          columns). If a share of the ceiling exceeds 100 %, a line below the table explains it. An empty table prints
+ *          nothing
  * source:  torch 2.15 torch/autograd/profiler_util.py _build_table */
 VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
                                     void *user);
-/* print_stats(): ncalls tottime percall cumtime percall filename:lineno(function), in seconds of ops->clock. Other
- * groupings of the rows follow the name, in brackets. Returns as above. Only row_limit and decimals are used.
+/* Prints the columns of print_stats(): ncalls tottime percall cumtime percall filename:lineno(function), in seconds of
+ * ops->clock. Other groupings follow the name, in brackets. Only the options row_limit and decimals are used. Returns
+ * the same as vp_ops_print_torch.
  * source:  CPython 3.11 Lib/pstats.py */
 VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_options *options, vp_text_sink sink,
                                        void *user);
-/* One line per row, for all rows. The columns are the members of vp_op and vp_op_rates; stack frames are
- * "file(line): name", separated by "; ". */
+/* Prints all rows as CSV. The columns are the members of vp_op and vp_op_rates; stack frames are "file(line): name",
+ * separated by "; ". */
 VP_API vp_result vp_ops_print_csv(const vp_ops *ops, vp_text_sink sink, void *user);
-/* Folded stacks, as FlameGraph and speedscope read them: "outermost;..;innermost nanoseconds", one line per row with
- * self time on ops->clock. The frames are the row's stack (group by all of it: group_by_stack_n VP_OP_STACK_LIMIT), or
- * its name where it has none. A row of a block has the frame "block N" around its part, or around its own place.
+/* Prints folded stacks for FlameGraph and speedscope: "outermost;..;innermost nanoseconds", one line per row with self
+ * time on ops->clock. The frames are the row's stack, or its name if it has none; for whole stacks, group by
+ * VP_OP_STACK_LIMIT frames. In a row with a block, the frame "block N" encloses its part or, without a part, the row
+ * itself.
  * returns: as vp_ops_print_csv
  * source:  brendangregg/FlameGraph, flamegraph.pl: input format */
 VP_API vp_result vp_ops_print_folded(const vp_ops *ops, vp_text_sink sink, void *user);
 
 #define VP_OPS_SCHEMA "vlmprof-ops-1"
-/* Writes a table as one JSON value. It can be read back and sorted by another key.
+/* Writes a table as one JSON value. vp_ops_read_json reads it back, and it can then be sorted by another key.
  * returns: writer->result
  * rule:    {"schema": "vlmprof-ops-1", "group_by": ["shape" ..], "group_by_stack_n", "clock": "host" | "device",
  *          "sort_key": text or null, "device_name", "ceilings": {"bytes_per_s", "flops_per_s"}, "dropped": {"calls",
- *          "host_ns", "device_ns"}, "rows": [{...}]}; a row has the members of vp_op by name ("shape" an array, of
- *          arrays where vp_op has `shapes`, "*" for several; "stack" of {"name", "file", "line"}), none is null, and
- *          for readers "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and the members of
- *          vp_op_rates, null where there is none */
+ *          "host_ns", "device_ns"}, "rows": [{...}]}; a row has the members of vp_op by name. "shape" is an array, of
+ *          arrays if vp_op has `shapes`; "*" is several; "stack" contains {"name", "file", "line"}; a missing value is
+ *          null. For readers, a row also has "host_average_ns", "device_average_ns", "self_percent" (of ops->clock) and
+ *          the members of vp_op_rates, or null */
 VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops);
-/* Reads what vp_ops_write_json wrote. Numbers that follow from others are not read; unknown keys are skipped.
- * in:      object  the node of that value, 0 for a whole text
- *          ops     rows and capacity as vp_ops_init left them; its grouping is replaced by that of the text
- *          text    char [capacity]  receives all names; as many bytes as the JSON text has are always enough
+/* Reads a table that vp_ops_write_json wrote. Derived numbers are not read; unknown keys are skipped.
+ * in:      object  the node of that value; 0 for a whole text
+ *          ops     rows and capacity as vp_ops_init set them; the grouping is replaced by that of the text
+ *          text    char [capacity]  receives all names; the size of the JSON text is always enough
  * returns: VP_OK; VP_ERR_CAPACITY: more rows than fit, or `text` too small; VP_ERR_MISMATCH: another schema;
- *          VP_ERR_FORMAT: a member that is missing or of another kind; VP_ERR_RANGE: a row that vp_ops_add rejects, or
- *          two rows of one key. On failure the table is empty */
+ *          VP_ERR_FORMAT: a member that is missing or has the wrong type; VP_ERR_RANGE: a row that vp_ops_add rejects,
+ *          or two rows with one key. On failure the table is empty */
 VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t object, char *text, size_t capacity,
                                   vp_error *error);
 
-/* ---- schedule: which steps of a loop are recorded. A step is one request, or whatever the caller counts, from 0 */
+/* ---- schedule: the steps of a loop to record. A step is one request, or whatever the caller counts, from 0 */
 typedef enum vp_schedule_state { VP_SCHEDULE_NONE, VP_SCHEDULE_WARMUP, VP_SCHEDULE_RECORD,
                                  VP_SCHEDULE_RECORD_AND_SAVE } vp_schedule_state;
 /* "NONE", "WARMUP", "RECORD", "RECORD_AND_SAVE"; NULL for another value */
@@ -301,31 +303,33 @@ typedef struct vp_schedule {
     int64_t wait, warmup, active;    /* active >= 1 */
     int64_t repeat;                  /* cycles; 0: until the loop ends */
     int skip_first_wait;             /* 1: the first cycle has no wait */
-    /* 0: a cycle follows the one before; else cycles begin so many steps apart, at least wait + warmup + active */
+    /* distance between the starts of cycles in steps, at least wait + warmup + active; 0: no gap between cycles */
     int64_t every_n_steps;
 } vp_schedule;
 typedef struct vp_schedule_step {
     vp_schedule_state state;
-    int64_t cycle;                   /* from 0; -1 before the first and after the last */
-    /* 1: the recording is to be saved when this step is over: state is RECORD_AND_SAVE */
+    int64_t cycle;                   /* cycle number from 0; -1 before the first and after the last cycle */
+    /* 1: save the recording after this step; the state is then RECORD_AND_SAVE */
     int ends_cycle;
 } vp_schedule_step;
 typedef struct vp_schedule_sum {
-    int64_t cycles;                  /* that ended, each of them saved */
-    int64_t recorded_steps;          /* active steps of those */
-    int64_t partial_steps;           /* active steps of a last cycle that did not end: to be saved too when above 0 */
+    int64_t cycles;                  /* completed cycles, each of them saved */
+    int64_t recorded_steps;          /* active steps of completed cycles */
+    int64_t partial_steps;           /* active steps of an unfinished last cycle; if above 0, save them too */
 } vp_schedule_sum;
 VP_API vp_schedule vp_schedule_default(void); /* skip 0, wait 1, warmup 1, active 3, repeat 1, every_n_steps 0 */
 /* Checks a schedule.
- * out:     no_warmup  may be NULL; 1: warmup is 0, so the first recorded step includes start-up costs: report a warning
- * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait neither 0 nor 1, every_n_steps
- *          shorter than a cycle, or a number above 2^53 */
+ * out:     no_warmup  may be NULL; 1: warmup is 0, so the first recorded step includes start-up costs and the caller
+ *                     should warn
+ * returns: VP_OK; VP_ERR_RANGE: active < 1, another number below 0, skip_first_wait not 0 or 1, every_n_steps shorter
+ *          than a cycle, or a number above 2^53 */
 VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, vp_error *error);
 /* The state of a step.
- * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or a schedule that vp_schedule_check rejects
- * source:  torch.profiler.schedule of torch 2.15; every_n_steps is ours */
+ * returns: VP_OK; VP_ERR_RANGE: step < 0 or above 2^53, or vp_schedule_check rejects the schedule
+ * source:  torch.profiler.schedule of torch 2.15; every_n_steps is an addition */
 VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_schedule_step *out);
-/* What a loop of `steps` steps records, and the rest to be saved at its end. Returns as vp_schedule_at. */
+/* Counts the records of a loop of `steps` steps, and those to be saved at its end. Returns the same as
+ * vp_schedule_at. */
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum);
 
 VP_EXTERN_C_END
@@ -352,20 +356,19 @@ VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t ca
     return VP_OK;
 }
 
-/* *sum += value; 0 when that overflows (*sum then unchanged) */
+/* *sum += value. Returns 0 if that overflows (*sum is then unchanged). */
 static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
     if (value > 0 ? *sum > INT64_MAX - value : *sum < INT64_MIN - value) return 0;
     *sum += value;
     return 1;
 }
 
-/* The clock is read last when a range begins and first when it ends: so the bookkeeping is outside the measured
- * time. */
+/* The clock is read last when a range begins and first when it ends, so that the measured time excludes bookkeeping. */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
     vp_range *range;
     if (!name) return VP_ERR_RANGE;
     if (ranges->hooks) ranges->hooks->push(ranges->hooks->user, name);
-    /* stays so while a range is open: what is nested in a range without a record has none either */
+    /* true until the range ends, so ranges nested in one without a record have none either */
     if (ranges->count >= ranges->capacity) {
         ranges->dropped++;
         if (ranges->dropped_open++ == 0) ranges->dropped_begin_ns = vp_clock_ns();
@@ -428,9 +431,8 @@ VP_API vp_result vp_ranges_clear(vp_ranges *ranges) {
     return VP_OK;
 }
 
-/* ---- table of operations. Rows are found by a hash of what the table groups by. The chains of equal hashes are
- * stored in the rows themselves: row i contains the head (`bucket`) of the chain with hash % capacity = i, and the
- * `next` of its own chain. */
+/* ---- table of operations. Rows are found by a hash of the grouping members. Hash chains are stored in the rows: row i
+ * contains the head (`bucket`) of the chain with hash % capacity = i, and the `next` of its own chain. */
 VP_API vp_op vp_op_default(void) {
     vp_op op;
     memset(&op, 0, sizeof op);
@@ -458,7 +460,7 @@ static int vp_impl_op_text_good(const char *text) {
     return !text || vp_utf8_valid_bytes(text, bytes) == bytes;
 }
 
-/* checks that an op is well-formed, apart from its numbers */
+/* checks that an op is well-formed, except for its numbers */
 static vp_result vp_impl_op_check_key(const vp_op *op) {
     int32_t i;
     if (op->stack_count < 0 || op->stack_count > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
@@ -521,7 +523,8 @@ static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
         hash = vp_impl_hash_text(vp_impl_hash_text(hash, op->stack[i].name), op->stack[i].file);
         hash = vp_impl_hash_bytes(hash, &op->stack[i].line, sizeof op->stack[i].line);
     }
-    return hash ^ hash >> 32; /* the high bits have seen all of it, the low ones are what a small table asks */
+    return hash ^ hash >> 32; /* mixes the high bits, which depend on all input, into the low ones, which a small table
+                               * uses */
 }
 
 static int vp_impl_compare_int(int64_t left, int64_t right) { return left < right ? -1 : left > right; }
@@ -557,7 +560,7 @@ static int vp_impl_compare_stack(const vp_op *left, const vp_op *right, int32_t 
                                right->stack_count < frames ? right->stack_count : frames);
 }
 
-/* the order of two ops by what distinguishes rows in this table; 0 means the same row */
+/* the order of two ops by the grouping members of this table; 0 means the same row */
 static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *left, const vp_op *right) {
     int order = vp_impl_compare_text(left->name, right->name);
     if (!order && (ops->group_by & VP_OPS_BY_STAGE)) order = vp_impl_compare_text(left->stage, right->stage);
@@ -571,7 +574,7 @@ static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *left, const vp
     return order;
 }
 
-/* 1 + row, or 0; *bucket: where its chain begins. Only for a table with room for at least one row */
+/* Returns 1 + row, or 0 if there is none; *bucket is the head of its chain. The capacity must be at least 1. */
 static int64_t vp_impl_ops_find(const vp_ops *ops, const vp_op *op, int64_t *bucket) {
     int64_t at;
     *bucket = (int64_t)(vp_impl_op_hash(ops, op) % (uint64_t)ops->capacity);
@@ -599,7 +602,7 @@ static int vp_impl_op_sum(vp_op *row, const vp_op *op) {
            && vp_impl_int64_add(&row->device_self_memory_bytes, op->device_self_memory_bytes);
 }
 
-/* clears what a row of several different calls can no longer say */
+/* clears the members of a row in which its calls differ */
 static void vp_impl_op_blur(vp_op *row, const vp_op *op) {
     if (vp_impl_compare_text(row->stage, op->stage)) row->stage = "*";
     if (vp_impl_compare_text(row->part, op->part)) row->part = "*";
@@ -645,7 +648,7 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
         return VP_OK;
     }
     row = &ops->rows[ops->count];
-    next = row->bucket; /* of the chain that only happens to begin here */
+    next = row->bucket; /* of the unrelated chain that begins here */
     *row = one;
     row->bucket = next;
     row->next = ops->rows[bucket].bucket;
@@ -654,7 +657,7 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
     return VP_OK;
 }
 
-/* what a range is, without its numbers */
+/* the op of a range, without its numbers */
 static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range) {
     vp_op op = vp_op_default();
     op.name = vp_impl_op_name(range->name);
@@ -672,7 +675,7 @@ static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, con
     return op;
 }
 
-/* 1 if a range of the same row encloses this one */
+/* Returns 1 if a range of the same row encloses this one. */
 static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range, const vp_op *op) {
     int64_t at;
     for (at = range->parent; at >= 0; at = ranges->records[at].parent) {
@@ -756,8 +759,7 @@ VP_API vp_op_rates vp_op_rate(const vp_op *op, vp_ops_clock clock, vp_op_ceiling
     return rates;
 }
 
-/* ---- "file:line(name)" in pieces, as pstats names a function: what has no file is "name", and "{name}" where the
- * name is "<name>" */
+/* ---- "file:line(name)" in pieces, as pstats names a function; without a file, "name", or "{name}" for "<name>" */
 typedef struct vp_impl_pieces {
     const char *text[6];
     size_t bytes[6], count;
@@ -886,10 +888,10 @@ static int vp_impl_compare_average(int64_t total_a, int64_t calls_a, int64_t tot
     return left < right ? -1 : left > right;
 }
 
-/* pstats calls what is in no file "~" */
+/* pstats shows a missing file as "~" */
 static const char *vp_impl_op_file(const vp_op *op) { return op->file ? op->file : "~"; }
 
-/* below 0: row `left` comes before row `right` */
+/* Returns a number below 0 if row `left` precedes row `right`. */
 static int vp_impl_op_order(const vp_ops *ops, vp_impl_sort sort, const vp_op *left, const vp_op *right) {
     vp_impl_pieces left_name, right_name;
     int order = 0;
@@ -939,14 +941,14 @@ VP_API vp_result vp_ops_sort(vp_ops *ops, const char *key) {
     const vp_impl_sort_key *found = vp_impl_sort_find(key);
     int64_t i, bucket;
     if (!found) return VP_ERR_NOT_FOUND;
-    /* heap sort: n log n whatever the rows are, and no two rows are equal, so that it need not be stable */
+    /* heap sort: n log n for any rows; no two rows are equal, so it need not be stable */
     for (i = ops->count / 2 - 1; i >= 0; i--) vp_impl_ops_sift(ops, found->sort, i, ops->count);
     for (i = ops->count - 1; i > 0; i--) {
         vp_impl_ops_swap(&ops->rows[0], &ops->rows[i]);
         vp_impl_ops_sift(ops, found->sort, 0, i);
     }
     for (i = 0; i < ops->capacity; i++) ops->rows[i].bucket = 0;
-    for (i = 0; i < ops->count; i++) { /* the rows moved: chain them again */
+    for (i = 0; i < ops->count; i++) { /* the rows moved: rebuild the chains */
         bucket = (int64_t)(vp_impl_op_hash(ops, &ops->rows[i]) % (uint64_t)ops->capacity);
         ops->rows[i].next = ops->rows[bucket].bucket;
         ops->rows[bucket].bucket = i + 1;
@@ -967,7 +969,7 @@ VP_API vp_result vp_text_buffer_sink(void *user, const char *text, size_t bytes)
     return VP_OK;
 }
 
-/* the sink's first failure sticks */
+/* the sink's first failure is kept */
 typedef struct vp_impl_text {
     vp_text_sink sink;
     void *user;
@@ -992,14 +994,14 @@ static void vp_impl_put_int(vp_impl_text *out, int64_t value) {
     vp_impl_put_bytes(out, digits, vp_impl_int_text(digits, value));
 }
 
-/* characters of a text that is UTF-8 */
+/* number of characters in a UTF-8 text */
 static size_t vp_impl_characters(const char *text, size_t bytes) {
     size_t i, count = 0;
     for (i = 0; i < bytes; i++) count += ((unsigned char)text[i] & 0xC0) != 0x80;
     return count;
 }
 
-/* the byte at which character number `character` begins */
+/* the byte offset of character number `character` */
 static size_t vp_impl_character_at(const char *text, size_t bytes, size_t character) {
     size_t i;
     for (i = 0; i < bytes; i++)
@@ -1027,9 +1029,8 @@ static void vp_impl_put_cell(vp_impl_text *out, const char *text, size_t bytes, 
 }
 
 /* A finite number with a fixed count of decimals (0..9), as C's and Python's %.3f: the double's exact value, rounded
- * half to even. value * 10^decimals is high * 2^32 + low of at most 83 bits; from 9e18 on it comes as vp_number_format
- * writes it.
- * returns: bytes, without the NUL */
+ * half to even. value * 10^decimals is high * 2^32 + low, at most 83 bits; at 9e18 and above, vp_number_format is used.
+ * Returns the number of bytes without the NUL. */
 static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
     const double magnitude = fabs(value);
     uint64_t mantissa, high, low, whole, power = 1;
@@ -1138,7 +1139,7 @@ static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
     return limit >= 0 && width > limit ? limit : width;
 }
 
-/* its shapes, or its shape in `out`; "" for none */
+/* the `shapes`, or the shape as text in `out`; "" if there is none */
 static const char *vp_impl_op_shape_text(const vp_op *op, char out[64]) {
     size_t bytes = 0;
     int32_t i;
@@ -1216,7 +1217,7 @@ static void vp_impl_table_choose_last(vp_impl_table *table, const vp_impl_widest
     if (widest->frame > 0)
         vp_impl_table_column(table, VP_IMPL_CELL_SOURCE, "Source Location", "", 0,
                              vp_impl_limit_width(widest->frame, options->max_src_column_width));
-    if (options->with_flops && least_flops > 0) { /* the unit of the smallest row, as torch chooses it */
+    if (options->with_flops && least_flops > 0) { /* the unit suits the smallest row, as in torch */
         double thousands = log10((double)least_flops) / 3.0;
         thousands = thousands > 5.0 ? 5.0 : thousands;
         table->flops_scale = pow(10.0, floor(thousands) * -3.0);
@@ -1296,7 +1297,7 @@ static size_t vp_impl_memory_text(int64_t memory_bytes, char out[64]) {
     return bytes + strlen(units[unit]);
 }
 
-/* block or step: "" for none, "*" for several */
+/* text of a block or step: "" for none, "*" for several */
 static size_t vp_impl_index_text(int32_t index, char out[64]) {
     if (index >= 0) return vp_impl_int_text(out, index);
     out[0] = '*';
@@ -1345,7 +1346,7 @@ static size_t vp_impl_table_number(const vp_impl_table *table, const vp_op *op, 
     }
 }
 
-/* The last `width` characters of a frame, "..." for the first three of them where that cuts it. */
+/* Prints the last `width` characters of a frame; if it is cut, "..." replaces the first three of them. */
 static void vp_impl_put_frame(vp_impl_text *out, const vp_op_frame *frame, int32_t width) {
     vp_impl_pieces pieces;
     size_t skip = 0, i, characters;
@@ -1404,7 +1405,7 @@ static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_i
     vp_impl_put(&table->out, "  ");
 }
 
-/* the frames below the first, each on a line of its own, then an empty line */
+/* the frames after the first, one per line, then an empty line */
 static void vp_impl_table_stack(vp_impl_table *table, const vp_op *op) {
     int32_t frame, i;
     for (frame = 1; frame <= op->stack_count || frame == 1; frame++) {
@@ -1448,16 +1449,16 @@ static void vp_impl_table_titles(vp_impl_table *table) {
     vp_impl_put(&table->out, "\n");
 }
 
-/* Where a printed row passes 100 % of the ceiling: why it can. */
+/* Explains shares above 100 % if a printed row has one. */
 static void vp_impl_table_ceiling_note(vp_impl_table *table) {
     const vp_ops *ops = table->ops;
     int64_t i;
     if (table->columns[table->count - 1].cell != VP_IMPL_CELL_CEILING) return;
     for (i = 0; i < ops->count && i != table->options->row_limit; i++) {
         if (!(vp_op_rate(&ops->rows[i], ops->clock, ops->ceilings).ceiling_percent > 100.0)) continue;
-        vp_impl_put(&table->out, "% of ceiling above 100: not all counted bytes came from memory, some came from "
-                                 "caches; or the operation suits the device better than the read and the square "
-                                 "products that the ceilings were measured with\n");
+        vp_impl_put(&table->out, "% of ceiling above 100: some of the counted bytes came from "
+                                 "caches, or the operation suits the device better than the read and the square "
+                                 "matrix products that measured the ceilings\n");
         return;
     }
 }
@@ -1479,7 +1480,7 @@ static void vp_impl_table_foot(vp_impl_table *table) {
         vp_impl_put(&table->out, "\n");
     }
     if (table->ops->dropped_calls > 0) {
-        vp_impl_put(&table->out, "Calls that are in no row, a buffer was full: ");
+        vp_impl_put(&table->out, "Calls in no row, because a buffer was full: ");
         vp_impl_put_int(&table->out, table->ops->dropped_calls);
         vp_impl_put(&table->out, "\n");
     }
@@ -1539,7 +1540,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
 
 /* ---- cProfile's table */
 
-/* What distinguishes rows apart from name and place: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
+/* The grouping members except name and position: " [prefill, experts, block 3, step 1, [64, 2048], in request]". */
 static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, const char *text) {
     if (!text || !text[0]) return;
     vp_impl_put(out, (*any)++ ? ", " : " [");
@@ -1645,14 +1646,14 @@ VP_API vp_result vp_ops_print_cprofile(const vp_ops *ops, const vp_ops_print_opt
     for (i = 0; i < rows; i++) vp_impl_put_profile_row(&out, ops, &ops->rows[i], options->decimals);
     vp_impl_put(&out, "\n\n");
     if (ops->dropped_calls > 0) {
-        vp_impl_put(&out, "   Calls that are in no row, a buffer was full: ");
+        vp_impl_put(&out, "   Calls in no row, because a buffer was full: ");
         vp_impl_put_int(&out, ops->dropped_calls);
         vp_impl_put(&out, "\n");
     }
     return out.result;
 }
 
-/* ---- CSV and JSON: the numbers of an op by the names of its members */
+/* ---- CSV and JSON: the numbers of an op by member name */
 typedef struct vp_impl_op_number { const char *name; size_t offset; } vp_impl_op_number;
 static const vp_impl_op_number vp_impl_op_numbers[] = {
 #define VP_IMPL_OP_NUMBER(member) { #member, offsetof(vp_op, member) }
@@ -1684,7 +1685,7 @@ static int64_t *vp_impl_op_number_of(vp_op *op, int index) {
     return (int64_t *)(void *)((char *)op + vp_impl_op_numbers[index].offset);
 }
 
-/* what readers would compute from the members; NaN where there is none */
+/* numbers that readers would compute from the members; NaN if undefined */
 static void vp_impl_op_derive(const vp_ops *ops, const vp_op *op, int64_t self_ns, double derived[VP_IMPL_OP_DERIVED]) {
     const vp_op_rates rates = vp_op_rate(op, ops->clock, ops->ceilings);
     derived[0] = (double)op->host_total_ns / (double)op->calls;
@@ -1700,17 +1701,17 @@ static void vp_impl_put_doubled(vp_impl_text *out, const char *text, size_t byte
     for (i = 0; i < bytes; i++) {
         if (text[i] != '"') continue;
         vp_impl_put_bytes(out, text + run, i + 1 - run);
-        run = i; /* the quote comes twice */
+        run = i; /* doubles the quote */
     }
     vp_impl_put_bytes(out, text + run, bytes - run);
 }
 
-/* An apostrophe before what a spreadsheet would run as a formula; names can come from a trace of somebody else's. */
+/* Puts an apostrophe before text that a spreadsheet would run as a formula; names can come from an untrusted trace. */
 static void vp_impl_put_guard(vp_impl_text *out, const char *text) {
     if (*text && strchr("=+-@", *text) && text[1 + strspn(text + 1, ".0123456789")]) vp_impl_put(out, "'");
 }
 
-/* a field, quoted where RFC 4180 asks for it, and a comma; NULL: empty */
+/* a field, quoted if RFC 4180 requires it, and a comma; NULL: an empty field */
 static void vp_impl_put_field(vp_impl_text *out, const char *text) {
     const char *const quote = text && strpbrk(text, "\",\r\n") ? "\"" : "";
     vp_impl_put(out, quote);
@@ -1763,7 +1764,7 @@ static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_o
     }
 }
 
-/* A frame's name; a semicolon would end it, a line end the line. */
+/* Prints a frame's name without semicolons and newlines, which would end the frame or the line. */
 static void vp_impl_put_folded_frame(vp_impl_text *out, const char *name) {
     char text[2] = {0, 0};
     for (; *name; name++) {
@@ -1933,7 +1934,7 @@ VP_API vp_result vp_ops_write_json(vp_json_writer *writer, const vp_ops *ops) {
     return writer->result;
 }
 
-/* ---- reading a table back. The first failure sticks; its place is reported once. */
+/* ---- reading a table back. The first failure is kept, and reported once. */
 typedef struct vp_impl_ops_reader {
     const vp_json *json;
     char *text;
@@ -1954,7 +1955,7 @@ static int vp_impl_read_type(const vp_impl_ops_reader *in, uint32_t node) {
     return node < in->json->node_count ? (int)in->json->nodes[node].type : -1;
 }
 
-/* a text into the caller's memory; NULL for null */
+/* reads a text into the caller's memory; NULL for null */
 static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, const char *key) {
     const uint32_t node = vp_json_get(in->json, object, key);
     char *text = in->text + in->used;
@@ -1962,7 +1963,8 @@ static const char *vp_impl_read_text(vp_impl_ops_reader *in, uint32_t object, co
     vp_result result;
     if (in->result != VP_OK || vp_impl_read_type(in, node) == VP_JSON_NULL) return NULL;
     result = vp_json_text(in->json, node, text, in->capacity - in->used, &bytes);
-    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* a NUL within: not a text of C */
+    if (result == VP_OK && strlen(text) != bytes) result = VP_ERR_FORMAT; /* it contains a NUL, so it is not a C
+                                                                           * string */
     if (result != VP_OK) {
         vp_impl_read_fail(in, result == VP_ERR_CAPACITY ? result : VP_ERR_FORMAT, key, node);
         return NULL;
@@ -1980,7 +1982,7 @@ static int64_t vp_impl_read_int(vp_impl_ops_reader *in, uint32_t object, const c
     return in->result == VP_OK ? value : 0;
 }
 
-/* block or step: null, "*" or a number from 0 on */
+/* reads a block or step: null, "*" or a number >= 0 */
 static int32_t vp_impl_read_index(vp_impl_ops_reader *in, uint32_t object, const char *key) {
     const uint32_t node = vp_json_get(in->json, object, key);
     if (vp_impl_read_type(in, node) == VP_JSON_NULL) return VP_OP_NONE;
@@ -1988,7 +1990,7 @@ static int32_t vp_impl_read_index(vp_impl_ops_reader *in, uint32_t object, const
     return (int32_t)vp_impl_read_int(in, object, key, 0, INT32_MAX);
 }
 
-/* a positive number, or null: 0 */
+/* reads a positive number; 0 for null */
 static double vp_impl_read_ceiling(vp_impl_ops_reader *in, uint32_t object, const char *key) {
     const uint32_t node = vp_json_get(in->json, object, key);
     double value = 0.0;
@@ -2004,7 +2006,7 @@ static uint32_t vp_impl_read_member(vp_impl_ops_reader *in, uint32_t object, con
     return in->result == VP_OK ? node : VP_JSON_NONE;
 }
 
-/* the JSON text of an array into the caller's memory */
+/* copies the JSON text of an array into the caller's memory */
 static const char *vp_impl_read_shapes(vp_impl_ops_reader *in, uint32_t node) {
     const size_t bytes = (size_t)in->json->nodes[node].bytes;
     char *text = in->text + in->used;
@@ -2093,7 +2095,7 @@ static uint32_t vp_impl_read_groups(vp_impl_ops_reader *in, uint32_t object) {
     return groups;
 }
 
-/* all but the rows */
+/* reads everything except the rows */
 static void vp_impl_read_head(vp_impl_ops_reader *in, uint32_t object, vp_ops *head) {
     const uint32_t ceilings = vp_impl_read_member(in, object, "ceilings", VP_JSON_OBJECT);
     const uint32_t dropped = vp_impl_read_member(in, object, "dropped", VP_JSON_OBJECT);
@@ -2124,7 +2126,7 @@ static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops
         vp_impl_read_op(in, at, &op);
         if (in->result != VP_OK) return;
         result = vp_ops_add(ops, &op);
-        if (result == VP_OK && ops->count == before) result = VP_ERR_RANGE; /* a second row of one key */
+        if (result == VP_OK && ops->count == before) result = VP_ERR_RANGE; /* a second row with this key */
         if (result != VP_OK) vp_impl_read_fail(in, result, "rows", at);
     }
 }
@@ -2153,10 +2155,10 @@ VP_API vp_result vp_ops_read_json(vp_ops *ops, const vp_json *json, uint32_t obj
     }
     vp_ops_init(ops, ops->rows, ops->capacity, ops->group_by, ops->group_by_stack_n);
     return vp_fail(error, in.result, in.node < json->node_count ? (int64_t)json->nodes[in.node].start : -1, in.where,
-                   in.result == VP_ERR_CAPACITY ? "the table has more rows, or longer names, than fit in the buffers"
+                   in.result == VP_ERR_CAPACITY ? "the rows or names of the table do not fit in the buffers"
                    : in.result == VP_ERR_MISMATCH
                        ? "this is not a table of operations: schema is not \"" VP_OPS_SCHEMA "\""
-                       : "a table of operations with a member that is missing, of another kind or out of range");
+                       : "a member of the table of operations is missing, has the wrong type or is out of range");
 }
 
 /* ---- schedule */
@@ -2178,7 +2180,7 @@ VP_API vp_schedule vp_schedule_default(void) {
     return schedule;
 }
 
-#define VP_IMPL_STEP_LIMIT (INT64_C(1) << 53) /* sums of a few of them stay in an int64 */
+#define VP_IMPL_STEP_LIMIT (INT64_C(1) << 53) /* sums of a few of them fit in an int64 */
 
 static vp_result vp_impl_schedule_fail(vp_error *error, const char *name, int64_t value, const char *rule) {
     vp_message message = { { 0 }, 0 };
@@ -2201,7 +2203,7 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
     }
     if (schedule->active == 0) return vp_impl_schedule_fail(error, "active", 0, ": a cycle records at least one step");
     if (schedule->skip_first_wait != 0 && schedule->skip_first_wait != 1)
-        return vp_impl_schedule_fail(error, "skip_first_wait", schedule->skip_first_wait, ", neither 0 nor 1");
+        return vp_impl_schedule_fail(error, "skip_first_wait", schedule->skip_first_wait, ", expected 0 or 1");
     cycle = schedule->wait + schedule->warmup + schedule->active;
     if (schedule->every_n_steps > 0 && schedule->every_n_steps < cycle)
         return vp_impl_schedule_fail(error, "every_n_steps", schedule->every_n_steps,

@@ -6,15 +6,15 @@
  *     double score = 0;
  *     vp_score_anls("cats", references, 2, scratch, sizeof scratch, &score);
  *     printf("%g\n", score);
- * It prints 0.75, the ANLS of the prediction "cats". vp_score_compute scores by any rule, found by its name with
- * vp_score_metric_find; vp_score_scratch_bytes says how much scratch memory is enough.
+ * It prints 0.75, the ANLS of the prediction "cats". vp_score_compute applies any rule; vp_score_metric_find finds a
+ * rule by name, and vp_score_scratch_bytes computes a sufficient scratch size.
  *
  * Texts are UTF-8 and end with a NUL. Case, white space, digits and word characters follow Python's str and re
  * (Unicode 14.0). Bytes that are not UTF-8 are kept unchanged.
  *
  * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_SCORE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
+ * VLMPROF_SCORE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_SCORE_H
 #define VLMPROF_SCORE_H
 #ifndef VLMPROF_H
@@ -26,67 +26,67 @@
 
 VP_EXTERN_C_BEGIN
 
-/* A prediction as the experiments clean it before scoring: the text between the first "Answer:" and the next;
- * otherwise, if it has newlines, the last line that is not blank; both stripped. Otherwise the prediction is stripped,
- * and each run of white space becomes one space.
- * out:     out      [capacity] with NUL; on success only, and not inside prediction
- *          needed   bytes without the NUL, at most those of the prediction; also written with VP_ERR_CAPACITY; may be
- *                   NULL
- * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text
+/* Cleans a prediction as the experiments do before scoring. The result is the text between the first "Answer:" and the
+ * next; otherwise, if there are newlines, the last line that is not blank; both stripped. Otherwise the prediction is
+ * stripped, and each run of white space becomes one space.
+ * out:     out      [capacity] with NUL; on success only; must not overlap prediction
+ *          needed   bytes without the NUL, at most the size of the prediction; also on VP_ERR_CAPACITY; may be NULL
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: a NULL text
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, experiments/base_experiment.py, compute_accuracy
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_clean(const char *prediction, char *out, size_t capacity, size_t *needed);
-/* The VQA normalisation: lower case, punctuation, number words to digits, articles removed, contractions expanded,
- * words joined by one space.
- * out:     out, needed   as above; at most 1.5 times the bytes of the text
+/* The VQA normalisation: lower case, punctuation handling, number words to digits, articles removed, contractions
+ * expanded, words joined by one space.
+ * out:     out, needed   as above; at most 1.5 times the size of the text
  * returns: as above
- * rule:    if a punctuation character is next to a space anywhere, it is deleted everywhere (if digit comma digit
- *          occurs, all are deleted); otherwise it becomes a space. Then the first 32 periods without a digit after
- *          them are removed
+ * rule:    a punctuation character that is next to a space anywhere is deleted everywhere; any other becomes a space.
+ *          If "digit comma digit" occurs, all punctuation is deleted. Then the first 32 periods that no digit follows
+ *          are removed
  * source:  the same repository, molmo/eval/vqa.py, preprocess_answer
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_normalise(const char *text, char *out, size_t capacity, size_t *needed);
-/* The same as the VQA v2 evaluator does it, with lower case last: only a capital sigma next to a deleted character
- * makes a difference. The rest as above. */
+/* The same as in the VQA v2 evaluator, which lower-cases last; only a capital sigma next to a deleted character makes a
+ * difference. All else is as above. */
 VP_API vp_result vp_score_vqa_normalise_official(const char *text, char *out, size_t capacity, size_t *needed);
-/* All that the VQA v2 evaluator does if the references are identical: newlines and tabs become spaces, and the text
- * is stripped. The rest as above; the result is never longer. */
+/* The VQA v2 evaluator's processing for identical references: newlines and tabs become spaces, and the text is
+ * stripped. All else is as above; the result is never longer. */
 VP_API vp_result vp_score_vqa_strip(const char *text, char *out, size_t capacity, size_t *needed);
-/* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. One reference alone
+/* vqa_seed, the experiments' VQA score: min(matching references / 3, 1), both sides normalised. A single reference
  * gives at most 1/3.
- * in:      prediction       as vp_score_clean leaves it
- *          references       [reference_count]; none: score 0
- *          scratch          any bytes; 4 * the longest text + 64 always suffice
+ * in:      prediction       output of vp_score_clean
+ *          references       [reference_count]; without references the score is 0
+ *          scratch          any size; 4 * the longest text + 64 bytes always suffice
  * out:     score            0..1, on success only
- * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text
+ * returns: VP_OK; VP_ERR_CAPACITY: scratch is too small; VP_ERR_RANGE: a NULL text
  * source:  the same file, vqa_score
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *references, size_t reference_count,
                                    char *scratch, size_t scratch_bytes, double *score);
-/* The experiments' other cleaning (of the evaluator classes). The text is stripped first. If it has newlines and no
- * "Answer:", the result is the most frequent line, of equals the first; each line is stripped, its runs of white
- * space become one space, and empty lines count too.
- * in:      scratch   [scratch_bytes], vp_score_scratch_bytes(bytes of the prediction, 1) suffice
- * out:     out, needed   as vp_score_clean; out is not inside scratch
- * returns: VP_OK; VP_ERR_CAPACITY out (or scratch: *needed is untouched then) is too small; VP_ERR_RANGE a NULL text
+/* The cleaning of the experiments' evaluator classes. The text is stripped first. If it has newlines and no "Answer:",
+ * the result is the most frequent line; of equals, the first. Each line is stripped, and its runs of white space become
+ * one space. Empty lines count too.
+ * in:      scratch   [scratch_bytes]; vp_score_scratch_bytes(size of the prediction, 1) suffices
+ * out:     out, needed   as vp_score_clean; out must not overlap scratch
+ * returns: VP_OK; VP_ERR_CAPACITY: out or scratch is too small (with scratch, *needed is untouched); VP_ERR_RANGE: a
+ *          NULL text
  * source:  the same repository, molmo/eval/evaluators.py, VqaEval
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, size_t scratch_bytes, char *out,
                                          size_t capacity, size_t *needed);
 
-/* Scratch that is enough for every rule below, if the texts (prediction, references, options and names) have this
- * many bytes in total.
- * returns: the bytes; SIZE_MAX when that is beyond size_t */
+/* A scratch size that suffices for every rule below, if the prediction, references, options and names have this many
+ * bytes in total.
+ * returns: bytes; SIZE_MAX on overflow */
 VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
 
 /* Scores of a prediction against references. All are called like vp_score_vqa_seed; the prediction is not cleaned.
  * in:      scratch          vp_score_scratch_bytes of all texts
- * returns: VP_OK; VP_ERR_CAPACITY scratch is too small; VP_ERR_RANGE a NULL text; VP_ERR_MISMATCH no score is defined
- *          (see each)
+ * returns: VP_OK; VP_ERR_CAPACITY: scratch is too small; VP_ERR_RANGE: a NULL text; VP_ERR_MISMATCH: the score is
+ *          undefined (see each)
  * memory:  none
  * threads: reentrant */
 /* The VQA v2 evaluator: the mean over the references of min(matches among the other references / 3, 1). If all
@@ -94,72 +94,70 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count);
  * source:  github.com/GT-Vision-Lab/VQA a013f00, PythonEvaluationTools/vqaEvaluation/vqaEval.py */
 VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const *references, size_t reference_count,
                                        char *scratch, size_t scratch_bytes, double *score);
-/* 1 when a reference is the same after lower-casing and stripping, else 0. source: base_experiment.py,
+/* 1 if a reference is equal after lower-casing and stripping, else 0. source: base_experiment.py,
  * compute_accuracy */
 VP_API vp_result vp_score_em(const char *prediction, const char *const *references, size_t reference_count,
                              char *scratch, size_t scratch_bytes, double *score);
 /* The same without stripping. source: evaluators.py, VqaEval */
 VP_API vp_result vp_score_em_unstripped(const char *prediction, const char *const *references, size_t reference_count,
                                         char *scratch, size_t scratch_bytes, double *score);
-/* The largest 1 - d over the references. d is the edit distance in lower case, divided by the longer length before
- * lower-casing; 0 unless d < 0.5. Two empty texts: VP_ERR_MISMATCH. numeric: exact to the last bit. source: vqa.py,
- * anls_metric */
+/* The largest 1 - d over the references; 0 unless d < 0.5. d is the edit distance in lower case, divided by the longer
+ * length before lower-casing. Two empty texts: VP_ERR_MISMATCH. numeric: bit-exact. source: vqa.py, anls_metric */
 VP_API vp_result vp_score_anls(const char *prediction, const char *const *references, size_t reference_count,
                                char *scratch, size_t scratch_bytes, double *score);
 /* 1 if a reference is a number other than 0 and the prediction is a number within 5 % of it; otherwise 1 if both are
  * equal in lower case. No references: VP_ERR_MISMATCH.
- * rule:    numbers are what Python's float() reads; a "%" at the very end divides by 100. source: vqa.py,
+ * rule:    numbers are parsed like Python's float(); a final "%" divides by 100. source: vqa.py,
  *          relaxed_correctness */
 VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score);
 /* min(matching references / 3, 1) after lower-casing and stripping. source: vqa.py, a_okvqa_score */
 VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *references, size_t reference_count,
                                   char *scratch, size_t scratch_bytes, double *score);
-/* Largest |words in both| / |words in either| over the references, as sets after the VQA normalisation: what the
- * experiments report for captions. source: vqa.py, cider_score (its fallback, which always runs) */
+/* Largest |words in both| / |words in either| over the references, as sets after the VQA normalisation. The experiments
+ * report this for captions. source: vqa.py, cider_score (its fallback, which always runs) */
 VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *const *references, size_t reference_count,
                                           char *scratch, size_t scratch_bytes, double *score);
-/* Open questions of MMMU: 1 when a reference, normalised, is inside one of the prediction's strings or equals one of
- * its numbers.
+/* Open questions of MMMU: 1 if a normalised reference is inside one of the prediction's strings or equals one of its
+ * numbers.
  * source: molmo/eval/mmmu_eval_utils.py, parse_open_response and eval_open */
 VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count,
                                     char *scratch, size_t scratch_bytes, double *score);
 
-/* Edit distance (insertions, deletions, substitutions) in code points, both texts in lower case and stripped, as the
- * text rule compares them. returns, memory, threads: as above. numeric: the time is the product of the lengths,
- * without the common beginning and end */
+/* Edit distance (insertions, deletions, substitutions) in code points of both texts, lower-cased and stripped as in the
+ * text rule. returns, memory, threads: as above. The time is the product of the lengths, without the common prefix and
+ * suffix */
 VP_API vp_result vp_score_option_distance(const char *prediction, const char *option, char *scratch,
                                           size_t scratch_bytes, size_t *distance);
-/* The text rule of multiple choice, in lower case and stripped: the option that equals the prediction; otherwise the
- * only option that contains it; otherwise the nearest by edit distance, of equals the first.
+/* The text rule of multiple choice, lower-cased and stripped: the option that equals the prediction; otherwise the only
+ * option that contains it; otherwise the nearest by edit distance; of equals, the first.
  * out:     index  0..option_count - 1, on success only
- * returns: as above; VP_ERR_MISMATCH no options, or two that are equal in lower case and stripped (the reference stops
- *          there)
+ * returns: as above; VP_ERR_MISMATCH: no options, or two that are equal after lower-casing and stripping (where the
+ *          reference fails)
  * source:  vqa.py, select_mc_option */
 VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count,
                                         char *scratch, size_t scratch_bytes, int32_t *index);
-/* ScienceQA's rule: the first letter A-Z that is complete, in upper case, if there is such an option; otherwise the
- * upper-cased prediction among the names; otherwise the text rule over the names. Without names (name_count 0): the
- * text rule over the options. out, returns: as vp_score_select_option
+/* ScienceQA's rule: the first capital A-Z that is a whole word, if there is such an option; otherwise the name that
+ * equals the upper-cased prediction; otherwise the text rule over the names. Without names (name_count 0): the text
+ * rule over the options. out, returns: as vp_score_select_option
  * source:  base_experiment.py, compute_accuracy */
 VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
                              const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
                              int32_t *index);
-/* Multiple choice of MMMU: "(A)"; otherwise " A "; otherwise (more than 5 words) an option's text. Of several, the
- * last in the text counts.
- * out:     index  0..25 among the options that are not empty, on success only
- * returns: as above; VP_ERR_NOT_FOUND nothing was found (the reference picks at random there)
+/* Multiple choice of MMMU: "(A)"; otherwise " A "; otherwise (more than 5 words) an option's text. Of several matches,
+ * the last in the text counts.
+ * out:     index  0..25, counting only options that are not empty; on success only
+ * returns: as above; VP_ERR_NOT_FOUND: nothing was found (where the reference picks at random)
  * source:  mmmu_eval_utils.py, parse_multi_choice_response */
 VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const *options, size_t option_count,
                                       char *scratch, size_t scratch_bytes, int32_t *index);
-/* The numbers that MMMU's open rule finds in a text: first those with thousands commas, then with exponents, then the
- * others.
+/* The numbers that MMMU's open rule finds in a text: first those with thousands separators, then those with exponents,
+ * then the others.
  * out:     numbers  texts in scratch, each with NUL
  * source:  mmmu_eval_utils.py, extract_numbers */
 typedef struct vp_score_texts { const char *const *texts; size_t count; } vp_score_texts;
 VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t scratch_bytes, vp_score_texts *numbers);
-/* What that rule makes of a prediction: two sets, in scratch; strings in the order of their bytes, numbers ascending
- * with NaN last. */
+/* The rule's result for a prediction: two sets, in scratch; strings in byte order, numbers ascending with NaN last. */
 typedef struct vp_score_mmmu_answer {
     vp_score_texts strings;
     const double *numbers;
@@ -170,13 +168,13 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
 
 /* ---- metrics by name */
 typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SCORE_CLEAN_FREQUENT } vp_score_cleaning;
-/* X(metric, name, other names with a space on either side, cleaning in the rule's own evaluator, cleaning in a run
- * of the experiments, 0/1 only, references that it needs, function). Rules of the experiments' compute_accuracy run
- * with its cleaning (LAST); rules that only VqaEval has run with its cleaning (FREQUENT). References: NONE, a LIST that
- * may be empty, at least ONE. PLAIN(NAME): vp_score_NAME, of prediction and references; WHOLE(NAME):
- * vp_impl_score_NAME, of the whole sample; TOOL(NAME), TOOL_OF(NAME, variant): vp_impl_tool_NAME.
- * A new rule is a line here and its function. What the score command shows next to a score: SCORE_DETAILS of
- * cli/score/score_rules.c. */
+/* X(metric, name, other names with a space on either side, cleaning in the rule's own evaluator, cleaning in a run of
+ * the experiments, 1: scores are only 0 or 1, required references, function). Rules in the experiments'
+ * compute_accuracy run with its cleaning (LAST); rules only in VqaEval run with that cleaning (FREQUENT). References:
+ * NONE, a LIST that may be empty, at least ONE. PLAIN(NAME): vp_score_NAME, which takes prediction and references;
+ * WHOLE(NAME): vp_impl_score_NAME, which takes the whole sample; TOOL(NAME), TOOL_OF(NAME, variant): vp_impl_tool_NAME.
+ * A new rule needs a line here and its function. For the details that the score command shows next to a score, see
+ * SCORE_DETAILS in cli/score/score_rules.c. */
 #define VP_SCORE_METRICS(X) \
     X(VQA_SEED, "vqa_seed", " vqa_score ", NONE, LAST, 0, LIST, WHOLE(plain_vqa)) \
     X(VQA_OFFICIAL, "vqa_official", " ", NONE, LAST, 0, ONE, PLAIN(vqa_official)) \
@@ -195,7 +193,7 @@ typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SC
     X(CAPTION_JACCARD, "caption_jaccard", " ", NONE, LAST, 0, LIST, PLAIN(caption_jaccard)) \
     VP_SCORE_TOOL_METRICS(X)
 /* The same for rules of other tools, named after them: VLMEvalKit (.._vlmevalkit), lmms-eval (.._lmms) and the official
- * scripts (.._official). None cleans. Their code is in vlmprof_score_tools.h. */
+ * scripts (.._official). None of them cleans. Their code is in vlmprof_score_tools.h. */
 #define VP_SCORE_TOOL_METRICS(X) \
     X(MCQ_VK, "mcq_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(mcq_vk)) \
     X(MCQ_CIRCULAR_VK, "mcq_circular_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(mcq_vk)) \
@@ -241,48 +239,50 @@ typedef struct vp_score_metric_info {
 } vp_score_metric_info;
 /* returns: the table's entry; NULL outside 0..VP_SCORE_METRIC_COUNT - 1. memory: static */
 VP_API const vp_score_metric_info *vp_score_metric_of(vp_score_metric metric);
-/* returns: VP_OK; VP_ERR_NOT_FOUND no metric has this name, among the others included; VP_ERR_RANGE */
+/* returns: VP_OK; VP_ERR_NOT_FOUND: no metric has this name or alias; VP_ERR_RANGE */
 VP_API vp_result vp_score_metric_find(const char *name, vp_score_metric *metric);
-/* The experiments' metric of a data set ("text_vqa" or "text-vqa"), vqa_seed for unknown names; captions:
- * caption_jaccard, as the reference reports (its CIDEr path never runs). returns: as vp_score_metric_find, never
+/* The experiments' metric for a data set ("text_vqa" or "text-vqa"); vqa_seed for unknown names. For captions it is
+ * caption_jaccard, as in the reference, whose CIDEr path never runs. returns: as vp_score_metric_find, never
  * VP_ERR_NOT_FOUND. source: base_experiment.py, get_metric_for_dataset */
 VP_API vp_result vp_score_metric_for_dataset(const char *dataset_name, vp_score_metric *metric);
 
-/* Everything that a rule may need of a row; members that it does not need are ignored. Start with
+/* Inputs that a rule may need from a row; each rule ignores the members that it does not need. Start with
  * vp_score_sample_default(). */
 typedef struct vp_score_sample {
     const char *prediction;                                 /* before cleaning */
-    /* MMMU's multiple choice: letters. NULL: not known, which is not an empty list */
+    /* letters in MMMU's multiple choice. NULL: not known, which differs from an empty list */
     const char *const *references; size_t reference_count;
-    /* the one reference came as a string, not in a list: vqa_seed compares it unprocessed then */
+    /* 1: the only reference was a string, not a list; vqa_seed then compares it unprocessed */
     int is_plain_reference;
     const char *const *options; size_t option_count;        /* math_vista: the choices */
     const char *const *option_names; size_t option_name_count;
     int64_t answer_index;                                   /* -1: none */
-    /* NULL: none. mmmu without a type: multiple choice when there are options */
+    /* NULL: none. mmmu without a type is multiple choice if there are options */
     const char *question_type, *answer_type;
     int64_t precision;                                      /* math_vista; INT64_MIN: none */
-    int is_real_precision;                                  /* mathvista_lmms: the data say 1.0 */
-    const char *category;                                   /* ocrbench: of the question; NULL: not known */
+    int is_real_precision;                                  /* mathvista_lmms: the data contain 1.0 */
+    const char *category;                                   /* ocrbench: the question's category; NULL: not known */
 } vp_score_sample;
-/* 1: a rule of another tool, by its name. */
+/* Returns 1 if the metric is named after another tool. */
 VP_INLINE int vp_score_is_tool(vp_score_metric metric) {
     return metric > VP_SCORE_CAPTION_JACCARD && metric < VP_SCORE_METRIC_COUNT;
 }
 VP_API vp_score_sample vp_score_sample_default(void);
 typedef struct vp_score_outcome {
-    double score;         /* NaN: none */
-    const char *reason;   /* why there is none, static; else NULL */
+    double score;         /* NaN if there is none */
+    const char *reason;   /* static; why there is no score; else NULL */
     int is_unparsed;      /* no answer was found where the reference would pick one at random; score is NaN */
-    int32_t option_index; /* the chosen option; -1: none */
-    const char *cleaned;  /* what was scored, in scratch */
-    const char *parsed;   /* math_vista and other tools' rules: what was read, in scratch; NULL: none */
-    int is_unread;        /* other tools' rules: 1: nothing was read, which counts as wrong; 2: a refusal was read */
+    int32_t option_index; /* the chosen option; -1 if there is none */
+    const char *cleaned;  /* the text that was scored, in scratch */
+    const char *parsed;   /* math_vista and other tools' rules: the extracted answer, in scratch; NULL if there is
+                           * none */
+    int is_unread;        /* other tools' rules: 1: no answer was extracted, which counts as wrong; 2: a refusal was
+                           * found */
 } vp_score_outcome;
 /* Cleans a prediction and scores it.
  * in:      scratch  vp_score_scratch_bytes of all texts of the sample
- * out:     outcome  on VP_OK, which also says that there is no score (NaN and a reason)
- * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text or an unknown metric or cleaning
+ * out:     outcome  on VP_OK, even if there is no score (NaN and a reason)
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: a NULL text, or an unknown metric or cleaning
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample,
@@ -301,14 +301,14 @@ VP_EXTERN_C_BEGIN
 
 static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
 
-/* the index of a character among them, or -1 */
+/* the index of a punctuation character, or -1 */
 static int vp_impl_score_punctuation_index(uint32_t code) {
     const char *found = code && code < 0x80 ? strchr(vp_impl_score_punctuation, (int)code) : NULL;
     return found ? (int)(found - vp_impl_score_punctuation) : -1;
 }
 
 /* -------------------------------------------------------------------------------------------------------------- output
- * Every text is produced twice. The first pass only counts, so that a buffer that is too small stays untouched. */
+ * Every text is produced twice. The first pass only counts, so that a buffer that is too small is not touched. */
 typedef struct vp_impl_score_text_out { char *out; size_t bytes; } vp_impl_score_text_out; /* out NULL: count */
 
 static void vp_impl_score_text_add(vp_impl_score_text_out *out, const char *text, size_t bytes) {
@@ -327,7 +327,7 @@ static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *out) {
     const char *start = strstr(text, mark), *end = text + strlen(text), *at, *line_end;
     size_t bytes;
     int gap = 0;
-    if (start) { /* up to the next mark */
+    if (start) { /* up to the next "Answer:" */
         start += sizeof mark - 1;
         at = strstr(start, mark);
         if (at) end = at;
@@ -335,7 +335,7 @@ static void vp_impl_score_clean(const char *text, vp_impl_score_text_out *out) {
         vp_impl_score_text_add(out, start, (size_t)(end - start));
         return;
     }
-    if (strchr(text, '\n')) { /* the last line with something in it */
+    if (strchr(text, '\n')) { /* the last line that is not blank */
         line_end = end;
         for (;;) {
             at = line_end;
@@ -420,8 +420,8 @@ static const vp_impl_score_word vp_impl_score_words[] = {
 enum { VP_IMPL_SCORE_WORD_COUNT = sizeof vp_impl_score_words / sizeof vp_impl_score_words[0],
        VP_IMPL_SCORE_WORD_BYTES_MAX = 15 };
 
-/* the text between its stripped ends, lower-cased, newline and tab as spaces, one character at a time */
-/* deleted: not NULL: lower case comes after the punctuation; NULL: before it */
+/* Reads a stripped text one character at a time, lower-cased, with newline and tab as spaces. */
+/* deleted: if not NULL, lower-casing follows the punctuation; if NULL, it precedes it */
 typedef struct vp_impl_score_lowered {
     const char *text, *at, *end;
     uint32_t pending;
@@ -461,8 +461,8 @@ static int vp_impl_score_lowered_next(vp_impl_score_lowered *lowered, uint32_t *
     return 1;
 }
 
-/* Finds the punctuation characters that must be deleted from the whole text (the others become spaces): those that
- * are next to a space, or all of them if a digit, a comma and a digit follow one another anywhere. */
+/* Finds the punctuation characters that must be deleted from the whole text (the others become spaces): those next to a
+ * space, or all of them if "digit comma digit" occurs anywhere. */
 static void vp_impl_score_punctuation_scan(const char *text, unsigned char deleted[sizeof vp_impl_score_punctuation]) {
     vp_impl_score_lowered lowered = vp_impl_score_lowered_start(text);
     uint32_t code, before = 0, before2 = 0;
@@ -480,7 +480,7 @@ static void vp_impl_score_punctuation_scan(const char *text, unsigned char delet
     }
 }
 
-/* collects a word; a word that is longer than any in the table is written at once */
+/* collects a word; a word longer than any in the table is written at once */
 typedef struct vp_impl_score_word_out {
     vp_impl_score_text_out *out;
     char word[VP_IMPL_SCORE_WORD_BYTES_MAX + 5];
@@ -544,8 +544,8 @@ static void vp_impl_score_normalise_by(const char *text, vp_impl_score_text_out 
         index = vp_impl_score_punctuation_index(code);
         if (index >= 0 && deleted[index]) continue;
         if (index >= 0) code = ' ';
-        /* kept before a digit, else dropped: the reference's lookbehind is mistyped, and its flag is taken as the
-         * count 32 */
+        /* kept before a digit, else dropped: the reference mistypes its lookbehind, and passes its flag as the count,
+         * 32 */
         if (period) {
             if (vp_unicode_is_digit(code) || periods_dropped == 32) vp_impl_score_word_code(&collector, '.');
             else periods_dropped++;
@@ -581,7 +581,7 @@ VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *re
         size_t left = scratch_bytes - bytes - 1;
         if (!references[i]) return VP_ERR_RANGE;
         result = vp_score_vqa_normalise(references[i], second, left, &other);
-        if (other != bytes) result = VP_OK; /* a text of another length never matches, whether it fits or not */
+        if (other != bytes) result = VP_OK; /* a text with a different length never matches, even if it does not fit */
         else if (result == VP_OK && memcmp(scratch, second, bytes) == 0) matches++;
     }
     if (result != VP_OK) return result;
@@ -590,8 +590,8 @@ VP_API vp_result vp_score_vqa_seed(const char *prediction, const char *const *re
 }
 
 /* ------------------------------------------------------------------------------------------------------ working memory
- * Rules work in the caller's scratch: a pool that only grows. If something does not fit, `full` is set. Texts that
- * did not fit are empty: so a rule can run to its end and return VP_ERR_CAPACITY there. */
+ * Rules work in the caller's scratch: a pool that only grows. If something does not fit, `full` is set and the text is
+ * empty, so that a rule can run to its end and then return VP_ERR_CAPACITY. */
 typedef struct vp_impl_score_pool { char *next; size_t left; int full; } vp_impl_score_pool;
 typedef struct vp_impl_score_span { const char *text; size_t bytes; } vp_impl_score_span;
 
@@ -618,7 +618,7 @@ static void *vp_impl_score_take(vp_impl_score_pool *pool, size_t count, size_t e
     return taken;
 }
 
-/* releases what was taken since `before`, a copy of the pool */
+/* releases all memory taken since `before`, a copy of the pool */
 static void vp_impl_score_give_back(vp_impl_score_pool *pool, const vp_impl_score_pool *before) {
     const int full = pool->full;
     *pool = *before;
@@ -652,8 +652,8 @@ static int vp_impl_score_same(vp_impl_score_span left, vp_impl_score_span right)
     return left.bytes == right.bytes && (!left.bytes || !memcmp(left.text, right.text, left.bytes));
 }
 
-/* Finds a text in another one, from the front or from the back; NULL: not found. The empty text is found at the
- * front (or at the end). */
+/* Finds a text in another one, from the front or from the back; NULL if not found. The empty text is found at the front
+ * (or at the end). */
 static const char *vp_impl_score_search(vp_impl_score_span in, vp_impl_score_span what, int last) {
     size_t i;
     if (what.bytes > in.bytes) return NULL;
@@ -676,11 +676,11 @@ static int vp_impl_score_order(vp_impl_score_span left, vp_impl_score_span right
     const int order = least ? memcmp(left.text, right.text, least) : 0;
     if (order) return order;
     if (left.bytes != right.bytes) return left.bytes < right.bytes ? -1 : 1;
-    /* equal texts keep the order in which they are in memory */
+    /* equal texts are ordered by address */
     return left.text == right.text ? 0 : (uintptr_t)left.text < (uintptr_t)right.text ? -1 : 1;
 }
 
-/* heap sort: n log n whatever the texts are */
+/* heap sort: n log n for any texts */
 static void vp_impl_score_sort(vp_impl_score_span *spans, size_t count) {
     size_t start = count / 2, end = count;
     while (end > 1) {
@@ -700,7 +700,7 @@ static void vp_impl_score_sort(vp_impl_score_span *spans, size_t count) {
     }
 }
 
-/* sorts and removes repeats; returns how many are left */
+/* sorts and removes duplicates; returns the new count */
 static size_t vp_impl_score_unique(vp_impl_score_span *spans, size_t count) {
     size_t i, kept = 0;
     vp_impl_score_sort(spans, count);
@@ -749,7 +749,7 @@ static vp_impl_score_span vp_impl_score_lower(vp_impl_score_pool *pool, vp_impl_
 }
 
 /* Characters for which str.upper is not the reversed table of lower case: {character, up to three others}. U+1F80 to
- * U+1FAF follow a rule of their own. */
+ * U+1FAF follow a separate rule. */
 static const uint16_t vp_impl_score_uppers[][4] = {
     {0xB5, 0x39C}, {0xDF, 'S', 'S'}, {0x131, 'I'}, {0x149, 0x2BC, 'N'}, {0x17F, 'S'}, {0x1C5, 0x1C4}, {0x1C8, 0x1C7},
     {0x1CB, 0x1CA}, {0x1F0, 'J', 0x30C}, {0x1F2, 0x1F1}, {0x345, 0x399}, {0x390, 0x399, 0x308, 0x301},
@@ -781,7 +781,7 @@ static void vp_impl_score_upper_rule(vp_impl_score_span span, vp_impl_score_text
             vp_impl_score_text_code(out, code >= 'a' && code <= 'z' ? code - 32 : code);
             continue;
         }
-        if (code >= 0x1F80 && code <= 0x1FAF) { /* the iota below becomes one next to */
+        if (code >= 0x1F80 && code <= 0x1FAF) { /* the iota subscript becomes a separate iota */
             vp_impl_score_text_code(out, (code < 0x1F90 ? 0x1F08u : code < 0x1FA0 ? 0x1F28u : 0x1F68u) + (code & 7));
             vp_impl_score_text_code(out, 0x399);
             continue;
@@ -798,8 +798,9 @@ static void vp_impl_score_upper_rule(vp_impl_score_span span, vp_impl_score_text
 
 
 /* -------------------------------------------------------------------------- numbers as Python reads and rounds them */
-/* The text as float() sees it: ASCII digits and spaces for those of all scripts, ends stripped, underscores between
- * digits removed. Returns 0 if some character cannot be part of a number. `out` has room for the text. */
+/* Prepares a text as float() does: digits and spaces of all scripts become ASCII, ends are stripped, underscores
+ * between digits are removed. Returns 0 if a character cannot be part of a number. `out` must have room for the
+ * text. */
 static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *out_bytes) {
     const char *at = span.text, *end = span.text + span.bytes;
     size_t bytes, i, first = 0, count = 0, kept = 0;
@@ -812,7 +813,7 @@ static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *
         }
         out[count++] = (char)code;
     }
-    /* 28 to 31 are not spaces here */
+    /* float() does not strip 28 to 31 */
     while (first < count && (out[first] == ' ' || (out[first] >= 9 && out[first] <= 13))) first++;
     while (count > first && (out[count - 1] == ' ' || (out[count - 1] >= 9 && out[count - 1] <= 13))) count--;
     for (i = first; i < count; i++) {
@@ -825,8 +826,8 @@ static int vp_impl_score_float_text(vp_impl_score_span span, char *out, size_t *
     return 1;
 }
 
-/* [digits][.digits][e[+-]digits] as a JSON number: no leading zeros, digits on both sides of the point. `out` has
- * room for two more bytes. */
+/* Converts [digits][.digits][e[+-]digits] to a JSON number: no leading zeros, digits on both sides of the point. `out`
+ * must have room for two more bytes. */
 static int vp_impl_score_json_number(const char *at, const char *end, char *out, size_t *out_bytes) {
     const char *whole = at, *whole_end, *fraction, *fraction_end;
     size_t used = 0;
@@ -861,7 +862,7 @@ static int vp_impl_score_is_word(const char *text, size_t bytes, const char *low
     return 1;
 }
 
-/* float(text): 1 and the value, or 0 if Python raises ValueError */
+/* float(text). Returns 1 and the value, or 0 if Python raises ValueError. */
 static int vp_impl_score_float(vp_impl_score_pool *pool, vp_impl_score_span span, double *value) {
     const vp_impl_score_pool before = *pool;
     char *text = (char *)vp_impl_score_take(pool, span.bytes + 1, 1),
@@ -887,7 +888,7 @@ static int vp_impl_score_float(vp_impl_score_pool *pool, vp_impl_score_span span
 
 /* All decimal digits of a finite value without its sign. digits[0 .. *point) are the integer part, which may begin
  * with zeros. */
-enum { VP_IMPL_SCORE_DIGITS = 1120 }; /* 17 of the mantissa and 1074 halvings; 309 of a large one */
+enum { VP_IMPL_SCORE_DIGITS = 1120 }; /* 17 for the mantissa and 1074 halvings; 309 for large values */
 static size_t vp_impl_score_digits(double value, unsigned char *digits, size_t *point) {
     int exponent = 0, i;
     uint64_t mantissa = (uint64_t)ldexp(frexp(fabs(value), &exponent), 53), rest;
@@ -921,7 +922,7 @@ static size_t vp_impl_score_digits(double value, unsigned char *digits, size_t *
 }
 
 /* The digits of the integer nearest to value * 10^places, ties to even, without leading zeros; zero has 0 digits.
- * `text` has room for VP_IMPL_SCORE_DIGITS. */
+ * `text` must have room for VP_IMPL_SCORE_DIGITS. */
 static size_t vp_impl_score_round_digits(double value, int64_t places, char *text) {
     unsigned char digits[VP_IMPL_SCORE_DIGITS];
     size_t point, count = vp_impl_score_digits(value, digits, &point), keep, i, used = 0;
@@ -957,7 +958,7 @@ static double vp_impl_score_round(double value, int64_t places) {
         text[used++] = (char)('0' + power / 100);
         text[used++] = (char)('0' + power / 10 % 10);
         text[used++] = (char)('0' + power % 10);
-        if (vp_number_parse(text, used, &rounded) != VP_OK) return value; /* beyond the largest: Python stops there */
+        if (vp_number_parse(text, used, &rounded) != VP_OK) return value; /* overflow, where Python raises an error */
     }
     return value < 0 || (value == 0 && 1 / value < 0) ? -rounded : rounded;
 }
@@ -1014,7 +1015,8 @@ VP_API size_t vp_score_scratch_bytes(size_t text_bytes, size_t text_count) {
     return 32 * text_bytes > SIZE_MAX - 4096 - 128 * text_count ? SIZE_MAX : 32 * text_bytes + 128 * text_count + 4096;
 }
 
-/* ----------------------------------------------------------------------------------------- cleaning, the other rule */
+/* ----------------------------------------------------------------------------------------- cleaning, the second
+ * rule */
 /* " ".join(text.split()) */
 static void vp_impl_score_collapse_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
     const char *at, *end;
@@ -1029,7 +1031,7 @@ static void vp_impl_score_collapse_rule(vp_impl_score_span span, vp_impl_score_t
     }
 }
 
-/* The most frequent line of a stripped text, of equally frequent ones the first. */
+/* The most frequent line of a stripped text; of equally frequent lines, the first. */
 static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, vp_impl_score_span span) {
     const char *at, *end = span.text + span.bytes, *line;
     size_t count = 1, i, first, best_count = 0;
@@ -1046,7 +1048,7 @@ static vp_impl_score_span vp_impl_score_frequent_line(vp_impl_score_pool *pool, 
     vp_impl_score_sort(lines, count);
     for (first = 0; first < count; first = i) {
         for (i = first + 1; i < count && vp_impl_score_same(lines[first], lines[i]); i++) {}
-        /* of a run the first entry is first in memory, as the lines do */
+        /* the first entry of a run is also the first in the text */
         if (i - first < best_count || (i - first == best_count && (uintptr_t)lines[first].text > (uintptr_t)best.text))
             continue;
         best_count = i - first;
@@ -1060,7 +1062,7 @@ static vp_impl_score_span vp_impl_score_clean_frequent(vp_impl_score_pool *pool,
     vp_impl_score_span span = vp_impl_score_trimmed(vp_impl_score_span_of(text)),
                        mark_span = vp_impl_score_span_of(mark);
     const char *start = vp_impl_score_search(span, mark_span, 0), *end = span.text + span.bytes, *next;
-    if (start) { /* the same in both rules */
+    if (start) { /* as in the first rule */
         start += mark_span.bytes;
         next = vp_impl_score_search(vp_impl_score_span_from(start, end), mark_span, 0);
         return vp_impl_score_trimmed(vp_impl_score_span_from(start, next ? next : end));
@@ -1085,7 +1087,7 @@ VP_API vp_result vp_score_clean_frequent(const char *prediction, char *scratch, 
 }
 
 /* ----------------------------------------------------------------------------------------- rules against references */
-/* What one reference adds. The prediction and every reference pass through `prepare` first; `add` sees both. */
+/* `prepare` processes the prediction and every reference; `add` gets both and adds one reference's contribution. */
 typedef vp_impl_score_span (*vp_impl_score_prepare)(vp_impl_score_pool *, const char *);
 static vp_impl_score_span vp_impl_score_lower_trimmed(vp_impl_score_pool *pool, const char *text) {
     return vp_impl_score_lower(pool, vp_impl_score_trimmed(vp_impl_score_span_of(text)));
@@ -1111,7 +1113,7 @@ static int vp_impl_score_arguments(const char *prediction, const char *const *re
     return 1;
 }
 
-/* how many references equal the prediction */
+/* counts the references that equal the prediction */
 static vp_result vp_impl_score_matches(const char *prediction, const char *const *references, size_t count,
                                        vp_impl_score_prepare prepare, char *scratch, size_t scratch_bytes,
                                        size_t *matches) {
@@ -1129,7 +1131,7 @@ static vp_result vp_impl_score_matches(const char *prediction, const char *const
     return VP_OK;
 }
 
-/* 1 where `whole` references or more equal the prediction; of fewer their number by it */
+/* 1 if at least `whole` references equal the prediction, else their number divided by `whole` */
 static vp_result vp_impl_score_share(const char *prediction, const char *const *references, size_t count, size_t whole,
                                      vp_impl_score_prepare prepare, char *scratch, size_t scratch_bytes,
                                      double *score) {
@@ -1159,7 +1161,7 @@ VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *ref
                                scratch_bytes, score);
 }
 
-/* newlines and tabs as spaces, stripped */
+/* newlines and tabs become spaces, and the text is stripped */
 static void vp_impl_score_official_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
     size_t i;
     span = vp_impl_score_trimmed(span);
@@ -1200,7 +1202,7 @@ VP_API vp_result vp_score_vqa_official(const char *prediction, const char *const
         vp_impl_score_give_back(&pool, &before);
     }
     if (pool.full) return VP_ERR_CAPACITY;
-    others = matches ? matches - 1 : 0; /* matches among the others: a matching reference itself is left out */
+    others = matches ? matches - 1 : 0; /* matches among the others: excludes the matching reference itself */
     sum = (double)matches * (others >= 3 ? 1.0 : (double)others / 3.0);
     sum += (double)(reference_count - matches) * (matches >= 3 ? 1.0 : (double)matches / 3.0);
     *score = sum / (double)reference_count;
@@ -1254,7 +1256,7 @@ VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *ref
     for (i = 0; i < reference_count && !correct; i++) {
         before = pool;
         if (is_number && vp_impl_score_percent(&pool, vp_impl_score_span_of(references[i]), &target) && target != 0)
-            correct = fabs(number - target) / fabs(target) <= 0.05; /* never with NaN, or when both are infinite */
+            correct = fabs(number - target) / fabs(target) <= 0.05; /* false for NaN, and if both are infinite */
         else correct = vp_impl_score_same(vp_impl_score_lower_all(&pool, references[i]), wanted);
         vp_impl_score_give_back(&pool, &before);
     }
@@ -1270,7 +1272,7 @@ static vp_impl_score_span *vp_impl_score_words_of(vp_impl_score_pool *pool, cons
     size_t found = 0, most = 1;
     for (; at < end; at++) most += *at == ' ';
     words = (vp_impl_score_span *)vp_impl_score_take(pool, most, sizeof *words);
-    for (at = word = span.text; words && at <= end; at++) { /* one space is between two words */
+    for (at = word = span.text; words && at <= end; at++) { /* words are separated by single spaces */
         if (at < end && *at != ' ') continue;
         if (at > word) words[found++] = vp_impl_score_span_from(word, at);
         word = at + 1;
@@ -1320,7 +1322,7 @@ static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *pred
     for (i = 0; i < count && texts && sorted; i++) sorted[i] = texts[i] = vp_impl_score_lower_trimmed(pool, options[i]);
     if (!pool->full) {
         repeated = vp_impl_score_unique(sorted, count) != count;
-        for (i = count; i > 0; i--) { /* the first of equals is what stays */
+        for (i = count; i > 0; i--) { /* the first of equals is kept */
             if (vp_impl_score_same(texts[i - 1], wanted)) { exact = 1; found = i - 1; }
             if (!vp_impl_score_search(texts[i - 1], wanted, 0)) continue;
             holders++;
@@ -1359,7 +1361,7 @@ VP_API vp_result vp_score_select_option(const char *prediction, const char *cons
     return vp_impl_score_select(&pool, prediction, options, option_count, index);
 }
 
-/* the index of the first ASCII capital without a word character on either side; -1: none */
+/* the index of the first ASCII capital without a word character on either side; -1 if there is none */
 static int32_t vp_impl_score_letter(vp_impl_score_span span) {
     const char *at = span.text, *end = span.text + span.bytes;
     size_t bytes, next;
@@ -1401,7 +1403,7 @@ VP_API vp_result vp_score_mc(const char *prediction, const char *const *options,
 }
 
 /* -------------------------------------------------------------------------------------------- MMMU, multiple choice */
-/* The last place of a choice in the response; NULL: it is not there. kind 0 "(A)", 1 " A ", 2 the option's text
+/* The last occurrence of a choice in the response; NULL if there is none. kind: 0 "(A)", 1 " A ", 2 the option's text
  * (both in lower case). */
 static const char *vp_impl_score_choice_at(vp_impl_score_pool *pool, vp_impl_score_span response, int kind, int letter,
                                            const char *option) {
@@ -1458,8 +1460,8 @@ VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const 
 }
 
 /* --------------------------------------------------------------------------------------- MMMU, open: numbers in a text
- * The reference's three regular expressions. A number's digits are taken as a whole or not at all, so no search has
- * to go back. */
+ * The reference's three regular expressions. A number's digits match as a whole or not at all, so no search
+ * backtracks. */
 static int vp_impl_score_digit_at(const char *at, const char *end, size_t *bytes) {
     return at < end && vp_unicode_is_digit(vp_unicode_get(at, end, bytes));
 }
@@ -1472,7 +1474,7 @@ static int vp_impl_score_word_at(const char *at, const char *end) {
     size_t bytes;
     return at < end && vp_unicode_is_word(vp_unicode_get(at, end, &bytes));
 }
-/* the end of an exponent, "e" with digits, at `at`; NULL: there is none */
+/* the end of an exponent, "e" with digits, at `at`; NULL if there is none */
 static const char *vp_impl_score_exponent(const char *at, const char *end) {
     size_t count;
     if (at >= end || (*at != 'e' && *at != 'E')) return NULL;
@@ -1496,7 +1498,7 @@ static const char *vp_impl_score_number_commas(const char *at, const char *end, 
         group_before = group;
         group = at = next;
     }
-    /* a word may continue after the last group; a comma follows the group before it */
+    /* if a word continues after the last group, the match ends before that group */
     return group && vp_impl_score_word_at(group, end) ? group_before : group;
 }
 /* -?\d+(?:\.\d+)?[eE][+-]?\d+ */
@@ -1523,7 +1525,7 @@ static const char *vp_impl_score_number_simple(const char *at, const char *end) 
     return whole && !vp_impl_score_word_at(at, end) && (at == end || *at != ',') ? at : NULL;
 }
 
-/* Calls `found` for every number of one kind, in the order of the text; returns how many. */
+/* Calls `found` for every number of one kind, in text order; returns the count. */
 typedef void (*vp_impl_score_number_found)(void *user, vp_impl_score_span number);
 static size_t vp_impl_score_find_numbers(vp_impl_score_span span, int kind, vp_impl_score_number_found found,
                                          void *user) {
@@ -1542,7 +1544,7 @@ static size_t vp_impl_score_find_numbers(vp_impl_score_span span, int kind, vp_i
                : kind == 1 ? vp_impl_score_number_scientific(at, end)
                            : vp_impl_score_number_simple(at, end);
         if (stop) {
-            /* a minus right before belongs to the number, unless it was part of the one before */
+            /* a minus sign directly before belongs to the number, unless the previous number contains it */
             if (start > span.text && start[-1] == '-') start--;
             found(user, vp_impl_score_span_from(start, stop));
             count++;
@@ -1560,7 +1562,7 @@ static size_t vp_impl_score_find_numbers(vp_impl_score_span span, int kind, vp_i
     return count;
 }
 
-/* texts or numbers; they are first counted (there are no arrays yet), then stored */
+/* strings or numbers; counted first, while the arrays are NULL, then stored */
 typedef struct vp_impl_score_open {
     vp_impl_score_pool *pool;
     vp_impl_score_span *strings; size_t string_count, string_capacity;
@@ -1571,8 +1573,8 @@ static void vp_impl_score_open_string(vp_impl_score_open *found, vp_impl_score_s
     if (found->strings && found->string_count < found->string_capacity) found->strings[found->string_count++] = span;
 }
 
-/* normalize_str: a number rounded to 2 decimals, or the text in lower case; a single character with a space on
- * either side */
+/* normalize_str: a number rounded to 2 decimals, or the text in lower case; a single character gets a space on either
+ * side */
 static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
     vp_impl_score_open *found = (vp_impl_score_open *)user;
     vp_impl_score_pool before = *found->pool;
@@ -1613,7 +1615,7 @@ static void vp_impl_score_open_reserve(vp_impl_score_open *found, size_t strings
 
 static void vp_impl_score_count_number(void *user, vp_impl_score_span span) { (void)span; ++*(size_t *)user; }
 
-/* The shortest tail after the last occurrence of a key word; empty: there is none worth keeping. */
+/* The shortest tail after the last occurrence of a key word; empty if none is useful. */
 static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is_last) {
     static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ",
                                        "="};
@@ -1784,8 +1786,8 @@ static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp
     return vp_impl_score_keep(pool, vp_impl_score_span_from(text, text + bytes));
 }
 
-/* the choice at which the local path ends: the text rule on letters, then a letter before ":", a single letter, or
- * the nearest choice */
+/* the choice that the local path selects: the text rule on letters, then a letter before ":", a single letter, or the
+ * nearest choice */
 static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_score_sample *sample, int32_t *index) {
     const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *text,
                *end;
@@ -1794,7 +1796,7 @@ static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_s
     vp_result result;
     size_t i, nearest = SIZE_MAX, distance;
     int32_t found = 0;
-    /* the characters after Z repeat the letters in lower case there */
+    /* in the reference, letters after Z are duplicates in lower case */
     if (sample->option_count > 32) return VP_ERR_MISMATCH;
     for (i = 0; letters && i < sample->option_count; i++) {
         const char one = (char)('A' + i);
@@ -1901,11 +1903,11 @@ VP_API vp_score_sample vp_score_sample_default(void) {
     return sample;
 }
 
-/* the option that a rule chose, against the answer's index */
+/* compares the option that a rule chose with the answer's index */
 static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t answer, vp_score_outcome *outcome) {
     if (result == VP_ERR_MISMATCH) {
         outcome->reason =
-            "the row has no options, or two that are equal after lower-casing and stripping: the reference stops there";
+            "the row has no options, or two that are equal after lower-casing and stripping: the reference fails on it";
         return VP_OK;
     }
     if (result != VP_OK) return result;
@@ -1938,7 +1940,7 @@ static vp_result vp_impl_score_seed_bench(vp_impl_score_pool *pool, const vp_sco
                                           vp_score_outcome *outcome) {
     return vp_impl_score_selected(pool, sample, vp_impl_score_letters, 4, sample->answer_index, outcome);
 }
-/* equal after normalisation: one match of one reference; or the letter */
+/* equal to the only reference after normalisation, or the same letter */
 static vp_result vp_impl_score_real_world(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                           vp_score_outcome *outcome) {
     const char *letter = sample->references[0];
@@ -1988,7 +1990,7 @@ static vp_result vp_impl_score_plain_vqa(vp_impl_score_pool *pool, const vp_scor
         return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, pool->next,
                                  pool->left, &outcome->score);
     result = vp_score_vqa_normalise(sample->prediction, pool->next, pool->left, NULL);
-    /* the reference text is not normalised: neither is it in the original */
+    /* as in the original, the reference text is not normalised */
     if (result == VP_OK) outcome->score = !strcmp(pool->next, sample->references[0]);
     return result;
 }
@@ -1998,7 +2000,7 @@ static vp_result vp_impl_score_anls_rule(vp_impl_score_pool *pool, const vp_scor
     vp_result result = vp_score_anls(sample->prediction, sample->references, sample->reference_count, pool->next,
                                      pool->left, &outcome->score);
     if (result != VP_ERR_MISMATCH) return result;
-    outcome->reason = "prediction and reference are both empty: the reference stops there";
+    outcome->reason = "prediction and reference are both empty: the reference implementation fails on it";
     return VP_OK;
 }
 

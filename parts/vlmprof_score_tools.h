@@ -1,7 +1,8 @@
 /* vlmprof_score_tools.h - v0.2.0 - scoring rules of lmms-eval, VLMEvalKit and official scripts - MIT licence
  *
- * Do not include this file: vlmprof_score.h does, and declares its rules. Each is a metric named after its tool
- * (vp_score_metric_find("mcq_lmms", ..)), and does what the tool does without a judge. No rule cleans the prediction.
+ * Do not include this file; vlmprof_score.h includes it and declares its rules. Each rule is a metric named after its
+ * tool (vp_score_metric_find("mcq_lmms", ..)). It scores as the tool does without a judge model. No rule cleans the
+ * prediction.
  * source: VLMEvalKit e8e78f05 (2026-08-18), lmms-eval 75571cfe (2026-08-06), MMMU bb0b95a9, MathVista 53d52587, POPE
  *         08d957b9 */
 #ifndef VLMPROF_SCORE_H
@@ -17,7 +18,7 @@ static int vp_impl_tool_has(vp_impl_score_span in, const char *text) {
 static int vp_impl_tool_is(vp_impl_score_span span, const char *text) {
     return vp_impl_score_same(span, vp_impl_score_span_of(text));
 }
-/* Keeps a text as what the rule has read. */
+/* Stores a text as the extracted answer. */
 static void vp_impl_tool_parsed(vp_impl_score_pool *pool, vp_impl_score_span span, vp_score_outcome *outcome) {
     outcome->parsed = vp_impl_score_keep(pool, span);
 }
@@ -28,12 +29,13 @@ static void vp_impl_tool_letter(vp_impl_score_pool *pool, char letter, vp_score_
 static const char *vp_impl_tool_answer(const vp_score_sample *sample) {
     return sample->reference_count ? sample->references[0] : "";
 }
-/* 1: the answer is this letter. */
+/* Returns 1 if the answer is this letter. */
 static int vp_impl_tool_right(const vp_score_sample *sample, char letter) {
     const char *answer = vp_impl_tool_answer(sample);
     return letter && answer[0] == letter && !answer[1];
 }
-/* The letter of option i; 0: there is no such option. An empty text is none: VLMEvalKit's table has no cell there. */
+/* The letter of option i; 0 if there is no such option. An empty text is not an option, because VLMEvalKit's table has
+ * no cell for it. */
 static char vp_impl_tool_option(const vp_score_sample *sample, size_t i) {
     return i < sample->option_count && i < 26 && sample->options[i][0] ? (char)('A' + i) : (char)0;
 }
@@ -59,7 +61,7 @@ static vp_impl_tool_words vp_impl_tool_split(vp_impl_score_pool *pool, vp_impl_s
     if (out.words && start) out.words[out.count++] = vp_impl_score_span_from(start, end);
     return out;
 }
-/* the first place of a word; the count when it is not there */
+/* the index of the first occurrence of a word; the count if there is none */
 static size_t vp_impl_tool_word(const vp_impl_tool_words *words, const char *word) {
     size_t i = 0;
     while (i < words->count && !vp_impl_tool_is(words->words[i], word)) i++;
@@ -67,7 +69,7 @@ static size_t vp_impl_tool_word(const vp_impl_tool_words *words, const char *wor
 }
 
 /* ---- multiple choice of VLMEvalKit: matching_util.py, can_infer */
-/* "answer is X", at its first place: the letter as a capital; 0: none */
+/* the letter X of the first "answer is X", as a capital; 0 if there is none */
 static char vp_impl_tool_answer_is(vp_impl_score_span span) {
     static const char phrase[] = "answer", verb[] = "is";
     const char *at, *end = span.text + span.bytes, *rest;
@@ -85,7 +87,7 @@ static char vp_impl_tool_answer_is(vp_impl_score_span span) {
     }
     return 0;
 }
-/* the letter, Z, or 0: nothing was read */
+/* the letter, Z, or 0 if nothing was extracted */
 static char vp_impl_tool_infer_letter(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                       vp_impl_score_span span) {
     static const char *const refusals[] = {"Sorry, I can't help with images of people yet.",
@@ -144,7 +146,7 @@ static void vp_impl_tool_mcq(vp_impl_score_pool *pool, const vp_score_sample *sa
 static void vp_impl_tool_mcq_vk(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     vp_impl_tool_mcq(pool, sample, vp_impl_score_span_of(sample->prediction), outcome);
 }
-/* What is after the last line that begins with "Answer:"; its only capital letter, if it has one alone. */
+/* The text after the last line that begins with "Answer:", or its only capital letter if there is exactly one. */
 static vp_impl_score_span vp_impl_tool_cot(vp_impl_score_span span) {
     static const char mark[] = "Answer:";
     const char *at = span.text, *end = span.text + span.bytes, *stop, *letter = NULL;
@@ -167,7 +169,7 @@ static vp_impl_score_span vp_impl_tool_cot(vp_impl_score_span span) {
     }
     return letter ? vp_impl_score_span_from(letter, letter + 1) : found;
 }
-/* MMMU's open questions become a choice of the answer and "Other Answers". */
+/* MMMU's open questions become a choice between the answer and "Other Answers". */
 static void vp_impl_tool_mmmu_vk(vp_impl_score_pool *pool, const vp_score_sample *sample, int is_cot,
                                  vp_score_outcome *outcome) {
     const vp_impl_score_span whole = vp_impl_score_span_of(sample->prediction),
@@ -218,7 +220,7 @@ static int vp_impl_tool_is_letter(const char *at, const char *end) {
     code = vp_unicode_get(at, end, &bytes);
     return vp_unicode_class(code) == VP_UNICODE_LETTER;
 }
-/* the character before `at` is a letter */
+/* Returns 1 if the character before `at` is a letter. */
 static int vp_impl_tool_letter_before(const char *start, const char *at, const char *end) {
     const char *before = at;
     if (before == start) return 0;
@@ -241,7 +243,7 @@ static void vp_impl_tool_phrases(vp_impl_score_pool *pool, vp_impl_score_span sp
         const char *at = vp_impl_score_search(lower, vp_impl_score_span_of(phrases[i]), 0), *from, *letter;
         size_t count, bytes;
         if (!at) continue;
-        /* the place is counted in characters of the lower-cased text and used in the text unchanged */
+        /* the position is counted in characters of the lower-cased text but applied to the original text */
         count = vp_impl_score_length(vp_impl_score_span_from(lower.text, at + strlen(phrases[i])));
         for (from = span.text; count && from < span.text + span.bytes; count--) {
             vp_unicode_get(from, span.text + span.bytes, &bytes);
@@ -271,7 +273,7 @@ static char vp_impl_tool_extract(vp_impl_score_pool *pool, vp_impl_score_span sp
     padded = vp_impl_score_span_from(copy, copy + span.bytes + 2);
     for (letter = letters; *letter; letter++) vp_impl_tool_forms(padded, *letter, &best);
     vp_impl_tool_phrases(pool, padded, letters, &best);
-    span = vp_impl_score_trimmed(span); /* spaces were after the signs that were stripped */
+    span = vp_impl_score_trimmed(span); /* removes spaces next to the stripped signs */
     end = span.text + span.bytes;
     for (letter = letters; *letter && span.bytes; letter++) {
         if (*span.text == *letter && !vp_impl_tool_is_letter(span.text + 1, end))
@@ -286,7 +288,7 @@ static char vp_impl_tool_extract(vp_impl_score_pool *pool, vp_impl_score_span sp
     vp_impl_score_give_back(pool, &before);
     return best.letter;
 }
-/* the given choices where they are capital letters; as many letters as there are options; without options A to D */
+/* the given choices if they are capital letters; otherwise one letter per option, or A to D without options */
 static void vp_impl_tool_choices(const vp_score_sample *sample, char letters[33]) {
     size_t i, count = sample->option_count < 26 ? sample->option_count : 26;
     int are_letters = count > 0;
@@ -319,7 +321,7 @@ static void vp_impl_tool_realworld(vp_impl_score_pool *pool, const vp_score_samp
     vp_impl_tool_parsed(pool, lower, outcome);
     outcome->score = vp_impl_score_same(lower, vp_impl_score_lower_all(pool, answer));
 }
-/* mmbench_evals.py without a judge: words unchanged, then twelve forms, then the option's text */
+/* mmbench_evals.py without a judge: tries unchanged words, then twelve forms, then the option's text */
 static char vp_impl_tool_mmbench_prefetch(vp_impl_score_pool *pool, const vp_score_sample *sample) {
     static const char *const forms[] = {"X",  "X.", "X,",  "X:",  "X)",  "X).", "(X)",
                                         "(X).", ":X", ":X,", ":X.", ":X)", ":X)."};
@@ -401,7 +403,7 @@ static void vp_impl_tool_seed(vp_impl_score_pool *pool, const vp_score_sample *s
 }
 
 /* ---- MMMU */
-/* lmms-eval's and MMMU-Pro's choice; -1: the tool picks at random */
+/* the choice in lmms-eval and MMMU-Pro; -1 if the tool picks at random */
 static int32_t vp_impl_tool_mmmu_choice(vp_impl_score_pool *pool, const vp_score_sample *sample) {
     static const char stripped[] = ",.!?;:'";
     const char *const forms[] = {"(X)", "X ", "X."};
@@ -427,7 +429,7 @@ static int32_t vp_impl_tool_mmmu_choice(vp_impl_score_pool *pool, const vp_score
             place[1] = (char)('A' + i);
             place[2] = form ? ' ' : ')';
             at = vp_impl_score_search(padded, vp_impl_score_span_from(place, place + 3), 1);
-            if (!count++ || (at && (!last || at > last))) { /* of several the last; of those not there the first */
+            if (!count++ || (at && (!last || at > last))) { /* of several, the last; of those not found, the first */
                 found = (int32_t)i;
                 last = at;
             }
@@ -457,7 +459,7 @@ static void vp_impl_tool_picked(vp_impl_score_pool *pool, const vp_score_sample 
     outcome->option_index = index;
     outcome->score = vp_impl_tool_right(sample, (char)('A' + index));
 }
-/* MMMU-Pro's script looks after the last "Answer:" first. */
+/* MMMU-Pro's script first searches after the last "Answer:". */
 static void vp_impl_tool_pro(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     static const char mark[] = "Answer:";
     vp_impl_score_span span = vp_impl_score_span_of(sample->prediction);
@@ -483,15 +485,15 @@ static void vp_impl_tool_mmmu_lmms(vp_impl_score_pool *pool, const vp_score_samp
     int is_open = sample->question_type ? !strcmp(sample->question_type, "open") : !sample->option_count;
     size_t i;
     outcome->score = 0;
-    /* lmms-eval looks for the reference in each letter of the answer, where only an empty one is found */
+    /* lmms-eval searches for the reference in each letter of the answer, which finds only empty references */
     for (i = 0; is_open && i < sample->reference_count; i++)
         if (!vp_impl_score_trimmed(vp_impl_score_span_of(sample->references[i])).bytes) outcome->score = 1;
     if (!is_open) vp_impl_tool_picked(pool, sample, vp_impl_tool_mmmu_choice(pool, sample), outcome);
 }
 
 /* ---- yes and no */
-/* process_punctuation: punctuation next to a space is deleted, other punctuation becomes a space, periods go.
- * after_digit: 1: a period after a digit stays (VLMEvalKit). */
+/* process_punctuation: punctuation next to a space is deleted, other punctuation becomes a space, and periods are
+ * deleted. after_digit = 1 keeps a period after a digit (VLMEvalKit). */
 static void vp_impl_tool_points(vp_impl_score_span span, vp_impl_score_text_out *out, int after_digit) {
     unsigned char deleted[sizeof vp_impl_score_punctuation] = {0};
     const char *at, *end = span.text + span.bytes;
@@ -513,7 +515,7 @@ static void vp_impl_tool_points(vp_impl_score_span span, vp_impl_score_text_out 
         if (index >= 0 && deleted[index]) continue;
         if (index >= 0) code = ' ';
         if (code == '.' && dropped < 32 && !(after_digit && vp_unicode_is_digit(before))) {
-            for (next = 0, more = bytes; at + more < end;) { /* what is after it once the others are deleted */
+            for (next = 0, more = bytes; at + more < end;) { /* the next character that is not deleted */
                 size_t step;
                 next = vp_unicode_get(at + more, end, &step);
                 index = vp_impl_score_punctuation_index(next);
@@ -631,7 +633,7 @@ static void vp_impl_tool_tokenise_rule(vp_impl_score_span span, vp_impl_score_te
     size_t i;
     for (i = 0; i < span.bytes; i++) {
         if (span.text[i] == ',' || span.text[i] == '?') continue;
-        if (span.text[i] == '\'') { /* "'s", also when a comma is between them */
+        if (span.text[i] == '\'') { /* "'s", even with a comma between the two */
             size_t next = i + 1;
             while (next < span.bytes && (span.text[next] == ',' || span.text[next] == '?')) next++;
             if (next < span.bytes && span.text[next] == 's') vp_impl_score_text_add(out, " ", 1);
@@ -648,7 +650,7 @@ static vp_impl_score_span vp_impl_tool_process(vp_impl_score_pool *pool, const c
                              metric == VP_SCORE_VQA_VK ? vp_impl_tool_points_vk : vp_impl_tool_points_lmms);
     return vp_impl_score_map(pool, vp_impl_score_lower(pool, span), vp_impl_tool_words_rule);
 }
-/* Leave one reference out at a time: the mean of min(matches / 3, 1), both sides processed. */
+/* Leaves out one reference at a time. The score is the mean of min(matches / 3, 1), both sides processed. */
 static void vp_impl_tool_vqa(vp_impl_score_pool *pool, const vp_score_sample *sample, int metric,
                              vp_score_outcome *outcome) {
     vp_impl_score_span wanted = vp_impl_tool_process(pool, sample->prediction, metric);
@@ -665,7 +667,7 @@ static void vp_impl_tool_vqa(vp_impl_score_pool *pool, const vp_score_sample *sa
     sum += (double)(sample->reference_count - matches) * (matches >= 3 ? 1.0 : (double)matches / 3.0);
     outcome->score = sum / (double)sample->reference_count;
 }
-/* Full-width ASCII becomes ASCII; `squeeze`: spaces and line ends go; otherwise line ends become spaces. */
+/* Converts full-width ASCII to ASCII. `squeeze` deletes spaces and line ends; otherwise line ends become spaces. */
 static void vp_impl_tool_wide(vp_impl_score_span span, vp_impl_score_text_out *out) {
     const char *at, *end = span.text + span.bytes;
     size_t bytes;
@@ -737,7 +739,8 @@ static void vp_impl_tool_tally(vp_impl_score_pool *pool, const vp_score_sample *
 
 /* ---- MathVista */
 static int vp_impl_tool_same_type(const char *type, const char *word) { return type && !strcmp(type, word); }
-/* int(text): white space around, a sign, digits with single underscores between; 1 and the digits in `out` */
+/* int(text): optional white space and sign, digits with single underscores between. Returns 1 and the digits in
+ * `out`. */
 static int vp_impl_tool_int(vp_impl_score_pool *pool, vp_impl_score_span span, vp_impl_score_span *out) {
     char *text = (char *)vp_impl_score_take(pool, span.bytes + 2, 1);
     const char *at, *end;
@@ -767,8 +770,7 @@ static int vp_impl_tool_int(vp_impl_score_pool *pool, vp_impl_score_span span, v
     *out = vp_impl_score_span_from(text, text + count);
     return 1;
 }
-/* The "..." of the last `The answer is "...".` in a line, from the first such phrase on; bytes SIZE_MAX: there is none.
- */
+/* The "..." of `The answer is "...".` in a line, from the first such phrase; bytes SIZE_MAX if there is none. */
 static vp_impl_score_span vp_impl_tool_quick(vp_impl_score_span span) {
     static const char phrase[] = "The answer is \"", close[] = "\".";
     vp_impl_score_span rest = span, none = {"", SIZE_MAX};
@@ -783,7 +785,7 @@ static vp_impl_score_span vp_impl_tool_quick(vp_impl_score_span span) {
     }
     return none;
 }
-/* normalize_extracted_answer for a choice: a letter in brackets, a letter, or the nearest choice */
+/* normalize_extracted_answer for a choice: by a letter in brackets, a letter, or the nearest choice */
 static vp_impl_score_span vp_impl_tool_nearest(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                                vp_impl_score_span extracted) {
     size_t i, nearest = 0, least = SIZE_MAX;
@@ -844,14 +846,15 @@ static void vp_impl_tool_vista(vp_impl_score_pool *pool, const vp_score_sample *
         extracted = held.bytes || is_lmms ? vp_impl_tool_nearest(pool, sample, extracted) : none;
     } else if (vp_impl_tool_same_type(sample->answer_type, "integer"))
         extracted = vp_impl_tool_number(pool, sample, extracted);
-    else if (vp_impl_tool_same_type(sample->answer_type, "float")) /* lmms-eval rounds to 1.0 places, which fails */
+    else if (vp_impl_tool_same_type(sample->answer_type, "float")) /* lmms-eval rounds to 1.0 places, which Python
+                                                                    * rejects */
         extracted = is_lmms && sample->is_real_precision ? none : vp_impl_tool_number(pool, sample, extracted);
     else if (!vp_impl_tool_same_type(sample->answer_type, "list")) extracted = none;
     outcome->score = extracted.bytes != SIZE_MAX && vp_impl_tool_is(extracted, vp_impl_tool_answer(sample));
     outcome->is_unread = extracted.bytes == SIZE_MAX;
     if (extracted.bytes != SIZE_MAX) vp_impl_tool_parsed(pool, extracted, outcome);
 }
-/* VLMEvalKit's prefetch: a choice by its rule of multiple choice; a number that equals the answer and is not 0. */
+/* VLMEvalKit's prefetch: its multiple-choice rule for a choice; a number must equal the answer and differ from 0. */
 static void vp_impl_tool_vista_vk(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     vp_impl_score_span span = vp_impl_score_span_of(sample->prediction), answer, number;
     double value, wanted;
@@ -881,7 +884,7 @@ static void vp_impl_tool_vista_vk(vp_impl_score_pool *pool, const vp_score_sampl
     outcome->is_unread = outcome->score != 1;
 }
 
-/* ---- relaxed accuracy, of the stripped answer */
+/* ---- relaxed accuracy of the stripped answer */
 static vp_result vp_impl_score_relaxed_vk(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                           vp_score_outcome *outcome) {
     const char *stripped = vp_impl_score_keep(pool, vp_impl_score_trimmed(vp_impl_score_span_of(sample->prediction)));

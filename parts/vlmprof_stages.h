@@ -4,14 +4,14 @@
  *     for (int i = 0; i < VP_STAGE_COUNT; i++) printf("%s ", vp_stage_name((vp_stage)i));
  * It prints preprocess h2d vit, and so on: the stages of a request, in order.
  *
- * The data of a measured request: names of its stages and parts, their times, the launches, and what a device reports
- * about itself. Reading results and traces needs nothing more; vlmprof_engine.h makes such records.
+ * The data of a measured request: names of its stages and parts, their times, the launches, and the state of the
+ * device. Programs that only read results and traces need nothing more; vlmprof_engine.h makes such records.
  * memory:  none
  * threads: reentrant
  *
  * Needs vlmprof.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_STAGES_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
+ * VLMPROF_STAGES_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_STAGES_H
 #define VLMPROF_STAGES_H
 #ifndef VLMPROF_H
@@ -20,17 +20,16 @@
 
 VP_EXTERN_C_BEGIN
 
-/* CUDA devices, as vp_device_describe fills it in */
+/* a CUDA device; filled in by vp_device_describe */
 typedef struct vp_device_info {
     char name[128];
     int32_t compute_major, compute_minor, multiprocessor_count;
-    int32_t driver_version, runtime_version; /* CUDA's: 13010 is 13.1 */
+    int32_t driver_version, runtime_version; /* CUDA version numbers: 13010 is 13.1 */
     uint64_t memory_bytes;
-    uint64_t free_bytes; /* as NVML counts them; UINT64_MAX: unknown */
+    uint64_t free_bytes; /* according to NVML; UINT64_MAX: unknown */
 } vp_device_info;
 
-/* The clocks and the health of a device at one moment. A number that the device or its driver does not report is
- * NaN. */
+/* Clocks and health of a device at one moment. A value that the device or its driver does not report is NaN. */
 #define VP_THROTTLE_REASONS(X) \
     X(0, "gpu_idle") X(1, "applications_clocks_setting") X(2, "sw_power_cap") X(3, "hw_slowdown") X(4, "sync_boost") \
     X(5, "sw_thermal_slowdown") X(6, "hw_thermal_slowdown") X(7, "hw_power_brake_slowdown") \
@@ -44,16 +43,17 @@ typedef struct vp_telemetry {
     double utilisation_percent; /* GPU: share of the last fraction of a second in which a kernel ran */
     uint64_t throttle_reasons;  /* GPU: bits of VP_THROTTLE_REASONS, as NVML numbers them */
     int has_throttle_reasons;
-    double throttle_count;      /* CPU: how often its cores were slowed since boot; only differences are meaningful */
+    double throttle_count;      /* CPU: number of times that its cores were throttled since boot; only differences are
+                                 * meaningful */
 } vp_telemetry;
-VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL: an unknown bit */
+VP_API const char *vp_telemetry_throttle_name(int32_t bit); /* NULL for an unknown bit */
 
 /* Stages of a request, in order; decode steps come separately.
- * A new stage needs its name here, in the place where it runs, and a vk_end_stage after its work in the models that
- * have it (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c, PREPROCESS and DETOK in
- * the caller, on the host. Sums include stages by their place: VIT to CONNECTOR is the vision time, EMBED to SAMPLE the
- * prefill (cli/results/metrics.c, which also names the host's stages). PRUNE is in neither. It is the cost of choosing
- * and merging image tokens, wherever a method does that: between other stages or inside VIT and PREFILL, which are then
+ * A new stage needs its name here, in order of execution, and a vk_end_stage after its work in the models that have it
+ * (parts/engine/model_*.c). H2D and the decode steps end in parts/engine/request.c. PREPROCESS and DETOK end in the
+ * caller, on the host. Sums include stages by position: VIT to CONNECTOR is the vision time, EMBED to SAMPLE the
+ * prefill (see cli/results/metrics.c, which also names the host's stages). PRUNE is in neither. It is the time to
+ * choose and merge image tokens. A method may do that between other stages or inside VIT and PREFILL, which are then
  * the sum of their pieces. */
 #define VP_STAGES(X) \
     X(PREPROCESS, "preprocess") X(H2D, "h2d") X(VIT, "vit") X(CONNECTOR, "connector") X(PRUNE, "prune") \
@@ -79,61 +79,63 @@ typedef enum vp_part {
 } vp_part;
 VP_API const char *vp_part_name(vp_part part);
 
-/* Records taken at the boundaries of the stages; 0 if a stage did not run (see `ran`). wall_ns is from the host's
- * clock: on a GPU it is the time taken to send the stage's work. device_ns is the time between the boundaries on
- * the device (CUDA events on the compute stream); on the CPU the two are equal. launches, flops and bytes count the
- * kernels, products and copies of a stage by their shapes: the FLOPs that the arithmetic needs, and each operand of
- * each launch read or written once. */
+/* Measurements at the stage boundaries; 0 if a stage did not run (see `ran`). wall_ns uses the host's clock; on a GPU
+ * it is the time to submit the stage's work. device_ns is the time between the boundaries on the device (CUDA events on
+ * the compute stream). On the CPU the two are equal. launches, flops and bytes are computed from the shapes of a
+ * stage's kernels, matrix products and copies. flops are those that the arithmetic needs; bytes count each operand of
+ * each launch once. */
 typedef struct vp_stage_times {
     int64_t wall_ns[VP_STAGE_COUNT], device_ns[VP_STAGE_COUNT];
     int64_t launches[VP_STAGE_COUNT], flops[VP_STAGE_COUNT], bytes[VP_STAGE_COUNT];
     unsigned char ran[VP_STAGE_COUNT];
-    /* time stamps that the engine took in the request; on a GPU one is an event and a clock read */
+    /* number of time stamps in the request; on a GPU, a stamp is an event and a clock read */
     int64_t stamps;
-    /* of device_ns, from the start of the request: a stage begins where the last one ended */
+    /* start of each stage on the device's clock, from the start of the request; a stage begins when the previous one
+     * ends */
     int64_t begin_ns[VP_STAGE_COUNT];
-    /* VP_TIMING_KERNEL: sum over the stage's launches. The rest of the device's time is idle, or on a GPU the copy of
+    /* VP_TIMING_KERNEL: sum over the stage's launches. The rest of device_ns is idle time or, on a GPU, the copy of
      * each token to the host, which is not a launch */
     int64_t kernel_ns[VP_STAGE_COUNT];
-    int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT]; /* the same by part of the model */
+    int64_t part_ns[VP_STAGE_COUNT][VP_PART_COUNT]; /* the same, by part of the model */
     unsigned char has_kernels;                      /* 0: kernel_ns and part_ns are not valid */
 } vp_stage_times;
 
-/* STAGE: a stamp at each boundary and each token. OFF: no stamp and no timing event; all times are 0 (`ran`,
- * launches, flops and bytes are still filled in). KERNEL: each launch, product and copy is between two of its
- * own stamps. That costs time: compare totals of this mode only with its own kernel_ns. On a GPU CUPTI's records
- * replace the stamps, if available (vp_engine_launch_timer): decode steps are then sent as usual, and times are those
- * of the device. Without CUPTI the stamps are events before and after each kernel: they include launch latency, decode
- * steps are sent kernel by kernel, and kernels that take less time than the host needs to send one appear too
- * long. Tokens and logits have the same bits in all modes. */
+/* STAGE: a stamp at each boundary and each token. OFF: no stamps and no timing events; all times are 0, but `ran`,
+ * launches, flops and bytes are still filled in. KERNEL: a stamp before and after each launch, product and copy. Stamps
+ * take time, so compare totals of this mode only with its own kernel_ns. On a GPU, CUPTI's records replace the stamps
+ * if available (vp_engine_launch_timer); decode steps are then submitted as usual, and times come from the device.
+ * Without CUPTI the stamps are events, whose intervals include launch latency. Decode steps are then submitted kernel
+ * by kernel, and kernels that run for less time than the host needs to submit one appear too long. Tokens and logits
+ * are bit-identical in all modes. */
 typedef enum vp_timing { VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL } vp_timing;
 typedef enum vp_launch_kind { VP_LAUNCH_KERNEL, VP_LAUNCH_COPY, VP_LAUNCH_COPY_TO_DEVICE,
                               VP_LAUNCH_COPY_TO_HOST } vp_launch_kind;
-/* On a GPU both clocks start when the device starts the request; the host's clock is read just after that, so no
- * launch appears after its kernel. The device's times count from the last boundary of a stage or decode step, so their
- * resolution does not degrade, and they are within the stage's times. */
+/* On a GPU both clocks start when the device starts the request. The host's clock is read just after that, so that no
+ * launch appears later than its kernel. Device times are measured from the last boundary of a stage or decode step, so
+ * their resolution does not degrade, and they are within the stage's times. */
 typedef struct vp_launch {
-    /* of the kernel, or "gemm", "attention..", "copy..", perhaps "gemm: " and cuBLAS's kernel; static */
+    /* name of the kernel, or "gemm", "attention..", "copy..", possibly "gemm: " and cuBLAS's kernel; static */
     const char *name;
-    int32_t stage, step;                             /* vp_stage; decode step from 1 on, 0 before */
+    int32_t stage, step;                             /* vp_stage; decode step from 1, 0 before decoding */
     /* vp_part; block of the ViT or the language model, -1 outside blocks */
     int32_t part, block;
-    int32_t kind, line;                              /* vp_launch_kind; its line in .. */
+    int32_t kind, line;                              /* vp_launch_kind; source line in .. */
     const char *file;                                /* .. vlmprof_kernels.cu or one of parts/kernels; static */
-    /* gemm [m, n, k]; grouped gemm [rows of all, n, k, experts that have any]; attention [batch, queries, keys, width];
-     * gather [rows, bytes]; other kernels [rows, width]; copies none */
+    /* gemm [m, n, k]; grouped gemm [rows of all experts, n, k, experts with rows]; attention [batch, queries, keys,
+     * width]; gather [rows, bytes]; other kernels [rows, width]; copies have none */
     int32_t shape[4], dimensions;
-    const char *kernel;                              /* cuBLAS's kernel, as named by CUPTI; NULL: unknown, or our own */
-    int32_t node;                                    /* index in a graph sent whole, from 1; 0: sent alone */
+    const char *kernel;                              /* cuBLAS's kernel, as CUPTI names it; NULL: unknown, or not
+                                                      * cuBLAS */
+    int32_t node;                                    /* index in a graph launch, from 1; 0: launched alone */
     /* kernels: blocks, threads per block; GPU: registers per thread; 0: unknown */
     uint32_t grid, threads, registers, shared_bytes;
     int64_t begin_ns, ns;                            /* from the start of the request, on the device */
-    /* the host's clock from the start of the request: sending it; CPU: running it */
+    /* host clock, from the start of the request: the submission; on the CPU, the execution */
     int64_t host_begin_ns, host_ns;
     uint64_t flops, bytes;
 } vp_launch;
-/* CPU: the work of one thread in a launch's loop shared by several threads, without waiting for the others; attention
- * has two loops. Threads are numbered from 0; thread 0 sends. launch: index of the launch; begin_ns as there */
+/* CPU: one thread's work in a launch's parallel loop, without waiting for the others; attention has two loops. Threads
+ * are numbered from 0; thread 0 launches. launch: index of the launch; begin_ns as in vp_launch */
 typedef struct vp_span { int64_t launch; int32_t thread; int64_t begin_ns, ns; } vp_span;
 
 VP_EXTERN_C_END

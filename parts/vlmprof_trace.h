@@ -10,45 +10,45 @@
  *     vp_trace_step_end(trace, vp_clock_ns(), &error);
  *     printf("%s\n", vp_trace_close(trace, NULL, &error) == VP_OK ? "written" : error.text);
  *     vp_trace_free(trace);
- * It prints written, and the file is there, a Chrome trace as torch.profiler (Kineto) writes it. chrome://tracing,
- * Perfetto, the TensorBoard plugin and HolisticTraceAnalysis load it. Between begin and end of a step add
- * vp_trace_ranges, vp_trace_stages, vp_trace_launches, vp_trace_memory and vp_trace_counter.
+ * It prints written, and the file is a Chrome trace as torch.profiler (Kineto) writes it. chrome://tracing, Perfetto,
+ * the TensorBoard plugin and HolisticTraceAnalysis load it. Between begin and end of a step, call vp_trace_ranges,
+ * vp_trace_stages, vp_trace_launches, vp_trace_memory and vp_trace_counter.
  *
- * Events go to a temporary file piece by piece (vp_output in vlmprof_file.h), so that only a small buffer is kept in
- * memory; vp_trace_close gives the file its name. Steps, host ranges, memory and counters need no engine.
+ * Events go to a temporary file piece by piece (vp_output in vlmprof_file.h), so memory use is a small buffer;
+ * vp_trace_close gives the file its final name. Steps, host ranges, memory and counters need no engine.
  *
  * The events, by cat:
  *   on the track of process and thread
- *     user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: the host's time of a step,
- *                          stage, decode step
- *     cpu_op               ranges by their names; vlmprof::attention .. for each part of each block. On the CPU, or
- *                          with shapes or stacks, each launch by its name below it
- *     cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host sends a launch
+ *     user_annotation      ProfilerStep#N; stage::vit .. stage::decode and decode[1] ..: the host's time for a step,
+ *                          stage or decode step
+ *     cpu_op               ranges by name; vlmprof::attention .. for each part of each block. On the CPU, or with
+ *                          shapes or stacks, each launch by name inside it
+ *     cuda_runtime         cudaLaunchKernel, cudaMemcpyAsync: the host submits a launch
  *   on the track of device and stream 7
- *     kernel, gpu_memcpy   launches, linked to the call that sent them by correlation and an ac2g flow
- *     gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between the boundaries
+ *     kernel, gpu_memcpy   launches, linked to their runtime call by correlation and an ac2g flow
+ *     gpu_user_annotation  stage::vit .. stage::decode and decode[1] ..: the device's time between boundaries
  *   on the track of process and worker
- *     thread_span          CPU: the work of each worker thread in a launch
- *   and cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, around all of it
- * If several slices have names that contain "ProfilerStep", HTA drops the events from the last of them on. So several
- * steps are followed by an empty slice, "end of ProfilerStep#N". Readers do not count it as a step, because a step's
- * name begins with "ProfilerStep#". HTA reads whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. Traces of the CPU have
- * no GPU events: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and TensorBoard's kernel
- * view are empty. torch-tb-profiler 0.4.3 does not support cuda_runtime: it shows 0 as the device time of operators,
- * even for torch's own traces (kineto PR 1166).
+ *     thread_span          on the CPU, the work of each worker thread in a launch
+ *   also cpu_instant_event ([memory]), counters (ph C), and "PyTorch Profiler (0)", cat Trace, which encloses all
+ * events If several slices have names that contain "ProfilerStep", HTA drops all events from the last of them. So
+ * several steps are followed by an empty slice, "end of ProfilerStep#N". Readers do not count it as a step, because the
+ * name of a step begins with "ProfilerStep#". HTA rounds to whole us unless HTA_DISABLE_NS_ROUNDING=1 is set. CPU
+ * traces have no GPU events: viewers and TensorBoard's operator view show them, but HTA's kernel analyses and
+ * TensorBoard's kernel view are empty. torch-tb-profiler 0.4.3 does not support cuda_runtime: it shows 0 as the device
+ * time of operators, even for torch's own traces (kineto PR 1166).
  *
- * All times are those of vp_clock_ns. In the file, ts and dur are us with three decimals, which is exact in ns.
- * Slices of a track nest or do not overlap. A slice that would violate this is moved (mostly by 1 ns, so that the
- * slice around it begins earlier), and vp_trace_info counts such moves.
+ * All times come from vp_clock_ns. In the file, ts and dur are in us with three decimals, which is exact in ns. Slices
+ * of a track nest or do not overlap. A slice that would violate this is moved (usually by 1 ns, so that its enclosing
+ * slice begins earlier), and vp_trace_info counts such moves.
  * errors:  a failed write is permanent: every later call returns VP_ERR_WRITE, and vp_trace_close removes the temporary
  *          file
  * threads: one trace belongs to one thread at a time
- * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; the readers' needs: torch-tb-profiler 0.4.3,
+ * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; readers: torch-tb-profiler 0.4.3,
  *          HolisticTraceAnalysis f4d0062
  *
  * Needs vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h, and includes what is missing.
  * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
- * VLMPROF_TRACE_IMPLEMENTATION for this one alone. The manual is in vlmprof.h. */
+ * VLMPROF_TRACE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_TRACE_H
 #define VLMPROF_TRACE_H
 /* strict ISO mode hides POSIX unless it is requested before the first system header */
@@ -77,10 +77,10 @@ enum {
     VP_TRACE_RANKS_LIMIT = 65536,
     VP_TRACE_STREAM = 7               /* the number of PyTorch's default stream in a trace */
 };
-#define VP_TRACE_MAX_BYTES UINT64_C(250000000) /* chrome://tracing reads no more than about 256 MB */
-#define VP_TRACE_NAME "chrome_trace.json"      /* for callers that want one fixed name */
+#define VP_TRACE_MAX_BYTES UINT64_C(250000000) /* chrome://tracing reads at most about 256 MB */
+#define VP_TRACE_NAME "chrome_trace.json"      /* for callers that want a fixed name */
 
-/* deviceProperties; 0: unknown, and not written */
+/* deviceProperties; 0 is unknown and not written */
 typedef struct vp_trace_device {
     int32_t id;                       /* 0..63; unique */
     const char *name;
@@ -93,116 +93,116 @@ typedef struct vp_trace_device {
 typedef struct vp_trace_metadata { const char *key, *text; } vp_trace_metadata;
 
 typedef struct vp_trace_options {
-    const char *path;                 /* of the file; an existing one is replaced, at the end */
-    uint64_t max_bytes;               /* recording stops before the file is larger; VP_TRACE_MAX_BYTES */
-    /* time 0 of the trace, by vp_clock_ns and since 1970; default: now. Events must not begin earlier */
+    const char *path;                 /* path of the file; an existing file is replaced when the trace is closed */
+    uint64_t max_bytes;               /* recording stops before the file exceeds this; default VP_TRACE_MAX_BYTES */
+    /* time 0 of the trace, by vp_clock_ns and since 1970; default: now. No event may begin earlier */
     int64_t base_ns, base_unix_ns;
-    /* this process's and its main thread's numbers; both the process id, and 1000000 more where that is below 64 */
+    /* ids of this process and its main thread. Default for both: the process id, plus 1000000 if it is below 64 */
     int32_t process, thread;
     const char *process_name;         /* "vlmprof" */
     const vp_trace_device *devices; int32_t device_count; /* NULL and 0: only the CPU */
-    int emulated;                     /* 1: the devices are not real, and the trace is marked so */
-    int record_shapes, with_stack;    /* launches and ranges with Input Dims, Call stack: more bytes */
-    int profile_memory;               /* only shown to readers; vp_trace_memory provides the data */
+    int emulated;                     /* 1: the devices are emulated, and the trace is marked accordingly */
+    int record_shapes, with_stack;    /* adds Input Dims, Call stack to launches and ranges; larger files */
+    int profile_memory;               /* only a flag for readers; vp_trace_memory provides the data */
     const char *backend;              /* distributedInfo; "none" */
     int32_t rank, world_size;         /* 0 of 1 */
     /* additional top-level members; their keys must differ from the standard ones */
     const vp_trace_metadata *metadata; int32_t metadata_count;
 } vp_trace_options;
-VP_API vp_trace_options vp_trace_options_default(void); /* as above; path, devices and metadata NULL */
+VP_API vp_trace_options vp_trace_options_default(void); /* the defaults above; path, devices and metadata are NULL */
 
 typedef struct vp_trace vp_trace;
-/* the state of the trace; the first two members are also in the file's head, as "trace_truncated" and
+/* the state of the trace; the first two members are also in the file's header, as "trace_truncated" and
  * "dropped_steps" */
 typedef struct vp_trace_info {
     int truncated;                    /* 1: max_bytes was reached; the events in the file are complete */
     int64_t dropped_steps;            /* steps that began after that */
-    int64_t dropped_launches;         /* launches of that request and of later ones */
+    int64_t dropped_launches;         /* launches of the truncated and of later requests */
     uint64_t bytes;
     int64_t events, steps, launches;  /* in the file */
-    /* events moved by more than the ns of an edge, and the largest move */
+    /* events moved by more than edges need, and the largest move */
     int64_t moved_slices, moved_ns;
 } vp_trace_info;
 
 /* "<worker>.<ns>.pt.trace.json", the name that TensorBoard's plugin looks for.
- * in:      worker   NULL: "<host's name>_<process id>", as torch's tensorboard_trace_handler; each / becomes _
- *          unix_ns  time since 1970; it distinguishes traces of one worker
+ * in:      worker   NULL: "<host name>_<process id>", as in torch's tensorboard_trace_handler; each / becomes _
+ *          unix_ns  time since 1970, which distinguishes traces of one worker
  * out:     name    char [capacity]  on success
  * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: unix_ns < 0 or an empty worker */
 VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity);
-/* Device properties of a GPU from what vp_device_describe reported. It derives further ones from the compute capability
- * (8.0, 8.6, 8.9, 9.0, 10.0, 12.0).
- * in:      name     kept as a pointer: it must live until vp_trace_open has returned
+/* Makes a GPU's device properties from the results of vp_device_describe. Further ones are derived from the compute
+ * capability (8.0, 8.6, 8.9, 9.0, 10.0, 12.0).
+ * in:      name     not copied; must live until vp_trace_open returns
  * source:  CUDA C++ Programming Guide 13.0, technical specifications per compute capability */
 VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t memory_bytes, int32_t compute_major,
                                           int32_t compute_minor, int32_t multiprocessor_count);
-/* Begins a file and writes its head.
- * in:      options  texts and devices are read during the call only
- * out:     trace    on success; give it to vp_trace_free
- * returns: VP_OK; VP_ERR_RANGE: an option outside the above, or max_bytes below the head and end (some KB);
- *          VP_ERR_WRITE: the temporary file cannot be made or written; VP_ERR_MEMORY */
+/* Opens a trace file and writes its header.
+ * in:      options  texts and devices are read only during the call
+ * out:     trace    on success; release it with vp_trace_free
+ * returns: VP_OK; VP_ERR_RANGE: an option is outside its range, or max_bytes cannot hold header and end (some KB);
+ *          VP_ERR_WRITE: the temporary file cannot be created or written; VP_ERR_MEMORY */
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error);
 
-/* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value outside the range that the comment states, or a
- * time before base_ns (nothing was written); VP_ERR_CAPACITY: max_bytes is reached, and this and all later events
- * are dropped (of a request: from the first decode step or stage that does not fit completely); VP_ERR_STATE: the
- * trace is closed; VP_ERR_WRITE. */
-/* A step, "ProfilerStep#<step>". Steps follow one another. A step that is still open when the trace is closed ends
- * with the last event. The step numbers are those of the schedule.
- * returns: also VP_ERR_STATE: a step is already open, or none is */
+/* The calls that record. Each returns VP_OK; VP_ERR_RANGE: a value is outside its stated range, or a time is before
+ * base_ns (nothing was written); VP_ERR_CAPACITY: max_bytes is reached, and this and all later events are dropped (in a
+ * request, starting at the first decode step or stage that does not fit completely); VP_ERR_STATE: the trace is closed;
+ * VP_ERR_WRITE. */
+/* A step, "ProfilerStep#<step>". Steps follow one another. A step that is still open when the trace is closed ends with
+ * the last event. The schedule gives the step numbers.
+ * returns: as above; VP_ERR_STATE also if a step is already open (begin), or none is (end) */
 VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_ns, vp_error *error);
 VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *error);
 
 /* a request of the engine */
 typedef struct vp_trace_run {
-    /* vp_clock_ns at the request's start, from which its launches count: read just before vp_engine_run */
+    /* vp_clock_ns just before vp_engine_run; the times of launches are relative to it */
     int64_t begin_ns;
     int32_t device;                   /* id of one of options.devices; -1: the CPU */
     const vp_launch *launches; int64_t launch_count;
-    const vp_stage_times *times;      /* NULL: a stage is as long as its launches */
-    /* vp_reply's: the time of each decode step, on the device or, without one, on the host. NULL and 0: the time of its
-     * launches */
+    const vp_stage_times *times;      /* NULL: a stage spans its launches */
+    /* from vp_reply: the time of each decode step, on the device or, without one, on the host. NULL and 0: the time of
+     * its launches */
     const int64_t *step_ns; int32_t step_count;
-    const vp_span *spans; int64_t span_count; /* CPU: vp_reply's; NULL and 0: the threads are not shown */
+    const vp_span *spans; int64_t span_count; /* CPU: from vp_reply; NULL and 0: threads are not shown */
 } vp_trace_run;
 /* A request: its stages, decode steps, parts and launches, on the host and on the device; on the CPU also the spans of
  * each worker thread.
- * in:      launches  in the order of the engine
- * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches out of
- *          order: an earlier stage or decode step after a later one
- * rule:    the device's times are moved to the host's clock by one offset per request: the smallest offset for which
- *          no launch begins before the host sends it, or before the device's earlier work ends. The stages on
- *          the device have it as "device clock offset ns" */
+ * in:      launches  in the engine's order
+ * returns: as above; VP_ERR_RANGE also for a device that was not in the options; VP_ERR_MISMATCH: launches are out of
+ *          order (an earlier stage or decode step after a later one)
+ * rule:    one offset per request moves the device's times to the host's clock. It is the smallest for which no launch
+ *          begins before the host submits it, or before the device's earlier work ends. Stages on the device record it
+ *          as "device clock offset ns" */
 VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_error *error);
-/* The ranges of a thread as cpu_op, with their payload, and with shapes and stacks if the trace has them. Thread 0
- * is the main thread: its ranges must nest with the steps and requests that the trace gets, as they do if the calls
- * nest in the program. Other threads get tracks of their own.
+/* The ranges of a thread as cpu_op, with their payload, and with shapes and stacks if the trace has them. Thread 0 is
+ * the main thread. Its ranges must nest with the steps and requests of the trace; they do if the calls nest in the
+ * program. Other threads get separate tracks.
  * in:      ranges  thread 0..VP_TRACE_THREADS_LIMIT - 1
- * returns: as above; VP_ERR_STATE also where a range is still open */
+ * returns: as above; VP_ERR_STATE also if a range is still open */
 VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error);
 /* The marks of a stage clock as cpu_op on the main thread's track, by the rules for the ranges of thread 0.
- * in:      clock  every mark has ended
- * returns: as above; VP_ERR_RANGE: a mark has no name, began before the trace or does not nest; VP_ERR_STATE also where
- *          a mark is still open; VP_ERR_MEMORY
- * memory:  a range for each mark, during the call */
+ * in:      clock  all marks must have ended
+ * returns: as above; VP_ERR_RANGE: a mark has no name, began before the trace or does not nest; VP_ERR_STATE also if a
+ *          mark is still open; VP_ERR_MEMORY
+ * memory:  one range per mark, during the call */
 VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error);
-/* A moment at which memory was allocated or freed: TensorBoard's memory view.
+/* An allocation or release of memory, for TensorBoard's memory view.
  * in:      device     id of a device; -1: the host
- *          address    distinguishes blocks
+ *          address    identifies the memory block
  *          bytes      < 0: freed
- *          allocated_bytes, reserved_bytes  after it; reserved is the memory taken from the system */
+ *          allocated_bytes, reserved_bytes  totals after the event; reserved is the memory taken from the system */
 VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device, uint64_t address, int64_t bytes,
                                  uint64_t allocated_bytes, uint64_t reserved_bytes, vp_error *error);
 /* A value over time, drawn as a curve: power, clocks, queue lengths.
- * in:      device  in whose row it appears; -1: the process's row
+ * in:      device  the device in whose row it appears; -1: the process's row
  *          value   finite */
 VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device, const char *name, double value,
                                   vp_error *error);
 
-/* Ends the file: writes the end of the steps and of the record, and gives the file the name PATH.
+/* Writes the end of the steps and of the record, and gives the file the name options.path.
  * out:     info  may be NULL; on VP_OK and VP_ERR_STATE
- * returns: VP_OK, truncated or not; VP_ERR_STATE: it is already closed: nothing was done, and the file is unchanged;
- *          VP_ERR_WRITE: PATH is what it was before, and the temporary file is removed */
+ * returns: VP_OK, truncated or not; VP_ERR_STATE: the trace is already closed, and the file is unchanged; VP_ERR_WRITE:
+ *          any old file at options.path remains, and the temporary file is removed */
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error);
 /* The state of the trace so far. */
 VP_API vp_trace_info vp_trace_tell(const vp_trace *trace);
@@ -225,18 +225,18 @@ VP_EXTERN_C_END
 #include <unistd.h> /* lseek */
 VP_EXTERN_C_BEGIN
 
-/* Events are formatted directly into a small buffer. If the file is nearly full, a unit that must be complete (a stage,
- * a decode step) is measured first: the same code runs and only counts. The two tracks of a request, host and
- * device, each have a cursor, before which no new event begins. */
+/* Events are formatted directly into a small buffer. If the file is nearly full, a unit that must be complete (a stage
+ * or a decode step) is measured first: the same code runs but only counts. A request's host and device tracks each have
+ * a cursor; no new event begins before it. */
 enum {
     VP_IMPL_TRACE_BUFFER = 65536,
-    VP_IMPL_TRACE_EDGE_NS = 8,      /* moves up to this, for the edges of nested slices, are not counted */
+    VP_IMPL_TRACE_EDGE_NS = 8,      /* smaller moves, for the edges of nested slices, are not counted */
     /* bytes reserved for closing a file: the open step, decode stage and record, and the end of the steps */
     VP_IMPL_TRACE_RESERVE = 6144,
     VP_IMPL_TRACE_EVENT = 640,      /* more than any event without its texts */
-    VP_IMPL_TRACE_LAUNCH = 4096,    /* the same of all events of a launch */
-    VP_IMPL_TRACE_FRAMES = 16,      /* of a call stack */
-    VP_IMPL_TRACE_PIDS = 64         /* process ids below are taken by devices */
+    VP_IMPL_TRACE_LAUNCH = 4096,    /* more than all events of a launch without their texts */
+    VP_IMPL_TRACE_FRAMES = 16,      /* frames per call stack */
+    VP_IMPL_TRACE_PIDS = 64         /* lower process ids are device ids */
 };
 /* instead of vp_stage_name and vp_part_name, so that this header can be compiled without vlmprof_stages.h */
 #define VP_IMPL_TRACE_WORD(name, text) text,
@@ -245,12 +245,12 @@ static const char *const vp_impl_trace_parts[] = {VP_PARTS(VP_IMPL_TRACE_WORD)};
 #undef VP_IMPL_TRACE_WORD
 #define VP_IMPL_TRACE_NS_LIMIT (INT64_C(1) << 60) /* 36 years: a sum of four stays below INT64_MAX */
 
-/* the state that is restored after an attempt that only counts */
+/* the state that is restored after a counting-only attempt */
 typedef struct vp_impl_trace_state {
-    uint64_t bytes;                             /* of the file, with those in the buffer */
+    uint64_t bytes;                             /* size of the file, including the buffer */
     int64_t events, launches, moved_slices, moved_ns;
     int64_t correlation, external_id, event_index;
-    int64_t first_ns, last_ns;                  /* from the trace's zero, as all times below */
+    int64_t first_ns, last_ns;                  /* relative to base_ns, as all times below */
     int64_t device_ns[VP_TRACE_DEVICES_LIMIT];  /* end of the last slice */
 } vp_impl_trace_state;
 
@@ -260,10 +260,10 @@ struct vp_trace {
     char *path;
     vp_trace_device *devices;
     int32_t device_count, process, thread;
-    uint64_t max_bytes, reserve, flags_at;      /* flags_at: where the head shows whether it is whole */
+    uint64_t max_bytes, reserve, flags_at;      /* flags_at: file offset of trace_truncated and dropped_steps */
     int64_t base_ns, step, step_ns, step_end_ns, steps, dropped_steps, dropped_launches;
     int emulated, shapes, stacks, step_open, closed, full, counting, failed, args; /* failed: errno */
-    /* tracks that have got their names: workers, then threads of ranges */
+    /* 1: the track has been named; workers first, then threads with ranges */
     unsigned char named[2 * VP_TRACE_THREADS_LIMIT];
     size_t buffered;
     char buffer[VP_IMPL_TRACE_BUFFER];
@@ -305,8 +305,8 @@ static void vp_impl_trace_us(vp_trace *trace, int64_t ns) {
     vp_impl_trace_int(trace, ns / 1000);
     vp_impl_trace_bytes(trace, rest, 4);
 }
-/* Kineto's rules for names: no line breaks, / for \, and "unknown" if something cannot be printed; here also if it
- * is not UTF-8. With `bracket` a bracket is escaped: TensorBoard cuts a file at the last one. */
+/* Kineto's rules for names: no line breaks, / for \, and "unknown" if a character cannot be printed, or here also if
+ * the name is not UTF-8. With `bracket`, brackets are escaped, because TensorBoard cuts a file at the last one. */
 static void vp_impl_trace_text(vp_trace *trace, const char *text, int bracket) {
     size_t bytes = strlen(text), i, run = 0;
     int good = vp_utf8_valid_bytes(text, bytes) == bytes;
@@ -356,7 +356,7 @@ static void vp_impl_trace_arg_real(vp_trace *trace, const char *key, double valu
     vp_impl_trace_key(trace, key);
     if (bytes) vp_impl_trace_bytes(trace, text, bytes); else vp_impl_trace_put(trace, "0.0");
 }
-/* A complete event without its closing braces: args follow. */
+/* Writes a complete event without its closing braces; args follow. */
 static void vp_impl_trace_slice(vp_trace *trace, const char *category, const char *name, int64_t process,
                                 int64_t thread, int64_t begin, int64_t ns) {
     vp_impl_trace_put(trace, ",\n{\"ph\": \"X\", \"cat\": \"");
@@ -389,7 +389,7 @@ static void vp_impl_trace_flow(vp_trace *trace, int start, int64_t id, int64_t p
                                    : ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"bp\": \"e\"}");
     trace->state.events++;
 }
-/* One line of metadata about a process (thread -1) or a thread; `text` NULL: the value is `number`. */
+/* Writes a line of metadata about a process (thread -1) or a thread. If `text` is NULL, the value is `number`. */
 static void vp_impl_trace_label(vp_trace *trace, const char *name, int64_t process, int64_t thread, const char *key,
                                 const char *text, int64_t number) {
     vp_impl_trace_put(trace, trace->state.events ? ",\n{\"name\": \"" : "\n{\"name\": \"");
@@ -409,8 +409,7 @@ static void vp_impl_trace_name_thread(vp_trace *trace, int64_t process, int64_t 
     vp_impl_trace_label(trace, "thread_name", process, thread, "name", name, 0);
     vp_impl_trace_label(trace, "thread_sort_index", process, thread, "sort_index", NULL, order);
 }
-/* Names the track of a worker (kind 0) or of a thread with ranges (kind 1) at its first use; returns the track's
- * number. */
+/* Names the track of a worker (kind 0) or of a thread with ranges (kind 1) on first use; returns its number. */
 static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, const char *given) {
     const int64_t at = (int64_t)kind * VP_TRACE_THREADS_LIMIT + thread, track = (int64_t)trace->thread + 1 + at;
     char name[160];
@@ -423,31 +422,31 @@ static int64_t vp_impl_trace_track(vp_trace *trace, int kind, int32_t thread, co
     return track;
 }
 
-/* ---- whether an event may be recorded ---- */
+/* ---- checks before an event is recorded ---- */
 static vp_result vp_impl_trace_write_failed(const vp_trace *trace, vp_error *error) {
     return vp_failf(error, VP_ERR_WRITE, -1, trace->path, "the trace cannot be written: %s", strerror(trace->failed));
 }
 static vp_result vp_impl_trace_is_full(const vp_trace *trace, vp_error *error) {
     return vp_failf(error, VP_ERR_CAPACITY, -1, trace->path,
-                    "the trace has reached its limit of %llu bytes: nothing more is recorded",
+                    "the trace has reached its limit of %llu bytes; nothing more is recorded",
                     (unsigned long long)trace->max_bytes);
 }
 static vp_result vp_impl_trace_ready(const vp_trace *trace, vp_error *error) {
-    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no trace");
-    if (trace->closed) return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace is closed already");
+    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "trace is NULL");
+    if (trace->closed) return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace is already closed");
     if (trace->failed) return vp_impl_trace_write_failed(trace, error);
     return VP_OK;
 }
 static vp_result vp_impl_trace_done(const vp_trace *trace, vp_error *error) {
     return trace->failed ? vp_impl_trace_write_failed(trace, error) : VP_OK;
 }
-/* Is there room for this many bytes? If not, recording ends. */
+/* Returns 1 if this many bytes fit. If not, recording stops. */
 static int vp_impl_trace_room(vp_trace *trace, uint64_t bytes) {
     if (!trace->full && (bytes > trace->max_bytes || trace->state.bytes + bytes + trace->reserve > trace->max_bytes))
         trace->full = 1;
     return !trace->full;
 }
-/* *at = a time of the caller, counted from the trace's zero; 0 if it is before the zero or too far from it */
+/* *at = the caller's time, relative to base_ns. Returns 0 if it is before base_ns or too far from it. */
 static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
     if (ns < trace->base_ns || (uint64_t)ns - (uint64_t)trace->base_ns > (uint64_t)VP_IMPL_TRACE_NS_LIMIT) return 0;
     *at = (int64_t)((uint64_t)ns - (uint64_t)trace->base_ns);
@@ -521,17 +520,17 @@ VP_API vp_trace_options vp_trace_options_default(void) {
     return options;
 }
 
-/* ---- the head ---- */
+/* ---- the header ---- */
 static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *error) {
     int32_t i, k;
     if (!options || !options->path || !options->path[0] || strlen(options->path) > 4000)
-        return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file's name");
+        return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file name");
     if (!options->process_name || !options->backend)
-        return vp_fail(error, VP_ERR_RANGE, -1, "options", "process_name and backend must be there");
+        return vp_fail(error, VP_ERR_RANGE, -1, "options", "process_name and backend must not be NULL");
     if (options->process < VP_IMPL_TRACE_PIDS || options->thread < 0
         || options->thread > INT32_MAX - 4 * VP_TRACE_THREADS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "process",
-                       "must be 64 or more, numbers below are devices; thread not below 0");
+                       "must be 64 or more (lower numbers are devices); thread must not be negative");
     if (options->base_unix_ns < 0) return vp_fail(error, VP_ERR_RANGE, -1, "base_unix_ns", "must not be before 1970");
     if (options->world_size < 1 || options->world_size > VP_TRACE_RANKS_LIMIT || options->rank < 0
         || options->rank >= options->world_size)
@@ -550,7 +549,7 @@ static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *
     for (i = 0; i < options->metadata_count; i++) {
         const vp_trace_metadata *entry = &options->metadata[i];
         if (!entry->key || !entry->key[0] || !entry->text)
-            return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must be there");
+            return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must not be NULL");
         if (vp_utf8_valid_bytes(entry->key, strlen(entry->key)) != strlen(entry->key)
             || vp_utf8_valid_bytes(entry->text, strlen(entry->text)) != strlen(entry->text))
             return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key or text is not UTF-8");
@@ -589,7 +588,7 @@ static void vp_impl_trace_properties(vp_trace *trace, const vp_trace_device *dev
     vp_impl_trace_property(trace, "sharedMemPerBlockOptin", device->shared_bytes_per_block_optin);
     vp_impl_trace_put(trace, "}");
 }
-/* HTA looks for "rank": N, with a blank, line by line */
+/* HTA searches each line for "rank": N, with a blank */
 static void vp_impl_trace_distributed(vp_trace *trace, const vp_trace_options *options) {
     int32_t i;
     vp_impl_trace_put(trace, "\"distributedInfo\": {\"backend\": ");
@@ -699,7 +698,7 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
     vp_result result = vp_impl_trace_check(options, error);
     vp_trace *made;
     if (result != VP_OK) return result;
-    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no place for it");
+    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "the output pointer is NULL");
     made = vp_impl_trace_make(options);
     if (!made) return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
     result = vp_output_open(options->path, &made->output, error);
@@ -709,7 +708,7 @@ VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace
         vp_impl_trace_flush(made);
         result = vp_impl_trace_done(made, error);
         if (result == VP_OK && !vp_impl_trace_room(made, VP_IMPL_TRACE_EVENT))
-            result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be %llu or more here to fit an event",
+            result = vp_failf(error, VP_ERR_RANGE, -1, "max_bytes", "must be at least %llu here to fit an event",
                                    (unsigned long long)(made->state.bytes + made->reserve + VP_IMPL_TRACE_EVENT));
     }
     if (result != VP_OK) {
@@ -739,10 +738,10 @@ VP_API vp_result vp_trace_step_begin(vp_trace *trace, int64_t step, int64_t at_n
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t at;
     if (result != VP_OK) return result;
-    if (trace->step_open) return vp_fail(error, VP_ERR_STATE, -1, "step", "the step before it is still open");
+    if (trace->step_open) return vp_fail(error, VP_ERR_STATE, -1, "step", "the previous step is still open");
     if (step < 0 || step == INT64_MAX || !vp_impl_trace_time(trace, at_ns, &at) || at < trace->step_end_ns)
         return vp_fail(error, VP_ERR_RANGE, -1, "step",
-                       "must be 0 or more, and begin after the trace and after the step before it");
+                       "must be 0 or more, and begin after the trace and after the previous step");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) {
         trace->dropped_steps++;
         return vp_impl_trace_is_full(trace, error);
@@ -771,16 +770,16 @@ VP_API vp_result vp_trace_step_end(vp_trace *trace, int64_t at_ns, vp_error *err
 }
 
 /* ---- requests ---- */
-/* the position within a request; times count from the trace's zero */
+/* the position within a request; times are relative to base_ns */
 typedef struct vp_impl_trace_walk {
     const vp_trace_run *run;
     const vp_trace_device *device;     /* NULL: the CPU */
     int64_t next;                      /* launch */
-    int64_t begin, shift;              /* of the request on the host; what the device's times are moved by */
-    int64_t host, on_device;           /* cursors: nothing begins before */
-    int64_t op;                        /* External id of the innermost op */
+    int64_t begin, shift;              /* start of the request on the host; the offset that is added to device times */
+    int64_t host, on_device;           /* cursors: no later event begins before them */
+    int64_t op;                        /* "External id" of the innermost op */
 } vp_impl_trace_walk;
-/* from the request's begin; begin INT64_MAX: not known */
+/* relative to the request's begin; begin INT64_MAX: not known */
 typedef struct vp_impl_trace_edges { int64_t begin, end; } vp_impl_trace_edges;
 
 static void vp_impl_trace_moved(vp_trace *trace, int64_t wanted, int64_t placed) {
@@ -789,7 +788,7 @@ static void vp_impl_trace_moved(vp_trace *trace, int64_t wanted, int64_t placed)
     trace->state.moved_slices++;
     if (by > trace->state.moved_ns) trace->state.moved_ns = by;
 }
-/* Begins a slice that encloses others; the cursor moves to 1 ns after its begin. It ends 1 ns after the last slice
+/* Begins a slice that encloses others. The cursor moves to 1 ns after its begin, and it ends 1 ns after the last slice
  * inside it. */
 static int64_t vp_impl_trace_enter(int64_t *cursor, int64_t wanted) {
     const int64_t begin = wanted > *cursor ? wanted : *cursor;
@@ -801,9 +800,9 @@ static int64_t vp_impl_trace_leave(int64_t *cursor, int64_t wanted) {
     *cursor = end;
     return end;
 }
-/* the wanted end, but not past the beginning of the next launch */
+/* the wanted end, but before the next launch begins */
 static int64_t vp_impl_trace_until(int64_t wanted, int64_t next) { return next - 2 < wanted ? next - 2 : wanted; }
-/* A slice with no others in it: it begins at the cursor or later and ends before the next one begins. */
+/* A slice without inner slices. It begins at the cursor or later, and ends before the next one begins. */
 static vp_impl_trace_edges vp_impl_trace_leaf(vp_trace *trace, int64_t *cursor, int64_t begin, int64_t ns,
                                               int64_t next) {
     vp_impl_trace_edges edges;
@@ -833,7 +832,8 @@ static void vp_impl_trace_list(vp_trace *trace, const char *key, const int32_t *
     }
     vp_impl_trace_put(trace, count ? "]" : "[]");
 }
-/* Input Dims of a launch by vp_launch.shape's meanings: a product's operands, attention's queries and keys, rows. */
+/* "Input Dims" of a launch, by the meaning of vp_launch.shape: operands of a product, queries and keys of attention, or
+ * rows. */
 static void vp_impl_trace_dims(vp_trace *trace, const int32_t *shape, int32_t dimensions) {
     char text[120];
     if (dimensions == 3)
@@ -853,7 +853,7 @@ static void vp_impl_trace_op_args(vp_trace *trace, int64_t id) {
     vp_impl_trace_arg(trace, "Ev Idx", trace->state.event_index++);
 }
 static int64_t vp_impl_trace_whole(uint64_t count) { return count > (uint64_t)INT64_MAX ? INT64_MAX : (int64_t)count; }
-/* A launch as an operation of the host. */
+/* Writes a launch as a host operation. */
 static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, int64_t id, int64_t begin, int64_t end) {
     char stack[64];
     vp_impl_trace_slice(trace, "cpu_op", launch->name, trace->process, trace->thread, begin, end - begin);
@@ -871,7 +871,7 @@ static void vp_impl_trace_launch_op(vp_trace *trace, const vp_launch *launch, in
     vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
     vp_impl_trace_end(trace);
 }
-/* Share of a multiprocessor's threads that a kernel can keep busy, in per cent; -1: unknown.
+/* The share of a multiprocessor's threads that a kernel can keep busy, in percent; -1: unknown.
  * source:  kineto libkineto/src/CuptiActivity.cpp kernelOccupancy; the CUDA occupancy calculator's limits: threads,
  *          registers, shared memory, and at most 32 blocks */
 static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_launch *launch) {
@@ -898,7 +898,7 @@ static int64_t vp_impl_trace_occupancy(const vp_trace_device *device, const vp_l
 }
 static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch) {
     const int64_t occupancy = vp_impl_trace_occupancy(device, launch);
-    /* products are cuBLAS's: their geometry is unknown, and readers handle missing values better than zeros */
+    /* the launch geometry of cuBLAS's products is unknown, and readers handle missing values better than zeros */
     if (launch->grid && launch->threads) {
         const int32_t grid[3] = {(int32_t)(launch->grid > INT32_MAX ? INT32_MAX : launch->grid), 1, 1},
                       block[3] = {(int32_t)(launch->threads & 0xffff), 1, 1};
@@ -916,7 +916,7 @@ static void vp_impl_trace_kernel_args(vp_trace *trace, const vp_trace_device *de
     vp_impl_trace_arg(trace, "flops", vp_impl_trace_whole(launch->flops));
     vp_impl_trace_arg(trace, "bytes", vp_impl_trace_whole(launch->bytes));
 }
-/* The device's side of a launch. */
+/* Writes the device's part of a launch. */
 static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *device, const vp_launch *launch,
                                        int64_t op, int64_t correlation, vp_impl_trace_edges at) {
     static const char *const copies[] = {"", "Memcpy DtoD (Device -> Device)", "Memcpy HtoD (Pinned -> Device)",
@@ -941,7 +941,8 @@ static void vp_impl_trace_device_slice(vp_trace *trace, const vp_trace_device *d
     }
     vp_impl_trace_end(trace);
 }
-/* One launch: on the CPU an op; on a GPU the call that sends it, what the device does, and the flow between the two. */
+/* Writes one launch: on the CPU, an op; on a GPU, the runtime call, the device's slice, and the flow between the
+ * two. */
 static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
     const vp_launch *launch = &walk->run->launches[walk->next];
     const int copy = launch->kind != VP_LAUNCH_KERNEL, own = walk->device && (trace->shapes || trace->stacks);
@@ -956,7 +957,7 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
             vp_impl_trace_launch_op(trace, launch, op = ++trace->state.external_id, around,
                                     vp_impl_trace_leave(&walk->host, host.end));
         correlation = ++trace->state.correlation;
-        /* edges of the slices around it may have moved the call */
+        /* edges of enclosing slices may have moved the call */
         if (walk->on_device <= host.begin) walk->on_device = host.begin + 1;
         on = vp_impl_trace_leaf(trace, &walk->on_device, vp_impl_trace_device_of(walk, walk->next), launch->ns,
                                 vp_impl_trace_device_of(walk, walk->next + 1));
@@ -965,7 +966,7 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
                             trace->process, trace->thread, host.begin, host.end - host.begin);
         vp_impl_trace_arg(trace, "External id", op);
         vp_impl_trace_arg(trace, "cbid", launch->node ? 311 : copy ? 41 : 211);
-        /* one call for all of them: each has its share of the call's time */
+        /* one call launched the whole graph; each node gets a share of the call's time */
         if (launch->node) vp_impl_trace_arg(trace, "graph node", launch->node);
         vp_impl_trace_arg(trace, "correlation", correlation);
         vp_impl_trace_end(trace);
@@ -976,7 +977,7 @@ static void vp_impl_trace_launch(vp_trace *trace, vp_impl_trace_walk *walk) {
     trace->state.launches++;
     walk->next++;
 }
-/* Launches up to `to`. Each sequence of launches of the same part of the same block gets an op around it. */
+/* Writes the launches before `to`. An op encloses each run of launches with the same part and block. */
 static void vp_impl_trace_unit(vp_trace *trace, vp_impl_trace_walk *walk, int64_t to) {
     while (walk->next < to) {
         const vp_launch *first = &walk->run->launches[walk->next], *last;
@@ -1002,8 +1003,8 @@ static void vp_impl_trace_unit(vp_trace *trace, vp_impl_trace_walk *walk, int64_
         }
     }
 }
-/* Returns 1 if a unit fits. An upper bound decides; if it does not fit, a counting-only attempt decides. The unit
- * includes two annotations. */
+/* Returns 1 if a unit fits. First an upper bound is tried; if it does not fit, a counting-only attempt decides. The
+ * unit includes two annotations. */
 static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, int64_t to) {
     const uint64_t around = 4 * VP_IMPL_TRACE_EVENT;
     uint64_t bound = around;
@@ -1022,7 +1023,7 @@ static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, i
     trace->state = state;
     return vp_impl_trace_room(trace, bound);
 }
-/* What encloses a stage or decode step, on the host and on the device. */
+/* The enclosing slices of a stage or decode step, on the host and on the device. */
 typedef struct vp_impl_trace_around { int64_t host, device; } vp_impl_trace_around;
 static vp_impl_trace_around vp_impl_trace_open_around(vp_impl_trace_walk *walk, vp_impl_trace_edges host,
                                                       vp_impl_trace_edges device, int64_t to) {
@@ -1064,8 +1065,8 @@ static int64_t vp_impl_trace_end_of(const vp_impl_trace_walk *walk, int32_t stag
         i++;
     return i;
 }
-/* The decode steps. Where the work is done, on the device or, without one, on the host, they follow one another by
- * their times, the first at the start of the stage or of its launches. On the host of a GPU only launches show them. */
+/* The decode steps. On the processor that does the work, they follow one another according to their times; the first
+ * begins with the stage or its launches. On the host of a GPU, only launches show them. */
 static void vp_impl_trace_steps(vp_trace *trace, vp_impl_trace_walk *walk, vp_impl_trace_edges host_stage,
                                 vp_impl_trace_edges device_stage) {
     const vp_impl_trace_edges unknown = {INT64_MAX, INT64_MAX};
@@ -1115,14 +1116,14 @@ static void vp_impl_trace_stage(vp_trace *trace, vp_impl_trace_walk *walk, int32
     else vp_impl_trace_unit(trace, walk, to);
     vp_impl_trace_close_around(trace, walk, around, host, device, name);
 }
-/* Fails with the item and member of the run that is outside its range. */
+/* Reports the item and member of the run that is outside its range. */
 static vp_result vp_impl_trace_refuse(vp_error *error, const char *list, int64_t index, const char *member) {
     char where[80];
     snprintf(where, sizeof where, "run.%s[%lld]%s%s", list, (long long)index, *member ? "." : "", member);
     return vp_fail(error, VP_ERR_RANGE, index, where,
-                   "outside its range, which vlmprof_stages.h or vlmprof_trace.h states");
+                   "outside its range; see vlmprof_stages.h and vlmprof_trace.h");
 }
-/* Spans are in no order. Those of one thread do not overlap, because it can do only one thing at a time. */
+/* Spans are unordered. Those of one thread do not overlap. */
 static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *error) {
     int64_t i;
     for (i = 0; i < run->span_count; i++) {
@@ -1135,7 +1136,7 @@ static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *er
     }
     return VP_OK;
 }
-/* the work of the workers in the launches that were written */
+/* writes the workers' spans for the launches that were written */
 static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk) {
     int64_t i;
     for (i = 0; i < walk->run->span_count && !trace->full; i++) {
@@ -1150,7 +1151,7 @@ static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk)
         vp_impl_trace_end(trace);
     }
 }
-/* The member of a launch that is outside its range; NULL: none is. */
+/* The member of a launch that is outside its range, or NULL. */
 static const char *vp_impl_trace_bad_member(const vp_launch *launch) {
     const int64_t limit = VP_IMPL_TRACE_NS_LIMIT;
     return !launch->name ? "name"
@@ -1165,7 +1166,7 @@ static const char *vp_impl_trace_bad_member(const vp_launch *launch) {
            : launch->host_begin_ns < 0 || launch->host_begin_ns > limit ? "host_begin_ns"
            : launch->host_ns < 0 || launch->host_ns > limit ? "host_ns" : NULL;
 }
-/* *shift: see vp_trace_launches. */
+/* *shift: the offset described at vp_trace_launches. */
 static vp_result vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_run *run, int64_t begin, int64_t *shift,
                                          vp_error *error) {
     int64_t i, least = 0;
@@ -1177,7 +1178,7 @@ static vp_result vp_impl_trace_check_run(const vp_trace *trace, const vp_trace_r
         if (before
             && (launch->stage < before->stage || (launch->stage == before->stage && launch->step < before->step)))
             return vp_fail(error, VP_ERR_MISMATCH, i, "launches",
-                           "a launch of an earlier stage or decode step comes after a later one");
+                           "a launch of an earlier stage or decode step follows a later one");
         if (launch->host_begin_ns - launch->begin_ns >= least) least = launch->host_begin_ns - launch->begin_ns + 1;
         before = launch;
     }
@@ -1207,7 +1208,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     int32_t stage;
     if (result != VP_OK) return result;
     memset(&walk, 0, sizeof walk);
-    if (!run) return vp_fail(error, VP_ERR_RANGE, -1, "run", "there is none");
+    if (!run) return vp_fail(error, VP_ERR_RANGE, -1, "run", "run is NULL");
     if (run->launch_count < 0 || (run->launch_count && !run->launches))
         return vp_fail(error, VP_ERR_RANGE, -1, "run.launches", "launch_count is negative, or launches is NULL");
     if (run->step_count < 0 || (run->step_count && !run->step_ns))
@@ -1231,7 +1232,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     launches = trace->state.launches;
     for (stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         const int known = run->times && run->times->ran[stage];
-        /* of the CPU: step times alone also place the decode stage */
+        /* on the CPU, step times are enough to place the decode stage */
         const int is_by_steps = !known && stage == VP_STAGE_DECODE && run->device < 0
                                 && walk.next == run->launch_count && run->step_count;
         int32_t step;
@@ -1242,7 +1243,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
             device.begin = run->times->begin_ns[stage];
             device.end = device.begin + run->times->device_ns[stage];
         }
-        /* an emulated device's clock is not the caller's: only the launches show how long the host took */
+        /* an emulated device does not use the caller's clock, so only launches show the host's time */
         vp_impl_trace_stage(trace, &walk, stage, is_by_steps || (known && !trace->emulated) ? host : unknown,
                             known ? device : unknown);
     }
@@ -1254,7 +1255,7 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
 }
 
 /* ---- ranges, memory, counters ---- */
-/* "file(line): name;.." from the range outwards, as torch writes it */
+/* "file(line): name;.." innermost first, as torch writes it */
 static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_t index) {
     int frame;
     vp_impl_trace_key(trace, "Call stack");
@@ -1273,7 +1274,7 @@ static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_
                 vp_impl_trace_int(trace, range->line);
                 vp_impl_trace_put(trace, "): ");
             }
-            /* characters that a name must not contain are dropped: this text is one of many */
+            /* drops characters that a name must not contain, instead of replacing the whole text */
             for (; *character; character++)
                 if ((unsigned char)*character >= 32 && (unsigned char)*character < 127 && *character != '"'
                     && *character != ';')
@@ -1305,8 +1306,8 @@ static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_
     if (range->payload.bytes) vp_impl_trace_arg(trace, "bytes", range->payload.bytes);
     vp_impl_trace_end(trace);
 }
-/* Ranges are in the order in which they began, each within its parent and after those before it that do not enclose
- * it. Returns the index of the first wrong one, with the reason in *what; -1: none. */
+/* Ranges are in order of their start. Each is inside its parent, and after earlier ranges that do not enclose it.
+ * Returns the index of the first wrong one, with the reason in *what; -1 if there is none. */
 static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *ranges, const char **what) {
     int64_t i, before, at;
     for (i = 0; i < ranges->count; i++) {
@@ -1321,7 +1322,7 @@ static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *r
         if (range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
             || range->payload.bytes < 0)
             return i;
-        *what = "it does not nest within its parent, or overlaps the range before it";
+        *what = "it does not nest within its parent, or overlaps the previous range";
         if (range->parent < -1 || range->parent >= i) return i;
         if (range->parent >= 0
             && (range->begin_ns < ranges->records[range->parent].begin_ns
@@ -1340,7 +1341,7 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
     char where[40];
     if (result != VP_OK) return result;
     if (!ranges || ranges->count < 0 || (ranges->count && !ranges->records))
-        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "there are none, or their count is negative");
+        return vp_fail(error, VP_ERR_RANGE, -1, "ranges", "ranges is NULL, or its count is negative");
     if (ranges->thread < 0 || ranges->thread >= VP_TRACE_THREADS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "ranges.thread", "expected 0 to VP_TRACE_THREADS_LIMIT - 1");
     for (i = 0; i < ranges->count; i++)
@@ -1370,12 +1371,12 @@ VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, v
     size_t i, bytes;
     if (result != VP_OK) return result;
     if (!clock || clock->count > clock->capacity || (clock->count && !clock->marks))
-        return vp_fail(error, VP_ERR_RANGE, -1, "clock", "there is none, or it counts more marks than it has room for");
+        return vp_fail(error, VP_ERR_RANGE, -1, "clock", "clock is NULL, or its count exceeds its capacity");
     memset(&ranges, 0, sizeof ranges);
     if (clock->count > INT64_MAX / sizeof *ranges.records
         || !vp_size_multiply(clock->count ? clock->count : 1, sizeof *ranges.records, &bytes)
         || !(ranges.records = (vp_range *)VP_MALLOC(bytes)))
-        return vp_fail(error, VP_ERR_MEMORY, -1, "clock", "no memory for its marks");
+        return vp_fail(error, VP_ERR_MEMORY, -1, "clock", "not enough memory for its marks");
     memset(ranges.records, 0, bytes);
     ranges.capacity = ranges.count = (int64_t)clock->count;
     for (i = 0; i < clock->count; i++) {
@@ -1397,7 +1398,7 @@ VP_API vp_result vp_trace_memory(vp_trace *trace, int64_t at_ns, int32_t device,
     if (result != VP_OK) return result;
     if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
         return vp_fail(error, VP_ERR_RANGE, -1, "device",
-                       "the trace was opened without this device, or the time is before it");
+                       "the trace was opened without this device, or the time is before base_ns");
     if (address > (uint64_t)INT64_MAX || allocated_bytes > (uint64_t)INT64_MAX || reserved_bytes > (uint64_t)INT64_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "bytes", "must be below 2^63");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT)) return vp_impl_trace_is_full(trace, error);
@@ -1429,7 +1430,7 @@ VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device
     if (!name || !(value >= -1.7e308 && value <= 1.7e308) || device < -1
         || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
         return vp_fail(error, VP_ERR_RANGE, -1, "counter",
-                       "no name, a value that is not finite, an unknown device, or a time before the trace");
+                       "name is missing, value is not finite, device is unknown, or the time is before base_ns");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name)))
         return vp_impl_trace_is_full(trace, error);
     vp_impl_trace_put(trace, ",\n{\"ph\": \"C\", \"name\": ");
@@ -1475,8 +1476,8 @@ static void vp_impl_trace_instant(vp_trace *trace, const char *name, const char 
     vp_impl_trace_put(trace, "}");
     trace->state.events++;
 }
-/* The end of the steps and the record as a whole, then the only member that may follow the events: no bracket may come
- * after theirs. */
+/* Writes the end of the steps and the whole record, then the only member that may follow the events, because no bracket
+ * may come after theirs. */
 static void vp_impl_trace_tail(vp_trace *trace) {
     int64_t first, operations = trace->state.events;
     if (trace->step_open) {
@@ -1512,10 +1513,10 @@ static void vp_impl_trace_tail(vp_trace *trace) {
 VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *error) {
     char flags[64];
     size_t bytes;
-    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "there is no trace");
+    if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "trace is NULL");
     if (trace->closed) {
         if (info) *info = vp_trace_tell(trace);
-        return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace is closed already: nothing was done");
+        return vp_fail(error, VP_ERR_STATE, -1, trace->path, "the trace is already closed; nothing was done");
     }
     if (!trace->failed) {
         vp_impl_trace_tail(trace);

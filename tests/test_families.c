@@ -599,7 +599,7 @@ static void test_command(void) {
         {"--list_families", 0, "internvl                    closest         executed   min_patches=1 max_patches=12"}, {"--list_families --json", 0,
             "\"certainty\": \"documented\""},
         {"--family qwen3-vl --max_tokens 972 4032x3024 --csv", 0, "qwen3_vl_hf,max_pixels,1"}, {"--family aria --max_tokens 9 5x5", 1, "no key that limits"},
-        {"--family smolvlm --max_tokens 9 5x5", 1, "under so few"}, {"--family qwen2-vl --max_tokens 100 samples", 0, "95 % of 10 images"},
+        {"--family smolvlm --max_tokens 9 5x5", 1, "within so few"}, {"--family qwen2-vl --max_tokens 100 samples", 0, "95 % of 10 images"},
         {"--checkpoint nosuch 5x5", 3, "neither preprocessor_config.json"}, {"--checkpoint tests 5x5", 3, "neither preprocessor_config.json"},
         {"--family internvl --draw /nosuch/x.png 5x5", 5, "cannot be written"}, {"--compare internvl,aria --draw x.png 5x5", 2, "one family"}};
     FILE *f = fopen(getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof", "rb");

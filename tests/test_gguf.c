@@ -289,9 +289,9 @@ static void test_headers(void) {
     begin(&file, 3u << 24, 0, 0);
     refuse(&file, VP_ERR_UNSUPPORTED, "big-endian", 4);
     begin(&file, 2, 0, UINT64_MAX);
-    refuse(&file, VP_ERR_FORMAT, "more keys than the file has room for", 16);
+    refuse(&file, VP_ERR_FORMAT, "more keys than fit in the file", 16);
     begin(&file, 3, UINT64_MAX / 2, 0);
-    refuse(&file, VP_ERR_FORMAT, "more tensors than the file has room for", 8);
+    refuse(&file, VP_ERR_FORMAT, "more tensors than fit in the file", 8);
     check_case("keys: a text or an array that ends beyond the file, an unknown kind, an array of arrays, a name twice");
     begin(&file, 3, 0, 1);
     put(&file, UINT64_MAX, 8);
@@ -300,7 +300,7 @@ static void test_headers(void) {
     begin(&file, 3, 0, 1);
     put_text(&file, "k");
     put(&file, VP_GGUF_KIND_COUNT, 4);
-    refuse(&file, VP_ERR_FORMAT, "its kind is none of the format's", 24);
+    refuse(&file, VP_ERR_FORMAT, "its kind is not one of the format's", 24);
     begin(&file, 3, 0, 1);
     put_text(&file, "k");
     put(&file, VP_GGUF_ARRAY, 4);
@@ -315,7 +315,7 @@ static void test_headers(void) {
     put_text(&file, "k");
     put(&file, VP_GGUF_BOOL, 4);
     put(&file, 2, 1);
-    refuse(&file, VP_ERR_FORMAT, "neither 0 nor 1", 37);
+    refuse(&file, VP_ERR_FORMAT, "a boolean is not 0 or 1", 37);
     begin(&file, 3, 0, 2);
     for (int i = 0; i < 2; i++) {
         put_text(&file, "k");
@@ -353,7 +353,7 @@ static void test_tensors(void) {
     put_tensor(&file, "t", 1, 9, 0, 0);
     put_tensor(&file, "u", 1, 9, 0, 32); /* the first one ends at 36, so this one begins at 64 */
     put_data(&file, 256);
-    refuse(&file, VP_ERR_FORMAT, "does not begin where the tensor before it ends", 65);
+    refuse(&file, VP_ERR_FORMAT, "does not begin where the previous tensor ends", 65);
     begin(&file, 3, 2, 0);
     put_tensor(&file, "t", 1, 9, 99, 0);
     put_tensor(&file, "u", 1, 9, 0, 64);
@@ -393,7 +393,7 @@ static vp_result open_changed(const char *file, const char *from, const char *to
 }
 static void test_changes(void) {
     static const struct { const char *file, *from, *to; vp_result result; const char *text; } changes[] = {
-        {"qwen2", "tokenizer.ggml.pre", "tokenizer.ggml.prr", VP_ERR_UNSUPPORTED, "\"\" is not known here; vlmprof splits words as"},
+        {"qwen2", "tokenizer.ggml.pre", "tokenizer.ggml.prr", VP_ERR_UNSUPPORTED, "\"\" is not supported here; expected one of"},
         {"qwen2", "tokenizer.ggml.merges", "tokenizer.ggml.merger", VP_ERR_FORMAT, "this key is missing"},
         {"llama", "tokenizer.ggml.token_type", "tokenizer.ggml.token_typo", VP_ERR_FORMAT, "a token_type for each"},
         {"llama", "llama.block_count", "llama.block_coant", VP_ERR_FORMAT, "this key is missing"},
@@ -461,7 +461,7 @@ static void test_towers(void) {
         {"gemma3/model", "qwen2_5_vl/mmproj", "", "", VP_ERR_MISMATCH, "qwen2.5vl_merger goes with a language model of architecture qwen2vl, not gemma3"},
         {"olmoe", "idefics3/mmproj", "", "", VP_ERR_MISMATCH, "idefics3 goes with a language model of architecture llama, qwen2 or qwen3, not olmoe"},
         {"internvl/model", "gemma3/mmproj", "", "", VP_ERR_MISMATCH, "gemma3 goes with a language model of architecture gemma3, not qwen2"},
-        {"internvl/model", "internvl/mmproj", "internvl", "pixtral2", VP_ERR_UNSUPPORTED, "\"pixtral2\" is not known here; vlmprof runs of mmproj files: mlp idefics3"},
+        {"internvl/model", "internvl/mmproj", "internvl", "pixtral2", VP_ERR_UNSUPPORTED, "\"pixtral2\" is not supported here; expected one of mlp idefics3"},
         {"internvl/model", "internvl/mmproj", "mm.model.mlp.3.weight", "mm.model.mlp.2.weight", VP_ERR_MISMATCH, "there is no tensor mm.model.mlp.3.weight"},
         {"qwen2_5_vl/model", "qwen2_5_vl/mmproj", "v.blk.0.attn_k.weight", "v.blk.0.attn_x.weight", VP_ERR_MISMATCH, "there is no tensor v.blk.0.attn_k.weight"},
         {"qwen2_5_vl/model", "qwen2_5_vl/mmproj", "v.patch_embd.weight.1", "v.patch_embd.weight.2", VP_ERR_MISMATCH, "there is no tensor v.patch_embd.weight.1"},

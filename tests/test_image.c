@@ -805,7 +805,7 @@ static void test_jpeg_files(void) {
     free(jpeg.data);
     jpeg = make_jpeg(0xC0, 8, 4, 4, 3);
     jpeg.data[13] = 0xD8;
-    refuses(&jpeg, VP_ERR_FORMAT, "begins again");
+    refuses(&jpeg, VP_ERR_FORMAT, "second start marker");
     free(jpeg.data);
     check_case("Huffman tables that stb_image would write out of bounds with");
     for (i = 0; i < 4; i++) {

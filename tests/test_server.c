@@ -140,7 +140,7 @@ static const struct single {
     {"a date far in the future", STEPS(SAY(HOSTILE_NO("503 Busy", "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 503, 1, NULL, "HTTP 503 (it asks for a pause of 1000000000 s)"},
     {"a stream that ends too early", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, "half",
-        "before the server said"},
+        "before the server marked"},
     {"half a chunk", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, SAY("40\r\ndata: {"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE,
         200, 1, "half", ""},
     {"a reset inside the answer", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, {HOSTILE_WAIT, NULL, 50}, {HOSTILE_RESET, NULL, 0}),
@@ -652,7 +652,7 @@ static void test_timeouts(void) {
         {"no byte", mute, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", NULL},
         {"no further byte", stalled, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", "half"},
         {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is not whole after 0.200 s", ""},
-        {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "longer than what is allowed", NULL},
+        {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "exceeds the size limit", NULL},
         {"an error, and no further byte", said, 100, 5000, 1 << 20, VP_ERR_DEVICE, "the server reports an error: out of memory", ""},
         {"pauses that are short enough", drip, 1000, 20000, 1 << 20, VP_OK, "", "Hello"}};
     int i;

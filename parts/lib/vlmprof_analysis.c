@@ -3,8 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- what all parts share */
-/* order of indices: by key, then by `second` in descending order (unless NULL), then by index */
+/* ---- shared helpers */
+/* order of indices: by key, then by descending `second` (unless NULL), then by index */
 static int vp_impl_index_before(const double *key, const double *second, uint32_t left, uint32_t right) {
     if (key[left] < key[right] || key[left] > key[right]) return key[left] < key[right];
     if (second && (second[left] < second[right] || second[left] > second[right])) return second[left] > second[right];
@@ -33,7 +33,7 @@ static void vp_impl_sort_index(const double *key, const double *second, uint32_t
     }
 }
 
-static int vp_impl_share(double value) { /* strictly between 0 and 1; NaN is not */
+static int vp_impl_share(double value) { /* strictly between 0 and 1; false for NaN */
     return value > 0.0 && value < 1.0;
 }
 
@@ -125,7 +125,7 @@ VP_API double vp_mcnemar(uint64_t only_first_correct, uint64_t only_second_corre
     return p > 1.0 ? 1.0 : p;
 }
 
-/* Student's interval from a mean and a sum of squared deviations; `quantile` is that of count - 1 degrees */
+/* Student's interval from a mean and a sum of squared deviations; `quantile` is for count - 1 degrees */
 static vp_result vp_impl_mean_interval(size_t count, double mean, double squares, double quantile,
                                        vp_mean_interval *out) {
     vp_mean_interval made;
@@ -146,7 +146,7 @@ static vp_result vp_impl_mean_interval(size_t count, double mean, double squares
     return VP_OK;
 }
 
-/* of Student's t with count - 1 degrees, for a two-sided interval */
+/* Student's t quantile with count - 1 degrees, for a two-sided interval */
 static double vp_impl_quantile(size_t count, double level) {
     return vp_statistics_student(0.5 + 0.5 * level, (double)(count - 1));
 }
@@ -161,7 +161,7 @@ VP_API vp_result vp_paired_t(const double *x, const double *y, size_t count, dou
         mean += step;
     }
     mean /= (double)count;
-    for (i = 0; i < count; i++) { /* the mean's own rounding is what `rest` takes out */
+    for (i = 0; i < count; i++) { /* `rest` removes the rounding error of the mean */
         step = (x ? y[i] - x[i] : y[i]) - mean;
         rest += step;
         squares += step * step;
@@ -171,7 +171,7 @@ VP_API vp_result vp_paired_t(const double *x, const double *y, size_t count, dou
     return vp_impl_mean_interval(count, mean, squares > 0.0 ? squares : 0.0, vp_impl_quantile(count, level), interval);
 }
 
-/* ---- what a sample size can resolve */
+/* ---- differences that a sample size can resolve */
 VP_API vp_result vp_statistics_resolution(size_t count, double discordance, double variation,
                                           vp_resolution *resolution) {
     const double n = (double)count, one = vp_statistics_student(0.975, (double)INFINITY),
@@ -179,7 +179,7 @@ VP_API vp_result vp_statistics_resolution(size_t count, double discordance, doub
     vp_resolution out = {(double)NAN, (double)NAN, (double)NAN};
     if (!(discordance >= 0.0 && discordance <= 1.0) || !(variation >= 0.0 && variation - variation == 0.0))
         return VP_ERR_RANGE;
-    if (n * discordance >= 10.0) { /* the rule solved for d: a quadratic equation */
+    if (n * discordance >= 10.0) { /* solves the rule for d, a quadratic equation */
         const double d = sqrt(discordance) * (one * sqrt(n) + two * sqrt(n + two * two - one * one)) / (n + two * two);
         if (d <= discordance) out.accuracy = d;
     }
@@ -210,12 +210,12 @@ VP_API vp_result vp_rate_interval(uint64_t successes, uint64_t count, double lev
     return VP_OK;
 }
 
-/* Tango's statistic T(d) for 0 <= d < 1, with his symbols: b more correct in the second, c in the first, q the rate of
- * c that is most likely where the difference of the rates is d. Falls with d. */
+/* Tango's statistic T(d) for 0 <= d < 1, with his symbols: b samples only correct in the second, c only in the first; q
+ * is the most likely rate of c if the difference of the rates is d. T decreases with d. */
 static double vp_impl_tango(double b, double c, double n, double d) {
     const double linear = (2.0 * n - b + c) * d - b - c, rest = c * d * (1.0 - d);
     const double root = sqrt(linear * linear + 8.0 * n * rest);
-    /* the positive root of 2 n q^2 + linear q - rest, without a difference of equal numbers */
+    /* the positive root of 2 n q^2 + linear q - rest, without cancellation */
     const double q = linear > 0.0 ? 2.0 * rest / (root + linear) : (root - linear) / (4.0 * n);
     const double variance = n * (2.0 * q + d * (1.0 - d)), distance = b - c - n * d;
     if (variance > 0.0) return distance / sqrt(variance);
@@ -255,10 +255,10 @@ VP_API double vp_rate_difference_p(uint64_t only_first, uint64_t only_second, ui
                vp_impl_rate_score((double)only_second, (double)only_first, (double)count, difference)));
 }
 
-/* most pairs of stages that the recurrence goes through */
+/* largest number of pairs of stages for the recurrence */
 enum { VP_IMPL_RACE_LIMIT = 4096 };
 
-/* The values of a bounded mean, with a place for the bound after them. */
+/* The values of a bounded mean, with a slot for the bound after them. */
 typedef struct vp_impl_bounded {
     size_t count;             /* values, without the bound */
     double range_low, range_high, mean;
@@ -282,7 +282,7 @@ static double vp_impl_signed_sum_tail(const double *values, size_t count, double
         if (slope > 0.0) above = s; else below = s;
         next = s - slope / bend;
         if (!(next > below && next < above)) next = 0.5 * (below + above);
-        if (!(fabs(next - s) * sqrt(bend) > 1e-9)) break; /* the tail's exponent has its least value here */
+        if (!(fabs(next - s) * sqrt(bend) > 1e-9)) break; /* the minimum of the tail's exponent */
         s = next;
     }
     for (bend = skew = sum = 0.0, i = 0; i < count; i++) {
@@ -299,8 +299,8 @@ static double vp_impl_signed_sum_tail(const double *values, size_t count, double
 }
 
 /* P(sum of w_i c_i > t), w uniform on the simplex, c the values and range_high; sign -1: P(sum < t), c with range_low.
- * Two chains run at once. Their stages last |c_i - t| on average; the sum is beyond t where the chain of those beyond
- * it ends last. chance[k]: that it does where the other has k stages left. */
+ * Two chains run in parallel; their stages last |c_i - t| on average. The sum is beyond t if the chain of values beyond
+ * t ends last. chance[k] is the probability of that if the other chain has k stages left. */
 static double vp_impl_simplex_tail(const vp_impl_bounded *bounded, double sign, double t) {
     double *values = bounded->values, least = 0.0, most = 0.0;
     size_t positive = 0, negative = 0, i, j, k;
@@ -331,7 +331,7 @@ static double vp_impl_simplex_tail(const vp_impl_bounded *bounded, double sign, 
     return bounded->chance[negative];
 }
 
-/* the t furthest from the mean at which the tail still is above `chance` */
+/* the t furthest from the mean with a tail above `chance` */
 static double vp_impl_bounded_end(const vp_impl_bounded *bounded, double sign, double chance) {
     const double close = 1e-13 * (bounded->range_high - bounded->range_low);
     double inside = bounded->mean, outside = sign > 0.0 ? bounded->range_high : bounded->range_low;
@@ -342,13 +342,13 @@ static double vp_impl_bounded_end(const vp_impl_bounded *bounded, double sign, d
     return outside;
 }
 
-/* Two-sided p of "the mean is at t, or beyond it where `sign` looks" */
+/* Two-sided p of "the mean is t, or beyond it in the direction of `sign`" */
 static double vp_impl_bounded_p(const vp_impl_bounded *bounded, double sign, double t) {
     const double p = 2.0 * vp_impl_simplex_tail(bounded, sign, t);
     return p < 1.0 ? p : 1.0;
 }
 
-/* The mean, the interval and p of values that are in the range. */
+/* Computes the mean, the interval and p of values in the range. */
 static void vp_impl_bounded_solve(vp_impl_bounded *bounded, double level, vp_bounded_interval *out) {
     const double chance = 0.5 * (1.0 - level);
     double sum = 0.0;
@@ -366,11 +366,11 @@ static void vp_impl_bounded_solve(vp_impl_bounded *bounded, double level, vp_bou
         out->p = vp_impl_bounded_p(bounded, bounded->mean > 0.0 ? -1.0 : 1.0, 0.0);
 }
 
-/* Returns 1 if y, or y - x, is in the range, and fills *bounded. Too small a scratch leaves bounded->values NULL. */
+/* Fills *bounded if y, or y - x, is in the range. If scratch is too small, bounded->values stays NULL. */
 static vp_result vp_impl_bounded_fill(vp_impl_bounded *bounded, const double *x, const double *y, size_t count,
                                       double range_low, double range_high, void *scratch, size_t scratch_bytes) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
-    const double slack = 1e-9 * (range_high - range_low); /* differences of scores in tenths are rounded */
+    const double slack = 1e-9 * (range_high - range_low); /* differences of scores in tenths have rounding errors */
     size_t i;
     if (!y || !count || !vp_impl_counts_fit(count) || !vp_impl_number(range_low) || !vp_impl_number(range_high)
         || !(range_low < range_high) || !vp_impl_number(range_high - range_low))
@@ -410,7 +410,7 @@ VP_API vp_result vp_bounded_mean(const double *x, const double *y, size_t count,
     return result;
 }
 
-/* Counts of right or wrong answers: [0] only the first is right, [1] only the second, [2] the second. */
+/* Counts right answers: [0] only the first is right, [1] only the second, [2] the second. */
 static int vp_impl_count_answers(const double *first, const double *second, size_t count, double range_low,
                                  double range_high, uint64_t counts[3]) {
     size_t i;
@@ -480,14 +480,14 @@ VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, 
     for (i = 0; i < count; i++) order[i] = (uint32_t)i;
     vp_impl_sort_index(p, NULL, order, count);
     if (method == VP_ADJUST_NONE && adjusted != p) for (i = 0; i < count; i++) adjusted[i] = p[i];
-    if (method == VP_ADJUST_HOLM) { /* from the smallest: no adjusted value is below its predecessor */
+    if (method == VP_ADJUST_HOLM) { /* from the smallest; no adjusted value is below its predecessor */
         for (i = 0; i < count; i++) {
             value = p[order[i]] * (double)(count - i);
             if (value > held) held = value;
             adjusted[order[i]] = held > 1.0 ? 1.0 : held;
         }
     }
-    if (method == VP_ADJUST_BENJAMINI_HOCHBERG) { /* from the largest: none is above its successor */
+    if (method == VP_ADJUST_BENJAMINI_HOCHBERG) { /* from the largest; no adjusted value is above its successor */
         held = 1.0;
         for (i = 0; i < count; i++) {
             k = count - 1 - i;
@@ -505,7 +505,7 @@ static vp_verdict vp_impl_verdict(const vp_comparison *comparison, double alpha)
     return comparison->estimate < 0.0 ? VP_VERDICT_FASTER : VP_VERDICT_SLOWER;
 }
 
-/* One pair's difference before the scale's factor; 0: the pair does not fit the scale. */
+/* Computes a pair's difference before the scale's factor. Returns 0 if the pair is invalid for the scale. */
 static int vp_impl_compare_step(double first, double second, vp_scale scale, double *step) {
     if (scale != VP_SCALE_ABSOLUTE && !(first > 0.0)) return 0;
     if (scale == VP_SCALE_LOG && !(second > 0.0)) return 0;
@@ -513,7 +513,7 @@ static int vp_impl_compare_step(double first, double second, vp_scale scale, dou
     return vp_impl_number(*step) && vp_impl_number(first);
 }
 
-/* mean and squared deviations of the steps, computed in two passes; 0: a value does not fit the scale */
+/* mean and squared deviations of the steps, in two passes; returns 0 if a value is invalid for the scale */
 static int vp_impl_compare_moments(const double *first, const double *second, size_t count, vp_scale scale,
                                    double *mean, double *squares) {
     double sum = 0.0, base = 0.0, rest = 0.0, step;
@@ -538,7 +538,7 @@ static int vp_impl_compare_moments(const double *first, const double *second, si
     return 1;
 }
 
-/* Sum over pairs of neighbours `lag` apart of the products of their deviations from the mean. */
+/* Sums the products of the deviations of steps that are `lag` apart. */
 static double vp_impl_compare_products(const double *first, const double *second, size_t count, vp_scale scale,
                                        double mean, size_t lag) {
     double sum = 0.0, left = 0.0, right = 0.0;
@@ -550,7 +550,7 @@ static double vp_impl_compare_products(const double *first, const double *second
     }
     return sum;
 }
-/* The correlation time of the steps; *variance becomes the factor by which their variance is too low. */
+/* The correlation time of the steps; *variance: the factor by which their variance is too low. */
 static double vp_impl_compare_time(const double *first, const double *second, size_t count, vp_scale scale,
                                    double *variance) {
     double mean = 0.0, squares, sum = 0.0, before = HUGE_VAL, step, time;
@@ -580,7 +580,7 @@ static double vp_impl_compare_time(const double *first, const double *second, si
     return time;
 }
 
-/* vp_compare_paired with so many independent values, whose variance is larger by a factor. */
+/* vp_compare_paired with a given number of independent values, and a factor on the variance. */
 static vp_result vp_impl_compare(const double *first, const double *second, size_t count, vp_scale scale,
                                  double margin, double alpha, size_t independent, double variance,
                                  vp_comparison *comparison) {
@@ -597,14 +597,14 @@ static vp_result vp_impl_compare(const double *first, const double *second, size
     if (vp_impl_mean_interval(independent, mean, squares, vp_impl_quantile(independent, 1.0 - alpha), &interval)
         != VP_OK)
         return VP_ERR_RANGE;
-    /* a share of -margin is the logarithm of 1 / (1 + margin), which is as far from 0 as that of +margin */
+    /* the lower limit is log(1 / (1 + margin)), so both limits are equally far from 0 */
     below = logarithmic ? log1p(margin) : margin;
     above = below;
     made.count = count;
     made.estimate = logarithmic ? expm1(interval.mean) : interval.mean;
     made.low = made.high = (double)NAN;
     made.p_difference = made.p_equivalence = 1.0;
-    /* what remains of equal differences is rounding */
+    /* differences below this are equal up to rounding */
     if (interval.error > 1e-12 * (scale == VP_SCALE_ABSOLUTE ? fabs(first[0]) + fabs(second[0]) : 1.0)) {
         made.low = logarithmic ? expm1(interval.low) : interval.low;
         made.high = logarithmic ? expm1(interval.high) : interval.high;
@@ -693,8 +693,8 @@ VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_
     return VP_OK;
 }
 
-/* the smallest n >= 2 with deviation * (t(first) + t(second)) <= distance * sqrt(n); 0: above 10^9. t falls with n,
- * so a single n separates no from yes. */
+/* the smallest n >= 2 with deviation * (t(first) + t(second)) <= distance * sqrt(n); 0: above 10^9. t decreases with n,
+ * so the condition holds from a single n. */
 static size_t vp_impl_plan(double deviation, double distance, double first, double second) {
     size_t low = 1, high = 1000000001;
     while (high - low > 1) {
@@ -727,7 +727,7 @@ VP_API vp_result vp_compare_accuracy_plan(double deviation, double range, int is
     size_t by_spread;
     double by_range;
     if (!(share > 0.0 && share < 1.0) || !(alpha < 0.5) || !count) return VP_ERR_RANGE;
-    /* half of alpha: SAME is said by a two-sided interval */
+    /* half of alpha, because a two-sided interval decides SAME */
     if (vp_compare_plan(deviation, margin, effect, 0.5 * alpha, power, &by_spread) != VP_OK) return VP_ERR_RANGE;
     if (is_binary) {
         const double z = vp_normal_quantile(1.0 - 0.5 * alpha);
@@ -739,18 +739,18 @@ VP_API vp_result vp_compare_accuracy_plan(double deviation, double range, int is
 }
 
 /* ---- Pareto fronts */
-/* The front of the points in index[0..count), in place; returns how many are left. */
+/* Reduces the points in index[0..count) to their front, in place; returns its size. */
 static size_t vp_impl_front(const double *latency, const double *accuracy, vp_pareto_rule rule, uint32_t *index,
                             size_t count) {
     const int strict = rule == VP_PARETO_FIRST || rule == VP_PARETO_ALL;
-    /* best so far; best of those that are strictly faster */
+    /* best so far; best of strictly faster points */
     double best = rule == VP_PARETO_SWEEP ? -1.0 : -HUGE_VAL, faster = -HUGE_VAL;
     size_t i, kept = 0;
     vp_impl_sort_index(latency, strict ? accuracy : NULL, index, count);
     for (i = 0; i < count; i++) {
         const uint32_t point = index[i];
         int keep;
-        /* index[i - 1] is still itself: kept <= i - 1 only moves earlier ones */
+        /* index[i - 1] is still unchanged, because kept <= i - 1 */
         if (i > 0 && latency[point] > latency[index[i - 1]]) faster = best;
         if (strict) {
             const int again = kept > 0 && !(latency[point] > latency[index[kept - 1]])
@@ -792,7 +792,7 @@ VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accu
     return VP_OK;
 }
 
-/* a front as vp_pareto_front gives it: both axes rise; only equal points may be side by side */
+/* checks for a front of vp_pareto_front: both axes increase, except between equal points */
 static int vp_impl_is_front(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
                             size_t front_count) {
     size_t i;
@@ -820,14 +820,14 @@ VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy
         || !(epsilon.accuracy >= 0.0 && epsilon.accuracy < HUGE_VAL))
         return VP_ERR_RANGE;
     if (epsilon.relative && (epsilon.latency >= 1.0 || epsilon.accuracy >= 1.0)) return VP_ERR_RANGE;
-    /* the fastest uncovered point needs one at most epsilon slower: the slowest such point covers most of what
-     * follows */
+    /* the fastest uncovered point needs one that is at most epsilon slower; the slowest such point covers the most
+     * later points */
     while (i < front_count) {
         const double start = latency[front[i]],
                      reach = start + (epsilon.relative ? epsilon.latency * fabs(start) : epsilon.latency);
         uint32_t chosen;
         for (j = i; j + 1 < front_count && latency[front[j + 1]] <= reach; j++) {}
-        while (j > i && !(latency[front[j]] > latency[front[j - 1]])) j--; /* of equal points the first */
+        while (j > i && !(latency[front[j]] > latency[front[j - 1]])) j--; /* of equal points, the first */
         chosen = front[j];
         for (i = j + 1; i < front_count; i++) {
             const double wanted = accuracy[front[i]];
@@ -900,8 +900,8 @@ typedef struct vp_impl_bootstrap {
     double percentile;
     vp_random random;
     uint32_t *order;                        /* [configs, samples], each row by latency; percentiles only */
-    uint32_t *times;                        /* [samples]: how often this resample drew each */
-    double *axis_latency, *axis_accuracy;   /* [configs] of this resample */
+    uint32_t *times;                        /* [samples]: number of times that this resample drew each */
+    double *axis_latency, *axis_accuracy;   /* [configs], this resample */
     double *all_latency, *all_accuracy;     /* [configs, resamples] */
     uint32_t *front;                        /* [configs] */
     uint32_t *member, *within, *best;       /* [configs] counts */
@@ -909,7 +909,7 @@ typedef struct vp_impl_bootstrap {
 } vp_impl_bootstrap;
 
 static int vp_impl_bootstrap_take(vp_impl_bootstrap *bootstrap, vp_arena *arena) {
-    /* the caller's matrices are larger: no overflow */
+    /* cannot overflow: the caller's matrices are larger */
     bootstrap->order = (uint32_t *)vp_arena_take(arena, bootstrap->configs * bootstrap->samples, sizeof(uint32_t));
     bootstrap->times = (uint32_t *)vp_arena_take(arena, bootstrap->samples, sizeof(uint32_t));
     bootstrap->axis_latency = (double *)vp_arena_take(arena, bootstrap->configs, sizeof(double));
@@ -944,8 +944,8 @@ VP_API size_t vp_bootstrap_scratch_bytes(size_t config_count, size_t sample_coun
     return bytes;
 }
 
-/* The percentile of a row in which value j is times[j] times, as vp_statistics_percentile of the sorted copies.
- * Counts through the sorted row from its nearer end until the two neighbours of the place are found. */
+/* The percentile of a row in which value j occurs times[j] times, equal to vp_statistics_percentile of the sorted
+ * copies. It counts through the sorted row from the nearer end up to the two values around the percentile. */
 static double vp_impl_percentile_times(const double *row, const uint32_t *order, const uint32_t *times, size_t count,
                                        double percentile) {
     const double place = (double)(count - 1) * (percentile / 100.0);
@@ -978,7 +978,7 @@ static double vp_impl_percentile_times(const double *row, const uint32_t *order,
 static double vp_impl_mean_times(const double *row, const uint32_t *times, size_t count) {
     double part[4] = {0.0, 0.0, 0.0, 0.0};
     size_t i;
-    for (i = 0; i + 4 <= count; i += 4) { /* four sums, so that additions do not have to wait for each other */
+    for (i = 0; i + 4 <= count; i += 4) { /* four sums, so that additions are independent */
         part[0] += row[i] * (double)times[i];
         part[1] += row[i + 1] * (double)times[i + 1];
         part[2] += row[i + 2] * (double)times[i + 2];
@@ -1064,7 +1064,7 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
     }
     for (i = 0; i < bootstrap.resamples; i++)
         vp_impl_bootstrap_draw(&bootstrap, i, options->budget, options->min_accuracy);
-    for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the samples unchanged */
+    for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the original samples */
     vp_impl_bootstrap_axes(&bootstrap);
     for (config = 0; config < config_count; config++) {
         double *latencies = bootstrap.all_latency + config * bootstrap.resamples,
@@ -1079,7 +1079,7 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
         points[config].accuracy_low = vp_statistics_percentile(accuracies, bootstrap.resamples, below);
         points[config].accuracy_high = vp_statistics_percentile(accuracies, bootstrap.resamples, 100.0 - below);
         if (options->accuracy_rule == VP_ACCURACY_BOUNDED) {
-            vp_bounded_interval interval; /* never fails: the scores were checked */
+            vp_bounded_interval interval; /* cannot fail: the scores were checked */
             vp_accuracy_interval(NULL, accuracy + config * sample_count, sample_count, options->accuracy_range_low,
                                  options->accuracy_range_high, options->level, bootstrap.bounded,
                                  bootstrap.bounded_bytes, &interval);
@@ -1093,7 +1093,7 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
     return VP_OK;
 }
 
-/* ---- Householder's reflections */
+/* ---- Householder reflections */
 VP_API double vp_reflection_make(double *v, size_t rows, size_t row) {
     double largest = 0.0, sum = 0.0, length, factor;
     size_t i;
@@ -1156,9 +1156,9 @@ typedef struct vp_impl_effects {
     int32_t order;
     size_t rows, columns, count;
     double *design;  /* [columns, rows], then its factor */
-    double *factor;  /* [columns], of the reflections */
+    double *factor;  /* [columns], factors of the reflections */
     double *vector;  /* [rows]: one sample */
-    double *means;   /* [rows]: of the configurations */
+    double *means;   /* [rows]: means of the configurations */
     double *mean, *squares, *value; /* [count] */
 } vp_impl_effects;
 
@@ -1178,7 +1178,7 @@ static int vp_impl_effects_take(vp_impl_effects *work, vp_arena *arena, size_t *
     double *got[7];
     size_t i;
     for (i = 0; i < 7; i++) {
-        const size_t each = (i == 0 ? rows : 1) * sizeof(double); /* rows fit 32 bits, columns 1024 */
+        const size_t each = (i == 0 ? rows : 1) * sizeof(double); /* rows fit in 32 bits; at most 1024 columns */
         if (need) vp_arena_need(need, want[i], each);
         got[i] = arena ? (double *)vp_arena_take(arena, want[i], each) : NULL;
         if (arena && !got[i]) return 0;
@@ -1203,7 +1203,7 @@ VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order) {
     return bytes;
 }
 
-/* the code of a level in a knob's column: effects add up to 0, so the last level is minus the sum of all others */
+/* the code of a level in a knob's column; effects add up to 0, so the last level is minus the sum of the others */
 static double vp_impl_code(int32_t level, int32_t level_count, int32_t column) {
     return level == level_count - 1 ? -1.0 : level == column ? 1.0 : 0.0;
 }
@@ -1230,8 +1230,8 @@ static void vp_impl_design_row(const vp_impl_effects *work, size_t row) {
     }
 }
 
-/* Factors the design; 0: its columns depend on each other. Its numbers are small integers, so what remains of a
- * dependent column is rounding error. */
+/* Factors the design. Returns 0 if its columns are dependent. Its entries are small integers, so the remainder of a
+ * dependent column is only rounding error. */
 static int vp_impl_design_factor(const vp_impl_effects *work) {
     size_t r, c, i;
     if (work->rows < work->columns) return 0;
@@ -1247,7 +1247,7 @@ static int vp_impl_design_factor(const vp_impl_effects *work) {
     return 1;
 }
 
-/* coefficients of the values in work->vector, stored in its first places */
+/* computes the coefficients of the values in work->vector, and stores them at its start */
 static void vp_impl_design_solve(const vp_impl_effects *work) {
     double *y = work->vector;
     size_t c, r;
@@ -1259,7 +1259,7 @@ static void vp_impl_design_solve(const vp_impl_effects *work) {
     }
 }
 
-/* the effect of a pair of levels: if a level is the last one, minus the sum over the others */
+/* the effect of a pair of levels; a last level is minus the sum over the others */
 static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, int32_t levels_b, int32_t level_a,
                                   int32_t level_b) {
     double sum = 0.0;
@@ -1273,7 +1273,7 @@ static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, i
     return sum;
 }
 
-/* All effects of one sample from its coefficients, in the order of the rows; labels go to `effects` where it is not
+/* Computes all effects of one sample from its coefficients, in row order. Fills the labels of `effects` unless it is
  * NULL. */
 static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, vp_effect *effects) {
     const vp_knobs *knobs = work->knobs;
@@ -1294,7 +1294,7 @@ static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, v
                 label.knob_a = a;
                 label.level_a = i;
                 if (effects) effects[at] = label;
-                /* a main effect is a pair with a knob of two levels whose first level is meant */
+                /* a main effect is a pair with the first level of a two-level knob */
                 value[at] = step ? value[first + (size_t)i] - value[first + (size_t)i - 1]
                                 : vp_impl_pair_effect(coefficient, knobs->level_counts[a], 2, i, 0);
                 at++;
@@ -1320,7 +1320,8 @@ static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, v
     }
 }
 
-/* shares of the variance between configurations, from the estimates in work->mean and the means in work->means */
+/* computes shares of the variance between configurations, from the estimates in work->mean and the means in
+ * work->means */
 static void vp_impl_effects_shares(const vp_impl_effects *work, double *shares) {
     const vp_knobs *knobs = work->knobs;
     double average = 0.0, total = 0.0;
@@ -1357,7 +1358,7 @@ static vp_result vp_impl_effects_check(const vp_knobs *knobs, const double *valu
                                        vp_error *error) {
     size_t i, points;
     if (!vp_impl_knobs_good(knobs, order))
-        return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "counts out of range; order is 1 or 2");
+        return vp_fail(error, VP_ERR_RANGE, -1, "knobs", "a count is out of range, or order is not 1 or 2");
     for (i = 0; i < knobs->config_count * (size_t)knobs->knob_count; i++) {
         if (knobs->levels[i] < 0 || knobs->levels[i] >= knobs->level_counts[i % (size_t)knobs->knob_count])
             return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "knobs", "a level is outside 0..level_count - 1");
@@ -1380,7 +1381,7 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
     double quantile, step;
     size_t sample, i;
     if (!effects || !vp_impl_share(level))
-        return vp_fail(error, VP_ERR_RANGE, -1, "effects", "no place for them, or a level outside 0..1");
+        return vp_fail(error, VP_ERR_RANGE, -1, "effects", "effects is NULL, or level is not between 0 and 1");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
     work = vp_impl_effects_of(knobs, order);
     if (!vp_impl_effects_take(&work, &arena, NULL))
@@ -1410,7 +1411,7 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
     quantile = vp_impl_quantile(sample_count, level);
     for (i = 0; i < work.count; i++) {
         if (vp_impl_mean_interval(sample_count, work.mean[i], work.squares[i], quantile, &interval) != VP_OK)
-            return vp_fail(error, VP_ERR_RANGE, -1, "values", "too large to add up");
+            return vp_fail(error, VP_ERR_RANGE, -1, "values", "the sum is too large");
     }
     vp_impl_effects_expand(&work, work.value, effects);
     for (i = 0; i < work.count; i++) {
@@ -1433,8 +1434,8 @@ VP_API size_t vp_effects_bounded_scratch_bytes(const vp_knobs *knobs, size_t sam
     return bytes;
 }
 
-/* The range of each effect of a sample whose values are in the range: from the weight of each configuration in it,
- * which is the effect of 1 there and 0 elsewhere. To work->mean and work->squares. */
+/* Computes the range of each effect of a sample whose values are in the range, into work->mean and work->squares. The
+ * weight of a configuration is the effect of the value 1 there and 0 elsewhere. */
 static void vp_impl_effect_ranges(const vp_impl_effects *work, double range_low, double range_high) {
     size_t config, i;
     for (i = 0; i < work->count; i++) work->mean[i] = work->squares[i] = 0.0;
@@ -1460,7 +1461,8 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
     void *more;
     size_t sample, i;
     if (!effects || !vp_impl_share(level) || !(range_low < range_high))
-        return vp_fail(error, VP_ERR_RANGE, -1, "effects", "no place for them, or a level or a range of scores");
+        return vp_fail(error, VP_ERR_RANGE, -1, "effects",
+                       "effects is NULL, level is not between 0 and 1, or range_low is not below range_high");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
     if (!vp_impl_scores_good(NULL, values, knobs->config_count * sample_count, range_low, range_high))
         return vp_fail(error, VP_ERR_RANGE, -1, "values", "a score is outside the range");
@@ -1480,7 +1482,7 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
     vp_impl_effect_ranges(&work, range_low, range_high);
     for (i = 0; i < work.count; i++) {
         vp_bounded_interval interval;
-        /* an effect of a knob with one level is 0 whatever the scores are */
+        /* an effect of a knob with one level is always 0 */
         if (!(work.squares[i] - work.mean[i] > 1e-9 * (range_high - range_low))) continue;
         if (vp_bounded_mean(NULL, all + i * sample_count, sample_count, work.mean[i], work.squares[i], level, more,
                             bounded_bytes, &interval)
@@ -1535,7 +1537,7 @@ VP_API vp_result vp_gain_compute(const double *first_latency, const double *firs
     made.gain = l > 0.0 || l < 0.0 ? a / l : (double)NAN;
     made.low = -HUGE_VAL;
     made.high = HUGE_VAL;
-    /* the ratios r for which a - r l is not significantly different from 0: a quadratic in r */
+    /* the ratios r for which a - r l does not differ significantly from 0: a quadratic in r */
     half = l * l - reach * made.latency.error * made.latency.error;
     if (half > 0.0) {
         const double middle = a * l - reach * together,

@@ -5,21 +5,19 @@
 #include <string.h>
 
 /* -------------------------------------------------------------------------------------------------- built-in tokenizer
- * Every place of a text is offered to all rules. A rule says where its token stops and how far it reaches, including
- * what it only looked ahead at. The furthest reach wins; of equal reaches, the first offer. The reference's lexer
- * works like this. Each rule was compared with what that program prints (tests/test_caption.c has at least one text
- * for each). */
+ * At each position of a text, all rules are tried. A rule returns the end of its token and its reach, which includes
+ * lookahead. The furthest reach wins; of equal reaches, the first. The reference's lexer works like this. Each rule was
+ * compared with its output (tests/test_caption.c has at least one text for each). */
 typedef enum vp_impl_caption_kind {
     VP_IMPL_CAPTION_DROP,  /* punctuation that is not a token */
     VP_IMPL_CAPTION_TEXT,  /* a token unchanged */
-    VP_IMPL_CAPTION_SAID,  /* a token that is written differently */
-    VP_IMPL_CAPTION_QUOTES /* a token whose typographic quotes are written in ASCII */
+    VP_IMPL_CAPTION_SAID,  /* a token with a different spelling */
+    VP_IMPL_CAPTION_QUOTES /* a token whose typographic quotes become ASCII */
 } vp_impl_caption_kind;
 typedef struct vp_impl_caption_lexer {
-    const char *at, *end, *stop, *reach, *said; /* the best offer at p */
+    const char *at, *end, *stop, *reach, *said; /* the best match at p */
     vp_impl_caption_kind kind;
-    /* what was searched in vain is not searched again before these places: > of a tag, @, a hyphen, the end of a
-     * file name */
+    /* failed searches are not repeated before these positions: > of a tag, @, a hyphen, the end of a file name */
     const char *no_close, *no_at, *no_hyphen, *no_file;
 } vp_impl_caption_lexer;
 
@@ -43,19 +41,19 @@ static int vp_impl_caption_ascii_digit(int ascii) { return ascii >= '0' && ascii
 static int vp_impl_caption_ascii_alnum(int ascii) {
     return vp_impl_caption_ascii_letter(ascii) || vp_impl_caption_ascii_digit(ascii);
 }
-/* `ascii` is one of the characters of a list; NUL never is */
+/* Returns 1 if `ascii` is one of the characters of a list; 0 for NUL. */
 static int vp_impl_caption_in(int ascii, const char *list) { return ascii && strchr(list, ascii) != NULL; }
-/* the byte at `at`; 0 past the end and for everything that is not ASCII */
+/* the byte at `at`; 0 past the end and for non-ASCII bytes */
 static int vp_impl_caption_at(const vp_impl_caption_lexer *lexer, const char *at) {
     return at < lexer->end && (unsigned char)*at < 0x80 ? *at : 0;
 }
 
-/* the byte `count` places after `at` <= end, as above */
+/* the byte `count` bytes after `at` <= end, as above */
 static int vp_impl_caption_ahead(const vp_impl_caption_lexer *lexer, const char *at, size_t count) {
     return (size_t)(lexer->end - at) > count ? vp_impl_caption_at(lexer, at + count) : 0;
 }
 
-/* If the lower-case ASCII text is at `at`, in either case, returns its end; otherwise NULL. */
+/* If the lower-case ASCII text is at `at`, ignoring case, returns its end; otherwise NULL. */
 static const char *vp_impl_caption_says(const vp_impl_caption_lexer *lexer, const char *at, const char *text) {
     for (; *text; text++, at++) {
         int ascii = vp_impl_caption_at(lexer, at);
@@ -64,22 +62,22 @@ static const char *vp_impl_caption_says(const vp_impl_caption_lexer *lexer, cons
     return at;
 }
 
-/* letters beyond ASCII with their combining marks, as in the reference */
+/* non-ASCII letters with their combining marks, as in the reference */
 static int vp_impl_caption_unicode_letter(uint32_t code) {
-    if (code > 0xFFFF) return 0; /* in Java these are two halves, which the reference drops */
+    if (code > 0xFFFF) return 0; /* in Java these are surrogate pairs, which the reference drops */
     if (code == 0xAD || code == 0x670 || (code >= 0x2C2 && code <= 0x36F) || (code >= 0x483 && code <= 0x487)
         || (code >= 0x64B && code <= 0x65E))
         return 1;
     if (code >= 0x591 && code <= 0x5C7) return code != 0x5BE && code != 0x5C0 && code != 0x5C3 && code != 0x5C6;
     if (code >= 0xE31 && code <= 0xE4E) return code != 0xE3F;
     if (code >= 0x900 && code < 0xE00) return code != 0x964 && code != 0x965 && !vp_unicode_is_digit(code);
-    /* the largest scripts, without a search in the tables */
+    /* the largest scripts, without a table search */
     if ((code >= 0x3041 && code <= 0x3094) || (code >= 0x4E00 && code <= 0x9FA5) || (code >= 0xAC00 && code <= 0xD7A3))
         return 1;
     return vp_unicode_class(code) == VP_UNICODE_LETTER;
 }
 
-/* bytes of the letter at `at`, or 0; below, the same for a letter or digit */
+/* size of the letter at `at`, or 0; below, the same for a letter or digit */
 static size_t vp_impl_caption_letter(const vp_impl_caption_lexer *lexer, const char *at) {
     size_t bytes = 0;
     if (at >= lexer->end) return 0;
@@ -110,13 +108,13 @@ static const char *vp_impl_caption_digits(const vp_impl_caption_lexer *lexer, co
     while (vp_impl_caption_ascii_digit(vp_impl_caption_at(lexer, at))) at++;
     return at;
 }
-/* the place after an apostrophe (' or U+2019) at `at`, or NULL */
+/* the position after an apostrophe (' or U+2019) at `at`, or NULL */
 static const char *vp_impl_caption_apostrophe(const vp_impl_caption_lexer *lexer, const char *at) {
     if (vp_impl_caption_at(lexer, at) == '\'') return at + 1;
     return lexer->end - at >= 3 && memcmp(at, "\xE2\x80\x99", 3) == 0 ? at + 3 : NULL;
 }
 
-/* Letters, and after the first also digits; between two of them, . ! ? may be before a letter: "a.b.c",
+/* Letters, and after the first one also digits. A single . ! ? between them may precede a letter: "a.b.c",
  * "hello.world". */
 static const char *vp_impl_caption_word(const vp_impl_caption_lexer *lexer, const char *at) {
     if (!vp_impl_caption_letter(lexer, at)) return at;
@@ -128,7 +126,7 @@ static const char *vp_impl_caption_word(const vp_impl_caption_lexer *lexer, cons
     }
 }
 
-/* the place after 's 'm 'd 're 've 'll at `at`, or NULL */
+/* the position after 's 'm 'd 're 've 'll at `at`, or NULL */
 static const char *vp_impl_caption_clitic(const vp_impl_caption_lexer *lexer, const char *at) {
     const char *after = vp_impl_caption_apostrophe(lexer, at), *found;
     if (!after) return NULL;
@@ -139,7 +137,7 @@ static const char *vp_impl_caption_clitic(const vp_impl_caption_lexer *lexer, co
 }
 
 /* The longest match of a short pattern of items {class, least, most}: 9 digit, s blank or hyphen, ~ slash or hyphen,
- * b blank, other characters stand for themselves. NULL: no match. The items are few and short, which bounds depth
+ * b blank, other characters match themselves. NULL if nothing matches. The items are few and short, which bounds depth
  * and attempts. */
 static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, const char *at, const char *items) {
     const char *best = NULL, *next = at, *found;
@@ -163,7 +161,7 @@ static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, c
     return best;
 }
 
-/* ---- words with an apostrophe, and words that are cut in two */
+/* ---- words with an apostrophe, and words that are split in two */
 static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, const char *word) {
     static const char *const cut[] = {"cannot", "gonna", "gotta", "lemme", "gimme", "wanna"};
     static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l", "nat'l", "e'er", "o'o", "c'est", "cap'n",
@@ -184,7 +182,7 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, cons
         after = word + 3;
     if (!after) return;
     letters_end = vp_impl_caption_letters(lexer, start);
-    if (letters_end != word) return; /* only words of letters */
+    if (letters_end != word) return; /* only for words of letters */
     if (vp_impl_caption_in(vp_impl_caption_at(lexer, word - 1), "nN")
         && vp_impl_caption_in(vp_impl_caption_at(lexer, after), "tT")) {
         if (word - 1 > start) vp_impl_caption_offer(lexer, word - 1, after + 1, VP_IMPL_CAPTION_TEXT, NULL);
@@ -202,7 +200,7 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, cons
         vp_impl_caption_token(lexer, vp_impl_caption_letters(lexer, after));
 }
 
-/* At an apostrophe: 's alone, 'em, 'n', 'til, '90s, '05. */
+/* At an apostrophe: a separate 's, 'em, 'n', 'til, '90s, '05. */
 static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *lexer) {
     static const char *const whole[] = {"em", "til", "till", "cause", "n"};
     const char *after = vp_impl_caption_apostrophe(lexer, lexer->at), *found;
@@ -228,7 +226,7 @@ static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *lexer) {
         vp_impl_caption_offer(lexer, after + 1, after + 3, VP_IMPL_CAPTION_TEXT, NULL);
 }
 
-/* " text " in lower case, to look it up in lists; key has room for bytes + 3 */
+/* makes " text " in lower case, for look-up in lists; key must have room for bytes + 3 */
 static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
     size_t i;
     key[0] = key[bytes + 1] = ' ';
@@ -236,7 +234,7 @@ static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
     for (i = 0; i < bytes; i++) key[i + 1] = (char)(vp_impl_caption_upper(text[i]) ? text[i] + 32 : text[i]);
 }
 
-/* ---- abbreviations that keep their period: always, or only before a number; "u.s.", and a letter alone unless a
+/* ---- abbreviations that keep their period: always, or only before a number; "u.s."; and a single letter unless a
  * sentence begins after it */
 static void vp_impl_caption_rule_abbreviations(vp_impl_caption_lexer *lexer) {
     static const char always[] =
@@ -333,7 +331,7 @@ static void vp_impl_caption_rule_hyphens(vp_impl_caption_lexer *lexer) {
     vp_impl_caption_token(lexer, stop);
 }
 
-/* one part of a/b/c: letters and digits, then up to two hyphens with letters; NULL: no such part */
+/* one part of a/b/c: letters and digits, then up to two hyphens with letters; NULL if there is no such part */
 static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *lexer, const char *at) {
     const char *stop = vp_impl_caption_ascii_alnums(lexer, at);
     int i;
@@ -389,13 +387,13 @@ static void vp_impl_caption_rule_compounds(vp_impl_caption_lexer *lexer) {
     if (stop > start && vp_impl_caption_at(lexer, stop) == '.'
         && vp_impl_caption_in(vp_impl_caption_ahead(lexer, stop, 1), ",;:"))
         vp_impl_caption_offer(lexer, stop + 1, stop + 2, VP_IMPL_CAPTION_TEXT,
-                              NULL); /* a period before a comma ends no sentence */
+                              NULL); /* a period before a comma does not end a sentence */
 }
 
 /* ---- addresses, file names, @names, #tags, tags in < > */
 static int vp_impl_caption_address(int ascii) { return ascii > ' ' && !vp_impl_caption_in(ascii, "\"<>|()"); }
 
-/* the place after the ASCII or other characters of an address that begins at `at` */
+/* the position after the ASCII or other characters of an address that begins at `at` */
 static const char *vp_impl_caption_address_run(const vp_impl_caption_lexer *lexer, const char *at) {
     size_t bytes = 1;
     for (; at < lexer->end; at += bytes) {
@@ -405,7 +403,7 @@ static const char *vp_impl_caption_address_run(const vp_impl_caption_lexer *lexe
     return at;
 }
 
-/* www.a.com/b, a.com/b: starts after the ending (.com ...); the path has at least two characters */
+/* www.a.com/b, a.com/b: starts after the top-level domain (.com ...); the path has at least two characters */
 static const char *vp_impl_caption_path(const vp_impl_caption_lexer *lexer, const char *at) {
     const char *stop;
     if (vp_impl_caption_at(lexer, at) != '/') return at;
@@ -448,8 +446,8 @@ static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
     else if (vp_impl_caption_at(lexer, next) == '>') vp_impl_caption_token(lexer, next + 1);
 }
 
-/* letters and digits with periods between them; the last part is a known ending. After it the text ends, or . ? ! ,
- * or white space follows */
+/* letters and digits with periods between them; the last part is a known extension, followed by the end of the text, .
+ * ? ! , or white space */
 static void vp_impl_caption_rule_files(vp_impl_caption_lexer *lexer) {
     static const char endings[] =
         " bat bmp c class cgi cpp dll doc docx exe gif gz h htm html jar java jpeg jpg mov mp3 mp4 pdf php pl png ppt "
@@ -596,7 +594,7 @@ static void vp_impl_caption_rule_ascii(vp_impl_caption_lexer *lexer, int ascii) 
     else if (ascii > ' ' && ascii != 127) vp_impl_caption_token(lexer, start + 1);
 }
 
-/* how a typographic quote is written, or NULL */
+/* the ASCII form of a typographic quote, or NULL */
 static const char *vp_impl_caption_quote(uint32_t code) {
     switch (code) {
         case '`': case 0x91: case 0x2018: case 0x201B: case 0x2039: return "`";
@@ -624,8 +622,7 @@ static void vp_impl_caption_rule_quotes(vp_impl_caption_lexer *lexer, uint32_t c
     else vp_impl_caption_offer(lexer, after + more, after + more, VP_IMPL_CAPTION_QUOTES, NULL);
 }
 
-/* the other characters beyond ASCII that are not letters: some are written differently, symbols are tokens, the rest
- * is dropped */
+/* other non-ASCII characters that are not letters: some are replaced, symbols are tokens, and the rest is dropped */
 static void vp_impl_caption_rule_symbols(vp_impl_caption_lexer *lexer, uint32_t code, size_t bytes) {
     static const struct { uint32_t code; const char *to;
     } said[] = {{0x80, "$"},   {0xA2, "cents"}, {0xA3, "#"},   {0xA4, "$"},     {0xBC, "1/4"},  {0xBD, "1/2"},
@@ -678,14 +675,14 @@ static void vp_impl_caption_match(vp_impl_caption_lexer *lexer) {
     }
     if (code == '\'' && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, lexer->at, 1))
         && lexer->end - lexer->at > 2 && lexer->at[2] != ' ')
-        vp_impl_caption_offer(lexer, lexer->at + 1, lexer->at + 3, VP_IMPL_CAPTION_DROP, NULL); /* a quote that opens */
+        vp_impl_caption_offer(lexer, lexer->at + 1, lexer->at + 3, VP_IMPL_CAPTION_DROP, NULL); /* an opening quote */
     vp_impl_caption_rule_quotes(lexer, code, bytes);
     if (code >= 0x80) vp_impl_caption_rule_symbols(lexer, code, bytes);
     else vp_impl_caption_offer(lexer, lexer->at + 1, lexer->at + 1, VP_IMPL_CAPTION_DROP, NULL);
 }
 
 /* ---- tokens to text */
-/* Texts are produced twice, first only counted, so that a too small buffer stays untouched. */
+/* Texts are produced twice, first only to count, so that a buffer that is too small is not touched. */
 typedef struct vp_impl_caption_text { char *out; size_t bytes; } vp_impl_caption_text; /* out NULL: count */
 
 static void vp_impl_caption_add(vp_impl_caption_text *out, const char *text, size_t bytes) {
@@ -724,7 +721,7 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_cap
         }
         else if (code == '(' && !tag) vp_impl_caption_say(out, "-lrb-");
         else if (code == ')' && !tag) vp_impl_caption_say(out, "-rrb-");
-        /* a blank inside a token does not part it */
+        /* a blank inside a token does not split it */
         else if (vp_unicode_is_space(code)) vp_impl_caption_say(out, "\xC2\xA0");
         else if (code == 0x130) vp_impl_caption_say(out, "i\xCC\x87");
         else if (code == 0x3A3)
@@ -732,7 +729,7 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_cap
         else if (code > 32 && code != 127 && code != 0xAD && code < 0x110000) /* no soft hyphens, no stray bytes */
             vp_impl_caption_add_code(out, vp_unicode_lower(code));
     }
-    /* soft hyphens and stray bytes alone are not a word */
+    /* soft hyphens and stray bytes are not a word by themselves */
     if (out->bytes == before + (before > 0)) out->bytes = before;
 }
 
@@ -769,18 +766,18 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
 }
 
 /* ------------------------------------------------------------------------------------------------------- corpus scores
- * Words get the numbers 0, 1, 2 ... in the order of their first occurrence. An n-gram of 2 to 4 words gets the next
- * free number. It is found by the number of the n-gram without its last word and the number of that word. So two
- * n-grams have the same number only if they are the same words. */
+ * Words get the numbers 0, 1, 2 ... in order of their first occurrence. An n-gram of 2 to 4 words gets the next free
+ * number. Its key is the number of the n-gram without its last word and the number of that word. So two n-grams have
+ * the same number only if they consist of the same words. */
 enum { VP_IMPL_CAPTION_N = 4 };
 #define VP_IMPL_CAPTION_WORDS_MAX ((size_t)1 << 29)
 
 typedef struct vp_impl_caption_list { void *data; size_t count, capacity; } vp_impl_caption_list;
 /* start: in the pool of letters */
 typedef struct vp_impl_caption_entry { size_t start, bytes; uint64_t hash; } vp_impl_caption_entry;
-/* id 0: free; no n-gram has it */
+/* id 0: a free slot */
 typedef struct vp_impl_caption_gram { uint32_t prefix, word, id; } vp_impl_caption_gram;
-/* a text's words: as str.split() cuts them, and as split(" ") does for ROUGE-L (mostly the same) */
+/* a text's words from str.split(), and from split(" ") for ROUGE-L (usually the same) */
 typedef struct vp_impl_caption_line { size_t first, count, rouge_first, rouge_count; } vp_impl_caption_line;
 typedef struct vp_impl_caption_book {
     vp_impl_caption_list letters, words, numbers, lines, scratch;
@@ -788,19 +785,19 @@ typedef struct vp_impl_caption_book {
     size_t word_table_size;
     vp_impl_caption_gram *gram_table;
     size_t gram_table_size, gram_count;
-    /* [n - 1][place]: the n-gram that begins at a place of `numbers`; [0] are the numbers themselves */
+    /* [n - 1][i]: the n-gram that begins at index i of `numbers`; [0] are the numbers themselves */
     uint32_t *grams[VP_IMPL_CAPTION_N];
     uint32_t *document_count, *in_candidate, *in_reference, *in_both; /* [numbers of words and n-grams] */
-    /* [4 * words of the longest text] different n-grams */
+    /* [4 * words of the longest text] distinct n-grams */
     uint32_t *candidate_list, *reference_list;
     double *log_of;                                                   /* [images + 1] log of a count */
-    /* [words] where a word is in 64 words of the candidate */
+    /* [words]: bits of a word's positions in 64 words of the candidate */
     uint64_t *places;
     unsigned char *carry;                                             /* [words of the longest text] */
     size_t line_words_max;
 } vp_impl_caption_book;
 
-/* room for `more` elements after the last; 0 if there is no memory, the list is then unchanged */
+/* makes room for `more` elements after the last; returns 0 without memory, and the list is then unchanged */
 static int vp_impl_caption_reserve(vp_impl_caption_list *list, size_t more, size_t element_bytes) {
     size_t needed, bytes, capacity = list->capacity < 64 ? 64 : list->capacity;
     void *data;
@@ -830,7 +827,7 @@ static uint64_t vp_impl_caption_hash(const char *text, size_t bytes) {
     return vp_impl_caption_mix(hash, part);
 }
 
-/* doubles the size; the size of a table is a power of two, and a table is at most half full */
+/* doubles the size; sizes are powers of two, and tables are at most half full */
 static int vp_impl_caption_grow_words(vp_impl_caption_book *book) {
     const vp_impl_caption_entry *words = (const vp_impl_caption_entry *)book->words.data;
     size_t size = book->word_table_size ? book->word_table_size * 2 : 1024, i, at;
@@ -846,7 +843,7 @@ static int vp_impl_caption_grow_words(vp_impl_caption_book *book) {
     return 1;
 }
 
-/* Appends the number of a word; 0 if there is no memory. */
+/* Appends the number of a word. Returns 0 without memory. */
 static int vp_impl_caption_add_word(vp_impl_caption_book *book, const char *text, size_t bytes) {
     uint64_t hash = vp_impl_caption_hash(text, bytes);
     vp_impl_caption_entry *word;
@@ -880,7 +877,7 @@ static vp_result vp_impl_caption_full(const vp_impl_caption_book *book) {
     return book->numbers.count >= VP_IMPL_CAPTION_WORDS_MAX ? VP_ERR_RANGE : VP_OK;
 }
 
-/* Splits a tokenised text twice; the second time only if a split at single spaces would give other words. */
+/* Splits a tokenised text; also at single spaces if that gives different words. */
 static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const char *text, size_t bytes) {
     const char *at = text, *end = text + bytes, *start = text;
     vp_impl_caption_line line;
@@ -984,7 +981,7 @@ static vp_result vp_impl_caption_number_grams(vp_impl_caption_book *book) {
     return VP_OK;
 }
 
-/* Allocates everything that the scoring needs; nothing after it can fail. */
+/* Allocates everything that scoring needs, so that nothing later can fail. */
 static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t image_count) {
     size_t numbers = book->words.count + book->gram_count + 1, longest = book->line_words_max + 1, i, bytes;
     if (!vp_size_multiply(image_count, sizeof(double), &bytes) || !vp_size_add(bytes, sizeof(double), &bytes))
@@ -1001,7 +998,7 @@ static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t imag
     if (!book->document_count || !book->in_candidate || !book->in_reference || !book->in_both || !book->candidate_list
         || !book->reference_list || !book->places || !book->carry || !book->log_of)
         return VP_ERR_MEMORY;
-    /* an n-gram of no reference counts as one of a single image */
+    /* an n-gram without a reference counts as occurring in one image */
     for (i = 0; i <= image_count; i++) book->log_of[i] = i ? log((double)i) : 0.0;
     return VP_OK;
 }
@@ -1027,7 +1024,7 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
     VP_FREE(book->carry);
 }
 
-/* how many images have an n-gram in their references; meanwhile in_candidate contains the last such image */
+/* counts the images whose references contain an n-gram; in_candidate temporarily contains the last such image */
 static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp_caption_image *images,
                                             size_t image_count) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
@@ -1046,8 +1043,8 @@ static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp
     memset(book->in_candidate, 0, (book->words.count + book->gram_count + 1) * sizeof(uint32_t));
 }
 
-/* Counts a text's n-grams. list gets the different ones in the order of the text; first[n] .. first[n + 1] are those
- * of n + 1 words. */
+/* Counts a text's n-grams. list receives the distinct ones in text order; first[n] .. first[n + 1] are those of n + 1
+ * words. */
 static void vp_impl_caption_count(const vp_impl_caption_book *book, const vp_impl_caption_line *line, uint32_t *counts,
                                   uint32_t *list, size_t first[VP_IMPL_CAPTION_N + 1]) {
     size_t n, i, found = 0;
@@ -1086,7 +1083,7 @@ static size_t vp_impl_caption_common(const vp_impl_caption_book *book, const vp_
     return common;
 }
 
-/* what BLEU counts, of one image or of all */
+/* BLEU's counts, of one image or of all */
 typedef struct vp_impl_caption_bleu {
     uint64_t correct[VP_IMPL_CAPTION_N], guesses[VP_IMPL_CAPTION_N], words, reference_words;
 } vp_impl_caption_bleu;
@@ -1131,7 +1128,7 @@ static double vp_impl_caption_similarity(vp_impl_caption_book *book, const vp_im
     return sum;
 }
 
-/* One image: `candidate` is its line, the references' lines follow. */
+/* Scores one image: `candidate` is its line, and the lines of its references follow. */
 static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_caption_line *candidate,
                                   size_t reference_count, double log_images, vp_impl_caption_bleu *counts,
                                   vp_caption_scores *scores) {
@@ -1237,9 +1234,9 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
     vp_message_int(&where, (int64_t)image);
     if (result == VP_ERR_RANGE) {
         if (!images[image].references || !images[image].reference_count)
-            vp_fail(error, result, -1, where.text, "there is no reference caption; leave the image out");
+            vp_fail(error, result, -1, where.text, "there is no reference caption; omit the image");
         else if (vp_impl_caption_full(&book) != VP_OK)
-            vp_fail(error, result, -1, where.text, "over 2^29 words in all; score the corpus in parts");
+            vp_fail(error, result, -1, where.text, "over 2^29 words in total; score the corpus in parts");
         else vp_fail(error, result, -1, where.text, "a text is NULL");
     } else {
         if (result == VP_OK) result = vp_impl_caption_number_grams(&book);

@@ -1,8 +1,7 @@
 /* vlmprof_caption.h - v0.2.0 - CIDEr-D, BLEU and ROUGE-L of captions - MIT licence
  *
- * Corpus scores of captions, as pycocoevalcap 1.2 gives them, with a built-in tokenizer in place of its Java
- * program. vp_caption_corpus takes memory from malloc and releases it before it returns; vp_caption_tokenise
- * allocates nothing. */
+ * Corpus scores of captions, equal to pycocoevalcap 1.2's, with a built-in tokenizer instead of its Java program.
+ * vp_caption_corpus allocates memory and releases it before it returns; vp_caption_tokenise allocates nothing. */
 #ifndef VLMPROF_CAPTION_H
 #define VLMPROF_CAPTION_H
 #include "vlmprof.h"
@@ -10,62 +9,58 @@
 
 VP_EXTERN_C_BEGIN
 
-/* any bytes, no NUL needed; {NULL, 0} is the empty text */
+/* any bytes, not NUL-terminated; {NULL, 0} is the empty text */
 typedef struct vp_caption_text { const char *text; size_t bytes; } vp_caption_text;
 typedef struct vp_caption_image {
     vp_caption_text candidate;
     const vp_caption_text *references; /* [reference_count], at least 1 */
     size_t reference_count;
 } vp_caption_image;
-/* the texts unchanged (words between white space), or passed through vp_caption_tokenise first */
+/* texts are used unchanged (words between white space), or are first passed through vp_caption_tokenise */
 typedef enum vp_caption_input { VP_CAPTION_TOKENISED, VP_CAPTION_RAW } vp_caption_input;
 typedef struct vp_caption_scores {
     double bleu[4];  /* BLEU-1 .. BLEU-4, 0..1 */
-    double cider_d;  /* 0..10; 0 for each image of a corpus of one */
+    double cider_d;  /* 0..10; always 0 in a corpus of one image */
     double rouge_l;  /* 0..1 */
 } vp_caption_scores;
 
-/* A caption as words: lower case, split as the Penn treebank does, without punctuation, one space between words.
- * Printed numbers that depend on it are marked "built-in tokenizer", because it follows the rules below, not every rule
- * of the program that it replaces.
- * in:      text      [bytes] any bytes; bytes that are not UTF-8 are dropped; any white space separates words
- * out:     out       [capacity] with NUL; on success only, and not inside text
- *          needed    bytes without the NUL, at most 6 times those of the text; also written with VP_ERR_CAPACITY; may
- *                    be NULL
- * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE a NULL text with bytes
- * rule:    of the tokens that could begin at a place, the longest. don't, dog's, they'll, cannot, gonna ... are cut in
- *          two; ( ) [ ] { } become -lrb- -rrb- -lsb- -rsb- -lcb- -rcb- and stay; the quotes and . ? ! , : ; - -- ...
- *          are dropped, several of ? ! together stay; a blank inside a token ("2 1/2", a telephone number, a tag)
- *          becomes U+00A0
+/* Splits a caption into words: lower case, Penn Treebank rules, no punctuation, one space between words. It follows the
+ * rules below, but not every rule of the program that it replaces, so printed numbers that depend on it are marked
+ * "built-in tokenizer".
+ * in:      text      [bytes]; invalid UTF-8 bytes are dropped; any white space separates words
+ * out:     out       [capacity] with NUL; on success only; must not overlap text
+ *          needed    bytes without the NUL, at most 6 times the size of the text; also on VP_ERR_CAPACITY; may be NULL
+ * returns: VP_OK; VP_ERR_CAPACITY; VP_ERR_RANGE: text is NULL but bytes > 0
+ * rule:    at each position, the longest possible token wins. don't, dog's, they'll, cannot, gonna ... are split in
+ *          two; ( ) [ ] { } become -lrb- -rrb- -lsb- -rsb- -lcb- -rcb-. Quotes and . ? ! , : ; - -- ... are dropped,
+ *          but runs of ? and ! are kept. A blank inside a token ("2 1/2", a telephone number, a tag) becomes U+00A0
  * source:  behaviour of Stanford CoreNLP 3.4.1's PTBTokenizer -preserveLines -lowerCase and of pycocoevalcap 1.2,
  *          tokenizer/ptbtokenizer.py
- * numeric: the time is linear in the number of bytes, for any input
+ * numeric: time is linear in the number of bytes for any input
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, size_t capacity, size_t *needed);
 
 /* CIDEr-D, BLEU-1..4 and ROUGE-L of each image and of the corpus.
- * in:      images       [image_count], at least 1; document frequencies are those of this corpus, so a score depends on
+ * in:      images       [image_count], at least 1; document frequencies come from this corpus, so a score depends on
  *                       all images
  *          input        the form of the texts
  * out:     each         [image_count] on success only; may be NULL
  *          corpus       on success only; may be NULL
  *          error        may be NULL; names the image
- * returns: VP_OK; VP_ERR_RANGE no image, a NULL text, an image without references (leave it out), over 2^29 words in
- *          all; VP_ERR_MEMORY
- * rule:    BLEU: counts clipped by the largest in any one reference; reference length: the closest, the shorter of two;
- *          product of (correct + 1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when
- *          ratio = (length + 1e-15) / (reference length + 1e-9) < 1; corpus: the same over summed counts.
- *          CIDEr-D: weight of an n-gram = count * (log images - log max(1, images whose references have it)); cosine
- *          with the candidate's weight clipped at the reference's, times exp(-d^2 / 72), d = difference of the numbers
- *          of bigrams; mean over n = 1..4 and the references, times 10.
- *          ROUGE-L: largest precision and largest recall over the references, beta 1.2, words between single spaces.
- *          Corpus of the last two: means over the images.
+ * returns: VP_OK; VP_ERR_RANGE: no image, a NULL text, an image without references (omit it), over 2^29 words in total;
+ *          VP_ERR_MEMORY
+ * rule:    BLEU: counts clipped by the largest count in any reference; reference length: the closest, and the shorter
+ *          of two; product of (correct + 1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when ratio =
+ *          (length + 1e-15) / (reference length + 1e-9) < 1; corpus: the same over summed counts. CIDEr-D: weight of an
+ *          n-gram = count * (log images - log max(1, images whose references contain it)); cosine with the candidate's
+ *          weight clipped to the reference's, times exp(-d^2 / 72), d = difference in bigram counts; mean over n = 1..4
+ *          and the references, times 10. ROUGE-L: largest precision and largest recall over the references, beta 1.2,
+ *          words between single spaces. Corpus scores of the last two: means over the images.
  * source:  pycocoevalcap 1.2: bleu/bleu_scorer.py, cider/cider_scorer.py, rouge/rouge.py
- * numeric: double; within 1e-10 of the reference. n-grams are compared after hashing, so two are never
- *          confused
- * memory:  at most 32 bytes per word, 64 per text and 100 per different word or n-gram of 2 to 4 words, released at the
- *          end. The time grows with the words, for ROUGE-L also with words of candidate * words of reference / 64
+ * numeric: double; within 1e-10 of the reference. n-grams with equal hashes are compared, so two are never confused
+ * memory:  at most 32 bytes per word, 64 per text and 100 per distinct word or n-gram of 2 to 4 words, released at the
+ *          end. Time is linear in the words; ROUGE-L adds candidate words * reference words / 64
  * threads: reentrant */
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
                                    vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error);

@@ -23,7 +23,7 @@ VP_API const char *vp_chat_api_name(int32_t api) {
 VP_API const char *vp_chat_api_path(int32_t api) {
     return api >= 0 && api < VP_CHAT_API_LAST_ ? vp_impl_chat_apis[api].path : NULL;
 }
-/* Length of a URL without an ending and the slashes before it; the host, after `least` bytes, stays. */
+/* Length of a URL without an ending and the slashes before it; the first `least` bytes, up to the host, are kept. */
 static size_t vp_impl_chat_without(const char *url, size_t bytes, const char *end, size_t least) {
     const size_t end_bytes = strlen(end);
     if (bytes > least + end_bytes && memcmp(url + bytes - end_bytes, end, end_bytes) == 0) bytes -= end_bytes;
@@ -110,7 +110,7 @@ static int vp_impl_chat_is_media_type(const char *text) {
               || strchr("/+-.", *at))) return 0;
     return 1;
 }
-/* A data: URL, or the base64 alone. */
+/* Writes a data: URL, or only the base64. */
 static void vp_impl_chat_image_text(vp_json_writer *writer, const vp_chat_image *image, int is_bare) {
     const char *const pieces[] = {"data:", image->media_type, ";base64,"};
     vp_impl_chat_text out = {NULL, 0, 0};
@@ -136,7 +136,7 @@ static void vp_impl_chat_flag(vp_json_writer *writer, const char *key, int value
     vp_json_key(writer, key);
     vp_json_bool(writer, value);
 }
-/* A list with one user message; its content is written between the two calls. */
+/* Writes a list with one user message; its content is written between the two calls. */
 static void vp_impl_chat_begin_message(vp_json_writer *writer, const char *key) {
     vp_json_key(writer, key);
     vp_json_begin_array(writer);
@@ -173,7 +173,7 @@ static void vp_impl_chat_text_part(vp_json_writer *writer, int is_chat, const ch
     vp_json_string_bytes(writer, text, bytes);
     vp_json_end_object(writer);
 }
-/* The images and the text as parts of a list; without places the images come first. */
+/* Writes the images and the text as parts of a list; without image_places the images come first. */
 static void vp_impl_chat_parts(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
     const size_t bytes = strlen(request->text);
     size_t done = 0;
@@ -196,7 +196,7 @@ static void vp_impl_chat_put_openai(vp_json_writer *writer, const vp_chat_reques
     vp_impl_chat_end_message(writer);
     vp_impl_chat_limits(writer, request, is_chat ? "max_tokens" : "max_output_tokens");
     if (request->ignore_eos) vp_impl_chat_flag(writer, "ignore_eos", 1);
-    if (request->ignore_eos && request->max_tokens > 0) { /* vLLM: the model's own stop tokens also count */
+    if (request->ignore_eos && request->max_tokens > 0) { /* vLLM: the model may have more stop tokens */
         vp_json_key(writer, "min_tokens");
         vp_json_int(writer, request->max_tokens);
     }
@@ -250,10 +250,10 @@ typedef struct vp_impl_chat_setting {
     int32_t step_count;
     const vp_json *json;     /* the body so far */
     vp_impl_chat_text out;   /* the new one */
-    size_t copied;           /* bytes of the old body already copied */
+    size_t copied;           /* size of the old body that is already copied */
 } vp_impl_chat_setting;
 
-/* Reads "[12]" or "[*]"; NULL: it is neither. */
+/* Reads "[12]" or "[*]"; NULL for anything else. */
 static const char *vp_impl_chat_bracket(const char *at, vp_impl_chat_step *step) {
     step->kind = at[1] == '*' ? VP_IMPL_CHAT_ALL : VP_IMPL_CHAT_ITEM;
     step->item = 0;
@@ -266,7 +266,7 @@ static const char *vp_impl_chat_bracket(const char *at, vp_impl_chat_step *step)
     }
     return *at == ']' ? at + 1 : NULL;
 }
-/* Splits a path; 0: not a path. */
+/* Splits a path. Returns 0 if it is not a path. */
 static int vp_impl_chat_path(const char *path, vp_impl_chat_setting *setting) {
     const char *at = path;
     if (!path || vp_utf8_valid_bytes(path, strlen(path)) != strlen(path)) return 0;
@@ -292,13 +292,13 @@ static uint32_t vp_impl_chat_get(const vp_json *json, uint32_t object, const cha
         if (vp_json_equals_bytes(json, at, key, bytes)) found = at + 1;
     return found;
 }
-/* A value's place in the text, quotes included. */
+/* A value's position in the text, including quotes. */
 static void vp_impl_chat_span(const vp_json *json, uint32_t node, size_t *start, size_t *bytes) {
     const size_t quotes = json->nodes[node].type == VP_JSON_STRING;
     *start = (size_t)json->nodes[node].start - quotes;
     *bytes = (size_t)json->nodes[node].bytes + 2 * quotes;
 }
-/* Writes the value inside the objects named by the steps from `step` on. */
+/* Writes the value inside the objects named by the steps starting at `step`. */
 static vp_result vp_impl_chat_put(vp_impl_chat_setting *setting, int32_t step) {
     vp_json_writer writer;
     char key[512];
@@ -308,7 +308,7 @@ static vp_result vp_impl_chat_put(vp_impl_chat_setting *setting, int32_t step) {
         if (setting->steps[at].key_bytes >= sizeof key) return VP_ERR_FORMAT;
         memcpy(key, setting->steps[at].key, setting->steps[at].key_bytes);
         key[setting->steps[at].key_bytes] = 0;
-        /* the first one's braces are those of the object that it goes to */
+        /* the first step is written into an existing object, without its own braces */
         vp_json_begin_object(&writer);
         if (at == step) setting->out.bytes--;
         vp_json_key(&writer, key);
@@ -319,13 +319,13 @@ static vp_result vp_impl_chat_put(vp_impl_chat_setting *setting, int32_t step) {
     if (step < setting->step_count) setting->out.bytes--;
     return vp_json_finish(&writer);
 }
-/* Copies the old body up to `upto`. */
+/* Copies the old body up to offset `upto`. */
 static vp_result vp_impl_chat_copy(vp_impl_chat_setting *setting, size_t upto) {
     const size_t from = setting->copied;
     setting->copied = upto;
     return vp_impl_chat_sink(&setting->out, setting->json->text + from, upto - from);
 }
-/* Sets the target of the steps from `step` on, starting at `node`. List items are visited in text order. */
+/* Sets the target of the steps starting at `step`, relative to `node`. List items are visited in text order. */
 static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node, int32_t step) {
     const vp_json *json = setting->json;
     const vp_impl_chat_step *now = &setting->steps[step];
@@ -355,8 +355,8 @@ static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node,
     if (result == VP_OK && json->nodes[node].count > 0) result = vp_impl_chat_sink(&setting->out, ", ", 2);
     return result == VP_OK ? vp_impl_chat_put(setting, step) : result;
 }
-/* "image_url.detail": a member of each part's "image_url" where that is an object (chat completions), next to it where
- * it is a text (responses). */
+/* "image_url.detail": a member of each part's "image_url" if that is an object (chat completions), or next to it if it
+ * is a text (responses). */
 static vp_result vp_impl_chat_walk_images(vp_impl_chat_setting *setting) {
     const vp_json *json = setting->json;
     const uint32_t messages = vp_json_get(json, 0, "messages"),
@@ -371,7 +371,7 @@ static vp_result vp_impl_chat_walk_images(vp_impl_chat_setting *setting) {
     }
     return result;
 }
-/* Parses into nodes that grow. */
+/* Parses into a growing array of nodes. */
 static vp_result vp_impl_chat_parse(const char *text, size_t bytes, vp_json_node **nodes, size_t *capacity,
                                     vp_json *json, vp_error *error) {
     size_t needed = 0;
@@ -381,16 +381,16 @@ static vp_result vp_impl_chat_parse(const char *text, size_t bytes, vp_json_node
     if (needed > VP_IMPL_CHAT_NODES_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "JSON", "the text has more than a million values");
     grown = (vp_json_node *)VP_REALLOC(*nodes, needed * 2 * sizeof **nodes);
-    if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, "JSON", "no memory for a JSON text");
+    if (!grown) return vp_fail(error, VP_ERR_MEMORY, -1, "JSON", "not enough memory for a JSON text");
     *nodes = grown;
     *capacity = needed * 2;
     return vp_json_parse(text, bytes, *nodes, *capacity, json, NULL, error);
 }
 static const char *vp_impl_chat_knob_text(vp_result result) {
     switch (result) {
-    case VP_ERR_FORMAT: return "keys between dots and [N] or [*] make a path, and a value is UTF-8";
+    case VP_ERR_FORMAT: return "a path is keys separated by dots, and [N] or [*] for list items; a value is UTF-8";
     case VP_ERR_NOT_FOUND: return "the body has no such list item";
-    case VP_ERR_MISMATCH: return "the path leads into what is neither object nor list";
+    case VP_ERR_MISMATCH: return "the path leads into a value that is not an object or list";
     default: return vp_result_text(result);
     }
 }
@@ -424,7 +424,7 @@ static vp_result vp_impl_chat_knob(const vp_chat_knob *knob, vp_impl_chat_text *
     return VP_OK;
 }
 
-/* The first text of a request that is missing or not UTF-8; NULL: all are valid. */
+/* The first text of a request that is missing or not UTF-8; NULL if all are valid. */
 static const char *vp_impl_chat_bad_text(const vp_chat_request *request) {
     const char *const texts[] = {request->model, request->text, request->cache_salt ? request->cache_salt : ""};
     const char *const names[] = {"model", "text", "cache_salt"};
@@ -448,10 +448,10 @@ VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, c
     vp_result result;
     size_t i;
     if (!vp_chat_api_name((int32_t)api) || request->image_count < 0 || request->max_tokens < 0)
-        return vp_fail(error, VP_ERR_RANGE, -1, "request", "a count below 0, or an API that does not exist");
+        return vp_fail(error, VP_ERR_RANGE, -1, "request", "a count is negative, or the API is unknown");
     if (vp_impl_chat_bad_text(request))
         return vp_fail(error, VP_ERR_FORMAT, -1, vp_impl_chat_bad_text(request), "the text is missing or not UTF-8, the"
-                       " media type is invalid, or the places of images are not ascending bytes of the text");
+                       " media type is invalid, or image_places are not ascending byte offsets into the text");
     vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &out, 0);
     vp_json_begin_object(&writer);
     vp_impl_chat_member(&writer, "model", request->model);
@@ -561,7 +561,7 @@ VP_API vp_result vp_sse_feed(vp_sse *sse, const char *bytes, size_t count) {
     return VP_OK;
 }
 
-/* ---- answers: the state of one */
+/* ---- answers: state */
 typedef enum vp_impl_chat_form { VP_IMPL_CHAT_UNKNOWN, VP_IMPL_CHAT_EVENTS, VP_IMPL_CHAT_LINES, VP_IMPL_CHAT_WHOLE }
     vp_impl_chat_form;
 typedef struct vp_impl_chat_state {
@@ -569,13 +569,13 @@ typedef struct vp_impl_chat_state {
     size_t most_bytes;
     vp_impl_chat_form form, announced; /* announced: by the content type */
     vp_sse sse;
-    vp_impl_chat_text body;            /* all of a JSON, or a line */
+    vp_impl_chat_text body;            /* a whole JSON text, or a line */
     vp_json_node *nodes; size_t node_capacity;
     size_t text_capacity, reasoning_capacity, piece_capacity;
     int64_t now_ns;
-    int is_done;                       /* 1 if "[DONE]" came */
-    int64_t timed_prompt, timed_cached, timed_completion; /* llama.cpp's "timings" count tokens as well */
-    vp_result result;                  /* what ended it */
+    int is_done;                       /* 1 if "[DONE]" arrived */
+    int64_t timed_prompt, timed_cached, timed_completion; /* llama.cpp's "timings" also contain token counts */
+    vp_result result;                  /* the error that ended it */
     vp_error error;
 } vp_impl_chat_state;
 enum { VP_IMPL_CHAT_TIMINGS_MAX = 65536 };
@@ -586,10 +586,10 @@ static vp_result vp_impl_chat_fail(vp_chat_reply *reply, vp_result code, const c
     return state->result;
 }
 static vp_result vp_impl_chat_no_memory(vp_chat_reply *reply) {
-    return vp_impl_chat_fail(reply, VP_ERR_MEMORY, "answer", "no memory for the server's answer");
+    return vp_impl_chat_fail(reply, VP_ERR_MEMORY, "answer", "not enough memory for the server's answer");
 }
 
-/* A value's text (or its JSON) on one line, uncut. NULL: out of memory. */
+/* A value's text, or its JSON, on one line, not truncated. NULL if out of memory. */
 static char *vp_impl_chat_words(const vp_json *json, uint32_t node) {
     char *text;
     size_t start, bytes = 0;
@@ -620,16 +620,16 @@ static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp
 static vp_result vp_impl_chat_keep_text(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node,
                                         const char *name) {
     if (node != VP_JSON_NONE && json->nodes[node].type != VP_JSON_STRING && json->nodes[node].type != VP_JSON_NULL)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is not text");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sent something that is not text");
     return vp_impl_chat_keep(reply, member, json, node);
 }
-/* The server's name of the request, where it is a text. */
+/* Stores the server's request id, if it is a text. */
 static vp_result vp_impl_chat_keep_id(vp_chat_reply *reply, const vp_json *json, uint32_t object) {
     const uint32_t id = vp_json_get(json, object, "id");
     if (id == VP_JSON_NONE || json->nodes[id].type != VP_JSON_STRING) return VP_OK;
     return vp_impl_chat_keep(reply, &reply->id, json, id);
 }
-/* {"error": "text"}, {"error": {"message": "text"}}: the value that says it best. */
+/* {"error": "text"}, {"error": {"message": "text"}}: the value with the most specific message. */
 static uint32_t vp_impl_chat_said(const vp_json *json, uint32_t error) {
     const uint32_t message = vp_json_get(json, error, "message");
     return message != VP_JSON_NONE && json->nodes[message].type == VP_JSON_STRING ? message : error;
@@ -641,7 +641,7 @@ static vp_result vp_impl_chat_failure(vp_chat_reply *reply, const vp_json *json,
     return reply->failure ? VP_OK
                           : vp_impl_chat_keep(reply, &reply->failure, json, vp_impl_chat_said(json, error));
 }
-/* The message of an error's body, on one line and uncut. NULL: out of memory. */
+/* The message in an error's body, on one line, not truncated. NULL if out of memory. */
 static char *vp_impl_chat_body_words(const char *body, size_t bytes) {
     static const char *const names[] = {"error", "message", "detail"};
     vp_json_node *nodes = NULL;
@@ -672,7 +672,7 @@ VP_API void vp_chat_failure(const char *body, size_t bytes, char *out, size_t ca
 }
 
 /* ---- answers: texts, pieces, counts */
-/* Adds a text to the answer or to the reasoning. Lists of parts, as some servers send them, count as their texts. */
+/* Adds a text to the answer or to the reasoning. For lists of parts, which some servers send, it adds their texts. */
 static vp_result vp_impl_chat_add(vp_chat_reply *reply, const vp_json *json, uint32_t node, int is_reasoning,
                                   size_t *added) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
@@ -697,7 +697,7 @@ static vp_result vp_impl_chat_add(vp_chat_reply *reply, const vp_json *json, uin
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "content", "a piece of the answer is not text");
     vp_json_text(json, node, NULL, 0, &count);
     if (count > state->most_bytes - reply->text_bytes - reply->reasoning_bytes)
-        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "answer", "the answer is longer than what is allowed");
+        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "answer", "the answer exceeds the size limit");
     if (vp_impl_chat_grow(text, *bytes, capacity, count) != VP_OK) return vp_impl_chat_no_memory(reply);
     vp_json_text(json, node, *text + *bytes, count + 1, NULL);
     *bytes += count;
@@ -722,18 +722,18 @@ static vp_result vp_impl_chat_piece(vp_chat_reply *reply, size_t text_bytes, siz
     reply->last_ns = state->now_ns;
     return VP_OK;
 }
-/* Reads an integer of 0 or more; a missing one leaves the number unchanged. */
+/* Reads an integer of 0 or more; if it is missing, the number is unchanged. */
 static vp_result vp_impl_chat_number(vp_chat_reply *reply, const vp_json *json, uint32_t object, const char *name,
                                      int64_t most, int64_t *number) {
     const uint32_t node = vp_json_get(json, object, name);
     int64_t value;
     if (!vp_impl_chat_is_set(json, node)) return VP_OK;
     if (vp_json_to_int(json, node, &value) != VP_OK || value < 0 || value > most)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sends something that is not a count");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sent something that is not a count");
     *number = value;
     return VP_OK;
 }
-/* A member that counts tokens: at most INT32_MAX, so that sums and differences of counts cannot overflow. */
+/* Reads a token count of at most INT32_MAX, so that sums and differences of counts cannot overflow. */
 static vp_result vp_impl_chat_count(vp_chat_reply *reply, const vp_json *json, uint32_t object, const char *name,
                                     int64_t *count) {
     return vp_impl_chat_number(reply, json, object, name, INT32_MAX, count);
@@ -753,7 +753,7 @@ static vp_chat_usage vp_impl_chat_no_usage(void) {
     const vp_chat_usage none = {-1, -1, -1, -1, -1};
     return none;
 }
-/* The names of chat completions and of responses. */
+/* Reads usage with the names of chat completions and of responses. */
 static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json, uint32_t usage) {
     vp_chat_usage *to = &reply->usage;
     const vp_impl_chat_counter counters[] = {
@@ -769,7 +769,7 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
     vp_result result;
     if (!vp_impl_chat_is_set(json, usage)) return VP_OK;
     if (json->nodes[usage].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sends something that is not an object");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sent something that is not an object");
     *to = vp_impl_chat_no_usage();
     result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
                                 vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
@@ -778,7 +778,7 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
-/* Keeps a part of the body unchanged, instead of an earlier one. */
+/* Stores an unchanged part of the body, replacing an earlier one. */
 static vp_result vp_impl_chat_keep_json(vp_chat_reply *reply, char **kept, const char *text, size_t bytes) {
     char *copy = (char *)VP_MALLOC(bytes + 1);
     if (!copy) return vp_impl_chat_no_memory(reply);
@@ -790,7 +790,7 @@ static vp_result vp_impl_chat_keep_json(vp_chat_reply *reply, char **kept, const
 }
 static vp_result vp_impl_chat_set_timings(vp_chat_reply *reply, const char *text, size_t bytes) {
     if (bytes > VP_IMPL_CHAT_TIMINGS_MAX)
-        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "timings", "the server's times are longer than 64 KiB");
+        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "timings", "the server's timings exceed 64 KiB");
     return vp_impl_chat_keep_json(reply, &reply->timings, text, bytes);
 }
 static vp_result vp_impl_chat_timings_of(vp_chat_reply *reply, const vp_json *json, uint32_t root) {
@@ -821,9 +821,9 @@ static vp_result vp_impl_chat_choice(vp_chat_reply *reply, const vp_json *json, 
     if (!vp_impl_chat_is_set(json, delta)) delta = vp_json_get(json, choice, "message");
     if (vp_impl_chat_is_set(json, delta)) {
         if (json->nodes[delta].type != VP_JSON_OBJECT)
-            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "delta", "the server sends something that is not an object");
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "delta", "the server sent something that is not an object");
         thought = vp_json_get(json, delta, "reasoning_content");
-        /* vLLM sends the same under both names */
+        /* vLLM sends the same text under both names */
         if (!vp_impl_chat_is_set(json, thought)) thought = vp_json_get(json, delta, "reasoning");
         result = vp_impl_chat_add(reply, json, thought, 1, &reasoning_bytes);
         if (result == VP_OK)
@@ -845,7 +845,7 @@ static vp_result vp_impl_chat_read_chat(vp_chat_reply *reply, const vp_json *jso
     if (result == VP_OK) result = vp_impl_chat_keep_id(reply, json, 0);
     if (result == VP_OK && vp_impl_chat_is_set(json, choices)) {
         if (json->nodes[choices].type != VP_JSON_ARRAY)
-            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "the server sends something that is not a list");
+            return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "the server sent something that is not a list");
         for (choice = choices + 1; choice < json->nodes[choices].end && result == VP_OK;
              choice = json->nodes[choice].end, place++) {
             int64_t index = place;
@@ -860,14 +860,14 @@ static vp_result vp_impl_chat_read_chat(vp_chat_reply *reply, const vp_json *jso
 }
 
 /* ---- answers: responses */
-/* "output": messages with parts of text, reasoning with summaries or texts. */
+/* Reads "output": messages with text parts, and reasoning with summaries or texts. */
 static vp_result vp_impl_chat_outputs(vp_chat_reply *reply, const vp_json *json, uint32_t outputs) {
     size_t text_bytes = 0, reasoning_bytes = 0;
     vp_result result = VP_OK;
     uint32_t output;
     if (!vp_impl_chat_is_set(json, outputs)) return VP_OK;
     if (json->nodes[outputs].type != VP_JSON_ARRAY)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "output", "the server sends something that is not a list");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "output", "the server sent something that is not a list");
     for (output = outputs + 1; output < json->nodes[outputs].end && result == VP_OK; output = json->nodes[output].end) {
         const uint32_t type = vp_json_get(json, output, "type"), content = vp_json_get(json, output, "content");
         if (vp_json_equals(json, type, "message")) {
@@ -879,13 +879,13 @@ static vp_result vp_impl_chat_outputs(vp_chat_reply *reply, const vp_json *json,
     }
     return result == VP_OK ? vp_impl_chat_piece(reply, text_bytes, reasoning_bytes) : result;
 }
-/* A whole response, alone or at the end of a stream. */
+/* Reads a whole response, unstreamed or at the end of a stream. */
 static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json, uint32_t response) {
     const uint32_t status = vp_json_get(json, response, "status"),
                    why = vp_json_get(json, vp_json_get(json, response, "incomplete_details"), "reason");
     vp_result result = VP_OK;
     if (response == VP_JSON_NONE || json->nodes[response].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "response", "the server sends something that is not an object");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "response", "the server sent something that is not an object");
     if (vp_impl_chat_is_set(json, vp_json_get(json, response, "error")))
         result = vp_impl_chat_failure(reply, json, vp_json_get(json, response, "error"));
     if (result == VP_OK && reply->piece_count == 0)
@@ -909,7 +909,7 @@ static vp_result vp_impl_chat_response_event(vp_chat_reply *reply, const vp_json
     const uint32_t type = vp_json_get(json, 0, "type");
     size_t bytes = 0, i;
     if (type == VP_JSON_NONE || json->nodes[type].type != VP_JSON_STRING)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "type", "the server sends an event without a type");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "type", "the server sent an event without a type");
     for (i = 0; i < sizeof deltas / sizeof *deltas; i++) {
         vp_result result;
         if (!vp_json_equals(json, type, deltas[i].type)) continue;
@@ -961,9 +961,9 @@ static vp_result vp_impl_chat_read_ollama(vp_chat_reply *reply, const vp_json *j
     vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
     if (result == VP_OK && message == VP_JSON_NONE && vp_json_get(json, 0, "choices") != VP_JSON_NONE)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message",
-                                 "expected an answer of Ollama's API, got one of chat completions (choices): use chat");
+                                 "expected an answer from Ollama's API, got chat completions (choices): use chat");
     if (vp_impl_chat_is_set(json, message) && json->nodes[message].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message", "the server sends something that is not an object");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "message", "the server sent something that is not an object");
     if (result == VP_OK)
         result = vp_impl_chat_add(reply, json, vp_json_get(json, message, "thinking"), 1, &reasoning_bytes);
     if (result == VP_OK)
@@ -988,7 +988,7 @@ static vp_result vp_impl_chat_object(vp_chat_reply *reply, const char *text, siz
     if (result != VP_OK) return state->result = result;
     if (!reply->first_chunk_ns) reply->first_chunk_ns = state->now_ns;
     if (json.nodes[0].type != VP_JSON_OBJECT)
-        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer", "the server sends JSON that is not an object");
+        return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer", "the server sent JSON that is not an object");
     error = vp_json_get(&json, 0, "error");
     if (vp_impl_chat_is_set(&json, error)) return vp_impl_chat_failure(reply, &json, error);
     if (is_error) return vp_impl_chat_failure(reply, &json, 0);
@@ -1046,8 +1046,8 @@ VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, cons
     vp_sse_init(&state->sse, most_bytes, vp_impl_chat_event, reply);
     return VP_OK;
 }
-/* An object is never an event: errors arrive as JSON with the wrong type. Fields of events begin with letters or a
- * colon, maybe after a byte order mark. */
+/* An object is never an event, because errors arrive as JSON with the wrong content type. Fields of events begin with
+ * letters or a colon, possibly after a byte order mark. */
 static vp_impl_chat_form vp_impl_chat_form_of(const vp_impl_chat_state *state, char first) {
     const int is_letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
     if (state->announced == VP_IMPL_CHAT_LINES) return VP_IMPL_CHAT_LINES;
@@ -1059,10 +1059,10 @@ static vp_impl_chat_form vp_impl_chat_form_of(const vp_impl_chat_state *state, c
 static vp_result vp_impl_chat_hold(vp_chat_reply *reply, const char *bytes, size_t count) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
     if (count > state->most_bytes - state->body.bytes)
-        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "answer", "the answer is longer than what is allowed");
+        return vp_impl_chat_fail(reply, VP_ERR_RANGE, "answer", "the answer exceeds the size limit");
     return vp_impl_chat_sink(&state->body, bytes, count) == VP_OK ? VP_OK : vp_impl_chat_no_memory(reply);
 }
-/* Takes the line that is kept. */
+/* Processes the stored line. */
 static vp_result vp_impl_chat_line(vp_chat_reply *reply) {
     vp_impl_chat_state *state = (vp_impl_chat_state *)reply->state;
     size_t bytes = state->body.bytes;
@@ -1080,12 +1080,12 @@ static vp_result vp_impl_chat_feed(vp_chat_reply *reply, const char *bytes, size
         reply->is_streamed = state->form != VP_IMPL_CHAT_WHOLE;
     }
     if (state->form == VP_IMPL_CHAT_EVENTS) {
-        state->sse.user = reply; /* a reply can be moved between two feeds */
+        state->sse.user = reply; /* the reply may have moved since the last feed */
         result = vp_sse_feed(&state->sse, bytes, count);
         if (result == VP_OK || state->result != VP_OK) return result;
         return vp_impl_chat_fail(reply, result, "answer", result == VP_ERR_RANGE
-                                 ? "the server sends an event that is longer than what is allowed"
-                                 : "no memory for the server's answer");
+                                 ? "the server sent an event that exceeds the size limit"
+                                 : "not enough memory for the server's answer");
     }
     while (state->form == VP_IMPL_CHAT_LINES && result == VP_OK && count > 0) {
         const char *stop = (const char *)memchr(bytes, '\n', count);
@@ -1120,15 +1120,15 @@ VP_API vp_result vp_chat_reply_end(vp_chat_reply *reply, vp_error *error) {
     if (state->result == VP_OK && !reply->failure && !reply->is_complete)
         vp_impl_chat_fail(reply, VP_ERR_FORMAT, "answer",
                           state->form == VP_IMPL_CHAT_UNKNOWN ? "the server's answer is empty"
-                          : reply->is_streamed ? "the stream ended before the server said that the answer is whole"
-                                               : "the server sends JSON that contains no answer");
+                          : reply->is_streamed ? "the stream ended before the server marked the answer as complete"
+                                               : "the server sent JSON that contains no answer");
     if (usage->cached_tokens < 0) usage->cached_tokens = state->timed_cached;
     if (usage->completion_tokens < 0) usage->completion_tokens = state->timed_completion;
     /* llama.cpp counts the prompt without its cached tokens */
     if (usage->prompt_tokens < 0 && state->timed_prompt >= 0 && state->timed_cached >= 0) {
         if (state->timed_prompt > INT32_MAX - state->timed_cached)
             return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "prompt_n",
-                                     "the server sends something that is not a count"),
+                                     "the server sent something that is not a count"),
                    vp_impl_chat_report(state, error);
         usage->prompt_tokens = state->timed_prompt + state->timed_cached;
     }

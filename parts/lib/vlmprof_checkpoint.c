@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* snprintf into a known array; the result is always terminated */
+/* snprintf that always terminates its output */
 static void vp_impl_format(char *out, size_t capacity, const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -36,7 +36,7 @@ VP_API float vp_f16_to_f32(uint16_t value) {
     if (exponent == 31) bits = sign | 0x7f800000u | fraction << 13 | (fraction ? 0x00400000u : 0u);
     else if (exponent) bits = sign | (exponent + 112) << 23 | fraction << 13;
     else if (!fraction) bits = sign;
-    else { /* subnormal: move the leading one to its hidden place */
+    else { /* subnormal: shift the leading one into the hidden bit */
         exponent = 113;
         while (!(fraction & 0x400u)) {
             fraction <<= 1;
@@ -49,33 +49,33 @@ VP_API float vp_f16_to_f32(uint16_t value) {
 }
 
 /* ------------------------------------------------------------------------------------------------------ safetensors */
-#define VP_IMPL_HEADER_BYTES_MAX 100000000u /* the format's own limit */
+#define VP_IMPL_HEADER_BYTES_MAX 100000000u /* the format's limit */
 
 typedef struct vp_impl_shard {
     char *path;
-    const char *file; /* last part of path */
+    const char *file; /* file name in path */
     const unsigned char *map;
     size_t map_bytes;
-    char *names; /* of its tensors, each with a NUL */
+    char *names; /* names of its tensors, each with a NUL */
 } vp_impl_shard;
 
 typedef struct vp_impl_entry {
     const char *name;
     uint64_t begin, end; /* offsets into the map */
     int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
-    uint32_t dimensions; /* above VP_TENSOR_DIMENSIONS_MAX only the first ones are kept */
+    uint32_t dimensions; /* shape has at most the first VP_TENSOR_DIMENSIONS_MAX */
     uint16_t type;       /* index into vp_impl_file_types */
     uint8_t used;
     int32_t shard;
 } vp_impl_entry;
 
 struct vp_checkpoint {
-    vp_packed packed; /* weights NULL: none */
+    vp_packed packed; /* packed.weights NULL: none */
     vp_impl_shard *shards;
     int32_t shard_count;
-    vp_impl_entry *entries; /* by name once all shards are read */
+    vp_impl_entry *entries; /* sorted by name once all shards are read */
     size_t entry_count, entry_capacity;
-    vp_named_tensor *given; /* NULL, or the tensors of vp_checkpoint_of, by name; the maps are another's then */
+    vp_named_tensor *given; /* NULL, or the tensors of vp_checkpoint_of, by name; the caller then owns the maps */
     size_t given_count;
 };
 
@@ -87,11 +87,11 @@ static const vp_impl_file_type vp_impl_file_types[] = {
     {"U32", 32},    {"C64", 64},    {"F64", 64},        {"I64", 64},        {"U64", 64}};
 enum { VP_IMPL_FILE_TYPE_COUNT = sizeof vp_impl_file_types / sizeof vp_impl_file_types[0] };
 
-/* state shared by the checks of one header */
+/* shared state of the checks of a header */
 typedef struct vp_impl_header {
     const vp_json *json;
     const char *where;
-    uint64_t data_start; /* of the buffer in the file */
+    uint64_t data_start; /* file offset of the data buffer */
     vp_error *error;
 } vp_impl_header;
 
@@ -122,7 +122,7 @@ static vp_result vp_impl_header_shape(const vp_impl_header *header, uint32_t nod
     *elements = 1;
     for (i = 0; i < count; i++, item++) { /* numbers have no children, so the next element is the next node */
         if (!vp_impl_json_u64(header->json, item, &side) || side > (uint64_t)INT64_MAX)
-            return vp_impl_header_fail(header, entry->name, "shape must contain integers from 0");
+            return vp_impl_header_fail(header, entry->name, "shape must contain non-negative integers");
         if (i < VP_TENSOR_DIMENSIONS_MAX) entry->shape[i] = (int64_t)side;
         if (side && *elements > UINT64_MAX / side)
             return vp_impl_header_fail(header, entry->name, "the number of elements overflows");
@@ -136,7 +136,7 @@ static vp_result vp_impl_header_offsets(const vp_impl_header *header, uint32_t n
     if (header->json->nodes[node].type != VP_JSON_ARRAY || header->json->nodes[node].count != 2
         || !vp_impl_json_u64(header->json, node + 1, &entry->begin)
         || !vp_impl_json_u64(header->json, node + 2, &entry->end))
-        return vp_impl_header_fail(header, entry->name, "data_offsets must be two integers from 0");
+        return vp_impl_header_fail(header, entry->name, "data_offsets must be two non-negative integers");
     if (entry->begin > entry->end)
         return vp_impl_header_fail(header, entry->name, "data_offsets end before they begin");
     return VP_OK;
@@ -182,7 +182,7 @@ static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t ob
     if (elements * bits % 8) return vp_impl_header_fail(header, entry->name, "the elements do not fill whole bytes");
     bytes = elements * bits / 8;
     if (bytes != entry->end - entry->begin)
-        return vp_impl_header_fail(header, entry->name, "data_offsets do not span what dtype and shape need");
+        return vp_impl_header_fail(header, entry->name, "the span of data_offsets does not match dtype and shape");
     return VP_OK;
 }
 
@@ -202,8 +202,8 @@ static int vp_impl_offset_order(const void *left, const void *right) {
     return (one->end > other->end) - (one->end < other->end);
 }
 
-/* Unescaped copy of a string node at *end of a block that is large enough (unescaping never makes a text longer);
- * NULL when it contains a NUL. */
+/* Makes an unescaped copy of a string node at *end of a block that is large enough (unescaping never makes a text
+ * longer). Returns NULL if it contains a NUL. */
 static const char *vp_impl_json_keep(const vp_json *json, uint32_t node, char **end) {
     char *text = *end;
     size_t bytes = 0;
@@ -213,7 +213,7 @@ static const char *vp_impl_json_keep(const vp_json *json, uint32_t node, char **
     return text;
 }
 
-/* bytes that vp_impl_json_keep needs for all keys of an object and, with `values`, also for its string values */
+/* size that vp_impl_json_keep needs for all keys of an object and, with `values`, also for its string values */
 static size_t vp_impl_json_keep_bytes(const vp_json *json, uint32_t object, int values) {
     uint32_t i, key = object + 1;
     size_t bytes = 1;
@@ -222,11 +222,10 @@ static size_t vp_impl_json_keep_bytes(const vp_json *json, uint32_t object, int 
     return bytes;
 }
 
-/* the only key of the header that is not a tensor; written like this, because such names are reserved for the
- * compiler */
+/* the only key of the header that is not a tensor; split, because such names are reserved for the compiler */
 #define VP_IMPL_METADATA "__" "metadata" "__"
 
-/* the metadata: strings to strings, each key once */
+/* checks the metadata: strings to strings, unique keys */
 static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t object) {
     uint32_t i, key = object + 1, count;
     const char **keys;
@@ -256,8 +255,7 @@ static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t 
     return result;
 }
 
-/* The entries of one file: no name comes twice, and the data fill the buffer from its first to its last byte,
- * without gaps. */
+/* Checks the entries of one file: names are unique, and the data fill the whole buffer without gaps. */
 static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entry *entries, size_t count,
                                       uint64_t buffer_bytes) {
     uint64_t end = 0;
@@ -291,7 +289,8 @@ static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entr
 static vp_result vp_impl_header_read(const vp_impl_header *header, vp_checkpoint *cp, int32_t shard,
                                      uint64_t buffer_bytes) {
     uint32_t i, key = 1, count = header->json->nodes[0].count;
-    size_t first = cp->entry_count, needed = first + count + 1, bytes; /* one more: never NULL, even without a tensor */
+    size_t first = cp->entry_count, needed = first + count + 1, bytes; /* one more, so that it is not NULL without
+                                                                        * tensors */
     int metadata_seen = 0;
     char *end;
     if (header->json->nodes[0].type != VP_JSON_OBJECT)
@@ -348,7 +347,7 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
                        "the header is longer than 100000000 bytes; this is not a safetensors file");
     if (header_bytes > shard->map_bytes - 8)
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
-                       "the header ends beyond the file: it is truncated or no safetensors file");
+                       "the header ends beyond the file: it is truncated or not a safetensors file");
     if (header_bytes < 2 || shard->map[8] != '{')
         return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
     memset(&json, 0, sizeof json);
@@ -374,7 +373,7 @@ static char *vp_impl_path_join(const char *directory, const char *file) {
     return path;
 }
 
-/* 1: it exists (or cannot be examined: opening it will report why), 0: it does not, -1: no memory */
+/* 1: exists, or cannot be examined (opening it reports why); 0: does not exist; -1: out of memory */
 static int vp_impl_path_exists(const char *directory, const char *file) {
     char *path = vp_impl_path_join(directory, file);
     int there = path ? vp_path_kind(path) != VP_PATH_NONE : -1;
@@ -397,7 +396,7 @@ static vp_result vp_impl_checkpoint_add(vp_checkpoint *cp, const char *directory
     return vp_impl_shard_read(cp, cp->shard_count - 1, error);
 }
 
-/* A short list of faults: per kind a count and the first names. */
+/* A short list of faults: a count and the first names per kind. */
 enum {
     VP_IMPL_FAULT_MISSING,
     VP_IMPL_FAULT_EXTRA,
@@ -431,7 +430,7 @@ static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char 
     if (!kinds) return VP_OK;
     if (kinds == 1 && faults->count[VP_IMPL_FAULT_TYPE]) code = VP_ERR_UNSUPPORTED;
     text[0] = 0;
-    shown = (int)(sizeof text - 1) / kinds - 45; /* room for every kind's count and words */
+    shown = (int)(sizeof text - 1) / kinds - 45; /* reserves room for every kind's count and label */
     for (kind = 0; kind < VP_IMPL_FAULT_KINDS && used < sizeof text - 1; kind++) {
         if (!faults->count[kind]) continue;
         vp_impl_format(text + used, sizeof text - used, "%s%lld %s: %.*s%s", used ? "; " : "",
@@ -442,7 +441,7 @@ static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char 
     return vp_fail(error, code, -1, where, text);
 }
 
-/* model.safetensors.index.json: one row a tensor */
+/* a row of model.safetensors.index.json, for one tensor */
 typedef struct vp_impl_place { const char *name, *file; } vp_impl_place;
 
 static int vp_impl_place_order(const void *left, const void *right) {
@@ -458,7 +457,7 @@ static int vp_impl_ends_with(const char *text, const char *end) {
     return text_bytes >= end_bytes && !strcmp(text + text_bytes - end_bytes, end);
 }
 
-/* texts: large enough for all names; places: one a member */
+/* texts: large enough for all names; places: one per member */
 static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const char *where, char *texts,
                                      vp_impl_place *places, vp_error *error) {
     uint32_t i, key = map + 1, count = json->nodes[map].count;
@@ -468,7 +467,7 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
         if (json->nodes[key + 1].type != VP_JSON_STRING)
             return vp_failf(error, VP_ERR_FORMAT, -1, where, "%.100s: the file is not a string", name);
         file = vp_impl_json_keep(json, key + 1, &texts);
-        /* a name that leaves the folder is an attack, not a checkpoint */
+        /* a name outside the folder is an attack */
         if (!file || !*file || strchr(file, '/') || strchr(file, '\\') || strstr(file, ".."))
             return vp_failf(error, VP_ERR_FORMAT, -1, where,
                             "%.100s: the file name must be a plain name in this folder", name);
@@ -485,7 +484,7 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
     return VP_OK;
 }
 
-/* both lists are in the order of names */
+/* both lists are sorted by name */
 static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_place *places, size_t count,
                                        const char *where, vp_error *error) {
     vp_impl_faults faults;
@@ -516,7 +515,7 @@ static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_pl
     return vp_impl_faults_report(&faults, where, error);
 }
 
-/* opens the shards in the order of their names, then compares */
+/* opens the shards in order of their names, then compares */
 static vp_result vp_impl_index_open(vp_checkpoint *cp, const char *directory, const char *where, vp_impl_place *places,
                                     size_t count, vp_error *error) {
     vp_result result = VP_OK;
@@ -588,7 +587,7 @@ static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape,
     vp_impl_format(out + used, capacity - used, dimensions > VP_TENSOR_DIMENSIONS_MAX ? ", ...]" : "]");
 }
 
-/* compares one tensor of the config with the file's; the entry is then marked as used */
+/* compares a tensor of the config with the file's, and marks the entry as used */
 static void vp_impl_checkpoint_compare_one(vp_impl_entry *entry, const vp_tensor_spec *spec, vp_impl_faults *faults) {
     char detail[256], got[96], wanted[96];
     int32_t i, same = entry && entry->dimensions == (uint32_t)spec->dimensions;
@@ -611,8 +610,7 @@ static void vp_impl_checkpoint_compare_one(vp_impl_entry *entry, const vp_tensor
     }
 }
 
-/* names as OLMo's own training code writes them: another layout under other names, none of which can be used as it
- * is */
+/* detects names of OLMo's own training code, whose names and layout differ, so that no tensor can be used unchanged */
 static int vp_impl_is_olmo(const vp_checkpoint *cp) {
     size_t i;
     for (i = 0; i < cp->entry_count; i++) {
@@ -655,7 +653,7 @@ static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_co
     return vp_impl_faults_report(&faults, where, error);
 }
 
-/* no readable weights exist: reports why */
+/* reports why there are no readable weights */
 static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error) {
     if (vp_impl_path_exists(directory, "pytorch_model.bin") > 0
         || vp_impl_path_exists(directory, "pytorch_model.bin.index.json") > 0)
@@ -667,7 +665,7 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
     if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
         return vp_impl_fail_olmo(directory, error);
     return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory,
-                   "there is neither model.safetensors nor model.safetensors.index.json nor " VP_PACKED_FILE
+                   "this folder has no model.safetensors, model.safetensors.index.json or " VP_PACKED_FILE
                    " in this folder");
 }
 
@@ -680,7 +678,7 @@ static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* 
 }
 #define VP_IMPL_FNV_START UINT64_C(14695981039346656037)
 
-/* numbers byte by byte: the hash must not depend on this machine's byte order, because the header names that order */
+/* hashes numbers byte by byte, so that the hash does not depend on this machine's byte order */
 static uint64_t vp_impl_fnv_number(uint64_t hash, int64_t value) {
     unsigned char bytes[8];
     int i;
@@ -700,7 +698,7 @@ VP_API uint64_t vp_model_hash(const vp_model_config *config) {
     return hash;
 }
 
-#define VP_IMPL_PACKED_MAGIC "VLMPACK" /* with its NUL: 8 bytes */
+#define VP_IMPL_PACKED_MAGIC "VLMPACK" /* 8 bytes with its NUL */
 enum { VP_IMPL_PACKED_ORDER = 0x01020304, VP_IMPL_PACKED_SUM_AT = VP_PACKED_HEADER_BYTES - 8 };
 
 VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]) {
@@ -720,7 +718,7 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
 
 static int vp_impl_packed_has_bits(uint32_t bits) { return bits == 16 || bits == 8 || bits == 4; }
 
-/* the fields of a mapped header */
+/* reads the fields of a mapped header */
 static void vp_impl_packed_read(const vp_impl_shard *shard, vp_packed *packed) {
     uint32_t words[5];
     memcpy(words, shard->map + 12, 12);
@@ -737,7 +735,7 @@ static void vp_impl_packed_read(const vp_impl_shard *shard, vp_packed *packed) {
     packed->weights = shard->map + VP_PACKED_HEADER_BYTES;
 }
 
-/* checks the header of a mapped file: the file must contain exactly what its header declares */
+/* checks the header of a mapped file; the file must have exactly the declared size */
 static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed,
                                       vp_error *error) {
     unsigned char wanted[VP_PACKED_HEADER_BYTES];
@@ -751,7 +749,7 @@ static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model
     vp_impl_packed_read(shard, packed);
     if (order != VP_IMPL_PACKED_ORDER)
         return vp_fail(error, VP_ERR_UNSUPPORTED, 8, shard->path,
-                       "the weights were packed on a machine of another byte order; convert them here");
+                       "the weights were packed on a machine with another byte order; convert them here");
     if (packed->version < 1 || packed->version > VP_PACKED_VERSION)
         return vp_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path,
                         "the packed layout is version %lu, this program reads versions 1 to %d; "
@@ -937,7 +935,7 @@ VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) {
 }
 
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed) {
-    /* a page fault also maps pages around the address, so the range to release is wider than the tensor */
+    /* a page fault also maps neighbouring pages, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
     const vp_impl_shard *shard;
     size_t begin, end;

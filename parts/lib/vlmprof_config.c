@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* snprintf into a known array; the result is always terminated */
+/* snprintf that always terminates its output */
 static void vp_impl_print(char *out, size_t capacity, const char *format, ...) {
     va_list list;
     va_start(list, format);
@@ -29,11 +29,11 @@ VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where,
 }
 
 /* ----------------------------------------------------------------------------------------------------------- config */
-/* One object of a config file. The first error stays in `result`, so that a list of fields reads as a list. */
+/* One object of a config file. `result` keeps the first error, so that reading a list of fields needs no checks. */
 typedef struct vp_impl_fields {
     const vp_json *json;
     uint32_t object;
-    const char *prefix; /* of field names in errors */
+    const char *prefix; /* before field names in errors */
     vp_result result;
     vp_error *error;
 } vp_impl_fields;
@@ -44,7 +44,7 @@ static void vp_impl_fields_fail(vp_impl_fields *fields, vp_result code, const ch
     if (fields->result == VP_OK) fields->result = vp_fail(fields->error, code, -1, where, text);
 }
 
-/* node of a field, or VP_JSON_NONE if it is absent; with `null_is_absent`, null counts as absent */
+/* node of a field, or VP_JSON_NONE if absent; with `null_is_absent`, null counts as absent */
 static uint32_t vp_impl_fields_get(const vp_impl_fields *fields, const char *field, int null_is_absent) {
     uint32_t node = vp_json_get(fields->json, fields->object, field);
     if (node != VP_JSON_NONE && null_is_absent && fields->json->nodes[node].type == VP_JSON_NULL) return VP_JSON_NONE;
@@ -76,7 +76,7 @@ static int32_t vp_impl_fields_int(vp_impl_fields *fields, const char *field, int
     return (int32_t)value;
 }
 
-/* A number with minimum < value < maximum; for an absent field and for null, the fallback. */
+/* A number with minimum < value < maximum; the fallback if the field is absent or null. */
 static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, double minimum, double maximum,
                                     double fallback) {
     char text[128];
@@ -94,7 +94,7 @@ static double vp_impl_fields_double(vp_impl_fields *fields, const char *field, d
     return value;
 }
 
-/* An array of integers; its length is 1..capacity. An absent one leaves `out` and returns 0. */
+/* An array of integers; its length is 1..capacity. If it is absent, `out` is unchanged and the result is 0. */
 static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, int32_t minimum, int32_t maximum,
                                    int32_t capacity, int32_t *out) {
     char text[128];
@@ -125,7 +125,7 @@ static int32_t vp_impl_fields_ints(vp_impl_fields *fields, const char *field, in
     return (int32_t)count;
 }
 
-/* Three finite numbers, or nothing when the field is absent. */
+/* Reads three finite numbers; `out` is unchanged if the field is absent. */
 static void vp_impl_fields_rgb(vp_impl_fields *fields, const char *field, float out[3]) {
     uint32_t node, i;
     double value[3] = {0, 0, 0};
@@ -150,8 +150,8 @@ static void vp_impl_fields_rgb(vp_impl_fields *fields, const char *field, float 
     for (i = 0; i < 3; i++) out[i] = (float)value[i];
 }
 
-/* A setting of which the engine implements only some values. `wanted` and `absent` are written as in JSON, strings
- * without quotes; `absent` is the reference's default. */
+/* A setting with only some values implemented. `wanted` and `absent` are JSON, but strings have no quotes; `absent` is
+ * the reference's default. */
 typedef struct vp_impl_setting { const char *field, *wanted, *other_wanted, *absent; } vp_impl_setting;
 
 static int vp_impl_setting_is(const vp_json *json, uint32_t node, const char *wanted) {
@@ -179,7 +179,7 @@ static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_settin
                 continue;
             vp_impl_print(got, sizeof got, "%.*s", (int)(found->bytes < 40 ? found->bytes : 40),
                           fields->json->text + found->start);
-            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof runs models where it is %s", got,
+            vp_impl_print(text, sizeof text, "the value %s is not implemented; vlmprof needs %s", got,
                           setting->wanted);
         } else {
             if (!strcmp(setting->absent, setting->wanted) || !strcmp(setting->absent, setting->other_wanted)) continue;
@@ -201,7 +201,7 @@ static void vp_impl_molmoe_settings(vp_impl_fields *fields) {
         {"attn_logit_softcapping", "null", "null", "null"},
         {"bias_for_layer_norm", "false", "null", "null"},
         {"clip_qkv", "null", "null", "null"},
-        /* the HF processor supports no other */
+        /* the only mode of the HF processor */
         {"crop_mode", "overlap-and-resize-c2", "overlap-and-resize-c2", "overlap-and-resize-c2"},
         {"final_logit_softcapping", "null", "null", "null"},
         {"fix_image_input_idx", "2", "2", "2"},
@@ -267,8 +267,8 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
     if (config->d_model % config->head_count)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
     else if (config->head_dim % 2)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs");
-    else if (vp_impl_fields_int(fields, "head_dim", 1, 65536, config->head_dim) != config->head_dim)
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs"); else
+    if (vp_impl_fields_int(fields, "head_dim", 1, 65536, config->head_dim) != config->head_dim)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
     else if (vp_impl_fields_int(fields, "n_kv_heads", 1, 4096, config->head_count) != config->head_count)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_kv_heads",
@@ -284,8 +284,8 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
 }
 
-/* the ViT of the Molmo models; `vit_layers` is in the outer object. Where the config says nothing, MolmoE and
- * Molmo-7B have different defaults. */
+/* the ViT of the Molmo models; `vit_layers` is in the outer object. MolmoE and Molmo-7B have different defaults for
+ * absent fields. */
 static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision, vp_model_config *config) {
     const int moe = config->architecture == VP_ARCHITECTURE_MOLMOE;
     const vp_impl_setting settings[] = {
@@ -326,14 +326,14 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
     for (i = 0; i < config->vit_layer_count; i++) {
         int32_t block = config->vit_layers[i] < 0 ? config->vit_layers[i] + config->vit_block_count
                                                   : config->vit_layers[i];
-        if (block < 0) /* the model's own layers: a list of the file's was checked above */
+        if (block < 0) /* only for the default layers: a list in the file was checked above */
             vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "vit_layers",
-                                "this field is absent, and the tower has too few blocks for the model's own layers");
+                                "this field is absent, and the tower has too few blocks for the default layers");
         if (block + 1 > config->vit_blocks_needed) config->vit_blocks_needed = block + 1;
     }
 }
 
-/* a square size given as [side, side]; 0 when absent */
+/* the side of a square given as [side, side]; 0 if absent */
 static int32_t vp_impl_fields_side(vp_impl_fields *fields, const char *field) {
     int32_t side[2] = {0, 0}, count = vp_impl_fields_ints(fields, field, 1, 65536, 2, side);
     if (fields->result == VP_OK && count == 1)
@@ -352,7 +352,7 @@ static void vp_impl_fields_margins(vp_impl_fields *fields, vp_geometry *geometry
     geometry->margin_right_patches = margins[1];
 }
 
-/* config.json's idea of the geometry */
+/* the geometry in config.json */
 static void vp_impl_config_geometry(vp_impl_fields *fields, vp_impl_fields *vision, vp_geometry *geometry) {
     int32_t side = vp_impl_fields_side(vision, "image_default_input_size");
     *geometry = vp_geometry_default();
@@ -367,7 +367,7 @@ static void vp_impl_config_geometry(vp_impl_fields *fields, vp_impl_fields *visi
     geometry->max_crops = vp_impl_fields_int(fields, "max_crops", 1, 4096, geometry->max_crops);
 }
 
-/* preprocessor_config.json overrides it but must not contradict the ViT */
+/* preprocessor_config.json overrides the geometry but must not contradict the ViT */
 static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geometry) {
     static const vp_impl_setting settings[] = {
         {"do_normalize", "true", "true", "true"},
@@ -406,7 +406,7 @@ static vp_result vp_impl_molmoe_preprocessor(const vp_impl_fields *fields, const
     return processor.result;
 }
 
-/* the tower of the Molmo models, and the settings by which their pictures are cut */
+/* the tower of the Molmo models, and the settings for cutting their images */
 static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     vp_impl_fields vision = *fields;
     int64_t side;
@@ -444,7 +444,7 @@ static vp_result vp_impl_config_molmoe(vp_impl_fields *fields, const vp_json *pr
     return vp_impl_molmo_pictures(fields, preprocessor, config);
 }
 
-/* ---- configs in transformers' words */
+/* ---- configs in transformers' format */
 static int vp_impl_fields_flag(vp_impl_fields *fields, const char *field, int absent) {
     uint32_t node = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
     if (node == VP_JSON_NONE) return absent;
@@ -453,7 +453,7 @@ static int vp_impl_fields_flag(vp_impl_fields *fields, const char *field, int ab
         vp_impl_fields_fail(fields, VP_ERR_FORMAT, field, "this field must be true or false");
     return 0;
 }
-/* an object inside; absent or null: no field of it is there, unless it is required */
+/* an inner object; if it is absent or null, it has no fields, unless it is required */
 static vp_impl_fields vp_impl_fields_inner(vp_impl_fields *fields, const char *field, const char *prefix,
                                            int required) {
     vp_impl_fields inner = *fields;
@@ -469,13 +469,13 @@ static vp_impl_fields vp_impl_fields_inner(vp_impl_fields *fields, const char *f
     }
     return inner;
 }
-/* 0: the field is absent or another text */
+/* Returns 1 if the field is this text, 0 if it is absent or differs. */
 static int vp_impl_fields_is(const vp_impl_fields *fields, const char *field, const char *text) {
     uint32_t node = vp_impl_fields_get(fields, field, 1);
     return node != VP_JSON_NONE && fields->json->nodes[node].type == VP_JSON_STRING
            && vp_json_equals(fields->json, node, text);
 }
-/* a side, as a number or as [side, side] */
+/* a side, given as a number or as [side, side] */
 static int32_t vp_impl_fields_square(vp_impl_fields *fields, const char *field, int32_t absent) {
     uint32_t node = fields->result == VP_OK ? vp_impl_fields_get(fields, field, 1) : VP_JSON_NONE;
     if (node != VP_JSON_NONE && fields->json->nodes[node].type == VP_JSON_ARRAY)
@@ -498,7 +498,7 @@ static void vp_impl_config_yarn(vp_impl_fields *rope, vp_model_config *config) {
     if (rope->result == VP_OK && !(config->rope.high_frequency > config->rope.low_frequency))
         vp_impl_fields_fail(rope, VP_ERR_RANGE, "beta_fast", "must be above beta_slow");
     if (rope->result == VP_OK && !(config->rope_theta > 1))
-        vp_impl_fields_fail(rope, VP_ERR_RANGE, "rope_theta", "must be above 1 where frequencies are scaled by yarn");
+        vp_impl_fields_fail(rope, VP_ERR_RANGE, "rope_theta", "must be above 1 if yarn scales the frequencies");
 }
 
 static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope, vp_model_config *config) {
@@ -512,10 +512,10 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
     node = vp_impl_fields_get(rope, field, 1);
     while (node != VP_JSON_NONE && type < 6 && !vp_impl_fields_is(rope, field, types[type])) type++;
     if (type == 6)
-        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "vlmprof knows default, linear, llama3, yarn and dynamic");
+        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "expected default, linear, llama3, yarn or dynamic");
     if (vp_impl_fields_double(rope, "partial_rotary_factor", 0, 1e9, 1.0) != 1.0)
-        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only whole heads are turned");
-    /* mrope is plain; dynamic is plain up to the length of training, and max_positions ends there */
+        vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, "partial_rotary_factor", "only 1 (whole heads) is implemented");
+    /* mrope is plain; dynamic is plain up to the training length, which limits max_positions */
     if (type >= 1 && type <= 3) {
         config->rope.scaling = type == 1 ? VP_ROPE_LINEAR : type == 2 ? VP_ROPE_LLAMA3 : VP_ROPE_YARN;
         config->rope.factor = vp_impl_fields_double(rope, "factor", 0, 1e9, 1.0);
@@ -535,7 +535,7 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
 static void vp_impl_config_rope(vp_impl_fields *fields, double theta, vp_model_config *config) {
     vp_impl_fields rope = vp_impl_fields_inner(fields, "rope_parameters", "rope_parameters.", 0), full, local;
     config->rope_theta = vp_impl_fields_double(fields, "rope_theta", 0, 1e30, theta);
-    if (config->rope_local_theta > 0) { /* blocks of two kinds: its absent value is there already */
+    if (config->rope_local_theta > 0) { /* blocks of two kinds: the default was set before */
         full = vp_impl_fields_inner(&rope, "full_attention", "rope_parameters.full_attention.", 0);
         local = vp_impl_fields_inner(&rope, "sliding_attention", "rope_parameters.sliding_attention.", 0);
         if (rope.object == VP_JSON_NONE) full = vp_impl_fields_inner(fields, "rope_scaling", "rope_scaling.", 0);
@@ -553,8 +553,8 @@ static void vp_impl_config_rope(vp_impl_fields *fields, double theta, vp_model_c
     vp_impl_config_rope_of(fields, &rope, config);
 }
 
-/* A language model of the Llama kind. Published configs leave out what equals their class's default: these, with
- * kv_heads 0 for as many as heads and head_dim 0 for hidden_size / heads. */
+/* A language model of the Llama kind, with its class's defaults, which published configs omit. kv_heads 0: as many as
+ * heads; head_dim 0: hidden_size / heads. */
 typedef struct vp_impl_language {
     const char *model_type;
     int32_t vocab_size, hidden_size, intermediate_size, layers, heads, kv_heads, head_dim, max_positions, qkv_bias;
@@ -580,11 +580,11 @@ static void vp_impl_language_heads(vp_impl_fields *fields, const vp_impl_languag
     if (config->head_count % config->kv_head_count)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_key_value_heads", "does not divide num_attention_heads");
     else if (!config->head_dim)
-        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_attention_heads", "is above hidden_size, and no head_dim");
+        vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_attention_heads", "is above hidden_size; head_dim is absent");
     else if (config->head_dim % 2)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is odd; RoPE turns pairs");
 }
-/* where there is a list of the blocks' kinds, it names one kind */
+/* if there is a list of block types, all must be full_attention */
 static void vp_impl_config_all_full(vp_impl_fields *fields) {
     uint32_t types = fields->result == VP_OK ? vp_impl_fields_get(fields, "layer_types", 1) : VP_JSON_NONE, item;
     if (types == VP_JSON_NONE || fields->json->nodes[types].type != VP_JSON_ARRAY) return;
@@ -618,8 +618,8 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
     if (fields->result == VP_OK && !(config->norm_eps > 0))
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
 }
-/* text_config, of one of the first `kinds` of vp_impl_languages; without a model_type it is the first. InternVL's
- * original form calls it llm_config, whose model decides about its head alone. */
+/* text_config, for one of the first `kinds` of vp_impl_languages; without a model_type, for the first. InternVL's
+ * original form calls it llm_config, where the language model alone sets tie_word_embeddings. */
 static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
     const int is_chat = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
     vp_impl_fields text;
@@ -637,7 +637,7 @@ static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_mod
     fields->result = text.result;
 }
 
-/* A tower in transformers' words, with the defaults of its class. */
+/* A tower in transformers' format, with the defaults of its class. */
 typedef struct vp_impl_tower {
     int32_t hidden_size, intermediate_size, layers, heads, image_size, patch_size, class_token;
     const char *act;
@@ -673,12 +673,12 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
         vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
         return;
     }
-    /* SigLIP's convolution does not read the remainder: 384 pixels are 27 patches of 14 */
+    /* SigLIP's convolution ignores the remainder: 384 pixels are 27 patches of 14 */
     if (!kind->class_token) geometry->crop_px -= geometry->crop_px % geometry->patch_px;
     if (geometry->crop_px < 1 || geometry->crop_px % geometry->patch_px
         || geometry->crop_px / geometry->patch_px % pool) {
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_size",
-                            "is not a whole number of patches, or these not of windows of the connector");
+                            "is not a multiple of the patch size, or the patches do not fill whole windows");
         return;
     }
     side = geometry->crop_px / geometry->patch_px;
@@ -689,7 +689,7 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
     config->vit_blocks_needed = config->vit_block_count;
     config->image_replaces = 1;
 }
-/* mean and std of the processor; tiles and sizes are the processor's own business */
+/* mean and std of the processor; the processor itself handles tiles and sizes */
 static void vp_impl_config_colours(vp_impl_fields *fields, const vp_json *preprocessor, vp_geometry *geometry) {
     vp_impl_fields processor = *fields;
     if (!preprocessor || fields->result != VP_OK) return;
@@ -706,7 +706,7 @@ static void vp_impl_config_colours(vp_impl_fields *fields, const vp_json *prepro
                             "crop side, patch side, mean and std do not fit together");
 }
 
-/* which output of the tower's blocks the connector gets, counted as transformers' hidden_states: 0 is before block 0 */
+/* the block output that the connector gets, counted as in transformers' hidden_states: 0 is before block 0 */
 static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent, vp_model_config *config) {
     const char *field = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT ? "select_layer" : "vision_feature_layer";
     int32_t blocks = config->vit_block_count, layer = vp_impl_fields_int(fields, field, -blocks, blocks, 0);
@@ -715,7 +715,7 @@ static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent,
     if (layer == 0) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, field, "0 is before any block");
     if (layer < -blocks)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, field,
-                            "this field is absent, and the tower has too few blocks for the model's own layer");
+                            "this field is absent, and the tower has too few blocks for the default layer");
     config->vit_layers[0] = layer < 0 ? layer : layer - 1;
     config->vit_blocks_needed = layer < 0 ? blocks + layer + 1 : layer;
 }
@@ -763,7 +763,7 @@ static vp_result vp_impl_config_molmo(vp_impl_fields *fields, const vp_json *pre
         {"weight_tying", "false", "false", "false"},
     };
     static const vp_impl_language kind = {"molmo", 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, VP_QK_NORM_NONE, 1e4};
-    (void)preprocessor; /* the published processor does not read its file */
+    (void)preprocessor; /* the published processor ignores its file */
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     config->d_model = vp_impl_fields_int(fields, "hidden_size", 2, 65536, -1);
     config->block_count = vp_impl_fields_int(fields, "num_hidden_layers", 1, 1024, -1);
@@ -813,7 +813,7 @@ static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *pre
     return fields->result;
 }
 
-/* Idefics3 and SmolVLM, which transformers has under two names */
+/* Idefics3 and SmolVLM, which are two classes in transformers */
 static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_tower siglip = {1152,  3072, 12, 16, 224, 32, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
@@ -830,8 +830,8 @@ static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *
     return fields->result;
 }
 
-/* what the two forms of InternVL say about themselves; the original's tower is of the kind of 6B unless it says
- * otherwise. The original's dynamic tiles and its prompt's template are the processor's business. */
+/* settings of the two forms of InternVL. The original's tower defaults to that of InternViT-6B. The processor handles
+ * the original's dynamic tiles and prompt template. */
 static void vp_impl_internvl_settings(vp_impl_fields *fields, vp_impl_fields *vision, int is_chat) {
     static const vp_impl_setting settings[] = {
         {"projector_hidden_act", "gelu", "gelu", "gelu"},
@@ -870,7 +870,7 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     int32_t pool = ratio > 1.0 / 128 ? (int32_t)(1.0 / ratio + 0.5) : 0;
     vp_impl_fields vision;
     if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not one over a whole number up to 64");
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not 1 / N, N a whole number up to 64");
     vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     vp_impl_internvl_settings(fields, &vision, is_chat);
     vp_impl_config_language(fields, 3, config);
@@ -881,14 +881,14 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     config->vit_rms = is_chat ? !vp_impl_fields_is(&vision, "norm_type", "layer_norm")
                               : vp_impl_fields_is(&vision, "norm_type", "rms_norm");
     if (vision.result == VP_OK && is_chat && config->vit_qkv_bias && config->vit_qk_norm)
-        vp_impl_fields_fail(&vision, VP_ERR_UNSUPPORTED, "qkv_bias", "is not read together with qk_normalization");
+        vp_impl_fields_fail(&vision, VP_ERR_UNSUPPORTED, "qkv_bias", "cannot be combined with qk_normalization");
     fields->result = vision.result;
     if (is_chat && fields->result == VP_OK
         && vp_impl_fields_int(fields, "force_image_size", 1, 65536, config->geometry.crop_px)
                != config->geometry.crop_px
         && fields->result == VP_OK)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "force_image_size",
-                            "is not the tower's image_size; positions are not stretched");
+                            "differs from the tower's image_size; stretching positions is not implemented");
     vp_impl_config_feature_layer(fields, -1, config);
     config->connector = VP_CONNECTOR_NORM_MLP;
     config->projector_dim = config->d_model;
@@ -897,14 +897,14 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
 }
 
 /* ---- Qwen2.5-VL, Qwen3-VL and Qwen3-VL-MoE */
-/* as vp_impl_languages */
+/* like vp_impl_languages */
 static const vp_impl_language vp_impl_qwen_languages[3] = {
     {"qwen2_5_vl_text", 152064, 8192, 29568, 80, 64, 8, 0, 32768, 1, 1e-5, VP_QK_NORM_NONE, 1e6},
     {"qwen3_vl_text", 151936, 4096, 22016, 32, 32, 32, 128, 128000, 0, 1e-6, VP_QK_NORM_HEAD, 5e5},
     {"qwen3_vl_moe_text", 151936, 2048, 5632, 24, 16, 16, 0, 128000, 0, 1e-6, VP_QK_NORM_HEAD, 5e5},
 };
 
-/* the pairs of a head that turn by time, row and column */
+/* the pairs of a head that rotate by time, row and column */
 static void vp_impl_qwen_sections(vp_impl_fields *text, vp_model_config *config) {
     vp_impl_fields rope = vp_impl_fields_inner(text, "rope_parameters", "rope_parameters.", 0);
     int32_t *sections = config->rope.sections, count, interleaved = config->architecture != VP_ARCHITECTURE_QWEN2_5_VL;
@@ -931,7 +931,7 @@ static void vp_impl_qwen_sections(vp_impl_fields *text, vp_model_config *config)
 static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *config) {
     const int moe = config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE;
     const vp_impl_language *kind = &vp_impl_qwen_languages[config->architecture - VP_ARCHITECTURE_QWEN2_5_VL];
-    int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 0); /* text_config's own is not read */
+    int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 0); /* the one in text_config is ignored */
     vp_impl_fields text;
     text = vp_impl_fields_inner(fields, "text_config", "text_config.", kind != vp_impl_qwen_languages);
     if (fields->result != VP_OK) return;
@@ -959,7 +959,7 @@ static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *confi
     fields->result = text.result;
 }
 
-/* numbers of blocks, 0..limit - 1; an absent list leaves them unchanged, an empty one has none */
+/* reads block indices, 0..limit - 1; they are unchanged if the list is absent, and none if it is empty */
 static int32_t vp_impl_qwen_blocks(vp_impl_fields *vision, const char *field, int32_t limit, int32_t most,
                                    int32_t absent, int32_t *blocks) {
     uint32_t node = vision->result == VP_OK ? vp_impl_fields_get(vision, field, 1) : VP_JSON_NONE;
@@ -968,7 +968,7 @@ static int32_t vp_impl_qwen_blocks(vp_impl_fields *vision, const char *field, in
     return vp_impl_fields_ints(vision, field, 0, limit - 1, most, blocks);
 }
 
-/* which blocks see the whole picture; the others see squares of window_size pixels */
+/* reads the blocks that attend to the whole image; the others attend to squares of window_size pixels */
 static void vp_impl_qwen_windows(vp_impl_fields *vision, vp_model_config *config) {
     int32_t blocks[64] = {7, 15, 23, 31}, count, i, unit = config->geometry.crop_px,
             side = vp_impl_fields_int(vision, "window_size", 1, 65536, 112);
@@ -979,7 +979,7 @@ static void vp_impl_qwen_windows(vp_impl_fields *vision, vp_model_config *config
     config->vit_window = side / unit;
     for (i = 0; i < count; i++) config->vit_full_blocks |= UINT64_C(1) << blocks[i];
 }
-/* the learned positions, and the blocks whose outputs go to the language model's first blocks */
+/* reads the learned positions, and the blocks whose outputs go to the language model's first blocks */
 static void vp_impl_qwen_deepstack(vp_impl_fields *vision, vp_model_config *config) {
     int32_t places = vp_impl_fields_int(vision, "num_position_embeddings", 1, 1 << 20, 2304), side = 1, i,
             *layers = config->vit_layers;
@@ -1028,7 +1028,7 @@ static void vp_impl_qwen_tower(vp_impl_fields *vision, vp_model_config *config) 
         vp_impl_fields_fail(vision, VP_ERR_MISMATCH, "out_hidden_size", "is not the language model's hidden_size");
     if (vision->result == VP_OK && config->vit_width % (4 * config->vit_head_count))
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "hidden_size",
-                            "is not a multiple of 4 num_heads: heads are turned by row and column");
+                            "is not a multiple of 4 num_heads, because heads rotate by row and column");
     if (vision->result != VP_OK) return;
     config->vit_head_dim = config->vit_width / config->vit_head_count;
     config->vit_positions = merge * merge;
@@ -1062,14 +1062,14 @@ static vp_result vp_impl_config_qwen(vp_impl_fields *fields, const vp_json *prep
 }
 
 /* ---- Gemma 3 */
-/* which blocks see all: listed, or every sixth */
+/* the blocks that attend to everything: listed, or every sixth */
 static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config) {
     int32_t pattern = vp_impl_fields_int(text, "sliding_window_pattern", 1, 1024, 6), i = 0;
     uint32_t types = text->result == VP_OK ? vp_impl_fields_get(text, "layer_types", 1) : VP_JSON_NONE, item;
     config->full_blocks = 0;
     if (text->result != VP_OK) return;
     if (config->block_count > 64) {
-        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "num_hidden_layers", "at most 64 where blocks are of two kinds");
+        vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "num_hidden_layers", "at most 64 with two kinds of blocks");
         return;
     }
     if (types == VP_JSON_NONE) {
@@ -1084,7 +1084,7 @@ static void vp_impl_gemma3_blocks(vp_impl_fields *text, vp_model_config *config)
         }
     if (i != config->block_count)
         vp_impl_fields_fail(text, VP_ERR_MISMATCH, "layer_types",
-                            "is not a list of as many full_attention and sliding_attention as there are blocks");
+                            "must list full_attention or sliding_attention for each block");
 }
 
 static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *config) {
@@ -1142,7 +1142,7 @@ static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *pr
     pool = side / across;
     if (across * across != tokens || pool < 1 || pool * across != side)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "mm_tokens_per_image",
-                            "is not a square whose side divides the patches of an image's side");
+                            "is not a square whose side divides the number of patches per image side");
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &siglip, pool, config);
     fields->result = vision.result;
@@ -1152,7 +1152,7 @@ static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *pr
 }
 
 /* ---- Molmo2 */
-/* the field under its name, or under the older one */
+/* the name or the older name of a field, whichever is present */
 static const char *vp_impl_molmo2_name(const vp_impl_fields *fields, const char *name, const char *older) {
     return fields->result == VP_OK && vp_impl_fields_get(fields, name, 1) == VP_JSON_NONE ? older : name;
 }
@@ -1190,7 +1190,7 @@ static void vp_impl_molmo2_language(vp_impl_fields *text, vp_model_config *confi
         vp_impl_fields_fail(text, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
 }
 
-/* heads that are those of the tower's blocks */
+/* checks that heads equal those of the tower's blocks */
 static void vp_impl_molmo2_heads(vp_impl_fields *fields, const vp_model_config *config) {
     static const vp_impl_setting settings[] = {{"attention_bias", "true", "true", "true"}};
     const int32_t heads = config->vit_head_count;
@@ -1205,7 +1205,7 @@ static void vp_impl_molmo2_heads(vp_impl_fields *fields, const vp_model_config *
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is not hidden_size / num_attention_heads");
 }
 
-/* older files have 27 blocks and name the layers from the end, and their weights end with the deepest of these */
+/* older files have 27 blocks and count the layers from the end; their weights end with the deepest used layer */
 static void vp_impl_molmo2_layers(vp_impl_fields *adapter, int older, vp_model_config *config) {
     int32_t i, blocks = config->vit_block_count, *layers = config->vit_layers;
     layers[0] = 24;
@@ -1219,7 +1219,7 @@ static void vp_impl_molmo2_layers(vp_impl_fields *adapter, int older, vp_model_c
         layers[i] = layers[i] < 0 ? layers[i] + blocks : layers[i];
         if (layers[i] >= blocks && adapter->result == VP_OK)
             vp_impl_fields_fail(adapter, VP_ERR_MISMATCH, "vision_feature_layer",
-                                "this field is absent, and the tower has too few blocks for the model's own layers");
+                                "this field is absent, and the tower has too few blocks for the default layers");
         if (layers[i] + 1 > config->vit_blocks_needed) config->vit_blocks_needed = layers[i] + 1;
     }
     if (older) config->vit_block_count = config->vit_blocks_needed;
@@ -1256,7 +1256,7 @@ static void vp_impl_molmo2_vision(vp_impl_fields *fields, int older, vp_model_co
     fields->result = adapter.result;
 }
 
-/* crops, their overlap and the windows, which the processor's file alone has */
+/* crops, their overlap and the windows, which are only in the processor's file */
 static void vp_impl_molmo2_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     vp_geometry *geometry = &config->geometry;
     vp_impl_fields file = *fields;
@@ -1308,7 +1308,7 @@ VP_API const char *vp_architecture_name(vp_architecture architecture) {
                                                                          : "unknown";
 }
 
-/* by model_type; a config without one is by its architectures */
+/* finds the model by model_type, or without it by architectures */
 static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *found) {
     uint32_t list = vp_impl_fields_get(fields, "architectures", 1), type = vp_impl_fields_get(fields, "model_type", 1);
     char text[sizeof fields->error->text];
@@ -1325,8 +1325,8 @@ static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *fo
             *found = VP_ARCHITECTURE_MOLMO;
         return VP_OK;
     }
-    if (type == VP_JSON_NONE) { *found = VP_ARCHITECTURE_MOLMOE; return VP_OK; } /* its default */
-    vp_impl_print(text, sizeof text, "vlmprof runs no such model; it runs");
+    if (type == VP_JSON_NONE) { *found = VP_ARCHITECTURE_MOLMOE; return VP_OK; } /* the default */
+    vp_impl_print(text, sizeof text, "vlmprof does not run this model; it runs");
     for (i = 1; i < VP_ARCHITECTURE_COUNT; i++) {
         used = strlen(text);
         vp_impl_print(text + used, sizeof text - used, "%s %s", i > 1 ? "," : "", vp_impl_architectures[i][2]);
@@ -1434,11 +1434,11 @@ static vp_model_config vp_impl_preset_tiny(void) {
     return config;
 }
 
-/* The others, in the words of their config.json and preprocessor_config.json. What was checked of them, in
- * tests/test_checkpoint.c (2026-11-23): the shapes of all but the tiny ones sum to the parameters that the test pins
- * for each; molmo-7b-d, llava-1.5-7b, smolvlm-2.2b, internvl3-1b, qwen2.5-vl-7b, qwen3-vl-4b and
- * qwen3-vl-30b-a3b-12-blocks are what published files say, field by field. Of the rest, what changes no tensor's shape
- * (RoPE, eps, positions, sizes of pictures) was compared with no file. */
+/* The other presets, as config.json and preprocessor_config.json. Checks in tests/test_checkpoint.c (2026-11-23):
+ * except for the tiny ones, the shapes of each sum to the number of parameters in the test. molmo-7b-d, llava-1.5-7b,
+ * smolvlm-2.2b, internvl3-1b, qwen2.5-vl-7b, qwen3-vl-4b and qwen3-vl-30b-a3b-12-blocks equal published files, field by
+ * field. For the rest, fields that do not affect a tensor's shape (RoPE, eps, positions, image sizes) were not compared
+ * with any file. */
 typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_impl_preset;
 #define VP_IMPL_QWEN2_5_VISION(out) \
     "\"vision_config\":{\"hidden_size\":1280,\"depth\":32,\"out_hidden_size\":" out "}}", \
@@ -1453,7 +1453,7 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
     "\"hidden_size\":1024,\"intermediate_size\":4096,\"depth\":24,\"deepstack_visual_indexes\":[5,11,17],"
 #define VP_IMPL_QWEN3_TEXT \
     "\"head_dim\":128,\"rms_norm_eps\":1e-6,\"rope_theta\":5e6,\"max_position_embeddings\":262144,"
-/* SmolVLM: views of 512 pixels in the small ones, of 384 in the other, 27 patches of 14 */
+/* SmolVLM: views of 512 pixels in the small models, of 384 in the other, which are 27 patches of 14 */
 #define VP_IMPL_SMOLVLM(language, vision, view, longest) \
     "{\"model_type\":\"idefics3\"," vision "\"text_config\":{\"model_type\":\"llama\"," language \
     ",\"rms_norm_eps\":1e-5}}", \
@@ -1465,7 +1465,7 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
 #define VP_IMPL_SMOLVLM_LARGE \
     "\"scale_factor\":3,\"vision_config\":{\"hidden_size\":1152,\"intermediate_size\":4304," \
     "\"num_hidden_layers\":27,\"patch_size\":14,\"image_size\":384},"
-/* InternVL3 and 3.5; heads are not tied. 1B: the config that github.com/shivangjhalani/multicoco prints
+/* InternVL3 and 3.5; heads are not tied. 1B: the config printed in github.com/shivangjhalani/multicoco
  * (InternVL3-1B_data.md) */
 #define VP_IMPL_INTERNVL(language) \
     "{\"model_type\":\"internvl\",\"text_config\":{" language "},\"vision_config\":{\"attention_bias\":true}}", \
@@ -1495,7 +1495,7 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}",
      NULL},
     {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}", NULL},
-    {"llava-1.5-7b", /* what is absent is LlamaConfig's */
+    {"llava-1.5-7b", /* absent fields have LlamaConfig's defaults */
      "{\"model_type\":\"llava\",\"text_config\":{\"vocab_size\":32064,\"max_position_embeddings\":4096,"
      "\"rms_norm_eps\":1e-5},\"vision_config\":{\"hidden_size\":1024,\"intermediate_size\":4096,"
      "\"num_hidden_layers\":24,\"num_attention_heads\":16,\"image_size\":336,\"patch_size\":14}}",
@@ -1585,7 +1585,7 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
      "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"image_size\":112,\"patch_size\":14}}",
      "{\"size\":{\"height\":112,\"width\":112},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
-    {"gemma-3-4b", /* what is absent is Gemma3TextConfig's */
+    {"gemma-3-4b", /* absent fields have Gemma3TextConfig's defaults */
      "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":256,\"text_config\":{\"hidden_size\":2560,"
      "\"intermediate_size\":10240,\"num_hidden_layers\":34,\"sliding_window\":1024,"
      "\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}},\"vision_config\":{\"hidden_size\":1152,"
@@ -1641,8 +1641,8 @@ VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
     return VP_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------- wanted tensors */
-/* A walk over the tensors of a model that stops to write only tensor `wanted`. */
+/* -------------------------------------------------------------------------------------------------- model tensors */
+/* A walk over the tensors of a model that writes only tensor `wanted`. */
 typedef struct vp_impl_walk {
     int64_t wanted, at;
     vp_tensor_spec *spec;
@@ -1652,7 +1652,7 @@ typedef struct vp_impl_walk {
 #else
 #define VP_IMPL_FORMAT(name, first)
 #endif
-/* the next tensor; columns 0: one dimension */
+/* visits the next tensor; columns 0: one dimension */
 static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, const char *format, ...)
     VP_IMPL_FORMAT(4, 5);
 static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, const char *format, ...) {
@@ -1665,7 +1665,7 @@ static void vp_impl_walk_put(vp_impl_walk *walk, int64_t rows, int64_t columns, 
     walk->spec->shape[0] = rows;
     walk->spec->shape[1] = columns;
 }
-/* the same with leading ones, or a convolution's kernel of side x side after the columns */
+/* adds leading dimensions of 1, or a convolution kernel of side x side after the columns */
 static void vp_impl_walk_reshape(const vp_impl_walk *walk, int32_t ones, int64_t side) {
     int64_t *shape = walk->spec ? walk->spec->shape : NULL;
     if (walk->at - 1 != walk->wanted) return;
@@ -1674,11 +1674,11 @@ static void vp_impl_walk_reshape(const vp_impl_walk *walk, int32_t ones, int64_t
     }
     if (side) { shape[2] = shape[3] = side; walk->spec->dimensions = 4; }
 }
-/* the same with one dimension more, after the others */
+/* adds one dimension after the others */
 static void vp_impl_walk_behind(const vp_impl_walk *walk, int64_t length) {
     if (walk->at - 1 == walk->wanted) walk->spec->shape[walk->spec->dimensions++] = length;
 }
-/* whether the next `count` tensors can be passed over at once */
+/* skips the next `count` tensors if the wanted one is after them */
 static int vp_impl_walk_past(vp_impl_walk *walk, int64_t count) {
     if (walk->wanted >= walk->at && walk->wanted < walk->at + count) return 0;
     walk->at += count;
@@ -1778,7 +1778,7 @@ static void vp_impl_walk_molmo(vp_impl_walk *walk, const vp_model_config *config
     vp_impl_walk_put(walk, d, 0, "model.transformer.ln_f.weight");
     front = walk->at - start;
     for (b = 0; b < config->block_count; b++) {
-        if (b && vp_impl_walk_past(walk, (walk->at - start - front) / b)) continue; /* all blocks have as many */
+        if (b && vp_impl_walk_past(walk, (walk->at - start - front) / b)) continue; /* blocks have equal counts */
         if (moe) vp_impl_walk_molmoe_block(walk, config, b);
         else if (second) vp_impl_walk_molmo2_block(walk, config, b);
         else vp_impl_walk_molmo_block(walk, config, b);
@@ -1833,14 +1833,14 @@ static void vp_impl_walk_language(vp_impl_walk *walk, const vp_model_config *con
     vp_impl_walk_put(walk, config->embedding_size, config->d_model, "%sembed_tokens.weight", prefix);
     vp_impl_walk_put(walk, config->d_model, 0, "%snorm.weight", prefix);
     for (i = 0; i < config->block_count; i++) {
-        if (i && vp_impl_walk_past(walk, (walk->at - start - 2) / i)) continue; /* all layers have as many */
+        if (i && vp_impl_walk_past(walk, (walk->at - start - 2) / i)) continue; /* layers have equal counts */
         vp_impl_walk_layer(walk, config, prefix, i);
     }
     if (!config->tied_head) vp_impl_walk_put(walk, config->embedding_size, config->d_model, "%s.weight", head);
 }
 
 /* ---- towers and connectors */
-/* CLIP and SigLIP; CLIP has a class token and a norm in front, SigLIP a bias of its patches */
+/* CLIP and SigLIP; CLIP has a class token and an initial norm, SigLIP a patch bias */
 static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config, const char *prefix) {
     static const char *const names[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
                                         "self_attn.out_proj"};
@@ -1863,7 +1863,7 @@ static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config,
     }
     VP_IMPL_PUT_BOTH(walk, width, 0, "%spost_layernorm", prefix);
 }
-/* of a block: before attention and MLP, and of q and k where they have some */
+/* norms of a block: before attention and MLP, and of q and k if present */
 static void vp_impl_walk_intern_norms(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
                                       const char *layers, int32_t layer, const char *const names[4]) {
     int32_t k;
@@ -1899,7 +1899,7 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
         VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layer.%d.mlp.fc2", prefix, (int)i);
     }
 }
-/* InternVL in its original form: q, k and v in one matrix, other names */
+/* InternVL in its original form: q, k and v in one matrix, different names */
 static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config *config) {
     static const char prefix[] = "vision_model.";
     static const char *const norms[] = {"norm1", "norm2", "attn.q_norm", "attn.k_norm"};
@@ -1928,7 +1928,7 @@ static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config
     VP_IMPL_PUT_BOTH(walk, config->projector_dim, in, "%s", "mlp1.1");
     VP_IMPL_PUT_BOTH(walk, d, config->projector_dim, "%s", "mlp1.3");
 }
-/* two matrices with GELU between, after a norm where there is one */
+/* two matrices with GELU between, after an optional norm */
 static void vp_impl_walk_projector(vp_impl_walk *walk, const vp_model_config *config) {
     static const char prefix[] = "multi_modal_projector.";
     int64_t in = (int64_t)config->vit_width * config->geometry.pool * config->geometry.pool;

@@ -1,8 +1,8 @@
 /* vlmprof_engine.h - v0.2.0 - the engine's interface: open, run, convert, ceilings - MIT licence
  *
- * The model engine runs a request from pixels to token ids, stage by stage, for any model in VP_ARCHITECTURES. It is C
- * code in parts/engine/ and vlmprof_kernels.cu: link the objects (libvlmprof.a). An engine owns packed weights, KV
- * cache and every buffer, sized once for the longest request: vp_engine_run allocates nothing. One engine per thread.
+ * The model engine runs a request from pixels to token ids, stage by stage, for any model in VP_ARCHITECTURES. Its code
+ * is in parts/engine/ and vlmprof_kernels.cu; link libvlmprof.a. An engine owns packed weights, KV cache and all
+ * buffers, sized once for the longest request, so vp_engine_run allocates nothing. One engine per thread.
  *
  * Needs vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h, and includes what is missing. The
  * manual is in vlmprof.h. */
@@ -17,29 +17,28 @@
 
 VP_EXTERN_C_BEGIN
 
-/* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers with one scale
- * per row and 32 values; everything else, and all inputs of products, is bf16. GGUF, on the CPU: linears whose tensors
- * are Q8_0, Q4_0, Q4_K or Q6_K keep these integers and scales (Q6_K's integers take 8 bits each). Everything else is
- * bf16, including a table of embeddings and a linear that also has other types */
+/* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers, with one scale
+ * for every 32 values of a row. Everything else, including all inputs of products, is bf16. GGUF, only on the CPU:
+ * linears whose tensors are Q8_0, Q4_0, Q4_K or Q6_K keep these integers and scales (Q6_K's integers take 8 bits each).
+ * Everything else is bf16, including embedding tables and linears that mix other types */
 typedef enum vp_weights {
     VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_GGUF
 } vp_weights;
 typedef struct vp_engine vp_engine;
 
-/* not VP_OK: stop with VP_ERR_INTERRUPTED */
+/* any result except VP_OK stops with VP_ERR_INTERRUPTED */
 typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int64_t total);
-/* Changes to what a GPU does, one bit each. EVENTS: launches are timed by events, even if CUPTI is available.
- * DEPENDENT: in decode steps a kernel requests its weights while the previous one still runs (programmatic dependent
- * launch; from compute capability 9.0 on); the same bits, but its gain was never measured. With events around launches
- * there is no gain. WGMMA: on Hopper, linears of many rows use our own kernels, as experts do, instead of cuBLAS.
- * TUNED: the first product of each shape times 8 algorithms of cuBLAS and keeps the fastest, in warm-up requests. The
- * choice, and so the last bits of results, may differ from one process to the next. PERSISTENT: a decode step of MolmoE
- * in bf16 or fp32 is one cooperative kernel with one block per multiprocessor; the same bits; not in profiles; its gain
- * was never measured either. CLUSTERS: on Hopper, products of many rows, including those of experts, use pairs of our
- * own blocks that load weights for each other (TMA multicast), if counts predict that this takes less time; never
- * measured. MMA: on Hopper, experts use mma.sync, as on other chips, instead of wgmma; excludes WGMMA and CLUSTERS.
- * A row: name, bit, word of --gpu, 1: the same bits
- * as without it */
+/* Switches for the GPU, one bit each. EVENTS: launches are timed by events, even if CUPTI is available. DEPENDENT: in
+ * decode steps a kernel requests its weights while the previous one still runs (programmatic dependent launch; compute
+ * capability 9.0 or higher). Results are bit-identical; its gain was never measured. With events around launches there
+ * is no gain. WGMMA: on Hopper, linears with many rows use vlmprof's kernels, as experts do, instead of cuBLAS. TUNED:
+ * the first product of each shape, in warm-up requests, times 8 cuBLAS algorithms and keeps the fastest. The choice,
+ * and so the last bits of results, may differ between processes. PERSISTENT: a decode step of MolmoE in bf16 or fp32 is
+ * one cooperative kernel with one block per multiprocessor. Results are bit-identical. It is not in profiles, and its
+ * gain was never measured. CLUSTERS: on Hopper, products with many rows, including those of experts, use pairs of
+ * blocks that load weights for each other (TMA multicast), if the work counts predict a gain; it was never measured.
+ * MMA: on Hopper, experts use mma.sync, as on other GPUs, instead of wgmma. It cannot be used with WGMMA or CLUSTERS. A
+ * row: name, bit, word of --gpu, 1: results are bit-identical to those without it */
 #define VP_GPU_SWITCHES(X) \
     X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) \
     X(PERSISTENT, 8, "persistent", 1) X(TUNED, 16, "tuned", 0) X(CLUSTERS, 32, "clusters", 0) X(MMA, 64, "mma", 0)
@@ -51,63 +50,63 @@ typedef struct vp_gpu_word { const char *word; uint32_t bit; int same_bits; } vp
 VP_API const vp_gpu_word *vp_gpu_word_at(int32_t index);
 typedef struct vp_engine_options {
     const vp_model_config *config;
-    /* NULL: synthetic weights from `seed`. Packed weights are used in place, on the CPU only, and the three precisions
+    /* NULL: synthetic weights from `seed`. Packed weights are used in place, only on the CPU; the three precisions
      * below must match theirs (vp_checkpoint_packed) */
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
-    vp_weights head_weights;   /* INT8 or INT4: for the head; otherwise it is like the rest of the model */
+    vp_weights head_weights;   /* INT8 or INT4; any other value: the same precision as the rest of the model */
     vp_weights vision_weights; /* the same for the linears of tower and connector */
     const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
-    const char *gemm;     /* NULL or "auto": measured choice; otherwise one of vp_engine_gemm_name */
+    const char *gemm;     /* NULL or "auto": chosen by measurement; otherwise one of vp_engine_gemm_name */
     int32_t threads;      /* 0: all cores this process may use */
     uint32_t gpu;         /* vp_gpu_switch; 0: none */
     int32_t max_sequence; /* longest prompt + new tokens of any request */
     int32_t max_views;    /* most views (crops + global) of any request */
     int32_t prunes;       /* 1: room for requests with vp_request.prune; 0: they are rejected */
-    /* 1: an engine without memory and weights. It supports vp_engine_count, vp_engine_bytes, vp_engine_memory and
-     * vp_engine_free_bytes, and runs nothing */
+    /* 1: an engine without memory and weights. It supports only vp_engine_count, vp_engine_bytes, vp_engine_memory and
+     * vp_engine_free_bytes */
     int32_t counts_only;
     vp_progress progress; void *progress_user;
 } vp_engine_options;
-/* bf16, seed 42, device auto, measured kernels, all cores; the caller fills in config, max_sequence and
+/* bf16, seed 42, device auto, kernels chosen by measurement, all cores; the caller fills in config, max_sequence and
  * max_views */
 VP_API vp_engine_options vp_engine_options_default(void);
-/* version of the generator of synthetic weights: with the same version, a seed gives the same bits on all devices and
- * with any number of threads. It is in a sweep's fingerprint, so a sweep does not continue with other weights. */
+/* version of the synthetic weights: for one version, a seed gives the same bits on all devices and with any number of
+ * threads. A sweep's fingerprint contains it, so that a sweep does not continue with different weights */
 #define VP_SYNTHETIC_VERSION 1
 
-/* ---- CUDA devices. The GPU code exists only if vlmprof_kernels.cu, compiled by nvcc, is linked in addition to the
- * object that a C compiler makes of it. */
+/* ---- CUDA devices. The GPU code exists only if vlmprof_kernels.cu is also compiled by nvcc and linked, in addition to
+ * its object from the C compiler. */
 /* The number of CUDA devices that this process can use, at least 1.
- * returns: VP_OK; VP_ERR_DEVICE with the reason: no GPU code in this build, no driver, a driver that is too old, no GPU
+ * returns: VP_OK; VP_ERR_DEVICE with the reason: no GPU code in this build, no driver or one that is too old, or no GPU
  * threads: reentrant */
 VP_API vp_result vp_device_count(int32_t *count, vp_error *error);
-/* Describes device `index`. It makes no CUDA context, on any device.
+/* Describes device `index` without creating a CUDA context on any device.
  * returns: VP_OK; VP_ERR_DEVICE as above, or no such device */
 VP_API vp_result vp_device_describe(int32_t index, vp_device_info *info, vp_error *error);
-/* Destroys this process's context on a CUDA device with everything in it, including other code's data. It is for a
- * program that owns its device and wants to continue after vp_engine_broken. Nothing else in vlmprof resets a device.
- * returns: VP_OK; VP_ERR_STATE an engine is still open; VP_ERR_DEVICE as above, or the device cannot be reset
+/* Destroys this process's context on a CUDA device with everything in it, including data of other code. It is for a
+ * program that owns its device and continues after vp_engine_broken. Nothing else in vlmprof resets a device.
+ * returns: VP_OK; VP_ERR_STATE: an engine is still open; VP_ERR_DEVICE as above, or the device cannot be reset
  * source:  CUDA Runtime API, cudaDeviceReset */
 VP_API vp_result vp_device_reset(int32_t cuda_device, vp_error *error);
-/* Describes the options of CUDA device `index`: how it runs experts, the words of --gpu that change something on it,
- * and why the others do not. It makes no CUDA context.
+/* Describes the options of CUDA device `index`: how it runs experts, which words of --gpu have an effect, and why the
+ * others have none. It creates no CUDA context.
  * returns: VP_OK; VP_ERR_DEVICE as above */
 VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_error *error);
 /* the CUDA version that the GPU code was compiled with; 0: no GPU code in this build */
 VP_API int32_t vp_device_toolkit(void);
 /* Reads the telemetry of CUDA device `cuda_device` through NVML (opened with dlopen; the device is found by its PCI
- * address), or with -1 of the CPU, from /sys and /proc. It can take some milliseconds (the first call on a GPU
- * more): never call it inside a timed section.
+ * address). With -1 it reads the CPU's from /sys and /proc. It can take some milliseconds, and more on the first call
+ * for a GPU, so never call it inside a timed section.
  * out:     out  on success only
- * returns: VP_OK, also if single numbers are not reported; VP_ERR_UNSUPPORTED with the reason: no NVML, a device
- *          unknown to NVML, or a system that reports nothing about its CPU; VP_ERR_DEVICE no such device, or no GPU
- *          code in this build
+ * returns: VP_OK, even if some numbers are not reported; VP_ERR_UNSUPPORTED with the reason: no NVML, a device that
+ *          NVML does not know, or a system without CPU telemetry; VP_ERR_DEVICE: no such device, or no GPU code in this
+ *          build
  * threads: reentrant */
 VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_error *error);
 /* The energy that a CUDA device has used since its driver was loaded, from NVML, without a context. Only the difference
- * of two readings is meaningful. The counter moves in steps: on data center GPUs every 20 to 100 ms.
+ * of two readings is meaningful. On data center GPUs the counter is updated every 20 to 100 ms.
  * out:     joules  on success only
  * returns: VP_OK; VP_ERR_UNSUPPORTED with the reason: no NVML, a device without a counter, or a CPU (-1);
  *          VP_ERR_DEVICE as above
@@ -115,26 +114,26 @@ VP_API vp_result vp_device_telemetry(int32_t cuda_device, vp_telemetry *out, vp_
  * threads: reentrant */
 VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error *error);
 
-/* Chooses kernels, reserves memory, and loads or draws the weights. "auto" takes the first CUDA device if
- * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then has the reason.
+/* Chooses kernels, reserves memory, and loads or draws the weights. "auto" selects the first CUDA device if
+ * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then gives the reason.
  * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must
- *                   stay open as long as the engine
- * out:     engine   on success only; give it to vp_engine_close
- * returns: VP_OK; VP_ERR_RANGE a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
- *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED a shape that the kernels
- *          lack, or packed weights in another precision or for a GPU; VP_ERR_MEMORY with the bytes requested and free;
- *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor, or packed weights of another layout; VP_ERR_INTERRUPTED by
+ *                   outlive the engine
+ * out:     engine   on success only; release it with vp_engine_close
+ * returns: VP_OK; VP_ERR_RANGE: a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
+ *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED: a shape that the kernels
+ *          lack, or packed weights in another precision or for a GPU; VP_ERR_MEMORY with the sizes requested and free;
+ *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH: a tensor, or packed weights with another layout; VP_ERR_INTERRUPTED: by
  *          progress
- * memory:  on the device, bf16: 2 bytes a parameter (a tied head of integers is a second copy), buffers, and the
- *          KV cache: 4 bytes * kv_head_count * head_dim * blocks a position; fp32: twice that. On a GPU also 32 MiB of
- *          pinned host memory. While loading also one tensor of the checkpoint at a time
+ * memory:  on the device, bf16: 2 bytes per parameter (a tied integer head is a second copy), buffers, and the KV
+ *          cache: 4 bytes * kv_head_count * head_dim * blocks per position; fp32: twice that. A GPU also needs 32 MiB
+ *          of pinned host memory. Loading needs one tensor of the checkpoint at a time
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is allowed */
-/* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except those
- * that bf16 would change and that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
- * VP_PACKED_FILE, which vp_engine_open uses without a copy: linears are what they would be after opening with the same
- * precisions. */
+/* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except values
+ * that bf16 would change in tensors that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
+ * VP_PACKED_FILE, which vp_engine_open uses without a copy. Its linears equal those after opening the source with the
+ * same precisions. */
 typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
 typedef struct vp_convert_options {
     const vp_model_config *config;
@@ -143,104 +142,104 @@ typedef struct vp_convert_options {
     const char *directory;           /* must exist; files with the names above are overwritten */
     vp_convert_layout layout;
     vp_weights weights, head_weights, vision_weights; /* as in vp_engine_options, never FP32; HF: BF16 only */
-    uint64_t shard_bytes;            /* HF: the most bytes of tensors in a file, unless a single tensor has more */
+    uint64_t shard_bytes;            /* HF: largest size of the tensors in a file, unless one tensor is larger */
     int32_t threads;                 /* 0: all cores this process may use */
     vp_progress progress; void *progress_user;
 } vp_convert_options;
 /* HF, bf16, seed 42, shards of 5 GB, all cores; the caller fills in config and directory */
 VP_API vp_convert_options vp_convert_options_default(void);
-/* Writes the weights of a model in another form. Runs in one precision give the same bits from every form. All files
- * are on disk when this returns.
- * returns: VP_OK; VP_ERR_RANGE a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH a tensor; VP_ERR_UNSUPPORTED a shape
- *          that the kernels lack; VP_ERR_WRITE no room, or a file cannot be written; VP_ERR_MEMORY; VP_ERR_INTERRUPTED
- *          by progress. Files written before a failure remain
- * memory:  the largest tensor and 64 MiB; packed: addresses for all weights
+/* Writes the weights of a model in another form. In one precision, runs from all forms are bit-identical. All files are
+ * on disk when this returns.
+ * returns: VP_OK; VP_ERR_RANGE: a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH: a tensor; VP_ERR_UNSUPPORTED: a
+ *          shape that the kernels lack; VP_ERR_WRITE: no space, or a file cannot be written; VP_ERR_MEMORY;
+ *          VP_ERR_INTERRUPTED: by progress. Files written before a failure remain
+ * memory:  the largest tensor and 64 MiB; PACKED also needs address space for all weights
  * threads: reentrant */
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 
-/* ---- the parts of an engine, and the limits of its device */
-/* The time of vp_engine_open by part, ns */
+/* ---- an engine's memory and opening time, and the limits of its device */
+/* The times of the parts of vp_engine_open */
 typedef struct vp_opening {
     int64_t device_ns;  /* preparing the device, measuring and choosing kernels */
-    int64_t memory_ns;  /* requesting memory, filling tables */
-    int64_t weights_ns; /* reading or drawing weights, layout, quantising; includes allocating their pages; 0: packed */
+    int64_t memory_ns;  /* allocating memory, filling tables */
+    int64_t weights_ns; /* reading or drawing weights, layout, quantising, page faults; 0: packed */
     int64_t pages_ns;   /* loading all pages of a packed file into memory, so that no request waits for them */
     uint64_t page_bytes;
 } vp_opening;
 VP_API vp_opening vp_engine_opening(const vp_engine *engine);
-/* weights + cache + scratch, on the device; with counts_only the size they would have */
+/* weights + cache + scratch on the device; with counts_only, the size that they would have */
 VP_API uint64_t vp_engine_bytes(const vp_engine *engine);
-VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine); /* on the device now; 0: unknown */
+VP_API uint64_t vp_engine_free_bytes(const vp_engine *engine); /* currently free on the device; 0: unknown */
 /* a part of vp_engine_bytes, or memory that the host uses in addition */
 typedef struct vp_memory_block {
     const char *name;          /* static */
     uint64_t bytes;
     int32_t on_device;         /* 0: host memory; on the CPU all of it */
-    /* KV cache: bytes of one token in all blocks; a request uses input_count + token_count - 1 positions of its active
-     * blocks. Otherwise 0 */
+    /* KV cache: size of one token in all blocks, in bytes; a request uses input_count + token_count - 1 positions of
+     * its active blocks. Other blocks of memory: 0 */
     uint64_t bytes_a_position;
 } vp_memory_block;
-/* Blocks of memory, counted from 0: weights, KV cache, vision buffers, language buffers, scratch and, of an engine
- * that prunes, pruning buffers (their sum is vp_engine_bytes), then, if there are any, pinned host memory and launch
- * records (VP_TIMING_KERNEL; on a GPU each has two events as well). Nothing else grows while requests run.
- * returns: 1, or 0 with *out untouched: no such index */
+/* Describes memory block `index`, from 0: weights, KV cache, vision buffers, language buffers, scratch and, if the
+ * engine can prune, pruning buffers. Their sum is vp_engine_bytes. Then follow pinned host memory and launch records,
+ * if any (VP_TIMING_KERNEL; on a GPU each record also has two events). Nothing else grows while requests run. Returns
+ * 1; 0 for no such index (*out is untouched). */
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out);
-/* The device's limits, for comparison with operations. */
+/* The device's limits, for comparison with operations' rates. */
 typedef struct vp_ceilings {
-    double bytes_per_s;   /* reading */
-    /* the engine's copy within device memory (CPU: by one thread), counting both bytes read and bytes written */
+    double bytes_per_s;   /* read bandwidth */
+    /* the engine's copy within device memory (CPU: by one thread), counting bytes read and bytes written */
     double copy_bytes_per_s;
-    double flops_per_s;   /* products of the engine's arithmetic */
-    uint64_t read_bytes;  /* bytes read at once */
+    double flops_per_s;   /* matrix products in the engine's arithmetic */
+    uint64_t read_bytes;  /* size of one read */
     int32_t product_size; /* n of the fastest n x n x n product */
 } vp_ceilings;
-/* Measures the ceilings at the first call, which takes some tenths of a second, and remembers them. All threads read
- * up to 1 GiB of the weights, or 256 MiB if the weights are smaller; 128 MiB are copied; products are the engine's
- * own (CPU: the chosen kernels, GPU: cuBLAS) of 256 to 4096 rows. The best of several rounds counts. It is what
- * this machine reaches, not its data sheet. An operation may exceed a ceiling, and is reported as such: its operands
- * stay in a cache (tiny models, small activations; a last-level cache above 256 MiB), or the clock was
- * lower when this ran. Call it between requests only.
+/* Measures the ceilings on the first call, which takes some tenths of a second, and stores them. All threads read up to
+ * 1 GiB of the weights, or 256 MiB if the weights are smaller; 128 MiB are copied. Products are the engine's own (CPU:
+ * the chosen kernels, GPU: cuBLAS), with 256 to 4096 rows. The best of several rounds counts. Ceilings are measured on
+ * this machine, not taken from a data sheet. An operation may exceed a ceiling, and is reported as such, if its
+ * operands stay in a cache (tiny models, small activations; a last-level cache above 256 MiB) or the clock was lower
+ * during this call. Call this only between requests.
  * out:     out  on success only
- * returns: VP_OK; VP_ERR_MEMORY: no room for 256 MiB more; VP_ERR_DEVICE: a CUDA call failed
+ * returns: VP_OK; VP_ERR_MEMORY: less than 256 MiB free; VP_ERR_DEVICE: a CUDA call failed
  * memory:  256 MiB on the device during the first call */
 VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_error *error);
-/* Measures them again and keeps the larger of each, as other programs can only lower a ceiling. Same results. */
+/* Measures the ceilings again and keeps the larger values, because other programs can only lower a ceiling. The results
+ * are as above. */
 VP_API vp_result vp_engine_ceilings_again(vp_engine *engine, vp_ceilings *out, vp_error *error);
 /* "cpu: <model name>, N threads", "cuda:0: <name>, <GB> GB" */
 VP_API const char *vp_engine_device(const vp_engine *engine);
-/* Why "auto" took the CPU; or how this GPU deviates from the plan, and why: decode steps sent kernel by kernel instead
- * of as a graph, or products whose bias needs a separate launch. Otherwise "". It may grow with
- * each request. */
+/* The reason why "auto" selected the CPU, or how and why the GPU deviates from its usual operation: decode steps
+ * submitted kernel by kernel instead of as a graph, or products whose bias needs a separate launch. Otherwise "". The
+ * text may grow with each request. */
 VP_API const char *vp_engine_device_note(const vp_engine *engine);
-/* 1 after an error that the device does not recover from (a kernel's illegal address, a failed launch, a lost
- * device): each request then fails with VP_ERR_DEVICE, and the engine can only be closed. Closing the last engine
- * resets the device for this process; then a new engine may open. If the driver also rejects that, vp_engine_open
- * returns VP_ERR_DEVICE and only a new process helps. 0: the next request can run, even after one that failed. */
+/* Returns 1 after an error that the device does not recover from (a kernel's illegal address, a failed launch, a lost
+ * device): each request then fails with VP_ERR_DEVICE, and the engine can only be closed. After closing all engines and
+ * vp_device_reset, a new engine may open. If the driver rejects that too, only a new process helps. 0: the next request
+ * can run, even after a failed one. */
 VP_API int vp_engine_broken(const vp_engine *engine);
 /* Measures the cost of one time stamp (vp_stage_times.stamps) on this backend, including reading it. This takes some
- * microseconds on the CPU and less than a millisecond on a GPU. 0: below the clock's resolution, -1: the device
- * failed. Call it between requests only. */
+ * microseconds on the CPU and less than a millisecond on a GPU. 0: below the clock's resolution; -1: the device failed.
+ * Call this only between requests. */
 VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
-/* The kernel chosen for linears with this many rows. On a GPU, a list of the methods in use. For the single row
- * of a decode step: "gemv, one graph a step" or "gemv, kernel by kernel". For more rows: "cublas (biases: cublasLt;
- * tiles: vision prefill experts)", that is, who adds biases ("apart": a launch after the product), and which
- * attention, and whether experts, run on our own tensor core tiles, or "none". The text is valid until the next
- * call. */
+/* The kernel chosen for linears with this many rows; on a GPU, the methods in use. For the single row of a decode step:
+ * "gemv, one graph a step" or "gemv, kernel by kernel". For more rows: "cublas (biases: cublasLt; tiles: vision prefill
+ * experts)". biases: the library that adds them ("apart": a launch after the product). tiles: the attentions, and
+ * perhaps the experts, that run on vlmprof's tensor core tiles, or "none". The text is valid until the next call. */
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows);
-/* kernels this processor can run; NULL past the end */
+/* GEMM kernels that this processor can run; NULL past the end */
 VP_API const char *vp_engine_gemm_name(int32_t index);
-/* How VP_TIMING_KERNEL times launches: "activity records of CUPTI, version 130001", "CUDA events: " and why CUPTI does
- * not, or "the host's clock". The text is valid until the next call. */
+/* The method by which VP_TIMING_KERNEL times launches: "activity records of CUPTI, version 130001", "CUDA events: " and
+ * the reason why CUPTI is not used, or "the host's clock". The text is valid until the next call. */
 VP_API const char *vp_engine_launch_timer(const vp_engine *engine);
-/* the same of any GPU of this process, without an engine; NULL: no GPU code in this build */
+/* the same for any GPU of this process, without an engine; NULL: no GPU code in this build */
 VP_API const char *vp_device_launch_timer(void);
-/* For vp_ranges_init: sends ranges to a tool that reads NVTX (Nsight Systems); without such a tool a pair costs a
- * few ns. NULL: built without NVTX, that is without nvcc and without -DVLMPROF_NVTX. Lives as long as the program;
- * any thread may use it. */
+/* Hooks for vp_ranges_init that send ranges to a tool that reads NVTX (Nsight Systems); without such a tool, a pair
+ * takes a few ns. NULL: built without NVTX, that is, without nvcc and without -DVLMPROF_NVTX. The hooks are static, and
+ * any thread may use them. */
 VP_API const vp_range_hooks *vp_engine_range_hooks(void);
 
-/* optional copies of inner values, for comparison with other implementations; NULL pointers are skipped. Copying is
- * neither counted nor timed */
+/* optional copies of intermediate values, for comparison with other implementations; NULL pointers are skipped. Copying
+ * is not counted or timed */
 typedef struct vp_dump {
     float *image_features; /* f32 [views, tokens_per_crop, d_model]; with window_pool [image tokens, d_model] */
     float *vit_features;   /* f32 [views, patches, vit_layer_count * vit_width], before pad_embed */
@@ -248,19 +247,19 @@ typedef struct vp_dump {
     float *block_last;     /* f32 [active blocks, d_model] */
     float *block_mean;     /* f32 [active blocks, d_model]: mean over positions */
     float *logits;         /* f32 [max_new_tokens, embedding_size]; with on_logits [embedding_size] */
-    /* called with each step's logits, which the next step overwrites; NULL: all are kept */
+    /* called with each step's logits, which the next step overwrites; NULL: all logits are kept */
     void (*on_logits)(void *with, int32_t step, const float *logits); void *with;
-    /* with pruning; vp_reply has the counts. kept: the remaining image tokens, numbered from 0 (not for pool; for the
-     * published visionzip: the dominant patches). kept_features [image tokens, d_model]: the rows in the picture's
-     * place at the language model's input, or at the last cut. kept_positions [3, input_count]: of the rows after the
-     * last cut, by axis (without M-RoPE only the first) */
+    /* with pruning; vp_reply contains the counts. kept: the remaining image tokens, numbered from 0 (not for pool; for
+     * the published visionzip: the dominant patches). kept_features [image tokens, d_model]: the image's rows at the
+     * language model's input, or at the last cut. kept_positions [3, input_count]: positions of the rows after the last
+     * cut, by axis (without M-RoPE only the first) */
     int32_t *kept;
     float *kept_features;
     int32_t *kept_positions;
 } vp_dump;
 
-/* ---- dropping or merging image tokens. The guide `pruning` describes each method, where it acts, and how it differs
- * from its publication. */
+/* ---- dropping or merging image tokens. The guide `pruning` describes each method, its position in the model, and
+ * differences from its publication. */
 #define VP_PRUNE_METHODS(X) \
     X(NONE, "none") X(RANDOM, "random") X(STRIDE, "stride") X(POOL, "pool") X(VISIONZIP, "visionzip") \
     X(DIVPRUNE, "divprune") X(FASTV, "fastv") X(DART, "dart") X(PDROP, "pdrop")
@@ -270,23 +269,24 @@ typedef enum vp_prune_method {
 #undef VP_PRUNE_ENUM
     VP_PRUNE_METHOD_COUNT
 } vp_prune_method;
-/* KEEP: kept tokens and all later tokens keep their positions; COMPACT: positions are those of the shortened
- * sequence; PUBLISHED: as in the method's code (M-RoPE: KEEP) */
+/* KEEP: kept tokens and all later tokens keep their positions; COMPACT: positions count the shortened sequence;
+ * PUBLISHED: as in the method's code (M-RoPE: KEEP) */
 typedef enum vp_prune_positions { VP_PRUNE_PUBLISHED, VP_PRUNE_KEEP, VP_PRUNE_COMPACT } vp_prune_positions;
 enum { VP_PRUNE_CUTS_MAX = 8, VP_PRUNE_PIVOTS_MAX = 64 };
 typedef struct vp_prune {
     vp_prune_method method;
     vp_prune_positions positions;
-    /* from 1 on: tokens; below 1: a share of them, rounded half to even; 0: set by the method's own counts below */
+    /* 1 or more: tokens; below 1: a share of them, rounded half to even; 0: given by the method's own counts below */
     double keep;
     int32_t layer;                /* drop tokens before this block; 0: before the language model (random, stride) */
     uint32_t seed;                /* random */
     int32_t dominant, contextual; /* visionzip: both 0: kept tokens are split 54 to 10, as published */
     /* dart; per_pivot 0: keep / pivots, rounded down */
     int32_t pivot_image, pivot_text, per_pivot;
-    int32_t cut_count, layers[VP_PRUNE_CUTS_MAX]; /* pdrop: the blocks to drop before, .. */
-    double ratios[VP_PRUNE_CUTS_MAX];             /* .. and the share of the image tokens kept at each */
-    /* image tokens of the prompt, if image_input_idx is not read (vp_engine_count); 0: all tokens of the views */
+    int32_t cut_count, layers[VP_PRUNE_CUTS_MAX]; /* pdrop: tokens are dropped before these blocks, .. */
+    double ratios[VP_PRUNE_CUTS_MAX];             /* .. and this share of the image tokens is kept at each */
+    /* number of image tokens in the prompt, if image_input_idx is not read (vp_engine_count); 0: all tokens of the
+     * views */
     int32_t image_tokens;
 } vp_prune;
 /* positions published, 4 and 4 pivots, everything else 0 */
@@ -295,96 +295,98 @@ VP_API const char *vp_prune_name(vp_prune_method method);
 
 /* The effect of pruning on a request */
 typedef struct vp_pruned {
-    int32_t image_tokens, kept_tokens; /* before and after; for pdrop after the last cut */
-    int32_t region_count;              /* rows in the prefill of the blocks from first_block on */
+    int32_t image_tokens, kept_tokens; /* image tokens before and after pruning; for pdrop after the last cut */
+    int32_t region_count;              /* regions of blocks: rows[i] prefill rows, starting at first_block[i] */
     int32_t first_block[VP_PRUNE_CUTS_MAX + 1], rows[VP_PRUNE_CUTS_MAX + 1];
     int32_t keeps_positions;
     double mean_image_tokens;  /* over the active blocks */
-    /* KV cache with max_new_tokens: bytes that the request uses, and that it would use without pruning */
+    /* KV cache with max_new_tokens: size that the request uses, and that it would use without pruning */
     uint64_t cache_bytes, full_cache_bytes;
 } vp_pruned;
 
 typedef struct vp_request {
     const int32_t *input_ids; int32_t input_count;   /* BOS, image tokens, text */
-    /* f32 [views, patches, patch_values], a patch row by row, each pixel's three colours together; NULL: no image */
+    /* f32 [views, patches, patch_values]: a patch is row by row, with each pixel's three colours together; NULL: no
+     * image */
     const float *pixels;
-    const float *image_masks;                        /* f32 [views, patches]; only attention pooling reads it */
+    const float *image_masks;                        /* f32 [views, patches]; read only by attention pooling */
     /* int32 [views, tokens_per_crop]; with windows across crops (config.window_pool) [image tokens] */
     const int32_t *image_input_idx;
-    /* int32 [input_count], for images of models with image_bidirectional: token i sees those before span_ends[i]. This
-     * is i + 1 for text tokens, and the end of the image for image tokens. Other models do not read it */
+    /* int32 [input_count], for images in models with image_bidirectional: token i attends to tokens before
+     * span_ends[i]. This is i + 1 for text tokens, and the end of the image for image tokens. Other models do not read
+     * it */
     const int32_t *span_ends;
     int32_t views;
-    /* the views of each image, in image order; they add up to `views`. NULL and 0: one image; with vit_native or
-     * window_pool its grid is required */
+    /* the views of each image, in image order; they add up to `views`. NULL and 0: one image. vit_native and
+     * window_pool require them, because they need the grid */
     const vp_image_views *images; int32_t image_count;
     int32_t top_k;                                   /* 1..expert_count; 0 without experts */
     /* ascending; a block that is not listed is skipped (DeepStack's features are still added after it) */
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
-    const int32_t *more_eos_ids; int32_t more_eos_count; /* further ids that end an answer; NULL and 0: none */
-    /* [max_new_tokens]: a given answer (teacher forcing). reply.tokens[i] is the model's choice after the tokens before
-     * i of this answer, and nothing ends it early. NULL: each step continues with its own token */
+    const int32_t *more_eos_ids; int32_t more_eos_count; /* more ids that end an answer; NULL and 0: none */
+    /* [max_new_tokens]: a given answer (teacher forcing). reply.tokens[i] is the model's choice after the first i
+     * tokens of this answer, and nothing ends it early. NULL: each step continues with its own token */
     const int32_t *forced_tokens;
     const vp_prune *prune;                           /* NULL: all image tokens are kept */
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
-    /* VP_TIMING_KERNEL: room for the launches in order; NULL and 0: not wanted */
+    /* VP_TIMING_KERNEL: buffer for the launches, in order; NULL and 0: not wanted */
     vp_launch *launches; int64_t launch_capacity;
-    /* VP_TIMING_KERNEL: room for the threads' spans, in any order; NULL and 0: not wanted */
+    /* VP_TIMING_KERNEL: buffer for the threads' spans, in any order; NULL and 0: not wanted */
     vp_span *spans; int64_t span_capacity;
 } vp_request;
 
 typedef struct vp_reply {
-    /* caller's, [max_new_tokens] each; step_ns[i]: decode step i < token_count - 1 on the device */
+    /* the caller's, [max_new_tokens] each; step_ns[i]: device time of decode step i < token_count - 1 */
     int32_t *tokens; int64_t *step_ns;
-    int32_t token_count; int ended_by_eos;           /* the EOS itself is counted */
-    vp_stage_times times;                            /* H2D .. DECODE; the others are the caller's */
-    /* VP_TIMING_KERNEL: all launches, even if request.launches has no room for them; otherwise 0 */
+    int32_t token_count; int ended_by_eos;           /* token_count includes the EOS */
+    vp_stage_times times;                            /* H2D .. DECODE; the caller times the others */
+    /* VP_TIMING_KERNEL: number of all launches, even if request.launches has no room for them; otherwise 0 */
     int64_t launch_count;
-    int64_t span_count;                              /* the same for spans, if wanted; a GPU has none */
-    /* with pruning and a dump: the counts of dump.kept and of the remaining rows; 1: dump.image_features was not
-     * written, because the connector reads only merged tokens */
+    int64_t span_count;                              /* the same for spans, if requested; a GPU has none */
+    /* with pruning and a dump: the counts of dump.kept and of the remaining rows; skips_features 1: dump.image_features
+     * was not written, because the connector reads only merged tokens */
     int32_t kept_count, kept_tokens, skips_features;
 } vp_reply;
-/* Runs a request: greedy, one token per step. N tokens take N - 1 decode steps.
- * in:      request  checked completely before anything runs: ids, positions, blocks and sizes fit the model and the
- *                   engine
+/* Runs a request with greedy decoding, one token per step. N tokens take N - 1 decode steps.
+ * in:      request  checked completely before anything runs: ids, positions, blocks and sizes must fit the model and
+ *                   the engine
  * out:     reply    tokens, step_ns (those that ran), token_count, ended_by_eos, times, launch_count, span_count
- * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine (reply untouched); VP_ERR_STATE the engine
- *          only counts (reply untouched); VP_ERR_FORMAT NaN
- *          logits: the weights or pixels are damaged (reply is then unusable); VP_ERR_DEVICE or
- *          VP_ERR_MEMORY a CUDA call failed: the same request may succeed if it is sent again, unless vp_engine_broken
- * numeric: fp32 or bf16 as opened, fp32 sums; the same request gives the same bits on the same machine with the same
+ * returns: VP_OK; VP_ERR_RANGE: a value does not fit the model or the engine (reply untouched); VP_ERR_STATE: a
+ *          counts_only engine (reply untouched); VP_ERR_FORMAT: NaN logits, because weights or pixels are damaged
+ *          (reply is then unusable); VP_ERR_DEVICE or VP_ERR_MEMORY: a CUDA call failed; the request may succeed on a
+ *          retry, unless vp_engine_broken
+ * numeric: fp32 or bf16 as opened, fp32 sums; results of a request are bit-identical on the same machine with the same
  *          kernels
  * memory:  none; VP_TIMING_KERNEL: one vp_launch per launch, on a GPU also two events; allocated before the request
  *          starts and kept for the next one
  * source:  github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py
  * example: cli/measure/engine.c */
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error);
-/* Counts the work of a request with the code that would send it, without sending anything.
+/* Counts the work of a request with the code that would submit it, without submitting anything.
  * in:      request  as for vp_engine_run; input_ids, pixels, image_masks and image_input_idx are not read
- * out:     work     launches, flops, bytes and ran of H2D .. DECODE; all else is 0
- * returns: VP_OK; VP_ERR_RANGE a value does not fit the model or the engine
- * rule:    max_new_tokens tokens are made; experts share the tokens of a prompt evenly. If a router leaves experts
- *          of a block without tokens, PREFILL reads fewer bytes with the same FLOPs; if each product is a separate
- *          launch (fp32 on a GPU), it also has fewer launches. All other numbers are those of vp_engine_run
+ * out:     work     launches, flops, bytes and ran for H2D .. DECODE; all else is 0
+ * returns: VP_OK; VP_ERR_RANGE: a value does not fit the model or the engine
+ * rule:    assumes max_new_tokens tokens, and that experts share the tokens of a prompt evenly. If a router leaves
+ *          experts of a block without tokens, PREFILL really reads fewer bytes with the same FLOPs; if each product is
+ *          a separate launch (fp32 on a GPU), it also has fewer launches. All other numbers equal those of
+ *          vp_engine_run
  * memory:  none */
 VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, vp_stage_times *work, vp_error *error);
-/* The effect of request->prune: counts of tokens and rows, memory of the KV cache. It needs no engine.
- * in:      request  input_count, views, grid, active blocks and max_new_tokens are read, and image_input_idx if it is
- *                   given; without it DART's text pivots are assumed to exist
- *          weights  of the engine: fp32 has a cache of twice the size
- * out:     pruned  on success only; without pruning or without an image all rows, in one region
- * returns: VP_OK; VP_ERR_RANGE a value that the method, the image or the model does not allow, with the reason;
- *          VP_ERR_UNSUPPORTED a method that this model does not support
+/* Computes the effect of request->prune: counts of tokens and rows, size of the KV cache. It needs no engine.
+ * in:      request  input_count, views, grid, active blocks and max_new_tokens are read, and image_input_idx if given;
+ *                   without it, DART's text pivots are assumed to exist
+ *          weights  the engine's weights: with fp32 the cache is twice as large
+ * out:     pruned  on success only; without pruning or without an image, all rows are in one region
+ * returns: VP_OK; VP_ERR_RANGE: a value that the method, the image or the model does not allow (the error gives the
+ *          reason); VP_ERR_UNSUPPORTED: a method that this model does not support
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_prune_request(const vp_model_config *config, const vp_request *request, vp_weights weights,
                                   vp_pruned *pruned, vp_error *error);
-/* Waits until the device is idle. A GPU may still work on a decode step that an end-of-sequence token made
- * superfluous. Call this between requests and outside timed sections, so that the next request does not wait for
- * it. */
+/* Waits until the device is idle. A GPU may still run a decode step that an end-of-sequence token made superfluous.
+ * Call this between requests and outside timed sections, so that the next request does not wait for that step. */
 VP_API void vp_engine_settle(vp_engine *engine);
 
 VP_EXTERN_C_END

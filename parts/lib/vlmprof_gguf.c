@@ -11,13 +11,13 @@ struct vp_gguf {
     char *path;
     const unsigned char *map;
     size_t bytes;
-    int mapped; /* 1 if by vp_gguf_open */
+    int mapped; /* 1 if mapped by vp_gguf_open */
     uint64_t value_count, tensor_count;
     vp_gguf_value *values;
     vp_gguf_tensor *tensors;
     vp_impl_gguf_name *value_names, *tensor_names; /* sorted */
 };
-/* Where the reader is. Nothing is read but through vp_impl_gguf_take. */
+/* The read position. All reads go through vp_impl_gguf_take. */
 typedef struct vp_impl_gguf_at { const vp_gguf *gguf; size_t offset; vp_error *error; } vp_impl_gguf_at;
 
 static vp_result vp_impl_gguf_wrong(const vp_impl_gguf_at *at, vp_result code, size_t offset, vp_gguf_text name,
@@ -50,7 +50,7 @@ static int vp_impl_gguf_string(vp_impl_gguf_at *at, vp_gguf_text *text) {
     text->bytes = (size_t)bytes;
     return data != NULL;
 }
-/* bytes of an item; 0: it is a string */
+/* size of an item in bytes; 0 for a string */
 static int vp_impl_gguf_kind_bytes(vp_gguf_kind kind) {
     static const unsigned char bytes[VP_GGUF_KIND_COUNT] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
     return bytes[kind];
@@ -63,7 +63,7 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     if (!vp_impl_gguf_string(at, &value->name) || !vp_impl_gguf_number(at, 4, &kind))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed, "a key ends beyond the file");
     if (kind >= VP_GGUF_KIND_COUNT)
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "its kind is none of the format's");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name, "its kind is not one of the format's");
     value->count = 1;
     item = kind;
     if (kind == VP_GGUF_ARRAY) {
@@ -73,14 +73,14 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
             return vp_impl_gguf_wrong(at, VP_ERR_UNSUPPORTED, start, value->name, "an array of arrays");
         if (item >= VP_GGUF_KIND_COUNT)
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, value->name,
-                                      "the kind of its items is none of the format's");
+                                      "the kind of its items is not one of the format's");
     }
     value->kind = (vp_gguf_kind)kind;
     value->item = (vp_gguf_kind)item;
     begin = at->offset;
     value->data = at->gguf->map + begin;
     bytes = vp_impl_gguf_kind_bytes(value->item);
-    /* each string takes 8 bytes, so the file's end bounds the loop */
+    /* each string takes at least 8 bytes, so the file size bounds the loop */
     for (i = 0; !bytes && i < value->count; i++) {
         vp_gguf_text text;
         if (!vp_impl_gguf_string(at, &text))
@@ -93,11 +93,11 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
         for (i = 0; i < value->count; i++)
             if (value->data[i] > 1)
                 return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, begin + (size_t)i, value->name,
-                                          "a truth is neither 0 nor 1");
+                                          "a boolean is not 0 or 1");
     return VP_OK;
 }
 
-/* Types by ggml's number; those that vlmprof reads have a vp_dtype. */
+/* Types by ggml's number; types that vlmprof reads have a vp_dtype. */
 typedef struct vp_impl_gguf_type { const char *name; uint32_t values, bytes; int32_t dtype; } vp_impl_gguf_type;
 static const vp_impl_gguf_type vp_impl_gguf_types[] = {
     {"F32", 1, 4, VP_DTYPE_F32},     {"F16", 1, 2, VP_DTYPE_F16},     {"Q4_0", 32, 18, VP_DTYPE_Q4_0},
@@ -121,7 +121,7 @@ VP_API int vp_gguf_type_dtype(uint32_t type, vp_dtype *dtype) {
     return 1;
 }
 
-/* the entry of a tensor; its data come later */
+/* reads the entry of a tensor; its data come later */
 static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor, uint64_t *offset) {
     size_t start = at->offset;
     uint64_t dimensions = 0, type = 0, length = 0, elements = 1, i;
@@ -138,7 +138,7 @@ static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor
         if (length < 1 || length > (uint64_t)INT64_MAX / 8 / elements)
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its shape has 0 or too many elements");
         elements *= length;
-        tensor->shape[dimensions - 1 - i] = (int64_t)length; /* the file begins with the innermost */
+        tensor->shape[dimensions - 1 - i] = (int64_t)length; /* the file lists the innermost first */
     }
     if (!vp_impl_gguf_number(at, 4, &type) || !vp_impl_gguf_number(at, 8, offset))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its entry ends beyond the file");
@@ -179,7 +179,7 @@ static const vp_impl_gguf_name *vp_impl_gguf_search(const vp_impl_gguf_name *nam
                  : NULL;
 }
 
-/* memory for a table; `least`: bytes that each entry takes of the file */
+/* allocates a table; `least`: minimum size of an entry in the file */
 static void *vp_impl_gguf_table(const vp_impl_gguf_at *at, uint64_t count, uint64_t least, size_t entry) {
     if (count > (at->gguf->bytes - at->offset) / least) return NULL;
     return VP_CALLOC((size_t)count + 1, entry);
@@ -187,7 +187,7 @@ static void *vp_impl_gguf_table(const vp_impl_gguf_at *at, uint64_t count, uint6
 static vp_result vp_impl_gguf_values(vp_impl_gguf_at *at, vp_gguf *gguf, uint64_t count) {
     uint64_t i;
     if (count > (gguf->bytes - at->offset) / 13)
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, 16, vp_impl_gguf_unnamed, "more keys than the file has room for");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, 16, vp_impl_gguf_unnamed, "more keys than fit in the file");
     gguf->values = (vp_gguf_value *)vp_impl_gguf_table(at, count, 13, sizeof *gguf->values);
     gguf->value_names = (vp_impl_gguf_name *)vp_impl_gguf_table(at, count, 13, sizeof *gguf->value_names);
     if (!gguf->values || !gguf->value_names)
@@ -201,7 +201,7 @@ static vp_result vp_impl_gguf_values(vp_impl_gguf_at *at, vp_gguf *gguf, uint64_
     }
     return vp_impl_gguf_sort(at, gguf->value_names, count);
 }
-/* offsets: each tensor's, as the file has them */
+/* offsets: of each tensor, as stored in the file */
 static vp_result vp_impl_gguf_place(const vp_impl_gguf_at *at, vp_gguf *gguf, const uint64_t *offsets) {
     vp_gguf_value value;
     double number = 32;
@@ -219,10 +219,10 @@ static vp_result vp_impl_gguf_place(const vp_impl_gguf_at *at, vp_gguf *gguf, co
         size_t entry = (size_t)(tensor->name.text - (const char *)gguf->map);
         if (i && !vp_gguf_type_name(tensor[-1].type))
             return vp_impl_gguf_wrong(at, VP_ERR_UNSUPPORTED, entry, tensor[-1].name,
-                                      "its type is unknown to vlmprof, and so is where the next tensor begins");
+                                      "its type is unknown to vlmprof, so the next tensor's offset is too");
         if (offsets[i] != at_byte)
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, entry, tensor->name,
-                                      "does not begin where the tensor before it ends");
+                                      "does not begin where the previous tensor ends");
         if (start > gguf->bytes || at_byte > gguf->bytes - start || tensor->bytes > gguf->bytes - start - at_byte)
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, entry, tensor->name, "its data end beyond the file");
         tensor->data = gguf->map + start + at_byte;
@@ -235,7 +235,7 @@ static vp_result vp_impl_gguf_tensors(vp_impl_gguf_at *at, vp_gguf *gguf, uint64
     vp_result result = VP_OK;
     if (count > (gguf->bytes - at->offset) / 32)
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed,
-                                  "more tensors than the file has room for");
+                                  "more tensors than fit in the file");
     gguf->tensors = (vp_gguf_tensor *)vp_impl_gguf_table(at, count, 32, sizeof *gguf->tensors);
     gguf->tensor_names = (vp_impl_gguf_name *)vp_impl_gguf_table(at, count, 32, sizeof *gguf->tensor_names);
     offsets = (uint64_t *)vp_impl_gguf_table(at, count, 32, sizeof *offsets);
@@ -408,7 +408,7 @@ static void vp_impl_gguf_q45_0(const unsigned char *block, int five, float *valu
         values[i + 16] = scale * (float)((int)((low[i] >> 4) | (high >> (i + 16) & 1u) << 4) - middle);
     }
 }
-/* 8 groups of 32, each with a scale and a minimum of 6 bits; of the last 4 groups the upper 2 bits are elsewhere */
+/* 8 groups of 32, each with a scale and a minimum of 6 bits; the upper 2 bits of the last 4 groups are elsewhere */
 static void vp_impl_gguf_q4_k(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block), least = vp_impl_gguf_half(block + 2);
     const unsigned char *packed = block + 4, *nibbles = block + 16;
@@ -424,7 +424,7 @@ static void vp_impl_gguf_q4_k(const unsigned char *block, float *values) {
         }
     }
 }
-/* 16 groups of 16, each with a scale of 8 bits; lower 4 and upper 2 bits of the values are apart */
+/* 16 groups of 16, each with a scale of 8 bits; lower 4 and upper 2 bits of the values are stored separately */
 static void vp_impl_gguf_q6_k(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block + 208);
     int i;
@@ -457,10 +457,10 @@ VP_API void vp_dtype_to_f32(vp_dtype dtype, const unsigned char *data, size_t co
 }
 
 /* ------------------------------------------------------------------------------------------------------------ texts */
-/* What is being written: a JSON text that grows, of two files. The first error stays. */
+/* The writer: a growing JSON text made from two files. The first error is kept. */
 typedef struct vp_impl_gguf_text {
-    const vp_gguf *model, *projector, *from; /* from: where the next keys are read */
-    const char *prefix;                      /* of those keys */
+    const vp_gguf *model, *projector, *from; /* from: file of the next keys */
+    const char *prefix;                      /* prefix of those keys */
     vp_json_writer writer;
     char *text;
     size_t bytes, capacity;
@@ -486,7 +486,7 @@ static void vp_impl_gguf_fail(vp_impl_gguf_text *out, vp_result code, const char
         out->result = vp_failf(out->error, code, -1, out->from->path, "%s%s: %s", out->prefix, key, text);
 }
 
-/* A key of the present prefix. 0: it is absent; one of another kind is an error. */
+/* Finds a key with the current prefix. Returns 0 if it is absent; the wrong kind is an error. */
 static int vp_impl_gguf_key(vp_impl_gguf_text *out, const char *key, int is_array, int is_text, vp_gguf_value *value) {
     char name[160];
     size_t prefix = strlen(out->prefix), length = strlen(key);
@@ -495,17 +495,17 @@ static int vp_impl_gguf_key(vp_impl_gguf_text *out, const char *key, int is_arra
     memcpy(name + prefix, key, length + 1);
     if (vp_gguf_value_find(out->from, name, value) != VP_OK) return 0;
     if ((value->kind == VP_GGUF_ARRAY) == is_array && (value->item == VP_GGUF_STRING) == is_text) return 1;
-    vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "its value is of another kind");
+    vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "its value has the wrong kind");
     return 0;
 }
-/* A number; absent NaN: the key is required. */
+/* Reads a number; with absent = NaN the key is required. */
 static double vp_impl_gguf_double(vp_impl_gguf_text *out, const char *key, double absent) {
     vp_gguf_value value;
     uint64_t offset = 0;
     double number = absent;
     if (vp_impl_gguf_key(out, key, 0, 0, &value)) vp_gguf_next_number(&value, &offset, &number);
     else if (!(absent == absent)) vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "this key is missing");
-    if (out->result == VP_OK && !(number >= -1e300 && number <= 1e300)) /* no NaN either: JSON has neither */
+    if (out->result == VP_OK && !(number >= -1e300 && number <= 1e300)) /* nor NaN: JSON has neither */
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "is not a finite number");
     return out->result == VP_OK ? number : 0;
 }
@@ -513,7 +513,7 @@ static double vp_impl_gguf_double(vp_impl_gguf_text *out, const char *key, doubl
 static int64_t vp_impl_gguf_int(vp_impl_gguf_text *out, const char *key, double absent) {
     double number = vp_impl_gguf_double(out, key, absent);
     if (number >= -2147483648.0 && number <= 2147483647.0 && number == (double)(int64_t)number) return (int64_t)number;
-    vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "is not a whole number of 32 bits");
+    vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "is not a 32-bit whole number");
     return 0;
 }
 /* Returns 1 if the text of a key is this one. An absent key is the empty text. */
@@ -524,7 +524,7 @@ static int vp_impl_gguf_is(vp_impl_gguf_text *out, const char *key, const char *
     if (vp_impl_gguf_key(out, key, 0, 1, &value)) vp_gguf_next_text(&value, &offset, &found);
     return found.bytes == strlen(text) && !memcmp(found.text, text, found.bytes);
 }
-/* fails with the text of a key, which is none of those known */
+/* fails because the text of a key is not a known one */
 static void vp_impl_gguf_unknown(vp_impl_gguf_text *out, const char *key, const char *known) {
     vp_gguf_value value;
     vp_gguf_text found = {"", 0};
@@ -532,8 +532,8 @@ static void vp_impl_gguf_unknown(vp_impl_gguf_text *out, const char *key, const 
     char text[400];
     size_t used, i;
     if (vp_impl_gguf_key(out, key, 0, 1, &value)) vp_gguf_next_text(&value, &offset, &found);
-    snprintf(text, sizeof text, "\"%.*s\" is not known here; %s", found.bytes > 60 ? 60 : (int)found.bytes, found.text,
-             known);
+    snprintf(text, sizeof text, "\"%.*s\" is not supported here; %s", found.bytes > 60 ? 60 : (int)found.bytes,
+             found.text, known);
     used = strlen(text);
     for (i = 0; i < used; i++)
         if ((unsigned char)text[i] < 32 || (unsigned char)text[i] > 126) text[i] = '?';
@@ -561,12 +561,12 @@ static void vp_impl_gguf_put_raw(vp_impl_gguf_text *out, const char *name, const
     vp_json_raw(&out->writer, json, strlen(json));
 }
 
-/* ---- what the files may contain */
-/* Language models; alone: the class that runs it without a tower, as a folder's config.json has it */
+/* ---- supported models */
+/* Language models; class_name and model_type: the class without a tower, as in a folder's config.json */
 typedef struct vp_impl_gguf_language {
     const char *architecture, *prefix;
-    const char *class_name, *model_type;       /* alone */
-    const char *part_type;                     /* model_type as a part of a model with a tower */
+    const char *class_name, *model_type;       /* without a tower */
+    const char *part_type;                     /* model_type inside a model with a tower */
 } vp_impl_gguf_language;
 enum {
     VP_IMPL_GGUF_LLAMA, VP_IMPL_GGUF_QWEN2, VP_IMPL_GGUF_QWEN3, VP_IMPL_GGUF_OLMOE, VP_IMPL_GGUF_GEMMA3,
@@ -578,14 +578,14 @@ static const vp_impl_gguf_language vp_impl_gguf_languages[VP_IMPL_GGUF_LANGUAGES
     {"qwen3", "qwen3.", "Qwen3ForCausalLM", "qwen3", "qwen3"},
     {"olmoe", "olmoe.", "OlmoeForCausalLM", "olmoe", "olmoe"},
     {"gemma3", "gemma3.", "Gemma3ForCausalLM", "gemma3_text", "gemma3_text"},
-    /* without images M-RoPE turns as RoPE does */
+    /* without images, M-RoPE equals RoPE */
     {"qwen2vl", "qwen2vl.", "Qwen2ForCausalLM", "qwen2", "qwen2_5_vl_text"},
     {"qwen3vl", "qwen3vl.", "Qwen3ForCausalLM", "qwen3", "qwen3_vl_text"},
     {"qwen3moe", "qwen3moe.", "Qwen3MoeForCausalLM", "qwen3_moe", "qwen3_moe"}};
-/* Towers, by the kind of what joins them to the language model */
+/* Towers, by the kind of their connector */
 typedef struct vp_impl_gguf_joint {
     const char *projector_type, *class_name, *model_type, *image_token;
-    int language; /* the only one that it goes with; -1: llama, qwen2 or qwen3 */
+    int language; /* the only language model for it; -1: llama, qwen2 or qwen3 */
 } vp_impl_gguf_joint;
 enum {
     VP_IMPL_GGUF_MLP, VP_IMPL_GGUF_IDEFICS3, VP_IMPL_GGUF_INTERNVL, VP_IMPL_GGUF_MERGER2, VP_IMPL_GGUF_MERGER3,
@@ -600,7 +600,7 @@ static const vp_impl_gguf_joint vp_impl_gguf_joints[VP_IMPL_GGUF_JOINTS] = {
     {"gemma3", "Gemma3ForConditionalGeneration", "gemma3", "<image_soft_token>", VP_IMPL_GGUF_GEMMA3}};
 
 static int vp_impl_gguf_language_of(vp_impl_gguf_text *out) {
-    char known[200] = "vlmprof runs of GGUF files:";
+    char known[200] = "expected one of";
     int i;
     out->from = out->model;
     out->prefix = "";
@@ -612,18 +612,18 @@ static int vp_impl_gguf_language_of(vp_impl_gguf_text *out) {
     vp_impl_gguf_unknown(out, "general.architecture", known);
     return 0;
 }
-/* what the mmproj file has, and whether it goes with the language model */
+/* finds the connector of the mmproj file, and checks that it goes with the language model */
 static int vp_impl_gguf_joint_of(vp_impl_gguf_text *out, int language) {
-    char text[240] = "vlmprof runs of mmproj files:";
+    char text[240] = "expected one of";
     const char *key = "projector_type";
     vp_gguf_value value;
     int i, joint = VP_IMPL_GGUF_JOINTS;
     out->from = out->projector;
     out->prefix = "";
     if (!vp_impl_gguf_is(out, "general.architecture", "clip"))
-        vp_impl_gguf_unknown(out, "general.architecture", "the mmproj file of a vision tower has clip");
+        vp_impl_gguf_unknown(out, "general.architecture", "expected clip, for a vision tower");
     out->prefix = "clip.";
-    if (!vp_impl_gguf_key(out, key, 0, 1, &value)) key = "vision.projector_type"; /* of files with audio as well */
+    if (!vp_impl_gguf_key(out, key, 0, 1, &value)) key = "vision.projector_type"; /* in files that also have audio */
     for (i = 0; i < VP_IMPL_GGUF_JOINTS; i++) {
         size_t used = strlen(text);
         if (vp_impl_gguf_is(out, key, vp_impl_gguf_joints[i].projector_type)) joint = i;
@@ -644,7 +644,7 @@ static int vp_impl_gguf_joint_of(vp_impl_gguf_text *out, int language) {
 }
 
 /* ---- config.json */
-/* rows of the embedding, which the file's own list of tokens may not fill */
+/* number of embedding rows, which can exceed the file's list of tokens */
 static int64_t vp_impl_gguf_rows(vp_impl_gguf_text *out) {
     vp_gguf_tensor table;
     if (vp_gguf_tensor_find(out->model, "token_embd.weight", &table) == VP_OK && table.dimensions == 2)
@@ -659,10 +659,10 @@ static void vp_impl_gguf_put_rope_type(vp_impl_gguf_text *out) {
         vp_impl_gguf_put_text(out, "rope_type", "linear");
         vp_impl_gguf_put_double(out, "factor", factor);
     } else if (!vp_impl_gguf_is(out, "rope.scaling.type", "") && !vp_impl_gguf_is(out, "rope.scaling.type", "none"))
-        vp_impl_gguf_unknown(out, "rope.scaling.type", "none and linear are");
+        vp_impl_gguf_unknown(out, "rope.scaling.type", "expected none or linear");
 }
-/* Llama 3.1's files contain what each pair's frequency is divided by, not the rule: it is known by its published
- * numbers, and by the factor, which the slowest pair has. */
+/* Llama 3.1's files contain the divisor of each pair's frequency, not the rule. The rule has published numbers, and the
+ * factor is the slowest pair's divisor. */
 static void vp_impl_gguf_put_factors(vp_impl_gguf_text *out, const vp_gguf_tensor *factors, int64_t head_dim) {
     const double turn = 6.283185307179586, low = 1.0, high = 4.0, positions = 8192.0;
     double theta = vp_impl_gguf_double(out, "rope.freq_base", 10000.0), factor = 1.0;
@@ -672,7 +672,7 @@ static void vp_impl_gguf_put_factors(vp_impl_gguf_text *out, const vp_gguf_tenso
     if (known) vp_dtype_to_f32(VP_DTYPE_F32, factors->data + (pairs - 1) * 4, 1, &value);
     factor = (double)value;
     for (i = 0; known && i < pairs; i++) {
-        double waves = positions * pow(theta, -2.0 * (double)i / (double)head_dim) / turn; /* in all positions */
+        double waves = positions * pow(theta, -2.0 * (double)i / (double)head_dim) / turn; /* over all positions */
         double smooth = (waves - low) / (high - low), wanted = 1.0;
         vp_dtype_to_f32(VP_DTYPE_F32, factors->data + i * 4, 1, &value);
         if (waves < low) wanted = factor;
@@ -689,7 +689,7 @@ static void vp_impl_gguf_put_factors(vp_impl_gguf_text *out, const vp_gguf_tenso
     vp_impl_gguf_put_double(out, "high_freq_factor", high);
     vp_impl_gguf_put_double(out, "original_max_position_embeddings", positions);
 }
-/* pairs that turn by time, row and column; of a fourth kind there are none */
+/* pairs that rotate by time, row and column; the fourth count must be 0 */
 static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
     vp_gguf_value value;
     uint64_t offset = 0;
@@ -711,12 +711,13 @@ static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
 static void vp_impl_gguf_put_rope(vp_impl_gguf_text *out, int language, int64_t head_dim) {
     vp_gguf_tensor factors;
     if (vp_impl_gguf_int(out, "rope.dimension_count", (double)head_dim) != head_dim)
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_count", "only whole heads are turned");
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_count",
+                          "only rotation of whole heads is implemented");
     vp_json_key(&out->writer, "rope_parameters");
     vp_json_begin_object(&out->writer);
     if (vp_gguf_tensor_find(out->model, "rope_freqs.weight", &factors) == VP_OK) {
         if (language != VP_IMPL_GGUF_LLAMA)
-            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight", "only llama's are read");
+            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope_freqs.weight", "only supported for llama");
         else if (out->result == VP_OK) vp_impl_gguf_put_factors(out, &factors, head_dim);
     } else if (language == VP_IMPL_GGUF_GEMMA3) {
         vp_json_key(&out->writer, "full_attention");
@@ -732,7 +733,7 @@ static void vp_impl_gguf_put_rope(vp_impl_gguf_text *out, int language, int64_t 
         vp_impl_gguf_put_sections(out);
     vp_json_end_object(&out->writer);
 }
-/* blocks of two kinds; the file of a model of 27 B has no key for the scale of its q */
+/* two kinds of blocks; files of the 27B model have no key for the scale of q */
 static void vp_impl_gguf_put_gemma3(vp_impl_gguf_text *out, int64_t width, int64_t heads, int64_t head_dim) {
     int64_t window = vp_impl_gguf_int(out, "attention.sliding_window", 0), blocks;
     blocks = vp_impl_gguf_int(out, "block_count", VP_IMPL_GGUF_REQUIRED);
@@ -747,7 +748,8 @@ static void vp_impl_gguf_put_experts(vp_impl_gguf_text *out, int language) {
     if (language == VP_IMPL_GGUF_QWEN3MOE) {
         vp_impl_gguf_put_int(out, "moe_intermediate_size",
                              vp_impl_gguf_int(out, "expert_feed_forward_length", VP_IMPL_GGUF_REQUIRED));
-        vp_impl_gguf_put_bool(out, "norm_topk_prob", 1); /* llama.cpp's of this architecture always sum to 1 */
+        vp_impl_gguf_put_bool(out, "norm_topk_prob", 1); /* in llama.cpp, weights of this architecture always sum to
+                                                          * 1 */
     }
     if (language == VP_IMPL_GGUF_OLMOE || language == VP_IMPL_GGUF_QWEN3MOE) {
         vp_impl_gguf_put_int(out, "num_experts", vp_impl_gguf_int(out, "expert_count", VP_IMPL_GGUF_REQUIRED));
@@ -758,7 +760,7 @@ static void vp_impl_gguf_put_experts(vp_impl_gguf_text *out, int language) {
     } else if (vp_impl_gguf_int(out, "expert_count", 0) != 0)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "expert_count", "experts of this architecture are not implemented");
 }
-/* the keys of a language model, with those of its class that the file does not have */
+/* the keys of a language model, and those of its class that the file lacks */
 static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
     const vp_impl_gguf_language *kind = &vp_impl_gguf_languages[language];
     vp_gguf_tensor head;
@@ -773,7 +775,7 @@ static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
     if (heads < 1) vp_impl_gguf_fail(out, VP_ERR_FORMAT, "attention.head_count", "is not positive");
     head_dim = vp_impl_gguf_int(out, "attention.key_length", heads > 0 ? (double)(width / heads) : 0.0);
     if (vp_impl_gguf_int(out, "attention.value_length", (double)head_dim) != head_dim)
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.value_length", "is not attention.key_length");
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.value_length", "differs from attention.key_length");
     if (language == VP_IMPL_GGUF_GEMMA3) vp_impl_gguf_put_gemma3(out, width, heads, head_dim);
     else if (vp_impl_gguf_int(out, "attention.sliding_window", 0) != 0)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.sliding_window", "sliding windows are not implemented");
@@ -796,14 +798,14 @@ static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
     vp_impl_gguf_put_rope(out, language, head_dim);
 }
 
-/* what the tower's patches are gathered by: a side of so many */
+/* the side, in patches, of the squares that the connector merges */
 static int64_t vp_impl_gguf_scale(vp_impl_gguf_text *out, double absent) {
     int64_t scale = vp_impl_gguf_int(out, "projector.scale_factor", absent);
     if (scale >= 1 && scale <= 64) return scale;
     vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "projector.scale_factor", "is not 1 to 64");
     return 1;
 }
-/* Qwen2.5-VL: every so many blocks one sees the whole picture */
+/* Qwen2.5-VL: one block in every n_wa_pattern attends to the whole image */
 static void vp_impl_gguf_put_windows(vp_impl_gguf_text *out, int64_t blocks) {
     int64_t pattern = vp_impl_gguf_int(out, "n_wa_pattern", VP_IMPL_GGUF_REQUIRED), block;
     vp_impl_gguf_put_int(out, "window_size", vp_impl_gguf_int(out, "window_size", 112));
@@ -838,11 +840,11 @@ static void vp_impl_gguf_put_qwen_tower(vp_impl_gguf_text *out, int joint, int64
     vp_impl_gguf_put_int(out, "out_hidden_size", text_width);
     vp_impl_gguf_put_int(out, "spatial_merge_size", vp_impl_gguf_int(out, "spatial_merge_size", 2));
     if ((float)vp_impl_gguf_double(out, "attention.layer_norm_epsilon", VP_IMPL_GGUF_REQUIRED) != 1e-6f)
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.layer_norm_epsilon", "is not 1e-6, as in this tower");
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.layer_norm_epsilon", "is not 1e-6, this tower's value");
     if (joint == VP_IMPL_GGUF_MERGER2) vp_impl_gguf_put_windows(out, blocks);
     else vp_impl_gguf_put_deepstack(out);
 }
-/* the activation, in the words of the tower's class: the file does not distinguish GELU's two formulas */
+/* the activation's name in the tower's class; the file does not distinguish GELU's two formulas */
 static const char *vp_impl_gguf_act(vp_impl_gguf_text *out, int joint) {
     out->prefix = "clip.";
     if (vp_impl_gguf_int(out, "use_silu", 0)) return "silu";
@@ -947,7 +949,7 @@ static void vp_impl_gguf_put_square(vp_impl_gguf_text *out, const char *name, in
     vp_impl_gguf_put_int(out, "width", side_px);
     vp_json_end_object(&out->writer);
 }
-/* Qwen: a file without limits has llama.cpp's, 8 to 4096 tokens */
+/* Qwen: without limits in the file, llama.cpp's apply: 8 to 4096 tokens */
 static void vp_impl_gguf_put_limits(vp_impl_gguf_text *out) {
     int64_t merge = vp_impl_gguf_int(out, "spatial_merge_size", 2), token;
     int64_t patch = vp_impl_gguf_int(out, "patch_size", VP_IMPL_GGUF_REQUIRED);
@@ -978,7 +980,7 @@ static void vp_impl_gguf_preprocessor(vp_impl_gguf_text *out) {
         vp_impl_gguf_put_edge(out, "max_image_size", "longest_edge", side);
     } else if (joint == VP_IMPL_GGUF_INTERNVL || joint == VP_IMPL_GGUF_MEAN)
         vp_impl_gguf_put_square(out, "size", side);
-    if (joint == VP_IMPL_GGUF_INTERNVL) { /* llama.cpp's, where the file has none */
+    if (joint == VP_IMPL_GGUF_INTERNVL) { /* llama.cpp's defaults */
         vp_impl_gguf_put_int(out, "min_patches", vp_impl_gguf_int(out, "preproc_min_tiles", 1));
         vp_impl_gguf_put_int(out, "max_patches", vp_impl_gguf_int(out, "preproc_max_tiles", 12));
     }
@@ -990,19 +992,19 @@ enum { VP_IMPL_GGUF_NORMAL = 1, VP_IMPL_GGUF_UNKNOWN, VP_IMPL_GGUF_CONTROL, VP_I
        VP_IMPL_GGUF_BYTE, VP_IMPL_GGUF_TOKEN_BYTES_MAX = 1024, VP_IMPL_GGUF_TOKENS_MAX = 1 << 22 };
 typedef struct vp_impl_gguf_token { vp_gguf_text text; float score; int32_t type, id; } vp_impl_gguf_token;
 typedef struct vp_impl_gguf_words {
-    vp_impl_gguf_token *tokens, *sorted; /* by id; the normal ones by text */
+    vp_impl_gguf_token *tokens, *sorted; /* by id; normal tokens sorted by text */
     int32_t count, sorted_count;
 } vp_impl_gguf_words;
 
 #define VP_IMPL_GGUF_BAR "\xE2\x96\x81" /* SentencePiece's space */
 #define VP_IMPL_GGUF_BYTES "{\"type\":\"ByteLevel\",\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":"
-/* up to so many digits make a word */
+/* splits words with up to this many digits */
 #define VP_IMPL_GGUF_SPLIT(digits) \
     "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":{\"Regex\":" \
     "\"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\\\r\\\\n\\\\p{L}\\\\p{N}]?\\\\p{L}+|\\\\p{N}" digits \
     "| ?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}," \
     "\"behavior\":\"Isolated\",\"invert\":false}," VP_IMPL_GGUF_BYTES "false}]}"
-/* llama: Llama 3's, which takes a word that is a token unchanged, and begins with its bos unless the file says no */
+/* llama: Llama 3's, which keeps words that are tokens, and prepends bos unless the file disables it */
 static const struct {
     const char *name, *normalizer, *pre_tokenizer;
     int llama;
@@ -1016,7 +1018,7 @@ static const struct {
     {"llama-bpe", "null", VP_IMPL_GGUF_SPLIT("{1,3}"), 1}};
 enum { VP_IMPL_GGUF_SPLITS = sizeof vp_impl_gguf_splits / sizeof vp_impl_gguf_splits[0] };
 static void vp_impl_gguf_unknown_split(vp_impl_gguf_text *out) {
-    char known[300] = "vlmprof splits words as these do:";
+    char known[300] = "expected one of";
     int i;
     for (i = 0; i < VP_IMPL_GGUF_SPLITS; i++) {
         size_t used = strlen(known);
@@ -1029,8 +1031,8 @@ static int vp_impl_gguf_token_order(const void *left, const void *right) {
     return vp_impl_gguf_text_order(((const vp_impl_gguf_token *)left)->text,
                                    ((const vp_impl_gguf_token *)right)->text);
 }
-/* llama.cpp needs no token for an image, and the vocabularies of LLaVA and Gemma 3 often have none: then the padding,
- * or the unknown, stands for it. Its embedding is never seen. */
+/* llama.cpp needs no image token, and the vocabularies of LLaVA and Gemma 3 often lack one. The padding or unknown
+ * token then replaces it; its embedding is never used. */
 static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     size_t bytes = strlen(image);
     int64_t stand_in;
@@ -1044,7 +1046,7 @@ static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *
     words->tokens[stand_in].text.bytes = bytes;
     words->tokens[stand_in].type = VP_IMPL_GGUF_CONTROL;
 }
-/* image: what a token must have as its text; NULL: none must */
+/* image: the text of the required image token; NULL: none is required */
 static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     vp_gguf_value texts, types, scores;
     uint64_t text_at = 0, type_at = 0, score_at = 0;
@@ -1071,7 +1073,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
         token->type = number >= 1 && number <= 6 ? (int32_t)number : 0;
         token->id = id;
         if (scored && vp_gguf_next_number(&scores, &score_at, &number)) {
-            if (!(number >= -1e30 && number <= 1e30)) { /* NaN has no place in an order */
+            if (!(number >= -1e30 && number <= 1e30)) { /* NaN cannot be ordered */
                 vp_impl_gguf_fail(out, VP_ERR_FORMAT, "scores", "is not a finite number");
                 return;
             }
@@ -1080,7 +1082,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
         if (!token->type || !token->text.bytes || token->text.bytes > VP_IMPL_GGUF_TOKEN_BYTES_MAX
             || memchr(token->text.text, 0, token->text.bytes)) {
             vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "tokens",
-                              "a token is empty, over 1024 bytes, has a NUL or an unknown type");
+                              "a token is empty, over 1024 bytes, contains a NUL or has an unknown type");
             return;
         }
     }
@@ -1091,8 +1093,8 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
         qsort(words->sorted, (size_t)words->sorted_count, sizeof *words->sorted, vp_impl_gguf_token_order);
 }
 
-/* Two tokens that make another one. SentencePiece joins what makes the best scored token first; of the ways to make it
- * transformers takes the longest left part. */
+/* Two tokens that merge into another. SentencePiece first merges the pair whose result has the best score; transformers
+ * prefers the longest left part. */
 typedef struct vp_impl_gguf_merge {
     vp_gguf_text left, right;
     float score;
@@ -1123,7 +1125,7 @@ static const vp_impl_gguf_token *vp_impl_gguf_word(const vp_impl_gguf_words *wor
                                                      vp_impl_gguf_token_order)
                : NULL;
 }
-/* merges [room]; NULL only counts */
+/* fills merges; NULL only counts */
 static size_t vp_impl_gguf_find_merges(const vp_impl_gguf_words *words, vp_impl_gguf_merge *merges) {
     size_t count = 0, cut;
     int32_t id;
@@ -1189,13 +1191,14 @@ static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_wo
     }
     vp_json_end_array(&out->writer);
 }
-/* the token that is in front of every text, if there is one */
+/* the token that is prepended to every text, if any */
 static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int absent) {
     char text[VP_IMPL_GGUF_TOKEN_BYTES_MAX + 1];
     int64_t id;
     vp_json_key(&out->writer, "post_processor");
     if (vp_impl_gguf_int(out, "add_eos_token", 0))
-        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_eos_token", "a token after every text is not implemented");
+        vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_eos_token",
+                          "appending a token to every text is not implemented");
     if (!vp_impl_gguf_int(out, "add_bos_token", absent)) {
         vp_json_null(&out->writer);
         return;
@@ -1264,8 +1267,8 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_json_end_array(&out->writer);
     vp_json_end_object(&out->writer);
 }
-/* what is before the words are split, between words and after: of SentencePiece's vocabularies, whose spaces are
- * bars; with a space in front of a text or without */
+/* normaliser, pre-tokeniser and decoder of SentencePiece vocabularies, whose spaces are bars; with or without a space
+ * before a text */
 static void vp_impl_gguf_put_bars(vp_impl_gguf_text *out, int space) {
     static const char *const replace =
         "{\"type\":\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"" VP_IMPL_GGUF_BAR "\"}";
@@ -1293,7 +1296,7 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
     out->prefix = "tokenizer.ggml.";
     pieces = vp_impl_gguf_is(out, "model", "llama");
     if (!pieces && !vp_impl_gguf_is(out, "model", "gpt2"))
-        vp_impl_gguf_unknown(out, "model", "vlmprof reads gpt2 (byte-level BPE) and llama (SentencePiece)");
+        vp_impl_gguf_unknown(out, "model", "expected gpt2 (byte-level BPE) or llama (SentencePiece)");
     while (!pieces && split < VP_IMPL_GGUF_SPLITS && !vp_impl_gguf_is(out, "pre", vp_impl_gguf_splits[split].name))
         split++;
     if (split == VP_IMPL_GGUF_SPLITS) vp_impl_gguf_unknown_split(out);
@@ -1359,13 +1362,13 @@ VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projecto
 
 /* ---------------------------------------------------------------------------------------------------------- tensors */
 typedef struct vp_impl_gguf_rename { const char *name, *gguf; } vp_impl_gguf_rename;
-/* parts of a layer, then of the whole; each is followed by .weight or .bias, or is the whole name */
+/* names inside a layer, then of the whole model; each is followed by .weight or .bias, or is the whole name */
 static const vp_impl_gguf_rename vp_impl_gguf_layer_names[] = {
     {"input_layernorm", "attn_norm"}, {"post_attention_layernorm", "ffn_norm"}, {"self_attn.q_proj", "attn_q"},
     {"self_attn.k_proj", "attn_k"}, {"self_attn.v_proj", "attn_v"}, {"self_attn.o_proj", "attn_output"},
     {"self_attn.q_norm", "attn_q_norm"}, {"self_attn.k_norm", "attn_k_norm"}, {"mlp.gate_proj", "ffn_gate"},
     {"mlp.up_proj", "ffn_up"}, {"mlp.down_proj", "ffn_down"}, {"mlp.gate", "ffn_gate_inp"}, {NULL, NULL}};
-/* of models with norms around attention and MLP */
+/* names in models with norms around attention and MLP */
 static const vp_impl_gguf_rename vp_impl_gguf_around_names[] = {
     {"post_attention_layernorm", "post_attention_norm"}, {"pre_feedforward_layernorm", "ffn_norm"},
     {"post_feedforward_layernorm", "post_ffw_norm"}, {NULL, NULL}};
@@ -1401,14 +1404,14 @@ static const vp_impl_gguf_rename vp_impl_gguf_internvl_names[] = {
     {"multi_modal_projector.layer_norm", "mm.model.mlp.0"}, {"multi_modal_projector.linear_1", "mm.model.mlp.1"},
     {"multi_modal_projector.linear_2", "mm.model.mlp.3"}, {NULL, NULL}};
 
-/* A name in the words of transformers, taken apart. */
+/* A transformers tensor name, parsed. */
 typedef struct vp_impl_gguf_name_parts {
     char gguf[128];
-    int is_tower, is_language; /* truths: part of the tower or its connector; of the language model's layers */
-    int32_t layer, expert;     /* -1: of none */
+    int is_tower, is_language; /* 1: in the tower or its connector; 1: in a layer of the language model */
+    int32_t layer, expert;     /* -1: none */
 } vp_impl_gguf_name_parts;
 
-/* renames `rest` after what is in parts->gguf; 0: the table does not have it */
+/* appends the new name of `rest` to parts->gguf; returns 0 if the table lacks it */
 static int vp_impl_gguf_rename_rest(const vp_impl_gguf_rename *table, const char *rest,
                                     vp_impl_gguf_name_parts *parts) {
     size_t used = strlen(parts->gguf);
@@ -1422,7 +1425,7 @@ static int vp_impl_gguf_rename_rest(const vp_impl_gguf_rename *table, const char
     }
     return 0;
 }
-/* what is after a beginning; NULL: the text does not begin so */
+/* the rest of a text after a prefix; NULL if the text does not begin with it */
 static const char *vp_impl_gguf_behind(const char *text, const char *begin) {
     size_t length = strlen(begin);
     return strncmp(text, begin, length) ? NULL : text + length;
@@ -1432,7 +1435,7 @@ static const char *vp_impl_gguf_index(const char *text, int32_t *index) {
     *index = (int32_t)strtol(text, &end, 10);
     return *end == '.' ? end + 1 : end;
 }
-/* a tower's tensor, from what is after the tower's name */
+/* parses the name of a tower's tensor, after the tower's prefix */
 static int vp_impl_gguf_tower_name(const vp_model_config *config, const char *rest, vp_impl_gguf_name_parts *parts) {
     static const char *const layers[] = {"encoder.layers.", "encoder.layer.", "blocks."};
     const char *layer = NULL;
@@ -1466,7 +1469,7 @@ static int vp_impl_gguf_expert_name(const char *rest, vp_impl_gguf_name_parts *p
     return 0;
 }
 static int vp_impl_gguf_name_of(const vp_model_config *config, const char *name, vp_impl_gguf_name_parts *parts) {
-    /* a longer one first */
+    /* longer prefixes first */
     static const char *const towers[] = {"vision_tower.vision_model.", "model.vision_model.", "vision_tower.",
                                          "model.visual.", "visual."};
     static const char *const languages[] = {"language_model.model.", "model.language_model.", "model.text_model.",
@@ -1496,18 +1499,18 @@ static int vp_impl_gguf_name_of(const vp_model_config *config, const char *name,
            || vp_impl_gguf_rename_rest(vp_impl_gguf_layer_names, layer, parts);
 }
 
-/* What is gathered for a checkpoint: tensors under their names, and which ones of the files were taken. */
+/* The tensors gathered for a checkpoint, by name, and marks for those already taken from the files. */
 typedef struct vp_impl_gguf_gather {
     const vp_gguf *files[2]; /* model, projector */
     const vp_model_config *config;
-    int paired;              /* 1 if rows of q and k are in pairs */
+    int paired;              /* 1 if rows of q and k are stored in pairs */
     vp_named_tensor *tensors;
     size_t count;
     unsigned char *used[2];
     vp_error *error;
 } vp_impl_gguf_gather;
 
-/* shapes that differ in leading ones are the same; an expert is a slice of the outermost dimension */
+/* leading dimensions of 1 are ignored; an expert is a slice of the outermost dimension */
 static int vp_impl_gguf_same_shape(const vp_gguf_tensor *found, const vp_tensor_spec *spec, int skip) {
     int32_t left = skip, right = 0;
     while (left < found->dimensions - 1 && found->shape[left] == 1) left++;
@@ -1517,13 +1520,13 @@ static int vp_impl_gguf_same_shape(const vp_gguf_tensor *found, const vp_tensor_
         if (found->shape[left] != spec->shape[right]) return 0;
     return 1;
 }
-/* 1 if the engine never asks for it */
+/* Returns 1 if the engine never needs this tensor. */
 static int vp_impl_gguf_is_idle(const vp_model_config *config, const vp_impl_gguf_name_parts *parts) {
     return parts->is_tower
            && (parts->layer >= config->vit_blocks_needed
                || (config->architecture == VP_ARCHITECTURE_LLAVA && !strncmp(parts->gguf, "v.post_ln.", 10)));
 }
-/* A tensor of the file, marked as taken; NULL: there is none. */
+/* Finds a tensor of the file and marks it as taken; NULL if there is none. */
 static const vp_gguf_tensor *vp_impl_gguf_take_tensor(vp_impl_gguf_gather *gather, int is_tower, const char *name) {
     const vp_gguf *file = gather->files[is_tower];
     const vp_impl_gguf_name *entry =
@@ -1539,7 +1542,7 @@ static vp_result vp_impl_gguf_missing(const vp_impl_gguf_gather *gather, int is_
 }
 static vp_result vp_impl_gguf_misshapen(const vp_impl_gguf_gather *gather, int is_tower, const char *name) {
     return vp_failf(gather->error, VP_ERR_MISMATCH, -1, gather->files[is_tower]->path,
-                    "%s has another shape than the keys say", name);
+                    "the shape of %s does not match the keys", name);
 }
 static vp_result vp_impl_gguf_read_type(const vp_impl_gguf_gather *gather, int is_tower, const char *name,
                                         const vp_gguf_tensor *found, vp_dtype *dtype) {
@@ -1549,7 +1552,7 @@ static vp_result vp_impl_gguf_read_type(const vp_impl_gguf_gather *gather, int i
                     "Q6_K", name,
                     vp_gguf_type_name(found->type) ? vp_gguf_type_name(found->type) : "of an unknown number");
 }
-/* Joins tensors of the tower to the one that the model has: `step` bytes of each in turn; 0: all of each. */
+/* Joins tensors of the tower into one: `step` bytes of each in turn; 0: each as a whole. */
 static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_tensor *const *pieces, int count,
                                    uint64_t step, vp_tensor *tensor, unsigned char **owned) {
     uint64_t at, bytes = pieces[0]->bytes;
@@ -1565,7 +1568,7 @@ static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_te
     tensor->shard = -1;
     return VP_OK;
 }
-/* Joins the pieces of these names; each has `spec`'s shape but for its dimension `cut`, which has its share. */
+/* Joins the pieces with these names; each has `spec`'s shape, except for its part of dimension `cut`. */
 static vp_result vp_impl_gguf_gather_pieces(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec,
                                             char (*names)[128], int count, int32_t cut,
                                             vp_named_tensor *made) {
@@ -1581,7 +1584,7 @@ static vp_result vp_impl_gguf_gather_pieces(vp_impl_gguf_gather *gather, const v
         if (share.shape[cut] * count != spec->shape[cut] || pieces[i]->type != pieces[0]->type)
             return vp_impl_gguf_misshapen(gather, 1, names[i]);
     }
-    if (cut) { /* the piece lacks the dimension, whose share is 1 */
+    if (cut) { /* the piece lacks a dimension of 1 */
         for (i = cut; i + 1 < share.dimensions; i++) share.shape[i] = share.shape[i + 1];
         share.dimensions--;
     }
@@ -1592,13 +1595,13 @@ static vp_result vp_impl_gguf_gather_pieces(vp_impl_gguf_gather *gather, const v
     if (cut) {
         if (made->tensor.dtype > VP_DTYPE_F16)
             return vp_failf(gather->error, VP_ERR_UNSUPPORTED, -1, gather->files[1]->path,
-                            "%s has a type of blocks; F32, F16 and BF16 are read here", names[0]);
+                            "%s has a block type; expected F32, F16 or BF16", names[0]);
         for (step = made->tensor.dtype == VP_DTYPE_F32 ? 4 : 2, k = cut; k < share.dimensions; k++)
             step *= (uint64_t)share.shape[k];
     }
     return vp_impl_gguf_join(gather, pieces, count, step, &made->tensor, &made->owned);
 }
-/* Old files have the names of a block's two MLP matrices the wrong way round. */
+/* Old files swap the names of a block's two MLP matrices. */
 static void vp_impl_gguf_mend_name(const vp_impl_gguf_gather *gather, vp_impl_gguf_name_parts *parts) {
     const vp_model_config *config = gather->config;
     char *up = strstr(parts->gguf, ".ffn_up."), *down = strstr(parts->gguf, ".ffn_down."), first[32], kind[16];
@@ -1624,7 +1627,7 @@ static vp_result vp_impl_gguf_gather_plain(vp_impl_gguf_gather *gather, const vp
     if (result != VP_OK) return result;
     if (made->tensor.dtype > VP_DTYPE_F16 && !strcmp(parts->gguf, "mm.input_projection.weight"))
         return vp_failf(gather->error, VP_ERR_UNSUPPORTED, -1, gather->files[1]->path,
-                        "%s has a type of blocks; F32, F16 and BF16 are read here", parts->gguf);
+                        "%s has a block type; expected F32, F16 or BF16", parts->gguf);
     made->tensor.bytes = parts->expert >= 0 ? found->bytes / (uint64_t)config->expert_count : found->bytes;
     made->tensor.data = found->data + (parts->expert > 0 ? made->tensor.bytes * (uint64_t)parts->expert : 0);
     made->tensor.shard = parts->is_tower;
@@ -1644,12 +1647,12 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     vp_result result;
     int32_t i;
     if (!vp_impl_gguf_name_of(config, spec->name, &parts))
-        return vp_fail(gather->error, VP_ERR_UNSUPPORTED, -1, spec->name, "GGUF files have no name for this tensor");
+        return vp_fail(gather->error, VP_ERR_UNSUPPORTED, -1, spec->name, "GGUF has no name for this tensor");
     vp_impl_gguf_mend_name(gather, &parts);
     found = vp_impl_gguf_take_tensor(gather, parts.is_tower, parts.gguf);
     fused = strstr(parts.gguf, ".attn_qkv.");
     if (!found && vp_impl_gguf_is_idle(config, &parts)) return VP_OK;
-    if (parts.is_tower && spec->dimensions == 5) { /* a kernel for each of two frames */
+    if (parts.is_tower && spec->dimensions == 5) { /* one kernel for each of two frames */
         snprintf(names[0], sizeof names[0], "%s", parts.gguf);
         snprintf(names[1], sizeof names[1], "%.120s.1", parts.gguf);
         result = vp_impl_gguf_gather_pieces(gather, spec, names, 2, 2, made);
@@ -1668,7 +1671,7 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     gather->count++;
     return VP_OK;
 }
-/* the remainder would change what the model says */
+/* unused tensors would change the model's output */
 static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
     uint64_t i;
     int f;
@@ -1678,7 +1681,7 @@ static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
             const vp_gguf_tensor *tensor = &gather->files[f]->tensors[i];
             if (gather->used[f][i]) continue;
             return vp_failf(gather->error, VP_ERR_MISMATCH, -1, gather->files[f]->path,
-                            "%.*s is a tensor that vlmprof's model does not have",
+                            "vlmprof's model has no tensor %.*s",
                             tensor->name.bytes > 80 ? 80 : (int)tensor->name.bytes, tensor->name.text);
         }
     return VP_OK;

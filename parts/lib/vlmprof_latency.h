@@ -1,12 +1,12 @@
 /* vlmprof_latency.h - v0.2.0 - regression, the latency model, recalibration, guardrails - MIT licence
  *
- * Predicts the latency of a request: one linear model per stage, fitted to measured requests, with its errors on
- * held-out requests; the same model recalibrated to another device; the safety of a budget that relies on it. Latency
- * may be in any unit. Rows and groups are numbered from 0; a count above 2^32 - 1 is VP_ERR_RANGE. Values must be
- * finite. Intervals are two-sided at `level` (0.95). `scratch` is any memory of at least vp_..._scratch_bytes(...)
- * bytes (SIZE_MAX if that overflows), otherwise VP_ERR_CAPACITY.
+ * Predicts the latency of a request with one linear model per stage, fitted to measured requests. It also computes
+ * errors on held-out requests, recalibrates a model for another device, and evaluates budgets that rely on predictions.
+ * Latency may be in any unit. Rows and groups are numbered from 0; a count above 2^32 - 1 is VP_ERR_RANGE. Values must
+ * be finite. Intervals are two-sided at `level` (0.95). `scratch` needs vp_..._scratch_bytes(...) bytes (SIZE_MAX if
+ * that overflows), otherwise VP_ERR_CAPACITY.
  * numeric: double, additions in a fixed order: the same input gives the same bits
- * memory:  only the caller's, and the stack that a function's comment states; otherwise under 4 KB of stack
+ * memory:  only the caller's, and under 4 KB of stack unless a function's comment states more
  * threads: reentrant */
 #ifndef VLMPROF_LATENCY_H
 #define VLMPROF_LATENCY_H
@@ -17,16 +17,17 @@ VP_EXTERN_C_BEGIN
 
 /* ---- regression */
 enum { VP_LINEAR_COLUMNS_LIMIT = 24 };
-/* AT_ZERO: 0 because of its sign constraint; DROPPED: see options */
+/* AT_ZERO: held at 0 by its sign constraint; DROPPED: see the options */
 typedef enum vp_linear_state { VP_LINEAR_USED, VP_LINEAR_AT_ZERO, VP_LINEAR_DROPPED } vp_linear_state;
 typedef struct vp_linear_options {
-    const double *weights;            /* [rows], > 0; NULL: all 1. Variance of a row is sigma^2 / weight */
+    const double *weights;            /* [rows], > 0; NULL: all 1. The variance of a row is sigma^2 / weight */
     const unsigned char *nonnegative; /* [columns], 1: the coefficient must be >= 0; NULL: none */
-    /* 1: a column explained by the columns before it is dropped; 0: it is an error */
+    /* 1: drop a column that earlier columns explain; 0: such a column is an error */
     int drop_dependent;
 } vp_linear_options;
-VP_API vp_linear_options vp_linear_options_default(void); /* no weights, no signs, dependent columns are an error */
-/* A linear model and the data for its intervals. Plain data: it can be stored. */
+VP_API vp_linear_options vp_linear_options_default(void); /* no weights, no sign constraints, dependent columns are an
+                                                           * error */
+/* A linear model and the data for its intervals. It contains no pointers and can be stored. */
 typedef struct vp_linear {
     uint64_t rows;
     int32_t columns, used_columns;
@@ -38,52 +39,52 @@ typedef struct vp_linear {
     double coefficient[VP_LINEAR_COLUMNS_LIMIT];  /* exactly 0 if the state is not USED */
     /* standard errors; 0 if the state is not USED, NaN for degrees 0 */
     double error[VP_LINEAR_COLUMNS_LIMIT];
-    /* [columns, columns] B with covariance = sigma^2 B B' */
+    /* [columns, columns]: B with covariance = sigma^2 B B' */
     double root[VP_LINEAR_COLUMNS_LIMIT * VP_LINEAR_COLUMNS_LIMIT];
     unsigned char state[VP_LINEAR_COLUMNS_LIMIT]; /* vp_linear_state */
 } vp_linear;
 /* Weighted least squares, with sign constraints if requested.
  * in:      x     double [rows, columns], columns 1..VP_LINEAR_COLUMNS_LIMIT; an intercept is a column of ones
  *          y     double [rows]
- * out:     fit   on success only;  error  may be NULL, names the column
- * returns: VP_OK; VP_ERR_RANGE a count or value out of range, or an overflow; VP_ERR_MISMATCH fewer rows than
+ * out:     fit   on success only;  error  may be NULL; names the column
+ * returns: VP_OK; VP_ERR_RANGE: a count or value is out of range, or an overflow; VP_ERR_MISMATCH: fewer rows than
  * columns, or dependent columns
- * rule:    Householder QR over blocks of rows, columns scaled to length 1. A column is dependent if less than 1e-11
- *          of it is outside the span of those before it. Signs: Lawson and Hanson's active set on the triangle;
+ * rule:    Householder QR over blocks of rows, columns scaled to length 1. A column is dependent if less than 1e-11 of
+ *          it is outside the span of earlier columns. Signs: Lawson and Hanson's active set on the triangle;
  *          coefficients held at 0 are exactly 0
  * source:  Golub and Van Loan, Matrix Computations, 5.2 and 5.3; Lawson and Hanson, Solving Least Squares Problems,
  * ch. 23
  * numeric: errors and intervals of a fit with signs treat the active set as known
- * memory:  40 KB of stack, whatever the rows */
+ * memory:  40 KB of stack for any number of rows */
 VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows, size_t columns,
                                    const vp_linear_options *options, vp_linear *fit, vp_error *error);
-VP_API double vp_linear_value(const vp_linear *fit, const double *x); /* x'coefficient; columns in order */
-/* mean: of the line; low, high: of a new value */
+VP_API double vp_linear_value(const vp_linear *fit, const double *x); /* returns x'coefficient; columns in order */
+/* mean_low, mean_high: interval of the mean; low, high: interval of a new value */
 typedef struct vp_linear_range { double value, mean_low, mean_high, low, high; } vp_linear_range;
 /* Intervals of the mean and of a new measurement at x.
- * in:      weight  of the new measurement, > 0
- * returns: VP_OK; VP_ERR_MISMATCH degrees 0; VP_ERR_RANGE */
+ * in:      weight of the new measurement, > 0
+ * returns: VP_OK; VP_ERR_MISMATCH: degrees 0; VP_ERR_RANGE */
 VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, double weight, double level,
                                     vp_linear_range *range);
-/* Student's interval of a coefficient; [0, 0] for a column that is not used. returns: as above */
+/* Student's interval of a coefficient; [0, 0] for an unused column. returns: as above */
 VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high);
 typedef struct vp_linear_errors {
     size_t count;
-    double r2;                     /* 1 - sum r^2 / sum (y - mean)^2; NaN when all y are equal */
+    double r2;                     /* 1 - sum r^2 / sum (y - mean)^2; NaN if all y are equal */
     double mae, rmse, bias;        /* bias: mean of predicted - measured */
-    double mape;                   /* mean of |r| / |y|, a fraction; NaN when a y is 0 */
+    double mape;                   /* mean of |r| / |y|, a fraction; NaN if a y is 0 */
     double p95_absolute, max_absolute;
 } vp_linear_errors;
-/* The errors of predictions against the measurements.
+/* Computes the errors of predictions against measurements.
  * in:      scratch  double [count]
- * returns: VP_OK; VP_ERR_RANGE count 0 or a value that is not finite */
+ * returns: VP_OK; VP_ERR_RANGE: count 0 or a value that is not finite */
 VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count,
                                           double *scratch, vp_linear_errors *errors);
 VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_count);
-/* Leave-one-group-out: each row is predicted by a fit of the rows of all other groups (configurations, image sizes).
- * in:      groups     uint32 [rows], 0..group_count - 1; every group may be empty
+/* Leave-one-group-out: a fit of all other groups (configurations, image sizes) predicts each row.
+ * in:      groups     uint32 [rows], 0..group_count - 1; groups may be empty
  * out:     predicted  double [rows], on success only
- * returns: as vp_linear_compute, VP_ERR_MISMATCH when the remainder of a group cannot be fitted; VP_ERR_CAPACITY
+ * returns: as vp_linear_compute, VP_ERR_MISMATCH if the rows outside a group cannot be fitted; VP_ERR_CAPACITY
  * numeric: as vp_linear_compute on the other rows; time grows with rows + groups, not with their product
  * memory:  60 KB of stack */
 VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows,
@@ -99,43 +100,41 @@ typedef enum vp_latency_stage {
     VP_LATENCY_STAGE_COUNT
 } vp_latency_stage; /* T_vision_total, T_LLM_prefill, T_LLM_decode, and T_total minus these */
 typedef enum vp_latency_features {
-    /* vp_latency_column_name; no coefficient is negative; rows weigh 1 / predicted^2, found by iteration: noise is
-     * assumed proportional to the time, and the line goes through the means. (1 / measured^2 has the same assumption
-     * but trusts low measurements of a request more than high ones, so the line is too low.) */
+    /* inputs as in vp_latency_column_name, with non-negative coefficients. Rows weigh 1 / predicted^2, found by
+     * iteration: noise is assumed proportional to the time, and the line goes through the means. (1 / measured^2 makes
+     * the same assumption, but trusts low measurements more than high ones, so the line would be too low.) */
     VP_LATENCY_PHYSICAL,
     VP_LATENCY_SEED, /* the experiments' inputs: 1, vision_tokens, text_tokens, tier_index, top_k,
                       * num_active_blocks, output_tokens */
     VP_LATENCY_MEAN, /* the mean of the measurements */
-    VP_LATENCY_WEIGHTS /* PHYSICAL, plus the cost of weights by precision: for measurements of more than one */
+    VP_LATENCY_WEIGHTS /* PHYSICAL, plus the cost of weights by precision; for measurements at several precisions */
 } vp_latency_features;
 enum { VP_LATENCY_COLUMNS_LIMIT = 11 };
 typedef struct vp_latency_request {
     int32_t views;         /* passes of the vision transformer: crops + global view; 0 for text only */
-    int32_t vision_tokens; /* that the language model sees */
+    int32_t vision_tokens; /* vision tokens that the language model gets */
     int32_t text_tokens;
     int32_t sequence;      /* prompt positions: BOS, image and text */
     int32_t output_tokens; /* decode steps are one fewer */
     int32_t tier_index, top_k, expert_count, active_blocks;
-    int32_t weight_bits;   /* of the language model's linears: 4, 8, 16 or 32; only WEIGHTS reads it */
-    /* the vision_tokens that pruning drops, 0: none; the active blocks that still see them */
+    int32_t weight_bits;   /* bits of the language model's linears: 4, 8, 16 or 32; read only by WEIGHTS */
+    /* vision tokens that pruning drops, 0: none; and the number of active blocks that still get them */
     int32_t dropped_tokens;
     double full_blocks;
 } vp_latency_request;
-/* One row of a stage's model.
- * out:     x        double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
- * returns: VP_OK; VP_ERR_RANGE a count negative, sequence or output_tokens or active_blocks < 1, top_k outside
- * 1..expert_count; both are 0 of a model without experts; WEIGHTS: weight_bits none of those
+/* Computes the inputs of a stage's model.
+ * out:     x double [VP_LATENCY_COLUMNS_LIMIT], the first *columns
+ * returns: VP_OK; VP_ERR_RANGE: a negative count; sequence, output_tokens or active_blocks < 1; top_k outside
+ * 1..expert_count (both are 0 without experts); WEIGHTS: an unknown weight_bits
  * rule:    vision: 1, views, vision tokens
- *          prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1 - (1 - k / E)^n) (experts whose
- *          bytes are read, on average)
- *          decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read from the cache)
- *          other: 1, views, n
- *          WEIGHTS: prefill also B w, R w, B q, R q, with R its last column above; decode also S B w, S B k w, S B q,
- *          S B k q. w: bytes of a weight, bits / 8, and of integers 1/16 more for the scale of 32 values; q: 1 of
- *          integers, which are widened before they multiply, else 0
- *          n sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros.
- *          With dropped tokens a product with B is the sum over blocks, of full_blocks with n and of the others with
- *          n - dropped_tokens; n alone is what the first block sees; SEED has the vision tokens that are kept */
+ *          prefill: 1, n, B, B n, B n k (expert FLOPs), B n^2 (attention), B E (1 - (1 - k / E)^n) (average number of
+ *          experts that are read) decode: S, S B, S B k (bytes of experts), B (S n + S (S - 1) / 2) (positions read
+ *          from the cache) other: 1, views, n WEIGHTS: prefill also B w, R w, B q, R q, where R is prefill's last
+ *          column above; decode also S B w, S B k w, S B q, S B k q. w: bytes per weight, bits / 8, plus 1/16 for
+ *          integers, for the scale of 32 values; q: 1 for integers, which are widened before multiplication, else 0 n
+ *          sequence, B active blocks, k top_k, E experts, S steps; a stage that does not run has only zeros. With
+ *          dropped tokens, a product with B is a sum over blocks: full_blocks with n, the others with n -
+ *          dropped_tokens. n without B is the first block's sequence. SEED uses the kept vision tokens */
 VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                 double *x, int32_t *columns);
 /* The name of a column; NULL past the last. */
@@ -143,14 +142,14 @@ VP_API const char *vp_latency_column_name(vp_latency_features features, vp_laten
 VP_API const char *vp_latency_stage_name(vp_latency_stage stage);
 typedef struct vp_affine { /* measured = slope * predicted + offset */
     double slope, offset;
-    double condition;      /* of the columns 1, predicted, scaled to length 1 */
-    /* condition over VP_AFFINE_CONDITION_LIMIT: the predictions are almost equal, so the line is useless
-     * elsewhere */
+    double condition;      /* condition number of the columns 1 and predicted, scaled to length 1 */
+    /* 1: condition is over VP_AFFINE_CONDITION_LIMIT, because the predictions are almost equal; the line is then
+     * useless elsewhere */
     int ill_conditioned;
-    size_t count;          /* points it was made of; 0: the identity */
+    size_t count;          /* number of points used; 0: the identity */
 } vp_affine;
 #define VP_AFFINE_CONDITION_LIMIT 4000.0 /* a spread of 0.05 % of the mean */
-/* plain data, can be stored */
+/* contains no pointers and can be stored */
 typedef struct vp_latency_model {
     vp_latency_features features;
     unsigned char fitted[VP_LATENCY_STAGE_COUNT]; /* 0: no measurements of this stage */
@@ -159,53 +158,53 @@ typedef struct vp_latency_model {
 } vp_latency_model;
 /* Fits the stages.
  * in:      requests  [rows]
- * measured  double [rows, VP_LATENCY_STAGE_COUNT]; NaN: not measured; rows whose stage did not run are left out
+ * measured  double [rows, VP_LATENCY_STAGE_COUNT]; NaN: not measured; rows whose stage did not run are omitted
  *          error     may be NULL
- * returns: VP_OK; VP_ERR_RANGE a request, or a value that is infinite (or <= 0 for PHYSICAL); VP_ERR_MISMATCH no
- * stage could be fitted
- * rule:    columns that these rows cannot distinguish from earlier ones are dropped (a sweep with one top_k says
- *          nothing about top_k). PHYSICAL: least squares with equal weights, then with 1 / predicted^2 of the last fit
- *          until no coefficient moves by more than 1e-9 of itself, at most 30 times; predictions below 1 % of the mean
- *          time weigh as 1 % of it. The prediction is the mean of such requests, not their median
+ * returns: VP_OK; VP_ERR_RANGE: an invalid request, or a value that is infinite (or <= 0 for PHYSICAL);
+ * VP_ERR_MISMATCH: no stage could be fitted
+ * rule:    columns that these rows cannot distinguish from earlier ones are dropped (a sweep with one top_k contains no
+ *          information about top_k). PHYSICAL: least squares with equal weights, then with 1 / predicted^2 of the last
+ *          fit, until no coefficient changes by more than 1e-9 of its value, at most 30 times; predictions below 1 % of
+ *          the mean time weigh as 1 % of it. The model predicts the mean of such requests, not the median
  * source:  McCullagh and Nelder, Generalized Linear Models, ch. 8 and 9 (variance proportional to the mean squared) */
 VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
                                 const double *measured, size_t rows, vp_latency_model *model, vp_error *error);
 /* NaN for a stage that is not fitted */
 typedef struct vp_latency_prediction { double stage[VP_LATENCY_STAGE_COUNT], total; } vp_latency_prediction;
 /* Predicts the latency of a request; takes under a microsecond.
- * out:     prediction  total: the sum of the stages that are fitted
+ * out:     prediction  total: the sum of the fitted stages
  * returns: VP_OK; VP_ERR_RANGE as vp_latency_row */
 VP_API vp_result vp_latency_predict(const vp_latency_model *model, const vp_latency_request *request,
                                     vp_latency_prediction *prediction);
-/* Interval of a new measurement of a stage, recalibration included (its own uncertainty is not). It does not go below 0
- * where the value does not. returns: as vp_linear_interval */
+/* Interval of a new measurement of a stage. It includes recalibration, but not its uncertainty. It does not go below 0
+ * if the value does not. returns: as vp_linear_interval */
 VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_stage stage,
                                      const vp_latency_request *request, double level, vp_linear_range *range);
-/* Distribution-free limits of a new measurement: they cover two modes, tails and skew. */
+/* Distribution-free limits of a new measurement; valid for bimodal, heavy-tailed and skewed times. */
 typedef struct vp_latency_limits {
-    size_t count;            /* ratios they are computed from; 0: none */
-    double level, low, high; /* of measured / predicted */
+    size_t count;            /* number of ratios used; 0: none */
+    double level, low, high; /* low, high: of measured / predicted */
 } vp_latency_limits;
-/* The limits of measured / predicted.
+/* Computes the limits of measured / predicted.
  * in:      measured   double [count]
- *          predicted  double [count], > 0, by models that never saw the row (vp_latency_leave_out)
+ *          predicted  double [count], > 0, from models that were not fitted to the row (vp_latency_leave_out)
  *          scratch    double [count]
- * returns: VP_OK; VP_ERR_MISMATCH too few rows for the level: fewer than 39 for 0.95; VP_ERR_RANGE
+ * returns: VP_OK; VP_ERR_MISMATCH: too few rows for the level (0.95 needs 39); VP_ERR_RANGE
  * rule:    k = floor((count + 1) (1 - level) / 2); low is the k-th smallest ratio, high the k-th largest
  * source:  Vovk, Gammerman and Shafer, Algorithmic Learning in a Random World, ch. 2; Barber, Candes, Ramdas and
  * Tibshirani, Predictive inference with the jackknife+ */
 VP_API vp_result vp_latency_limits_compute(const double *measured, const double *predicted, size_t count, double level,
                                            double *scratch, vp_latency_limits *limits);
-/* How much wider the interval of a new value is than that of its noise: sqrt(1 + leverage). Near 1 inside the
- * data; it grows outside them. */
+/* The width of a new value's interval relative to that of its noise: sqrt(1 + leverage). It is near 1 inside the data
+ * and grows outside. */
 VP_API double vp_linear_stretch(const vp_linear_range *range);
-/* The interval of a new measurement of a request that is predicted to take `value` >= 0; never below 0. */
+/* The interval of a new measurement whose prediction is `value` >= 0; never below 0. */
 VP_API void vp_latency_limits_apply(const vp_latency_limits *limits, double value, double stretch, double *low,
                                     double *high);
 VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count);
-/* Predictions of a stage by models that never saw the row's group.
+/* Predicts each row of a stage with a model that was not fitted to the row's group.
  * in:      groups     uint32 [rows], 0..group_count - 1
- *          measured   double [rows] of this stage
+ *          measured   double [rows], times of this stage
  * out:     predicted  double [rows]; NaN where measured is NaN or the stage did not run
  * rule:    PHYSICAL: rows weigh as in vp_latency_fit of all rows
  * returns: as vp_latency_fit and vp_linear_leave_out */
@@ -215,49 +214,48 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       size_t scratch_bytes, double *predicted, vp_error *error);
 
 /* ---- recalibration to a new device, guardrails */
-/* The line through points, by least squares.
- * returns: VP_OK, also if it is ill-conditioned: check that field; VP_ERR_MISMATCH fewer than 2 points, or all
+/* Fits a line through points by least squares.
+ * returns: VP_OK, even if ill-conditioned (check that field); VP_ERR_MISMATCH: fewer than 2 points, or all
  *          predictions equal; VP_ERR_RANGE
- * numeric: differences to the first point are taken before anything is multiplied: correct to 1e-6 even if x differs
- *          only in its sixth digit */
+ * numeric: subtracts the first point before it multiplies; correct to 1e-6 even if x differs only in the sixth digit */
 VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, size_t count, vp_affine *affine);
 VP_API double vp_affine_apply(const vp_affine *affine, double predicted);
-/* Recalibrates every stage that has measurements; the model keeps its fits, earlier recalibrations are replaced. A
- * stage whose model is an intercept alone is moved by the mean difference.
+/* Recalibrates every stage that has measurements. The model keeps its fits, and earlier recalibrations are replaced. A
+ * stage whose model is only an intercept is shifted by the mean difference.
  * in:      measured  as vp_latency_fit
- *          force     1: takes ill-conditioned lines too
+ *          force     1: accept ill-conditioned lines
  *          scratch   double [2 * rows]
- * returns: VP_OK; VP_ERR_MISMATCH a stage whose line is ill-conditioned or cannot be drawn (model untouched; error
- * names it); VP_ERR_RANGE */
+ * returns: VP_OK; VP_ERR_MISMATCH: the line of a stage is ill-conditioned or cannot be computed (model untouched; the
+ * error names the stage); VP_ERR_RANGE */
 VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests,
                                         const double *measured, size_t rows, int force, double *scratch,
                                         vp_error *error);
 typedef struct vp_affine_curve {
-    size_t points, draws;   /* measurements used; draws that gave a line */
-    size_t refused;         /* draws whose line was ill-conditioned or could not be drawn */
-    double before;          /* MAPE of all points without a line */
-    double mean, low, high; /* MAPE of the points left out: mean, P5 and P95 over the draws */
+    size_t points, draws;   /* measurements per line; draws that produced a line */
+    size_t refused;         /* draws whose line was ill-conditioned or could not be computed */
+    double before;          /* MAPE of all points without recalibration */
+    double mean, low, high; /* MAPE of the held-out points: mean, P5 and P95 over the draws */
 } vp_affine_curve;
 VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws);
-/* Learning curve: the errors of a line through `points` randomly drawn measurements on all others.
- * in:      points  2..count - 1;  draws  1..100000;  measured  none 0
- * returns: VP_OK; VP_ERR_MISMATCH no draw gave a line; VP_ERR_CAPACITY; VP_ERR_RANGE */
+/* Learning curve: the errors, on all other measurements, of a line through `points` randomly drawn ones.
+ * in:      points  2..count - 1;  draws  1..100000;  measured  not 0
+ * returns: VP_OK; VP_ERR_MISMATCH: no draw produced a line; VP_ERR_CAPACITY; VP_ERR_RANGE */
 VP_API vp_result vp_affine_learning(const double *predicted, const double *measured, size_t count, size_t points,
                                     size_t draws, uint32_t seed, void *scratch, size_t scratch_bytes,
                                     vp_affine_curve *curve);
 typedef struct vp_guardrail {
     double budget;
     size_t count, accepted, over_budget, violations, false_accepts, false_rejects;
-    double violation_rate;    /* of the accepted: measured > tolerance * budget */
-    double false_accept_rate; /* of those over budget: accepted */
-    /* of those within budget: not accepted. Rates are NaN if the divisor is 0 */
+    double violation_rate;    /* share of accepted requests with measured > tolerance * budget */
+    double false_accept_rate; /* share of requests over budget that were accepted */
+    /* share of requests within budget that were not accepted. Rates are NaN if the divisor is 0 */
     double false_reject_rate;
 } vp_guardrail;
-/* The outcome of accepting only requests that are predicted to stay within a budget.
- * in:      safety     a request is accepted when predicted * safety <= budget; > 0, 1: as predicted
- *          tolerance  of violations, >= 1: the experiments' 1.1
- * returns: VP_OK; VP_ERR_RANGE count 0, values that are not finite
- * rule:    budgets are the caller's: the experiments take 0.5, 0.7, 0.85 and 1.0 of a reference latency */
+/* Evaluates the rule that accepts only requests predicted to stay within a budget.
+ * in:      safety     > 0; a request is accepted if predicted * safety <= budget; 1: as predicted
+ *          tolerance  tolerance of violations, >= 1; the experiments use 1.1
+ * returns: VP_OK; VP_ERR_RANGE: count 0, values that are not finite
+ * rule:    the caller chooses budgets; the experiments use 0.5, 0.7, 0.85 and 1.0 of a reference latency */
 VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
                                       double safety, double tolerance, vp_guardrail *guardrail);
 

@@ -1,8 +1,8 @@
-/* vlmprof_load.h - v0.2.0 - load on a server: when requests are due, and statistics of their times - MIT licence
+/* vlmprof_load.h - v0.2.0 - load on a server: due times of requests, and statistics of their latencies - MIT licence
  *
- * Draws the times at which requests of an open loop are due, and turns their results into percentiles and goodput with
- * intervals. Requests to a busy server wait for each other, so their latencies are not independent. All intervals here
- * are wider to allow for that. It sends nothing (vlmprof_server.h does) and reads no clock.
+ * Draws the times at which the requests of an open loop are due, and computes percentiles and goodput with intervals
+ * from their results. Requests to a busy server wait for each other, so their latencies are not independent. All
+ * intervals here are wider to allow for that. This header sends nothing (vlmprof_server.h does) and reads no clock.
  *
  *     vp_arrivals arrivals;
  *     vp_arrivals_begin(VP_ARRIVALS_POISSON, 4.0, 1.0, 42, &arrivals);
@@ -14,9 +14,9 @@
 
 VP_EXTERN_C_BEGIN
 
-/* ---- when requests are due. The gaps between them are 1 / rate, or drawn from an exponential or a gamma distribution
- * with that mean. A gamma distribution of shape 1 is the exponential one; below 1 requests come in bursts, above 1 more
- * evenly. */
+/* ---- arrivals: the times at which requests are due. The gaps are 1 / rate, or drawn from an exponential or gamma
+ * distribution with that mean. A gamma distribution with shape 1 is exponential; with a smaller shape, requests come in
+ * bursts, and with a larger one more evenly. */
 #define VP_ARRIVALS(X) \
     X(VP_ARRIVALS_CONSTANT, "constant") \
     X(VP_ARRIVALS_POISSON, "poisson") \
@@ -28,53 +28,54 @@ VP_API const char *vp_arrivals_name(int32_t kind); /* NULL for an unknown number
 
 typedef struct vp_arrivals {
     vp_arrivals_kind kind;
-    double rate, shape; /* requests/s; of gamma */
-    double now_s;       /* of the last one that was drawn */
+    double rate, shape; /* requests/s; shape of gamma */
+    double now_s;       /* time of the last drawn request */
     vp_random random;
 } vp_arrivals;
-/* in:      rate   requests/s, 1e-6..1e6;  shape  of gamma, 0.01..1e6, not read otherwise
+/* in:      rate   requests/s, 1e-6..1e6;  shape  0.01..1e6, only for gamma
  * returns: VP_OK; VP_ERR_RANGE */
 VP_API vp_result vp_arrivals_begin(vp_arrivals_kind kind, double rate, double shape, uint32_t seed,
                                    vp_arrivals *arrivals);
-/* Reads "constant", "poisson" or "gamma:SHAPE" and begins.
- * returns: VP_OK; VP_ERR_NOT_FOUND: no such process; VP_ERR_FORMAT: no shape; VP_ERR_RANGE */
+/* Parses "constant", "poisson" or "gamma:SHAPE", then calls vp_arrivals_begin.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: unknown process; VP_ERR_FORMAT: no shape; VP_ERR_RANGE */
 VP_API vp_result vp_arrivals_parse(const char *text, double rate, uint32_t seed, vp_arrivals *arrivals);
-/* Seconds from the beginning to the next request; ascending, the first one after one gap.
+/* Seconds from the start to the next request, ascending. The first request is due after one gap.
  * source:  gamma: G. Marsaglia and W. W. Tsang, ACM TOMS 26 (2000), with their rule for shapes below 1 */
 VP_API double vp_arrivals_next(vp_arrivals *arrivals);
 
-/* ---- objectives: latencies of each request, the accuracy of all. NaN: no limit */
+/* ---- objectives: limits of each request's latencies, and the accuracy of all requests. NaN: no limit */
 typedef struct vp_slo { double ttft_ms, tpot_ms, e2e_ms, accuracy; } vp_slo;
-/* Reads "ttft:500,tpot:50,e2e:5000,accuracy:0.8", any of them; latencies in ms.
- * returns: VP_OK; VP_ERR_FORMAT (error->where is the part that is wrong); VP_ERR_RANGE: a limit that is not above 0, an
- *          accuracy above 1 */
+/* Parses any of "ttft:500,tpot:50,e2e:5000,accuracy:0.8"; latencies are in ms.
+ * returns: VP_OK; VP_ERR_FORMAT (error->where is the wrong part); VP_ERR_RANGE: a limit not above 0, or an accuracy
+ *          above 1 */
 VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error);
-/* Returns 1 if the request met all limits of latency. NaN meets no limit; if a request cannot have a value (TPOT of one
- * token), the caller passes 0. */
+/* Returns 1 if the request met all latency limits. NaN meets no limit. If a value is undefined (TPOT of one token),
+ * pass 0. */
 VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, double e2e_ms);
 
 /* ---- series of values in the order in which requests were due */
 typedef struct vp_series_value { double value, low, high; double correlation_time; } vp_series_value;
 /* The percentile of a series, with an interval that allows for correlated neighbours.
- * in:      values      double [count], finite, in order;  percentile  above 0, below 100;  level  as elsewhere
+ * in:      values      double [count], finite, in order;  percentile  above 0, below 100; level: confidence
  *          scratch     double [3 * count]
  * out:     low, high   NaN if the series is too short for an interval
  * returns: VP_OK; VP_ERR_RANGE
- * rule:    linear percentile. The correlation time is that of the series "is at or below the percentile"
- *          (vp_compare_ordered); the interval is that of order statistics of count / time independent values
- * numeric: waiting times of 5,000 requests in a queue at 50 and 80 % load, coverage of 95 % (tests): P50 95 and 88 %,
- *          P95 95 and 92 % (as if independent: 86 and 27 %, 49 and 14 %) */
+ * rule:    linear percentile. The correlation time is computed from the series "is at or below the percentile"
+ *          (vp_compare_ordered). The interval is that of order statistics, as if there were count / correlation_time
+ *          independent values
+ * numeric: coverage of 95 % intervals for waiting times of 5,000 requests in a queue at 50 and 80 % load (tests): P50
+ *          95 and 88 %, P95 95 and 92 % (as if independent: 86 and 27 %, 49 and 14 %) */
 VP_API vp_result vp_series_percentile(const double *values, size_t count, double percentile, double level,
                                       double *scratch, vp_series_value *out);
-/* The share of ones in a series of zeros and ones, the same way: Wilson's interval of count / time values.
+/* The share of ones in a series of zeros and ones, with Wilson's interval as if for count / correlation_time values.
  * in:      flags    uint8 [count];  scratch  double [2 * count]
  * returns: VP_OK; VP_ERR_RANGE */
 VP_API vp_result vp_series_share(const uint8_t *flags, size_t count, double level, double *scratch,
                                  vp_series_value *out);
 
-/* ---- does a trial meet an objective? */
+/* ---- whether a trial meets an objective */
 typedef enum vp_trial { VP_TRIAL_HOLDS, VP_TRIAL_FAILS, VP_TRIAL_UNDECIDED } vp_trial;
-/* Does a share with an interval reach `target`? Undecided if the interval contains the target. */
+/* Decides whether a share with an interval reaches `target`; undecided if the interval contains the target. */
 VP_API vp_trial vp_trial_of(const vp_series_value *share, double target);
 
 VP_EXTERN_C_END

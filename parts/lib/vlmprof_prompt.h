@@ -1,68 +1,70 @@
-/* vlmprof_prompt.h - v0.2.0 - records of the nine data sets -> text - MIT licence
+/* vlmprof_prompt.h - v0.2.0 - records of the nine data sets -> prompt text - MIT licence
  *
- * A record of a data set -> the text that the tokenizer gets. Several messages follow one another; their ids are the
- * ids of the whole text. (A data set's metric: vp_score_metric_for_dataset.)
+ * Turns a record of a data set into the text for the tokenizer. Messages are concatenated; their ids are the ids of the
+ * whole text. (For a data set's metric, see vp_score_metric_for_dataset.)
  * source:  ChulanZhang/molmo_hf 09bce1f, molmo/data/academic_datasets.py and data_formatter.py (prompt_type
- *          uber_model, message_formatting role, system_prompt_kind demo_or_style, always_start_with_space), slips
- *          included; max_new_tokens: experiments/core_exp/answer_length_summary.md (recommended; its launch scripts
- *          have 16, 64, 16, 16, 32, 32, 16 and 64 in this order, without mmmu) */
+ *          uber_model, message_formatting role, system_prompt_kind demo_or_style, always_start_with_space), including
+ *          its mistakes; max_new_tokens: experiments/core_exp/answer_length_summary.md (recommended; its launch scripts
+ *          use 16, 64, 16, 16, 32, 32, 16 and 64 in this order, without mmmu) */
 #ifndef VLMPROF_PROMPT_H
 #define VLMPROF_PROMPT_H
 #include "vlmprof.h"
 
 VP_EXTERN_C_BEGIN
 
-/* how a data set makes its messages */
+/* the message format of a data set */
 typedef enum vp_prompt_kind {
-    VP_PROMPT_QUESTION,  /* one question; options of the record are not read */
-    VP_PROMPT_QUESTIONS, /* all questions of an image, a message each: the model answers the last one */
-    VP_PROMPT_SCIENCE,   /* question and options; a hint that is not empty is twice in place of the question */
-    /* multiple choice or open, by question_type; two options that are image links drop the image, and with it BOS */
+    VP_PROMPT_QUESTION,  /* one question; the record's options are not read */
+    VP_PROMPT_QUESTIONS, /* all questions about an image, one message each; the model answers the last one */
+    VP_PROMPT_SCIENCE,   /* question and options; a hint that is not empty replaces the question, twice */
+    /* multiple choice or open, by question_type; if two options are image links, the image is dropped, and with it
+     * BOS */
     VP_PROMPT_MMMU,
-    VP_PROMPT_CAPTION    /* no question: one of ten templates by lot */
+    VP_PROMPT_CAPTION    /* no question: one of ten templates, drawn at random */
 } vp_prompt_kind;
 typedef struct vp_prompt_dataset {
-    const char *name, *style; /* style: of mmmu's open questions; its multiple choice has a_okvqa_mc */
+    const char *name, *style; /* style: for mmmu, that of open questions; its multiple choice uses a_okvqa_mc */
     int32_t max_new_tokens;   /* longest reference answer, rounded up to a power of two */
     vp_prompt_kind kind;
 } vp_prompt_dataset;
-/* The data sets; NULL outside the list: count up from 0 until NULL to list them. */
+/* The data sets; NULL outside the list, so counting up from 0 until NULL lists all. */
 VP_API const vp_prompt_dataset *vp_prompt_dataset_at(int32_t index);
-/* NULL: no data set has this name (name NULL is allowed). */
+/* The data set with this name, or NULL. name may be NULL. */
 VP_API const vp_prompt_dataset *vp_prompt_dataset_find(const char *name);
 /* The only data set with this style; NULL for vqa2, a_okvqa_mc and any other style. */
 VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style);
 
-#define VP_PROMPT_OPTIONS 7       /* the reference has letters A to G; further options vanish */
-#define VP_PROMPT_PLAIN_OPTIONS 26 /* without data set and style, which is not a prompt of the reference: A to Z */
+#define VP_PROMPT_OPTIONS 7       /* the reference has letters A to G and drops further options */
+#define VP_PROMPT_PLAIN_OPTIONS 26 /* A to Z, without data set and style; the reference has no such prompt */
 
-/* What is known about a record; fields that are zero are unknown. */
+/* The known facts about a record; zero fields are unknown. */
 typedef struct vp_prompt {
-    /* NULL: none of the nine; options then follow any question */
+    /* NULL: none of the nine; any question may then have options */
     const vp_prompt_dataset *dataset;
-    const char *style;                                       /* NULL: the data set's; neither: no style in the text */
+    const char *style;                                       /* NULL: the data set's; without either, the text has no
+                                                              * style */
     const char *const *questions; size_t question_count;
     const char *const *options; size_t option_count;         /* NULL: the record has none */
     const char *hint, *question_type;                        /* question_type: "multiple-choice", else open */
-    /* of the lot for captions: the experiment's seed (66, older ones 42) + data set index */
+    /* draws the caption template: the experiment's seed (66, older ones 42) + data set index */
     uint32_t rng_seed;
 } vp_prompt;
 typedef struct vp_prompt_info {
-    const char *style;              /* in the text; NULL: none */
-    int has_image, bos_prepended;   /* what the reference puts before the text */
+    const char *style;              /* the style in the text; NULL: none */
+    int has_image, bos_prepended;   /* items that the reference puts before the text */
     int has_subsegments;            /* more than one message */
-    int32_t template_index;         /* of a caption, else -1 */
+    int32_t template_index;         /* template of a caption, else -1 */
     size_t options_dropped;
 } vp_prompt_info;
 
-/* Record to text.
- * out:     out       [capacity] with NUL, on success only; NULL only counts
+/* Turns a record into text.
+ * out:     out [capacity] with NUL, on success only; NULL only counts
  *          needed    bytes without the NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY
- *          info      may be NULL; as needed
- *          error     may be NULL; where: the field concerned
- * returns: VP_OK; VP_ERR_CAPACITY fewer than *needed + 1 bytes; VP_ERR_MISMATCH the record lacks what its data set
- *          needs; VP_ERR_RANGE more than VP_PROMPT_PLAIN_OPTIONS options, a text over SIZE_MAX, NULL
- * rule:    message = " User: " + STYLE + ":" + (" " + prompt, if not empty) + " Assistant:", without a style " User: "
+ *          info      may be NULL; on VP_OK and VP_ERR_CAPACITY
+ *          error     may be NULL; `where` is the field
+ * returns: VP_OK; VP_ERR_CAPACITY: fewer than *needed + 1 bytes; VP_ERR_MISMATCH: the record lacks a field that its
+ *          data set needs; VP_ERR_RANGE: more than VP_PROMPT_PLAIN_OPTIONS options, a text over SIZE_MAX, or NULL
+ * rule:    message = " User: " + STYLE + ":" + (" " + prompt, if not empty) + " Assistant:"; without a style " User: "
  *          + prompt + " Assistant:"; prompt = question, or question + "\n" + "A: ..." lines + "\n"; template =
  *          RandomState(rng_seed).randint(0, 10); mmmu without question_type: multiple choice if the style is
  *          a_okvqa_mc, or if there are options and no style

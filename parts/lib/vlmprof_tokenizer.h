@@ -1,8 +1,8 @@
 /* vlmprof_tokenizer.h - v0.2.0 - BPE from tokenizer.json - MIT licence
  *
  * Byte-level BPE as in GPT-2, GPT-NeoX, OLMo, Qwen2 and SmolLM2, and BPE of characters with byte fallback as in Llama,
- * read from a Hugging Face tokenizer.json. It uses malloc. A tokenizer does not change after loading:
- * any number of threads may encode and decode with one. */
+ * read from a Hugging Face tokenizer.json. Uses malloc. A tokenizer does not change after loading, so any number of
+ * threads may encode and decode with it. */
 #ifndef VLMPROF_TOKENIZER_H
 #define VLMPROF_TOKENIZER_H
 #include "vlmprof.h"
@@ -13,26 +13,26 @@ VP_EXTERN_C_BEGIN
 typedef struct vp_tokenizer vp_tokenizer;
 
 /* Reads a tokenizer.json with a BPE model. Byte level: NFC or no normaliser; the pre-tokeniser ByteLevel with GPT-2's
- * pattern, alone or after Digits (each alone), or after a Split by the pattern of cl100k (up to three digits in a
- * word) or of Qwen2 (one); decoder ByteLevel. Llama: spaces become U+2581 and one is put in front, no pre-tokeniser,
- * byte fallback; Gemma: the same with nothing in front. Metaspace in place of these normalisers: spaces become U+2581,
- * and one is put in front of every piece that has none there, of the text alone, or of nothing; each may begin a word.
- * A template may put one token in front of a text (vp_tokenizer_bos).
- * in:      json       [bytes] the text of the file; it is not kept
+ * pattern, by itself or after Digits (single digits), or after a Split with the pattern of cl100k (up to three digits
+ * in a word) or of Qwen2 (one digit); decoder ByteLevel. Llama: spaces become U+2581 and one is prepended, no
+ * pre-tokeniser, byte fallback. Gemma: the same, with nothing prepended. Metaspace instead of these normalisers: spaces
+ * become U+2581, and one is prepended to every piece without one, only to the text, or never; each may begin a word. A
+ * template may prepend one token to a text (vp_tokenizer_bos).
+ * in:      json       [bytes]  the text of the file; read only during the call
  * out:     tokenizer  release with vp_tokenizer_free
- *          error      may be NULL; names the option, token or merge, with its byte offset where there is one
- * returns: VP_OK; VP_ERR_FORMAT broken JSON, a missing part, a token twice, a merge of unknown tokens;
- *          VP_ERR_UNSUPPORTED a component or an option that is not implemented (named), ids from 2^22 on, added
- *          tokens over 1024 bytes; VP_ERR_MISMATCH an added token whose id is not the one the reference gives it;
- *          VP_ERR_MEMORY; VP_ERR_RANGE JSON nested deeper than 64 levels, json or tokenizer NULL
- * rule:    nothing is ignored: an unknown member anywhere is rejected, so a tokenizer is never applied only in part
+ *          error      may be NULL; names the option, token or merge, with its byte offset if known
+ * returns: VP_OK; VP_ERR_FORMAT: invalid JSON, a missing part, a duplicate token, a merge of unknown tokens;
+ *          VP_ERR_UNSUPPORTED: a component or option that is not implemented (named), ids of 2^22 or more, added tokens
+ *          over 1024 bytes; VP_ERR_MISMATCH: the id of an added token differs from the reference's; VP_ERR_MEMORY;
+ *          VP_ERR_RANGE JSON nested deeper than 64 levels, json or tokenizer NULL
+ * rule:    an unknown member anywhere is rejected, so a tokenizer is never applied only in part
  * source:  huggingface/tokenizers 0.20.3 and 0.23.3 (models/bpe, normalizers/prepend.rs, pre_tokenizers/{byte_level,
  *          digits,split}.rs, decoders/byte_fallback.rs, tokenizer/added_vocabulary.rs)
  * memory:  about 1.2 MB of Unicode tables + 60 bytes per token and merge; during the call about 12 times the file */
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error);
 
 /* The built-in byte tokenizer of the synthetic presets: byte b is id 2 + b; the special ids have their usual contents.
- * in:      ids  0 .. 2^22 - 1 each, none of 2..257, all different but bos = eos
+ * in:      ids  0 .. 2^22 - 1 each, not 2..257, all different except that bos may equal eos
  * returns: VP_OK, VP_ERR_RANGE (an id outside its range, NULL), VP_ERR_MISMATCH (two meanings for one id),
  *          VP_ERR_MEMORY
  * rule:    "<|endoftext|>" (eos), "<|padding|>", "<im_start>", "<im_end>", "<im_patch>", "<im_col>" and "<|image|>" in
@@ -41,45 +41,44 @@ VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **to
 /* NULL is allowed. */
 VP_API void vp_tokenizer_free(vp_tokenizer *tokenizer);
 
-/* The special ids, found by content (added tokens and vocabulary); "<|endoftext|>" is both bos and eos.
- * returns: VP_OK; VP_ERR_NOT_FOUND with the missing content's name; VP_ERR_RANGE (NULL) */
+/* Finds the special ids by content (added tokens and vocabulary); "<|endoftext|>" is both bos and eos.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: a content is missing (named); VP_ERR_RANGE: NULL */
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error);
 
-/* The token that the file's template adds before a text; -1: none, or the tokenizer is NULL. */
+/* The token that the file's template prepends to a text; -1 if there is none or the tokenizer is NULL. */
 VP_API int32_t vp_tokenizer_bos(const vp_tokenizer *tokenizer);
-/* The id of an added token by its content; -1: not found, or an argument is NULL. */
+/* The id of an added token by content; -1 if it is not found or an argument is NULL. */
 VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *content);
 
-/* Text to ids. It adds no BOS: the prompt builder does that.
+/* Encodes a text. It adds no BOS; the prompt builder does.
  * in:      text      UTF-8 [bytes], at most 2^29 bytes; NUL is a character like any other
- *          capacity  of ids; 0 with ids NULL only counts
+ *          capacity  size of ids; 0 with ids NULL only counts
  * out:     ids       int32 [count], written only on VP_OK
- *          count     the number needed; written on VP_OK and VP_ERR_CAPACITY
+ *          count     number of ids; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY, VP_ERR_FORMAT (not UTF-8), VP_ERR_RANGE (too long, NULL), VP_ERR_MEMORY
  * rule:    added tokens with normalized = false are cut out, leftmost and longest; each piece is normalised (NFC of
  *          Unicode 9.0, or Llama's spaces); added tokens with normalized = true are cut out; each piece is split into
  *          words by the file's pattern (GPT-2: 's 't 're 've 'm 'll 'd, or letters | numbers | others with one space in
  *          front, or white space; Unicode 14.0; Llama: the piece is one word); BPE merges by rank, leftmost first, in
- *          each word. A byte that is not in the vocabulary gives no id, as in the reference.
- * memory:  about 2 times the text. A single word of n bytes, n > 64, takes 44 n bytes while it is merged, in O(n log n)
- *          time
+ *          each word. A byte that is not in the vocabulary produces no id, as in the reference
+ * memory:  about twice the text. Merging a word of n > 64 bytes takes 44 n bytes and O(n log n) time
  * threads: reentrant */
 VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
                                      size_t capacity, size_t *count);
 
 enum { VP_DECODE_SKIP_SPECIAL = 1, VP_DECODE_CLEAN_UP = 2 };
-/* Ids to text.
- * in:      ids       int32 [count], any values: those outside the vocabulary give no text
- *          flags     VP_DECODE_SKIP_SPECIAL: special tokens give no text. VP_DECODE_CLEAN_UP: spaces before . ? ! , and
- *                    in English contractions are removed, as transformers' clean_up_tokenization_spaces does
- * out:     out       UTF-8 with NUL, written only on VP_OK (a NUL character of the text may be inside: see needed)
+/* Decodes ids.
+ * in:      ids int32 [count], any values; ids outside the vocabulary produce no text
+ *          flags     VP_DECODE_SKIP_SPECIAL: special tokens produce no text. VP_DECODE_CLEAN_UP: spaces before . ? ! ,
+ *                    and in English contractions are removed, as with transformers' clean_up_tokenization_spaces
+ * out:     out       UTF-8 with NUL, written only on VP_OK (it may contain NUL characters: see needed)
  *          needed    bytes without the last NUL; written on VP_OK and VP_ERR_CAPACITY
  * returns: VP_OK, VP_ERR_CAPACITY (out has no room for needed + 1), VP_ERR_RANGE (unknown flags, NULL, over 2^40
  *          bytes), VP_ERR_MEMORY
- * rule:    a token's characters are bytes of the GPT-2 alphabet. A token with any other character is its own UTF-8
- *          text. If the joined bytes are not valid UTF-8, each maximal invalid part becomes one U+FFFD (Rust's
- *          from_utf8_lossy). Llama: U+2581 is a space, one space in front is dropped, and each byte of neighbouring
- *          byte tokens becomes U+FFFD if they together are not valid UTF-8
+ * rule:    a token's characters are bytes of the GPT-2 alphabet. A token with any other character decodes to its own
+ *          UTF-8 text. If the joined bytes are not valid UTF-8, each maximal invalid part becomes one U+FFFD (Rust's
+ *          from_utf8_lossy). Llama: U+2581 is a space, one leading space is dropped, and each byte of a run of byte
+ *          tokens becomes U+FFFD if the run is not valid UTF-8
  * threads: reentrant */
 VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int flags,
                                      char *out, size_t capacity, size_t *needed);

@@ -96,7 +96,7 @@ def main():
     show("combining", "gap, length, canonical combining class (all others 0)",
          [n for run in runs({c: v for c, v in ccc.items() if c in old}) for n in run])
     print(f"enum {{ VP_IMPL_UNICODE_DECOMPOSITION_COUNT = {sum(c in old for c in decomposition)} }};")
-    show("seconds", "the second halves of canonical decompositions; number 0 says there is none", [0] + marks)
+    show("seconds", "the second halves of canonical decompositions; number 0: there is none", [0] + marks)
     numbers = []
     pairs = {c: d[0] * 128 + (marks.index(d[1]) + 1 if len(d) == 2 else 0) for c, d in decomposition.items() if c in old}
     for gap, length, _ in (consecutive := runs(dict.fromkeys(pairs, 0))):
@@ -105,7 +105,7 @@ def main():
         numbers += [gap, length] + [pairs[c] for c in range(first, end)]
     show("decompositions", "runs: gap, length, then for each code point first * 128 + number of the second half", numbers)
     # singletons need no mention: they have no second half, so nothing composes to them
-    show("excluded", "gap, length: pairs that do not compose again",
+    show("excluded", "gap, length: pairs that composition does not restore",
          [n for run in runs({c: 0 for c in excluded & set(pairs) if len(decomposition[c]) == 2}) for n in run[:2]])
     sys.stderr.write(f"{len(runs(classes))} class runs, {len(pairs)} decompositions in {len(consecutive)} runs, {len(marks)} second halves\n")
 
