@@ -543,7 +543,7 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --vision_tokens 600", 2, "--vision_tokens: LLaVA: vision_tokens: this model's images have one size");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels a side: nothing can be set");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "there are: max_patches, min_patches");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes one value");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes only one value");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected whole numbers from 1");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "expected NAME=NUMBER");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "exclude each other");
