@@ -376,7 +376,7 @@ static int run_command(const struct options *options) {
     struct load_levels levels = {NULL, 0};
     int code;
     if (!options->operand_count)
-        return complain(EXIT_USAGE, "best: give a folder of result files; see vlmprof best --help");
+        return complain(EXIT_USAGE, "best needs a folder of result files; see vlmprof best --help");
     if ((code = objective_of(options, &objective)) != 0) return code;
     if (is_given(options, "budget_ms")) settings.budget = opt(options, "budget_ms")->real;
     if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
