@@ -546,7 +546,7 @@ static void test_command(void) {
     check_case("the command: equal, an offset, a difference, their exit codes");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl" SMALL), 0);
     CHECK(!strncmp(last.out, "  verdict: equal: the server counts all 12 sizes", 40));
-    has(last.out, "prompt_tokens with the image less prompt_tokens of the text alone (21)");
+    has(last.out, "prompt_tokens with the image minus prompt_tokens without it (21)");
     CHECK_TEXT(last.err, "");
     CHECK_INT(audit("qwen2.5-vl,offset=2", "--family qwen2.5-vl" SMALL), 0);
     has(last.out, "2 tokens more around every image");
@@ -583,9 +583,9 @@ static void test_command(void) {
     CHECK(!strstr(last.out, "image_tokens  "));
     has(last.out, "cached");
     CHECK_INT(audit("qwen2.5-vl,details,constant", "--family qwen2.5-vl" SMALL), 0);
-    has(last.out, "counted: image_tokens of usage");
+    has(last.out, "counted: image_tokens in usage");
     CHECK_INT(audit("smolvlm,details,constant,features", "--family smolvlm" SMALL), 0);
-    has(last.out, "feature tokens, without those that separate");
+    has(last.out, "feature tokens, without separators");
 }
 static void test_token_cost(void) {
     static struct cost_round rounds[4];
@@ -632,7 +632,7 @@ static void test_hint(void) {
     has(last.out, "a server that prunes can still look like this");
     hint_comes("--json --family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5", "\"hint_at_pruning\": true");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --sizes 56x56,84x84 --pruning_rounds 2"), 0);
-    has(last.out, "pruning cannot be judged: the server must count the prompt's tokens, and the sizes must differ");
+    has(last.out, "pruning cannot be judged: the server must report prompt tokens, and the sizes must differ");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --pruning_rounds 1" SMALL), 2);
 }
 static void test_json(void) {
@@ -723,7 +723,7 @@ static void test_interrupt(void) {
     free(out);
     out = text_of_file(in_folder("err"));
     has(out, "vlmprof: interrupted: ");
-    has(out, " sizes were counted, and nothing is kept; run the same command again");
+    has(out, " sizes were counted and nothing was saved; run the same command again");
     free(out);
 }
 

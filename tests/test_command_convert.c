@@ -133,19 +133,19 @@ static void test_convert_refusals(const char *tiny_a) {
     REFUSED("convert a b c", 2, "unexpected argument");
     REFUSED("convert a b --synthetic tiny", 2, "no IN");
     REFUSED("convert --synthetic huge %F/x", 2, "molmoe-1b");
-    REFUSED("convert --synthetic tiny-dense %F/x", 2, "takes molmoe-1b and tiny: a folder of tiny-dense would lack its config.json");
-    REFUSED("convert --synthetic tiny-gemma3 %F/x --layout packed", 2, "takes molmoe-1b and tiny");
+    REFUSED("convert --synthetic tiny-dense %F/x", 2, "accepts only molmoe-1b and tiny, because a folder of tiny-dense would lack its config.json");
+    REFUSED("convert --synthetic tiny-gemma3 %F/x --layout packed", 2, "accepts only molmoe-1b and tiny");
     CHECK_INT(count_files("x"), -1);
     REFUSED("convert a b --layout gguf", 2, "hf packed");
     REFUSED("convert a b --layout packed --weights fp32", 2, "bf16 int8 int4");
-    REFUSED("convert a b --weights int8", 2, "--weights int8 goes with --layout packed");
-    REFUSED("convert a b --layout hf --vision_weights int4", 2, "--vision_weights int4 goes with --layout packed");
+    REFUSED("convert a b --weights int8", 2, "--weights int8 needs --layout packed");
+    REFUSED("convert a b --layout hf --vision_weights int4", 2, "--vision_weights int4 needs --layout packed");
     REFUSED("convert a b --max_shard_mb 0", 2, "outside 1..");
     REFUSED("convert %F/none %F/x", 3, "no such folder");
     snprintf(words, sizeof words, "convert %s %%F/form0/../form0/../../%s", tiny_a, strrchr(folder, '/') + 1);
     REFUSED(words, 2, "not empty");
     REFUSED("convert %F/form0 %F/form0/", 2, "same folder");
-    REFUSED("convert %F/form1 %F/x", 3, "packed already");
+    REFUSED("convert %F/form1 %F/x", 3, "already packed");
     write_text(in_folder("file"), "x");
     REFUSED("convert %F/form0 %F/file/x", 5, "file");
     REFUSED("convert %F/form0 %F/file", 5, "file");
@@ -256,7 +256,7 @@ static void test_convert_folder(void) {
         unload(&d);
     }
     write_text(in_folder("form0/model.safetensors"), "mine");
-    REFUSED("convert --synthetic tiny %F/form0", 2, "model.safetensors is not an earlier output of convert");
+    REFUSED("convert --synthetic tiny %F/form0", 2, "model.safetensors was not written by convert");
     CHECK(count_files("form0") == 6 && access(in_folder("form0/model.packed"), F_OK) == 0);
     unlink(in_folder("form0/model.safetensors"));
     check_case("convert: an empty folder is filled, a folder with other files stays untouched");

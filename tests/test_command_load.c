@@ -69,7 +69,7 @@ static void test_trials(void) {
     }
     check_case("other options in the same folder are rejected, and nothing is overwritten");
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:61", command), 2);
-    CHECK(has(last.err, "of another plan"));
+    CHECK(has(last.err, "belongs to another plan"));
     check_case("--json: one document with the levels");
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000 --json", command), 0);
     CHECK(last.out[0] == '{' && has(last.out, "\"levels\"") && has(last.out, "\"good_share\"") && has(last.out, "\"find_rate\": null"));
@@ -123,19 +123,19 @@ static void test_random(void) {
 }
 static void test_refusals(void) {
     static const struct { const char *options, *words; } rows[] = {
-        {"--output_dir %F/r", "needs --concurrency N or --request_rate R"},
-        {"--output_dir %F/r --concurrency 1 2 --request_rate 1", "most requests at once: give one number"},
+        {"--output_dir %F/r", "needs --concurrency N, --request_rate R"},
+        {"--output_dir %F/r --concurrency 1 2 --request_rate 1", "maximum of concurrent requests: give only one number"},
         {"--output_dir %F/r --request_rate 0", "--request_rate 0: a number"},
         {"--output_dir %F/r --request_rate fast", "--request_rate fast: a number"},
         {"--output_dir %F/r --request_rate 1 --arrivals burst", "--arrivals burst"},
         {"--output_dir %F/r --request_rate 1 --arrivals gamma:0", "--arrivals gamma:0"},
-        {"--output_dir %F/r --concurrency 1 --arrivals poisson", "--arrivals goes with --request_rate"},
+        {"--output_dir %F/r --concurrency 1 --arrivals poisson", "--arrivals needs --request_rate"},
         {"--output_dir %F/r --find_rate", "--find_rate needs --slo"},
         {"--output_dir %F/r --request_rate 1 --slo itl:5", "unknown limit \"itl\""},
         {"--output_dir %F/r --request_rate 1 --slo tfft:500", "unknown limit \"tfft\"; did you mean ttft?"},
         {"--output_dir %F/r --request_rate 1 --slo ttft", "ttft"},
         {"--output_dir %F/r --find_rate --slo ttft:5 --budget_s 3", "no room for 4 trials of --duration_s 1"},
-        {"--output_dir %F/r --request_rate 1 --ramp_s 1", "leave nothing"},
+        {"--output_dir %F/r --request_rate 1 --ramp_s 1", "leave no time"},
         {"--output_dir %F/r --concurrency 60000", "open files"},
         {"--output_dir %F/r --request_rate 1 --request_knob a=1,2", "one value"},
         {"--request_rate 1", "--output_dir DIR"}};
@@ -154,7 +154,7 @@ static void test_refusals(void) {
     CHECK(has(last.err, "line 3"));
     write_text(in_folder("trace"), "0.4\n0.3\n");
     CHECK_INT(run("%s --output_dir %%F/u --arrivals trace=%%F/trace", command), 3);
-    CHECK(has(last.err, "line 2 is earlier"));
+    CHECK(has(last.err, "line 2 has an earlier time"));
     check_case("hostile trial files: rejected with a message");
     CHECK(run("%s --output_dir %%F/h --concurrency 1", command) == 0);
     write_text(in_folder("h/x_load_rate1.json"), "{\"schema\": \"vlmprof-load-1\", \"request_rate\": -1}");

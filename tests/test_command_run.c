@@ -535,7 +535,7 @@ static void test_other_models(void) {
     CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 2 --profile --html %F/other.html"), 0);
     CHECK_INT(cli("run " OTHER "llava/checkpoint -p hi --max_new_tokens 2 --profile"), 0);
     check_case("run: what another model lacks");
-    REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads text only");
+    REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads only text");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --style vqa2", 2, "--style");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --top_k 9", 2, "8 experts");
     REFUSED("run " OTHER "llava/checkpoint -p a --top_k 1", 2, "--top_k: LLaVA has no experts");
@@ -543,10 +543,10 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --vision_tokens 600", 2, "--vision_tokens: LLaVA: vision_tokens: this model's images have one size");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels a side: nothing can be set");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "there are: max_patches, min_patches");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes one value");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes only one value");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected whole numbers from 1");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "expected NAME=NUMBER");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "exclude each other");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "cannot be used together");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "one view of InternVL has 4 tokens already");
     REFUSED("run " PICTURE OTHER "molmo_7b_d/checkpoint -p a --image_knob max_crops=2", 2, "--max_crops");
     REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --image_knob max_patches=2", 2, "there are: max_num_crops, min_crop_size");

@@ -18,7 +18,7 @@ static void test_selftest(void) {
     if (cli_json("selftest --device cpu --json", 0, &d)) {
         int checks = check_selftest(&d, "cpu");
         CHECK(checks > kernels && checks <= 2 * kernels);
-        CHECK(is_text(&d, 0, "cuda_skipped", "not asked for"));
+        CHECK(is_text(&d, 0, "cuda_skipped", "not requested"));
         free(d.nodes);
     }
     check_case("selftest: a checkpoint, as text; all available backends");

@@ -124,7 +124,7 @@ static void test_tokenize_jsonl(void) {
     BAD_LINE("{\"questions\": \"a\"}", "\"questions\" must be");
     BAD_LINE("{\"question\": \"a\", \"options\": [1]}", "\"options\" must be");
     BAD_LINE("{\"question\": \"a\", \"hint\": 7}", "\"hint\" must be");
-    BAD_LINE("{\"question\": \"a\", \"dataset\": \"vqa\"}", "not a known one");
+    BAD_LINE("{\"question\": \"a\", \"dataset\": \"vqa\"}", "is unknown");
     BAD_LINE("{\"question\": \"a\", \"dataset\": \"science_qa_img\"}", "no options");
     BAD_LINE("{\"dataset\": \"text_vqa\"}", "no question");
     BAD_LINE("{\"dataset\": \"coco_caption\", \"seed\": 4294967295, \"index\": 1}", "over 4294967295");

@@ -122,12 +122,12 @@ static void test_not_quiet(void) {
     check_verdict("%F/a %F/b --force noise", 1, "SLOWER");
     CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* they have got one */
     run("compare %%F/a %%F/b");
-    CHECK(!strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, " INCONCLUSIVE comparisons are not shown: --all shows them"));
+    CHECK(!strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, " INCONCLUSIVE comparisons are not shown; use --all to show them"));
     /* noise is the reason, so no number of samples and no margin is */
-    CHECK(strstr(last.out, " of the INCONCLUSIVE comparisons need a quiet machine; more samples do not decide them\n"));
+    CHECK(strstr(last.out, " of the INCONCLUSIVE comparisons need a quieter machine; more samples would not settle them\n"));
     CHECK(!strstr(last.out, "near the margin"));
     run("compare %%F/a %%F/b --all");
-    CHECK(!strstr(last.out, "not shown: --all"));
+    CHECK(!strstr(last.out, "not shown; use --all"));
     CHECK(strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, "the machine was not quiet: other processes used 50 %"));
     t.skill_less = 0.2;
     write_sweep("b", &t);
@@ -191,7 +191,7 @@ static void test_not_comparable(void) {
     run("compare %%F/a %%F/b --force device");
     check_refused(2, "seed (42 / 43)");
     CHECK_INT(run("compare %%F/a %%F/b --force device seed"), 0);
-    CHECK(strstr(last.out, "they differ in device") != NULL);
+    CHECK(strstr(last.out, "A and B differ in device") != NULL);
     CHECK_INT(run("compare %%F/a %%F/b --force all"), 0);
     run("compare %%F/a %%F/b --force seeds");
     check_refused(2, "--force: unknown value \"seeds\"; did you mean seed?");
@@ -279,7 +279,7 @@ static void test_few(void) {
         CHECK(whole(get(row, "samples_needed")) >= table[k].least && whole(get(row, "samples_needed")) <= table[k].most);
         CHECK(whole(get(0, "more_samples_needed")) >= table[k].least - table[k].pairs);
         row = vp_json_at(&json, rows, 0);
-        if (t.samples == 1) CHECK(is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "reason"), "1 pair has no spread: no interval")
+        if (t.samples == 1) CHECK(is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "reason"), "only 1 pair: no spread, no interval")
                                   && json.nodes[get(row, "difference_interval")].type == VP_JSON_NULL);
     }
     check_case("a folder against itself is IDENTICAL, even if an undecided result is a failure; with other noise it is not");
@@ -320,7 +320,7 @@ static void test_few(void) {
     t.noise_seed = 3;
     write_sweep("b", &t);
     CHECK_INT(run("compare %%F/a %%F/b --margin 0.1 --effect 0.15"), 0);
-    CHECK(strstr(last.out, "more than 10,000 more samples: not worth it"));
+    CHECK(strstr(last.out, "more than 10,000 additional samples, which is not worth it"));
     t = truth_default();
     t.size_count = t.top_k_count = 1;
     check_case("few samples leave nothing without width in report and best");
@@ -347,8 +347,8 @@ static void test_unknown_range(void) {
     t.noise_seed = 2;
     write_sweep("b", &t);
     CHECK_INT(run("compare %%F/a %%F/b --plan --all"), 0);
-    CHECK(strstr(last.out, "of scores of no known range: Student's t") != NULL);
-    CHECK(strstr(last.out, "INCONCLUSIVE: all differences are equal and the metric's range is not known") != NULL);
+    CHECK(strstr(last.out, "of scores with an unknown range: Student's t") != NULL);
+    CHECK(strstr(last.out, "INCONCLUSIVE: all differences are equal and the metric's range is unknown") != NULL);
     CHECK_INT(run("compare %%F/a %%F/b --json"), 0);
     if (read_json(last.out)) {
         rows = get(0, "comparisons");

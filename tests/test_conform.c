@@ -296,10 +296,10 @@ static void test_hostile_files(void) {
     check_case("what cannot be compared");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/nowhere", 3, "expected a folder");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:tests", 3, "no file of a stage");
-    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against %F/nowhere", 3, "nowhere: no such folder or file; another stack's");
+    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against %F/nowhere", 3, "nowhere: no such folder or file; use dump:DIR");
     REFUSED("conform " PICTURE " " QUESTION " --model %F/nowhere --against " LLAVA, 3, "--model ");
-    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:", 2, "--against dump:DIR: name the folder");
-    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against ftp://127.0.0.1", 2, "--against ftp://127.0.0.1: a URL begins with http");
+    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:", 2, "--against dump:DIR: give the folder");
+    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against ftp://127.0.0.1", 2, "--against ftp://127.0.0.1: a URL must begin with http");
     REFUSED("conform --script --json", 2, "--script and --json exclude each other");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against tests/golden/othermodels/molmo_7b_d/checkpoint", 3, "not the same model");
     REFUSED("conform " PICTURE " --model " LLAVA " --against " LLAVA, 2, "-p TEXT");
@@ -425,7 +425,7 @@ static void test_server(void) {
         free(d.nodes);
     }
     CHECK_INT(cli((snprintf(part, sizeof part, "conform %s", arguments), part)), 1);
-    CHECK(last.out && strstr(last.out, "They part at prefill") && strstr(last.out, "possible as well: pixels tower connector"));
+    CHECK(last.out && strstr(last.out, "They diverge at prefill") && strstr(last.out, "also possible: pixels tower connector"));
     server_says(prompt, image, logprob, token, "quite another answer");
     strcat(arguments, " --precision fp32"); /* in bf16 a flipped choice of experts could have done that */
     expect_at(arguments, "tokens");

@@ -351,7 +351,7 @@ static void test_errors(void) {
     write_text(in_folder("v2_OpenEnded_mscoco_val2014_questions.json"), "{\"data_subtype\": \"val2014\", "
                "\"questions\": [{\"image_id\": 1, \"question\": \"a?\", \"question_id\": 10}]}");
     cli("data --samples 0 %F/v2_OpenEnded_mscoco_val2014_questions.json");
-    CHECK(last.out && strstr(last.out, "\n  answers   at most 32 new tokens; --max_new_tokens of a sweep sets another limit\n"));
+    CHECK(last.out && strstr(last.out, "\n  answers   at most 32 new tokens; sweep --max_new_tokens sets another limit\n"));
     CHECK_INT(cli("data --samples 0 %F/k.jsonl"), 3);
     CHECK(last.out && !strstr(last.out, "new tokens"));
     check_case("data and sweep: samples with too few reference answers for vqa_seed, a warning each");
@@ -399,7 +399,7 @@ static void test_errors(void) {
     remove(in_folder("v2_mscoco_val2014_annotations.json"));
     CHECK_INT(cli("data %F/v2_OpenEnded_mscoco_val2014_questions.json"), 3);
     CHECK(last.out && strstr(last.out, "v2_mscoco_val2014_annotations.json is missing"));
-    CHECK(last.out && strstr(last.out, "  prompt    none: the raw question, as a sweep asks it"));
+    CHECK(last.out && strstr(last.out, "  prompt    none: the raw question, as in a sweep"));
     CHECK_INT(cli("data --prompt_origin lmms_eval %F/v2_OpenEnded_mscoco_val2014_questions.json"), 3);
     CHECK(last.out && strstr(last.out, "  prompt    lmms_eval\n"));
     check_case("sweep --data: an unknown format");

@@ -182,7 +182,7 @@ static void test_vqa_refusals(void) {
     REFUSED(DATA "--data %F/" VQA_FILE " --annotations %F/none.json", 3, "none.json");
     REFUSED(DATA "--data %F/" VQA_FILE " -p a", 2, "folder of images");
     REFUSED(DATA "--data %F/" VQA_FILE " --stratify_by colour", 2, "no record of");
-    REFUSED(DATA "--data %F/" VQA_FILE " samples/questions.jsonl --annotations %F/x", 2, "one --data file");
+    REFUSED(DATA "--data %F/" VQA_FILE " samples/questions.jsonl --annotations %F/x", 2, "a single --data file");
     REFUSED(DATA "--data samples/questions.jsonl --annotations %F/" NOTES_FILE, 2, "--annotations");
     CHECK(access(in_folder("out"), F_OK) != 0);
 }

@@ -382,7 +382,7 @@ static void test_noise(void) {
     free(text);
     CHECK_INT(run("predict %%F/noisy.json --views 8 --vision_tokens 816 --sequence 880 --json"), 0);
     parse(last.out);
-    CHECK(vp_json_equals(&document.json, node_at("predictions.0.vision.interval_of"), "student") && strstr(last.out, "does not say that it predicts the mean"));
+    CHECK(vp_json_equals(&document.json, node_at("predictions.0.vision.interval_of"), "student") && strstr(last.out, "does not record that it predicts the mean"));
     CHECK(!vp_json_equals(&document.json, node_at("location"), "mean"));
 }
 static void test_recalibration(void) {
@@ -415,7 +415,7 @@ static void test_recalibration(void) {
         free(text);
     }
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
-    CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the line") != NULL);
+    CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the recalibration line") != NULL);
     check_case("the same seed gives the same measurements");
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/d.json --seed 3"), 0);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/e.json --seed 3"), 0);
@@ -503,7 +503,7 @@ static void test_damaged(void) {
 static void test_usage(void) {
     check_case("usage");
     run("fit");
-    check_refused(2, "give folders");
+    check_refused(2, "fit needs folders");
     run("fit %%F/a %%F/c");
     check_refused(2, "differ in their device");
     run("fit %%F/none");
@@ -513,9 +513,9 @@ static void test_usage(void) {
     run("fit %%F/a --num_experts 2");
     check_refused(3, "more than the model's 2 experts");
     run("predict");
-    check_refused(2, "give a model");
+    check_refused(2, "predict needs a model");
     run("predict %%F/model.json");
-    check_refused(2, "say what the request is");
+    check_refused(2, "predict needs a request");
     run("predict %%F/model.json --views 3");
     check_refused(2, "needs --vision_tokens");
     run("predict %%F/model.json --views 3 --vision_tokens 300 --sequence 200");
@@ -531,7 +531,7 @@ static void test_usage(void) {
     run("predict %%F/model.json --data %%F/a --top_k 2");
     check_refused(2, "--top_k and --data exclude each other");
     run("predict %%F/model.json --data %%F/a --recalibrate %%F/c -o x");
-    check_refused(2, "exclude each other");
+    check_refused(2, "cannot be used together");
     run("predict %%F/model.json --recalibrate %%F/c");
     check_refused(2, "--recalibrate needs --output FILE");
     run("predict %%F/model.json --views 0 -n 10");

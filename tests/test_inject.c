@@ -185,7 +185,7 @@ static int may_end_with(const struct walk *walk, int kind, int code) {
     if (is_sweep && is_input && code == 1) return strstr(said, "failed points are rows") != NULL; /* an image that was readable before */
     if (code == 5 && strstr(said, "cannot be written: Cannot allocate memory")) return 1; /* the C library found no memory for the file */
     /* a folder is opened to be synced as well */
-    return is_input && code == 5 && (strstr(said, "written") || strstr(said, "not safely on the disk"));
+    return is_input && code == 5 && (strstr(said, "written") || strstr(said, "not safely on disk"));
 }
 static void try_place(const struct walk *walk, int kind, long at) {
     struct injected counted;

@@ -59,7 +59,7 @@ static void test_one(void) {
     check_kept_run("merge-partial-json.txt", 1);
     check_case("refusals");
     run("merge");
-    check_refused(2, "merge needs the folders with the journals");
+    check_refused(2, "merge needs folders with journals");
     make_empty(in_folder("none"));
     run("merge %%F/none");
     check_refused(3, "contains no journal of a sweep");

@@ -80,10 +80,10 @@ static void test_load(void) {
         CHECK_NEAR(number(at_path("best_rate.goodput_per_s")), 2 * number(at_path("best_rate.good_share")), 1e-6);
     }
     CHECK_INT(run("best %%F/load --slo ttft:300"), 0);
-    CHECK(strstr(last.out, "rate 2: the highest that reliably meets ttft:300 (ms) for 95 % of the requests") && strstr(last.out, "concurrency 2: the highest"));
+    CHECK(strstr(last.out, "rate 2: the highest load that reliably meets ttft:300 (ms) for 95 % of the requests") && strstr(last.out, "concurrency 2: the highest"));
     check_case("no load meets the objective; failed requests are not good");
     CHECK_INT(run("best %%F/load --slo ttft:20"), 1);
-    CHECK(strstr(last.out, "no rate that was tried reliably meets ttft:20") != NULL);
+    CHECK(strstr(last.out, "no tested rate reliably meets ttft:20") != NULL);
     write_trial("failing", &SERVER, &failing, 3);
     CHECK_INT(run("best %%F/failing --slo e2e:100000 --json"), 1);
     if (read_json(last.out)) CHECK_NEAR(number(at_path("levels.0.good_share")), 0.75, 1e-9);
@@ -119,7 +119,7 @@ static void test_compare_sweeps(void) {
     slower.knobs = "\"max_pixels\": 501760";
     write_server("knob", &slower, 8, SAMPLES);
     CHECK_INT(run("compare %%F/a %%F/knob"), 1);
-    CHECK(strstr(last.out, "their request knobs differ ({} / {\"max_pixels\": 501760})") != NULL);
+    CHECK(strstr(last.out, "the request knobs of A and B differ ({} / {\"max_pixels\": 501760})") != NULL);
     slower.knobs = "\"max_pixels\": 1003520";
     write_server("knob", &slower, 9, SAMPLES);
     slower = SERVER;
@@ -167,7 +167,7 @@ static void test_compare_loads(void) {
 static void test_usage(void) {
     check_case("usage of --slo");
     run("best %%F/a");
-    check_refused(2, "--budget_ms MS is needed, or --slo LIMITS");
+    check_refused(2, "best needs --budget_ms MS or --slo LIMITS");
     run("best %%F/a --slo ttft:300 --budget_ms 3");
     check_refused(2, "exclude each other");
     run("best %%F/a --budget_ms 3 --slo_share 90");

@@ -225,7 +225,7 @@ static void test_known(void) {
     CHECK(strstr(last.out, "\"rank\": 1,") && strstr(last.out, "\"devices\": \"NVIDIA H100\"") && strstr(last.out, "\"file\": \"stdin\""));
     CHECK(strstr(last.out, "\"device_slices_without_launch\": 1") && strstr(last.out, "\"p50\": 5.0"));
     CHECK_INT(run("trace %%F/known.json"), 0);
-    CHECK(strstr(last.out, "launch delay, end of the call to start on the device: mean 5.000us"));
+    CHECK(strstr(last.out, "launch delay, from the end of the call to the start on the device: mean 5.000us"));
     CHECK(strstr(last.out, "rank      1 of 4") && strstr(last.out, "Self CUDA time total: 20.001us"));
     CHECK_TEXT(last.err, "");
 }
@@ -250,9 +250,9 @@ static void test_gaps(void) {
     free(t.text);
     check_case("each table as text explains its times");
     CHECK_INT(run("trace %%F/gaps.json"), 0);
-    CHECK(strstr(last.out, "times are sums over the calls") && strstr(last.out, "of the durations of the calls") && strstr(last.out, "others below 30 us"));
+    CHECK(strstr(last.out, "times are sums over the calls") && strstr(last.out, "max: call durations") && strstr(last.out, "other gaps below 30 us"));
     CHECK_INT(run("trace %%F/known.json --table annotations"), 0);
-    CHECK(strstr(last.out, "total: sum over the calls, avg: total / calls; busy: "));
+    CHECK(strstr(last.out, "total: sum over the calls; avg: total / calls; busy: "));
 }
 
 /* ---- odd but readable */
@@ -337,7 +337,7 @@ static void test_mutations(void) {
 static void test_usage(void) {
     static const struct { const char *arguments; int code; const char *says; } cases[] = {
         {"", 2, "needs a file"}, {"a b", 2, "unexpected argument"}, {"known.json --csv --json", 2, "exclude each other"},
-        {"known.json --json --table ops", 2, "--table and --json exclude each other"}, {"known.json --csv --table summary", 2, "no summary"},
+        {"known.json --json --table ops", 2, "--table and --json exclude each other"}, {"known.json --csv --table summary", 2, "not the summary"},
         {"known.json --sort_by speed", 2, "unknown key \"speed\"; expected one of: cpu_time"}, {"known.json --table all,ops", 2, "unknown value \"all,ops\""},
         {"known.json --row_limit -1", 2, "outside"}, {"nothing.json", 3, "No such file"}, {". ", 3, "is a folder"}};
     check_case("usage of trace: exit codes and one line each");
@@ -568,7 +568,7 @@ static void test_emulated(void) {
     free(kernels.text);
     CHECK_INT(run("trace %%F/gpu.json"), 0);
     CHECK(strstr(last.out, "(emulated)") && strstr(last.out, "cudaLaunchKernel") && strstr(last.out, "stream 7"));
-    CHECK(strstr(last.out, " 0 more without their launch"));
+    CHECK(strstr(last.out, " 0 more without a launch"));
     program = kept;
 }
 /* A signal while requests run: the current request finishes, and the recorded ones are saved. */

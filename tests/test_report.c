@@ -81,7 +81,7 @@ static void test_damaged(void) {
     run("report %%F/bad/notes.json");
     check_refused(3, "no per_sample_results");
     run("report");
-    check_refused(2, "give a folder");
+    check_refused(2, "report needs a folder");
     check_case("a file that is not a result is reported once");
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
@@ -444,7 +444,7 @@ static void test_forms(void) {
     check_refused(3, "is a report");
     check_case("exit codes of report");
     run("report %%F/made --csv --json");
-    check_refused(2, "give one of --markdown");
+    check_refused(2, "give only one of --markdown");
     run("report %%F/made --latency nothing");
     check_refused(2, "total vision prefill decode ttft");
     run("report %%F/made --output_dir %%F/stderr/x");

@@ -115,18 +115,18 @@ static void test_text(void) {
     check_case("the answer and its numbers as text");
     CHECK_INT(ask("good", "--num_runs 3"), 0);
     shows("answer   Hel\x1b[31mlo!\n"); /* to a file the answer's own bytes */
-    shows("model    good (the server says m)\n");
+    shows("model    good (the server reports m)\n");
     shows(", vLLM 0.99, /v1/chat/completions\n");
     shows("image    451x300; sent as image/jpeg, 37853 bytes\n");
     shows("prompt   289 tokens = 256 image + 33 text\n");
-    shows("cache    5 of the prompt's tokens came from the server's cache\n");
+    shows("cache    5 prompt tokens came from the server's cache\n");
     shows("output   4 tokens in 3 pieces; finish_reason stop\n");
     shows("3 runs after a warm-up; medians");
     shows("TTFT ");
     shows("median..longest");
     CHECK_TEXT(last.err, "");
     CHECK_INT(ask("other", "--num_runs 2"), 0);
-    shows("run 1; other runs gave other answers");
+    shows("run 1; other runs gave different answers");
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d/v1/ --endpoint_model good", server.port), 0);
     CHECK(!strstr(last.out, "image    "));
     check_case("values that a server does not report are listed");
@@ -134,7 +134,7 @@ static void test_text(void) {
     shows("prompt   ? tokens, text and image");
     shows("output   ? tokens in 3 pieces");
     shows("the server does not say how many tokens it made");
-    shows("cache    the server does not say");
+    shows("cache    the server does not report");
     CHECK_INT(ask("body", NULL), 0);
     shows("answer   Hello\n");
     shows("in one body");
@@ -158,14 +158,14 @@ static void test_text(void) {
     check_case("a cached prompt, retries and new connections are warned about");
     CHECK_INT(ask("cached", "--num_runs 2 --same_image"), 0);
     said("2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
-    said("without --same_image it would not");
+    said("it would not happen without --same_image");
     shows("  prompt_ms                12.5\n");
     CHECK_INT(ask("cached", "--no_cache"), 0);
     said("--no_cache has no effect");
     CHECK_INT(ask("retry", "--cold"), 0);
     said("run 1 took 2 attempts");
     CHECK_INT(ask("good", "--cold"), 0);
-    said("1 of 1 runs opened a new connection: their times include connecting");
+    said("1 of 1 runs opened a new connection, so their times include connecting");
     shows("1 run without a warm-up (--cold)");
     CHECK_INT(ask("good", "--ignore_eos"), 0);
     said("--ignore_eos had no effect: 4 tokens of 8");
@@ -195,7 +195,7 @@ static void test_json(void) {
     CHECK(isnan(value("T_vision_total")) && isnan(value("server_timings.prompt_ms")));
     CHECK(strstr(last.out, "\"T_vision_total\": \"only the device"));
     CHECK(strstr(last.out, "\"client\": \"libcurl/"));
-    said("the server counts 256 image tokens, the rule of");
+    said("the server counts 256 image tokens, but the rule of");
     CHECK_INT(ask("cached", "--json"), 0);
     parse();
     CHECK_NEAR(value("server_timings.prompt_ms"), 12.5, 0);
@@ -359,7 +359,7 @@ static void test_address(void) {
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
     check_case("a rate beyond any server is not credible, and the warning gives the reason");
     CHECK_INT(ask("burst", "--cold"), 0);
-    said(" tokens/s is not credible, because no server decodes so fast: the answer was buffered");
+    said(" tokens/s is not credible, because no server decodes that fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "not credible"));
     check_case("a URL without a scheme: the error proposes one");

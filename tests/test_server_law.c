@@ -179,7 +179,7 @@ static void test_load(void) {
         CHECK(number_at("laws.0.predictions.0.under_load.T_total_p95.interval_ms.1") > number_at("laws.0.predictions.0.under_load.T_total_p95.ms"));
     }
     CHECK_INT(run("predict %%F/loaded.json --vision_tokens 200 --rate 4"), 0);
-    CHECK(strstr(last.out, "at 4 requests per second: the latency model, plus the wait beyond it") && strstr(last.out, "E2E P95"));
+    CHECK(strstr(last.out, "at 4 requests per second: the latency model's prediction plus the additional wait") && strstr(last.out, "E2E P95"));
     run("predict %%F/loaded.json --vision_tokens 200 --rate 4.1");
     check_refused(2, "outside of the measured rates of made-vl, 1 to 4");
     run("predict %%F/loaded.json --vision_tokens 200 --rate 0.5");
@@ -262,13 +262,13 @@ static void test_usage(void) {
     run("predict %%F/law.json 640x480 --family qwen2-vl --vision_tokens 3");
     check_refused(2, "without a size");
     run("predict %%F/law.json --vision_tokens 9 --family qwen2-vl");
-    check_refused(2, "--family is for sizes");
+    check_refused(2, "--family is only for sizes");
     run("predict %%F/law.json --vision_tokens 100 --text_tokens 5 --sequence 100");
     check_refused(2, "not the sum");
     run("predict %%F/law.json --vision_tokens 100 --sequence 50");
     check_refused(2, "not the sum");
     run("predict %%F/law.json --views 3");
-    check_refused(2, "--views is for models of vlmprof's engine");
+    check_refused(2, "--views is only for models of vlmprof's engine");
     CHECK_INT(run("predict %%F/law.json --data %%F/a"), 0);
     run("fit %%F/a --features seed");
     check_refused(2, "--features");
@@ -278,7 +278,7 @@ static void test_usage(void) {
     check_refused(3, "comes from a server");
     CHECK_INT(run("fit %%F/engine --num_experts 64 -o %%F/engine.json"), 0);
     run("predict %%F/engine.json 640x480 --family qwen2-vl");
-    check_refused(2, "--family is for models of servers");
+    check_refused(2, "--family is only for models of servers");
 }
 
 /* ---- workers of an encoder and a language model apart */
@@ -311,10 +311,10 @@ static void test_workers(void) {
     CHECK(strstr(last.out, "need 0 encoder and 4 language-model workers") != NULL);
     check_case("... where image tokens are cheaper than text, the encoder's time is not known; twins say it");
     CHECK_INT(run("predict %%F/law.json --vision_tokens 400 --text_tokens 50 --output_tokens 20 --rate 30 --workers"), 2);
-    CHECK(strstr(last.err, "does not say what the vision encoder takes: fit it to a sweep with --twins") != NULL);
+    CHECK(strstr(last.err, "has no vision encoder time: fit it to a sweep with --twins") != NULL);
     CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --rate 30 --workers --encoder_ms 60 70"), 2);
     CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --rate 30 --workers --encoder_ms 600"), 2);
-    CHECK(strstr(last.err, "a TTFT that is longer than the 600 ms of the image") != NULL);
+    CHECK(strstr(last.err, "a TTFT longer than the 600 ms of the image") != NULL);
     CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --workers"), 2);
     CHECK(strstr(last.err, "--workers needs --rate") != NULL);
 }

@@ -488,7 +488,7 @@ static void test_ranks(void) {
     CHECK_INT(cli("merge %F/data --output_dir %F/merged"), 3);
     CHECK_INT(cli("merge"), 2);
     CHECK_INT(cli("RANK=0 WORLD_SIZE=3 " GRID "--output_dir %F/ranks"), 2);
-    SAYS("with 2 processes, this one has 3");
+    SAYS("with 2 processes, but this one has 3");
     CHECK_INT(cli("RANK=3 WORLD_SIZE=2 " GRID "--output_dir %F/ranks"), 2);
     remove_folder(in_folder("ranks"));
     check_case("a rank is killed: the other one reports it, merge names it, its part is run alone");

@@ -1,6 +1,6 @@
-/* best_objective.c: `best --slo`: the best choice that meets a latency objective. Result files come in, or trials of
- * load. The most accurate configuration whose samples are good, or the highest load whose requests are, goes to stdout
- * as text or JSON. */
+/* best_objective.c: `best --slo`: the best choice that meets a latency objective. The input is result files or load
+ * trials. The output, as text or JSON, is the most accurate configuration with enough good samples, or the highest load
+ * with enough good requests. */
 #include "commands/best_objective.h"
 
 #include "base/console.h"
@@ -18,8 +18,8 @@ static const struct result_file *file_of(const struct results *results, const st
                                          size_t config) {
     return &results->files[tradeoff->group->paired[config]];
 }
-/* The most accurate configuration that meets the objective, other than `except`; the faster one of two equals. Returns
- * the count of configurations if there is none. */
+/* The most accurate configuration that meets the objective, other than `except`; of two equals, the faster one. Returns
+ * the number of configurations if there is none. */
 static size_t most_accurate(const struct tradeoff *tradeoff, const struct objective_share *shares,
                             const struct objective *objective, double min_accuracy, size_t except) {
     size_t best = tradeoff->config_count;
@@ -86,7 +86,7 @@ static int print_best(const struct options *options, const struct objective *obj
         if (has_second) {
             print_plain("runner-up: %s\n", setting_text(file_of(results, tradeoff, pick[1].config), name));
             print_candidate(tradeoff, objective, &pick[1]);
-        } else print_plain("runner-up: none, no other configuration meets it\n");
+        } else print_plain("runner-up: none, no other configuration meets the objective\n");
         print_plain("run it: vlmprof run IMAGE -p TEXT %s\n", words);
     }
     free(words);
@@ -131,7 +131,8 @@ int best_of_sweep(const struct options *options, const struct objective *objecti
 }
 
 /* ---- trials of load */
-/* Trials of one kind, at rates or by concurrency, their joint answer, and the highest load that meets it, if any. */
+/* Trials of one kind (by rate or by concurrency), their joint answer, and the highest load that meets the objective, if
+ * any. */
 struct kind {
     const char *name;
     const struct load_level *levels, *best; size_t count;
@@ -180,14 +181,15 @@ static void add_answer(struct document *document, const struct kind *kind, const
     const struct load_answer *answer = &kind->answer;
     char text[48];
     if (kind->best)
-        document_text(document, BLOCK_HEADING, "%s: the highest that reliably meets %s (ms) for %g %% of the requests",
+        document_text(document, BLOCK_HEADING, "%s: the highest load that reliably meets %s (ms) for %g %% of the "
+                                               "requests",
                       load_level_text(kind->best, text), objective->text, 100 * objective->share);
     else
-        document_text(document, BLOCK_HEADING, "no %s that was tried reliably meets %s (ms) for %g %% of the requests",
+        document_text(document, BLOCK_HEADING, "no tested %s reliably meets %s (ms) for %g %% of the requests",
                       kind->name, objective->text, 100 * objective->share);
     if (answer->low > 0 && answer->high < HUGE_VAL)
-        document_text(document, BLOCK_LINE, "the highest %s that meets it is within [%.4g, %.4g] (95 %%, all trials "
-                      "together)", kind->name, answer->low, answer->high);
+        document_text(document, BLOCK_LINE, "the highest %s that meets the objective is within [%.4g, %.4g] (95 %%, "
+                                            "all trials together)", kind->name, answer->low, answer->high);
 }
 int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels) {
     size_t rates = 0;
@@ -195,7 +197,7 @@ int best_of_load(const struct options *options, const struct objective *objectiv
     int code = load_levels_check(levels, "best");
     for (size_t i = 0; i < levels->count && !code; i++) code = load_level_judge(&levels->items[i], &objective->slo);
     if (code) return code;
-    while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* they are first */
+    while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* rates are sorted first */
     kinds[0] = kind_of("rate", levels->items, rates, objective);
     kinds[1] = kind_of("concurrency", levels->items + rates, levels->count - rates, objective);
     if (is_given(options, "json")) {
@@ -216,8 +218,9 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         cells = document_table(&document, "load|requests|good, %|goodput per second|cached, %|objective");
         for (size_t k = 0; k < 2; k++) add_levels(cells, &kinds[k]);
         document_text(&document, BLOCK_LINE,
-                      "the objective is met at or below the interval of the highest load and missed at or above it, by "
-                      "the load that was really due; by one trial alone if its own 95 %% interval is at %g %% or above",
+                      "objective: met if the load that was actually due is at or below the interval of the highest "
+                      "load, missed if at or above it; with a single trial, met if its own 95 %% interval is at %g %% "
+                      "or above",
                       100 * objective->share);
         code = print_document(&document);
         document_free(&document);

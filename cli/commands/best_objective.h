@@ -6,13 +6,13 @@
 #include "report/objective.h"
 #include "report/tradeoff.h"
 
-/* The most accurate configuration whose samples meet it. options_text: the options of `vlmprof run` that set a
- * configuration, malloc'ed. Returns the exit code. */
+/* The most accurate configuration whose samples meet the objective. options_text returns the options of `vlmprof run`
+ * that set a configuration, malloc'ed. Returns the exit code. */
 int best_of_sweep(const struct options *options, const struct objective *objective, const struct results *results,
                   const struct tradeoff *tradeoff, double min_accuracy,
                   char *(*options_text)(const struct result_file *file));
 
-/* The highest load at which a trial's requests meet it. Returns the exit code. */
+/* The highest load at which a trial's requests meet the objective. Returns the exit code. */
 int best_of_load(const struct options *options, const struct objective *objective, struct load_levels *levels);
 
 #endif

@@ -1,6 +1,6 @@
-/* command_ask.c: asks a server one question and times the answer from outside. `run --endpoint` does the same. Options
- * become a struct served_run (served_prepare). The request is sent and timed (runs_measure). The answer, its cost and
- * any doubts about it are printed as text or JSON. */
+/* command_ask.c: asks a server one question and times the answer from outside. `run --endpoint` does the same. The
+ * options become a struct served_run (served_prepare). The request is sent and timed (runs_measure). The answer, its
+ * cost and any doubts about them are printed as text or JSON. */
 #include "commands/command_ask.h"
 
 #include "base/console.h"
@@ -48,22 +48,22 @@ static const struct option_spec ASK_OPTIONS[] = {
 
 struct served_run {
     struct endpoint endpoint;
-    char *words; /* what the server says that it is; NULL: nothing */
+    char *words; /* the server's description of itself; NULL if it has none */
     struct request_knobs knobs;
-    vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; those before the image's own */
+    vp_chat_knob *setting; size_t text_knobs; /* [knobs.count]; text_knobs of them come before the image */
     const char *const *paths; size_t image_count;
-    struct unique *images;    /* [image_count] what is sent, changed for each request unless --same_image is given */
-    struct picture *pictures; /* [image_count] those of `images` */
+    struct unique *images;    /* [image_count] the images sent, changed for each request unless --same_image is given */
+    struct picture *pictures; /* [image_count] pictures of `images` */
     struct image_px *file_sizes;
-    int64_t *tokens_by_rule; const char *family; /* NULL: no --family */
+    int64_t *tokens_by_rule; const char *family; /* NULL without --family */
     struct question question;
     struct timed_runs timed;
-    struct twins twins; struct twin_result twin_result; /* of --twins; no pairs: no one asked */
-    struct twins first; struct twin_result first_result; /* of several images: the same of the first alone */
-    struct fidelity fidelity; /* of --baseline; baseline NULL: no one asked */
+    struct twins twins; struct twin_result twin_result; /* for --twins; without it, there are no pairs */
+    struct twins first; struct twin_result first_result; /* with several images: the same for only the first */
+    struct fidelity fidelity; /* for --baseline; baseline is NULL without it */
 };
 
-/* The sum of all images' tokens by the rule. */
+/* The token count of all images by the rule. */
 static int64_t rule_sum(const struct served_run *state) {
     int64_t sum = 0;
     for (size_t i = 0; state->tokens_by_rule && i < state->image_count; i++) sum += state->tokens_by_rule[i];
@@ -87,7 +87,7 @@ static int served_resize(struct served_run *state, size_t index, int is_same, co
     if (resized.rgb) vp_image_free(&resized);
     return code;
 }
-/* Reads an image and makes the one to send. size NULL: its own. Returns 0 or an exit code with a reason. */
+/* Reads an image and makes the one to send. size NULL: keeps its size. Returns 0 or an exit code with a reason. */
 static int served_load_image(struct served_run *state, size_t index, int is_same, const struct image_px *size,
                              char *reason, size_t capacity) {
     struct unique *unique = &state->images[index];
@@ -122,7 +122,7 @@ static int served_load_images(const struct options *options, struct served_run *
         code = served_load_image(state, i, is_same, size ? &wanted : NULL, reason, sizeof reason);
     return code ? complain(code, "%s", reason) : 0;
 }
-/* --family: the cost of the images to send by its rule. Returns 0 or an exit code. */
+/* Counts the tokens of the images to send by the rule of --family. Returns 0 or an exit code. */
 static int served_count(const struct options *options, struct served_run *state) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_family *family;
@@ -152,11 +152,11 @@ static int served_prepare(const struct options *options, struct served_run *stat
     state->paths = options->operands;
     state->image_count = options->operand_count;
     if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
-        return complain(EXIT_USAGE, "--twins %lld: fewer than %d pairs give no number",
+        return complain(EXIT_USAGE, "--twins %lld: an estimate needs at least %d pairs",
                         (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
-        return complain(EXIT_USAGE, "--request_knob: run takes one value per knob; sweep takes several");
+        return complain(EXIT_USAGE, "--request_knob: run takes only one value per knob; sweep takes several");
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
@@ -187,7 +187,7 @@ static int ask_pass(void *with, struct pass_result *run) {
 }
 
 /* ---- twins */
-/* The pairs of --twins. After Ctrl-C the complete pairs remain. Returns 0 or an exit code. */
+/* Measures the pairs of --twins. After Ctrl-C the complete pairs are kept. Returns 0 or an exit code. */
 static int served_twins(const struct options *options, struct served_run *state) {
     struct twin_memory memory = {NULL, 0, 0, 0};
     char reason[LINE_BYTES] = "";
@@ -220,8 +220,8 @@ static int served_twins(const struct options *options, struct served_run *state)
     return code && code != EXIT_INTERRUPTED ? complain(code, "--twins: %s", reason) : 0;
 }
 
-/* ---- against another server */
-/* Sends both servers one more request, untimed, to get their distributions. Returns 0 or an exit code. */
+/* ---- comparison with another server */
+/* Sends each server one more request, untimed, to get its distributions. Returns 0 or an exit code. */
 static int served_compare(const struct options *options, struct served_run *state) {
     const char *url = text_of(options, "baseline");
     struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
@@ -253,54 +253,58 @@ static void print_fidelity(const struct fidelity *fidelity) {
     const struct divergence_summary kl = divergences_summary(fidelity->divergences,
                                                              (size_t)fidelity->divergence_count);
     if (!fidelity->baseline) return;
-    print_plain("\nagainst %s, one more request to each\n", fidelity->baseline);
+    print_plain("\ncompared with %s, by one more request to each\n", fidelity->baseline);
     print_plain("%-19s %s", "answer", fidelity->answers_equal ? "equal" : "differs");
-    if (fidelity->first_difference >= 0) print_plain(" from token %d on", fidelity->first_difference);
+    if (fidelity->first_difference >= 0) print_plain(" starting at token %d", fidelity->first_difference);
     if (isfinite(fidelity->baseline_margin))
         print_plain("; there the baseline prefers its token by %s nats", number_short(fidelity->baseline_margin).text);
     print_plain("\n");
     if (fidelity->positions)
-        print_plain("%-19s %d of %d tokens have the same likeliest token\n", "top1_agreement", fidelity->top1_count,
+        print_plain("%-19s %d of %d positions have the same most likely "
+                    "token\n", "top1_agreement", fidelity->top1_count,
                     fidelity->positions);
     if (isfinite(kl.mean))
-        print_plain("%-19s between %s and %s nats, mean of %d tokens: the servers show their likeliest tokens alone\n",
+        print_plain("%-19s between %s and %s nats, mean of %d tokens: the servers report only their most likely "
+                    "tokens\n",
                     "KL divergence", number_short(kl.mean).text, number_short(kl.mean_at_most).text,
                     fidelity->divergence_count);
     if (fidelity->reason) print_plain("%s\n", fidelity->reason);
 }
 
-/* ---- what is doubtful */
+/* ---- doubts about the results */
 static void warn_of_cache(const struct options *options, struct served_run *state) {
     const char *advice = is_given(options, "no_cache")                              ? "--no_cache has no effect here"
-                         : state->image_count && is_given(options, "same_image") ? "without --same_image it would not"
+                         : state->image_count && is_given(options, "same_image") ? "it would not happen without "
+                                                                                   "--same_image"
                                                                                 : "--no_cache may avoid that";
     int32_t count = 0, first = 0;
     for (int32_t i = 0; i < state->timed.count; i++)
         if (is_prompt_cached(&state->timed.runs[i]) && !count++) first = i;
     if (count)
         text_list_add(&state->timed.warnings,
-                      "%d of %d runs read the prompt from the server's cache (run %d: %lld of %lld tokens): their TTFT "
-                      "is that of a cached prompt; %s", count, state->timed.count, first + 1,
+                      "%d of %d runs read the prompt from the server's cache (run %d: %lld of %lld tokens), so their "
+                      "TTFT is for a cached prompt; %s", count, state->timed.count, first + 1,
                       (long long)state->timed.runs[first].served->usage.cached_tokens,
                       (long long)state->timed.runs[first].served->usage.prompt_tokens, advice);
 }
-/* If a piece contains many tokens, so may the first one. */
+/* If pieces contain many tokens, the first one may as well. */
 static void warn_of_pieces(struct served_run *state) {
     const struct served *served = state->timed.runs[0].served;
     const int64_t tokens = served->usage.completion_tokens, pieces = (int64_t)served->piece_count;
     if (served->is_streamed && pieces && tokens >= 2 * pieces)
         text_list_add(&state->timed.warnings,
                       "%lld tokens came in %lld piece%s: the first piece may contain several tokens, so TTFT may be "
-                          "too long and TPOT too short; prefer the server's own times where it gives them",
+                      "too long and TPOT too short; prefer the server's own times if it reports them",
                       (long long)tokens, (long long)pieces, plural_s((int64_t)pieces));
 }
-/* A buffered answer that came at once gives the decode rate of its network, not of the model. */
+/* A buffered answer that arrives all at once shows the speed of the network, not the model's decode rate. */
 static void warn_of_rate(struct served_run *state) {
     const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
     if (rate > CREDIBLE_TOKENS_PER_S)
-        text_list_add(&state->timed.warnings, "%.0f tokens/s is not credible, because no server decodes so fast: the "
-                      "answer was buffered and came at once (a proxy's buffer, or a server that does not stream); TTFT "
-                      "then is the time of the whole answer, and TPOT means nothing", rate);
+        text_list_add(&state->timed.warnings, "%.0f tokens/s is not credible, because no server decodes that fast: the "
+                                              "answer was buffered and came all at once (by a proxy, or by a server "
+                                              "that does not stream), so TTFT is the time of the whole answer, and "
+                                              "TPOT means nothing", rate);
 }
 static void served_warn(const struct options *options, struct served_run *state) {
     vp_noise_summary noise = state->timed.noise;
@@ -315,7 +319,7 @@ static void served_warn(const struct options *options, struct served_run *state)
     for (int32_t i = 0; i < state->timed.count; i++) {
         const struct served *served = state->timed.runs[i].served;
         if (served->attempts > 1)
-            text_list_add(&state->timed.warnings, "run %d took %d attempts: its times are those of the last one", i + 1,
+            text_list_add(&state->timed.warnings, "run %d took %d attempts: its times are from the last one", i + 1,
                           served->attempts);
         new_count += served->is_new_connection;
         if (is_given(options, "ignore_eos") && served->usage.completion_tokens >= 0
@@ -324,15 +328,16 @@ static void served_warn(const struct options *options, struct served_run *state)
                           (long long)served->usage.completion_tokens, (long long)wanted);
     }
     if (new_count)
-        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s: their times include connecting",
-                      new_count, state->timed.count, new_count > 1 ? ", "
-                                                                     "because the server had closed the last one" : "");
+        text_list_add(&state->timed.warnings, "%d of %d runs opened a new connection%s, so their times include "
+                                              "connecting",
+                      new_count, state->timed.count, new_count > 1 ? " because the server had closed the previous "
+                                                                     "one" : "");
     if (state->family && state->timed.runs[0].served->usage.image_tokens >= 0
         && state->timed.runs[0].served->usage.image_tokens != rule_sum(state))
-        text_list_add(&state->timed.warnings, "the server counts %lld image tokens, the rule of %s %lld",
+        text_list_add(&state->timed.warnings, "the server counts %lld image tokens, but the rule of %s counts %lld",
                       (long long)state->timed.runs[0].served->usage.image_tokens, state->family,
                       (long long)rule_sum(state));
-    /* a server on this machine is one of the other processes */
+    /* a server on this machine counts as one of the other processes */
     if (endpoint_is_local(&state->endpoint)) noise.busy_samples = 0;
     runs_warn(&state->timed, &noise);
 }
@@ -352,10 +357,10 @@ static void print_head(const struct served_run *state) {
     if (!run->answer_bytes && served->reasoning) print_plain("(only reasoning: raise --max_new_tokens)");
     print_plain("%s\n", answers_are_equal(state->timed.runs, state->timed.count)
                             ? ""
-                            : "   (run 1; other runs gave other answers)");
+                            : "   (run 1; other runs gave different answers)");
     print_plain("model    %s", state->endpoint.model);
     if (served->model && strcmp(served->model, state->endpoint.model))
-        print_plain(" (the server says %s)", served->model);
+        print_plain(" (the server reports %s)", served->model);
     knobs_words(&state->knobs, 0, &knobs);
     print_plain("%s%s\n", knobs.bytes ? ", " : "", knobs.bytes ? knobs.data : "");
     free(knobs.data);
@@ -382,15 +387,15 @@ static void print_tokens(const struct served_run *state) {
         print_plain(" = %s image + %s text", count_text(usage->image_tokens, text[1]),
                     count_text(text_tokens_of(usage), text[2]));
     else if (state->image_count)
-        print_plain(state->image_count == 1 ? ", text and image; the server does not say how many are the image's"
-                                            : ", text and images; the server does not say how many are the images'");
+        print_plain(state->image_count == 1 ? ", text and image; the server does not report the image's share"
+                                            : ", text and images; the server does not report the images' share");
     if (state->family)
-        print_plain("; by the rule of %s the image%s %lld", state->family, state->image_count == 1 ? " has" : "s have",
+        print_plain("; by the rule of %s, the image%s %lld", state->family, state->image_count == 1 ? " has" : "s have",
                     (long long)rule_sum(state));
     if (usage->cached_tokens >= 0)
-        print_plain("\ncache    %s of the prompt's tokens came from the server's cache\n",
+        print_plain("\ncache    %s prompt tokens came from the server's cache\n",
                     count_text(usage->cached_tokens, text[1]));
-    else print_plain("\ncache    the server does not say whether the prompt came from one\n");
+    else print_plain("\ncache    the server does not report whether it used one\n");
     print_plain("output   %s token%s", count_text(usage->completion_tokens, text[0]),
                 plural_s((int64_t)usage->completion_tokens));
     if (usage->reasoning_tokens > 0) print_plain(", %lld of them reasoning,", (long long)usage->reasoning_tokens);
@@ -400,12 +405,12 @@ static void print_tokens(const struct served_run *state) {
     if (served->finish_reason) print_plain("; finish_reason %s", served->finish_reason);
     putchar('\n');
 }
-/* The server's own measurements, a line for each member. */
+/* The server's own measurements, one member per line. */
 static void print_server_timings(const struct served *served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     if (served->timings && parse_json(&parsed, served->timings, strlen(served->timings), NULL) == VP_OK
         && node_is(&parsed.json, 0, VP_JSON_OBJECT) && parsed.json.nodes[0].count) {
-        print_plain("\nthe server's own numbers for run 1, under its names\n");
+        print_plain("\nthe server's own measurements of run 1, under its names\n");
         for (uint32_t i = 1, member = 0; member < parsed.json.nodes[0].count;
              member++, i = parsed.json.nodes[i + 1].end) {
             struct text_buffer value = {NULL, 0, 0};
@@ -425,8 +430,8 @@ static const char *ms_text(double ms, char out[80]) {
     snprintf(out, 80, "%s ms", number_measured(ms, (double)NAN, (double)NAN).text);
     return out;
 }
-/* The cost of each image after the first: the cost of all minus that of the first. The interval comes from the two
- * outermost ends. NaN: not measured. */
+/* The cost of each image after the first: the cost of all minus that of the first, per image. The interval uses the
+ * outermost bounds of both. NaN if not measured. */
 static struct median_range further_image(const struct served_run *state) {
     const struct median_range *all = &state->twin_result.difference, *first = &state->first_result.difference;
     const double further = (double)state->image_count - 1;
@@ -439,14 +444,14 @@ static struct median_range further_image(const struct served_run *state) {
     }
     return range;
 }
-/* What the image costs, by its twins. */
+/* The cost of the image, measured by twins. */
 static const char *const BASES[TWINS_BASES] = {"TTFT", "time to the first part of the stream",
-                                               "the server's own time of the prompt"};
+                                               "the server's own time for the prompt"};
 static void print_twins(const struct served_run *state) {
     const struct twin_result *result = &state->twin_result;
     char words[RANGE_WORDS], text[3][80];
     if (!state->twins.count) return;
-    print_plain("\nimage from outside: %s of the image's request less that of a text with as many prompt tokens, "
+    print_plain("\nimage from outside: %s of the image's request minus that of a text with as many prompt tokens, "
                 "%lld\n", BASES[result->basis], (long long)state->twins.prompt_tokens);
     print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
                 number_measured(result->difference.median, result->difference.low, result->difference.high).text,
@@ -467,14 +472,14 @@ static void print_twins(const struct served_run *state) {
                     ms_text(result->prompt_difference_ms, text[2]));
     if (state->first.count) {
         const struct median_range *first = &state->first_result.difference, further = further_image(state);
-        print_plain("%-19s %s ms   the first image alone, of %lld tokens\n", "first image",
+        print_plain("%-19s %s ms   for only the first image, of %lld tokens\n", "first image",
                     number_measured(first->median, first->low, first->high).text,
                     (long long)state->first.image_tokens);
-        print_plain("%-19s %s ms   of each of the %zu others\n", "further image",
+        print_plain("%-19s %s ms   for each of the %zu others\n", "further image",
                     number_measured(further.median, further.low, further.high).text, state->image_count - 1);
     }
     range_words((size_t)result->pairs, "pairs", result->difference.level, words);
-    print_plain("%d pair%s in turns after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
+    print_plain("%d alternating pair%s after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
 }
 static void print_served(const struct options *options, const struct served_run *state) {
@@ -488,7 +493,7 @@ static void print_served(const struct options *options, const struct served_run 
 }
 
 /* ---- as JSON */
-/* Its size in the file and the image sent; picture NULL: nulls. */
+/* Writes an image's size in the file and the image sent; nulls if picture is NULL. */
 static void put_sent_image(vp_json_writer *writer, const struct served_run *state, size_t index,
                            const struct picture *picture) {
     if (picture) {
@@ -537,7 +542,7 @@ static void print_served_json(const struct options *options, const struct served
         PUT(&writer, KEY(METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric)));
     runs_put_rates(&writer, timed);
     put_null_reasons(&writer, timed->runs, timed->count);
-    PUT(&writer, KEY_ARRAY("itl")); /* of all runs in their order */
+    PUT(&writer, KEY_ARRAY("itl")); /* of all runs, in order */
     for (int32_t i = 0; i < timed->count; i++) put_run_gaps(&writer, timed->runs[i].served);
     PUT(&writer, END_ARRAY);
     put_server_timings(&writer, timed->runs[0].served);
@@ -573,7 +578,7 @@ int ask_command(const struct options *options) {
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
     if (!code) code = runs_measure(options, &server, 0, &state.timed);
-    /* not before the runs: it would connect for them */
+    /* not before the runs, because it would already connect */
     if (!code && !interrupted) state.words = endpoint_words(&state.endpoint);
     if (!code && state.timed.count && !interrupted && is_given(options, "twins")) code = served_twins(options, &state);
     if (!code && state.timed.count && !interrupted && is_given(options, "baseline"))

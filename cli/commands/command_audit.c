@@ -1,6 +1,6 @@
-/* command_audit.c: does a server count image tokens as the rule of a model family does? Options become a list of sizes
- * with their counts by the rule (audit_prepare). A synthetic picture of each size is sent (audit_measure), and the
- * counts are judged (audit_decide). The verdict and a table go to stdout as text or JSON. */
+/* command_audit.c: checks whether a server counts image tokens by the rule of a model family. The options become a list
+ * of sizes with their counts by the rule (audit_prepare). A synthetic picture of each size is sent (audit_measure), and
+ * the counts are judged (audit_decide). The verdict and a table are printed as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -39,18 +39,18 @@ static const struct option_spec AUDIT_OPTIONS[] = {
     OPTION_REQUEST_KNOB,
     OPTION_GROUP("the rule"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "the model family; its keys are options, as in tile (--max_pixels N), for a server configured otherwise",
+     "the model family; its keys are options (--max_pixels N), as in tile, for a server with other settings",
      .is_required = 1, .because = "vlmprof tile --list_families shows all"},
     OPTION_GROUP("the images"),
-    {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL, "how "
-                                                                    "many sizes to send, at the corners of the rule"},
-    {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "most pixels of an image"},
+    {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL, "number of sizes to send, chosen at the edge cases "
+                                                                    "of the rule"},
+    {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "maximum number of pixels per image"},
     {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead", .excludes = "images image_pixels"},
     {"pruning_rounds", COUNT, "N", NULL, 2, 1000, NULL,
-     "time the smallest and the largest image and texts of as many tokens, N times in turns: an image token that adds "
-     "less time than a text token hints that the server prunes"},
+     "time the smallest and the largest image, and texts of equally many tokens, alternately N times; an image token "
+     "that adds less time than a text token suggests that the server prunes"},
     {"images_per_request", COUNT, "N", NULL, 2, 16, NULL,
-     "then send 2 to N of the images in one request: each must count as it does alone"},
+     "then send requests with 2 to N of the images; each image must count as many tokens as when sent alone"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -59,36 +59,37 @@ static const struct option_spec AUDIT_OPTIONS[] = {
 /* A size, and the server's counts for an image of it. */
 struct asked {
     struct corner corner;
-    vp_vision_count without; /* by the rule without the knobs */
-    int is_counted, is_counted_without; /* truths: usage and usage_without are set */
+    vp_vision_count without; /* the count by the rule without the knobs */
+    int is_counted, is_counted_without; /* flags: usage and usage_without are set */
     vp_chat_usage usage, usage_without;
-    char *refusal; /* the server's words; NULL: it answered */
+    char *refusal; /* the server's error text; NULL if it answered */
 };
-/* The quantity that is judged: prompt tokens minus those of the text alone, against all tokens of the rule; or the
- * image tokens in usage, against all of them or the features alone. */
+/* The quantity that is judged. MEASURE_PROMPT: prompt tokens minus those of the text, compared with all tokens of the
+ * rule. MEASURE_IMAGE and MEASURE_FEATURES: image tokens in usage, compared with all tokens of the rule or only its
+ * feature tokens. */
 enum measure { MEASURE_PROMPT, MEASURE_IMAGE, MEASURE_FEATURES, MEASURES };
 static const char *const MEASURE_WORDS[MEASURES] = {
-    "prompt_tokens with the image less prompt_tokens of the text alone", "image_tokens of usage",
-    "image_tokens of usage; the rule's feature tokens, without those that separate and frame them"};
+    "prompt_tokens with the image minus prompt_tokens without it", "image_tokens in usage",
+    "image_tokens in usage, compared with the rule's feature tokens, without separators and markers"};
 
-/* The last image of a request with several: its size, and the counts that it adds to those before it. */
+/* The last image of a request with several images: its size, its count when sent alone, and the tokens it adds. */
 struct added { int32_t image, width_px, height_px; int64_t alone, added; };
 struct audit {
     struct endpoint endpoint;
     struct request_knobs knobs;
     vp_chat_knob *setting; /* [knobs.count] */
-    struct audit_rule *rule, *without; /* with the knobs and without */
-    struct asked *asked; size_t count, done; /* done: sizes that were sent */
+    struct audit_rule *rule, *without; /* the rule with and without the knobs */
+    struct asked *asked; size_t count, done; /* done: number of sizes sent */
     int64_t text_tokens;
     size_t refused;
-    struct audit_size *sizes; size_t size_count; /* what is judged: those that were counted */
-    size_t *size_of;                             /* [count] its index in `sizes` */
+    struct audit_size *sizes; size_t size_count; /* the judged sizes: those that were counted */
+    size_t *size_of;                             /* [count] index in `sizes` */
     enum measure by;
     struct audit_verdict verdict;
     struct text_list words, notes, refusals;
-    struct token_cost cost; /* rounds 0: not measured */
-    struct added *added; size_t added_count; /* --images_per_request, from the second image of a request on */
-    struct text_list together;               /* which of them do not count as they do alone, or are rejected */
+    struct token_cost cost; /* rounds is 0 if not measured */
+    struct added *added; size_t added_count; /* for --images_per_request: each image after the first */
+    struct text_list together;               /* images that count differently than alone, or are rejected */
 };
 
 /* ---- sizes and rules */
@@ -124,7 +125,8 @@ static int add_corners(const struct options *options, struct audit *audit) {
     if (audit->count) return 0;
     return complain(EXIT_INPUT, "%s does not accept such small images", audit->rule->family.preset->name);
 }
-/* A key that the options set to exactly a knob's value means the knob: without it the published value applies. */
+/* If the options set a key to exactly a knob's value, they describe the knob: without the knob, the published value
+ * applies. */
 static void split_rules(struct audit *audit) {
     struct audit_rule *published = resize(NULL, 1, sizeof *published);
     const vp_family_preset *preset = audit->rule->family.preset;
@@ -140,7 +142,7 @@ static void split_rules(struct audit *audit) {
     }
     free(published);
 }
-/* The rule by the options, and the same with the knobs applied. Returns 0 or an exit code. */
+/* Makes the rule from the options, and the same rule with the knobs applied. Returns 0 or an exit code. */
 static int make_rules(const struct options *options, struct audit *audit) {
     int code;
     audit->rule = zeroed(1, sizeof *audit->rule);
@@ -186,7 +188,7 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
 
 /* ---- requests */
 struct request { const struct picture *pictures; int32_t picture_count; const char *text; int with_knobs; };
-/* ms: from the last byte sent to the end of the answer, which is one token */
+/* ms: time from the last byte sent to the end of the answer, which is one token */
 struct answer { vp_chat_usage usage; int status; double ms; };
 /* Requests one token. Returns 0, or an exit code with a reason; answer->status is the HTTP status. */
 static int ask_usage(struct audit *audit, const struct request *request, struct answer *answer, char *reason,
@@ -247,7 +249,7 @@ static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
 static int64_t rule_effect(const struct asked *asked) {
     return llabs(asked->corner.count.total_tokens - asked->without.total_tokens);
 }
-/* Sends some sizes once more without the knobs, those where they matter most. Returns 0 or an exit code. */
+/* Sends the sizes for which the knobs matter most again, without the knobs. Returns 0 or an exit code. */
 static int measure_without(struct audit *audit) {
     int code = 0;
     for (int turn = 0; turn < ASKED_WITHOUT && audit->knobs.count && !code && !interrupted; turn++) {
@@ -263,13 +265,13 @@ static int measure_without(struct audit *audit) {
     }
     return code;
 }
-/* Sends the text alone, then each size. After Ctrl-C the counts so far remain. Returns 0 or an exit code. */
+/* Sends only the text, then each size. After Ctrl-C the counts so far are kept. Returns 0 or an exit code. */
 static int audit_measure(struct audit *audit) {
     char reason[LINE_BYTES];
     struct answer answer;
     int code;
     end_in_order();
-    show_progress("text alone");
+    show_progress("text only");
     code = ask_usage(audit, &(struct request){NULL, 0, QUESTION, 0}, &answer, reason, sizeof reason);
     if (code) {
         close_progress();
@@ -288,7 +290,7 @@ static int audit_measure(struct audit *audit) {
 }
 
 /* ---- the verdict */
-/* The server's count for a measure; -1: it does not report it. */
+/* The server's count for a measure; -1 if it is not reported. */
 static int64_t measured_by(const struct audit *audit, enum measure by, const vp_chat_usage *usage) {
     if (by != MEASURE_PROMPT) return usage->image_tokens;
     return usage->prompt_tokens >= 0 && audit->text_tokens >= 0 ? usage->prompt_tokens - audit->text_tokens : -1;
@@ -320,8 +322,8 @@ static int judge_by(struct audit *audit, enum measure by) {
     if (audit->size_count) audit_judge(audit->rule, audit->sizes, audit->size_count, &audit->verdict);
     return audit->size_count > 0;
 }
-/* Judges by the prompt's tokens. If they differ and usage counts images, judges by that if it agrees. Returns 0, or an
- * exit code if nothing was counted. */
+/* Judges by prompt tokens. If they differ from the rule but the image tokens in usage agree, judges by those. Returns
+ * 0, or an exit code if nothing was counted. */
 static int audit_decide(struct audit *audit) {
     int is_judged, prompt_is_judged;
     audit->sizes = resize(NULL, audit->done + 1, sizeof *audit->sizes);
@@ -342,8 +344,8 @@ static int audit_decide(struct audit *audit) {
                     audit->endpoint.url);
 }
 
-/* ---- what image tokens cost next to tokens of text */
-/* The counted size with the fewest tokens, or the most. */
+/* ---- the cost of image tokens compared with text tokens */
+/* The counted size with the fewest or the most tokens. */
 static const struct asked *extreme_size(const struct audit *audit, int most) {
     const struct asked *found = NULL;
     int64_t tokens = 0;
@@ -378,7 +380,7 @@ static int time_round(struct audit *audit, const struct asked *const sizes[2], s
     }
     return 0;
 }
-/* Finds the time of a token; the first round warms up and is not counted. Returns 0 or an exit code. */
+/* Measures the time per token. The first round is a warm-up and is not counted. Returns 0 or an exit code. */
 static int audit_time(const struct options *options, struct audit *audit) {
     const size_t count = (size_t)number_of(options, "pruning_rounds");
     const struct asked *const sizes[2] = {extreme_size(audit, 0), extreme_size(audit, 1)};
@@ -391,19 +393,19 @@ static int audit_time(const struct options *options, struct audit *audit) {
     close_progress();
     if (!code && token_cost_find(rounds, count, &audit->cost)) token_cost_words(&audit->cost, &audit->notes);
     else if (!code)
-        text_list_add(&audit->notes, "pruning cannot be judged: the server must count the prompt's tokens, and the "
-                                     "sizes must differ by at least %d of them", COST_TOKENS_LEAST);
+        text_list_add(&audit->notes, "pruning cannot be judged: the server must report prompt tokens, and the sizes "
+                                     "must differ by at least %d tokens", COST_TOKENS_LEAST);
     free(rounds);
     return code;
 }
 
-/* ---- several images a request */
-/* Judges the tokens that an image adds to a request with several. */
+/* ---- several images per request */
+/* Judges the tokens that an image adds to a request with several images. */
 static void judge_added(struct audit *audit, const struct added *added) {
     const int64_t difference = added->added - added->alone;
     const int is_dropped = added->added <= 0 && added->alone > 0;
     if (!is_dropped && difference >= AUDIT_OFFSET_LEAST && difference <= AUDIT_OFFSET_MOST) return;
-    text_list_add(&audit->together, "image %d of a request adds %lld tokens (%dx%d), alone it counts %lld%s",
+    text_list_add(&audit->together, "image %d of a request adds %lld tokens (%dx%d), but counts %lld when sent alone%s",
                   added->image, (long long)added->added, added->width_px, added->height_px, (long long)added->alone,
                   is_dropped ? ": the server drops it" : "");
 }
@@ -431,7 +433,7 @@ static int audit_together(const struct options *options, struct audit *audit) {
         show_progress("images together: %d of %d", image, most);
         code = ask_usage(audit, &(struct request){pictures, image, QUESTION, 1}, &answer, reason, sizeof reason);
         if (code && is_refusal(code, answer.status)) {
-            text_list_add(&audit->together, "the server refuses requests of %d images: %s", image, reason);
+            text_list_add(&audit->together, "the server rejects requests with %d images: %s", image, reason);
             code = 0;
             break;
         }
@@ -491,7 +493,7 @@ static const struct table_column AUDIT_COLUMNS[] = {
     {CELL_MADE(cell_rule_without), "image_tokens_by_rule_without_knobs"},
     {CELL_MADE(cell_measured_without), "image_tokens_measured_without_knobs"},
     {CELL_MADE(cell_measured_without), NULL, "counted without", .in = WITH_KNOBS}};
-/* The keys of the rule, as one types them. */
+/* Appends the keys of the rule as " KEY=VALUE". */
 static void add_keys(const struct audit_rule *rule, struct text_buffer *line) {
     const vp_family *family = &rule->family;
     for (int i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
@@ -535,7 +537,7 @@ static int print_audit(const struct audit *audit) {
     document_add_table(&document, &table);
     if (audit->added_count) {
         const struct table together = TABLE(ADDED_COLUMNS, audit->added, audit->added_count, audit, 0);
-        document_text(&document, BLOCK_LINE, "tokens that each further image of a request adds:");
+        document_text(&document, BLOCK_LINE, "tokens added by each further image of a request:");
         document_add_table(&document, &together);
     }
     document_list(&document, "Refused by the server", &audit->refusals);
@@ -595,7 +597,7 @@ static void put_rule(vp_json_writer *writer, const struct audit_rule *rule) {
     }
     vp_json_end_object(writer);
 }
-/* What a token costs, or null. */
+/* Writes the cost of a token, or null. */
 static void put_cost(vp_json_writer *writer, const struct token_cost *cost) {
     if (cost->rounds)
         PUT(writer, KEY_OBJECT("token_cost"), KEY_BOOL("hint_at_pruning", cost->is_hint), KEY("rounds", cost->rounds),
@@ -635,7 +637,7 @@ static void print_audit_json(const struct options *options, const struct audit *
     PUT(&writer, KEY("client", vp_server_library(audit->endpoint.server)), END_OBJECT);
     put_config(&writer, options);
     vp_json_end_object(&writer);
-    json_end(&writer); /* main finds an error of stdout */
+    json_end(&writer); /* main checks stdout */
 }
 
 static void audit_free(struct audit *audit) {
@@ -664,18 +666,18 @@ static int run_command(const struct options *options) {
     if ((code = audit_prepare(options, &audit)) == 0) {
         for (size_t i = 0; i < audit.endpoint.warnings.count; i++) complain(0, "%s", audit.endpoint.warnings.items[i]);
         stopped = audit_measure(&audit);
-        /* a stop must not hide counts; without any, its own code and message are enough */
+        /* an early stop must not hide counts; if there are none, its exit code and message are enough */
         code = stopped && audit.done == audit.refused ? stopped : audit_decide(&audit);
         if (!code && !stopped && is_given(options, "images_per_request")) stopped = audit_together(options, &audit);
         if (!code && !stopped && is_given(options, "pruning_rounds"))
-            stopped = audit_time(options, &audit); /* the verdict is printed all the same */
+            stopped = audit_time(options, &audit); /* the verdict is printed anyway */
         if (!code) {
             if (is_given(options, "json")) print_audit_json(options, &audit); else code = print_audit(&audit);
             if (!code) code = stopped ? stopped : is_as_by_rule(&audit) ? 0 : EXIT_WORK;
         }
         if (interrupted)
-            print_note("vlmprof: interrupted: %zu of %zu sizes were counted, and nothing is kept; run the same command "
-                       "again for all of them\n", audit.done, audit.count);
+            print_note("vlmprof: interrupted: %zu of %zu sizes were counted and nothing was saved; run the same "
+                       "command again\n", audit.done, audit.count);
     }
     audit_free(&audit);
     return code;

@@ -1,6 +1,5 @@
-/* command_best.c: the most accurate configuration within a latency budget.
- * Result files of one data set come in. The best configuration, the next one and how reliably the best meets the budget
- * go to stdout as text or JSON. */
+/* command_best.c: the most accurate configuration within a latency budget. The input is result files of one data set.
+ * The best configuration, the next one and how reliably the best meets the budget are printed as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -29,33 +28,34 @@ static const struct option_spec BEST_OPTIONS[] = {
     {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must meet the budget"},
     OPTION_RESAMPLES,
     OPTION_SEED_OF_BOOTSTRAP,
-    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "which data set, if the files come from several"},
+    {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
     OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "latency budget in ms"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "ttft:MS,tpot:MS,e2e:MS or some of them, instead of a budget: limits that a good sample meets, or a good request "
-     "of load trials",
+     "instead of a budget: limits that a good sample, or a good request of a load trial, must meet: "
+     "ttft:MS,tpot:MS,e2e:MS, or some of them",
      .excludes = "budget_ms latency percentile"},
     {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --slo: share of the samples or requests that must be good",
      .needs = "slo"},
-    {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "least accuracy, 0.6 for example"},
+    {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "minimum accuracy, such as 0.6"},
     {"require_better_than", CHOICE, "WHAT", NULL, 0, 0, "random",
-     "keep only pruned configurations that are more accurate than as many random tokens, by the whole 95 % interval of "
-     "the paired difference",
+     "drop pruned configurations unless they are more accurate than random tokens of the same number (the whole 95 % "
+     "interval of the paired difference must be above 0)",
      .excludes = "slo"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
-/* The files of a data set; task NULL: the only one. Returns NULL, and an exit code in *code, if there is none. */
+/* Returns the files of a data set (the only one if task is NULL), or NULL and an exit code in *code if there is
+ * none. */
 static const struct result_group *group_of(const struct results *results, const char *task, int *code) {
     *code = 0;
     for (size_t i = 0; i < results->group_count; i++)
         if (task && !strcmp(results->files[results->groups[i].first].dataset_name, task)) return &results->groups[i];
     if (!task && results->group_count == 1) return &results->groups[0];
     *code = complain(EXIT_USAGE,
-                     task ? "--dataset_name: no result file is for \"%.100s\"; the first is for \"%.100s\""
+                     task ? "--dataset_name: there is no result file for \"%.100s\"; the first one is for \"%.100s\""
                           : "the files come from several data sets: choose one with --dataset_name, such as "
                             "%.0s\"%.100s\"",
                      task ? task : "", results->files[0].dataset_name);
@@ -68,7 +68,7 @@ struct pick {
     double within, within_low, within_high; /* the share and its 95 % interval */
     size_t within_of;                       /* requests */
 };
-/* Counts requests within the budget. For T_total each timed run is a request, otherwise each sample is one. */
+/* Counts requests within the budget. For T_total each timed run is a request; otherwise each sample is one. */
 static void share_within(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
     const struct result_file *file = &results->files[tradeoff->group->paired[pick->config]];
@@ -84,7 +84,7 @@ static void share_within(const struct results *results, const struct tradeoff *t
     /* never fails: at least 2 samples */
     if (vp_rate_interval(hits, pick->within_of, 0.95, &pick->within_low, &pick->within_high) != VP_OK) abort();
 }
-/* Returns 1 if a configuration meets the budget and the accuracy, and *pick is filled. */
+/* Returns 1 and fills *pick if a configuration meets the budget and the accuracy. */
 static int can_pick_best(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
     double *accuracy = resize(NULL, tradeoff->config_count, 2 * sizeof *accuracy),
@@ -143,7 +143,7 @@ static char *server_options_text(const struct result_file *file) {
             struct parsed read = {{NULL, NULL, 0}, NULL, 0};
             struct text_buffer word = {NULL, 0, 0};
             char *path = node_text(&knobs.json, i);
-            /* a text that would be parsed as something else keeps its quotes */
+            /* a string that would be parsed as another type keeps its quotes */
             const int quoted = value->type == VP_JSON_STRING && parse_json(&read, start, value->bytes, NULL) == VP_OK;
             free(read.nodes);
             text_add_string(&word, path ? path : "");
@@ -161,7 +161,7 @@ static char *server_options_text(const struct result_file *file) {
     add_answer_options(&out, file);
     return out.data;
 }
-/* Adds the option of `vlmprof run` that sets a knob, unless it is the usual value. */
+/* Adds the option of `vlmprof run` that sets a knob, unless the value is the default. */
 static void add_knob_option(struct text_buffer *out, const struct knob_values *knobs, int knob) {
     const struct knob_value *value = &knobs->of[knob];
     const char *option = KNOBS[knob].option;
@@ -169,7 +169,7 @@ static void add_knob_option(struct text_buffer *out, const struct knob_values *k
     if (!option || !value->is_set || (knob == KNOB_TOP_K && knobs_are_dense(knobs))) return;
     if (KNOBS[knob].usual && !strcmp(value->text, KNOBS[knob].usual)) return;
     for (int32_t i = 0; i < value->list_count; i++) is_first_n &= value->list[i] == i;
-    if (knob == KNOB_IMAGE) { /* run has an option for Molmo's */
+    if (knob == KNOB_IMAGE) { /* run has a separate option for Molmo */
         const int is_crops = !strcmp(value->text, "max_crops");
         text_add_string(out, is_crops ? " --" : " --image_knob ");
         shell_word(out, value->text);
@@ -201,9 +201,9 @@ static char *options_text(const struct result_file *file) {
 static void print_cached(const struct result_file *file) {
     if (!file->is_served) return;
     print_plain("  cached      %s %% of the prompt tokens; images: %s\n",
-                number_percent(result_cached_share(file)).text, file->images ? file->images : "not said");
+                number_percent(result_cached_share(file)).text, file->images ? file->images : "not reported");
 }
-/* The median over samples, which report uses to draw its front, unless the budget is judged by it. */
+/* Prints the median over samples, which `report` uses to draw its front, unless the budget itself is for the median. */
 static void print_median(const struct tradeoff *tradeoff, const struct report_settings *settings, size_t config) {
     const size_t count = tradeoff->sample_count;
     double *sorted;
@@ -211,7 +211,7 @@ static void print_median(const struct tradeoff *tradeoff, const struct report_se
     sorted = resize(NULL, count + 1, sizeof *sorted);
     memcpy(sorted, tradeoff->latency + config * count, count * sizeof *sorted);
     vp_sort_double(sorted, count);
-    print_plain("  P50         %s ms, by which report draws its front unless --percentile sets another\n",
+    print_plain("  P50         %s ms, which report uses for its front unless --percentile sets another\n",
                 number_short(vp_statistics_percentile(sorted, count, 50)).text);
     free(sorted);
 }
@@ -235,7 +235,7 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                 number_percent(pick->within_low).text, number_percent(pick->within_high).text);
     if (tradeoff->is_corpus) print_plain("\n");
     else
-        print_plain("; met by the %s in %s %% of %zu draws; the best in %s %%\n", of,
+        print_plain("; the %s meets it in %s %% of %zu resamples; the best one in %s %%\n", of,
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
     print_cached(&results->files[tradeoff->group->paired[pick->config]]);
     if (pick->has_runner_up)
@@ -243,7 +243,7 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
                     number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
                     number_estimate(1, second->latency, second->latency_low, second->latency_high).text);
-    else print_plain("  runner-up   none: no other configuration meets it\n");
+    else print_plain("  runner-up   none: no other configuration meets the budget\n");
     print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
     free(words);
 }
@@ -282,20 +282,20 @@ static int put_pick(const struct results *results, const struct tradeoff *tradeo
     vp_json_end_object(&writer);
     return json_end(&writer);
 }
-/* Drops the pruned configurations that are not shown to be more accurate than random tokens; no budget allows them from
- * here on. */
+/* Drops pruned configurations that are not shown to be more accurate than random tokens: after this, no budget allows
+ * them. */
 static void require_better_than_random(const struct results *results, struct tradeoff *tradeoff) {
     const struct pruned_rows rows = pruned_rows_make(tradeoff, results);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         char name[80];
         if (is_better_than_random(&rows, i)) continue;
         tradeoff->at_latency[i] = DBL_MAX;
-        print_note("vlmprof: left out: %s: not shown to be better than random tokens of the same number\n",
+        print_note("vlmprof: dropped: %s: not shown to be better than the same number of random tokens\n",
                    setting_text(&results->files[tradeoff->group->paired[i]], name));
     }
     free(rows.items);
 }
-/* Prints the configuration that comes closest if none meets the budget. Returns the exit code. */
+/* If no configuration meets the budget, prints the closest one. Returns the exit code. */
 static int complain_of_budget(const struct results *results, const struct tradeoff *tradeoff,
                               const struct report_settings *settings) {
     size_t fastest = 0;
@@ -316,11 +316,11 @@ static int objective_of(const struct options *options, struct objective *objecti
     objective->text = text_of(options, "slo");
     objective->share = opt(options, "slo_share")->real / 100;
     if (!objective->text && !is_given(options, "budget_ms"))
-        return complain(EXIT_USAGE, "best: --budget_ms MS is needed, or --slo LIMITS");
+        return complain(EXIT_USAGE, "best needs --budget_ms MS or --slo LIMITS");
     if (!objective->text) return 0;
     return load_slo_read(objective->text, &objective->slo);
 }
-/* Warns on stderr about things common to all picks: missing data in the files, noise, accuracies that do not differ. */
+/* Warns on stderr about missing data, noise, and accuracies that do not differ, which concern every pick. */
 static void print_notes(const struct results *results, const struct tradeoff *tradeoff, int is_by_budget) {
     struct decomposition *items = zeroed(results->count, sizeof *items);
     struct text_list warnings = {NULL, 0};
@@ -335,7 +335,7 @@ static void print_notes(const struct results *results, const struct tradeoff *tr
     text_list_free(&warnings);
     free(items);
 }
-/* Picks of sweeps. Returns the exit code. */
+/* Picks a configuration from sweeps. Returns the exit code. */
 static int best_of_results(const struct options *options, const struct objective *objective,
                            struct report_settings *settings) {
     const struct result_group *group;
@@ -347,8 +347,8 @@ static int best_of_results(const struct options *options, const struct objective
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     memset(&tradeoff, 0, sizeof tradeoff);
     if (results_differ_in_caches(&results, &caches))
-        code = complain(EXIT_USAGE, "best: some files were measured with %s and some without: an image or prompt from "
-                                    "a cache costs less, so none of them is the best; give folders that are alike",
+        code = complain(EXIT_USAGE, "best: some files were measured with %s and some without; a cached image or prompt "
+                                    "costs less, so they cannot be compared: give only folders with the same setting",
                         caches);
     group = code ? NULL : group_of(&results, text_of(options, "dataset_name"), &code);
     if (!code) {
@@ -376,14 +376,14 @@ static int run_command(const struct options *options) {
     struct load_levels levels = {NULL, 0};
     int code;
     if (!options->operand_count)
-        return complain(EXIT_USAGE, "best: give a folder of result files; see vlmprof best --help");
+        return complain(EXIT_USAGE, "best needs a folder of result files; see vlmprof best --help");
     if ((code = objective_of(options, &objective)) != 0) return code;
     if (is_given(options, "budget_ms")) settings.budget = opt(options, "budget_ms")->real;
     if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
     if (objective.text && (code = load_levels_read(&levels, options->operands, options->operand_count)) != 0)
         return code;
     if (objective.text && !levels.count && isfinite(objective.slo.accuracy))
-        return complain(EXIT_USAGE, "best: an accuracy in --slo is for trials of load, --min_accuracy for sweeps");
+        return complain(EXIT_USAGE, "best: accuracy in --slo is only for load trials; for sweeps, use --min_accuracy");
     code = levels.count ? best_of_load(options, &objective, &levels) : best_of_results(options, &objective, &settings);
     load_levels_free(&levels);
     return code;
@@ -392,8 +392,8 @@ static int run_command(const struct options *options) {
 const struct command command_best = {
     "best",
     "DIR... (--budget_ms MS | --slo LIMITS)",
-    "find the most accurate configuration within a latency budget, with the probability that it meets it; for load "
-        "trials, the highest load",
+    "find the most accurate configuration within a latency budget, and the probability that it meets the budget; for "
+    "load trials, find the highest load",
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
     "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",
     SIZE_MAX,

@@ -1,6 +1,6 @@
-/* command_compare.c: did a change make it slower, or worse? Two sets of result files come in: A before and B after.
- * Configurations are paired, then samples. A verdict for each configuration and column goes to stdout as text or JSON,
- * and the exit code says whether anything became worse. */
+/* command_compare.c: reports whether a change made a model slower or worse. The input is two sets of result files, A
+ * before and B after. Configurations are paired, then samples. A verdict for each configuration and column is printed
+ * as text or JSON, and the exit code shows whether anything became worse. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -30,12 +30,12 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "accuracies that differ by less count as the same (1 is "
                                                            "0.01)"},
     {"force", TEXTS, "WHAT...", NULL, 0, 0, NULL,
-     "compare even if this differs: device, clocks, model, weights, data, seed, runs, timing, images ...; noise: even "
-     "if the machine was not quiet; all"},
+     "compare even if this differs: device, clocks, model, weights, data, seed, runs, timing, images ..; noise: even "
+     "if the machine was not quiet; all: any of these"},
     OPTION_GROUP("planning"),
-    {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples would find a change of --effect"},
+    {"plan", FLAG, NULL, NULL, 0, 0, NULL, "also report how many samples are needed to find a change of --effect"},
     {"effect", REAL, "PERCENT", "3", 0, 100, NULL,
-     "with --plan: the smallest change of a latency to find; more than --margin"},
+     "with --plan: the smallest latency change to find; must exceed --margin"},
     OPTION_GROUP("output"),
     {"all", FLAG, NULL, NULL, 0, 0, NULL, "also print the comparisons that are INCONCLUSIVE"},
     {"fail_on_unsure", FLAG, NULL, NULL, 0, 0, NULL, "also exit with 1 if the verdict is INCONCLUSIVE"},
@@ -43,7 +43,7 @@ static const struct option_spec COMPARE_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* The columns that are compared: latencies, the accuracy, and the columns of a baseline, the last one a distance. */
+/* The compared columns: latencies, accuracy, and the columns of a baseline, of which the last is a distance. */
 enum { COMPARED_ACCURACY = 6, COMPARED_DIVERGENCE = 9, COMPARED };
 static const int COMPARED_COLUMNS[COMPARED] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION,  METRIC_PREFILL,
                                                METRIC_DECODE, METRIC_PER_TOKEN, COLUMN_ACCURACY, COLUMN_TOP1,
@@ -59,39 +59,39 @@ static const char *unit_of(int which) {
 }
 static double scale_of(int which) { return which == COMPARED_DIVERGENCE ? 1 : 100; }
 struct result_pair { const struct result_file *before, *after; };
-/* The test of a difference: latencies, and scores of unknown range, get the paired t test. */
+/* The test of a difference. Latencies, and scores of unknown range, get the paired t test. */
 enum { TEST_T, TEST_RATES, TEST_BOUNDED };
 static const char *const TEST_NAMES[] = {"paired t", "mcnemar", "bounded mean"};
 static const char *const INTERVAL_NAMES[] = {"student", "tango", "gaffke"};
 struct compared_row {               /* one comparison */
-    const struct result_pair *pair; /* NULL: over all configurations of a task */
+    const struct result_pair *pair; /* NULL if over all configurations of a task */
     const char *task;
     int which;             /* index of the column */
-    double mean_a, mean_b; /* of A's and B's samples */
-    double deviation;      /* of independent differences; for a latency, of its logarithms */
-    double correlation_time; /* pairs that carry as much information as one independent pair; 0: not known */
+    double mean_a, mean_b; /* means of A's and B's samples */
+    double deviation;      /* of independent differences; for latencies, of their logarithms */
+    double correlation_time; /* pairs that carry as much information as one independent pair; 0 if unknown */
     int test;              /* TEST_* */
     struct score_range range; /* of a score */
-    const char *reason;    /* why there is no interval; NULL: there is one */
-    int is_noisy;          /* 1 if a latency, and the machine was not quiet for A or B: no verdict */
-    int is_equal;          /* 1 if an accuracy, and no pair differs */
-    size_t like;           /* index of an earlier row with the same ratios, plus 1; 0: there is none */
-    size_t needed;         /* samples that would find a change; 0: not known */
+    const char *reason;    /* why there is no interval; NULL if there is one */
+    int is_noisy;          /* 1 for a latency if the machine was not quiet for A or B: no verdict */
+    int is_equal;          /* 1 for an accuracy if no pair differs */
+    size_t like;           /* index of an earlier row with the same ratios, plus 1; 0 if none */
+    size_t needed;         /* samples needed to find a change; 0 if unknown */
 };
 struct comparison_job {
     const struct options *options;
     struct results before, after;
     struct result_pair *pairs; size_t pair_count;
     struct compared_row *rows; vp_comparison *verdicts; size_t count;
-    size_t family;         /* rows that Holm's correction counts: those that equal no other row */
+    size_t family;         /* rows that Holm's correction counts: those that differ from all others */
     struct text_list warnings;
     double margin, accuracy_margin, effect;
-    int has_unknown_range; /* 1 if an accuracy has scores of no known range */
+    int has_unknown_range; /* 1 if an accuracy has scores of unknown range */
     int is_identical;      /* 1 if every compared value of every sample is equal on both sides */
 };
 #define COMPARE_ALPHA 0.05
 
-/* The settings that must be equal in both files, by the words of --force. */
+/* The settings that must be equal in both files, named as in --force. */
 enum { ALIKE_CONFIGURATION, ALIKE_DEVICE, ALIKE_CLOCKS, ALIKE_MODEL, ALIKE_WEIGHTS, ALIKE_DATA, ALIKE_SEED, ALIKE_RUNS,
        ALIKE_TIMING, ALIKE_METRIC, ALIKE_NEW_TOKENS, ALIKE_IMAGES, ALIKE_CACHE, ALIKE_BLOCKS, ALIKE_BASELINE,
        ALIKE_COUNT };
@@ -108,8 +108,8 @@ static double throttled_share(const struct result_file *file) {
                ? (double)file->num_throttled_runs / (double)file->run_at[file->count]
                : 0;
 }
-/* Returns 1 if both files sent a server the same requests. Their variants may have different names, because a name only
- * gives the differences among the files of one side. */
+/* Returns 1 if both files sent a server the same requests. The names of their variants may differ, because a name only
+ * describes the differences among the files of one side. */
 static int is_same_request(const struct result_file *before, const struct result_file *after) {
     return before->is_served && after->is_served && !strcmp(before->dataset_name, after->dataset_name)
            && is_same_size(before, after) && !knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
@@ -146,7 +146,7 @@ static int is_different(const struct result_file *before, const struct result_fi
     case ALIKE_RUNS: numbers[0] = before->num_runs_per_sample; numbers[1] = after->num_runs_per_sample; break;
     case ALIKE_TIMING: texts[0] = before->timing; texts[1] = after->timing; break;
     case ALIKE_METRIC: texts[0] = before->accuracy_metric; texts[1] = after->accuracy_metric; break;
-    case ALIKE_BASELINE: /* one side alone is not compared in this */
+    case ALIKE_BASELINE: /* not compared if only one side has it */
         texts[0] = after->fidelity.baseline ? before->fidelity.baseline : NULL;
         texts[1] = before->fidelity.baseline ? after->fidelity.baseline : NULL;
         break;
@@ -164,7 +164,7 @@ static int is_different(const struct result_file *before, const struct result_fi
                    || memcmp(one->list, other->list, (size_t)one->list_count * sizeof *one->list));
     }
     for (int i = 0; i < 2; i++) {
-        if (texts[i] || numbers[i] < 0) snprintf(out[i], 80, "%.60s", texts[i] ? texts[i] : "not said");
+        if (texts[i] || numbers[i] < 0) snprintf(out[i], 80, "%.60s", texts[i] ? texts[i] : "not recorded");
         else snprintf(out[i], 80, "%lld", (long long)numbers[i]);
     }
     return are_texts_different(texts[0], texts[1]) || numbers[0] != numbers[1];
@@ -175,8 +175,7 @@ static int is_forced(const struct options *options, const char *what) {
         if (!strcmp(value->items[i], what) || !strcmp(value->items[i], "all")) return 1;
     return 0;
 }
-/* Complains about differences that --force does not name, and warns about those that it names. Returns 0 or an exit
- * code. */
+/* Complains about differences that --force does not name, and warns about the others. Returns 0 or an exit code. */
 static int check_alike(struct comparison_job *job) {
     struct text_buffer refused = {NULL, 0, 0}, words = {NULL, 0, 0};
     int code = 0;
@@ -188,7 +187,7 @@ static int check_alike(struct comparison_job *job) {
         if (pair == job->pair_count) continue;
         snprintf(line, sizeof line, "%s (%s / %s)", ALIKE[what], values[0], values[1]);
         if (is_forced(job->options, ALIKE[what]))
-            text_list_add(&job->warnings, "they differ in %s; compared anyway", line);
+            text_list_add(&job->warnings, "A and B differ in %s; compared anyway", line);
         else {
             text_add_string(&refused, refused.bytes ? ", " : "");
             text_add_string(&refused, line);
@@ -197,14 +196,14 @@ static int check_alike(struct comparison_job *job) {
         }
     }
     if (refused.bytes)
-        code = complain(EXIT_USAGE, "compare: not comparable: %.600s; --force%.200s compares them anyway",
+        code = complain(EXIT_USAGE, "compare: A and B are not comparable: %.600s; --force%.200s compares them anyway",
                         refused.data, words.data);
     free(refused.data);
     free(words.data);
     return code;
 }
-/* The index in B of the file whose configuration is equal except for the weights, if neither side varies them; B's
- * count if there is none. */
+/* Returns the index in B of the file whose configuration is equal except for the weights, if neither side varies them.
+ * Returns B's count if there is none. */
 static size_t same_but_weights(const struct comparison_job *job, const struct result_file *file) {
     struct result_file alike = *file;
     size_t other = 0;
@@ -215,7 +214,7 @@ static size_t same_but_weights(const struct comparison_job *job, const struct re
     }
     return other;
 }
-/* The index in B of the file with the same requests; B's count if there is none, or more than one. */
+/* Returns the index in B of the file with the same requests; B's count if there is none, or more than one. */
 static size_t same_request(const struct comparison_job *job, const struct result_file *file) {
     size_t found = job->after.count, count = 0;
     for (size_t i = 0; i < job->before.count; i++) count += (size_t)is_same_request(file, &job->before.files[i]);
@@ -240,7 +239,7 @@ static int pair_files(struct comparison_job *job) {
             only_a++;
             continue;
         }
-        /* one file against one file is a pair even when their configurations differ */
+        /* two single files are a pair even if their configurations differ */
         job->pairs[job->pair_count].before = file;
         job->pairs[job->pair_count++].after = &job->after.files[other < job->after.count ? other : 0];
     }
@@ -254,12 +253,12 @@ static int pair_files(struct comparison_job *job) {
     return 0;
 }
 
-/* Collects the values of one column for the samples in both files, and their ids unless that is NULL. Returns the
- * count. Skips a latency of 0, because the stage did not run. */
+/* Collects the values of one column for the samples in both files, and the ids unless `ids` is NULL. Returns the count.
+ * Skips a latency of 0, because that stage did not run. */
 static size_t pair_values(const struct result_pair *pair, int which, double *before, double *after, int64_t *ids) {
     int column = COMPARED_COLUMNS[which];
     size_t count = 0;
-    if (which == COMPARED_ACCURACY && pair->before->is_agreement) return 0; /* top1_agreement is the same */
+    if (which == COMPARED_ACCURACY && pair->before->is_agreement) return 0; /* the same for top1_agreement */
     for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
         if (pair->before->ids[i] != pair->after->ids[k]) {
             if (pair->before->ids[i] < pair->after->ids[k]) i++;
@@ -276,7 +275,7 @@ static size_t pair_values(const struct result_pair *pair, int which, double *bef
     }
     return count;
 }
-/* The test of an accuracy, chosen by its scores: right or wrong, within a known range, or neither. */
+/* Chooses the test of an accuracy by its scores: right or wrong, within a known range, or neither. */
 static int accuracy_test(struct score_range range, const double *before, const double *after, size_t count) {
     if (!range.is_known) return TEST_T;
     for (size_t i = 0; i < count; i++)
@@ -284,7 +283,7 @@ static int accuracy_test(struct score_range range, const double *before, const d
             return TEST_BOUNDED;
     return TEST_RATES;
 }
-/* A comparison whose samples give only the difference. */
+/* Makes a comparison that has only a difference, without an interval. */
 static vp_comparison comparison_unknown(double estimate, size_t count) {
     vp_comparison comparison;
     comparison.count = count;
@@ -310,10 +309,11 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
     }
     if (count == 1) {
         *comparison = comparison_unknown(by_ratio ? after[0] / before[0] - 1 : after[0] - before[0], 1);
-        row->reason = "1 pair has no spread: no interval";
+        row->reason = "only 1 pair: no spread, no interval";
         return 1;
     }
-    /* samples are in the order of measurement: other load on the machine lasts for several of them */
+    /* samples are in the order of measurement, and other load on the machine usually affects several consecutive
+     * ones */
     if (vp_compare_ordered(before, after, count, by_ratio ? VP_SCALE_LOG : VP_SCALE_ABSOLUTE,
                            by_ratio ? job->margin : job->accuracy_margin, COMPARE_ALPHA, &row->correlation_time,
                            comparison)
@@ -321,12 +321,12 @@ static int can_compare(const struct comparison_job *job, struct compared_row *ro
         return 0;
     if (!isfinite(comparison->low))
         row->reason = by_ratio ? "all ratios are equal: no spread, no interval"
-                               : "all differences are equal and the metric's range is not known: no interval";
+                               : "all differences are equal and the metric's range is unknown: no interval";
     return 1;
 }
 /* Returns 1 if other programs or a virtual machine's host used CPU time while a pair of the row was measured, on either
- * side. Such load comes and goes between two sweeps, and more samples cannot separate it from a change of code. The
- * spread between runs of equal work is not a reason: it already widens the interval. */
+ * side. Such load comes and goes between two sweeps, and more samples cannot distinguish it from a code change. Spread
+ * between runs of equal work is not a reason, because it already widens the interval. */
 static int is_noisy(const struct comparison_job *job, const struct compared_row *row) {
     int reasons = 0;
     for (size_t i = 0; i < job->pair_count; i++) {
@@ -363,13 +363,13 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     job->rows[job->count] = row;
     job->verdicts[job->count++] = comparison;
 }
-/* The range of the scores on both sides. */
+/* Finds the range of the scores on both sides. */
 static struct score_range pair_range(const struct result_pair *pair, int which) {
     if (which > COMPARED_ACCURACY) return (struct score_range){0, 1, which != COMPARED_DIVERGENCE};
     return score_range_common(score_range_of(pair->before), score_range_of(pair->after));
 }
-/* Compares all configurations of a task, pairs first to last - 1, together. A sample counts once, with its mean over
- * the configurations, of the logarithms for a latency, else of the values. */
+/* Compares all configurations of a task together (pairs first to last - 1). Each sample counts once, with its mean over
+ * the configurations: of the logarithms for a latency, otherwise of the values. */
 static void compare_overall(struct comparison_job *job, size_t first, size_t last, int which) {
     const int by_ratio = is_latency(which);
     size_t most = 0, filled = 0, count = 0;
@@ -423,7 +423,7 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
     }
     free(before);
 }
-/* Warns of caches that were hit more on one side. */
+/* Warns if caches were hit more on one side. */
 static void warn_of_caches(struct comparison_job *job) {
     double cached[2] = {0, 0}, of[2] = {0, 0};
     for (size_t i = 0; i < 2 * job->pair_count; i++) {
@@ -432,10 +432,10 @@ static void warn_of_caches(struct comparison_job *job) {
         of[i % 2] += file->cached_of;
     }
     if (of[0] > 0 && of[1] > 0 && fabs(cached[0] / of[0] - cached[1] / of[1]) > 0.05)
-        text_list_add(&job->warnings, "the servers read %s %% of the prompt tokens of A from their caches, of B %s %%",
+        text_list_add(&job->warnings, "the servers read %s %% of A's prompt tokens from their caches, but %s %% of B's",
                       number_percent(cached[0] / of[0]).text, number_percent(cached[1] / of[1]).text);
 }
-/* Warns about samples on one side only, about answers of different length, and about synthetic weights. */
+/* Warns about samples on only one side, answers of different lengths, and synthetic weights. */
 static void warn_of_pairs(struct comparison_job *job) {
     size_t missing = 0, pairs = 0, lengths = 0, synthetic = 0, asked = 0;
     for (size_t place = 0; place < job->pair_count; place++) {
@@ -443,7 +443,7 @@ static void warn_of_pairs(struct comparison_job *job) {
         size_t both = 0;
         if (before->is_served && after->is_served && knob_compare(KNOB_REQUEST, &before->knobs, &after->knobs)
             && !asked++)
-            text_list_add(&job->warnings, "their request knobs differ (%.80s / %.80s)",
+            text_list_add(&job->warnings, "the request knobs of A and B differ (%.80s / %.80s)",
                           knob_text(&before->knobs, KNOB_REQUEST), knob_text(&after->knobs, KNOB_REQUEST));
         for (size_t i = 0; i < before->count; i++) {
             size_t row = result_row(after, before->ids[i]);
@@ -460,17 +460,17 @@ static void warn_of_pairs(struct comparison_job *job) {
     warn_of_caches(job);
     if (synthetic) text_list_add(&job->warnings, "synthetic weights: latency is real, accuracy is not");
     if (missing)
-        text_list_add(&job->warnings, "%zu sample%s %s measured on one side only and left out; %zu pair%s %s compared",
+        text_list_add(&job->warnings, "%zu sample%s %s measured on only one side and left out; %zu pair%s %s compared",
                       missing, plural_s((int64_t)missing), missing == 1 ? "was" : "were", pairs,
                       plural_s((int64_t)pairs), pairs == 1 ? "is" : "are");
     if (lengths)
         text_list_add(
             &job->warnings,
-            "answers differ in length in %zu of %zu pairs: T_LLM_decode and T_total compare different work, see "
+            "answers differ in length in %zu of %zu pairs, so T_LLM_decode and T_total compare different work; use "
             "T_decode_per_token",
             lengths, pairs);
 }
-/* Warns if the machine was not quiet for A or for B, and gives the consequences. */
+/* Warns if the machine was not quiet for A or B, and describes the consequences. */
 static void warn_of_noise(struct comparison_job *job) {
     const size_t count = 2 * job->pair_count;
     int is_any_noisy = 0;
@@ -488,10 +488,10 @@ static void warn_of_noise(struct comparison_job *job) {
     free((void *)names);
     free(items);
 }
-/* Adjusts all verdicts for their number. */
+/* Corrects all verdicts for their number. */
 static void adjust_family(struct comparison_job *job) {
     size_t *groups = resize(NULL, job->count, sizeof *groups), *like = resize(NULL, job->count, sizeof *like);
-    for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration together; each accuracy alone */
+    for (size_t i = 0; i < job->count; i++) { /* the latencies of a configuration together; each accuracy separately */
         const struct compared_row *row = &job->rows[i];
         groups[i] = 0;
         while (groups[i] < i
@@ -504,7 +504,7 @@ static void adjust_family(struct comparison_job *job) {
     free(groups);
     free(like);
 }
-/* Adjusts all verdicts, and plans how many samples each comparison needs. */
+/* Corrects all verdicts, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
     adjust_family(job);
     for (size_t i = 0; i < job->count; i++) {
@@ -512,7 +512,7 @@ static void adjust_verdicts(struct comparison_job *job) {
         double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
         double effect = is_latency(row->which) ? job->effect : 2 * margin;
         double alpha = COMPARE_ALPHA / (double)job->family;
-        /* without a spread there is no plan: nothing shows how large it is */
+        /* without a measured spread, no plan is possible */
         vp_result planned = row->reason          ? VP_ERR_RANGE
                             : row->test == TEST_T ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95,
                                                                     &row->needed)
@@ -523,7 +523,7 @@ static void adjust_verdicts(struct comparison_job *job) {
         if (planned != VP_OK) row->needed = 0;
     }
 }
-/* Returns 1 if both sides have the same configurations and samples, and equal numbers wherever there is one. */
+/* Returns 1 if both sides have the same configurations and samples, with equal values or none. */
 static int are_identical(const struct comparison_job *job) {
     if (job->pair_count != job->before.count || job->pair_count != job->after.count) return 0;
     for (size_t pair = 0; pair < job->pair_count; pair++) {
@@ -540,7 +540,7 @@ static int are_identical(const struct comparison_job *job) {
     }
     return 1;
 }
-/* Makes all comparisons. Returns 0, or an exit code when there are none. */
+/* Makes all comparisons. Returns 0, or an exit code if there are none. */
 static int compare_all(struct comparison_job *job) {
     job->is_identical = are_identical(job);
     for (size_t first = 0, last; first < job->pair_count; first = last) {
@@ -555,13 +555,13 @@ static int compare_all(struct comparison_job *job) {
     adjust_verdicts(job);
     return 0;
 }
-/* The possible verdicts, the gravest first: the overall verdict is the first one that any comparison has. */
+/* The possible verdicts, the most serious first. The overall verdict is the first one that any comparison has. */
 enum { SAYS_SLOWER, SAYS_WORSE, SAYS_INCONCLUSIVE, SAYS_FASTER, SAYS_BETTER, SAYS_SAME, SAYS_IDENTICAL, SAYS_COUNT };
 static const char *const SAYS[SAYS_COUNT] = {"SLOWER", "WORSE", "INCONCLUSIVE", "FASTER", "BETTER", "SAME",
                                              "IDENTICAL"};
-#define VERDICT "verdict: " /* begins the first line */
+#define VERDICT "verdict: " /* starts the first line */
 
-/* Worse is red, better green, open yellow; an unchanged result has no colour. */
+/* Worse is red, better is green, inconclusive is yellow; an unchanged result has no colour. */
 static enum console_color color_of_verdict(const char *text) {
     static const enum console_color colors[SAYS_COUNT] = {COLOR_RED,   COLOR_RED,   COLOR_YELLOW,
                                                           COLOR_GREEN, COLOR_GREEN, COLOR_END, COLOR_END};
@@ -587,15 +587,15 @@ static int verdict_of(const struct comparison_job *job, size_t index) {
     default: return SAYS_INCONCLUSIVE;
     }
 }
-/* Why no interval decides; NULL: one does. */
+/* Why no interval decides; NULL if one does. */
 static const char *why_open(const struct comparison_job *job, const struct compared_row *row) {
     return job->is_identical ? NULL : row->reason ? row->reason : row->is_noisy ? "not quiet" : NULL;
 }
 /* All comparisons together. */
 struct verdict {
-    int worst;              /* SAYS_* */
-    size_t count[SAYS_COUNT]; /* of comparisons */
-    size_t more;              /* samples the inconclusive ones need in addition; 0: not known, or none is */
+    int worst;              /* a SAYS_* value */
+    size_t count[SAYS_COUNT]; /* comparisons with each verdict */
+    size_t more;              /* additional samples for the inconclusive ones; 0 if unknown or none */
 };
 static struct verdict overall_verdict(const struct comparison_job *job) {
     struct verdict verdict = {job->is_identical ? SAYS_IDENTICAL : SAYS_SAME, {0}, 0};
@@ -604,10 +604,10 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
         const int says = verdict_of(job, i);
         size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
         verdict.count[says]++;
-        /* answers that did not change decide nothing */
+        /* unchanged answers decide nothing */
         if (says < verdict.worst && !(says == SAYS_INCONCLUSIVE && job->rows[i].is_equal)) verdict.worst = says;
-        if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not quiet a machine */
-        if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan thought that these would do */
+        if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not help against noise */
+        if (needed <= there) is_known &= job->rows[i].reason != NULL; /* by the plan, these should have been enough */
         else if (needed - there > verdict.more) verdict.more = needed - there;
     }
     if (!is_known) verdict.more = 0;
@@ -622,7 +622,7 @@ static struct number_text difference_text(const struct compared_row *row, const 
 static void write_rows(struct document *document, const struct comparison_job *job) {
     const int is_all = is_given(job->options, "all");
     struct text_list *list = NULL;
-    for (int says = 0; says < SAYS_COUNT; says++) /* the gravest first */
+    for (int says = 0; says < SAYS_COUNT; says++) /* the most serious first */
         for (size_t i = 0; i < job->count; i++) {
             const struct compared_row *row = &job->rows[i];
             char name[80], full[160];
@@ -644,38 +644,38 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(document, BLOCK_HEADING, "How to read this");
     document_text(
         document, BLOCK_LINE,
-        "differences paired by sample, B minus A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy "
-        "+-%.3g points",
+        "differences (B minus A) are paired by sample and have 95 %% intervals; SAME: within +-%.3g %% for latencies, "
+        "+-%.3g points for accuracy",
         100 * job->margin, 100 * job->accuracy_margin);
     document_text(
         document, BLOCK_LINE,
-        "verdicts are corrected for all %zu comparisons together (Holm, 5 %%): same if the interval at that level is "
-        "inside, changed if it excludes 0%s",
-        job->family, job->family < job->count ? "; latencies in proportion to each other count once" : "");
+        "verdicts are corrected for all %zu comparisons together (Holm, 5 %%): same if the corrected interval is "
+        "within these margins, changed if it excludes 0%s",
+        job->family, job->family < job->count ? "; proportional latencies count once" : "");
     document_text(document, BLOCK_LINE,
-                  "an accuracy that is equal in all pairs has no say in the verdict of all comparisons");
+                  "an accuracy that is equal in all pairs does not affect the overall verdict");
     document_text(document, BLOCK_LINE,
-                  "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores in a known "
+                  "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores with a known "
                   "range: Gaffke's interval of a bounded mean%s",
-                  job->has_unknown_range ? "; of scores of no known range: Student's t" : "");
+                  job->has_unknown_range ? "; of scores with an unknown range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,
-        "a latency's difference is the geometric mean of the samples' ratios B/A, less 1: every sample weighs the "
-        "same, while in the ratio of the two means slow samples weigh more; consecutive samples are correlated, so "
+        "a latency difference is the geometric mean of the ratios B/A of all samples, minus 1, so that every sample "
+        "has the same weight (in a ratio of means, slow samples have more); consecutive samples are correlated, so "
         "fewer count as independent");
 }
-enum { WORTH_SAMPLES = 10000 }; /* a forecast of more is not worth measuring */
+enum { WORTH_SAMPLES = 10000 }; /* if more are needed, measuring is not worth it */
 static void write_plan(struct document *document, const struct comparison_job *job) {
     struct text_list *list;
     document_text(document, BLOCK_HEADING, "Samples needed");
     document_text(
         document, BLOCK_LINE,
-        "in 95 of 100 repetitions, the verdict is SAME if nothing changed, and a change of %.3g %% (accuracy: %.3g "
-        "points) is found; at the spread of these differences, with as many comparisons",
+        "samples with which, in 95 of 100 repetitions, the verdict is SAME if nothing changed, and a change of %.3g %% "
+        "(accuracy: %.3g points) is found; assumes the spread of these differences and as many comparisons",
         100 * job->effect, 200 * job->accuracy_margin);
     document_text(document, BLOCK_LINE,
-                  "at least: pairs that agreed so far may differ later, so an accuracy needs what its interval needs "
-                  "where none differs, and more by its spread");
+                  "these numbers are lower bounds for accuracies: pairs that agreed so far may differ later, and a "
+                  "larger spread needs more samples");
     list = document_table(document, "configuration|of|spread|needed|there are|verdict");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
@@ -697,7 +697,7 @@ static void put_comparison(vp_json_writer *writer, const struct comparison_job *
     const struct compared_row *row = &job->rows[index];
     const vp_comparison *comparison = &job->verdicts[index];
     PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", row->task), KEY("of", compared_name(row->which)));
-    vp_json_key(writer, "configuration"); /* null: all together */
+    vp_json_key(writer, "configuration"); /* null: all configurations together */
     if (row->pair) {
         vp_json_begin_object(writer);
         put_setting_of(writer, row->pair->before);
@@ -709,7 +709,7 @@ static void put_comparison(vp_json_writer *writer, const struct comparison_job *
         KEY("independent_pairs", (double)comparison->count / (row->correlation_time > 1 ? row->correlation_time : 1)),
         KEY("difference", comparison->estimate), KEY_RANGE("difference_interval", comparison->low, comparison->high),
         KEY("p_difference", comparison->p_difference), KEY("p_equivalence", comparison->p_equivalence),
-        KEY("verdict", SAYS[verdict_of(job, index)]), KEY("reason", why_open(job, row)), /* null: by the interval */
+        KEY("verdict", SAYS[verdict_of(job, index)]), KEY("reason", why_open(job, row)), /* null: decided by interval */
         KEY_KNOWN("samples_needed", row->needed, row->needed),
         KEY("proportional_to", row->like ? compared_name(job->rows[row->like - 1].which) : NULL), END_OBJECT);
 }
@@ -719,12 +719,12 @@ static void put_comparisons(vp_json_writer *writer, const struct comparison_job 
         KEY("accuracy_margin", job->accuracy_margin), KEY("alpha", COMPARE_ALPHA), KEY("adjustment", "holm"),
         KEY("adjusted_for", job->family),
         KEY("verdict", SAYS[verdict->worst]), KEY_BOOL("worse", verdict->worst <= SAYS_WORSE),
-        /* null: not known, or none is inconclusive */ KEY_KNOWN("more_samples_needed", verdict->more, verdict->more),
+        /* null: unknown, or none is inconclusive */ KEY_KNOWN("more_samples_needed", verdict->more, verdict->more),
         KEY_ARRAY("comparisons"));
     for (size_t i = 0; i < job->count; i++) put_comparison(writer, job, i);
     PUT(writer, END_ARRAY, END_OBJECT);
 }
-/* The change of T_total and of accuracy, over all configurations or for the only one. */
+/* Writes the change of T_total and accuracy, over all configurations or for the only one. */
 static void write_answer(struct document *document, const struct comparison_job *job) {
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
@@ -736,7 +736,7 @@ static void write_answer(struct document *document, const struct comparison_job 
                       difference_text(row, &job->verdicts[i]).text, unit_of(row->which));
     }
 }
-/* The open comparisons, and what would decide them. */
+/* Writes the number of inconclusive comparisons, and what would decide them. */
 static void write_open(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
     const size_t open = verdict->count[SAYS_INCONCLUSIVE];
     size_t noisy = 0;
@@ -744,26 +744,27 @@ static void write_open(struct document *document, const struct comparison_job *j
         noisy += job->rows[i].is_noisy && verdict_of(job, i) == SAYS_INCONCLUSIVE;
     if (!open) return;
     if (!is_given(job->options, "all"))
-        document_text(document, BLOCK_LINE, "%zu INCONCLUSIVE comparison%s not shown: --all shows them", open,
+        document_text(document, BLOCK_LINE, "%zu INCONCLUSIVE comparison%s not shown; use --all to show them", open,
                       open == 1 ? " is" : "s are");
     if (noisy)
         document_text(document, BLOCK_LINE,
-                      "%zu of the INCONCLUSIVE comparisons need a quiet machine; more samples do not decide them",
+                      "%zu of the INCONCLUSIVE comparisons need a quieter machine; more samples would not settle them",
                       noisy);
     if (noisy == open) return;
     if (verdict->more > WORTH_SAMPLES)
-        document_text(document, BLOCK_LINE, "deciding %s would take more than 10,000 more samples: not worth it",
+        document_text(document, BLOCK_LINE, "deciding %s would take more than 10,000 additional samples, which is not "
+                                            "worth it",
                       noisy ? "the others" : "them all");
     else if (verdict->more)
-        document_text(document, BLOCK_LINE, "about %zu more sample%s should decide %s, at the same spread",
+        document_text(document, BLOCK_LINE, "about %zu more sample%s should decide %s if the spread stays the same",
                       verdict->more, plural_s((int64_t)verdict->more),
                       noisy ? "the others" : "the inconclusive cases");
     else
         document_text(document, BLOCK_LINE,
-                      "how many more samples would decide %s is not known: a difference is near the margin, or has no "
-                      "spread to plan by", noisy ? "the others" : "them");
+                      "it is unknown how many more samples would decide %s: a difference is near the margin, or has no "
+                      "measured spread", noisy ? "the others" : "them");
 }
-/* The verdict, the rows that decided it, and the open ones; then warnings and method. */
+/* Writes the verdict, the rows that decided it, and the inconclusive ones; then warnings and method. */
 static void write_comparison(struct document *document, const struct comparison_job *job,
                              const struct verdict *verdict) {
     struct text_buffer counts = {NULL, 0, 0};
@@ -779,7 +780,7 @@ static void write_comparison(struct document *document, const struct comparison_
     for (int says = 0; says < SAYS_COUNT; says++)
         if (verdict->count[says])
             text_add_format(&counts, "%s%zu %s", counts.bytes ? ", " : "", verdict->count[says], SAYS[says]);
-    document_text(document, BLOCK_LINE, "B %s against A %s: %zu configuration%s, %zu comparisons: %s",
+    document_text(document, BLOCK_LINE, "B %s compared with A %s: %zu configuration%s, %zu comparisons: %s",
                   job->options->operands[1], job->options->operands[0], job->pair_count,
                   plural_s((int64_t)job->pair_count), job->count, counts.data);
     free(counts.data);
@@ -820,7 +821,7 @@ static int check_force(const struct options *options) {
     }
     return 0;
 }
-/* Trials of load on both sides. Returns the exit code; *is_load becomes 1 if there are any. */
+/* Compares load trials. Returns the exit code; *is_load becomes 1 if there are any. */
 static int compare_loads(const struct options *options, int *is_load) {
     static const char *const of_sweeps[] = {"plan", "effect", "all"};
     struct load_levels before = {NULL, 0}, after = {NULL, 0};
@@ -828,11 +829,11 @@ static int compare_loads(const struct options *options, int *is_load) {
     if (!code) code = load_levels_read(&after, options->operands + 1, 1);
     *is_load = before.count || after.count;
     if (!code && *is_load && (!before.count || !after.count))
-        code = complain(EXIT_USAGE, "compare: %s contains load trials, %s does not",
+        code = complain(EXIT_USAGE, "compare: %s contains load trials, but %s does not",
                         options->operands[before.count ? 0 : 1], options->operands[before.count ? 1 : 0]);
     for (size_t i = 0; i < sizeof of_sweeps / sizeof *of_sweeps && *is_load && !code; i++)
         if (is_given(options, of_sweeps[i]))
-            code = complain(EXIT_USAGE, "compare: --%s is for sweeps, %s contains load trials", of_sweeps[i],
+            code = complain(EXIT_USAGE, "compare: --%s is for sweeps, but %s contains load trials", of_sweeps[i],
                             options->operands[0]);
     if (!code && *is_load)
         code = load_compare(&before, &after, options->operands,
@@ -848,10 +849,10 @@ static int run_command(const struct options *options) {
     struct comparison_job job;
     int code, is_load;
     if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
-        return complain(EXIT_USAGE, "compare: with a margin of 0 nothing would count as the same; use a larger one");
+        return complain(EXIT_USAGE, "compare: with a margin of 0, nothing would count as the same; use a larger one");
     if (options->operand_count != 2)
         return complain(EXIT_USAGE,
-                        "compare: give two folders or files of results, before and after; see vlmprof compare --help");
+                        "compare needs two folders or files of results, before and after; see vlmprof compare --help");
     if ((code = check_force(options)) != 0) return code;
     if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     memset(&job, 0, sizeof job);
@@ -875,7 +876,7 @@ static int run_command(const struct options *options) {
     if (!code) {
         warn_of_pairs(&job);
         code = compare_all(&job);
-        if (!job.is_identical) warn_of_noise(&job); /* no time is judged */
+        if (!job.is_identical) warn_of_noise(&job); /* no latency is judged */
     }
     if (!code) code = print_comparison(&job);
     results_free(&job.before);
@@ -889,7 +890,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_compare = {
     "compare", "A B",
-    "did it become slower or less accurate? B against A, paired by sample and configuration, or load trials at equal "
-    "loads; exit 1 if so",
+    "check whether B is slower or less accurate than A, paired by sample and configuration, or by load for load "
+    "trials; exit 1 if so",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
     SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command};

@@ -1,6 +1,7 @@
-/* command_conform.c: the same model, image and question through two stacks: the first stage at which they part.
- * Our own engine runs the request in fp32, and again in the other stack's precision to see what rounding does. The
- * other stack's values come from our engine with another checkpoint, from .npy files, or from a server. */
+/* command_conform.c: runs the same model, image and question through two stacks, and finds the first stage at which
+ * they diverge. Our own engine runs the request in fp32, and again in the other stack's precision to see the effect of
+ * rounding. The other stack's values come from our engine with another checkpoint, from .npy files, or from a
+ * server. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -23,14 +24,15 @@ static const struct option_spec CONFORM_OPTIONS[] = {
     OPTION_GROUP("the model, run by our own engine in fp32"),
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, "checkpoint folder or GGUF file", .is_required = 1, .unless = "script"},
     OPTION_MMPROJ,
-    OPTION_GROUP("what it is compared with"),
+    OPTION_GROUP("the stack to compare with"),
     {"against", TEXT, "WHAT", NULL, 0, 0, NULL,
      "another folder or GGUF file, run by our engine; dump:DIR, another stack's .npy files; or a server's URL",
      .is_required = 1, .unless = "script"},
-    {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the GGUF file of its vision tower",
+    {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "if it is a GGUF file: the GGUF file of its vision tower",
      .needs = "against"},
     {"precision", CHOICE, "P", "auto", 0, 0, "auto fp32 fp16 bf16 int8 int4",
-     "what the other stack rounds to; auto: fp32 where that explains what differs, else what weights and files show"},
+     "precision of the other stack; auto: fp32 if that explains the differences, otherwise as the weights and files "
+     "show"},
     OPTION_ENDPOINT_MODEL,
     OPTIONS_OF_CLIENT,
     OPTION_GROUP("the request"),
@@ -44,7 +46,8 @@ static const struct option_spec CONFORM_OPTIONS[] = {
     OPTION_GPU,
     OPTION_GROUP("output"),
     {"script", FLAG, NULL, NULL, 0, 0, NULL,
-     "print a Python script that makes dump:DIR with transformers, and end", .excludes = "model against prompt json"},
+     "print a Python script that writes the files of dump:DIR with transformers, and "
+     "exit", .excludes = "model against prompt json"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -61,8 +64,8 @@ struct comparison {
 };
 
 /* ---- one case */
-/* The precision that may explain differences: as given, or the coarser one of both sides' stored weights. Equally
- * stored weights are not a reason for a difference between two runs of our own engine; another stack may compute in the
+/* The precision that may explain differences: as given, or the coarser one of the stored weights on both sides. Equally
+ * stored weights are not a reason for a difference between two runs of our own engine. Another stack may compute in the
  * type of its weights. */
 static enum precision choose_precision(const struct comparison *comparison, enum precision ours,
                                        enum precision theirs) {
@@ -72,8 +75,8 @@ static enum precision choose_precision(const struct comparison *comparison, enum
     if (comparison->is_dump || comparison->is_server) return ours > PRECISION_BF16 ? ours : PRECISION_BF16;
     return ours == theirs ? PRECISION_FP32 : ours > theirs ? ours : theirs;
 }
-/* Returns 1 if the files of another stack show that it computes in fp32: a stage of real numbers after the pixels is as
- * close to ours as another order of summation makes it. */
+/* Returns 1 if another stack's files show that it computes in fp32: after the pixels, a stage with real numbers differs
+ * from ours by no more than another order of summation would cause. */
 static int shows_fp32(const struct conformity *in_fp32) {
     for (int stage = CONFORM_TOWER; stage <= CONFORM_PREFILL; stage++) {
         const enum verdict verdict = in_fp32->stages[stage].verdict;
@@ -81,11 +84,11 @@ static int shows_fp32(const struct conformity *in_fp32) {
     }
     return 0;
 }
-/* The name under which our engine has the precision; fp16 is derived from bf16. */
+/* Our engine's name for the precision; fp16 is derived from bf16. */
 static const char *weights_word(enum precision precision) {
     return precision == PRECISION_FP16 ? "bf16" : PRECISION_NAMES[precision];
 }
-/* The other side's values. */
+/* Gets the other side's values. */
 static int take_theirs(struct comparison *comparison, const struct probe *probe, const struct request *request,
                        const struct stack *ours, struct request *other, struct stack *theirs) {
     const struct options *options = comparison->options;
@@ -97,7 +100,7 @@ static int take_theirs(struct comparison *comparison, const struct probe *probe,
     if (code) return code;
     theirs->precision = stored_precision(&other->model);
     if (other->model.config.embedding_size != request->model.config.embedding_size)
-        return complain(EXIT_INPUT, "%s has %d rows of logits, %s %d: they are not the same model", comparison->against,
+        return complain(EXIT_INPUT, "%s has %d logits, but %s has %d: they are not the same model", comparison->against,
                         other->model.config.embedding_size, request->model.name, request->model.config.embedding_size);
     return stack_run(options, other, has_word("bf16 int8 int4", given) ? given : "fp32", theirs);
 }
@@ -174,15 +177,15 @@ static void print_finding(const struct comparison *comparison, int first, const 
         seen += comparison->worst.stages[stage].verdict != VERDICT_UNSEEN;
     }
     if (!at && rounded)
-        print_plain("The two differ by no more than rounding (%s) in the %d stages that both show.\n\n",
+        print_plain("The two stacks differ by no more than rounding (%s) in the %d stages that both show.\n\n",
                     PRECISION_NAMES[comparison->precision], seen);
-    else if (!at) print_plain("The two are equal in the %d stages that both show.\n\n", seen);
-    else if (at->note[0]) print_plain("They part at %s: %s.\n", CONFORM_STAGE_NAMES[first], at->note);
+    else if (!at) print_plain("The two stacks are equal in the %d stages that both show.\n\n", seen);
+    else if (at->note[0]) print_plain("They diverge at %s: %s.\n", CONFORM_STAGE_NAMES[first], at->note);
     else
-        print_plain("They part at %s: the distance is %.2g, and rounding (%s) explains %.2g.\n",
+        print_plain("They diverge at %s: the distance is %.2g, and rounding (%s) explains %.2g.\n",
                     CONFORM_STAGE_NAMES[first], at->distance, PRECISION_NAMES[comparison->precision], at->bound);
     if (at && possible->count > 1) {
-        print_plain("Not seen, so possible as well:");
+        print_plain("Not seen, so also possible:");
         for (size_t i = 0; i + 1 < possible->count; i++) print_plain(" %s", possible->items[i]);
         print_plain(".\n");
     }
@@ -213,15 +216,15 @@ static void print_json(const struct comparison *comparison, const struct table *
 }
 
 /* ---- the command */
-/* Gives --against's explanation for an option that this command does not have. */
+/* Complains about a value of --against that cannot be used. */
 static int check_against(const char *against) {
     if (!strcmp(against, "dump:"))
-        return complain(EXIT_USAGE, "--against dump:DIR: name the folder that has the .npy files");
+        return complain(EXIT_USAGE, "--against dump:DIR: give the folder that contains the .npy files");
     if (strstr(against, "://") && strncmp(against, "http://", 7) != 0 && strncmp(against, "https://", 8) != 0)
-        return complain(EXIT_USAGE, "--against %.300s: a URL begins with http:// or https://", against);
+        return complain(EXIT_USAGE, "--against %.300s: a URL must begin with http:// or https://", against);
     if (strncmp(against, "dump:", 5) != 0 && !strstr(against, "://") && access(against, F_OK) != 0)
-        return complain(EXIT_INPUT, "--against %.300s: no such folder or file; another stack's .npy files are "
-                                    "dump:DIR, a server is http://HOST:PORT", against);
+        return complain(EXIT_INPUT, "--against %.300s: no such folder or file; use dump:DIR for another stack's .npy "
+                                    "files, http://HOST:PORT for a server", against);
     return 0;
 }
 static int conform_prepare(struct comparison *comparison) {
@@ -234,9 +237,10 @@ static int conform_prepare(struct comparison *comparison) {
     comparison->is_server = !comparison->is_dump && strstr(comparison->against, "://") != NULL;
     if (comparison->is_dump) comparison->against += 5;
     if (comparison->is_dump && options->operand_count > 1)
-        return complain(EXIT_USAGE, "dump:DIR has one request's values: give one image");
+        return complain(EXIT_USAGE, "dump:DIR contains the values of one request: give only one image");
     if (!strcmp(text_of(options, "precision"), "fp16") && !comparison->is_dump && !comparison->is_server)
-        return complain(EXIT_USAGE, "--precision fp16 is for dump:DIR and servers; our engine does not have it");
+        return complain(EXIT_USAGE, "--precision fp16 is only for dump:DIR and servers; our engine does not support "
+                                    "it");
     if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
         || (code = check_gpu_switches(options)) != 0 || !comparison->is_server)
         return code;
@@ -275,7 +279,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_conform = {
     "conform", "[IMAGE...] -p TEXT --model DIR --against DIR|FILE.gguf|dump:DIR|URL",
-    "the same model in two stacks: the first stage at which they part beyond rounding",
+    "run the same model in two stacks and find the first stage at which they diverge by more than rounding",
     "vlmprof conform cat.jpg -p \"What is this?\" --model checkpoint --against checkpoint-q8_0.gguf\n"
     "  vlmprof conform --script > dump.py && python3 dump.py --model checkpoint --image cat.jpg -p \"What is this?\" "
     "--output dumped\n"

@@ -1,7 +1,7 @@
-/* command_convert.c: converts a model. A checkpoint folder or a preset comes in, a folder OUT goes out. Everything is
- * first written into a staging folder inside OUT and then moved to its place, config.json last: a folder without it is
- * not a model. The file CONVERTED lists the files that this command wrote, so that a later run replaces its own output
- * and nothing else. */
+/* command_convert.c: converts a model, from a checkpoint folder or a preset, to a folder OUT. Everything is first
+ * written into a staging folder inside OUT and then moved into place, config.json last: a folder without it is not a
+ * model. The file CONVERTED lists the files that this command wrote, so that a later run replaces its own output and
+ * nothing else. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -33,10 +33,10 @@ static const struct option_spec CONVERT_OPTIONS[] = {
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",
      "hf: bf16 safetensors, for any device and other programs; packed: memory-mapped by the CPU"},
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4",
-     "packed: weights of the language model's blocks, as in run --weights"},
+     "with packed: weights of the language model's blocks, as in run --weights"},
     OPTION_HEAD_WEIGHTS,
     OPTION_VISION_WEIGHTS,
-    {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "hf: size limit of a file, in MB of tensors"},
+    {"max_shard_mb", COUNT, "N", "5000", 1, 1000000, NULL, "with hf: maximum size of the tensors in a file, in MB"},
     OPTION_THREADS,
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "a JSON object on stdout instead of the line on stderr: files, tensors, bytes of weights, seconds"},
@@ -53,8 +53,8 @@ struct convert_job {
     const char *out; /* OUT */
     char *staging;   /* the folder CONVERTING in it */
     struct text_list old; /* files that an earlier convert wrote here */
-    struct text_list written; /* files of this one */
-    int made_out;         /* 1 if the folder was not there before */
+    struct text_list written; /* files of this convert */
+    int made_out;         /* 1 if the folder did not exist before */
     int packed;           /* 1 if --layout packed */
 };
 
@@ -79,7 +79,7 @@ static int is_small_file(const char *name) {
     for (size_t i = 0; dot && i < sizeof endings / sizeof endings[0]; i++) if (!strcmp(dot, endings[i])) return 1;
     return 0;
 }
-/* A GGUF file has no files next to it; their contents are made from its metadata. */
+/* A GGUF model has no other files; their contents are made from its metadata. */
 static int write_gguf_files(const struct convert_job *job) {
     static const char *const names[] = {"config.json", "tokenizer.json", "preprocessor_config.json",
                                         "chat_template.jinja"};
@@ -114,7 +114,7 @@ static int copy_small_files(const struct convert_job *job) {
     return code;
 }
 
-/* ---- the files that a preset lacks: config.json, and tokenizer.json with its byte tokenizer */
+/* ---- the files that a preset lacks: config.json, and tokenizer.json with a byte tokenizer */
 static void put_preset_language(vp_json_writer *writer, const vp_model_config *config) {
     PUT(writer, KEY("d_model", config->d_model), KEY("n_heads", config->head_count),
         KEY("n_layers", config->block_count), KEY("moe_num_experts", config->expert_count),
@@ -265,14 +265,15 @@ static int open_folder(struct convert_job *job) {
     int code = 0;
     if (stat(job->out, &out) == 0 && !job->model.synthetic && stat(job->model.name, &in) == 0 && in.st_dev == out.st_dev
         && in.st_ino == out.st_ino)
-        return complain(EXIT_USAGE, "convert: IN and OUT are the same folder; give OUT another name");
+        return complain(EXIT_USAGE, "convert: IN and OUT are the same folder; choose another OUT");
     job->made_out = access(job->out, F_OK) != 0;
     if ((code = make_folder(job->out)) != 0) return code;
     remove_staging(job->staging);
     code = names_of_folder(job->out, &inside);
     if (!code && inside.count && !can_read_converted(job))
         code = complain(EXIT_USAGE,
-                        "convert: %s is not empty and not an earlier output of convert (%s ...): choose another folder",
+                        "convert: %s is not empty and not the output of an earlier convert (%s ...): choose another "
+                        "folder",
                         job->out, inside.items[0]);
     text_list_free(&inside);
     if (!code && mkdir(job->staging, 0777))
@@ -318,8 +319,8 @@ static int write_weights(struct convert_job *job) {
     result = vp_engine_convert(&settings, &error);
     close_progress();
     if (result == VP_ERR_NOT_FOUND && job->model.files.gguf && !job->packed)
-        return complain(EXIT_INPUT, "%s: %s: %s; a GGUF file leaves out tensors that its answers do not need, and a "
-                                    "folder of safetensors has them all: use --layout packed", job->model.name,
+        return complain(EXIT_INPUT, "%s: %s: %s; a GGUF file omits tensors that are not needed for answers, but a "
+                                    "folder of safetensors must have them all: use --layout packed", job->model.name,
                         error.where, error.text);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), job->out, result, &error);
 }
@@ -331,7 +332,7 @@ static int move_file(const struct convert_job *job, const char *name) {
     free(to);
     return bad ? EXIT_OUTPUT : 0;
 }
-/* Complains if a staged file would replace one that convert did not write. Returns 0 or an exit code. */
+/* Complains if a staged file would replace a file that convert did not write. Returns 0 or an exit code. */
 static int check_overwritten(const struct convert_job *job, const struct text_list *staged) {
     int code = 0;
     for (size_t i = 0; i < staged->count && !code; i++) {
@@ -339,8 +340,7 @@ static int check_overwritten(const struct convert_job *job, const struct text_li
         if (access(path, F_OK) == 0 && strcmp(staged->items[i], CONVERTED)
             && !text_list_has(&job->old, staged->items[i]))
             code = complain(EXIT_USAGE,
-                            "convert: %s is not an earlier output of convert and would be overwritten: choose another "
-                            "folder",
+                            "convert: %s was not written by convert and would be overwritten: choose another folder",
                             path);
         free(path);
     }
@@ -349,7 +349,7 @@ static int check_overwritten(const struct convert_job *job, const struct text_li
 /* Syncs the new names in OUT to the disk. Returns 0 or an exit code. */
 static int sync_names(const struct convert_job *job) {
     int error = vp_folder_sync(job->out);
-    return error ? complain(EXIT_OUTPUT, "%s: the new files are not safely on the disk: %s; convert again", job->out,
+    return error ? complain(EXIT_OUTPUT, "%s: the new files are not safely on disk: %s; convert again", job->out,
                             strerror(error))
                  : 0;
 }
@@ -364,8 +364,8 @@ static void remove_old(const struct convert_job *job) {
             free(path);
         }
 }
-/* Replaces the old files with the staged ones. The old config.json goes first and the new one comes last, so that the
- * folder is never half a model. Files that convert did not write stay. Returns 0 or an exit code. */
+/* Replaces the old files with the staged ones. The old config.json is removed first and the new one is moved last, so
+ * that the folder never contains half a model. Files that convert did not write are kept. Returns 0 or an exit code. */
 static int commit_folder(struct convert_job *job) {
     int code = names_of_folder(job->staging, &job->written);
     if (!code) code = check_overwritten(job, &job->written);
@@ -395,7 +395,7 @@ static int convert_inputs(struct convert_job *job) {
     job->packed = !strcmp(text_of(options, "layout"), "packed");
     for (int i = 0; i < PRECISIONS && !job->packed; i++)
         if (strcmp(text_of(options, PRECISION_OPTIONS[i]), "bf16") != 0)
-            return complain(EXIT_USAGE, "--%s %s goes with --layout packed: safetensors are written as bf16",
+            return complain(EXIT_USAGE, "--%s %s needs --layout packed: safetensors are written as bf16",
                             PRECISION_OPTIONS[i], text_of(options, PRECISION_OPTIONS[i]));
     job->staging = join_path(job->out, CONVERTING);
     job->model.projector = text_of(options, "mmproj");
@@ -406,10 +406,11 @@ static int convert_inputs(struct convert_job *job) {
         return code;
     if (job->model.synthetic && job->model.config.architecture != VP_ARCHITECTURE_MOLMOE)
         return complain(EXIT_USAGE,
-                        "convert --synthetic takes molmoe-1b and tiny: a folder of %s would lack its config.json; run, "
-                        "sweep and selftest take --synthetic %s", job->model.name, job->model.name);
+                        "convert --synthetic accepts only molmoe-1b and tiny, because a folder of %s would lack its "
+                        "config.json; use --synthetic %s with run, sweep or "
+                        "selftest", job->model.name, job->model.name);
     if (is_packed(&job->model, NULL))
-        return complain(EXIT_INPUT, "%s: the weights are packed already; give the folder they were made from",
+        return complain(EXIT_INPUT, "%s: the weights are already packed; give the folder that they were made from",
                         job->model.name);
     return 0;
 }
@@ -452,7 +453,7 @@ static int run_command(const struct options *options) {
     struct convert_job job;
     memset(&job, 0, sizeof job);
     job.options = options;
-    end_in_order(); /* so that a signal leaves no staging folder behind */
+    end_in_order(); /* so that a signal does not leave a staging folder */
     code = convert_inputs(&job);
     if (!code) code = open_folder(&job);
     opened = !code;
@@ -467,7 +468,7 @@ static int run_command(const struct options *options) {
     if (!code) code = commit_folder(&job);
     unfinished_end(&unfinished);
     if (opened) remove_staging(job.staging);
-    if (code && job.made_out) rmdir(job.out); /* fails when it is not empty, which is right */
+    if (code && job.made_out) rmdir(job.out); /* fails if it is not empty, as it should */
     if (!code) code = report_converted(&job, since_ns);
     text_list_free(&job.old);
     text_list_free(&job.written);
@@ -478,7 +479,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_convert = {
     "convert", "(IN | --synthetic NAME) OUT",
-    "write a model as a bf16 folder, or packed for the CPU so that it opens at once",
+    "write a model as a bf16 folder, or packed for the CPU so that it opens immediately",
     "vlmprof convert checkpoint checkpoint-bf16\n"
     "  vlmprof convert checkpoint checkpoint-int4 --layout packed --weights int4",
     2, CONVERT_OPTIONS, sizeof CONVERT_OPTIONS / sizeof *CONVERT_OPTIONS, NULL, run_command};

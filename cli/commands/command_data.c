@@ -1,6 +1,6 @@
 /* command_data.c: shows the contents of a data file: its format, and each sample as the evaluation tools understand it.
- * Files in any known format come in. A summary with the first samples, one JSON object per sample, or our own JSONL
- * with its pictures comes out. Needs no model. */
+ * Files in any known format are read. The output is a summary with the first samples, one JSON object per sample, or
+ * our own JSONL with its pictures. Needs no model. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -23,14 +23,14 @@ static const struct option_spec DATA_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_DATA_FORMAT,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
-     "the evaluation set (mmstar, docvqa_val, ..; help tasks lists them), where the file does not say"},
+     "the evaluation set (mmstar, docvqa_val, ..; help tasks lists them), if the file does not name it"},
     OPTION_PROMPT_ORIGIN,
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder of pictures that are named by relative paths"},
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, "the annotations of a VQA v2 question file"},
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
      "count the tokens of each image by the rule of a model family (vlmprof tile --list_families)"},
     OPTION_GROUP("output"),
-    {"samples", COUNT, "N", "3", 0, INT32_MAX, NULL, "how many samples the summary shows"},
+    {"samples", COUNT, "N", "3", 0, INT32_MAX, NULL, "number of samples in the summary"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "write the samples as vlmprof JSONL"},
     {"images", TEXT, "DIR", NULL, 0, 0, NULL, "with --output: write pictures embedded in the data to DIR",
      .needs = "output"},
@@ -38,24 +38,24 @@ static const struct option_spec DATA_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* What all files had. */
+/* The results for all files. */
 struct data_job {
     const struct options *options;
     vp_output output;
     int has_output; /* 1: --output is open */
-    vp_family *family; /* of --family; NULL: none */
+    vp_family *family; /* from --family; NULL without it */
     size_t usable, bad;
 };
-/* What one file had. */
+/* The results for one file. */
 struct file_tally {
     size_t usable, bad, dropped, pictures, answered, few_answers, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
-    const char *metric;        /* of the first sample; "several" when others differ */
+    const char *metric;        /* of the first sample; "several" if others differ */
     char first_bad[REASON_BYTES + 80];
-    char refused[REASON_BYTES + 80]; /* the first row of our own lines that stops a sweep; empty: none */
+    char refused[REASON_BYTES + 80]; /* the first row of our own format that stops a sweep; empty if none */
     struct text_list keys;     /* of the first row */
     char set_name[64];         /* its "dataset" */
-    int64_t tokens, most_tokens; /* by --family's rule: total over all images, and the most in one sample */
+    int64_t tokens, most_tokens; /* token counts by --family's rule: over all images, and the most in one sample */
 };
 static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"};
 
@@ -66,7 +66,7 @@ static int put_line(struct text_buffer *line, vp_json_writer *writer, const char
     text_add(line, "\n", 1);
     return 0;
 }
-/* Tokens of a picture by --family's rule; -1: not known. */
+/* Token count of a picture by --family's rule; -1 if unknown. */
 static int64_t picture_tokens(const struct data_job *job, const struct picture *picture) {
     vp_vision_count count;
     return job->family
@@ -100,7 +100,7 @@ static int print_sample(const struct data_job *job, const struct table *table, c
 }
 
 /* ---- --output */
-/* Writes a picture that is inside the data to --images and returns its path, malloc'ed; NULL after a message. */
+/* Writes a picture that is embedded in the data to --images. Returns its path, malloc'ed, or NULL after a message. */
 static char *save_picture(const struct data_job *job, const struct table *table, const struct row *row, size_t index,
                           const struct example *example, size_t which) {
     const struct picture *picture = &example->pictures[which];
@@ -122,8 +122,8 @@ static char *save_picture(const struct data_job *job, const struct table *table,
     free(path);
     return NULL;
 }
-/* A picture's path for a reader of the written file: relative to that file if it is below its folder, otherwise
- * absolute. Takes the path and returns a malloc'ed one. */
+/* A picture's path for a reader of the written file: relative if the picture is below that file's folder, otherwise
+ * absolute. Frees the given path and returns a malloc'ed one. */
 static char *path_from_output(const struct data_job *job, char *path) {
     char *folder = copy_text(job->output.path, strlen(job->output.path)), *slash = strrchr(folder, '/');
     char *base, *picture = realpath(path, NULL);
@@ -158,8 +158,8 @@ static int save_sample(struct data_job *job, const struct table *table, const st
         if (path) text_list_take(&paths, path_from_output(job, path));
         else code = is_given(job->options, "images")
                         ? EXIT_OUTPUT
-                        : complain(EXIT_USAGE, "%s has "
-                                               "embedded pictures: --images DIR says where to write them", table->name);
+                        : complain(EXIT_USAGE, "%s has embedded pictures: give --images DIR to write them "
+                                               "to", table->name);
     }
     example_prompt(example, &joined);
     line->bytes = 0;
@@ -185,12 +185,13 @@ static int save_sample(struct data_job *job, const struct table *table, const st
 }
 
 /* ---- the summary */
-/* 1: lines of our own, which other commands read one by one, so that an unusable one ends a sweep. */
+/* Returns 1 for lines of our own format. Other commands read them one by one, so an unusable one ends a sweep. */
 static int is_own_lines(const struct table *table) {
     return table->format == DATA_VLMPROF && table->json.shape == SHAPE_LINES && table->origin == ORIGIN_NONE;
 }
 struct row_place { char text[40]; };
-/* The position of a row, from 1: its line if these are our own lines, as a sweep counts them, else its row. */
+/* The position of a row, counted from 1: the line number in our own format, as a sweep counts it, otherwise the row
+ * number. */
 static struct row_place place_of(struct table *table, size_t index) {
     struct row_place place;
     if (is_own_lines(table)) snprintf(place.text, sizeof place.text, "line %zu", json_rows_line(&table->json, index));
@@ -227,7 +228,7 @@ static void count_sample(const struct data_job *job, struct table *table, struct
     tally->tokens += tokens;
     if (tokens > tally->most_tokens) tally->most_tokens = tokens;
 }
-/* Prints a text on one line, cut. */
+/* Prints a text on one line, truncated. */
 static void print_short(const char *label, const char *text) {
     char line[200] = "";
     size_t used = 0;
@@ -269,7 +270,7 @@ static void print_columns(const struct table *table) {
         print_plain("%s%s", i ? ", " : "", table_column_name(table, i));
     print_plain("%s\n", count > 40 ? ", .." : "");
 }
-/* The rule in a line of our own, as --output writes it. */
+/* The scoring rule in a line of our own format, as --output writes it. */
 static void read_own_metric(const vp_json *json, struct example *example) {
     char *name = json->node_count ? node_text(json, vp_json_get(json, 0, "metric")) : NULL;
     vp_score_metric metric;
@@ -277,7 +278,7 @@ static void read_own_metric(const vp_json *json, struct example *example) {
         example->metric = vp_score_metric_of(metric)->name;
     free(name);
 }
-/* The keys of a row, in which a reader can find a misspelt one. */
+/* Collects the keys of a row, so that a misspelled one can be found. */
 static void keep_keys(struct file_tally *tally, const vp_json *json) {
     char *name;
     if (tally->keys.count || !json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
@@ -287,28 +288,28 @@ static void keep_keys(struct file_tally *tally, const vp_json *json) {
         snprintf(tally->set_name, sizeof tally->set_name, "%.63s", name);
     free(name);
 }
-/* The members that every sample lacks, with the keys that the rows have instead. */
+/* Prints what every sample lacks, with the keys that the rows have instead. */
 static void print_missing(const struct file_tally *tally, const char *what, const char *keys) {
     print_plain("  note      no sample has %s: expected the key %s, found ", what, keys);
     for (size_t i = 0; i < tally->keys.count && i < 40; i++) print_plain("%s%s", i ? ", " : "", tally->keys.items[i]);
     print_plain("%s\n", tally->keys.count > 40 ? ", .." : "");
 }
-/* Notes about what a sweep would miss. */
+/* Prints notes about data that a sweep would miss. */
 static void print_notes(const struct table *table, const struct file_tally *tally) {
     const int is_own = table->format == DATA_VLMPROF || table->format == DATA_TSV || table->format == DATA_CSV;
     char *annotations = annotations_path(table->path);
     if (is_own && tally->usable && !tally->pictures) print_missing(tally, "an image", "\"image\"");
     if (is_own && tally->usable && !tally->answered) print_missing(tally, "an answer", "\"answer\" or \"answers\"");
     if (table->format == DATA_VQA && !table->notes_path)
-        print_plain("  note      no annotations, so nothing is scored: %.300s is missing; --annotations names another "
-                    "file\n", annotations ? annotations : "a file like v2_mscoco_val2014_annotations.json");
+        print_plain("  note      no annotations, so nothing is scored: %.300s is missing; use --annotations for "
+                    "another file\n", annotations ? annotations : "a file like v2_mscoco_val2014_annotations.json");
     if (tally->several)
-        print_plain("  note      %zu sample%s several pictures; MolmoE, Molmo, Molmo2 and LLaVA take one\n",
+        print_plain("  note      %zu sample%s several pictures; MolmoE, Molmo, Molmo2 and LLaVA accept only one\n",
                     tally->several, tally->several == 1 ? " has" : "s have");
     if (tally->by_format[5]) print_plain("  note      TIFF pictures are not decoded: convert them to PNG\n");
     free(annotations);
 }
-/* The rule by which a sweep scores: the data's own, or the default of the set's name. */
+/* The scoring rule of a sweep: the data's own, or the default for the set's name. */
 static const char *rule_of(const struct table *table, const struct file_tally *tally) {
     vp_score_metric metric, unknown;
     if (tally->metric || !tally->answered) return tally->metric ? tally->metric : "none";
@@ -317,19 +318,20 @@ static const char *rule_of(const struct table *table, const struct file_tally *t
     if (metric == unknown) vp_score_metric_for_dataset(tally->set_name, &metric);
     return vp_score_metric_of(metric)->name;
 }
-/* 1: the summary of VQA v2's pair, which a sweep without --prompt_origin asks and scores by its own rules. */
+/* Returns 1 for the summary of VQA v2's pair of files. A sweep without --prompt_origin uses its own prompts and scoring
+ * rules for them. */
 static int asks_pair_itself(const struct data_job *job, const struct table *table) {
     return table->format == DATA_VQA && !text_of(job->options, "prompt_origin") && !is_given(job->options, "json")
            && !job->has_output;
 }
-/* The most new tokens of an answer to this set in a sweep; 0: the file does not identify the set. */
+/* The maximum of new tokens per answer to this set in a sweep; 0 if the file does not identify the set. */
 static int32_t new_tokens_of(const struct data_job *job, const struct table *table) {
     const char *name = text_of(job->options, "dataset_name");
     const vp_prompt_dataset *known = name ? vp_prompt_dataset_find(name) : NULL;
     if (!asks_pair_itself(job, table)) return table_new_tokens(table);
     return (known ? known : vp_prompt_dataset_find("coco_2014_vqa"))->max_new_tokens;
 }
-/* One line about samples that the rule can never score as correct. */
+/* Prints a line about samples that the rule can never score as correct. */
 static void print_few_answers(const struct table *table, const struct file_tally *tally) {
     char line[200];
     if (!strcmp(rule_of(table, tally), "vqa_seed") && tally->few_answers)
@@ -341,16 +343,16 @@ static void print_tally(const struct data_job *job, const struct table *table, c
                 table->notes_path ? table->notes_path : "");
     print_plain("  rows      %zu: %zu sample%s", table->row_count, tally->usable, plural_s((int64_t)tally->usable));
     if (tally->bad) print_plain(", %zu cannot be used", tally->bad);
-    if (tally->dropped) print_plain(", %zu left out, without a picture", tally->dropped);
+    if (tally->dropped) print_plain(", %zu left out (no picture)", tally->dropped);
     print_plain("\n");
     print_plain("  set       %s\n", table->task ? table->task->name : "not known");
     print_plain("  prompt    %s%s\n", origins[table->origin],
-                asks_pair_itself(job, table) ? ", as a sweep asks it (Molmo adds its style, such as \"vqa2: \"); "
-                                               "--json and --output take lmms_eval" : "");
+                asks_pair_itself(job, table) ? ", as in a sweep (Molmo adds its style, such as \"vqa2: \"); --json and "
+                                               "--output use lmms_eval" : "");
     print_plain("  metric    %s%s\n", rule_of(table, tally),
-                tally->metric || !tally->answered ? "" : ", the default; --metric of a sweep sets another");
+                tally->metric || !tally->answered ? "" : ", the default; sweep --metric sets another");
     if (new_tokens_of(job, table))
-        print_plain("  answers   at most %d new tokens; --max_new_tokens of a sweep sets another limit\n",
+        print_plain("  answers   at most %d new tokens; sweep --max_new_tokens sets another limit\n",
                     (int)new_tokens_of(job, table));
     print_plain("  images    %zu", tally->pictures);
     for (size_t i = 0; i < 6; i++)
@@ -358,7 +360,7 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     if (tally->pictures) print_plain(", sides of %d to %d px", tally->least_px, tally->most_px);
     print_plain("\n");
     if (job->family)
-        print_plain("  tokens    %lld of all images by the rule of %s, of one sample at most %lld\n",
+        print_plain("  tokens    %lld in all images by the rule of %s, at most %lld in one sample\n",
                     (long long)tally->tokens, job->family->preset->name, (long long)tally->most_tokens);
     print_columns(table);
     print_notes(table, tally);
@@ -442,13 +444,13 @@ static int find_files(const struct options *options, struct text_list *paths) {
         code = table_files(path, paths);
         if (code || paths->count > before) continue;
         code = complain(EXIT_INPUT,
-                        "%s: this folder has no .parquet or .arrow file; a folder of pictures needs no check: vlmprof "
-                        "sweep --data %s -p TEXT",
+                        "%s: this folder has no .parquet or .arrow file; a folder of pictures can be used directly: "
+                        "vlmprof sweep --data %s -p TEXT",
                         path, path);
     }
     return code;
 }
-/* Complains about an unknown evaluation set, with those of a similar name. Returns EXIT_USAGE. */
+/* Complains about an unknown evaluation set and suggests similar names. Returns EXIT_USAGE. */
 static int unknown_task(const char *name) {
     struct text_buffer near = {NULL, 0, 0};
     int code;
@@ -487,7 +489,7 @@ static int run_command(const struct options *options) {
     }
     for (size_t i = 0; i < paths.count && !code; i++) {
         int file_code = read_file(&job, paths.items[i]);
-        if (file_code == EXIT_INPUT) worst = file_code; /* the other files go on */
+        if (file_code == EXIT_INPUT) worst = file_code; /* the other files are still read */
         else code = file_code;
     }
     if (job.has_output && code) vp_output_discard(&job.output);

@@ -1,6 +1,6 @@
-/* command_fit.c: a latency model from result files. Result files come in. A model of each stage's latency or, for
- * servers, of TTFT and the time per token goes to a file. Its errors on rows that it never saw, and its coefficients,
- * go to stdout as text or JSON. */
+/* command_fit.c: fits a latency model to result files. The model describes each stage's latency or, for servers, TTFT
+ * and the time per token. It is written to a file. Its errors on rows that the fit did not see, and its coefficients,
+ * are printed as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -25,12 +25,12 @@
 static const struct option_spec FIT_OPTIONS[] = {
     OPTION_GROUP("model"),
     {"features", CHOICE, "KIND", "physical", 0, 0, "physical seed mean",
-     "features of the model: what the hardware does, the experiments' inputs, or none"},
-    {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, "experts of the model, if the files do not say"},
+     "features of the model: the work of the hardware, the experiments' inputs, or none"},
+    {"num_experts", COUNT, "N", NULL, 1, 1000000, NULL, "number of experts, if the files do not contain it"},
     OPTION_GROUP("output"),
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "file for the model (short: -o)"},
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder "
-                                                  "for e3_latency_estimator.json: the same model and its errors"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for e3_latency_estimator.json, which has the same model and "
+                                                  "its errors"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -58,7 +58,7 @@ static void write_coefficients(struct document *document, const struct estimator
             coefficients_add(table, part_name(stage), &estimator->model.fit[stage], names);
     }
 }
-/* The formula of each stage with its error on configurations that the fit did not see: the answer of the command. */
+/* Writes the command's answer: the formula of each stage, with its error on configurations that the fit did not see. */
 static void write_formulas(struct document *document, const struct estimator *estimator,
                            const struct evaluation *evaluation) {
     const int kind = estimator->model.features == VP_LATENCY_WEIGHTS ? VP_LATENCY_PHYSICAL
@@ -91,23 +91,23 @@ static void write_fit(struct document *document, const struct estimator *estimat
                   plural_s((int64_t)measurements->size_count));
     document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
     document_text(document, BLOCK_LINE,
-                  "predicted: the " ESTIMATE_LOCATION " time of such requests; measured: each sample's "
+                  "predicted: the " ESTIMATE_LOCATION " time of requests with these inputs; measured: each sample's "
                   ESTIMATE_LOCATION " over its runs; bias: the " ESTIMATE_LOCATION " of predicted - measured");
     document_text(document, BLOCK_LINE,
-                  "baselines: seed, a line in the experiments' inputs; mean, the " ESTIMATE_LOCATION
-                  " of the rows of the fit");
+                  "baselines: seed: linear in the experiments' inputs; mean: the " ESTIMATE_LOCATION
+                  " of the fitted rows");
     if (isfinite(evaluation->noise))
         document_text(
             document, BLOCK_LINE,
-            "noise floor: runs of a sample scatter, so the mean of its T_total is off by %.2f %% on average; no MAPE "
-            "of the total can be lower, and a load that drifts between samples adds to it",
+            "noise floor: the runs of a sample vary, so the mean of its T_total is off by %.2f %% on average; no MAPE "
+            "of the total can be lower, and load that drifts between samples adds to it",
             100 * evaluation->noise);
     errors_describe(document, &ENGINE_FORM, evaluation->errors[0][0]);
     write_coefficients(document, estimator);
     if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }
 /* ---- servers */
-/* The latency models as the JSON of a model file. */
+/* Writes the latency models as the JSON of a model file. */
 static void put_server_model(vp_json_writer *writer, const void *laws, const void *loads) {
     PUT(writer, KEY_OBJECT(NULL));
     server_laws_put(writer, laws);
@@ -122,8 +122,8 @@ static int fit_servers(const struct options *options, const struct results *resu
     struct document document = {NULL, 0, NULL};
     int code;
     if (is_given(options, "features") || is_given(options, "num_experts"))
-        return complain(EXIT_USAGE, "fit: --features and "
-                                    "--num_experts are for vlmprof's engine; %s comes from a server",
+        return complain(EXIT_USAGE, "fit: --features and --num_experts are only for vlmprof's engine, but %s comes "
+                                    "from a server",
                         results->files[0].path);
     code = server_laws_fit(results, &laws);
     if (!code) code = load_levels_read(&levels, options->operands, options->operand_count);
@@ -176,7 +176,7 @@ static int run_command(const struct options *options) {
     struct results results;
     int code;
     if (!options->operand_count)
-        return complain(EXIT_USAGE, "fit: give folders of result files; see vlmprof fit --help");
+        return complain(EXIT_USAGE, "fit needs folders of result files; see vlmprof fit --help");
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     code = are_all_served(&results) ? fit_servers(options, &results) : fit_engine(options, &results);
     results_free(&results);
@@ -185,7 +185,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
-    "fit a model of mean latencies to result files, of the engine's stages or of a server, with its error on "
-    "configurations it never saw",
+    "fit a model of mean latencies (of the engine's stages or of a server) to result files, and report its error on "
+    "unseen configurations",
     "vlmprof fit results -o model.json\n  vlmprof fit server-sweep server-load -o server.json",
     SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command};

@@ -14,10 +14,11 @@
 
 static const struct option_spec HELP_OPTIONS[] = {
     OPTION_GROUP("output"),
-    {"man", FLAG, NULL, NULL, 0, 0, NULL, "the manual page, as man reads it"},
+    {"man", FLAG, NULL, NULL, 0, 0, NULL, "the manual page, as input for man"},
     {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line",
      .excludes = "man completion"},
-    {"completion", CHOICE, "SHELL", NULL, 0, 0, "bash zsh fish", "completion of commands and options for a shell",
+    {"completion", CHOICE, "SHELL", NULL, 0, 0, "bash zsh fish", "script that completes commands and options in this "
+                                                                 "shell",
      .excludes = "man"},
     OPTIONS_OF_ALL,
 };
@@ -57,7 +58,7 @@ static int run_help(const struct options *options) {
     const struct command *command = word ? command_of(options->commands, word) : NULL;
     const int manual = is_given(options, "man");
     if (word && (is_given(options, "list") || is_given(options, "completion")))
-        return complain(EXIT_USAGE, "help: --list and --completion take no command or topic, so leave \"%s\" out",
+        return complain(EXIT_USAGE, "help: --list and --completion take no command or topic: remove \"%s\"",
                         word);
     if (is_given(options, "list")) print_names(options->commands);
     else if (is_given(options, "completion")) completion_print(text_of(options, "completion"), options->commands);
@@ -67,7 +68,7 @@ static int run_help(const struct options *options) {
     else if (guide && manual) manual_print_guide(guide);
     else if (command || guide) {
         if (command) help_print_command(command);
-        if (command && guide) print_plain("\n"); /* data: the command, then its guide */
+        if (command && guide) print_plain("\n"); /* for `data`: the command, then its guide */
         if (guide) help_print_guide(guide);
         if (guide && !strcmp(guide->name, "tasks")) return print_tasks();
     } else return help_complain_unknown(word, options->commands, 1);
@@ -75,7 +76,7 @@ static int run_help(const struct options *options) {
 }
 
 const struct command command_help = {
-    "help", "[COMMAND|TOPIC]", "options of a command, or a guide to a topic",
+    "help", "[COMMAND|TOPIC]", "show the options of a command, or a guide to a topic",
     "vlmprof help sweep\n  vlmprof help tokens\n  vlmprof help --completion bash >vlmprof.bash", 1,
     HELP_OPTIONS, sizeof HELP_OPTIONS / sizeof *HELP_OPTIONS, NULL, run_help,
 };

@@ -1,5 +1,4 @@
-/* command_info.c: this build, this machine, a checkpoint.
- * The machine and, with --model, a checkpoint are read first; then everything is printed as text or as JSON. */
+/* command_info.c: prints facts about this build, this machine and, with --model, a checkpoint, as text or JSON. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/option_rows.h"
@@ -29,7 +28,7 @@ static const struct option_spec INFO_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* GEMM kernels are chosen by the number of rows: one, few or many. These are examples of each. */
+/* GEMM kernels are chosen by the number of rows: one, few or many. These are examples. */
 enum { ROW_CLASSES = 3 };
 static const int32_t CLASS_ROWS[ROW_CLASSES] = {1, 8, 1024};
 
@@ -37,11 +36,11 @@ struct cpu_info {
     char name[200];
     int64_t threads, memory_bytes, available_bytes; /* -1: unknown */
     char chosen[2][ROW_CLASSES][24];                /* the chosen GEMM kernels in bf16 and in fp32 */
-    /* "always", "madvise" or "never": whether the engine gets large pages, which it requests; "": not known */
+    /* "always", "madvise" or "never": whether the engine gets the large pages that it requests; "" if unknown */
     char huge_pages[16];
 };
 
-/* The bytes of a line "KEY N kB" of /proc/meminfo; -1 if it is missing. */
+/* The value of a line "KEY N kB" of /proc/meminfo, in bytes; -1 if it is missing. */
 static int64_t meminfo_bytes(const char *text, const char *key) {
     const char *found = text ? strstr(text, key) : NULL;
     return found ? strtoll(found + strlen(key), NULL, 10) * 1024 : -1;
@@ -134,7 +133,7 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
         holdings->tokens += needed > 0;
     }
 }
-/* Bytes of weights with --weights gguf; 0: there are no blocks for it to keep. */
+/* Size of the weights in bytes with --weights gguf; 0 if the file has no such blocks. */
 static int64_t gguf_weights_bytes(const struct model *model, const struct holdings *holdings) {
     vp_engine_options settings = vp_engine_options_default();
     vp_memory_block memory = {NULL, 0, 0, 0};
@@ -158,7 +157,7 @@ static int64_t cache_bytes(const struct model *model, int fp32) {
     return (fp32 ? 8 : 4) * (int64_t)model->config.kv_head_count * model->config.head_dim * model->config.block_count;
 }
 
-/* whether the weights are packed, and the contents of their linears */
+/* Writes whether the weights are packed, and their types. */
 static void put_packed(vp_json_writer *writer, const struct model *model) {
     vp_packed packed;
     const int is = is_packed(model, &packed);
@@ -184,7 +183,7 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
         KEY("vit_mlp_dim", config->vit_mlp_dim), KEY("tokenizer_size", holdings->tokens), KEY_OBJECT("parameters"),
         KEY("total", holdings->parameters));
     for (int i = 0; i < PART_COUNT; i++) put_int(writer, PART_KEYS[i], holdings->parts[i]);
-    PUT(writer, END_OBJECT, KEY("tensors", holdings->tensors), /* how many tensors have each */ KEY_OBJECT("dtypes"));
+    PUT(writer, END_OBJECT, KEY("tensors", holdings->tensors), /* tensors of each type */ KEY_OBJECT("dtypes"));
     for (int i = 0; i < VP_DTYPE_COUNT; i++)
         if (i <= VP_DTYPE_F16 || holdings->dtypes[i]) put_int(writer, DTYPE_KEYS[i], holdings->dtypes[i]);
     vp_json_end_object(writer);
@@ -214,7 +213,7 @@ static void print_model(const struct model *model, const struct holdings *holdin
     else print_plain("mlp %d; ", config->mlp_dim);
     print_plain("%d positions at most\n", config->max_positions);
     if (config->vit_block_count)
-        print_plain("vision      %d blocks of width %d (%d are run), %d heads, mlp %d\n", config->vit_block_count,
+        print_plain("vision      %d blocks of width %d (%d used), %d heads, mlp %d\n", config->vit_block_count,
                     config->vit_width, config->vit_blocks_needed, config->vit_head_count, config->vit_mlp_dim);
     print_plain("tokenizer   %lld tokens; %d rows of embeddings\n", (long long)holdings->tokens,
                 config->embedding_size + config->additional_vocab_size);
@@ -274,11 +273,11 @@ static void put_gpus(vp_json_writer *writer, int32_t count) {
         PUT(writer, KEY_OBJECT(NULL), KEY("index", i), KEY("error", error.text), END_OBJECT);
     }
 }
-/* A clock that the power limit should allow: 71 % of the highest, in steps of 15 MHz. */
+/* A clock rate that the power limit should allow: 71 % of the maximum, in steps of 15 MHz. */
 static int64_t steady_clock_mhz(const vp_telemetry *telemetry) {
     return isfinite(telemetry->sm_clock_max_mhz) ? (int64_t)(telemetry->sm_clock_max_mhz * 0.71 / 15) * 15 : 0;
 }
-/* The readings of a GPU next to its times, and the settings that make times repeatable. */
+/* Prints which readings a GPU offers next to its times, and the settings that make times repeatable. */
 static void print_gpu_tools(int32_t index) {
     vp_telemetry telemetry;
     vp_error error = {VP_OK, -1, "", ""};
@@ -289,12 +288,12 @@ static void print_gpu_tools(int32_t index) {
         print_plain("  energy    counted by NVML: results have energy_j\n");
     else print_plain("  energy    not counted: %s: %s\n", error.where, error.text);
     if (vp_device_telemetry(index, &telemetry, &error) != VP_OK) {
-        print_plain("  clocks    not known: %s: %s\n", error.where, error.text);
+        print_plain("  clocks    unknown: %s: %s\n", error.where, error.text);
         return;
     }
     if (isfinite(telemetry.sm_clock_mhz) && steady_clock_mhz(&telemetry))
-        print_plain("  clocks    SM %.0f of %.0f MHz. vlmprof sets none; for times that repeat: sudo nvidia-smi -i %d "
-                    "-lgc %lld,%lld (-rgc undoes it)\n",
+        print_plain("  clocks    SM %.0f of %.0f MHz. vlmprof does not set clocks; for repeatable times: sudo "
+                    "nvidia-smi -i %d -lgc %lld,%lld (-rgc undoes it)\n",
                     telemetry.sm_clock_mhz, telemetry.sm_clock_max_mhz, index,
                     (long long)steady_clock_mhz(&telemetry), (long long)steady_clock_mhz(&telemetry));
 }
@@ -338,7 +337,7 @@ static void print_info(const struct cpu_info *cpu, int32_t gpu_count, const char
                 gigabytes(cpu->available_bytes, available));
     if (!strcmp(cpu->huge_pages, "never"))
         print_plain("huge pages  none: transparent_hugepage is \"never\"; decoding is slower\n");
-    else print_plain("huge pages  %s\n", cpu->huge_pages[0] ? cpu->huge_pages : "not known");
+    else print_plain("huge pages  %s\n", cpu->huge_pages[0] ? cpu->huge_pages : "unknown");
     print_plain("gemm        ");
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) print_plain("%s%s", i ? ", " : "", vp_engine_gemm_name(i));
     putchar('\n');
@@ -385,7 +384,7 @@ static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const
     vp_json_key(&writer, "model");
     if (model) put_model(&writer, model, holdings); else vp_json_null(&writer);
     vp_json_end_object(&writer);
-    json_end(&writer); /* main finds an error of stdout */
+    json_end(&writer); /* main checks stdout */
 }
 
 static int run_command(const struct options *options) {

@@ -1,6 +1,6 @@
-/* command_load.c: a server under load: many requests at once, or at given times, and the time from due to done of each.
- * Options become request bodies and a list of levels (rates, or numbers of requests at once). Each level is one trial,
- * with one result file that is written when it ends; a level whose file exists is not measured again. */
+/* command_load.c: measures a server under load, with many requests at once or at given times, and the time from due to
+ * done of each. The options become request bodies and a list of levels (rates, or numbers of concurrent requests). Each
+ * level is one trial with one result file, written at its end. A level whose file exists is not measured again. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -35,8 +35,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-static const double DURATION_S = 60; /* of a trial */
-enum { TRIALS_LEAST = 4 };           /* of a search */
+static const double DURATION_S = 60; /* duration of a trial */
+enum { TRIALS_LEAST = 4 };           /* minimum number of trials in a search */
 static const struct option_spec LOAD_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_ENDPOINT(1),
@@ -47,16 +47,16 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "images with -p",
      .is_required = 1, .unless = "random_image random_prompt", .because = "images and questions"},
     {"random_image", TEXT, "WxH", NULL, 0, 0, NULL,
-     "instead of --data: made-up pictures of this size, all different", .excludes = "data"},
+     "instead of --data: generated pictures of this size, all different", .excludes = "data"},
     {"random_prompt", COUNT, "N", NULL, 1, 1000000, NULL,
-     "instead of --data: made-up prompts of N common words, about a token each (default with --random_image: 16); the "
-     "server's usage says how many tokens they are", .excludes = "data"},
+     "instead of --data: generated prompts of N common words, about one token each (default with --random_image: 16); "
+     "the server's usage reports their token count", .excludes = "data"},
     OPTION_DATA_FORMAT,
     OPTION_PROMPT_ORIGIN,
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
      "VQA v2's answers (default: the file of the official name in the questions' folder)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "where relative image names start; for VQA v2 COCO_val2014_*.jpg there or in val2014"},
+     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "task in the file names (default: the data file's stem)"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
@@ -64,68 +64,69 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL, "text after each question (default: the data set's)"},
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
-     "samples drawn from the data, or made up (then by default 200); requests take them in turn"},
-    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
+     "number of samples drawn from the data, or generated (then by default 200); requests use them in turn"},
+    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "keep the shares of this field's values when drawing samples"},
     OPTION_LINE_MAX,
     OPTION_GROUP("load"),
     {"concurrency", COUNTS, "N...", NULL, 1, 65536, NULL,
-     "always N requests at once: the next is sent when one has ended; several: one trial each. With --request_rate: at "
-     "most N at once; a request that finds no place waits in the client, and that counts"},
+     "always N requests at once: the next is sent when one has ended; several values: one trial each. With "
+     "--request_rate: at most N at once; further requests wait in the client, and the wait counts"},
     {"request_rate", TEXTS, "R...", NULL, 0, 0, NULL,
-     "R requests per second, whether the server keeps up or not; several: one trial each"},
+     "R requests per second, whether the server keeps up or not; several values: one trial each"},
     {"arrivals", TEXT, "HOW", "poisson", 0, 0, NULL,
      "gaps between requests: constant, poisson, gamma:SHAPE (below 1: bursts), or trace=FILE: a time in s on each "
      "line, instead of --request_rate"},
     {"duration_s", REAL, "S", NULL, 0, 86400, NULL,
-     "requests are sent for S seconds; then the last answers come (default: 60; with --find_rate 1/15 of --budget_s if "
-     "that is less)"},
+     "requests are sent for S seconds, then the last answers are awaited (default: 60; with --find_rate: 1/15 of "
+     "--budget_s if that is less)"},
     {"ramp_s", REAL, "S", NULL, 0, 86400, NULL,
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
     {"cool_down_s", REAL, "S", NULL, 0, 86400, NULL,
-     "nor those of the last S seconds (default: a tenth of the duration)"},
+     "requests that are due in the last S seconds are not counted either (default: a tenth of the duration)"},
     {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "what makes a request good: ttft:MS,tpot:MS,e2e:MS, any of them; all must be met. accuracy:SHARE: what the "
-     "answers of a trial must reach"},
+     "limits of a good request: one or more of ttft:MS,tpot:MS,e2e:MS, all of which must be met; accuracy:SHARE: "
+     "accuracy that the answers of a trial must reach"},
     {"unloaded", FLAG, NULL, NULL, 0, 0, NULL,
-     "first a trial with one request at a time: how much accuracy the load costs (with an accuracy in --slo, "
-     "--find_rate does so itself)", .needs = "request_rate find_rate arrivals"},
+     "start with a trial of one request at a time, to measure how much accuracy the load costs (--find_rate does so "
+     "itself if --slo has an accuracy)", .needs = "request_rate find_rate arrivals"},
     {"find_rate", FLAG, NULL, NULL, 0, 0, NULL,
      "find the highest rate at which --slo_share of the requests are good; starts at --request_rate or 1; the first "
-     "trials last --duration_s, those near the answer longer",
+     "trials last --duration_s, trials near the answer last longer",
      .needs = "slo"},
     {"budget_s", REAL, "S", "3600", 1, 1e7, NULL, "with --find_rate: the whole search ends after S seconds",
      .needs = "find_rate"},
-    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: requests that must be good",
+    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --find_rate: share of requests that must be good",
      .needs = "find_rate"},
     {"rate_precision", REAL, "PERCENT", "10", 1, 100, NULL,
-     "with --find_rate: it ends when the 95 % interval of the rate is at most that wide",
+     "with --find_rate: end when the 95 % interval of the rate is at most this wide",
      .needs = "find_rate"},
     {"metrics_url", TEXT, "URL", NULL, 0, 0, NULL,
-     "the server's Prometheus metrics, asked each second during a trial: queue, KV cache, cache hits of vLLM, SGLang "
-     "and llama.cpp (default: /metrics of --endpoint)"},
+     "the server's Prometheus metrics, read every second during a trial: queue, KV cache and cache hits of vLLM, "
+     "SGLang and llama.cpp (default: /metrics of --endpoint)"},
     OPTION_GROUP("requests"),
     OPTION_REQUEST_KNOB,
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
-     "most tokens of an answer (default: the data set's, else 16)"},
+     "maximum tokens per answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
     {"output_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
-     "answers of exactly N tokens: --max_new_tokens N --ignore_eos; a server that makes others is named",
+     "answers of exactly N tokens: --max_new_tokens N --ignore_eos; warns if answers have another length",
      .excludes = "max_new_tokens ignore_eos"},
     {"max_retries", COUNT, "N", "0", 0, 100, NULL,
-     "retries of a rejected request; 0: a rejected request has failed"},
+     "retries of a rejected request; 0: a rejected request fails"},
     OPTIONS_OF_UNIQUE,
     {"repeat_image", REAL, "SHARE", NULL, 0, 1, NULL,
-     "of the images, this share comes again as the sample's last request had it: what an encoder cache saves",
+     "share of images that are sent again as in the sample's previous request, to measure what an encoder cache saves",
      .excludes = "same_image"},
-    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server to leave its prompt cache out (cache_prompt)"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the samples, their order and the arrivals"},
+    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the server not to use its prompt cache (cache_prompt)"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of the samples, their order and the arrivals"},
     OPTION_GROUP("output"),
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files, one for each trial", .is_required = 1},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files, one per trial", .is_required = 1},
     {"export", WHOLES, "FORMAT FILE", NULL, 0, 0, NULL,
-     "the trials in another tool's form: aiperf (profile_export_aiperf.json), vllm (vllm bench serve), a file each; "
-     "openmetrics, one text; may be given again"},
+     "write the trials in another tool's format: aiperf (profile_export_aiperf.json) or vllm (vllm bench serve), one "
+     "file per trial; openmetrics, one file for all trials; may be repeated"},
     {"requests_csv", TEXT, "FILE", NULL, 0, 0, NULL,
-     "every request of the trials, a line each; counted: 0 in the ramp and the cool-down; id: of its record"},
+     "write all requests of the trials, one per line; counted: 0 in the ramp and the cool-down; id: of the sample's "
+     "record"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -135,7 +136,7 @@ enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, W
 struct load {
     const struct options *options;
     struct endpoint endpoint;
-    char *words; /* what the server says that it is; NULL: nothing */
+    char *words; /* the server's description of itself; NULL if it has none */
     struct request_knobs knobs;
     struct dataset dataset;
     struct load_bodies bodies;
@@ -143,20 +144,20 @@ struct load {
     uint32_t *order; size_t order_count;
     vp_slo slo; int has_slo;
     double duration_s, ramp_s, cool_down_s;
-    double *trace_s; size_t trace_count; /* of --arrivals trace=FILE */
-    char plan[24];                       /* of all that makes two trials comparable */
+    double *trace_s; size_t trace_count; /* from --arrivals trace=FILE */
+    char plan[24];                       /* hash of all settings that make trials comparable */
     struct load_level *levels; size_t level_count;
     struct load_search search;
-    int64_t search_ns, counted_ns;       /* when the search began, and up to when its time is counted */
-    struct load_records *records; /* of the trial that runs */
+    int64_t search_ns, counted_ns;       /* start of the search; time up to which it is counted */
+    struct load_records *records; /* records of the running trial */
     struct text_list warnings;
-    int warned[WARNED_COUNT]; char *warning_of[WARNED_COUNT]; /* trials that it is true of; of the first of them */
-    int lock; /* on --output_dir; -1: none */
+    int warned[WARNED_COUNT]; char *warning_of[WARNED_COUNT]; /* number of trials it applies to; text for the first */
+    int lock; /* lock on --output_dir; -1 if none */
 };
 
 /* ---- options */
 static int is_trace(const struct options *options) { return !strncmp(text_of(options, "arrivals"), "trace=", 6); }
-/* --repeat_image; 0: not given. */
+/* The share of --repeat_image; 0 if not given. */
 static double repeat_share(const struct options *options) {
     return is_given(options, "repeat_image") ? opt(options, "repeat_image")->real : 0;
 }
@@ -168,7 +169,7 @@ static char *images_words(const struct options *options) {
     else text_add_string(&words, "unique");
     return words.data;
 }
-/* A rate as typed; 0: it is none. */
+/* Parses a rate; 0 if it is not a valid one. */
 static double rate_of(const char *text) {
     char *end = NULL;
     const double rate = strtod(text, &end);
@@ -179,21 +180,22 @@ static int check_levels(const struct options *options) {
     const int is_open = rates->given || is_given(options, "find_rate") || is_trace(options);
     const struct option_value *many = opt(options, "concurrency");
     if (!is_open && !many->given)
-        return complain(EXIT_USAGE, "load needs --concurrency N or --request_rate R (or --find_rate, or "
-                                    "--arrivals trace=FILE)");
+        return complain(EXIT_USAGE, "load needs --concurrency N, --request_rate R, --find_rate, or --arrivals "
+                                    "trace=FILE");
     if (!is_open && is_given(options, "arrivals"))
-        return complain(EXIT_USAGE, "--arrivals goes with --request_rate: with --concurrency alone a request is due "
-                                    "when another has ended");
+        return complain(EXIT_USAGE, "--arrivals needs --request_rate: with only --concurrency, a request is due when "
+                                    "another has ended");
     if (is_open && many->count > 1)
-        return complain(EXIT_USAGE, "--concurrency with a rate is the most requests at once: give one number");
+        return complain(EXIT_USAGE, "with a rate, --concurrency is the maximum of concurrent requests: give only one "
+                                    "number");
     if (is_trace(options) && (rates->given || is_given(options, "find_rate")))
-        return complain(EXIT_USAGE, "--arrivals trace=FILE says when requests are due: leave --request_rate and "
-                                    "--find_rate out");
+        return complain(EXIT_USAGE, "--arrivals trace=FILE sets when requests are due: remove --request_rate and "
+                                    "--find_rate");
     if (is_given(options, "find_rate") && rates->count > 1)
-        return complain(EXIT_USAGE, "--find_rate begins at one --request_rate");
+        return complain(EXIT_USAGE, "--find_rate starts at one rate: give only one --request_rate");
     for (size_t i = 0; i < rates->count; i++)
         if (rate_of(rates->items[i]) <= 0)
-            return complain(EXIT_USAGE, "--request_rate %s: a number of requests per second is needed, 1e-6 to 1e6",
+            return complain(EXIT_USAGE, "--request_rate %s: expected a number of requests per second, 1e-6 to 1e6",
                             rates->items[i]);
     return 0;
 }
@@ -206,7 +208,8 @@ static int check_load_options(struct load *load) {
         return code;
     if (!is_trace(options)
         && vp_arrivals_parse(text_of(options, "arrivals"), 1, 0, &arrivals) != VP_OK)
-        return complain(EXIT_USAGE, "--arrivals %s: it is constant, poisson, gamma:SHAPE (0.01 to 1e6) or trace=FILE",
+        return complain(EXIT_USAGE, "--arrivals %s: expected constant, poisson, gamma:SHAPE (0.01 to 1e6) or "
+                                    "trace=FILE",
                         text_of(options, "arrivals"));
     load->has_slo = is_given(options, "slo");
     if (load->has_slo && (code = load_slo_read(text_of(options, "slo"), &load->slo)) != 0) return code;
@@ -216,16 +219,16 @@ static int check_load_options(struct load *load) {
     load->ramp_s = is_given(options, "ramp_s") ? opt(options, "ramp_s")->real : load->duration_s / 10;
     load->cool_down_s = is_given(options, "cool_down_s") ? opt(options, "cool_down_s")->real : load->duration_s / 10;
     if (load->has_slo && isfinite(load->slo.accuracy) && !text_of(options, "data"))
-        return complain(EXIT_USAGE, "an accuracy in --slo needs --data with answers: made-up requests have none");
+        return complain(EXIT_USAGE, "an accuracy in --slo needs --data with answers: generated requests have none");
     if (load->ramp_s + load->cool_down_s >= load->duration_s)
-        return complain(EXIT_USAGE, "--ramp_s and --cool_down_s leave nothing of --duration_s %g", load->duration_s);
+        return complain(EXIT_USAGE, "--ramp_s and --cool_down_s leave no time of --duration_s %g", load->duration_s);
     if (is_given(options, "find_rate") && opt(options, "budget_s")->real < TRIALS_LEAST * load->duration_s)
-        return complain(EXIT_USAGE, "--budget_s %g has no room for %d trials of --duration_s %g: a search needs that "
-                                    "many at least; leave --duration_s out, or use a larger --budget_s",
+        return complain(EXIT_USAGE, "--budget_s %g is too short for %d trials of --duration_s %g, the minimum for a "
+                                    "search: omit --duration_s, or use a larger --budget_s",
                         opt(options, "budget_s")->real, TRIALS_LEAST, load->duration_s);
     return 0;
 }
-/* Reads the times of a trace: a number on each line, ascending. */
+/* Reads the times of a trace: one number per line, in ascending order. */
 static int read_trace(struct load *load, const char *path) {
     vp_error error = {VP_OK, -1, "", ""};
     char *text = NULL, *line, *end;
@@ -239,7 +242,7 @@ static int read_trace(struct load *load, const char *path) {
         if (end == line || (*end && *end != '\n' && strcspn(end, "\n") != strspn(end, " \t\r")) || !(due_s >= 0))
             code = complain(EXIT_INPUT, "%s: line %zu does not contain a time in seconds", path, number);
         else if (load->trace_count && due_s < load->trace_s[load->trace_count - 1])
-            code = complain(EXIT_INPUT, "%s: line %zu is earlier than the line before", path, number);
+            code = complain(EXIT_INPUT, "%s: line %zu has an earlier time than the line before", path, number);
         else {
             end += strcspn(end, "\n");
             if (due_s >= load->duration_s) continue;
@@ -252,7 +255,7 @@ static int read_trace(struct load *load, const char *path) {
         code = complain(EXIT_INPUT, "%s: no request is due within --duration_s %g", path, load->duration_s);
     return code;
 }
-/* Makes room for a socket for each request at once. */
+/* Raises the limit of open files to one socket per concurrent request. */
 static int raise_file_limit(const struct options *options) {
     const struct option_value *many = opt(options, "concurrency");
     struct rlimit limit;
@@ -264,7 +267,7 @@ static int raise_file_limit(const struct options *options) {
     }
     for (size_t i = 0; i < many->count; i++) if (many->numbers[i] > most) most = many->numbers[i];
     if (limit.rlim_cur != RLIM_INFINITY && (rlim_t)most + 64 > limit.rlim_cur)
-        return complain(EXIT_USAGE, "--concurrency %lld needs as many open files, and this process may have %llu: "
+        return complain(EXIT_USAGE, "--concurrency %lld needs as many open files, but this process may have only %llu: "
                                     "raise the limit (ulimit -n)", (long long)most, (unsigned long long)limit.rlim_cur);
     return 0;
 }
@@ -278,7 +281,7 @@ static void plan_fingerprint(struct load *load) {
         hash = hash_text(hash, text ? text : "");
     }
     hash = hash_number(hash, number_of(load->options, "seed"));
-    if (!is_given(load->options, "find_rate")) { /* whose trials last as long as they must */
+    if (!is_given(load->options, "find_rate")) { /* its trials last as long as needed */
         hash = hash_number(hash, (int64_t)(load->duration_s * 1e6));
         hash = hash_number(hash, (int64_t)(load->ramp_s * 1e6));
         hash = hash_number(hash, (int64_t)(load->cool_down_s * 1e6));
@@ -310,16 +313,17 @@ static int warm_up(struct load *load) {
     code = endpoint_ask(&load->endpoint, &exchange);
     close_progress();
     if (!code && !exchange.reply.is_streamed)
-        text_list_add(&load->warnings, "the server answers in one body: TTFT and TPOT cannot be seen");
+        text_list_add(&load->warnings, "the server answers in one body, so TTFT and TPOT cannot be measured");
     else if (!code && exchange.reply.usage.completion_tokens < 0)
-        text_list_add(&load->warnings, "the server does not say how many tokens it made: there is no TPOT");
+        text_list_add(&load->warnings, "the server does not report how many tokens it generated, so there is no TPOT");
     if (!code && load->bodies.is_random && exchange.reply.usage.prompt_tokens > 0)
-        print_note("vlmprof: the server counts %lld prompt tokens for the first made-up request, of %zu kB\n",
+        print_note("vlmprof: the server counts %lld prompt tokens for the first generated request (%zu kB)\n",
                    (long long)exchange.reply.usage.prompt_tokens, (exchange.body_bytes + 500) / 1000);
     vp_exchange_free(&exchange);
     return code;
 }
-/* The number of requests in the longest trial at given rates, at most `most`: no more are generated than sent. */
+/* The number of requests in the longest trial at given rates, at most `most`: bodies are only generated if they are
+ * sent. */
 static size_t requests_most(const struct load *load, size_t most) {
     const struct option_value *rates = opt(load->options, "request_rate");
     size_t count = 1;
@@ -335,7 +339,7 @@ static size_t requests_most(const struct load *load, size_t most) {
     }
     return count;
 }
-/* The bodies of a data set, or synthetic ones. Returns 0 or an exit code. */
+/* Makes the request bodies of a data set, or synthetic ones. Returns 0 or an exit code. */
 static int make_bodies(struct load *load) {
     const struct options *options = load->options;
     struct random_request request = {0, 0, 16, 16, 200, (uint32_t)number_of(options, "seed")};
@@ -391,7 +395,7 @@ static uint32_t seed_of(const struct load *load, const struct load_level *level)
     const uint32_t seed = (uint32_t)number_of(load->options, "seed");
     return is_given(load->options, "find_rate") ? load_search_seed(seed, level->rate) : seed;
 }
-/* When the requests of a level are due, malloc'ed; NULL: by concurrency. */
+/* The due times of a level's requests, malloc'ed; NULL if by concurrency. */
 static double *due_times(const struct load *load, const struct load_level *level, size_t *count) {
     double *due_s = NULL, now_s;
     vp_arrivals arrivals;
@@ -415,7 +419,7 @@ static char *level_path(const struct load *load, const struct load_level *level)
     snprintf(name, sizeof name, "%s_load_%s.json", load->dataset.task, load_level_name(level, text));
     return join_path(text_of(load->options, "output_dir"), name);
 }
-/* A trial as its file says it. */
+/* A trial as its file records it. */
 static struct load_level line_of(const struct load *load, const struct load_level *level) {
     struct load_level line = *level;
     line.schema = LOAD_SCHEMA;
@@ -468,7 +472,8 @@ static int write_level(const struct load *load, const struct load_level *level, 
     free(knobs);
     return code;
 }
-/* Warnings for a reader of the trials, a line each: for the first trial it applies to, and how many others. */
+/* Records a warning about a trial. Each is printed once, for the first trial it applies to, with the number of
+ * others. */
 static void warn_once(struct load *load, int which, const char *text) {
     if (!load->warned[which]++) load->warning_of[which] = copy_text(text, strlen(text));
 }
@@ -479,19 +484,21 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
     load_level_text(level, name);
     if (summary->late * 100 > summary->due) {
         snprintf(text, sizeof text, "%s: %lld of %lld requests were sent more than %g ms late, the latest %.1f ms: "
-                 "this machine was busy; times from when they were due count that", name,
+                                    "this machine was busy; times since due include that delay", name,
                  (long long)summary->late, (long long)summary->due, LOAD_LATE_MS, summary->latest_ms);
         warn_once(load, WARNED_LATE, text);
     }
     if (level->client_busy) {
         snprintf(text, sizeof text, "%s: this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
-                 "trial: the latencies include that; use a quieter machine or a lower load", name,
+                                    "trial: the latencies include that wait; use a quieter machine or a lower "
+                                    "load", name,
                  100 * level->client_cpu, 100 * level->client_delay);
         warn_once(load, WARNED_CLIENT, text);
     }
     if (summary->most[LOAD_QUEUED] > 0) {
-        snprintf(text, sizeof text, "%s: requests waited in this client for one of %d places, %.4g ms on average, %.4g "
-                 "ms at most: TTFT and E2E from when they were due count that, \"from send\" does not", name,
+        snprintf(text, sizeof text, "%s: requests waited in this client for one of %d slots, %.4g ms on average, %.4g "
+                                    "ms at most: TTFT and E2E since due include that wait, times since sent do "
+                                    "not", name,
                  level->places, summary->mean[LOAD_QUEUED], summary->most[LOAD_QUEUED]);
         warn_once(load, WARNED_PLACES, text);
     }
@@ -501,34 +508,37 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
         warn_once(load, WARNED_QUEUE, text);
     }
     if (summary->goodput > 1.05 * summary->ended && load_level_saturates(level)) {
-        snprintf(text, sizeof text, "%s: the goodput, %.3g per second, is above the %.3g that ended: it counts good "
-                 "requests by when they were due, and some of them ended after the window; a longer --duration_s "
-                 "brings the two together", name, summary->goodput, summary->ended);
+        snprintf(text, sizeof text, "%s: the goodput, %.3g per second, is above the rate of ended requests, %.3g: it "
+                                    "counts good requests by due time, and some of them ended after the window; a "
+                                    "longer --duration_s reduces the "
+                                    "difference", name, summary->goodput, summary->ended);
         warn_once(load, WARNED_GOODPUT, text);
     }
     if (records->count > load->bodies.count && load->bodies.same) {
-        snprintf(text, sizeof text, "%s: %zu requests share %zu samples, of which %zu are the same bytes each time: "
-                 "a server's caches may know some; %s", name, records->count, load->bodies.count, load->bodies.same,
-                 summary->cached_known ? "see cached_tokens" : "it does not say how many tokens came from them");
+        snprintf(text, sizeof text, "%s: %zu requests share %zu samples, of which %zu have the same bytes each time, "
+                                    "so the server's caches may contain some; "
+                                    "%s", name, records->count, load->bodies.count, load->bodies.same,
+                 summary->cached_known ? "see cached_tokens" : "it does not report how many tokens came from them");
         warn_once(load, WARNED_SHARED, text);
     }
     if (tpot_ms > 0 && 1000 / tpot_ms > CREDIBLE_TOKENS_PER_S) {
-        snprintf(text, sizeof text, "%s: a TPOT of %.3g ms is not credible, because no server decodes so fast: the "
-                 "answers were buffered and came at once", name, tpot_ms);
+        snprintf(text, sizeof text, "%s: a TPOT of %.3g ms is not credible, because no server decodes that fast: the "
+                                    "answers were buffered and came all at once", name, tpot_ms);
         warn_once(load, WARNED_RATE, text);
     }
     if (summary->failed) {
-        snprintf(text, sizeof text, "%s: %lld of %lld requests failed; the file says why", name,
+        snprintf(text, sizeof text, "%s: %lld of %lld requests failed; see the result file for the reasons", name,
                  (long long)summary->failed, (long long)summary->due);
         warn_once(load, WARNED_FAILED, text);
     }
     if (summary->empty) {
-        snprintf(text, sizeof text, "%s: %lld of %lld answers are empty: they are neither failed nor good, and no "
-                 "share counts them", name, (long long)summary->empty, (long long)summary->due);
+        snprintf(text, sizeof text, "%s: %lld of %lld answers are empty: they count neither as failed nor as good, and "
+                                    "are left out of all "
+                                    "shares", name, (long long)summary->empty, (long long)summary->due);
         warn_once(load, WARNED_EMPTY, text);
     }
 }
-/* Answers of another length than --output_tokens. */
+/* Warns if answers do not have the length --output_tokens. */
 static void warn_of_length(struct load *load, const struct load_level *level, const struct load_records *records) {
     const int64_t wanted = is_given(load->options, "output_tokens") ? number_of(load->options, "output_tokens") : 0;
     size_t known = 0, others = 0;
@@ -542,8 +552,9 @@ static void warn_of_length(struct load *load, const struct load_level *level, co
         tokens += (double)got;
     }
     if (!others) return;
-    snprintf(text, sizeof text, "%s: %zu of %zu answers do not have --output_tokens %lld, the mean is %.4g: the server "
-             "does not take ignore_eos, or its context ends before", load_level_text(level, name), others, known,
+    snprintf(text, sizeof text, "%s: %zu of %zu answers do not have --output_tokens %lld (their mean is %.4g): the "
+                                "server ignores ignore_eos, or its context is too "
+                                "short", load_level_text(level, name), others, known,
              (long long)wanted, tokens / (double)known);
     warn_once(load, WARNED_LENGTH, text);
 }
@@ -559,8 +570,9 @@ static void add_trial_warnings(struct load *load) {
     }
 }
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s);
-/* The end of the window, in s: before the cool-down. In an interrupted trial it is no later than its last answer,
- * unless that came within the ramp. A trial that was ended early because its queue grew needs no cool-down. */
+/* The end of the window, in s: the start of the cool-down. In an interrupted trial, the window ends with the last
+ * answer at the latest, unless that came within the ramp. A trial that ended early because its queue grew needs no
+ * cool-down. */
 static double window_end(const struct load *load, const struct load_level *level, const struct load_records *records,
                          const struct load_plan *plan, int is_interrupted) {
     const double planned_s = fmin(plan->cut_s, level->duration_s - (plan->is_hopeless ? 0 : load->cool_down_s));
@@ -579,7 +591,7 @@ static void keep_metrics(const struct load *load, struct load_level *level) {
     level->metrics = zeroed(level->metric_count, sizeof *level->metrics);
     memcpy(level->metrics, load->metrics.items, level->metric_count * sizeof *level->metrics);
 }
-/* Returns 1 if the file of a level is there. */
+/* Returns 1 if the file of a level exists. */
 static int is_measured(const struct load *load, const struct load_level *level) {
     char *path = level_path(load, level);
     const int is_there = vp_path_kind(path) != VP_PATH_NONE;
@@ -601,8 +613,8 @@ static int measure_level(struct load *load, struct load_level *level) {
         code = load_level_read(level->path, &known);
         if (code || !known.plan || strcmp(known.plan, load->plan) != 0) {
             if (!code) load_level_free(&known);
-            return complain(EXIT_USAGE, "%s is there, of another plan (other server, data or options): use another "
-                                        "--output_dir, or delete it", level->path);
+            return complain(EXIT_USAGE, "%s exists, but belongs to another plan (other server, data or options): use "
+                                        "another --output_dir, or delete it", level->path);
         }
         if (known.is_complete) {
             load_level_free(level);
@@ -652,7 +664,7 @@ static int measure_level(struct load *load, struct load_level *level) {
         int written = 0;
         load_score(&load->bodies, load->dataset.metric, &records);
         level->is_complete = !code;
-        if (to_s > load->ramp_s) { /* else the budget ended before anything was counted */
+        if (to_s > load->ramp_s) { /* otherwise the budget ended before anything was counted */
             level->summary = load_summarize(&records, load->ramp_s, to_s, load->has_slo ? &load->slo : NULL);
             if (text_of(load->options, "slo"))
                 level->slo = copy_text(text_of(load->options, "slo"), strlen(text_of(load->options, "slo")));
@@ -681,7 +693,7 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
 }
 
 /* ---- the search for a rate */
-/* Makes the trial run longer while it leaves open whether its rate is too high. */
+/* Extends the trial while it is undecided whether its rate is too high. */
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s) {
     struct load *load = plan->user;
     struct load_level *level = &load->levels[load->level_count - 1];
@@ -697,7 +709,7 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
     plan->due_s = due_times(load, level, &plan->due_count);
     return 1;
 }
-/* Judges the requests of an existing trial's file again. Returns 0 or an exit code. */
+/* Judges the requests in an existing trial's file again. Returns 0 or an exit code. */
 static int check_again(struct load *load, const struct load_level *level) {
     struct load_request *requests;
     struct load_records records;
@@ -750,8 +762,8 @@ static void begin_search(struct load *load) {
     load_search_begin(search, rates->count ? rate_of(rates->items[0]) : 1,
                       opt(load->options, "rate_precision")->real / 100);
     load->search_ns = load->counted_ns = vp_clock_ns();
-    print_note("vlmprof: the search ends when the rate is known to %g %%, after %g s at the latest; first trials of "
-               "%.4g s find the rates between which it is\n", 100 * search->precision, search->budget_s,
+    print_note("vlmprof: the search ends when the rate is known to %g %%, or after %g s; first trials of %.4g s find a "
+               "lower and an upper bound\n", 100 * search->precision, search->budget_s,
                search->duration_s);
 }
 static double elapsed_s(struct load *load) {
@@ -759,7 +771,7 @@ static double elapsed_s(struct load *load) {
     load->counted_ns = vp_clock_ns();
     return (double)(load->counted_ns - before_ns) / 1e9;
 }
-/* A trial's result, and the joint result of all so far. */
+/* Prints a trial's result, and the joint result of all trials so far. */
 static void print_trial(const struct load *load, const struct load_level *level) {
     const struct load_search *search = &load->search;
     const struct load_trial *trial = &search->trials[search->trial_count - 1];
@@ -768,17 +780,17 @@ static void print_trial(const struct load *load, const struct load_level *level)
     print_note("vlmprof: rate %.6g (%.4g were due): %.1f %% good [%.1f, %.1f] in %.4g s%s\n", level->rate,
                trial->realised, 100 * trial->good.value, 100 * trial->good.low, 100 * trial->good.high,
                trial->duration_s, !level->ended_early ? ""
-                                  : trial->is_hopeless ? ", ended early: the queue grew, no request was good any more"
+                                  : trial->is_hopeless ? ", ended early: the queue grew and no more requests were good"
                                                        : ", ended by --budget_s");
     if (isfinite(load->slo.accuracy))
         print_note("vlmprof: rate %.6g: accuracy %s\n", level->rate,
                    number_measured(trial->accuracy.value, trial->accuracy.low, trial->accuracy.high).text);
     if (search->end == LOAD_SEARCHES && more_s > 0)
-        print_note("vlmprof: the highest rate is within [%.4g, %.4g]; %g %% need about %.0f s more, %.0f s of the "
-                   "budget are left\n", answer->low, answer->high, 100 * search->precision, more_s,
+        print_note("vlmprof: the highest rate is within [%.4g, %.4g]; a precision of %g %% needs about %.0f s more, "
+                   "%.0f s of the budget are left\n", answer->low, answer->high, 100 * search->precision, more_s,
                    fmax(0, search->budget_s - search->spent_s));
 }
-/* Trials at the rates that the search proposes. */
+/* Runs trials at the rates that the search proposes. */
 static int find_rate(struct load *load) {
     struct load_search *search = &load->search;
     int code = 0, written;
@@ -823,8 +835,8 @@ static int measure_levels(struct load *load) {
     return code;
 }
 
-/* ---- what the user sees */
-/* "accuracy_change": relative to the trial without load, if there is one. Returns 0 or an exit code. */
+/* ---- output */
+/* Sets "accuracy_change", relative to the trial without load, if there is one. Returns 0 or an exit code. */
 static int put_change(vp_json_writer *writer, const struct load *load, const struct load_level *level) {
     const struct load_level *unloaded = load_unloaded_of(level, load->levels, load->level_count);
     vp_bounded_interval change;
@@ -869,7 +881,7 @@ static int load_report(struct load *load) {
 }
 static void load_free(struct load *load) {
     endpoint_close(&load->endpoint);
-    load_metrics_free(&load->metrics); /* its question was in flight until now */
+    load_metrics_free(&load->metrics); /* its question was in use until now */
     load_bodies_free(&load->bodies);
     if (load->dataset.options) dataset_free(&load->dataset); else free(load->dataset.task);
     for (size_t i = 0; i < load->level_count; i++) load_level_free(&load->levels[i]);
@@ -883,7 +895,7 @@ static void load_free(struct load *load) {
     free(load->words);
     if (load->lock >= 0) close(load->lock);
 }
-/* The files of --export and --requests_csv. Returns 0 or an exit code. */
+/* Writes the files of --export and --requests_csv. Returns 0 or an exit code. */
 static int load_exports(const struct load *load) {
     const struct option_value *exports = opt(load->options, "export");
     const char *requests = text_of(load->options, "requests_csv");
@@ -896,23 +908,23 @@ static int load_exports(const struct load *load) {
     free(lines);
     return code;
 }
-/* EXIT_WORK: counted requests have failed or, with --find_rate, no rate was found. */
+/* Returns EXIT_WORK if counted requests have failed or, with --find_rate, no rate was found. */
 static int exit_of(const struct load *load) {
     int64_t failed = 0;
     if (is_given(load->options, "find_rate")) return load->search.answer.low > 0 ? 0 : EXIT_WORK;
     for (size_t i = 0; i < load->level_count; i++) failed += load->levels[i].summary.failed;
     return failed ? EXIT_WORK : 0;
 }
-/* After Ctrl-C: what is kept, and how to go on. */
+/* After Ctrl-C: prints what is kept, and how to continue. */
 static void print_interrupted(const struct load *load) {
     size_t complete = 0, partial = 0;
     for (size_t i = 0; i < load->level_count; i++) {
         complete += (size_t)load->levels[i].is_complete;
         partial += !load->levels[i].is_complete && vp_path_kind(load->levels[i].path) != VP_PATH_NONE;
     }
-    print_note("vlmprof: interrupted: %zu complete trial%s in %s%s; run the same command again to go on\n", complete,
+    print_note("vlmprof: interrupted: %zu complete trial%s in %s%s; run the same command again to continue\n", complete,
                complete == 1 ? " is" : "s are", text_of(load->options, "output_dir"),
-               partial ? ", and the one that ran is kept as partial, to be measured again" : "");
+               partial ? ", and the running one is kept as partial, to be measured again" : "");
 }
 static int run_command(const struct options *options) {
     struct load load;
@@ -937,7 +949,7 @@ const struct command command_load = {
     "load",
     "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R... "
     "[--concurrency N])",
-    "put a server under load: latency from when requests were due, goodput, accuracy",
+    "measure a server under load: latency since requests were due, goodput, accuracy",
     "vlmprof load --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "
     "--output_dir load --request_rate 1 2 4 --duration_s 60\n"
     "  vlmprof load --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "

@@ -1,5 +1,5 @@
 /* command_merge.c: makes result files from the journals of a sweep's processes, or lays them out for other programs.
- * Folders with journals come in, with --layout folders with result files. Result files are written into one folder; a
+ * The input is folders with journals or, with --layout, with result files. Result files are written into one folder; a
  * summary goes to stderr and with --json to stdout. */
 #include "base/console.h"
 #include "base/files.h"
@@ -22,9 +22,9 @@ static const struct option_spec MERGE_OPTIONS[] = {
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files (default: the first DIR)"},
     {"partial", FLAG, NULL, NULL, 0, 0, NULL,
-     "write what is there; missing ranks and points are counted in the files"},
+     "write the available results; missing ranks and points are counted in the files"},
     {"layout", CHOICE, "NAME", NULL, 0, 0, "reference",
-     "reference: copies the result files in DIR to OUTPUT_DIR/TASK/combined_profiling_results_*.json, which the "
+     "reference: copy the result files in DIR to OUTPUT_DIR/TASK/combined_profiling_results_*.json, which the "
      "reference's scripts read (help reference)",
      .needs = "output_dir", .excludes = "partial", .because = "it copies finished result files"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
@@ -43,7 +43,7 @@ static int print_merged(const char *folder, const char *status, const struct sum
     return json_end(&writer);
 }
 
-/* --layout reference: result files go in and out; journals are not needed. */
+/* --layout reference: copies result files; journals are not needed. */
 static int lay_out(const struct options *options) {
     const char *folder = text_of(options, "output_dir");
     struct reference_layout layout = {{NULL, 0}, {NULL, 0}};
@@ -76,7 +76,7 @@ static int run_command(const struct options *options) {
     struct journal_index index;
     int code = 0, fd = -1;
     if (!folder || !options->operand_count)
-        return complain(EXIT_USAGE, "merge needs the folders with the journals: vlmprof merge DIR...");
+        return complain(EXIT_USAGE, "merge needs folders with journals: vlmprof merge DIR...");
     if (is_given(options, "layout")) return lay_out(options);
     memset(&index, 0, sizeof index);
     for (size_t i = 0; i < options->operand_count && !code; i++)
@@ -117,7 +117,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_merge = {
     "merge", "DIR...",
-    "write result files from the journals of a sweep's processes, in any folders; needs no model",
+    "write result files from the journals of a sweep's processes, in one or more folders; needs no model",
     "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial\n"
     "  vlmprof merge results --layout reference --output_dir for-scripts",
     SIZE_MAX, MERGE_OPTIONS, sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS, NULL, run_command};

@@ -1,6 +1,6 @@
-/* command_predict.c: the predicted cost of requests that were not measured. A model of `vlmprof fit` comes in. With
- * sizes or counts, predictions of requests come out; with --data, the model's errors on result files; with
- * --recalibrate, a model for another device. */
+/* command_predict.c: predicts the cost of requests that were not measured, with a model of `vlmprof fit`. For sizes or
+ * counts, the output is predictions of requests; with --data, the model's errors on result files; with --recalibrate, a
+ * model for another device. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -22,49 +22,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which options describe a request, and what they exclude. */
-#define OF_REQUEST .excludes = "data recalibrate", .because = "the result files say it"
+/* What excludes the options that describe a request. */
+#define OF_REQUEST .excludes = "data recalibrate", .because = "the result files contain it"
 static const struct option_spec PREDICT_OPTIONS[] = {
     RULED_GROUP("input", OF_REQUEST),
     {"text_tokens", COUNT, "N", NULL, 0, 1000000000, NULL, "tokens of the prompt's text (default: the data's median)"},
     {"output_tokens", COUNT, "N", NULL, 1, 1000000000, NULL, "tokens of the answer (default: the data's median)"},
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
-     "a request by its counts: passes of the vision encoder, crops and global view; 0: text only"},
+     "describe a request by counts: passes of the vision encoder (crops and global view); 0: text only"},
     {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL,
-     "prompt positions: BOS, image and text; for a server all tokens of the prompt"},
+     "prompt positions: BOS, image and text; for a server: all prompt tokens"},
     OPTION_GROUP("servers"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "count the tokens of a size by the rule of this model family; its keys are options, as in tile: --max_pixels N"},
+     "count the tokens of a size by the rule of this model family; its keys are options (--max_pixels N), as in tile"},
     {"image_bytes", COUNT, "N", NULL, 0, 1000000000, NULL,
-     "bytes of the image that is sent (default: the data's median); used only by latency models with a cost per byte"},
+     "size of the sent image in bytes (default: the data's median); used only by latency models with a cost per byte"},
     {"rate", REAL, "R", NULL, 0, 1000000000, NULL,
-     "under a load of R requests per second, within the rates that load trials measured"},
+     "predict for a load of R requests per second, which must be within the rates of the load trials"},
     {"workers", FLAG, NULL, NULL, 0, 0, NULL,
-     "how many workers --rate needs where vision encoder and language model are apart, by the times of one request",
+     "estimate how many workers --rate needs if vision encoder and language model are separate, from the times of one "
+     "request",
      .needs = "rate"},
     {"encoder_ms", TEXTS, "MS [LOW HIGH]", NULL, 0, 0, NULL,
-     "with --workers: what the encoder takes for an image, and its interval (default: the latency model's, by twins)",
+     "with --workers: the encoder's time for an image, and its interval (default: the latency model's, from twins)",
      .needs = "workers"},
-    {"busy_percent", REAL, "PERCENT", "80", 1, 99, NULL, "with --workers: how busy a worker may be",
+    {"busy_percent", REAL, "PERCENT", "80", 1, 99, NULL, "with --workers: maximum utilization of a worker",
      .needs = "workers"},
     {"decode_batch", COUNT, "N", "1", 1, 65536, NULL,
-     "with --workers: requests that a worker decodes at once, each as fast as one alone", .needs = "workers"},
+     "with --workers: number of requests that a worker decodes at once, each as fast as a single "
+     "one", .needs = "workers"},
     RULED_GROUP("knobs", OF_REQUEST),
     OPTION_PREPROCESS,
     OPTION_TIER,
     OPTION_MAX_CROPS,
     OPTION_CROPS,
     {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL,
-     "for a size: the target number; with --views: those that the language model sees; for a server: the image's, 0: "
-     "text only"},
-    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts a token uses (default: the data's median)"},
+     "for a size: the target number of image tokens; with --views: the image tokens that the language model sees; for "
+     "a server: the image's tokens, 0: text only"},
+    {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts per token (default: the data's median)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
-     "of a model that was fitted to several weights (default: the data's median)"},
+     "weights, for a model that was fitted to several (default: the data's median)"},
     {"prune", TEXT, "VALUE", NULL, 0, 0, NULL,
-     "image tokens left out: METHOD[:KEY=VALUE,..], as run has it; the first blocks are taken to run"},
+     "drop image tokens: METHOD[:KEY=VALUE,..], as in run; assumes that the first blocks are active"},
     OPTION_GROUP("checks"),
-    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "the probability that a request takes at most this many ms",
+    {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "also report the probability that a request takes at most "
+                                                         "this many ms",
      .excludes = "recalibrate"},
     {"data", TEXT, "DIR", NULL, 0, 0, NULL, "compare predictions with the result files of a folder",
      .excludes = "recalibrate"},
@@ -72,23 +75,23 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"recalibrate", TEXT, "DIR", NULL, 0, 0, NULL,
      "adapt the model to the device of these result files, by one line per stage", .needs = "output"},
     {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL,
-     "with --recalibrate: how many of them it may use (short: -n)"},
+     "with --recalibrate: number of measurements to use (short: -n)"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "with --recalibrate: seed of the choice of measurements"},
-    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --recalibrate: the new model (short: -o)"},
+    {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --recalibrate: file for the new model (short: -o)"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
 /* ---- predictions of requests */
-/* The requests of the command line. sizes: "640x480"; empty: counts were given. */
+/* The requests of the command line. sizes: "640x480", or empty if counts were given. */
 enum { SIZE_BYTES = 48 };
 struct asked {
     size_t count;
     vp_latency_request *requests;
     char (*sizes)[SIZE_BYTES];
     struct prediction *predictions;
-    double budget; /* NaN: none */
+    double budget; /* NaN if none */
 };
 /* Student's interval of the total: the half-widths of the stages, added by the correlation of their residuals. */
 static void predict_total_interval(const struct estimator *estimator, struct prediction *prediction) {
@@ -102,12 +105,12 @@ static void predict_total_interval(const struct estimator *estimator, struct pre
     for (int first = 0; first < VP_LATENCY_STAGE_COUNT; first++)
         for (int second = 0; second < VP_LATENCY_STAGE_COUNT; second++)
             sum += estimator->correlation[first][second] * half[first] * half[second];
-    /* errors that cancel out in the rows of the fit need not cancel in a new one */
+    /* errors that cancel out in the fitted rows may not cancel out in a new one */
     sum = sum >= widest * widest ? sqrt(sum) : widest;
-    prediction->low[ESTIMATE_TOTAL] = value - sum < 0 && value >= 0 ? 0 : value - sum; /* no time is below 0 */
+    prediction->low[ESTIMATE_TOTAL] = value - sum < 0 && value >= 0 ? 0 : value - sum; /* a time cannot be negative */
     prediction->high[ESTIMATE_TOTAL] = value + sum;
 }
-/* Replaces Student's interval of a part with the limits of held-out ratios, if there are any. */
+/* Replaces Student's interval of a part with the limits from held-out ratios, if there are any. */
 static void limit_part(const struct estimator *estimator, int part, double stretch, struct prediction *prediction) {
     if (!estimator->limits[part].count || !(prediction->value[part] >= 0)) return;
     vp_latency_limits_apply(&estimator->limits[part], prediction->value[part], stretch, &prediction->low[part],
@@ -147,12 +150,12 @@ static int can_predict_request(const struct estimator *estimator, const vp_laten
     if (is_whole) limit_part(estimator, ESTIMATE_TOTAL, stretch, prediction);
     return 1;
 }
-/* Warns about requests outside the model's data, once for each knob; about stages that the model lacks; about pruning
- * that is not in the data; about predictions below 0 ms. */
+/* Warns about requests outside the model's data (once for each knob), stages that the model lacks, pruning that is not
+ * in the data, and predictions below 0 ms. */
 static void warn_of_ranges(const struct estimator *estimator, const vp_latency_request *requests,
                            const struct prediction *predictions, size_t count, struct text_list *warnings) {
     if (!estimator->says_location)
-        text_list_add(warnings, "the model's file is of an older version and does not say that it predicts the "
+        text_list_add(warnings, "the model file is from an older version and does not record that it predicts the "
                                 ESTIMATE_LOCATION ": on noisy data it may be far below; fit it again");
     for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
         /* only the features of VP_LATENCY_SEED use these knobs */
@@ -161,7 +164,7 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
     }
     for (size_t i = 0; i < count && !estimator->knows_pruning; i++) {
         if (!requests[i].dropped_tokens) continue;
-        text_list_add(warnings, "no row of the model's data was pruned: prefill and decode are predicted for the "
+        text_list_add(warnings, "the model's data have no pruned rows: prefill and decode are predicted for the "
                                 "shorter sequence, without the cost of choosing the tokens");
         break;
     }
@@ -172,8 +175,8 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
             text_list_add(warnings, "%s is not in the model: the total leaves it out", part_name(stage));
         if (negative)
             text_list_add(warnings, "%s: below 0 ms in %zu of %zu requests: %s", part_name(stage), negative, count,
-                          estimator->model.affine[stage].count ? "they are too small for the line of the recalibration"
-                                                   : "these features allow what no machine does");
+                          estimator->model.affine[stage].count ? "they are too small for the recalibration line"
+                                                   : "these features do not exclude impossible times");
     }
 }
 static void write_prediction(struct document *document, const vp_latency_request *request, const char *size,
@@ -182,7 +185,7 @@ static void write_prediction(struct document *document, const vp_latency_request
     if (request->weight_bits)
         snprintf(weights, sizeof weights, ", weights of %d bits", request->weight_bits);
     if (request->dropped_tokens)
-        snprintf(pruned, sizeof pruned, ", of which %d go on and %.4g blocks see all",
+        snprintf(pruned, sizeof pruned, ", of which %d are kept (%.4g blocks see all)",
                  request->vision_tokens - request->dropped_tokens, request->full_blocks);
     if (request->expert_count)
         snprintf(experts, sizeof experts, "top_k %d of %d, ", request->top_k, request->expert_count);
@@ -229,13 +232,13 @@ static int print_predictions(const struct asked *asked, const struct text_list *
     document_free(&document);
     return code;
 }
-/* A count from the command line, else the median of the model's data. */
+/* A count from the command line or, by default, the median of the model's data. */
 static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
     return is_given(options, ESTIMATE_KNOBS[knob].name) ? (int32_t)number_of(options, ESTIMATE_KNOBS[knob].name)
                                                         : (int32_t)estimator->ranges[knob].median;
 }
-/* The bits of --weights, or the median of the model's data; 0: the model has only one kind of weights. Returns 0 or an
- * exit code. */
+/* Sets *bits to the bits of --weights, or to the median of the model's data; 0 if the model has only one kind of
+ * weights. Returns 0 or an exit code. */
 static int weight_bits_of(const struct options *options, const struct estimator *estimator, int32_t *bits) {
     const char *name = text_of(options, "weights");
     *bits = 0;
@@ -244,7 +247,7 @@ static int weight_bits_of(const struct options *options, const struct estimator 
         return 0;
     }
     if (!name || (estimator->weights && !strcmp(estimator->weights, name))) return 0;
-    return complain(EXIT_USAGE, "--weights %s: the model was fitted to %s weights alone; fit it to a sweep of "
+    return complain(EXIT_USAGE, "--weights %s: the model was fitted to only %s weights; fit it to a sweep with "
                                 "--weights_list", name, estimator->weights ? estimator->weights : "one kind of");
 }
 /* Sets the request of an image size. Returns 0 or an exit code. */
@@ -273,17 +276,18 @@ static int predict_counts(const struct options *options, vp_latency_request *req
     request->vision_tokens = is_given(options, "vision_tokens") ? (int32_t)number_of(options, "vision_tokens") : 0;
     if (!is_given(options, "views"))
         return complain(EXIT_USAGE,
-                        "predict: say what the request is: sizes like 640x480, or --views N (0: text only)");
+                        "predict needs a request: sizes like 640x480, or --views N (0: text only)");
     if (is_given(options, "tier") || is_given(options, "crops") || is_given(options, "max_crops")
         || is_given(options, "preprocess"))
         return complain(EXIT_USAGE,
-                        "predict: --tier, --crops, --max_crops and --preprocess are for sizes like 640x480");
+                        "predict: --tier, --crops, --max_crops and --preprocess are only for sizes like 640x480");
     if (request->views && !(is_given(options, "vision_tokens") && is_given(options, "sequence")))
         return complain(EXIT_USAGE,
-                        "predict: --views %d needs --vision_tokens and --sequence; or give sizes like 640x480",
+                        "predict: --views %d needs --vision_tokens and --sequence; alternatively, give sizes like "
+                        "640x480",
                         request->views);
     if (!request->views && request->vision_tokens)
-        return complain(EXIT_USAGE, "predict: --vision_tokens %d without --views", request->vision_tokens);
+        return complain(EXIT_USAGE, "predict: --vision_tokens %d needs --views", request->vision_tokens);
     request->sequence = is_given(options, "sequence") ? (int32_t)number_of(options, "sequence")
                                                       : 1 + request->text_tokens;
     if (request->vision_tokens >= request->sequence)
@@ -291,7 +295,7 @@ static int predict_counts(const struct options *options, vp_latency_request *req
                         request->vision_tokens, request->sequence);
     return 0;
 }
-/* --prune: the tokens that are dropped. Returns 0 or an exit code. */
+/* Sets the tokens that --prune drops. Returns 0 or an exit code. */
 static int predict_pruned(const char *value, vp_latency_request *request) {
     const struct prune_counts counts = {request->views, request->vision_tokens, request->sequence,
                                         request->active_blocks};
@@ -318,11 +322,11 @@ static int predict_requests(const struct options *options, const struct estimato
     vp_tile_options tiles;
     int code = 0;
     if (has_sizes && (is_given(options, "views") || is_given(options, "sequence")))
-        code = complain(EXIT_USAGE, "predict: --views and --sequence are for requests without a size");
+        code = complain(EXIT_USAGE, "predict: --views and --sequence are only for requests without a size");
     if (!code && has_sizes && estimator->architecture && strncmp(estimator->architecture, "Molmo", 5))
         code = complain(EXIT_USAGE,
-                        "predict: sizes are cut by Molmo's rule, and this model is %s: give --views, --vision_tokens "
-                        "and --sequence, which vlmprof tile --family counts",
+                        "predict: sizes are cut by Molmo's rule, but this model is %s: give --views, --vision_tokens "
+                        "and --sequence, as counted by vlmprof tile --family",
                         estimator->architecture);
     if (!code && has_sizes) code = tile_options_of(options, &tiles);
     for (size_t i = 0; i < count && !code; i++) {
@@ -403,13 +407,13 @@ static void put_trial(vp_json_writer *writer, const char *key, const struct tria
 static void warn_of_target(const struct estimator *estimator, const struct measurements *measurements,
                            struct text_list *warnings) {
     if (strcmp(estimator->device, measurements->device))
-        text_list_add(warnings, "the model describes %s, these files %s", estimator->device, measurements->device);
+        text_list_add(warnings, "the model describes %s, but these files %s", estimator->device, measurements->device);
     if (strcmp(estimator->model_name, measurements->model))
-        text_list_add(warnings, "the model describes %s, these files %s: other weights, other shapes",
+        text_list_add(warnings, "the model describes %s, but these files %s, which has other weights and shapes",
                       estimator->model_name, measurements->model);
     if (estimator->weights && measurements->weights
         && (measurements->weights_vary || strcmp(estimator->weights, measurements->weights)))
-        text_list_add(warnings, "the model describes %s weights, these files %s", estimator->weights,
+        text_list_add(warnings, "the model describes %s weights, but these files %s", estimator->weights,
                       measurements->weights_vary ? "several" : measurements->weights);
     warn_of_ranges(estimator, measurements->requests, NULL, measurements->count, warnings);
 }
@@ -444,13 +448,13 @@ static int predict_files(const struct options *options, const struct estimator *
 }
 
 struct recalibration {
-    size_t wanted; /* resampled measurements for the lines */
-    uint32_t seed; /* of the drawing */
-    vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* learning curves; draws is 0 where there is none */
-    struct trial_errors before, after;                   /* on the measurements that were not drawn */
-    size_t left;                                         /* how many those are */
+    size_t wanted; /* number of measurements drawn for the lines */
+    uint32_t seed; /* seed of the draw */
+    vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* learning curves; draws is 0 if there is none */
+    struct trial_errors before, after;                   /* errors on the measurements that were not drawn */
+    size_t left;                                         /* number of those measurements */
 };
-/* The measurements with the given indices. They have no groups, and their texts belong to `measurements`. */
+/* Copies the measurements with the given indices, without groups. Their texts belong to `measurements`. */
 static struct measurements pick_rows(const struct measurements *measurements, const int64_t *order, size_t count) {
     struct measurements picked = *measurements;
     picked.requests = resize(NULL, count, sizeof *picked.requests);
@@ -467,7 +471,7 @@ static struct measurements pick_rows(const struct measurements *measurements, co
     }
     return picked;
 }
-/* Finds how much a line through N measurements improves the others, for each stage and for the total. */
+/* Finds how much a line through N measurements improves predictions of the others, for each stage and the total. */
 static void find_curves(const struct estimator *estimator, const struct measurements *measurements,
                         struct recalibration *recalibration) {
     double *predicted = resize(NULL, measurements->count, ESTIMATE_PARTS * sizeof *predicted);
@@ -498,8 +502,8 @@ static void find_curves(const struct estimator *estimator, const struct measurem
 static void write_curves(struct document *document, const struct recalibration *recalibration) {
     struct text_list *table;
     document_text(document, BLOCK_HEADING,
-                  "Learning curve: MAPE %% of the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
-    table = document_table(document, "stage|before|10|25|50|100|lines refused");
+                  "Learning curve: MAPE %% on the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
+    table = document_table(document, "stage|before|10|25|50|100|lines rejected");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         double before = (double)NAN;
         size_t refused = 0;
@@ -533,7 +537,7 @@ static void write_recalibration(struct document *document, const struct estimato
     }
     if (recalibration->left) {
         write_trial(document, "Before, on the measurements that were not drawn", &recalibration->before);
-        write_trial(document, "After, on the same", &recalibration->after);
+        write_trial(document, "After, on the same measurements", &recalibration->after);
     }
     write_curves(document, recalibration);
 }
@@ -559,7 +563,7 @@ static void put_recalibration(vp_json_writer *writer, const struct recalibration
     }
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-/* Draws `wanted` measurements, fits a line through them for each stage, and tries the model on the others before and
+/* Draws `wanted` measurements, fits a line through them for each stage, and tests the model on the others before and
  * after. Returns 0 or an exit code. */
 static int recalibrate(struct estimator *estimator, const struct measurements *measurements,
                        struct recalibration *recalibration) {
@@ -577,7 +581,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     rest = pick_rows(measurements, order + recalibration->wanted, recalibration->left);
     find_curves(estimator, measurements, recalibration);
     if (recalibration->left) try_model(estimator, &rest, &recalibration->before, NULL);
-    /* a stage without measurements here keeps its old line, which none of these measurements entered */
+    /* a stage without measurements here keeps its old line, to which these measurements did not contribute */
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) estimator->model.affine[stage].count = 0;
     result = vp_latency_recalibrate(&estimator->model, drawn.requests, drawn.measured, drawn.count, 0, scratch, &error);
     if (result == VP_OK && recalibration->left) try_model(estimator, &rest, &recalibration->after, NULL);
@@ -585,7 +589,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     measurements_free(&rest);
     free(scratch);
     free(order);
-    return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration refused", result, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration rejected", result, &error);
 }
 /* --recalibrate: writes the new model and prints the changes. Returns 0 or an exit code. */
 static int predict_recalibrate(const struct options *options, struct estimator *estimator,
@@ -604,7 +608,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     if (!code) {
         vp_json_writer_init_sink(&writer, text_sink, &out, 1);
         put_recalibration(&writer, recalibration, measurements, text_of(options, "recalibrate"));
-        if (vp_json_finish(&writer) != VP_OK) abort(); /* never: running out of memory ends the program */
+        if (vp_json_finish(&writer) != VP_OK) abort(); /* never NULL: running out of memory ends the program */
         free(estimator->recalibration);
         free(estimator->device);
         estimator->recalibration = out.data;
@@ -622,16 +626,16 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     free(recalibration);
     return code;
 }
-/* Checks, before anything is read, that the options go together. Returns 0 or an exit code. */
+/* Checks, before anything is read, that the options fit together. Returns 0 or an exit code. */
 static int check_predict_options(const struct options *options) {
     int by_files = is_given(options, "data") || is_given(options, "recalibrate");
     if (!options->operand_count)
-        return complain(EXIT_USAGE, "predict: give a model of vlmprof fit; see vlmprof predict --help");
+        return complain(EXIT_USAGE, "predict needs a model of vlmprof fit; see vlmprof predict --help");
     if (by_files && options->operand_count > 1)
-        return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate exclude each other");
+        return complain(EXIT_USAGE, "predict: sizes cannot be used together with --data or --recalibrate");
     return 0;
 }
-/* Reads the model, of the engine into *estimator or of servers into *laws and *loads. Returns 0 or an exit code. */
+/* Reads the model: of the engine into *estimator, or of servers into *laws and *loads. Returns 0 or an exit code. */
 static int read_model(const struct options *options, struct estimator **estimator, struct server_laws *laws,
                       struct load_laws *loads) {
     static const char *const schemas[] = {ESTIMATOR_SCHEMA, SERVER_LAWS_SCHEMA};
@@ -678,7 +682,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_predict = {
     "predict", "MODEL.json (WxH... | --views N | --vision_tokens N | --data DIR | --recalibrate DIR)",
-    "predict mean latencies of requests that were not measured, with intervals; check the model on other files; adapt "
+    "predict mean latencies, with intervals, of requests that were not measured; check the model on other files; adapt "
     "it to another device",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
     "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json\n"

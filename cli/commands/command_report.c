@@ -1,5 +1,5 @@
-/* command_report.c: shows where the time of a sweep goes, and the accuracy it buys. Result files come in. They become
- * one report, which is written in the requested form to stdout, to a file, or in all forms into a folder. */
+/* command_report.c: shows where the time of a sweep goes, and the accuracy it buys. The result files become one report.
+ * It is written in the requested form to stdout or to a file, or in all forms into a folder. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -21,25 +21,26 @@
 #include <stdlib.h>
 
 static const struct option_spec REPORT_OPTIONS[] = {
-    OPTION_GROUP("what is compared"),
+    OPTION_GROUP("what to compare"),
     OPTION_AXIS,
     {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
     OPTION_RESAMPLES,
     OPTION_SEED_OF_BOOTSTRAP,
     {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL,
-     "smallest step of the front that counts: of the latency, in percent of its median"},
-    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, "... and in points of accuracy (1 is 0.01)"},
+     "smallest step that counts as a point of the front: of latency, in percent of its median"},
+    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL, "... and of accuracy, in points (1 is 0.01)"},
     {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL,
-     "the device's TFLOP/s (default: the best that any stage here reaches)"},
+     "the device's TFLOP/s (default: the highest that any stage reaches here)"},
     {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL,
-     "the device's GB/s (default: the best that any stage here reaches)"},
+     "the device's GB/s (default: the highest that any stage reaches here)"},
     {"by", TEXT, "FIELD", NULL, 0, 0, NULL,
-     "add the accuracy of each value of a field of the records: category, split, question_type"},
+     "also report the accuracy for each value of a field of the records, such as category, split or question_type"},
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "write report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json there"},
+     "write report.html, report.md, report.csv, e1_stage_decomposition.json and e2_pareto_coupling.json to this "
+     "folder"},
     {"html", MAYBE, "[=FILE]", NULL, 0, 0, NULL,
-     "an HTML page with plots, on stdout or in FILE; it needs no network"},
+     "write an HTML page with plots to stdout or FILE; the page needs no network"},
     {"markdown", FLAG, NULL, NULL, 0, 0, NULL, "Markdown on stdout instead of text"},
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "one row per configuration on stdout instead of text"},
     OPTION_JSON,
@@ -91,15 +92,15 @@ static int write_report_files(const struct report *report, const char *folder) {
     }
     return code;
 }
-/* The report of trials of load: text, Markdown, a page. */
+/* The report of load trials, as text, Markdown or a page. */
 static int report_load(const struct options *options, const struct load_levels *levels, report_form form) {
     struct text_buffer out = {NULL, 0, 0};
     const char *file = form == FORM_HTML ? text_of(options, "html") : NULL;
     int code = load_levels_check(levels, "report");
     if (code) return code;
     if (form == FORM_CSV || form == FORM_JSON || text_of(options, "output_dir"))
-        return complain(EXIT_USAGE, "load trials are reported as text, --markdown or --html; their files are JSON "
-                                    "already");
+        return complain(EXIT_USAGE, "load trials can be reported as text, --markdown or --html; their files are "
+                                    "already JSON");
     if (form == FORM_HTML) code = load_page_write(levels, &out);
     else {
         struct document document = {NULL, 0, NULL};
@@ -125,7 +126,7 @@ static int run_command(const struct options *options) {
     struct report report;
     int code = 0, asked = 0;
     if (!options->operand_count)
-        return complain(EXIT_USAGE, "report: give a folder of result files; see vlmprof report --help");
+        return complain(EXIT_USAGE, "report needs a folder of result files; see vlmprof report --help");
     for (int i = FORM_MARKDOWN; i <= FORM_HTML; i++)
         if (is_given(options, forms[i])) {
             form = (report_form)i;
@@ -134,7 +135,7 @@ static int run_command(const struct options *options) {
     if (asked > 1)
         return complain(
             EXIT_USAGE,
-            "report: give one of --markdown, --csv, --json and --html, or --output_dir for all of them");
+            "report: give only one of --markdown, --csv, --json and --html, or --output_dir for all of them");
     if (is_given(options, "peak_tflops")) settings.peak_tflops = opt(options, "peak_tflops")->real;
     if (is_given(options, "peak_gbs")) settings.peak_gbs = opt(options, "peak_gbs")->real;
     settings.epsilon_share = opt(options, "epsilon_latency")->real / 100;
@@ -171,7 +172,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_report = {
     "report", "DIR...",
-    "where the time of a sweep goes, and what accuracy it buys",
+    "show where the time of a sweep goes, and what accuracy it buys",
     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
     "  vlmprof report results --html=report.html",
     SIZE_MAX, REPORT_OPTIONS, sizeof REPORT_OPTIONS / sizeof *REPORT_OPTIONS, NULL, run_command};

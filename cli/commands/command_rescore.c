@@ -1,5 +1,5 @@
-/* command_rescore.c: scores the answers in a result file again. A sweep's result file comes in; each of its rows
- * becomes a line of JSON with the new score and the stored one. The exit code says whether they differ. */
+/* command_rescore.c: scores the answers in a sweep's result file again. Each of its rows becomes a line of JSON with
+ * the new score and the stored one. The exit code shows whether they differ. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -22,7 +22,7 @@
 
 static const struct option_spec RESCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
-    {"metric", TEXT, "M", NULL, 0, 0, NULL, "scoring rule (default: the one that the file names)"},
+    {"metric", TEXT, "M", NULL, 0, 0, NULL, "scoring rule (default: the one named in the file)"},
     OPTION_LINE_MAX,
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
@@ -32,12 +32,12 @@ static const struct option_spec RESCORE_OPTIONS[] = {
 struct rescore_job {
     vp_score_metric metric;
     vp_score_cleaning cleaning;
-    int compares;     /* 1 if the stored scores are of the same metric */
-    int differ_count; /* rows whose stored score is another */
-    struct tally tally, stored; /* of the new scores and of those in the file */
+    int compares;     /* 1 if the stored scores use the same metric */
+    int differ_count; /* rows whose stored score differs */
+    struct tally tally, stored; /* sums of the new scores and of those in the file */
 };
 
-/* A malloc'ed copy of a string up to its first \u0000, as a sweep scores it; NULL if the node is not a string. */
+/* A malloc'ed copy of a string up to its first \u0000, as in a sweep; NULL if the node is not a string. */
 static char *node_text_cut(const vp_json *json, uint32_t node) {
     char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
@@ -47,7 +47,7 @@ static char *node_text_cut(const vp_json *json, uint32_t node) {
     return NULL;
 }
 
-/* Scores one row, writes its object and compares with the stored score. */
+/* Scores one row, writes its object and compares the score with the stored one. */
 static void rescore_row(struct rescore_job *job, struct scoring *scoring, const vp_json *json, uint32_t row,
                         vp_json_writer *writer) {
     vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL};
@@ -76,10 +76,10 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
     tally_add(&job->tally, outcome.score, outcome.is_unparsed, outcome.cleaned && !outcome.cleaned[0]);
 }
 
-/* Scores the rows by a metric of a whole corpus, each row as an image. Returns 0 or an exit code. */
+/* Scores the rows by a whole-corpus metric, each row as an image. Returns 0 or an exit code. */
 static int rescore_captions(const struct options *options, const vp_json *json, uint32_t rows,
                             const struct score_rule *rule, const char *path) {
-    int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* as in the files of the experiments */
+    int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* as in the experiments' files */
     struct scoring scoring;
     struct captions captions;
     int code;
@@ -109,7 +109,7 @@ static int rescore_captions(const struct options *options, const vp_json *json, 
 }
 
 /* Chooses the metric: --metric, else the one in the file, else its data set's. Also sets the cleaning, and whether the
- * stored scores are of this metric. Returns 0 or an exit code. */
+ * stored scores use this metric. Returns 0 or an exit code. */
 static int rescore_metric(const struct options *options, const vp_json *json, struct rescore_job *job) {
     char *stored = node_text(json, vp_json_get(json, 0, "accuracy_metric")),
          *dataset = node_text(json, vp_json_get(json, 0, "dataset_name"));
@@ -129,7 +129,7 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
     return code;
 }
 
-/* Scores the rows one by one; nothing goes to stdout unless all are good. Returns 0 or an exit code. */
+/* Scores the rows one by one; prints nothing unless all are valid. Returns 0 or an exit code. */
 static int rescore_rows(const struct options *options, const vp_json *json, uint32_t rows, const char *path) {
     struct rescore_job job;
     struct scoring scoring;
@@ -146,7 +146,7 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
             code = complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", path, vp_result_text(writer.result));
         text_add(&out, "\n", 1);
     }
-    if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main finds an error of stdout */
+    if (!code && out.bytes) fwrite(out.data, 1, out.bytes, stdout); /* main checks stdout */
     if (!code && is_given(options, "json")) {
         out.bytes = 0;
         summary_begin(&writer, &out);
@@ -164,12 +164,13 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
     return code;
 }
 
-/* Scores an answer file of lmms-eval or VLMEvalKit, as score does. */
+/* Scores an answer file of lmms-eval or VLMEvalKit, as `score` does. */
 static int rescore_answers(const struct options *options, const struct score_rule *rule) {
     struct score_job job;
     int code;
     if (!rule || is_corpus(rule))
-        return complain(EXIT_USAGE, "%s is an answer file of another tool: name a rule of single answers, --metric M",
+        return complain(EXIT_USAGE, "%s is an answer file of another tool: give a rule for single answers with "
+                                    "--metric M",
                         options->operands[0]);
     memset(&job, 0, sizeof job);
     job.options = options;
@@ -217,6 +218,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_rescore = {
     "rescore", "RESULT.json",
-    "score the answers of a sweep's result file again; exit 1 when its accuracies differ",
+    "score the answers in a sweep's result file again; exit 1 if its accuracies differ",
     "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official",
     1, RESCORE_OPTIONS, sizeof RESCORE_OPTIONS / sizeof *RESCORE_OPTIONS, NULL, run_command};

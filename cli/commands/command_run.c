@@ -1,6 +1,6 @@
-/* command_run.c: shows where the milliseconds go for one image and one question. Options become the plan of one request
- * (run_prepare), which is run and timed (run_measure, or profile_run with --profile). The answer and the times go to
- * stdout as text or JSON. */
+/* command_run.c: shows where the milliseconds go for one image and one question. The options become the plan of one
+ * request (run_prepare), which is run and timed (run_measure, or profile_run with --profile). The answer and the times
+ * are printed as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -45,7 +45,7 @@ static const struct option_spec RUN_OPTIONS[] = {
      .excludes = "raw_prompt endpoint"},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT unchanged", OF_ENGINE},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
-     "print the prompt's text and ids as JSON and end; the model does not run",
+     "print the prompt's text and token ids as JSON and exit; the model does not run",
      .excludes = "profile dump endpoint"},
     RULED_GROUP("a server instead of a model", .needs = "endpoint"),
     OPTIONS_OF_ASK(0),
@@ -65,9 +65,9 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_COLD,
     OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of synthetic weights; with --twins also of the order within "
-                                                    "the pairs",
-     .excludes = "endpoint", .unless = "twins", .because = "a server has weights of its own"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of synthetic weights and, with --twins, of the order within "
+                                                    "pairs",
+     .excludes = "endpoint", .unless = "twins", .because = "a server has its own weights"},
     OPTION_DEVICE,
     OPTION_THREADS,
     OPTION_GEMM,
@@ -75,55 +75,56 @@ static const struct option_spec RUN_OPTIONS[] = {
     RULED_GROUP("profiling", .needs = "profile", .excludes = "endpoint",
                 .because = "only vlmprof's own engine has operations"),
     {"profile", FLAG, NULL, NULL, 0, 0, NULL,
-     "time every operation: torch.profiler's table instead of the stages, of the requests that the schedule records"},
+     "time every operation of the requests that the schedule records; prints torch.profiler's table instead of the "
+     "stages"},
     OPTIONS_OF_OPERATIONS,
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile csv json folded",
-     "key_averages' table, cProfile's (ncalls tottime ...), csv, json, which vlmprof trace sorts again, or folded: "
-     "stacks for FlameGraph and speedscope, in ns",
+     "table of key_averages or of cProfile (ncalls tottime ...); csv; json, which vlmprof trace can sort again; or "
+     "folded: stacks in ns for FlameGraph and speedscope",
      .excludes = "json"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: file for the table (short: -o)"},
     {"trace", TEXT, "FILE", NULL, 0, 0, NULL, "with --profile: a Chrome trace of the first recorded cycle",
      .excludes = "output_dir"},
     {"html", TEXT, "FILE", NULL, 0, 0, NULL,
-     "with --profile: one page with a flame chart over time and the table of operations; it needs no network"},
+     "with --profile: a page with a flame chart over time and the table of operations; it needs no network"},
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL,
      "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
     {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,
-     "with --output_dir: the trace of the first cycle as DIR/chrome_trace.json instead", .needs = "output_dir"},
+     "with --output_dir: write the trace of the first cycle as DIR/chrome_trace.json instead", .needs = "output_dir"},
     OPTION_TRACE_MAX_BYTES,
     {"cost", FLAG, NULL, NULL, 0, 0, NULL,
-     "with --profile: what each mode costs (off, stage, op, trace), by runs in random order"},
+     "with --profile: measure the cost of each mode (off, stage, op, trace), by runs in random order"},
     {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL,
-     "with --cost: rounds of a run in each mode; below 6 medians have no interval", .needs = "cost"},
+     "with --cost: rounds of one run in each mode; with fewer than 6, medians have no interval", .needs = "cost"},
     RULED_GROUP("schedule of the profile", .needs = "profile"),
     {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests to skip before the first cycle"},
     {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests per cycle to run unprofiled"},
     {"warmup", COUNT, "N", "1", 0, 1000000, NULL,
-     "schedule: then requests whose profile is thrown away; --cold: 0",
+     "schedule: requests per cycle whose profile is then discarded; --cold: 0",
      .excludes = "cold"},
     {"active", COUNT, "N", "1", 1, 1000000, NULL,
-     "schedule: then requests that are recorded; without schedule options: --num_runs"},
+     "schedule: requests per cycle that are then recorded; without schedule options: --num_runs"},
     {"repeat", COUNT, "N", "1", 0, 1000000, NULL,
-     "schedule: number of cycles; 0: until --num_runs requests are done, warm-ups included"},
+     "schedule: number of cycles; 0: until --num_runs requests are done, including warm-ups"},
     {"schedule_every_n_steps", COUNT, "N", "0", 0, 1000000, NULL,
-     "schedule: cycles start this many requests apart; 0: one right after the other"},
+     "schedule: distance between the starts of cycles, in requests; 0: no gap"},
     OPTION_GROUP("output"),
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL,
-     "write inputs, features, residuals, logits and tokens as .npy (the times include copying)",
+     "write inputs, features, residuals, logits and tokens as .npy files (times then include copying)",
      .excludes = "profile endpoint"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
-/* One request to the engine, and the parts of it that are printed. */
+/* One request to the engine, with its printed parts. */
 struct run_state {
     struct request request;
     vp_dump dump;
     struct timed_runs timed;
 };
 
-/* Chooses the decoder blocks of the request: those of --active_blocks, or the number in --num_active_blocks. Returns 0
- * or an exit code. */
+/* Chooses the decoder blocks of the request: those of --active_blocks, or as many as --num_active_blocks. Returns 0 or
+ * an exit code. */
 static int run_choose_blocks(const struct options *options, struct request *request) {
     const int32_t all = request->model.config.block_count;
     const struct option_value *list = opt(options, "active_blocks");
@@ -160,13 +161,13 @@ static int run_choose_knobs(const struct options *options, struct request *reque
     if (is_given(options, "active_blocks")
         && (is_given(options, "num_active_blocks") || is_given(options, "importance_scores_file")))
         return complain(EXIT_USAGE,
-                        "--active_blocks names the blocks; leave --num_active_blocks and --importance_scores_file out");
+                        "--active_blocks names the blocks; remove --num_active_blocks and --importance_scores_file");
     if (request->tiles.tier) knob_set_text(&request->knobs, KNOB_TIER, request->tiles.tier->name);
     if ((code = run_choose_blocks(options, request)) != 0) return code;
     return is_given(options, "prune") ? prune_check("prune", &opt(options, "prune")->text, 1) : 0;
 }
 
-/* Loads the images of the request and cuts them. Returns 0 or an exit code. */
+/* Loads the images of the request and cuts them into crops. Returns 0 or an exit code. */
 static int run_load_images(const struct options *options, struct request *request) {
     const struct image_size size = {NULL, request->tiles.rule == VP_TILE_TOKENS ? request->tiles.vision_tokens : 0,
                                     knob_text(&request->knobs, KNOB_IMAGE),
@@ -174,7 +175,7 @@ static int run_load_images(const struct options *options, struct request *reques
     return request_load_images(request, options->operands, options->operand_count, &size);
 }
 
-/* Knobs that have no meaning for a model, and the one for its images. Returns 0 or EXIT_USAGE. */
+/* Checks knobs that do not apply to a model, and the one for its images. Returns 0 or EXIT_USAGE. */
 static int run_check_knobs(const struct options *options, struct request *request) {
     static const char *const knobs[] = {"style", "preprocess", "tier", "max_crops", "crops"};
     const struct model *model = &request->model;
@@ -193,15 +194,15 @@ static int run_check_knobs(const struct options *options, struct request *reques
     }
     free(name);
     free(values);
-    if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes one value; sweep tries several");
+    if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes only one value; sweep takes several");
     if (!code && count && (is_given(options, "vision_tokens") || is_tiled))
-        return complain(EXIT_USAGE, is_tiled ? "--image_knob: Molmo's crops are --max_crops, --tier ..."
-                                             : "--image_knob and --vision_tokens exclude each other");
+        return complain(EXIT_USAGE, is_tiled ? "--image_knob: for Molmo's crops, use --max_crops, --tier ..."
+                                             : "--image_knob and --vision_tokens cannot be used together");
     if (!code) code = model->rules->knobs(options, model, &size);
     for (size_t i = 0; !is_tiled && i < sizeof knobs / sizeof *knobs; i++)
         if (!code && is_given(options, knobs[i]))
-            code = complain(EXIT_USAGE, "--%s: %s belong to the Molmo models, not to %s", knobs[i],
-                            i ? "tiles and tiers" : "styles of prompts",
+            code = complain(EXIT_USAGE, "--%s: %s exist only for Molmo models, not for %s", knobs[i],
+                            i ? "tiles and tiers" : "prompt styles",
                             vp_architecture_name(model->config.architecture));
     return code;
 }
@@ -212,10 +213,10 @@ static int run_prompt(const struct options *options, struct request *request) {
     const int raw = is_given(options, "raw_prompt"), image_count = (int)options->operand_count;
     int code = 0;
     if (model_is_blind(&request->model) && is_given(options, "prune"))
-        return complain(EXIT_USAGE, "--prune: %s reads text only, and has no image tokens",
+        return complain(EXIT_USAGE, "--prune: %s reads only text, so there are no image tokens",
                         vp_architecture_name(request->model.config.architecture));
     if (image_count && model_is_blind(&request->model))
-        return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", request->model.name,
+        return complain(EXIT_USAGE, "%s: %s reads only text: remove the image", request->model.name,
                         vp_architecture_name(request->model.config.architecture));
     if ((code = check_image_count(&request->model, image_count)) != 0) return code;
     if (raw) request->sample.prompt = copy_text(text, strlen(text));
@@ -245,7 +246,7 @@ static int run_prepare(const struct options *options, struct request *request) {
     if ((code = run_prompt(options, request)) != 0) return code;
     request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
     request->input.ignore_eos = is_given(options, "ignore_eos");
-    input_apply_knobs(&request->input, &request->knobs); /* after the image: pruning counts its tokens */
+    input_apply_knobs(&request->input, &request->knobs); /* after the image, because pruning counts its tokens */
     input_seed_pruning(&request->input, (uint32_t)number_of(options, "seed"), 0);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
     return text_of(options, "dump") ? make_folder(text_of(options, "dump")) : 0;
@@ -258,7 +259,7 @@ static int run_pass(void *with, struct pass_result *run) {
     const vp_result result = request_run(&state->request.session, &state->request.input, run, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), NULL, result, &error);
 }
-/* From now on each run is copied out. */
+/* After this, each run is copied out. */
 static void run_dumps(void *with) {
     struct run_state *state = with;
     struct request *request = &state->request;
@@ -291,9 +292,9 @@ static int run_measure(const struct options *options, struct run_state *state) {
                : 0;
 }
 
-/* Prints a row of the table: a stage, or with steps > 0 the mean of that many decode steps. TFLOP/s and GB/s are the
- * operations and bytes that the arithmetic needs, per time. Compared with the machine's peaks they show how far a stage
- * is from the hardware's limit. */
+/* Prints a row of the table: a stage or, with steps > 0, the mean of that many decode steps. TFLOP/s and GB/s are the
+ * operations and bytes that the arithmetic needs, divided by the time. Compared with the machine's peaks, they show how
+ * far a stage is from the hardware's limit. */
 static void print_stage(const struct run_state *state, const char *name, int stage, int32_t steps, double total) {
     const int divisor = steps ? steps : 1, width = state->timed.count < 3 ? 11 : 26;
     struct median_range range = range_of_runs(state->timed.runs, state->timed.count, metric_of, stage_metric(stage, 0));
@@ -339,7 +340,7 @@ static void print_stages(const struct run_state *state) {
     print_sum(state, "unaccounted", METRIC_UNACCOUNTED, total);
     print_sum(state, "total", METRIC_TOTAL, total);
 }
-/* The line about an image that the model's processor cuts. */
+/* Prints the line about an image that the model's processor cuts. */
 static void print_picture(const struct request *request, const vp_layout *layout) {
     const int has_whole = layout->views > layout->crops;
     if (request->model.config.vit_native)
@@ -354,7 +355,7 @@ static void print_picture(const struct request *request, const vp_layout *layout
                     request->model.processor.view_px, layout->tiling.rows, layout->tiling.cols,
                     has_whole ? " + the whole image" : "");
 }
-/* Those of all images, and the line on tokens. */
+/* Prints the lines of all images, and the line about tokens. */
 static void print_pictures(const struct request *request) {
     const vp_layout *whole = &request->cuts.whole;
     for (int32_t i = 0; i < request->cuts.count; i++) {
@@ -366,10 +367,10 @@ static void print_pictures(const struct request *request) {
                 whole->marker_tokens, request->input.text_count);
 }
 
-/* The time it took to open the engine, apart from any request. */
+/* Prints the time it took to open the engine. */
 static void print_opening(const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
-    print_plain("opening  kernels chosen in %.2f s, ", (double)opening.device_ns / 1e9);
+    print_plain("opening  kernels chosen in %.2f s,  ", (double)opening.device_ns / 1e9);
     if (opening.page_bytes)
         print_plain("%.3g GB of a packed file brought into memory in %.2f s\n", (double)opening.page_bytes / 1e9,
                     (double)opening.pages_ns / 1e9);
@@ -476,7 +477,7 @@ static void print_run_json(const struct options *options, const struct run_state
     runs_put_end(&writer, options, &state->timed, request->session.engine, NULL);
 }
 
-/* --show_prompt: prints the prompt's text, its ids as struct prompt_tokens has them, and the sequence length. */
+/* --show_prompt: prints the prompt's text, its ids as in struct prompt_tokens, and the sequence length. */
 static void print_prompt(const struct request *request) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 0);

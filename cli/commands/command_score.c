@@ -1,5 +1,5 @@
-/* command_score.c: scores answers from a file or stdin; needs no model. Lines of JSON come in and go out with their
- * scores; score/score_rules.c and score/score_captions.c do the work. */
+/* command_score.c: scores answers from a file or stdin; needs no model. Each line of JSON is printed again with its
+ * score. score/score_rules.c and score/score_captions.c do the work. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/option_rows.h"
@@ -19,14 +19,14 @@
 static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ...; a wrong one lists all",
+     "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ..; an unknown one lists all",
      .is_required = 1},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
     OPTION_LINE_MAX,
     {"baseline", TEXT, "FILE", NULL, 0, 0, NULL,
-     "score this file too, by the same rule, and compare row by row: mean difference and interval, paired by id"},
+     "also score this file by the same rule, and compare row by row (paired by id): mean difference and interval"},
     {"by", TEXT, "FIELD", NULL, 0, 0, NULL, "also the mean for each value of a field of the rows, such as category"},
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,

@@ -1,6 +1,6 @@
 /* command_selftest.c: compares the same requests on every backend and arithmetic. A few requests are made (trial_make)
  * and run by the plain fp32 kernel on the CPU, which is the reference. Then every backend runs them and gets a verdict
- * (judge). The verdicts go to stdout as text or JSON. */
+ * (judge). The verdicts are printed as text or JSON. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/memory.h"
@@ -25,35 +25,35 @@
 #include <string.h>
 
 static const struct option_spec SELFTEST_OPTIONS[] = {
-    OPTION_GROUP("what is tested"),
+    OPTION_GROUP("what to test"),
     OPTION_MODEL,
     OPTION_MMPROJ,
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real model's shape (tiny, molmoe-1b, "
                                                     "..)"},
     OPTION_SEED,
-    {"device", TEXT, "D", "auto", 0, 0, NULL, "what is tested: auto (all there is), cpu, cuda or cuda:N"},
+    {"device", TEXT, "D", "auto", 0, 0, NULL, "device to test: auto (all available), cpu, cuda or cuda:N"},
     OPTION_THREADS,
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL,
-     "switches of run --gpu that are tested on a GPU, each alone; default: all that change a request", OF_ENGINE},
+     "switches of run --gpu to test on a GPU, one at a time; default: all that change a request", OF_ENGINE},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
 /* Limits of the relative error ||a - b|| / ||b - mean(b)||. The reference b is fp32 on the CPU with the plain kernel
- * and one thread. fp32: another order of summation may move logits by 2e-5 and image features by 5e-6. These limits are
- * five times what fp32 and fp64 runs of the same models differ by (tests/golden/models/README.md). All tokens must be
- * the reference's. bf16: correct kernels round the same values to 8 bits and differ only in the order of their fp32
- * sums. One rule holds for all of them, the plain one included: a rounding moves a value by up to u = 2^-9 of it, n
- * independent ones by sqrt(n) u, and norms and softmax magnify that, by up to 2.7 over all models of tests/golden. So
- * the limit is MAGNIFIED * u * sqrt(n), with n as in rounding_of. All kernels have about the same distance from fp32,
- * so none may be farther away than SPREAD times the plain kernel, either; over 32 small models the largest ratio was
- * 1.24. These limits apply where all experts are in use, so that no choice depends on a rounding. Where top_k experts
- * are chosen, a rounding can flip a choice. That moved the logits of those models by up to 0.19, so the limit there is
- * FLIPPED; unrelated logits have an error of 1.4. */
+ * and one thread. In fp32, another order of summation may change logits by 2e-5 and image features by 5e-6, which is
+ * five times the difference between fp32 and fp64 runs of the same models (tests/golden/models/README.md). All tokens
+ * must be equal to the reference's. In bf16, correct kernels round the same values to 8 bits and differ only in the
+ * order of their fp32 sums. The same rule applies to every kernel, including the plain one. A rounding changes a value
+ * by at most u = 2^-9 of it, and n independent ones by sqrt(n) u. Norms and softmax magnify that, by up to 2.7 over all
+ * models of tests/golden. So the limit is MAGNIFIED * u * sqrt(n), with n as in rounding_of. All kernels have about the
+ * same distance from fp32, so none may be farther away than SPREAD times the plain kernel; over 32 small models the
+ * largest ratio was 1.24. These limits apply if all experts are in use, so that no choice depends on a rounding. If
+ * top_k experts are chosen, a rounding can flip a choice. That changed the logits of those models by up to 0.19, so the
+ * limit is then FLIPPED; unrelated logits have an error of 1.4. */
 enum { TRIALS = 3, TRIAL_TOKENS = 8, VERDICTS_MAX = 64, ERRORS = 3 };
 
-/* Of the image features; of the logits with all experts in use; of the logits where experts are chosen. */
+/* Limits of image features, of logits with all experts in use, and of logits if experts are chosen. */
 enum { ERROR_FEATURES, ERROR_LOGITS, ERROR_ROUTED };
 static const char *const ERROR_KEYS[ERRORS] = {"image_features", "logits", "routed_logits"};
 
@@ -68,17 +68,17 @@ struct trial {
     int32_t *blocks;
     struct pass_input input;
 };
-/* What all trials gave on one engine. */
+/* The results of all trials on one engine. */
 struct outcome { struct pass_result *runs; vp_dump dumps[TRIALS]; };
-/* The result of trying one backend with one arithmetic and one GEMM kernel. */
+/* The result of one backend with one arithmetic and one GEMM kernel. */
 struct verdict {
-    const char *backend, *gemm, *gpu; /* the word of --gpu; NULL: none */
-    int has_other_bits;               /* than the GPU without a switch */
+    const char *backend, *gemm, *gpu; /* the switch of --gpu; NULL if none */
+    int has_other_bits;               /* compared with the GPU without a switch */
     vp_weights weights;
     char device[200], reason[LINE_BYTES];
     double errors[ERRORS]; /* the worst over trials and steps */
     double limits[ERRORS];
-    int has[ERRORS];       /* flags: the trials have such outputs, and the backend ran to its end */
+    int has[ERRORS];       /* flags: the trials have such outputs, and the backend completed */
     double ms;             /* mean of the trials */
     int32_t tokens_equal;
     int ok;
@@ -88,11 +88,11 @@ struct selftest {
     struct model model;
     struct trial trials[TRIALS];
     int32_t max_sequence, max_views;
-    struct outcome reference, tested, unswitched; /* the last: of the GPU in bf16 without a switch */
+    struct outcome reference, tested, unswitched; /* the last one: the GPU in bf16 without a switch */
     double plain[ERRORS]; /* errors of the plain kernel in bf16 */
     struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
-    char skipped[LINE_BYTES]; /* why nothing ran on a GPU; empty: something did */
+    char skipped[LINE_BYTES]; /* why nothing ran on a GPU; empty if something did */
 };
 
 static size_t feature_count(const struct selftest *selftest, const vp_layout *layout) {
@@ -132,8 +132,8 @@ static int trial_image(struct selftest *selftest, struct trial *trial, int32_t w
     return 0;
 }
 /* Makes a request: a question, an image unless its width is 0 or the model is text-only, and all blocks except
- * skipped_block. With a skipped block of -1 none is skipped. Then top_k experts are chosen; otherwise all are in use.
- * Returns 0 or an exit code. */
+ * skipped_block. If skipped_block is -1, no block is skipped, and top_k experts are chosen; otherwise all experts are
+ * in use. Returns 0 or an exit code. */
 static int trial_make(struct selftest *selftest, int index, const char *name, const char *question, int32_t width_px,
                       int32_t height_px, int32_t skipped_block) {
     struct trial *trial = &selftest->trials[index];
@@ -160,7 +160,8 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
     return check_sequence(&selftest->model, &trial->input);
 }
 
-/* Runs all trials on one engine. Its output buffers are filled with NaN first, so that an unwritten value shows. */
+/* Runs all trials on one engine. Its output buffers are first filled with NaN, so that an unwritten value is
+ * noticed. */
 static vp_result run_trials(struct selftest *selftest, const vp_engine_options *settings, struct verdict *verdict,
                             struct outcome *out, vp_error *error) {
     struct session session;
@@ -191,8 +192,8 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
 /* The larger error; NaN is larger than any. */
 static double worse_of(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; }
 
-/* Computes the errors against the reference. A trial's logits are compared up to the first token that differs, because
- * later inputs are different. */
+/* Computes the errors against the reference. A trial's logits are compared up to the first different token, because
+ * later inputs differ. */
 static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
     size_t row = (size_t)selftest->model.config.embedding_size;
     for (int i = 0; i < TRIALS; i++) {
@@ -264,7 +265,7 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
     if (!verdict->ok) snprintf(verdict->reason, sizeof verdict->reason, "differs from the reference");
     if (!verdict->ok || !gpu || !gpu->same_bits || !verdict->has_other_bits) return;
     verdict->ok = 0;
-    snprintf(verdict->reason, sizeof verdict->reason, "other bits than without the switch");
+    snprintf(verdict->reason, sizeof verdict->reason, "bits differ from those without the switch");
 }
 
 /* Loads the model, makes the trials and runs the reference. Returns 0 or an exit code. */
@@ -280,8 +281,8 @@ static int selftest_prepare(struct selftest *selftest) {
         return code;
     if (is_packed(&selftest->model, NULL))
         return complain(EXIT_INPUT,
-                        "%s: packed weights have one precision, and selftest compares with fp32: give the folder they "
-                        "were made from", selftest->model.name);
+                        "%s: packed weights have only one precision, but selftest compares with fp32: give the folder "
+                        "that they were made from", selftest->model.name);
     is_blind = model_is_blind(&selftest->model);
     is_dense = !selftest->model.config.expert_count;
     if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
@@ -310,7 +311,8 @@ static int selftest_prepare(struct selftest *selftest) {
 
 static void print_selftest(const struct selftest *selftest, int failed) {
     print_plain(
-        "%s%s: %d requests of %d tokens against the CPU in fp32, plain kernel, 1 thread; the worst relative errors\n\n",
+        "%s%s: %d requests of %d tokens, compared with the CPU in fp32 (plain kernel, 1 thread); the largest relative "
+        "errors\n\n",
         selftest->model.name, selftest->model.synthetic ? " (synthetic weights)" : "", TRIALS, TRIAL_TOKENS);
     print_plain("%-20s %8s %8s %9s %8s %9s %8s %9s %11s\n", "backend", "features", "limit", "logits", "limit", "routed",
                 "limit", "tokens", "ms/request");
@@ -369,7 +371,7 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
     }
     PUT(&writer, END_ARRAY, KEY("cuda_skipped", selftest->skipped[0] ? selftest->skipped : NULL),
         KEY("passed", selftest->verdict_count - failed), KEY("failed", failed), END_OBJECT);
-    json_end(&writer); /* main finds an error of stdout */
+    json_end(&writer); /* main checks stdout */
 }
 
 static void selftest_free(struct selftest *selftest) {
@@ -387,11 +389,11 @@ static void selftest_free(struct selftest *selftest) {
     model_free(&selftest->model);
 }
 
-/* Tries a GPU in bf16, with each switch alone, and in fp32. Only profiles notice the switch `events`. */
+/* Tries a GPU in bf16, with one switch at a time, and in fp32. The switch `events` affects only profiles. */
 static void judge_gpu(struct selftest *selftest, const char *device) {
     const uint32_t wanted = gpu_switches_of(selftest->options);
     judge(selftest, device, VP_WEIGHTS_BF16, "cublas", NULL);
-    if (selftest->verdicts[selftest->verdict_count - 1].ok) { /* a failed run has no bits to compare with */
+    if (selftest->verdicts[selftest->verdict_count - 1].ok) { /* a failed run has no bits to compare */
         struct outcome first = selftest->tested;
         selftest->tested = selftest->unswitched;
         selftest->unswitched = first;
@@ -413,7 +415,7 @@ static void judge_all(struct selftest *selftest, const char *device) {
             judge(selftest, "cpu", VP_WEIGHTS_BF16, vp_engine_gemm_name(i), NULL);
     for (int32_t i = 0; vp_engine_gemm_name(i) && !wants_cuda_only; i++)
         judge(selftest, "cpu", VP_WEIGHTS_FP32, vp_engine_gemm_name(i), NULL);
-    if (wants_cpu_only) snprintf(selftest->skipped, sizeof selftest->skipped, "not asked for");
+    if (wants_cpu_only) snprintf(selftest->skipped, sizeof selftest->skipped, "not requested");
     else if (vp_device_count(&count, &error) != VP_OK)
         snprintf(selftest->skipped, sizeof selftest->skipped, "%s", error.text);
     else judge_gpu(selftest, wants_cuda_only ? device : "cuda");

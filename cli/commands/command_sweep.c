@@ -1,5 +1,5 @@
-/* command_sweep.c: a grid of knobs over a data set, measured alone or as one of several processes. Options become a
- * plan (sweep_plan). The journal lists what is measured already (sweep_open); sweep/sweep_point.c measures the rest.
+/* command_sweep.c: measures a grid of knobs over a data set, in one process or as one of several. The options become a
+ * plan (sweep_plan). The journal lists what is already measured (sweep_open); sweep/sweep_point.c measures the rest.
  * Then the result files are made from all journals (sweep_merge) and a summary is printed. */
 #include "base/console.h"
 #include "base/files.h"
@@ -33,10 +33,10 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The readers of the values: data/dataset.c for the data and the drawing of samples; data/plan.c for the grid;
- * data/variants.c and server/endpoint.c for servers; sweep/plan_cost.c for --plan; request/model.c for the model and
- * the device; sweep/sweep_point.c for timing, progress and points that failed before; profile/profile.c for
- * --use_profiler; this file for the others. */
+/* Where the options are read: data/dataset.c reads those of the data and the drawing of samples; data/plan.c the grid;
+ * data/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c --plan; request/model.c those of the model
+ * and the device; sweep/sweep_point.c timing, progress and --retry_failed; profile/profile.c --use_profiler; this file
+ * the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
@@ -51,7 +51,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
      "VQA v2's answers (default: the file of the official name in the questions' folder)"},
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "where relative image names start; for VQA v2 COCO_val2014_*.jpg there or in val2014"},
+     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"},
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, "
      "max_new_tokens"},
@@ -61,7 +61,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
      "samples drawn from each data file, the same for all configurations"},
-    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "draw samples so that this field's values keep their shares"},
+    {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "keep the shares of this field's values when drawing samples"},
     OPTION_LINE_MAX,
     RULED_GROUP("servers", .needs = "endpoint"),
     OPTION_ENDPOINTS,
@@ -70,7 +70,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_REQUEST_KNOB,
     OPTION_FAMILY_OF_SERVERS,
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL,
-     "added below each question, like \"Answer with a single word or phrase.\": rules of short answers need it"},
+     "text added below each question, like \"Answer with a single word or phrase.\", which scoring rules for short "
+     "answers need"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers not to use their prompt caches"},
     OPTIONS_OF_UNIQUE,
     OPTIONS_OF_TWINS,
@@ -84,25 +85,25 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the minimum"},
     {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,
-     "run a point until the 95 % interval of its P50 of T_total is within +-PERCENT; 0: --num_runs_per_sample runs"},
-    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: most runs of a point",
+     "repeat a point until the 95 % interval of its P50 of T_total is within +-PERCENT; 0: always "
+     "--num_runs_per_sample runs"},
+    {"max_runs", COUNT, "N", "100", 1, 10000, NULL, "with --stop_half_width: maximum runs of a point",
      .needs = "stop_half_width"},
     {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
      "with --stop_half_width: time limit for the runs of a point, in seconds; 0: no limit", .needs = "stop_half_width"},
     {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off",
-     "stage: times of all stages; off: of the whole request only", OF_ENGINE},
+     "stage: times of all stages; off: only of the whole request", OF_ENGINE},
     {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,
-     "every N-th point is run twice more, without and with stage times: to measure what the tool itself "
-     "costs; 0: never",
+     "run every Nth point twice more, with and without stage times, to measure the tool's own overhead; 0: never",
      OF_ENGINE},
     {"kernel_pass", FLAG, NULL, NULL, 0, 0, NULL,
-     "one more run per shape and configuration with every kernel timed: the device's idle share", OF_ENGINE},
+     "make one more run per shape and configuration with every kernel timed, for the device's idle share", OF_ENGINE},
     OPTION_BASELINE,
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
-     "most tokens of an answer (default: the data set's, else 16)"},
+     "maximum tokens per answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
     {"max_retries", COUNT, "N", "2", 0, 100, NULL,
-     "retries of a run after a device error, before the point fails"},
+     "retries of a run after a device error before the point fails"},
     {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, "measure failed points again"},
     OPTION_SEED,
     OPTION_DEVICE,
@@ -122,14 +123,14 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal",
      .is_required = 1, .unless = "plan"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL,
-     "print the grid, its memory and expected time, and what differences the samples can resolve; nothing is measured "
-     "or written"},
+     "print the grid, its memory use and expected time, and the differences that the samples can resolve; measures and "
+     "writes nothing"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL,
      "a JSON object on stdout instead of the table: files, P50s, accuracies; with --plan the plan"},
     OPTIONS_OF_ALL,
 };
 
-/* Returns 1 if all result files of the plan exist and their beginnings are whole. */
+/* Returns 1 if all result files of the plan exist and start as they should. */
 static int are_files_there(const struct sweep *sweep) {
     int there = 1;
     for (size_t i = 0; i < sweep->plan.configuration_count && there; i++) {
@@ -141,8 +142,8 @@ static int are_files_there(const struct sweep *sweep) {
     }
     return there;
 }
-/* Writes the result files after the last point. With several processes, the one that finds all others finished writes
- * them, and only if the journals have changed since. Returns 0 or an exit code. */
+/* Writes the result files after the last point. With several processes, the last one to finish writes them, and only if
+ * the journals have changed since the last merge. Returns 0 or an exit code. */
 static int sweep_merge(struct sweep *sweep) {
     const char *folder = text_of(sweep->options, "output_dir");
     char state[96], before[96] = "", text[400];
@@ -154,10 +155,11 @@ static int sweep_merge(struct sweep *sweep) {
     code = ranks_read_folder(&all, folder, &sweep->journal);
     if (!code) ranks_state(&all, state, sizeof state);
     if (!code && ranks_missing(&all, text, sizeof text)) {
-        print_note("vlmprof: rank %d of %d is done; the last one writes the result files; not finished: %s%s\n",
+        print_note("vlmprof: rank %d of %d is done; the last one to finish writes the result files; not finished: "
+                   "%s%s\n",
             sweep->rank.rank, sweep->rank.world_size, text,
             strstr(text, "(stopped)") || strstr(text, "(no journal)")
-                ? "; the part of a dead rank R can be run alone: RANK=R, the same WORLD_SIZE and the same command"
+                ? "; to run the part of a dead rank R: RANK=R, the same WORLD_SIZE and the same command"
                 : "");
     } else if (!code && (sweep->rank.world_size == 1 || strcmp(before, state) || !are_files_there(sweep))) {
         code = ranks_merge(&all, folder, 0, &sweep->results);
@@ -227,12 +229,12 @@ static int sweep_rank(struct sweep *sweep) {
         || vp_device_count(&visible, NULL) != VP_OK)
         return 0;
     index = launched_device(&sweep->rank, visible);
-    /* started by hand with RANK and WORLD_SIZE only: the ranks take the GPUs in turn */
+    /* started by hand with only RANK and WORLD_SIZE: GPUs are assigned to ranks in turn */
     if (index < 0 && sweep->rank.local_rank < 0) index = sweep->rank.rank % visible;
     snprintf(sweep->device, sizeof sweep->device, "cuda:%d", index);
     return 0;
 }
-/* Complains if the folder has journals of a sweep with another number of processes, whose samples would be measured
+/* Complains if the folder has journals of a sweep with another number of processes: its samples would be measured
  * again. Returns 0 or an exit code. */
 static int check_folder(const struct sweep *sweep, const char *folder) {
     struct text_list names = {NULL, 0};
@@ -242,13 +244,13 @@ static int check_folder(const struct sweep *sweep, const char *folder) {
         if (can_parse_journal_name(names.items[i], &rank, &world_size) && world_size != sweep->rank.world_size)
             code = complain(
                 EXIT_USAGE,
-                "%s/%s belongs to a sweep with %lld processes, this one has %d: continue with as many, or use another "
-                "--output_dir",
+                "%s/%s belongs to a sweep with %lld processes, but this one has %d: continue with as many, or use "
+                "another --output_dir",
                 folder, names.items[i], (long long)world_size, sweep->rank.world_size);
     text_list_free(&names);
     return code;
 }
-/* Reads the number of runs of a point, and checks those options. Returns 0 or an exit code. */
+/* Reads and checks the options for the number of runs of a point. Returns 0 or an exit code. */
 static int sweep_rules(struct sweep *sweep) {
     const struct options *options = sweep->options;
     sweep->rule.min_runs = number_of(options, "num_runs_per_sample");
@@ -277,14 +279,15 @@ static int check_sweep_options(const struct options *options) {
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or contain a "
             "slash");
     if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
-        return complain(EXIT_USAGE, "--dataset_name names one --data file; several are named after their stems");
+        return complain(EXIT_USAGE, "--dataset_name needs a single --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE,
-                        "--annotations goes with one --data file; several find theirs by their official names");
+                        "--annotations needs a single --data file; for several, annotations are found by their "
+                        "official names");
     return 0;
 }
-/* Complains if a file of a result's name exists but no journal that it could be made from: a complete one, whose points
- * would be measured again, or one that is not a result file of a sweep. Returns 0 or an exit code. */
+/* Complains about an existing file with a result's name that no journal explains: a complete result, whose points would
+ * be measured again, or a file that is not a result of a sweep. Returns 0 or an exit code. */
 static int check_result(const struct sweep *sweep, const char *folder, const char *file_name) {
     const int is_first = !sweep->journal.end && sweep->rank.world_size == 1;
     struct result_found found;
@@ -323,7 +326,7 @@ static int is_same_configuration(const struct sweep *sweep, const struct configu
                                  const struct index_configuration *known) {
     return known->set == planned->set - sweep->plan.sets && knob_values_are_same(&planned->knobs, &known->knobs);
 }
-/* Gives the planned configurations their names in the journals of an index. */
+/* Gives the planned configurations the names that the journals of an index use for them. */
 static void adopt_names(struct sweep *sweep, const struct journal_index *index) {
     for (size_t i = 0; i < sweep->plan.configuration_count; i++) {
         struct configuration *planned = &sweep->plan.configurations[i];
@@ -337,8 +340,8 @@ static void adopt_names(struct sweep *sweep, const struct journal_index *index) 
         }
     }
 }
-/* Takes the names from this process's journal. A new process takes them from the journals of the others, which it must
- * agree with. Returns 0 or an exit code. */
+/* Takes the names from this process's journal. A new process takes them from the other journals, because all must
+ * agree. Returns 0 or an exit code. */
 static int settle_names(struct sweep *sweep, const char *folder) {
     struct journal_index others;
     int code;
@@ -370,7 +373,8 @@ static int sweep_open(struct sweep *sweep) {
     sweep->done_before = sweep->done;
     return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }
-/* Makes the plan of a sweep of servers. Several processes would disturb one another's times. */
+/* Makes the plan of a sweep of servers. Several processes are rejected, because they would disturb each other's
+ * times. */
 static int sweep_plan_servers(struct sweep *sweep) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = launched_read(environment, NULL, &sweep->rank, &error);
@@ -382,14 +386,14 @@ static int sweep_plan_servers(struct sweep *sweep) {
     sweep->timing_off = 1;
     return plan_make(sweep->options, NULL, &sweep->plan);
 }
-/* Some models' prompts have styles; others take the question as on chat servers. Returns 0 or EXIT_USAGE. */
+/* Some models' prompts have styles; others take only the question, like chat servers. Returns 0 or EXIT_USAGE. */
 static int check_prompts(const struct options *options, const struct model *model) {
     if (model->rules->has_styles && is_given(options, "answer_hint"))
-        return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo's; Molmo's ask for "
-                                    "short answers by --style");
+        return complain(EXIT_USAGE, "--answer_hint is for servers and for models other than Molmo; for short answers "
+                                    "from Molmo, use --style");
     if (!model->rules->has_styles && is_given(options, "style"))
-        return complain(EXIT_USAGE, "--style: styles of prompts belong to the Molmo models, not to %s; --answer_hint "
-                                    "asks for short answers",
+        return complain(EXIT_USAGE, "--style: prompt styles exist only for Molmo models, not for %s; for short "
+                                    "answers, use --answer_hint",
                         vp_architecture_name(model->config.architecture));
     return 0;
 }
@@ -409,7 +413,7 @@ static int sweep_plan(struct sweep *sweep) {
     warn_of_template(&sweep->model);
     return plan_make(options, &sweep->model, &sweep->plan);
 }
-/* Makes room for the engines; none is opened. */
+/* Allocates the engines; none is opened. */
 static void make_engines(struct sweep *sweep) {
     sweep->engine_count = sweep->plan.weights_count ? sweep->plan.weights_count : 1;
     sweep->engines = zeroed(sweep->engine_count, sizeof *sweep->engines);
@@ -420,7 +424,7 @@ static void make_engines(struct sweep *sweep) {
     }
     sweep->engine = sweep->engines;
 }
-/* Opens the journal and makes room for the measurements. Returns 0 or an exit code. */
+/* Opens the journal and allocates the measurements. Returns 0 or an exit code. */
 static int sweep_prepare(struct sweep *sweep) {
     int code;
     make_engines(sweep);
@@ -434,7 +438,7 @@ static int sweep_prepare(struct sweep *sweep) {
         sweep->open[i].totals = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].totals);
         sweep->open[i].scratch = zeroed((size_t)sweep->rule.max_runs + 1, sizeof *sweep->open[i].scratch);
     }
-    /* the journal knows the shapes that were timed kernel by kernel already */
+    /* the journal lists the shapes whose kernels were already timed */
     for (size_t i = 0; i < sweep->index.shape_count && sweep->kernel_pass; i++) {
         const struct index_shape *shape = &sweep->index.shapes[i];
         for (size_t k = 0; k < sweep->plan.configuration_count; k++) {

@@ -1,6 +1,6 @@
-/* command_tile.c: tilings and token counts of image sizes; needs no model.
- * Sizes, image files and a list come in; each becomes a row on stdout as text, CSV or JSON. Molmo's own tiling is
- * computed here, the other families in tile/tile_families.c. */
+/* command_tile.c: prints tilings and token counts of image sizes; needs no model. Each size or image file, from the
+ * command line or a list, becomes a row of text, CSV or JSON. Molmo's own tiling is computed here, the other families
+ * in tile/tile_families.c. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/option_rows.h"
@@ -25,21 +25,22 @@ static const struct option_spec TILE_OPTIONS[] = {
     OPTION_MAX_CROPS,
     OPTION_CROPS,
     OPTION_VISION_TOKENS,
-    {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, "file with one WxH a line (- is stdin)"},
+    {"sizes", TEXT, "LIST", NULL, 0, 0, NULL, "file with one WxH per line (- is stdin)"},
     OPTION_GROUP("other model families"),
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
      "another model family (qwen2.5-vl, internvl3 ...); its keys become options: --max_pixels N",
      .excludes = "checkpoint compare"},
     {"checkpoint", TEXT, "DIR", NULL, 0, 0, NULL,
-     "family and limits from the config files of a folder (no weights are read)", .excludes = "compare"},
-    {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, "several families, a row for each"},
-    {"list_families", FLAG, NULL, NULL, 0, 0, NULL, "names, rules, certainty and keys of all families"},
+     "take family and limits from the config files of a folder (weights are not read)", .excludes = "compare"},
+    {"compare", TEXT, "A,B,...", NULL, 0, 0, NULL, "compare several families, one row for each"},
+    {"list_families", FLAG, NULL, NULL, 0, 0, NULL, "list the names, rules, certainty and keys of all families"},
     {"max_tokens", COUNT, "N", NULL, 1, INT64_C(1000000000), NULL,
-     "in reverse: the family's largest limit that keeps the images within N tokens",
+     "in reverse: find the family's largest limit that keeps the images within N tokens",
      .needs = "family checkpoint compare"},
-    {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: this share of them",
+    {"percentile", COUNT, "P", "95", 1, 100, NULL, "with --max_tokens and several images: share of images that must be "
+                                                   "within N tokens",
      .needs = "max_tokens"},
-    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "draw the family's tiles and global view of one image",
+    {"draw", TEXT, "OUT.png", NULL, 0, 0, NULL, "draw the family's tiles and global view for one image",
      .needs = "family checkpoint compare"},
     OPTION_GROUP("output"),
     OPTION_CSV,
@@ -47,11 +48,11 @@ static const struct option_spec TILE_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-/* One row of the output; numbers below 0 are not known. */
+/* One row of the output; negative numbers are unknown. */
 struct tile_row {
-    vp_layout layout; /* for a rejected size, only tiling, canvas and resized sizes can be known */
+    vp_layout layout; /* for a rejected size, only tiling, canvas and resized sizes may be set */
     int64_t width_px, height_px;
-    const char *error, *file, *tier; /* NULL: none */
+    const char *error, *file, *tier; /* NULL if none */
     int max_crops;
 };
 enum { WITH_TIER = 1, WITH_MAX_CROPS = 2, WITH_FILES = 4 };
@@ -92,7 +93,7 @@ static const struct table_column COLUMNS_FILL[] = {
 struct tile_job {
     vp_geometry geometry;
     vp_tile_options tiles;
-    struct table table; /* of one row */
+    struct table table; /* of a single row */
     struct table_stream stream;
 };
 
@@ -100,7 +101,7 @@ static void tile_print(struct tile_job *job, const struct tile_row *row) {
     job->table.rows = row;
     table_stream_row(&job->stream, &job->table, row->error);
 }
-/* A row of which nothing is known yet. */
+/* An empty row, with all values unknown. */
 static struct tile_row tile_row_new(const struct tile_job *job) {
     struct tile_row row;
     memset(&row, 0xff, sizeof row);
@@ -110,7 +111,7 @@ static struct tile_row tile_row_new(const struct tile_job *job) {
     return row;
 }
 
-/* Returns 1 if adaptive fit-and-pad rejects the size; *layout then has the tiling, the canvas and the resized sizes,
+/* Returns 1 if adaptive fit-and-pad rejects the size. *layout then has the tiling, the canvas and the resized sizes,
  * one of which is 0. The resized sizes are computed as in vp_layout_compute, in float32 step by step. */
 static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t height, vp_layout *layout) {
     const vp_geometry *geometry = &job->geometry;
@@ -127,8 +128,8 @@ static int tile_has_partial(const struct tile_job *job, int32_t width, int32_t h
                   == VP_OK;
 }
 
-/* Fills the row of a size. An error's text goes to `line`, which the row then points to. Returns 0, or the exit code of
- * the command if this is its only size. */
+/* Fills the row of a size. The text of an error is written to `line`, and the row points to it. Returns 0, or the exit
+ * code of the command if this is its only size. */
 static int tile_size(const struct tile_job *job, int64_t width, int64_t height, struct tile_row *row, char *line,
                      size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -136,7 +137,7 @@ static int tile_size(const struct tile_job *job, int64_t width, int64_t height, 
     if (width) row->width_px = width;
     if (height) row->height_px = height;
     if (width < 1 || height < 1 || width > INT32_MAX || height > INT32_MAX)
-        snprintf(line, capacity, "sides must be 1..%d pixels", INT32_MAX);
+        snprintf(line, capacity, "sides must be 1 to %d pixels", INT32_MAX);
     else
         result = vp_layout_compute(&job->geometry, &job->tiles, (int32_t)width, (int32_t)height, &row->layout, &error);
     if (result == VP_OK) return 0;
@@ -147,8 +148,8 @@ static int tile_size(const struct tile_job *job, int64_t width, int64_t height, 
     return EXIT_USAGE;
 }
 
-/* Prints the row of a size or an image file. Returns 0, or an exit code if it is rejected and the only one (`alone`):
- * an error is then printed instead. */
+/* Prints the row of a size or an image file. If it is rejected and is the only one (`alone`), prints an error instead
+ * and returns an exit code. Otherwise returns 0. */
 static int tile_operand(struct tile_job *job, const char *text, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
     struct tile_row row = tile_row_new(job);
@@ -225,17 +226,17 @@ static int run_command(const struct options *options) {
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = tile_operand(&job, options->operands[i], !list && options->operand_count == 1);
     if (!code && list) code = size_list_read(list, tile_line, &job);
-    if (!code && !job.stream.row_count) code = complain(EXIT_INPUT, "--sizes %s lists no size", list);
+    if (!code && !job.stream.row_count) code = complain(EXIT_INPUT, "--sizes %s contains no size", list);
     table_stream_end(&job.stream);
     if (!code && job.stream.refused_count)
-        code = complain(EXIT_INPUT, "%lld of %lld sizes refused; see their error",
+        code = complain(EXIT_INPUT, "%lld of %lld sizes rejected; see their errors",
                         (long long)job.stream.refused_count, (long long)job.stream.row_count);
     return code;
 }
 
 const struct command command_tile = {
     "tile", "WxH... | FILES | --sizes LIST",
-    "tilings, canvas sizes and vision tokens of image sizes; needs no model",
+    "show tilings, canvas sizes and vision tokens of image sizes; needs no model",
     "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
     "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
     "  vlmprof tile --compare qwen3-vl,internvl3,smolvlm 1920x1080",

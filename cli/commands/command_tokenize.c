@@ -1,5 +1,5 @@
-/* command_tokenize.c: text to token ids, and back.
- * Operands or lines of stdin come in: texts, ids, or JSON objects. Each becomes a line of JSON on stdout. */
+/* command_tokenize.c: converts text to token ids and back. The input is texts, ids or JSON objects, from operands or
+ * lines of stdin. Each becomes a line of JSON on stdout. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -27,13 +27,13 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     OPTION_SYNTHETIC,
     {"tokenizer", TEXT, "FILE", NULL, 0, 0, NULL, "a tokenizer.json"},
     {"jsonl", FLAG, NULL, NULL, 0, 0, NULL,
-     "lines are objects: \"ids\" is added to \"text\", \"text\" to \"ids\", \"prompt_text\" and \"ids\" to a data "
-     "set's record"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of caption prompts whose record has none"},
+     "lines are objects: adds \"ids\" to \"text\", \"text\" to \"ids\", or \"prompt_text\" and \"ids\" to a data set's "
+     "record"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of caption prompts for records without one"},
     OPTION_LINE_MAX,
     OPTION_GROUP("decoding"),
-    {"decode", FLAG, NULL, NULL, 0, 0, NULL, "in reverse: TEXT or lines are token ids, and text comes out"},
-    {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: leave special tokens out", .needs = "decode"},
+    {"decode", FLAG, NULL, NULL, 0, 0, NULL, "in reverse: TEXT or lines are token ids, and the output is text"},
+    {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: omit special tokens", .needs = "decode"},
     {"clean_up", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: no space before punctuation, as scoring does",
      .needs = "decode"},
     OPTION_GROUP("output"),
@@ -60,7 +60,7 @@ static int load_any_tokenizer(const struct options *options, struct model *model
     vp_result result;
     int code = 0;
     if ((file != NULL) + is_given(options, "model") + is_given(options, "synthetic") != 1)
-        return complain(EXIT_USAGE, "tokenize needs one of --tokenizer FILE, --model DIR and --synthetic NAME");
+        return complain(EXIT_USAGE, "tokenize needs --tokenizer FILE, --model DIR or --synthetic NAME");
     if (is_given(options, "synthetic")) {
         model->name = text_of(options, "synthetic");
         return model_load_preset(model);
@@ -78,13 +78,13 @@ static int load_any_tokenizer(const struct options *options, struct model *model
 
 struct tokenize_job {
     const vp_tokenizer *tokenizer;
-    int decode;              /* 1 if --decode */
+    int decode;              /* 1 with --decode */
     int flags;               /* VP_DECODE_... */
-    int64_t seed;            /* of records that have none */
-    struct buffer ids, text; /* of the current line */
-    struct text_buffer out;  /* all output, kept until every line is good, so that a failing command prints nothing */
+    int64_t seed;            /* for records without one */
+    struct buffer ids, text; /* ids of the current line */
+    struct text_buffer out;  /* all output; printed only if every line is valid */
     struct parsed record;    /* the current line of --jsonl */
-    int64_t line_count, text_bytes, token_count; /* of all lines, for --json */
+    int64_t line_count, text_bytes, token_count; /* for all lines, for --json */
 };
 
 static void count_line(struct tokenize_job *job, size_t bytes, size_t tokens) {
@@ -128,8 +128,8 @@ static vp_result decode_ids(struct tokenize_job *job, size_t count, size_t *byte
     return vp_tokenizer_decode(job->tokenizer, ids, count, job->flags, (char *)job->text.data, job->text.bytes, bytes);
 }
 
-/* One line each: encode_line takes a text, decode_line ids, jsonl_line an object. `line` is its number, for messages.
- * They return 0 or an exit code. */
+/* Each function converts one line: encode_line a text, decode_line ids, jsonl_line an object. `line` is its number, for
+ * messages. They return 0 or an exit code. */
 static int encode_line(struct tokenize_job *job, const char *text, size_t bytes, int64_t line) {
     size_t count = 0;
     vp_result result;
@@ -172,7 +172,8 @@ static int decode_line(struct tokenize_job *job, const char *text, size_t bytes,
     return 0;
 }
 
-/* The request in a line of --jsonl. A question makes it a record of a data set, whatever else it has. */
+/* The kind of conversion that a line of --jsonl requests. A line with a question is a record of a data set, whatever
+ * else it contains. */
 typedef enum line_kind { LINE_NOTHING, LINE_TEXT, LINE_IDS, LINE_RECORD } line_kind;
 static line_kind kind_of_line(const struct tokenize_job *job, const vp_json *json) {
     int ids = has_value(json, 0, "ids"), text = has_value(json, 0, "text");
@@ -183,7 +184,7 @@ static line_kind kind_of_line(const struct tokenize_job *job, const vp_json *jso
     return ids ? LINE_IDS : LINE_NOTHING;
 }
 
-/* Copies the members of a line, except the recomputed ones. Leaves the object open. */
+/* Copies the members of a line, except those that are recomputed. Leaves the object open. */
 static vp_result add_members(vp_json_writer *writer, const vp_json *json, const char *made, const char *also_made,
                              vp_error *error) {
     vp_json_begin_object(writer);
@@ -199,7 +200,7 @@ static vp_result add_members(vp_json_writer *writer, const vp_json *json, const 
     return VP_OK;
 }
 
-/* Write a line's object with its missing members at the end, and leave it open. */
+/* Write a line's object with the missing members appended, and leave it open. */
 static vp_result jsonl_ids(struct tokenize_job *job, const vp_json *json, vp_json_writer *writer, vp_error *error) {
     uint32_t array = vp_json_get(json, 0, "ids");
     size_t count = 0, bytes = 0;
@@ -243,7 +244,7 @@ static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int
     memset(&fields, 0, sizeof fields);
     result = read_prompt_fields(json, &fields, error);
     if (result == VP_OK && fields.dataset && !fields.style && !vp_prompt_dataset_find(fields.dataset))
-        result = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is not a known one; set \"style\"");
+        result = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is unknown; set \"style\"");
     if (result == VP_OK) result = build_prompt(&fields, NULL, NULL, job->seed, line - 1, &text, NULL, error);
     if (result == VP_OK) result = encode_text(job, text, strlen(text), &count);
     if (result == VP_OK) result = add_members(writer, json, "prompt_text", "ids", error);
@@ -318,7 +319,7 @@ static int run_command(const struct options *options) {
                 | (is_given(options, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
     job.seed = number_of(options, "seed");
     if (is_given(options, "jsonl") && options->operand_count)
-        return complain(EXIT_USAGE, "--jsonl reads lines from stdin: leave \"%s\" out", options->operands[0]);
+        return complain(EXIT_USAGE, "--jsonl reads lines from stdin: remove \"%s\"", options->operands[0]);
     code = load_any_tokenizer(options, &model);
     job.tokenizer = model.tokenizer;
     for (size_t i = 0; i < options->operand_count && !code; i++)

@@ -1,6 +1,5 @@
-/* command_trace.c: a Chrome trace as tables.
- * A trace file, or a table that `run --profile` saved, comes in. trace/ reads and summarises it; this file prints the
- * tables as text, CSV or JSON on stdout. */
+/* command_trace.c: prints a Chrome trace, or a table that `run --profile` saved, as tables. trace/ reads and summarises
+ * it; this file prints the tables as text, CSV or JSON. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -22,33 +21,33 @@
 #include <string.h>
 
 static const struct option_spec TRACE_OPTIONS[] = {
-    OPTION_GROUP("what is shown"),
+    OPTION_GROUP("what to show"),
     {"table", CHOICE, "WHICH", "all", 0, 0, "all summary annotations ops kernels launches tracks memory",
-     "only this one: summary annotations ops kernels launches tracks memory; of --csv ops unless it is given",
+     "show only this table: summary annotations ops kernels launches tracks memory; with --csv, default: ops",
      .excludes = "json", .because = "--json has all tables"},
     OPTION_SORT_BY,
     {"row_limit", COUNT, "N", "20", 0, INT32_MAX, NULL,
-     "most rows per table; --json and --csv print all by default"},
+     "maximum rows per table; --json and --csv print all by default"},
     {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL,
-     "a row for each operation and its input shapes"},
-    {"partial", FLAG, NULL, NULL, 0, 0, NULL, "a truncated file: show the part before the cut"},
+     "separate rows for different input shapes of an operation"},
+    {"partial", FLAG, NULL, NULL, 0, 0, NULL, "accept a truncated file: show the part before the cut"},
     OPTION_GROUP("output"),
     {"profile_format", CHOICE, "FORM", "torch", 0, 0, "torch cprofile",
-     "format of the operations: key_averages' table, or cProfile's (ncalls tottime ...)"},
+     "format of the operations: the table of key_averages, or of cProfile (ncalls tottime ..)"},
     OPTION_CSV,
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
 /* ---- tables: text, CSV and JSON come from a description of the columns */
-/* A row of each table except the operations. Times in us; NaN, -1: such a row has none. */
+/* A row of any table except the operations. Times are in us; NaN or -1 if the table has no such column. */
 struct trace_line {
     const char *name, *where;
     int64_t calls, queue_most, bytes;
     double total_us, average_us, min_us, max_us, share, busy_us, idle_us, idle_share, host_wait_us, kernel_wait_us,
         queue_mean;
 };
-/* A time in us as text, in the unit that torch would print. */
+/* Formats a time in us, in the unit that torch would print. */
 static struct number_text time_text(double us) {
     return us >= 1e6   ? number_formatted("%.3fs", us / 1e6)
            : us >= 1e3 ? number_formatted("%.3fms", us / 1e3)
@@ -88,22 +87,22 @@ static const struct table_column TRACE_COLUMNS[] = {
     {LINE(queue_most), NULL, "queue", .rules = COLUMN_FROM_0, .in = OF_TRACKS},
     {LINE(queue_mean), NULL, "mean", "%.3f", .in = OF_TRACKS}};
 
-/* Of a device. */
+/* The memory of a device. */
 struct memory_line { char name[24], at[24]; const char *type; int device; double at_us; struct trace_peak peak; };
 #define PEAK(member) CELL(struct memory_line, member)
 static const struct table_column MEMORY_COLUMNS[] = {
     {PEAK(name), "device", NULL, .rules = COLUMN_NOT_IN_JSON}, {PEAK(type), "device_type", .rules = COLUMN_NOT_IN_CSV},
     {PEAK(device), "device", .rules = COLUMN_NOT_IN_CSV}, {PEAK(peak.changes), "changes", "changes"},
     {PEAK(peak.allocated), "most_allocated_bytes", "most allocated"},
-    {PEAK(peak.reserved), "most_reserved_bytes", "most reserved"}, {PEAK(peak.left), "left_bytes", "taken - given"},
+    {PEAK(peak.reserved), "most_reserved_bytes", "most reserved"}, {PEAK(peak.left), "left_bytes", "alloc - freed"},
     {PEAK(at), "at_us", .rules = COLUMN_NOT_IN_JSON},
-    {PEAK(at_us), "at_us", "most at", .as = time_text, .rules = COLUMN_NOT_IN_CSV}};
+    {PEAK(at_us), "at_us", "peak at", .as = time_text, .rules = COLUMN_NOT_IN_CSV}};
 
 static double us_of(int64_t ns) { return (double)ns / 1e3; }
-/* Percent; 0 of nothing. */
+/* A share in percent; 0 if the whole is 0. */
 static double share_of(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
 
-/* The first rows, up to the limit; no limit if it is below 0. The caller frees table.rows. */
+/* A table of the first rows, up to the limit; all rows if it is negative. The caller frees table.rows. */
 static struct table trace_table(const struct trace_tables *tables, const struct trace_rows *rows, double whole,
                                 int64_t limit) {
     const unsigned kind = rows == &tables->annotations ? OF_ANNOTATIONS
@@ -165,7 +164,7 @@ static void print_name(const char *name) {
 static void print_more(size_t count, int64_t limit) {
     if (limit >= 0 && (size_t)limit < count) print_plain("... %zu more (--row_limit)\n", count - (size_t)limit);
 }
-/* Prints a table in columns of fixed widths, flush left below 0; those of the names are called `head`. */
+/* Prints a table in columns of fixed widths, flush left if negative. The column of names has the title `head`. */
 static void print_lines(const struct trace_tables *tables, const struct trace_rows *rows, const char *head,
                         double whole, int64_t limit, const int *widths) {
     struct table table = trace_table(tables, rows, whole, limit);
@@ -184,16 +183,16 @@ static void print_lines(const struct trace_tables *tables, const struct trace_ro
 static void print_calls(const struct trace_tables *tables, const struct trace_rows *rows, const char *head,
                         double whole, int64_t limit) {
     print_lines(tables, rows, head, whole, limit, (const int[]){9, 12, 12, 12, 12, 8});
-    print_plain("total, avg, min, max: of the durations of the calls; share: of all rows of this table\n");
+    print_plain("total, avg, min, max: call durations; share: of the total of this table\n");
 }
 static void print_launches(const struct trace_tables *tables, int64_t limit) {
     if (tables->calls.count)
         print_calls(tables, &tables->calls, "call of the runtime", launches_ns(tables), limit);
     if (!tables->launched) return;
-    print_plain("launch delay, end of the call to start on the device: mean %s, P50 %s, P99 %s, most %s",
+    print_plain("launch delay, from the end of the call to the start on the device: mean %s, P50 %s, P99 %s, max %s",
                 time_text(tables->delay.mean).text, time_text(tables->delay.p50).text,
                 time_text(tables->delay.p99).text, time_text(tables->delay.max).text);
-    print_plain("; %lld device slices, %lld more without their launch\n", (long long)tables->launched,
+    print_plain("; %lld device slices, %lld more without a launch\n", (long long)tables->launched,
                 (long long)tables->unlaunched);
 }
 static void print_memory(const struct trace_tables *tables) {
@@ -211,7 +210,7 @@ static void print_memory(const struct trace_tables *tables) {
     text_list_free(&cells);
     free((void *)table.rows);
 }
-/* The row of a name, or NULL. */
+/* The row with this name, or NULL. */
 static const struct trace_row *row_named(const struct trace_rows *rows, const char *name) {
     for (size_t i = 0; i < rows->count; i++) if (!strcmp(rows->items[i].name, name)) return &rows->items[i];
     return NULL;
@@ -223,7 +222,7 @@ static void print_trace_summary(const struct trace_tables *tables) {
     print_visible(trace->path, strlen(trace->path));
     print_plain(": %lld events in %lld bytes%s\n", (long long)trace->seen, (long long)trace->bytes,
                 trace->is_cut ? ", CUT OFF there" : "");
-    print_plain("events    %zu slices, %zu changes of memory, %lld flows, %lld counter values\n", trace->count,
+    print_plain("events    %zu slices, %zu memory changes, %lld flows, %lld counter values\n", trace->count,
                 trace->memory_count, (long long)trace->flows, (long long)trace->counters);
     if (trace->no_duration + trace->no_time + trace->no_name + trace->other)
         print_plain(
@@ -255,7 +254,7 @@ static void print_trace_summary(const struct trace_tables *tables) {
 }
 
 /* ---- as CSV and JSON */
-/* Prints one table as CSV: the operations unless `which` names another. Returns 0 or an exit code. */
+/* Prints one table as CSV: the operations, unless `which` names another. Returns 0 or an exit code. */
 static int print_trace_csv(struct trace_tables *tables, const char *which, int64_t limit) {
     const struct trace_rows *rows = !strcmp(which, "annotations") ? &tables->annotations
                                     : !strcmp(which, "kernels")   ? &tables->kernels
@@ -270,7 +269,7 @@ static int print_trace_csv(struct trace_tables *tables, const char *which, int64
                   : trace_table(tables, rows,
                                 rows == &tables->kernels ? (double)tables->kernel_ns : duration_of(tables), limit);
     table_csv(&out, &table);
-    fwrite(out.data, 1, out.bytes, stdout); /* main finds an error of stdout */
+    fwrite(out.data, 1, out.bytes, stdout); /* main checks stdout */
     free((void *)table.rows);
     free(out.data);
     return 0;
@@ -323,7 +322,7 @@ static int print_trace_json(struct trace_tables *tables, int64_t limit) {
     return trace_ops_code(tables, vp_json_finish(&writer));
 }
 
-/* Prints one table, or all that have rows. Returns 0 or an exit code. */
+/* Prints one table, or all tables that have rows. Returns 0 or an exit code. */
 static int print_trace_text(struct trace_tables *tables, const char *which, int64_t limit,
                             const vp_ops_print_options *how, int is_cprofile) {
     int all = !strcmp(which, "all");
@@ -332,8 +331,8 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
     if ((all && tables->annotations.count) || !strcmp(which, "annotations")) {
         print_lines(tables, &tables->annotations, "annotation", duration_of(tables), limit,
                     (const int[]){-6, 9, 12, 12, 12, 12, 8, 8});
-        print_plain("total: sum over the calls, avg: total / calls; busy: covered by slices within, on a device by its "
-                    "kernels and copies; idle: the rest; share: of the duration\n");
+        print_plain("total: sum over the calls; avg: total / calls; busy: time covered by inner slices (on a device: "
+                    "kernels and copies); idle: the rest; share: of the duration\n");
     }
     if ((all && tables->ops.count) || !strcmp(which, "ops")) {
         if (all) putchar('\n');
@@ -346,9 +345,9 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
     if ((all && tables->calls.count) || !strcmp(which, "launches")) print_launches(tables, limit);
     if ((all && tables->tracks.count) || !strcmp(which, "tracks")) {
         print_lines(tables, &tables->tracks, "track", 0, limit, (const int[]){-6, 9, 12, 12, 12, 8, 12, 12, 7, 9});
-        print_plain("span: first slice to last; busy: covered by slices; host wait: gaps that began before the next "
-                    "launch; kernel wait: others below 30 us\n(as HTA computes it; its documentation says 30 ns); "
-                    "queue and mean: most and mean launches that wait\n");
+        print_plain("span: first slice to last; busy: time covered by slices; host wait: gaps that began before the "
+                    "next launch; kernel wait: other gaps below 30 us\n(as HTA computes it; its documentation says 30 "
+                    "ns); queue and mean: maximum and mean number of waiting launches\n");
     }
     if ((all && tables->trace->memory_count) || !strcmp(which, "memory")) print_memory(tables);
     return trace_ops_code(tables, result);
@@ -368,7 +367,7 @@ static vp_result print_saved(const struct options *options, vp_ops *ops, const v
     putchar('\n');
     return result;
 }
-/* A saved table: its operations point into the text and the rows. */
+/* A saved table. Its operations point into the text and the rows. */
 struct saved_ops { vp_ops ops; vp_op *rows; char *text, *held; };
 /* Reads the table of operations that `run --profile` saved as JSON. The caller frees the rows and both texts, also
  * after an error. */
@@ -420,11 +419,11 @@ static int show_saved(const struct options *options, const char *path) {
     free(saved.rows);
     return code;
 }
-/* Checks that the options go together. Returns 0 or an exit code. */
+/* Checks that the options fit together. Returns 0 or an exit code. */
 static int check_trace_options(const struct options *options) {
     if (!options->operand_count) return complain(EXIT_USAGE, "trace needs a file: a *.pt.trace.json, or - for stdin");
     if (is_given(options, "csv") && !strcmp(text_of(options, "table"), "summary"))
-        return complain(EXIT_USAGE, "--csv has tables only, no summary");
+        return complain(EXIT_USAGE, "--csv prints only tables, not the summary");
     return check_sort_key(text_of(options, "sort_by"));
 }
 static int run_command(const struct options *options) {
@@ -442,7 +441,7 @@ static int run_command(const struct options *options) {
     if (code == IS_TABLE) {
         trace_free(&trace);
         if (!strcmp(options->operands[0], "-"))
-            return complain(EXIT_USAGE, "a saved table of operations is read from a file, not from stdin");
+            return complain(EXIT_USAGE, "a saved table of operations can be read only from a file, not from stdin");
         return show_saved(options, options->operands[0]);
     }
     if (!code) code = trace_summarise(&tables, &trace, is_given(options, "group_by_input_shape"));
@@ -467,8 +466,8 @@ static int run_command(const struct options *options) {
 const struct command command_trace = {
     "trace",
     "FILE",
-    "where the time of a trace goes, ours or torch.profiler's: "
-    "steps, stages, operations, kernels, launches, idle streams",
+    "show where the time goes in a trace of vlmprof or torch.profiler: steps, stages, operations, kernels, launches, "
+    "idle streams",
     "vlmprof trace chrome_trace.json --row_limit 10\n"
     "  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
     "  vlmprof trace run.pt.trace.json --csv --table kernels",

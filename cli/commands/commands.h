@@ -4,7 +4,7 @@
 #define VLMPROF_CLI_COMMANDS_H
 #include "base/options.h"
 
-/* In the order of the general help. */
+/* in the order of the general help */
 #define VLMPROF_COMMANDS(X)                                                                                            \
     X(run)                                                                                                             \
     X(ask) X(tile) X(data) X(audit) X(sweep) X(merge) X(tokenize) X(score) X(rescore) X(convert) X(report) X(fit)      \

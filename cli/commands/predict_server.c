@@ -1,5 +1,5 @@
-/* predict_server.c: the predicted cost of requests to a server, by the latency models of `vlmprof fit`. Sizes with
- * --family, or counts, become requests; TTFT, TPOT and E2E with intervals go to stdout as text or JSON. */
+/* predict_server.c: predicts the latency of requests to a server with the latency models of `vlmprof fit`. Requests are
+ * given as sizes with --family, or as counts. TTFT, TPOT and E2E are printed with intervals, as text or JSON. */
 #include "commands/predict_server.h"
 #include "commands/predict_workers.h"
 
@@ -24,21 +24,23 @@ int predict_server_check(const struct options *options, int is_server) {
         const char *name = options->command->options[i].name;
         if (!options->values[i].given) continue;
         if (is_server && has_word(ENGINE_ONLY, name))
-            return complain(EXIT_USAGE, "predict: --%s is for models of vlmprof's engine; %s describes a server", name,
+            return complain(EXIT_USAGE, "predict: --%s is only for models of vlmprof's engine; %s describes a "
+                                        "server", name,
                             options->operands[0]);
         if (!is_server && has_word(SERVER_ONLY, name))
-            return complain(EXIT_USAGE, "predict: --%s is for models of servers; %s describes vlmprof's engine", name,
+            return complain(EXIT_USAGE, "predict: --%s is only for models of servers; %s describes vlmprof's "
+                                        "engine", name,
                             options->operands[0]);
     }
     return is_server && is_given(options, "max_crops") && !is_given(options, "family")
-               ? complain(EXIT_USAGE, "predict: --max_crops of a server's model goes with --family NAME")
+               ? complain(EXIT_USAGE, "predict: for a server's model, --max_crops needs --family NAME")
                : 0;
 }
-/* A count of the command line; NaN: it is not there. */
+/* A count from the command line; NaN if it was not given. */
 static double count_of(const struct options *options, const char *name) {
     return is_given(options, name) ? (double)number_of(options, name) : (double)NAN;
 }
-/* The tokens of an image of this size by the rule of the family. Returns 0 or an exit code. */
+/* Counts the tokens of an image of this size by the family's rule. Returns 0 or an exit code. */
 static int count_size(const struct options *options, const char *text, double *tokens) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_family *family = resize(NULL, 1, sizeof *family);
@@ -47,7 +49,8 @@ static int count_size(const struct options *options, const char *text, double *t
     int code = read_size("", text, &width, &height);
     if (!code && !is_given(options, "family"))
         code = complain(EXIT_USAGE,
-                        "predict: %s: --family NAME is needed to count its tokens; or give --vision_tokens N", text);
+                        "predict: %s: to count its tokens, --family NAME is needed; alternatively, give "
+                        "--vision_tokens N", text);
     if (!code) code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     if (!code) {
@@ -58,17 +61,17 @@ static int count_size(const struct options *options, const char *text, double *t
     free(family);
     return code;
 }
-/* Completes the command line's description of a request from the latency model's data. Returns 0 or an exit code. */
+/* Completes a request from the latency model's data. Returns 0 or an exit code. */
 static int complete_request(const struct server_law *law, struct law_request *request) {
     if (isnan(request->output_tokens)) request->output_tokens = law->ranges[LAW_OUTPUT_TOKENS].median;
-    if (isnan(request->output_tokens)) /* it is unknown */
+    if (isnan(request->output_tokens)) /* the count is unknown */
         return complain(EXIT_USAGE,
-                        "predict: the latency model has no answer lengths: give --output_tokens");
+                        "predict: the latency model does not contain answer lengths: give --output_tokens");
     if (isnan(request->image_bytes))
         request->image_bytes = request->image_tokens <= 0 ? 0 : law->ranges[LAW_IMAGE_BYTES].median;
     if (law->source != LAW_OF_PROMPT) {
         if (isnan(request->image_tokens))
-            return complain(EXIT_USAGE, "predict: say what the request is: sizes like 640x480 with --family NAME, or "
+            return complain(EXIT_USAGE, "predict needs a request: sizes like 640x480 with --family NAME, or "
                                         "--vision_tokens N (0: text only)");
         if (isnan(request->text_tokens)) request->text_tokens = request->prompt_tokens - request->image_tokens;
         if (isnan(request->text_tokens)) request->text_tokens = law->ranges[LAW_TEXT_TOKENS].median;
@@ -76,8 +79,7 @@ static int complete_request(const struct server_law *law, struct law_request *re
     if (isnan(request->prompt_tokens)) request->prompt_tokens = request->image_tokens + request->text_tokens;
     if (isnan(request->prompt_tokens))
         return complain(EXIT_USAGE, "predict: image and text tokens have the same cost in this latency model: give "
-            "--sequence N, all "
-                                    "tokens of the prompt, or both --vision_tokens and --text_tokens");
+                                    "--sequence N (all prompt tokens), or both --vision_tokens and --text_tokens");
     if (request->text_tokens < 0
         || (isfinite(request->text_tokens) && isfinite(request->image_tokens)
             && !(fabs(request->image_tokens + request->text_tokens - request->prompt_tokens) <= 0)))
@@ -85,7 +87,7 @@ static int complete_request(const struct server_law *law, struct law_request *re
     return 0;
 }
 
-/* "1024", or "?" where it is unknown. */
+/* "1024", or "?" if the count is unknown. */
 static const char *count_text(double count, char out[24]) {
     if (isfinite(count)) snprintf(out, 24, "%.0f", count); else snprintf(out, 24, "?");
     return out;
@@ -103,15 +105,15 @@ static void write_request(struct document *document, const char *size, const str
                   count_text(request->output_tokens, output));
     prediction_describe(document, &LAW_FORM, prediction, budget);
 }
-/* The time of a request under load: the latency model plus the wait beyond it. The interval is that of the wait. */
+/* Writes the time of a request under load: the latency model plus the additional wait. The interval is the wait's. */
 static void write_load(struct document *document, const struct prediction *prediction,
                        const struct load_wait *wait) {
     struct text_list *table;
     document_text(document, BLOCK_LINE,
-                  "at %g requests per second: the latency model, plus the wait beyond it, interpolated between "
-                  "the measured rates; the interval is that of the wait",
+                  "at %g requests per second: the latency model's prediction plus the additional wait, interpolated "
+                  "between the measured rates; the interval is for the wait",
                   wait->rate);
-    table = document_table(document, "from when it is due|ms|95 % interval");
+    table = document_table(document, "time since due|ms|95 % interval");
     for (int part = 0; part < WAIT_PARTS; part++)
         for (int p = 0; p < WAIT_PERCENTILES; p++) {
             const double law = prediction->value[part == WAIT_TTFT ? LAW_TTFT : LAW_TOTAL];
@@ -142,7 +144,7 @@ static void put_request(vp_json_writer *writer, const char *size, const struct l
     if (wait) put_load(writer, prediction, wait); else PUT(writer, KEY_NULL("under_load"));
     PUT(writer, END_OBJECT);
 }
-/* The requests of the command line: by size, or one by its counts; rate NaN: one at a time. */
+/* The requests of the command line: sizes, or one request given by counts. rate is NaN for one request at a time. */
 struct asked {
     struct law_request *requests; size_t count;
     double budget, rate;
@@ -178,7 +180,7 @@ static int predict_law(const struct options *options, const struct server_law *l
     free(requests);
     return code;
 }
-/* Prints the contents of a document, or of a writer to `out`. */
+/* Prints a document, or the JSON in `out`. */
 static int print_asked(const struct options *options, const struct server_laws *laws, const struct load_laws *loads,
                        const struct asked *asked) {
     struct document document = {NULL, 0, NULL};
@@ -198,7 +200,7 @@ static int print_asked(const struct options *options, const struct server_laws *
                                is_json ? &writer : NULL);
     }
     PUT(&writer, END_ARRAY, END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+    if (vp_json_finish(&writer) != VP_OK) abort(); /* running out of memory ends the program before */
     text_add_string(&out, "\n");
     if (!code) code = is_json ? print_whole(&out) : print_document(&document);
     document_free(&document);
@@ -213,9 +215,9 @@ int predict_server(const struct options *options, const struct server_laws *laws
                           is_given(options, "workers"), {0, 0, 0, {0, 0, 0}}};
     int code = asked.has_workers ? worker_options_of(options, &asked.workers) : 0;
     if (!code && options->operand_count > 1 && is_given(options, "vision_tokens"))
-        code = complain(EXIT_USAGE, "predict: --vision_tokens is for a request without a size");
+        code = complain(EXIT_USAGE, "predict: --vision_tokens is only for a request without a size");
     if (!code && options->operand_count == 1 && is_given(options, "family"))
-        code = complain(EXIT_USAGE, "predict: --family is for sizes like 640x480");
+        code = complain(EXIT_USAGE, "predict: --family is only for sizes like 640x480");
     for (size_t i = 0; i < count && !code; i++) {
         struct law_request *request = &asked.requests[i];
         request->image_tokens = count_of(options, "vision_tokens");
@@ -231,12 +233,12 @@ int predict_server(const struct options *options, const struct server_laws *laws
 }
 
 /* ---- --data */
-/* The quality of a latency model's predictions: [LAW_PARTS]. */
+/* The quality of a latency model's predictions. */
 struct held_out {
     struct part_errors errors[LAW_PARTS];
-    double width[LAW_PARTS];    /* median of (high - low) / value; NaN: no interval */
-    double coverage[LAW_PARTS]; /* share of the rows in their interval */
-    size_t rows, left_out;      /* left_out: that do not say what the model needs */
+    double width[LAW_PARTS];    /* median of (high - low) / value; NaN if no interval */
+    double coverage[LAW_PARTS]; /* share of the rows within their interval */
+    size_t rows, left_out;      /* left_out: rows without the inputs that the model needs */
 };
 /* The measured value, prediction and interval of a part, row by row. */
 struct held_out_rows { double *values[4]; size_t count, capacity; };
@@ -292,7 +294,8 @@ static void hold_out(const struct server_law *law, const struct results *results
 }
 static void write_held_out(struct document *document, const struct server_law *law, const struct held_out *held) {
     struct text_list *errors, *intervals;
-    document_text(document, BLOCK_HEADING, "%s at %s: predictions against %zu measurements", law->model, law->endpoint,
+    document_text(document, BLOCK_HEADING, "%s at %s: predictions compared with %zu "
+                                           "measurements", law->model, law->endpoint,
                   held->rows);
     errors = document_table(document, "part|" ERROR_COLUMNS);
     for (int part = 0; part < LAW_PARTS; part++)
@@ -304,7 +307,7 @@ static void write_held_out(struct document *document, const struct server_law *l
     document_text(document, BLOCK_LINE, "interval width: median of (high - low) / predicted, at %g %%",
                   100 * (double)MODEL_LEVEL);
     if (held->left_out)
-        document_text(document, BLOCK_LINE, "%zu measurements do not say their tokens and are left out",
+        document_text(document, BLOCK_LINE, "%zu measurements without token counts are left out",
                       held->left_out);
 }
 static void put_held_out(vp_json_writer *writer, const struct server_law *law, const struct held_out *held) {
@@ -340,10 +343,10 @@ int predict_server_files(const struct options *options, const struct server_laws
     }
     results_free(&results);
     PUT(&writer, END_ARRAY, END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+    if (vp_json_finish(&writer) != VP_OK) abort(); /* running out of memory ends the program before */
     text_add_string(&out, "\n");
     if (!used)
-        code = complain(EXIT_INPUT, "predict: %s has no measurement of a server and model of %s that says its tokens",
+        code = complain(EXIT_INPUT, "predict: %s has no measurement with token counts of a server and model of %s",
                         folder, options->operands[0]);
     else code = is_json ? print_whole(&out) : print_document(&document);
     document_free(&document);

@@ -1,5 +1,5 @@
-/* predict_workers.c: `predict --workers`: how many encoder and language-model workers a rate needs.
- * The latency model's stages become busy time; the numbers of workers are then tried in a simulated two-stage queue. */
+/* predict_workers.c: `predict --workers`: estimates how many encoder and language-model workers a rate needs. The
+ * latency model's stages become busy time. The worker counts are then tested in a simulated two-stage queue. */
 #include "commands/predict_workers.h"
 
 #include "base/console.h"
@@ -19,14 +19,14 @@ static const char *const KEYS[STAGES] = {"vision_encoder", "language_model"};
 
 struct stage_row {
     const char *key, *name;
-    vp_estimate ms, busy;        /* of a request, the mean; workers that are always busy */
-    int64_t workers, least, most; /* for the mean, and for the ends of its interval */
+    vp_estimate ms, busy;        /* mean time per request; number of busy workers */
+    int64_t workers, least, most; /* for the mean, and for the bounds of its interval */
     double wait_p50, wait_p95;
 };
 #define ROW(member) CELL(struct stage_row, member)
 static const struct table_column COLUMNS[] = {
     {ROW(key), "stage", NULL}, {ROW(name), NULL, "stage"},
-    {CELL_ESTIMATE(struct stage_row, ms), "ms", "ms a request", .range_key = "interval_ms", .is_measured = 1},
+    {CELL_ESTIMATE(struct stage_row, ms), "ms", "ms per request", .range_key = "interval_ms", .is_measured = 1},
     {CELL_ESTIMATE(struct stage_row, busy), "busy_workers", "busy workers", .range_key = "busy_workers_interval",
      .is_measured = 1},
     {ROW(workers), "workers", "workers"}, {ROW(least), "workers_low", "at least"},
@@ -48,7 +48,7 @@ int worker_options_of(const struct options *options, struct worker_options *aske
     asked->encoder_ms = (vp_estimate){values[0], values[1], values[2]};
     if (own->count && (!isfinite(values[0]) || (own->count != 1 && own->count != 3)
                        || (own->count == 3 && !(values[1] <= values[0] && values[0] <= values[2]))))
-        return complain(EXIT_USAGE, "--encoder_ms takes the ms of an image, or these and the ends of their interval: "
+        return complain(EXIT_USAGE, "--encoder_ms takes the ms per image, optionally with the bounds of its interval: "
                                     "60 or 60 55 66");
     return asked->rate > 0 ? 0 : complain(EXIT_USAGE, "--workers needs a --rate above 0");
 }
@@ -57,7 +57,7 @@ static void add_share(vp_estimate *sum, double factor, const vp_estimate *part, 
     sum->low += factor * part->low / (double)count;
     sum->high += factor * part->high / (double)count;
 }
-/* The mean times of the stages over the requests, and the times of each request. Returns 0 or an exit code. */
+/* Finds the mean times of the stages over the requests, and the times of each request. Returns 0 or an exit code. */
 static int read_stages(const struct worker_options *asked, const struct server_law *law,
                        const struct law_request *requests, size_t count, vp_estimate ms[STAGES],
                        struct stage_times *times) {
@@ -66,11 +66,12 @@ static int read_stages(const struct worker_options *asked, const struct server_l
         struct law_stages stages = law_stages_of(law, &requests[i], asked->encoder_ms);
         const double steps = fmax(0, requests[i].output_tokens - 1);
         if (!isfinite(stages.image.value))
-            return complain(EXIT_USAGE, "predict: the latency model of %s does not say what the vision encoder takes: "
-                                        "fit it to a sweep with --twins, or give --encoder_ms MS", law->model);
+            return complain(EXIT_USAGE, "predict: the latency model of %s has no vision encoder time: fit it to a "
+                                        "sweep with --twins, or give --encoder_ms MS", law->model);
         if (!isfinite(stages.prefill.value) || !(isfinite(stages.step.value) || steps <= 0))
-            return complain(EXIT_USAGE, "predict: --workers needs TPOT, and a TTFT that is longer than the %.4g ms of "
-                                        "the image; the latency model of %s lacks one", stages.image.value, law->model);
+            return complain(EXIT_USAGE, "predict: --workers needs TPOT and a TTFT longer than the %.4g ms of the "
+                                        "image, but the latency model of %s lacks one of "
+                                        "them", stages.image.value, law->model);
         if (steps <= 0) stages.step = (vp_estimate){0, 0, 0};
         add_share(&ms[STAGE_IMAGE], 1, &stages.image, count);
         add_share(&ms[STAGE_MODEL], 1, &stages.prefill, count);
@@ -123,20 +124,21 @@ int predict_workers(const struct worker_options *asked, const struct server_law 
         PUT(writer, END_OBJECT);
     } else if (!code) {
         document_text(document, BLOCK_HEADING,
-                      "%g requests per second need %lld encoder and %lld language-model workers, busy for at most %g "
+                      "%g requests per second need %lld encoder and %lld language-model workers, each busy at most %g "
                       "%% of the time", asked->rate, (long long)rows[STAGE_IMAGE].workers,
                       (long long)rows[STAGE_MODEL].workers, 100 * asked->busy);
         document_add_table(document, &table);
         document_text(document, BLOCK_LINE,
-                      "in a simulated queue of them, Poisson arrivals: TTFT P50 %s ms, P95 %s ms; at least, at most: "
-                      "for the ends of the 95 %% interval of the time", number_short(waits.ttft_p50).text,
+                      "in a simulated queue of these workers with Poisson arrivals: TTFT P50 %s ms, P95 %s ms; at "
+                      "least, at most: for the bounds of the 95 %% interval of the "
+                      "time", number_short(waits.ttft_p50).text,
                       number_short(waits.ttft_p95).text);
         document_text(document, BLOCK_LINE,
-                      "a worker of the language model decodes %g request%s at once (--decode_batch), at the TPOT of "
-                      "the latency model; the encoder's time: %s", asked->batch, asked->batch > 1 ? "s" : "",
+                      "a language-model worker decodes %g request%s at once (--decode_batch), at the TPOT of the "
+                      "latency model; the encoder's time: %s", asked->batch, asked->batch > 1 ? "s" : "",
                       isfinite(asked->encoder_ms.value) ? "--encoder_ms"
-                      : law->has_image ? "by twins, with upload and preprocessing"
-                                       : "what an image's tokens cost more than text's");
+                      : law->has_image ? "from twins, including upload and preprocessing"
+                                       : "the extra cost of image tokens over text tokens");
     }
     free(times);
     return code;
