@@ -368,7 +368,7 @@ static void test_warnings(void) {
     t.samples = 5;
     write_made("warned", &t, 0, 0, 0);
     CHECK_INT(run("report %%F/warned --json"), 0);
-    CHECK(strstr(last.out, "5 of 20 samples are not measured in all configurations") && strstr(last.out, "low k4 b12 has 5 of 20 samples"));
+    CHECK(strstr(last.out, "5 of 20 samples were not measured in all configurations") && strstr(last.out, "low k4 b12 has 5 of 20 samples"));
     if (read_json(last.out)) CHECK_INT(whole(get(vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0), "num_samples")), 15);
     check_case("a corpus metric has no scores of samples");
     t = truth_default();

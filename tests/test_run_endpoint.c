@@ -133,12 +133,12 @@ static void test_text(void) {
     CHECK_INT(ask("nousage", NULL), 0);
     shows("prompt   ? tokens, text and image");
     shows("output   ? tokens in 3 pieces");
-    shows("the server does not say how many tokens it made");
+    shows("the server does not report how many tokens it generated");
     shows("cache    the server does not say");
     CHECK_INT(ask("body", NULL), 0);
     shows("answer   Hello\n");
     shows("in one body");
-    shows("its first token cannot be seen");
+    shows("its first token cannot be timed");
     CHECK_INT(ask("silent", NULL), 0);
     shows("the answer is empty");
     CHECK_INT(ask("lump", NULL), 0);

@@ -402,7 +402,7 @@ static void test_failures(void) {
     if (CHECK(load(&d, result_of("out", "asis", "model-a")))) {
         const uint32_t row = member(&d, 0, "per_sample_results") + 1;
         CHECK(is_null(&d, row, "output_tokens") && is_null(&d, row, "T_decode_per_token") && is_null(&d, row, "output_tokens_per_s"));
-        CHECK(!is_null(&d, row, "TTFT") && is_text(&d, member(&d, 0, "null_reasons"), "T_decode_per_token", "the server does not say how many tokens it made"));
+        CHECK(!is_null(&d, row, "TTFT") && is_text(&d, member(&d, 0, "null_reasons"), "T_decode_per_token", "the server does not report how many tokens it generated"));
     }
     unload(&d);
     chat.is_silent = 0;
