@@ -184,7 +184,7 @@ static void test_layout_refusals(void) {
     run("merge %%F/a --layout reference");
     check_refused(2, "--layout needs --output_dir");
     run("merge %%F/a --layout reference --output_dir %%F/x --partial");
-    check_refused(2, "--layout and --partial exclude each other");
+    check_refused(2, "--layout and --partial cannot be used together");
     run("merge %%F/a --layout other --output_dir %%F/x");
     CHECK_INT(last.code, 2);
     run("merge %%F/none --layout reference --output_dir %%F/x");

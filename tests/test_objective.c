@@ -169,7 +169,7 @@ static void test_usage(void) {
     run("best %%F/a");
     check_refused(2, "--budget_ms MS is needed, or --slo LIMITS");
     run("best %%F/a --slo ttft:300 --budget_ms 3");
-    check_refused(2, "exclude each other");
+    check_refused(2, "cannot be used together");
     run("best %%F/a --budget_ms 3 --slo_share 90");
     check_refused(2, "--slo_share needs --slo");
     run("best %%F/a --slo ttft:x");

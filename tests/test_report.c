@@ -39,7 +39,7 @@ static void test_damaged(void) {
     damage("a number past double", "latency_stats", FOREIGN_ROW("7", "1e999", "39.0", "2", "1.0"), "T_total is not a number");
     damage("no total", "latency_stats", "{\"sample_id\": 1}", "T_total is missing");
     damage("no id", "latency_stats", "{\"T_total\": 1}", "sample_id is missing");
-    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not a whole number");
+    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not an integer");
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");

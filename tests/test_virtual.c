@@ -124,7 +124,7 @@ static void test_random(void) {
     CHECK(strstr(last.err, "of another plan") != NULL); /* other answers: 16 tokens */
     check_case("... and exclude --data");
     CHECK_INT(run(LOAD "r3 --request_rate 40 --random_prompt 9"), 2);
-    CHECK(strstr(last.err, "--random_prompt and --data exclude each other") != NULL);
+    CHECK(strstr(last.err, "--random_prompt and --data cannot be used together") != NULL);
     CHECK_INT(run("load " SERVER "--output_dir %%F/r3 --request_rate 40 --random_image 0x5"), 2);
 }
 /* Answers that are right without load, and wrong where a request waited for 5 ms in the server's queue. */
