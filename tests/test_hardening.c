@@ -84,7 +84,7 @@ static void test_pictures(void) {
     SAYS("37837 x 37840");
     RUNS(3, "ask %F/wide.png -p What --unique_image " URL);
     RUNS(0, "load " URL "--data %F/lies.jsonl --concurrency 1 --duration_s 0.2 --output_dir %F/load");
-    SAYS("2 of 3 samples are left out");
+    SAYS("2 of 3 samples are skipped");
     remove_folder(in_folder("load"));
     RUNS(3, "run %F/wraps.png -p What --synthetic tiny");
 }
