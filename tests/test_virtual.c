@@ -267,7 +267,7 @@ static void test_records(void) {
     CHECK(!strstr(last.out, "TPOT is not shown"));
     server("gap_us=1000");
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER), 0);
-    CHECK(strstr(last.out, "not of 3 tokens: it takes 5") != NULL);
+    CHECK(strstr(last.out, "3 tokens are too few: it needs 5") != NULL);
 }
 static void test_image_keys(void) {
     static const char *const keys[] = {"picture", "img", "image_path", "image_url"};

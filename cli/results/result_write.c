@@ -726,7 +726,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (!code && file->result != VP_OK) {
         char line[LINE_BYTES];
         error_line(line, sizeof line, file->result, &file->error);
-        code = complain(EXIT_OUTPUT, "%s; its points are in the journal: free some space and repeat the command",
+        code = complain(EXIT_OUTPUT, "%s; the journal has its points: free some space and run the same command again",
                         line);
     }
     unfinished_end(&unfinished);
