@@ -429,7 +429,7 @@ static void test_refusals(void) {
         {"--family qwen2_vl --no_such_key 3", "no_such_key"},
         {"--tier_list low --vision_tokens_list 600", "cannot be used together"},
         {"--vision_tokens_list 40", "288 tokens already"},
-        {"--api_key_env NO_SUCH_NAME_HERE", "there is no such variable"}};
+        {"--api_key_env NO_SUCH_NAME_HERE", "there is no such environment variable"}};
     char line[1500];
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         check_case("refused: %s", table[i].options);
