@@ -133,12 +133,12 @@ static void test_text(void) {
     CHECK_INT(ask("nousage", NULL), 0);
     shows("prompt   ? tokens, text and image");
     shows("output   ? tokens in 3 pieces");
-    shows("the server does not say how many tokens it made");
+    shows("the server does not report how many tokens it generated");
     shows("cache    the server does not report");
     CHECK_INT(ask("body", NULL), 0);
     shows("answer   Hello\n");
     shows("in one body");
-    shows("its first token cannot be seen");
+    shows("its first token cannot be timed");
     CHECK_INT(ask("silent", NULL), 0);
     shows("the answer is empty");
     CHECK_INT(ask("lump", NULL), 0);
@@ -258,7 +258,7 @@ static void test_key(void) {
     said("the API key was read from OTHER_KEY");
     setenv("OTHER_KEY", "two\nlines", 1);
     CHECK_INT(ask("locked", "--api_key_env OTHER_KEY"), 3);
-    said("OTHER_KEY: an API key has no blanks");
+    said("OTHER_KEY: an API key cannot contain blanks");
     unsetenv("OTHER_KEY");
     CHECK_INT(ask("locked", "--api_key_env " KEY), 2); /* the key by mistake: not repeated */
     said("never the key");
@@ -268,7 +268,7 @@ static void test_key(void) {
     CHECK_TEXT(last.err, "");
     chmod(in_folder("key"), 0644);
     CHECK_INT(ask("locked", "--api_key_file %F/key --json"), 0);
-    said("others can read this API key: chmod 600");
+    said("other users can read this API key: use chmod 600");
     CHECK_INT(ask("locked", "--api_key_file %F/key --api_key_env HOME"), 2);
     CHECK_INT(ask("locked", "--api_key_file %F/no-such-key"), 3);
     write_file(in_folder("key"), "\n", 1);
@@ -283,7 +283,7 @@ static void test_failures(void) {
     CHECK_INT(ask("none", NULL), 4);
     said("; its models: good, cached");
     CHECK_INT(ask("none", "--endpoint_api ollama"), 4);
-    said("does it speak ollama?");
+    said("does it support ollama?");
     CHECK_INT(ask("breaks", NULL), 4);
     CHECK_TEXT(last.out, "");
     CHECK_INT(ask("nonsense", NULL), 3);
@@ -299,10 +299,10 @@ static void test_failures(void) {
     CHECK_INT(run("run --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 2);
     said("-p TEXT");
     CHECK_INT(ask("good", "--model x"), 2);
-    said("--model and --endpoint exclude each other");
+    said("--model and --endpoint cannot be used together");
     CHECK_INT(ask("good", "--synthetic tiny"), 2);
     CHECK_INT(ask("good", "--top_k 1"), 2);
-    said("--top_k and --endpoint exclude each other: the server decides");
+    said("--top_k and --endpoint cannot be used together: the server decides");
     CHECK_INT(ask("good", "--profile"), 2);
     CHECK_INT(ask("good", "--dump x"), 2);
     CHECK_INT(ask("good", "--max_crops 4"), 2);
@@ -329,7 +329,7 @@ static void test_failures(void) {
     CHECK_INT(run("run %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
     said("none.jpg");
     CHECK_INT(run("run README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
-    said("no PNG, JPEG, WebP or GIF");
+    said("not a PNG, JPEG, WebP or GIF");
 }
 /* `ask` prints what `run --endpoint` prints: the same lines but for the measured times */
 static void test_ask(void) {
@@ -344,7 +344,7 @@ static void test_ask(void) {
     }
     CHECK_TEXT(lines[0], lines[1]);
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --top_k 2", server.port), 2);
-    said("unknown option --top_k of ask (run has it)");
+    said("unknown option --top_k of ask (run has this option)");
     CHECK_INT(run("ask -p Hi"), 2);
     said("ask needs --endpoint URL");
 }
@@ -355,7 +355,7 @@ static void test_address(void) {
     check_case("https to a port of plain HTTP: said at once");
     begin = vp_clock_ns();
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d/v1 --endpoint_model good", port), 2);
-    said("this port speaks plain HTTP, not TLS; did you mean http://127.0.0.1:");
+    said("this port uses plain HTTP, not TLS; did you mean http://127.0.0.1:");
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
     check_case("a rate beyond any server is not credible, and the warning gives the reason");
     CHECK_INT(ask("burst", "--cold"), 0);
@@ -372,7 +372,7 @@ static void test_address(void) {
     check_case("a server's only model need not be named");
     has_one_model = 1;
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0);
-    said("--endpoint_model good: the server has no other model");
+    said("--endpoint_model good: the only model of the server");
     has_one_model = 0;
 }
 /* http to a port of TLS, by the tool of OpenSSL. */
@@ -407,11 +407,11 @@ static void test_tls_port(void) {
         nanosleep(&tick, NULL);
     }
     CHECK_INT(code, 4);
-    said("this port speaks TLS: --endpoint https://127.0.0.1:");
+    said("this port uses TLS: --endpoint https://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 4);
-    said("this port speaks TLS: --endpoint https://127.0.0.1:");
+    said("this port uses TLS: --endpoint https://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d --endpoint_model good", port), 4);
-    said("--ca_file FILE names certificates to trust");
+    said("use --ca_file FILE with certificates to trust");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }
