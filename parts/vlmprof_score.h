@@ -278,6 +278,7 @@ typedef struct vp_score_outcome {
     const char *cleaned;  /* what was scored, in scratch */
     const char *parsed;   /* math_vista and other tools' rules: what was read, in scratch; NULL: none */
     int is_unread;        /* other tools' rules: 1: nothing was read, which counts as wrong; 2: a refusal was read */
+    int is_nearest;       /* 1: the answer names no option; the rule took the nearest by edit distance */
 } vp_score_outcome;
 /* Cleans a prediction and scores it.
  * in:      scratch  vp_score_scratch_bytes of all texts of the sample
@@ -1309,8 +1310,9 @@ VP_API vp_result vp_score_caption_jaccard(const char *prediction, const char *co
 }
 
 /* -------------------------------------------------------------------------------------------------- multiple choice */
+/* *is_nearest becomes 1 if the option's text is neither equal nor the only one that contains the prediction */
 static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *prediction, const char *const *options,
-                                      size_t count, int32_t *index) {
+                                      size_t count, int32_t *index, int *is_nearest) {
     const vp_impl_score_pool before = *pool;
     vp_impl_score_span wanted = vp_impl_score_lower_trimmed(pool, prediction), *texts, *sorted;
     size_t i, found = 0, holder = 0, holders = 0, distance, nearest = SIZE_MAX;
@@ -1336,6 +1338,7 @@ static vp_result vp_impl_score_select(vp_impl_score_pool *pool, const char *pred
     if (pool->full) return VP_ERR_CAPACITY;
     if (!count || count > INT32_MAX || repeated) return VP_ERR_MISMATCH;
     *index = (int32_t)found;
+    *is_nearest = !exact && holders != 1;
     return VP_OK;
 }
 
@@ -1355,8 +1358,9 @@ VP_API vp_result vp_score_option_distance(const char *prediction, const char *op
 VP_API vp_result vp_score_select_option(const char *prediction, const char *const *options, size_t option_count,
                                         char *scratch, size_t scratch_bytes, int32_t *index) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    int is_nearest;
     if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
-    return vp_impl_score_select(&pool, prediction, options, option_count, index);
+    return vp_impl_score_select(&pool, prediction, options, option_count, index, &is_nearest);
 }
 
 /* the index of the first ASCII capital without a word character on either side; -1: none */
@@ -1374,9 +1378,9 @@ static int32_t vp_impl_score_letter(vp_impl_score_span span) {
     return -1;
 }
 
-VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
-                             const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
-                             int32_t *index) {
+static vp_result vp_impl_score_mc(const char *prediction, const char *const *options, size_t option_count,
+                                  const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
+                                  int32_t *index, int *is_nearest) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span upper;
     int32_t letter;
@@ -1391,13 +1395,20 @@ VP_API vp_result vp_score_mc(const char *prediction, const char *const *options,
         *index = letter;
         return VP_OK;
     }
-    if (!name_count) return vp_impl_score_select(&pool, prediction, options, option_count, index);
+    if (!name_count) return vp_impl_score_select(&pool, prediction, options, option_count, index, is_nearest);
     for (i = 0; i < name_count && i < INT32_MAX; i++) {
         if (!vp_impl_score_same(upper, vp_impl_score_span_of(names[i]))) continue;
         *index = (int32_t)i;
         return VP_OK;
     }
-    return vp_impl_score_select(&pool, prediction, names, name_count, index);
+    return vp_impl_score_select(&pool, prediction, names, name_count, index, is_nearest);
+}
+VP_API vp_result vp_score_mc(const char *prediction, const char *const *options, size_t option_count,
+                             const char *const *names, size_t name_count, char *scratch, size_t scratch_bytes,
+                             int32_t *index) {
+    int is_nearest;
+    return vp_impl_score_mc(prediction, options, option_count, names, name_count, scratch, scratch_bytes, index,
+                            &is_nearest);
 }
 
 /* -------------------------------------------------------------------------------------------- MMMU, multiple choice */
@@ -1786,7 +1797,8 @@ static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp
 
 /* the choice at which the local path ends: the text rule on letters, then a letter before ":", a single letter, or
  * the nearest choice */
-static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_score_sample *sample, int32_t *index) {
+static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                            vp_score_outcome *outcome) {
     const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *text,
                *end;
     char letter = 0;
@@ -1801,15 +1813,16 @@ static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_s
         letters[i] = vp_impl_score_keep(pool, vp_impl_score_span_from(&one, &one + 1));
     }
     if (pool->full) return VP_ERR_CAPACITY;
-    if ((result = vp_impl_score_select(pool, sample->prediction, letters, sample->option_count, &found)) != VP_OK)
-        return result;
+    result = vp_impl_score_select(pool, sample->prediction, letters, sample->option_count, &found,
+                                  &outcome->is_nearest);
+    if (result != VP_OK) return result;
     picked = vp_impl_score_trimmed(vp_impl_score_span_of(sample->options[found]));
     for (text = picked.text, end = text + picked.bytes; text + 1 < end && !letter; text++)
         if (text[1] == ':' && ((*text >= 'A' && *text <= 'Z') || (*text >= 'a' && *text <= 'z')))
             letter = (char)(*text >= 'a' ? *text - 32 : *text);
     if (letter) picked = vp_impl_score_span_from(&letter, &letter + 1);
     if (picked.bytes == 1 && picked.text[0] >= 'A' && (size_t)(picked.text[0] - 'A') < sample->option_count) {
-        *index = picked.text[0] - 'A';
+        outcome->option_index = picked.text[0] - 'A';
         return VP_OK;
     }
     for (i = 0; i < sample->option_count; i++) {
@@ -1817,7 +1830,7 @@ static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_s
         if (distance < nearest) { nearest = distance; found = (int32_t)i; }
     }
     if (pool->full) return VP_ERR_CAPACITY;
-    *index = found;
+    outcome->option_index = found;
     return VP_OK;
 }
 
@@ -1830,7 +1843,7 @@ static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sa
         return VP_OK;
     }
     if (!strcmp(sample->question_type, "multi_choice")) {
-        result = vp_impl_score_vista_choice(pool, sample, &outcome->option_index);
+        result = vp_impl_score_vista_choice(pool, sample, outcome);
         if (result == VP_ERR_MISMATCH) outcome->reason = "the row has no choices, or too many";
         if (result != VP_OK) return result == VP_ERR_MISMATCH ? VP_OK : result;
         parsed = sample->options[outcome->option_index];
@@ -1905,7 +1918,7 @@ VP_API vp_score_sample vp_score_sample_default(void) {
 static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t answer, vp_score_outcome *outcome) {
     if (result == VP_ERR_MISMATCH) {
         outcome->reason =
-            "the row has no options, or two that are equal after lower-casing and stripping: the reference stops there";
+            "no options, or two options that differ only in case or outer spaces: the rule cannot choose";
         return VP_OK;
     }
     if (result != VP_OK) return result;
@@ -1917,15 +1930,16 @@ static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t a
 static vp_result vp_impl_score_mc_rule(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                        vp_score_outcome *outcome) {
     int32_t index = -1;
-    vp_result result = vp_score_mc(sample->prediction, sample->options, sample->option_count, sample->option_names,
-                                   sample->option_name_count, pool->next, pool->left, &index);
+    vp_result result = vp_impl_score_mc(sample->prediction, sample->options, sample->option_count,
+                                        sample->option_names, sample->option_name_count, pool->next, pool->left,
+                                        &index, &outcome->is_nearest);
     return vp_impl_score_chosen(result, index, sample->answer_index, outcome);
 }
 static vp_result vp_impl_score_selected(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                         const char *const *options, size_t count, int64_t answer,
                                         vp_score_outcome *outcome) {
     int32_t index = -1;
-    vp_result result = vp_score_select_option(sample->prediction, options, count, pool->next, pool->left, &index);
+    vp_result result = vp_impl_score_select(pool, sample->prediction, options, count, &index, &outcome->is_nearest);
     return vp_impl_score_chosen(result, index, answer, outcome);
 }
 static vp_result vp_impl_score_mc_text(vp_impl_score_pool *pool, const vp_score_sample *sample,
@@ -2061,7 +2075,7 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     cleaned = *sample;
     made.score = (double)NAN;
     made.reason = made.parsed = NULL;
-    made.is_unparsed = made.is_unread = 0;
+    made.is_unparsed = made.is_unread = made.is_nearest = 0;
     made.option_index = -1;
     if (cleaning != VP_SCORE_CLEAN_NONE) {
         text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);
