@@ -311,6 +311,7 @@ static void test_columns(void) {
     CHECK(strstr(last.out, "{\"A\": \"1.5\", \"B\": \"-0.0\", \"C\": \"2\", \"D\": \"\"}"));
 }
 static void test_errors(void) {
+    size_t bytes = 0;
     char *text;
     check_case("data: the type of a file by its first bytes");
     write_file(in_folder("a.xlsx"), "PK\3\4....", 8);
@@ -325,6 +326,14 @@ static void test_errors(void) {
     write_text(in_folder("a.csv"), "x,y\n1,2\n");
     CHECK_INT(cli("data %F/a.csv"), 3);
     CHECK(last.err && strstr(last.err, "without a column \"question\""));
+    check_case("data and sweep: Parquet of an unknown set without a question");
+    text = check_read("tests/golden/datasets/parquet_features/none_plain.parquet", &bytes);
+    for (size_t i = 0; text && i + 8 < bytes; i++) if (!memcmp(text + i, "question", 8)) text[i] = 'Q';
+    if (CHECK(text != NULL)) write_file(in_folder("q.parquet"), text, bytes);
+    free(text);
+    CHECK_INT(cli("data %F/q.parquet"), 3);
+    CHECK(last.err && strstr(last.err, "without a column \"question\"; its columns are id, Question, answers, image, meta"));
+    REFUSED("sweep --synthetic tiny --data %F/q.parquet --output_dir %F/o", 3, "without a column \"question\"");
     check_case("data: a picture that is not there names the record, its path and the folder");
     write_text(in_folder("m.jsonl"), "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"no.jpg\"}\n{\"question_id\": 2, \"text\": \"b?\"}\nnot JSON\n");
     CHECK_INT(cli("data --json %F/m.jsonl"), 0);
@@ -406,6 +415,58 @@ static void test_errors(void) {
     CHECK_INT(cli("sweep --synthetic tiny --data %F/a.xlsx --output_dir %F/o"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
 }
+static const char *only_result(const char *name) {
+    static char path[700];
+    DIR *folder_of = opendir(in_folder(name));
+    struct dirent *entry;
+    while (folder_of && (entry = readdir(folder_of)) != NULL)
+        if (strstr(entry->d_name, ".json") && !strstr(entry->d_name, "journal")) snprintf(path, sizeof path, "%s/%s/%s", folder, name, entry->d_name);
+    if (folder_of) closedir(folder_of);
+    return path;
+}
+/* Options and answer of %F/FILE as data shows them and a sweep takes them. */
+static void check_choice(const char *file, const char *answer) {
+    char line[300];
+    document d;
+    snprintf(line, sizeof line, "data %%F/%s", file);
+    CHECK_INT(cli(line), 0);
+    CHECK(last.out && strstr(last.out, "  metric    mc") && strstr(last.out, answer));
+    CHECK(last.out && strstr(last.out, "prompt    none: the question and its options") && strstr(last.out, "    prompt    q\\nA: red\\nB: blue\n"));
+    snprintf(line, sizeof line, "sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --output_dir %%F/mc --data %%F/%s", file);
+    CHECK_INT(cli(line), 0);
+    if (!CHECK(load(&d, only_result("mc")))) return;
+    CHECK(is(&d, member(&d, 0, "accuracy_metric"), "mc"));
+    CHECK(is(&d, member(&d, vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0), "prompt"), " User: q\nA: red\nB: blue\n Assistant:"));
+    unload(&d);
+    remove_folder(in_folder("mc"));
+}
+/* A table and its lines of `data --output`: equal prompts, rules and answer lengths in a sweep. */
+static void check_round_trip(const char *file, const char *task) {
+    static const char sweep[] = "sweep --synthetic tiny --tier_list low --num_samples 2 --num_runs_per_sample 1 --threads 1 --top_k_list 2 --num_active_blocks_list 2";
+    char line[600];
+    document table, own;
+    uint32_t rows, own_rows;
+    snprintf(line, sizeof line, "data --samples 0 --output %%F/round.jsonl --images %%F/round %s", file);
+    CHECK_INT(cli(line), 0);
+    snprintf(line, sizeof line, "%s --output_dir %%F/round-table --data %s", sweep, file);
+    CHECK_INT(cli(line), 0);
+    snprintf(line, sizeof line, "%s --output_dir %%F/round-own --data %%F/round.jsonl --dataset_name %s", sweep, task);
+    CHECK_INT(cli(line), 0);
+    if (!CHECK(load(&table, only_result("round-table"))) || !CHECK(load(&own, only_result("round-own")))) return;
+    CHECK(same_text(&table, member(&table, 0, "accuracy_metric"), &own, member(&own, 0, "accuracy_metric")));
+    CHECK_INT(number(&table, 0, "max_new_tokens"), number(&own, 0, "max_new_tokens"));
+    rows = member(&table, 0, "per_sample_results");
+    own_rows = member(&own, 0, "per_sample_results");
+    for (uint32_t i = 0; i < table.nodes[rows].count; i++) {
+        const uint32_t row = vp_json_at(&table.json, rows, i), own_row = vp_json_at(&own.json, own_rows, i);
+        CHECK(same_text(&table, member(&table, row, "prompt"), &own, member(&own, own_row, "prompt")));
+        CHECK_INT(number(&table, row, "input_text_tokens"), number(&own, own_row, "input_text_tokens"));
+    }
+    unload(&table);
+    unload(&own);
+    remove_folder(in_folder("round-table"));
+    remove_folder(in_folder("round-own"));
+}
 static void test_output(void) {
     char *text;
     check_case("data --output --images: vlmprof JSONL that reads back the same");
@@ -428,6 +489,24 @@ static void test_output(void) {
     text = check_read(in_folder("two-own.jsonl"), NULL);
     CHECK(text && strstr(text, "cat.jpg\", \"") && strstr(text, "\"options\": [\"red\", \"sky blue\"]") && strstr(text, "{\"id\": 2, \"question\": \"q\", \"ans"));
     free(text);
+    check_case("data --output: a sweep of the lines asks and scores like a sweep of the table");
+    check_round_trip("tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv", "MMStar-mini");
+    check_round_trip("tests/golden/datasets/hf_parquet/docvqa_validation.parquet", "docvqa-validation");
+    CHECK_INT(cli("data %F/round.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "  prompt    lmms_eval\n  metric    anls_lmms\n  answers   at most 32 new tokens"));
+    check_case("options and an answer among them: mc by default, in data and in a sweep");
+    put_file("/mc.jsonl", "{\"question\": \"q\", \"options\": [\"red\", \"blue\"], \"answer\": \"B\"}\n");
+    check_choice("mc.jsonl", "answer    B\n");
+    put_file("/mc.jsonl", "{\"question\": \"q\", \"choices\": [\"red\", \"blue\"], \"answer\": 1}\n");
+    check_choice("mc.jsonl", "answer    B\n");
+    put_file("/mc.json", "[{\"question\": \"q\", \"choices\": [\"red\", \"blue\"], \"answer\": \"blue\"}]\n");
+    check_choice("mc.json", "answer    blue\n");
+    put_file("/mc.jsonl", "{\"question\": \"q\", \"options\": [\"red\", \"blue\"], \"answer\": \"green\"}\n");
+    CHECK_INT(cli("data %F/mc.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "  metric    vqa_seed, the default"));
+    check_case("data: the defaults that a sweep takes for lines of a known set");
+    CHECK_INT(cli("data --dataset_name text_vqa %F/mc.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "  metric    vqa_seed, the default") && strstr(last.out, "at most 64 new tokens"));
 }
 
 /* ---- scores and names */
@@ -640,15 +719,6 @@ static void test_pictures(void) {
     CHECK(last.out && strstr(last.out, "TIFF pictures are not decoded: convert them to PNG"));
 }
 /* the result file of the sweep, whatever its configuration is called */
-static const char *only_result(void) {
-    static char path[700];
-    DIR *folder_of = opendir(in_folder("swept"));
-    struct dirent *entry;
-    while (folder_of && (entry = readdir(folder_of)) != NULL)
-        if (strstr(entry->d_name, ".json") && !strstr(entry->d_name, "journal")) snprintf(path, sizeof path, "%s/swept/%s", folder, entry->d_name);
-    if (folder_of) closedir(folder_of);
-    return path;
-}
 /* a row of the result file of several_command by its sample */
 static uint32_t several_row(const document *d, int64_t sample) {
     const uint32_t rows = member(d, 0, "per_sample_results");
@@ -697,9 +767,12 @@ static void test_several_images(void) {
     CHECK(is(&d, member(&d, row, "prompt"), "<|im_start|>User: First <image>then <image>and <image>what comes next?<end_of_utterance>\nAssistant:"));
     CHECK_INT(d.nodes[member(&d, row, "vision_tokens_of_images")].count, 3);
     CHECK(is(&d, member(&d, several_row(&d, 4), "status"), "failed"));
+    CHECK(is(&d, member(&d, several_row(&d, 3), "status"), "failed")); /* most records have an image, and it has none */
     unload(&d);
     CHECK_INT(cli("report %F/several"), 0);
-    CHECK(last.out && strstr(last.out, "2 of 4 measured samples have several images, up to 3"));
+    CHECK(last.out && strstr(last.out, "2 of 3 measured samples have several images, up to 3"));
+    CHECK_INT(cli("data %F/several.jsonl --image_dir tests/golden/othermodels/images"), 0);
+    CHECK(last.out && strstr(last.out, "trouble   1 sample has no picture, and most have one: it fails in a sweep; the first: line 4\n"));
     check_case("data: tokens of each image by a family's rule, and where images are in the text");
     CHECK_INT(cli("data %F/several.jsonl --image_dir tests/golden/othermodels/images --family qwen2-vl --json"), 0);
     CHECK(last.out && strstr(last.out, "\"image_tokens_by_rule\": [35, 6]") && strstr(last.out, "{\"text\": \"then \"}, {\"image\": 1}"));
@@ -721,7 +794,7 @@ static void test_sweep(void) {
     snprintf(line, sizeof line, "%s%s", command, "%F/rows.jsonl");
     cli(line);
     CHECK(last.code == 0 || last.code == 1);
-    if (!CHECK(load(&d, only_result()))) return;
+    if (!CHECK(load(&d, only_result("swept")))) return;
     rows = member(&d, 0, "per_sample_results");
     for (uint32_t i = rows + 1; i < d.nodes[rows].end; i = d.nodes[i].end) {
         ok += is(&d, member(&d, i, "status"), "ok");

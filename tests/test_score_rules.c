@@ -161,8 +161,13 @@ static void test_score(void) {
     check_case("score --json: a last line with the counts, also of a set of captions");
     CHECK_INT(cli_with("score --metric em --json",
                        "{\"prediction\": \"a\", \"references\": [\"a\"]}\n{\"prediction\": \"b\", \"references\": [\"a\"]}\n", in_folder("stdout"), 0), 0);
-    CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"em\", \"rows\": 2, \"scored\": 2, \"unscored\": 0, \"unparsed\": 0, \"empty\": 0, "
+    CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"em\", \"rows\": 2, \"scored\": 2, \"unscored\": 0, \"unparsed\": 0, \"nearest\": 0, \"empty\": 0, "
                              "\"mean\": 0.5, \"standard_error\": 0.5, \"interval\": [0.0945312"));
+    check_case("score --metric mc: an answer that names no option is given the nearest one, as in the reference, and counted");
+    CHECK_INT(cli_with("score --metric mc", "{\"prediction\": \"green\", \"options\": [\"x\", \"y\", \"blue\", \"z\"], \"answer\": 2}\n"
+                       "{\"prediction\": \"blue\", \"options\": [\"x\", \"blue\"], \"answer\": \"B\"}\n", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"predicted_index\": 2, \"score\": 1.0"));
+    CHECK(last.err && strstr(last.err, "; 1 names no option: the rule took the nearest one, a guess"));
     CHECK_INT(cli_with("score --metric cider --json",
                        "{\"name\": \"x\", \"images\": [{\"prediction\": \"a cat\", \"references\": [\"a cat\"]}]}\n", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\n{\"summary\": {\"metric\": \"cider\", \"name\": \"x\", \"rows\": 1, \"scored\": 1, \"unscored\": 0, \"score\": "));

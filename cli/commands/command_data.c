@@ -8,6 +8,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "formats/table.h"
+#include "model/prompt.h"
 #include "score/scoring.h"
 #include "tile/family.h"
 #include "vlmprof.h"
@@ -50,12 +51,26 @@ struct data_job {
 struct file_tally {
     size_t usable, bad, dropped, pictures, answered, few_answers, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
+<<<<<<< HEAD
     const char *metric;        /* of the first sample; "several" if others differ */
+=======
+    size_t without;            /* usable samples without a picture */
+    char first_without[40];    /* where the first of them is */
+    size_t with_options;       /* samples whose options are still to be added to the prompt */
+    vp_score_metric own_metric; /* of the first sample, by its options */
+    const char *metric;        /* of the first sample; "several" when others differ */
+>>>>>>> dfix
     char first_bad[REASON_BYTES + 80];
     char refused[REASON_BYTES + 80]; /* the first row of our own format that stops a sweep; empty if none */
     struct text_list keys;     /* of the first row */
     char set_name[64];         /* its "dataset" */
+<<<<<<< HEAD
     int64_t tokens, most_tokens; /* token counts by --family's rule: over all images, and the most in one sample */
+=======
+    char origin[16];           /* its "prompt_origin", if that is a tool */
+    int32_t new_tokens;        /* its "max_new_tokens", with a tool's prompt; 0: not said */
+    int64_t tokens, most_tokens; /* by --family's rule: total over all images, and the most in one sample */
+>>>>>>> dfix
 };
 static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"};
 
@@ -142,13 +157,23 @@ static char *path_from_output(const struct data_job *job, char *path) {
     free(base);
     return path;
 }
+/* The members of a line of our own, except the names of its images. */
+static void put_own_members(vp_json_writer *writer, const vp_json *json) {
+    for (uint32_t key = 1; key < json->nodes[0].end; key = json->nodes[key + 1].end) {
+        char *name = node_text(json, key);
+        if (name && strcmp(name, "image") && strcmp(name, "images")) {
+            vp_json_key(writer, name);
+            json_node(writer, json, key + 1);
+        }
+        free(name);
+    }
+}
 /* Writes a sample as a line of our own JSONL. Returns 0 or an exit code. */
 static int save_sample(struct data_job *job, const struct table *table, const struct row *row, size_t index,
                        const struct example *example, struct text_buffer *line) {
     vp_json_writer writer;
     vp_error error = {VP_OK, -1, "", ""};
     struct text_list paths = {NULL, 0};
-    struct text_buffer joined = {NULL, 0, 0};
     vp_result result;
     int code = 0;
     for (size_t i = 0; i < example->picture_count && !code; i++) {
@@ -161,26 +186,22 @@ static int save_sample(struct data_job *job, const struct table *table, const st
                         : complain(EXIT_USAGE, "%s has embedded pictures: give --images DIR to write them "
                                                "to", table->name);
     }
-    example_prompt(example, &joined);
     line->bytes = 0;
     vp_json_writer_init_sink(&writer, text_sink, line, 0);
     vp_json_begin_object(&writer);
-    example_put_id(&writer, example);
+    if (table->format == DATA_VLMPROF && table->origin == ORIGIN_NONE) put_own_members(&writer, &row->parsed.json);
+    else {
+        example_put_id(&writer, example);
+        table_put_record(&writer, table, example);
+        if (table_new_tokens(table)) put_int(&writer, "max_new_tokens", table_new_tokens(table));
+    }
     if (paths.count == 1) put_text(&writer, "image", paths.items[0]);
     else if (paths.count) put_list(&writer, "images", &paths);
-    put_text(&writer, "question", joined.data);
-    example_put_places(&writer, example);
-    example_put_options(&writer, example, "options");
-    example_put_answer(&writer, example);
-    if (example->metric) put_text(&writer, "metric", example->metric);
-    /* such as a category by which report can group */
-    example_put_members(&writer, example, "id image images image_places question options answer answers metric");
     vp_json_end_object(&writer);
     if (!code) code = put_line(line, &writer, table->name);
     if (!code && (result = vp_output_write(&job->output, line->data, line->bytes, &error)) != VP_OK)
         code = complain_result(EXIT_OUTPUT, text_of(job->options, "output"), result, &error);
     text_list_free(&paths);
-    free(joined.data);
     return code;
 }
 
@@ -188,6 +209,13 @@ static int save_sample(struct data_job *job, const struct table *table, const st
 /* Returns 1 for lines of our own format. Other commands read them one by one, so an unusable one ends a sweep. */
 static int is_own_lines(const struct table *table) {
     return table->format == DATA_VLMPROF && table->json.shape == SHAPE_LINES && table->origin == ORIGIN_NONE;
+}
+/* The set of which a sweep takes the defaults if no tool has asked: of --dataset_name, the file's name, or "dataset" of
+ * the first row. NULL: none of the known ones. */
+static const vp_prompt_dataset *known_set(const struct table *table, const char *set_name) {
+    const vp_prompt_dataset *set = vp_prompt_dataset_find(table->variant);
+    if (!set && table->task) set = vp_prompt_dataset_find(table->task->name);
+    return set || !set_name ? set : vp_prompt_dataset_find(set_name);
 }
 struct row_place { char text[40]; };
 /* The position of a row, counted from 1: the line number in our own format, as a sweep counts it, otherwise the row
@@ -207,6 +235,8 @@ static void count_sample(const struct data_job *job, struct table *table, struct
                      example->reason);
         return;
     }
+    for (int i = 0; i < OPTIONS_MAX && table->origin == ORIGIN_NONE && !tally->origin[0]; i++)
+        if (example->options[i] && ++tally->with_options) break;
     if (!tally->usable++) tally->metric = example->metric;
     else if (example->metric != tally->metric &&
              (!example->metric || !tally->metric || strcmp(example->metric, tally->metric)))
@@ -214,6 +244,8 @@ static void count_sample(const struct data_job *job, struct table *table, struct
     tally->answered += example->answer || example->answers.count;
     tally->few_answers += example->answers.count ? example->answers.count < 3 : example->answer != NULL;
     tally->several += example->picture_count > 1;
+    if (!example->picture_count && !tally->without++)
+        snprintf(tally->first_without, sizeof tally->first_without, "%s", place_of(table, index).text);
     for (size_t i = 0; i < example->picture_count; i++) {
         const struct picture *picture = &example->pictures[i];
         int32_t least = picture->width_px < picture->height_px ? picture->width_px : picture->height_px;
@@ -240,7 +272,37 @@ static void print_short(const char *label, const char *text) {
     }
     print_plain("    %-9s %.*s%s\n", label, (int)vp_utf8_valid_bytes(line, used), line, *text ? " .." : "");
 }
-static void show_sample(const struct data_job *job, struct table *table, const struct example *example, size_t index) {
+/* The message that a sweep makes of a sample that no tool has asked, malloc'ed; NULL: it has none. */
+static char *sweep_prompt(struct table *table, struct row *row, const struct example *example, size_t index) {
+    struct text_buffer record = {NULL, 0, 0};
+    struct prompt_fields fields;
+    vp_prompt_info info;
+    vp_json_writer writer;
+    char *prompt = NULL;
+    int64_t number = (int64_t)index;
+    memset(&fields, 0, sizeof fields);
+    if (is_own_lines(table)) number = (int64_t)json_rows_line(&table->json, index) - 1;
+    else {
+        vp_json_writer_init_sink(&writer, text_sink, &record, 0);
+        vp_json_begin_object(&writer);
+        table_put_record(&writer, table, example);
+        vp_json_end_object(&writer);
+        row->json.bytes = 0;
+        text_add(&row->json, record.data, record.bytes);
+        free(record.data);
+        if (row_parse(row, NULL) != VP_OK) return NULL;
+    }
+    if (read_prompt_fields(&row->parsed.json, &fields, NULL) != VP_OK || fields.is_asked
+        || build_message(&fields, known_set(table, NULL), 42, number, NULL, &prompt, &info, NULL) != VP_OK) {
+        free(prompt);
+        prompt = NULL;
+    }
+    prompt_fields_free(&fields);
+    return prompt;
+}
+static void show_sample(const struct data_job *job, struct table *table, struct row *row, const struct example *example,
+                        size_t index) {
+    char *prompt;
     print_plain("  %s, id %.*s\n", place_of(table, index).text, (int)(example->id.bytes ? example->id.bytes : 1),
                 example->id.bytes ? example->id.data : "-");
     if (example->reason[0]) {
@@ -256,7 +318,10 @@ static void show_sample(const struct data_job *job, struct table *table, const s
         if (tokens >= 0) print_plain(", %lld tokens", (long long)tokens);
         print_plain("\n");
     }
-    if (example->prompt) print_short("prompt", example->prompt);
+    prompt = table->origin == ORIGIN_NONE && table->format != DATA_VQA && !example->part_count
+                 ? sweep_prompt(table, row, example, index) : NULL;
+    if (prompt || example->prompt) print_short("prompt", prompt ? prompt : example->prompt);
+    free(prompt);
     for (size_t i = 0; !example->prompt && i < example->part_count; i++)
         if (example->parts[i].text) print_short("prompt", example->parts[i].text);
     if (example->answer) print_short("answer", example->answer);
@@ -274,11 +339,30 @@ static void print_columns(const struct table *table) {
 static void read_own_metric(const vp_json *json, struct example *example) {
     char *name = json->node_count ? node_text(json, vp_json_get(json, 0, "metric")) : NULL;
     vp_score_metric metric;
-    if (name && example->answers.count && find_row_metric(name, &metric))
+    if (name && (example->answers.count || example->answer) && find_row_metric(name, &metric))
         example->metric = vp_score_metric_of(metric)->name;
     free(name);
 }
+<<<<<<< HEAD
 /* Collects the keys of a row, so that a misspelled one can be found. */
+=======
+/* What a sweep takes from the first line. */
+static void see_first_line(const vp_json *json, struct file_tally *tally) {
+    struct scoring scoring;
+    char *origin;
+    if (!json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
+    memset(&scoring, 0, sizeof scoring);
+    tally->own_metric = scoring_default_metric(&scoring, json);
+    scoring_free(&scoring);
+    origin = node_text(json, vp_json_get(json, 0, "prompt_origin"));
+    if (origin && strcmp(origin, "none")) {
+        snprintf(tally->origin, sizeof tally->origin, "%s", origin);
+        tally->new_tokens = (int32_t)node_int(json, 0, "max_new_tokens", 0);
+    }
+    free(origin);
+}
+/* The keys of a row, in which a reader can find a misspelt one. */
+>>>>>>> dfix
 static void keep_keys(struct file_tally *tally, const vp_json *json) {
     char *name;
     if (tally->keys.count || !json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
@@ -296,7 +380,8 @@ static void print_missing(const struct file_tally *tally, const char *what, cons
 }
 /* Prints notes about data that a sweep would miss. */
 static void print_notes(const struct table *table, const struct file_tally *tally) {
-    const int is_own = table->format == DATA_VLMPROF || table->format == DATA_TSV || table->format == DATA_CSV;
+    const int is_own = table->format == DATA_VLMPROF || table->format == DATA_TSV || table->format == DATA_CSV
+                       || ((table->parquet || table->arrow) && !table->task);
     char *annotations = annotations_path(table->path);
     if (is_own && tally->usable && !tally->pictures) print_missing(tally, "an image", "\"image\"");
     if (is_own && tally->usable && !tally->answered) print_missing(tally, "an answer", "\"answer\" or \"answers\"");
@@ -313,9 +398,11 @@ static void print_notes(const struct table *table, const struct file_tally *tall
 static const char *rule_of(const struct table *table, const struct file_tally *tally) {
     vp_score_metric metric, unknown;
     if (tally->metric || !tally->answered) return tally->metric ? tally->metric : "none";
+    const vp_prompt_dataset *known = known_set(table, NULL);
     vp_score_metric_for_dataset("", &unknown);
-    vp_score_metric_for_dataset(table->variant, &metric);
+    vp_score_metric_for_dataset(known ? known->name : table->variant, &metric);
     if (metric == unknown) vp_score_metric_for_dataset(tally->set_name, &metric);
+    if (metric == unknown && !known && is_own_lines(table)) metric = tally->own_metric;
     return vp_score_metric_of(metric)->name;
 }
 /* Returns 1 for the summary of VQA v2's pair of files. A sweep without --prompt_origin uses its own prompts and scoring
@@ -324,10 +411,18 @@ static int asks_pair_itself(const struct data_job *job, const struct table *tabl
     return table->format == DATA_VQA && !text_of(job->options, "prompt_origin") && !is_given(job->options, "json")
            && !job->has_output;
 }
+<<<<<<< HEAD
 /* The maximum of new tokens per answer to this set in a sweep; 0 if the file does not identify the set. */
 static int32_t new_tokens_of(const struct data_job *job, const struct table *table) {
     const char *name = text_of(job->options, "dataset_name");
     const vp_prompt_dataset *known = name ? vp_prompt_dataset_find(name) : NULL;
+=======
+/* The most new tokens of an answer to this set in a sweep; 0: the file does not identify the set. */
+static int32_t new_tokens_of(const struct data_job *job, const struct table *table, const struct file_tally *tally) {
+    const vp_prompt_dataset *known = known_set(table, tally->set_name);
+    if (tally->origin[0]) return tally->new_tokens;
+    if (is_own_lines(table)) return known ? known->max_new_tokens : 0;
+>>>>>>> dfix
     if (!asks_pair_itself(job, table)) return table_new_tokens(table);
     return (known ? known : vp_prompt_dataset_find("coco_2014_vqa"))->max_new_tokens;
 }
@@ -337,8 +432,13 @@ static void print_few_answers(const struct table *table, const struct file_tally
     if (!strcmp(rule_of(table, tally), "vqa_seed") && tally->few_answers)
         print_plain("  note      %s\n", few_answers_text(tally->few_answers, line, sizeof line));
 }
+/* 1: a sweep rejects the samples without a picture, because most samples have one. */
+static int lacks_pictures(const struct file_tally *tally) {
+    return tally->without && tally->usable - tally->without > tally->without;
+}
 static void print_tally(const struct data_job *job, const struct table *table, const struct file_tally *tally) {
-    static const char *const origins[] = {"none: the raw question", "lmms_eval", "vlmevalkit"};
+    const char *const origins[] = {tally->with_options ? "none: the question and its options, as a sweep asks them"
+                                                       : "none: the raw question", "lmms_eval", "vlmevalkit"};
     print_plain("%s: %s%s%s\n", table->path, format_title(table->format), table->notes_path ? " with " : "",
                 table->notes_path ? table->notes_path : "");
     print_plain("  rows      %zu: %zu sample%s", table->row_count, tally->usable, plural_s((int64_t)tally->usable));
@@ -346,6 +446,7 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     if (tally->dropped) print_plain(", %zu left out (no picture)", tally->dropped);
     print_plain("\n");
     print_plain("  set       %s\n", table->task ? table->task->name : "not known");
+<<<<<<< HEAD
     print_plain("  prompt    %s%s\n", origins[table->origin],
                 asks_pair_itself(job, table) ? ", as in a sweep (Molmo adds its style, such as \"vqa2: \"); --json and "
                                                "--output use lmms_eval" : "");
@@ -354,6 +455,16 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     if (new_tokens_of(job, table))
         print_plain("  answers   at most %d new tokens; sweep --max_new_tokens sets another limit\n",
                     (int)new_tokens_of(job, table));
+=======
+    print_plain("  prompt    %s%s\n", tally->origin[0] ? tally->origin : origins[table->origin],
+                asks_pair_itself(job, table) ? ", as a sweep asks it (Molmo adds its style, such as \"vqa2: \"); "
+                                               "--json and --output take lmms_eval" : "");
+    print_plain("  metric    %s%s\n", rule_of(table, tally),
+                tally->metric || !tally->answered ? "" : ", the default; --metric of a sweep sets another");
+    if (new_tokens_of(job, table, tally))
+        print_plain("  answers   at most %d new tokens; --max_new_tokens of a sweep sets another limit\n",
+                    (int)new_tokens_of(job, table, tally));
+>>>>>>> dfix
     print_plain("  images    %zu", tally->pictures);
     for (size_t i = 0; i < 6; i++)
         if (tally->by_format[i]) print_plain(", %zu %s", tally->by_format[i], PICTURE_FORMATS[i]);
@@ -365,6 +476,10 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     print_columns(table);
     print_notes(table, tally);
     print_few_answers(table, tally);
+    if (lacks_pictures(tally))
+        print_plain("  trouble   %zu sample%s no picture, and most have one: %s in a sweep; the first: %s\n",
+                    tally->without, tally->without == 1 ? " has" : "s have",
+                    tally->without == 1 ? "it fails" : "they fail", tally->first_without);
     if (tally->bad) print_plain("  trouble   %s\n", tally->first_bad);
 }
 
@@ -407,11 +522,12 @@ static int read_file(struct data_job *job, const char *path) {
                          example.reason);
             example_see_pictures(&example, &row, table.folder, table.image_dir, is_given(options, "json") && !shows);
             if (shows) {
-                show_sample(job, &table, &example, i);
+                show_sample(job, &table, &row, &example, i);
                 continue;
             }
-            if (is_pair) example.metric = NULL;
+            if (is_pair || is_plain) example.metric = NULL;
             if (table.format == DATA_VLMPROF) read_own_metric(&row.parsed.json, &example);
+            if (is_plain && !tally.usable) see_first_line(&row.parsed.json, &tally);
             keep_keys(&tally, &row.parsed.json);
             count_sample(job, &table, &tally, &example, i);
             if (is_given(options, "json")) code = print_sample(job, &table, &row, i, &example, &line);

@@ -73,6 +73,7 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
         KEY("pred_cleaned", outcome.cleaned), KEY_BOOL("unparsed", outcome.is_unparsed), END_OBJECT);
     if (job->compares && !(isnan(stored) && isnan(score)) && !(fabs(stored - score) <= 1e-12)) job->differ_count++;
     tally_add(&job->stored, stored, 0, 0);
+    job->tally.nearest_count += outcome.is_nearest;
     tally_add(&job->tally, outcome.score, outcome.is_unparsed, outcome.cleaned && !outcome.cleaned[0]);
 }
 

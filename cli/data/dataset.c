@@ -55,7 +55,9 @@ struct loader {
     int64_t *question_ids; /* [population], KIND_VQA */
     struct question_at *questions; size_t question_count; /* sorted by id: see sort_questions */
     struct record_reader reader;
+    size_t with_images, without; /* usable samples: with an image; without one, where one could be */
     size_t few_answers;    /* samples with 1 or 2 reference answers */
+    int32_t new_tokens;    /* of lines whose prompts are a tool's; 0: they do not say */
 };
 static void reader_free(struct record_reader *reader) {
     free(reader->scratch.nodes);
@@ -362,6 +364,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     struct prompt_fields fields;
     vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
+    const vp_prompt_dataset *defaults;
     const char *last_question;
     char reason[LINE_BYTES];
     const int is_message = !model || !model->rules->has_styles;
@@ -370,19 +373,19 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     vp_result result;
     memset(&fields, 0, sizeof fields);
     result = read_prompt_fields(json, &fields, &error);
-    if (result == VP_OK && !fields.questions.count && !dataset->defaults && !prompt_dataset_of(&fields, NULL))
+    defaults = fields.is_asked ? NULL : dataset->defaults;
+    if (result == VP_OK && !fields.questions.count && !defaults && !prompt_dataset_of(&fields, NULL))
         result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (result == VP_OK && is_message)
-        result = build_message(&fields, dataset->defaults, number_of(dataset->options, "seed"), sample->id,
+        result = build_message(&fields, defaults, number_of(dataset->options, "seed"), sample->id,
                                text_of(dataset->options, "answer_hint"), &sample->prompt, &info, &error);
-    if (result == VP_OK && is_message
-        && (fields.places || (dataset->kind == KIND_TABLE && table_rows_are_asked(dataset->table))))
+    if (result == VP_OK && is_message && (fields.places || fields.is_asked))
         keep_prompt(&fields, text_of(dataset->options, "answer_hint"), sample);
     if (result == VP_OK && !is_message)
-        result = build_prompt(&fields, dataset->defaults, text_of(dataset->options, "style"),
+        result = build_prompt(&fields, defaults, text_of(dataset->options, "style"),
                               number_of(dataset->options, "seed"), sample->id, &sample->prompt, &info, &error);
     if (result == VP_OK) {
-        sample->dataset = prompt_dataset_of(&fields, dataset->defaults);
+        sample->dataset = prompt_dataset_of(&fields, defaults);
         sample->no_image = !info.has_image;
         sample->no_bos = !info.bos_prepended;
         last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
@@ -598,9 +601,10 @@ static int read_sample(const struct dataset *dataset, const struct model *model,
     return code;
 }
 
-/* The image that an entry's reason is about: the first one without a size. */
+/* The image that an entry's reason is about: the first one without a size. NULL: the reason is about the record. */
 static const char *unusable_image(const struct entry *entry, const struct sample *sample) {
     int32_t i = 0;
+    if (!entry->image_count) return NULL;
     while (i + 1 < entry->image_count && entry->sizes[i].width_px) i++;
     return sample->images.items[i];
 }
@@ -625,9 +629,9 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     if (entry->image_count)
         memcpy(sample->sizes, entry->sizes, (size_t)entry->image_count * sizeof *sample->sizes);
     if (!code && entry->reason) {
+        const char *image = dataset->kind == KIND_TABLE ? NULL : unusable_image(entry, sample);
         char reason[LINE_BYTES];
-        snprintf(reason, sizeof reason, "%.320s: %.480s",
-                 dataset->kind == KIND_TABLE ? dataset->path : unusable_image(entry, sample),
+        snprintf(reason, sizeof reason, "%.320s: %.480s", image ? image : dataset->path,
                  dataset->reasons[entry->reason - 1]);
         sample->reason = copy_text(reason, strlen(reason));
     }
@@ -907,6 +911,28 @@ static int has_few_answers(struct scoring *scoring, const vp_json *json) {
     return !scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0) && scoring->sample.reference_count > 0
            && scoring->sample.reference_count < 3;
 }
+/* Lines that `data --output` wrote of another tool's data: the file's name says nothing about their prompts, and the
+ * first line has the set's answer length. */
+static void take_tokens(struct loader *loader) {
+    const vp_json *json = &loader->reader.scratch.json;
+    char *origin = loader->dataset->kind == KIND_LINES ? node_text(json, vp_json_get(json, 0, "prompt_origin")) : NULL;
+    if (origin && strcmp(origin, "none")) {
+        const int64_t tokens = node_int(json, 0, "max_new_tokens", 0);
+        loader->new_tokens = tokens > 0 && tokens <= INT32_MAX ? (int32_t)tokens : 0;
+        loader->dataset->defaults = NULL;
+    }
+    free(origin);
+}
+/* Where most samples have an image, one without it would be answered blindly and pull the medians down: it fails. */
+static int reject_without_image(struct loader *loader) {
+    struct dataset *dataset = loader->dataset;
+    if (!loader->without || loader->with_images <= loader->without) return 0;
+    for (size_t i = 0; i < dataset->count; i++)
+        if (!dataset->samples[i].image_count && !dataset->samples[i].reason && !dataset->samples[i].is_text)
+            dataset->samples[i].reason = (unsigned char)add_reason(
+                dataset, "the record has no image, and most have one: put text-only records into a file of their own");
+    return 1;
+}
 /* Reads every sample once, so that its mistakes are reported before anything is measured, and keeps what a plan needs.
  * Returns 0 or an exit code. */
 static int check_samples(struct loader *loader) {
@@ -929,12 +955,16 @@ static int check_samples(struct loader *loader) {
             code = complain(EXIT_INTERRUPTED, "interrupted while %s was read; nothing was measured or written",
                             dataset->path);
         if (!code) {
+            if (!i) take_tokens(loader);
             same = !i || same == sample.dataset ? sample.dataset : NULL;
             entry->text_count = sample.text_count;
             entry->no_bos = sample.no_bos != 0;
             loader->few_answers += has_few_answers(&scoring, &loader->reader.scratch.json);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
             tells |= too_many_images(loader->model, &sample) != NULL;
+            entry->is_text = dataset->kind != KIND_TABLE && sample.no_image;
+            if (!entry->reason && entry->image_count) loader->with_images++;
+            else if (!entry->reason && !entry->is_text) loader->without++;
             dataset->hash = hash_sample(dataset->hash, dataset, &sample);
             show_progress("%s: %zu of %zu samples", dataset->path, i + 1, dataset->count);
         }
@@ -944,6 +974,7 @@ static int check_samples(struct loader *loader) {
     sample_free(&before);
     scoring_free(&scoring);
     close_progress();
+    if (!code) tells |= reject_without_image(loader);
     if (!code && tells) tell_bad_rows(dataset);
     /* for a file whose name says nothing */
     if (!dataset->defaults) dataset->defaults = same;
@@ -972,12 +1003,25 @@ static int settle_table_metric(struct dataset *dataset) {
     free(record.data);
     return 0;
 }
+/* The metric of the first line, if the data set's name says none. */
+static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
+    char *set = node_text(json, vp_json_get(json, 0, "dataset"));
+    char *name = node_text(json, vp_json_get(json, 0, "metric"));
+    vp_score_metric unknown;
+    struct scoring scoring;
+    memset(&scoring, 0, sizeof scoring);
+    vp_score_metric_for_dataset("", &unknown);
+    if (set && dataset->metric == unknown) vp_score_metric_for_dataset(set, &dataset->metric);
+    if (dataset->metric == unknown && !dataset->defaults) dataset->metric = scoring_default_metric(&scoring, json);
+    if (name) find_row_metric(name, &dataset->metric);
+    scoring_free(&scoring);
+    free(set);
+    free(name);
+}
 /* Determines the metric: --metric, else the "metric" of the first record, else that of the data set's name, else that
- * of the record's "dataset". Returns 0 or an exit code. */
+ * of the record's "dataset", else mc if the record's answer is one of its options. Returns 0 or an exit code. */
 static int settle_metric(const struct model *model, struct dataset *dataset) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    vp_score_metric unknown;
-    char *set = NULL, *name = NULL;
     struct sample sample;
     int code;
     /* command_sweep has checked the word */
@@ -985,19 +1029,12 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
         && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK)
         return 0;
     if (dataset->kind == KIND_TABLE) return settle_table_metric(dataset);
-    vp_score_metric_for_dataset("", &unknown);
     vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : dataset->task, &dataset->metric);
     if (!dataset->count) return 0;
     if ((code = dataset_sample(dataset, model, 0, &sample)) != 0) return code;
-    if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK) {
-        set = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "dataset"));
-        name = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "metric"));
-    }
-    if (set && dataset->metric == unknown) vp_score_metric_for_dataset(set, &dataset->metric);
-    if (name) find_row_metric(name, &dataset->metric);
+    if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK)
+        settle_line_metric(dataset, &parsed.json);
     sample_free(&sample);
-    free(set);
-    free(name);
     free(parsed.nodes);
     return 0;
 }
@@ -1048,6 +1085,7 @@ int dataset_load(const struct options *options, const struct model *model, struc
     if (!code) code = check_samples(&loader);
     reader_free(&loader.reader);
     dataset->new_tokens = is_given(options, "max_new_tokens") ? (int32_t)number_of(options, "max_new_tokens")
+                          : loader.new_tokens                 ? loader.new_tokens
                           : task_tokens(dataset)              ? task_tokens(dataset)
                           : dataset->defaults                 ? dataset->defaults->max_new_tokens
                                                               : 16;

@@ -28,6 +28,7 @@ struct entry {
     struct image_px *sizes; int32_t image_count; /* of its images; 0: not known, or it cannot be used */
     int32_t text_count;     /* tokens of the prompt */
     unsigned char no_bos;
+    unsigned char is_text;  /* 1: prompts of its data set have no image */
     unsigned char reason;   /* why an image cannot be used: index + 1 in dataset.reasons; 0: it can */
 };
 

@@ -82,29 +82,6 @@ static struct table *table_of(struct table_rows *rows, int64_t *index) {
         *index -= (int64_t)rows->tables[i++].row_count;
     return &rows->tables[i];
 }
-static void put_record(vp_json_writer *writer, const struct table *table, const struct example *example) {
-    static const char *const origins[] = {"none", "lmms_eval", "vlmevalkit"};
-    struct text_buffer joined = {NULL, 0, 0};
-    example_prompt(example, &joined);
-    example_put_id(writer, example);
-    put_text(writer, "question", joined.data);
-    example_put_places(writer, example);
-    /* if the prompt is ready-made they are "choices": nothing adds them to it again */
-    example_put_options(writer, example, table->origin != ORIGIN_NONE ? "choices" : "options");
-    if (table->origin == ORIGIN_NONE && example->hint) put_text(writer, "hint", example->hint);
-    example_put_answer(writer, example);
-    if (example->metric) put_text(writer, "metric", example->metric);
-    if (example->group) put_text(writer, "g_index", example->group);
-    put_text(writer, "prompt_origin", origins[table->origin]);
-    example_put_members(writer, example, "choices texts image_urls");
-    if (example->picture_count) { /* what the pictures are belongs to the record */
-        vp_json_key(writer, "images_sha256");
-        vp_json_begin_array(writer);
-        for (size_t i = 0; i < example->picture_count; i++) json_lossy(writer, example->pictures[i].sha256);
-        vp_json_end_array(writer);
-    }
-    free(joined.data);
-}
 int table_rows_drops(struct table_rows *rows, int64_t index) {
     struct table *table = table_of(rows, &index);
     return (table->format == DATA_TSV || table->format == DATA_CSV) && tsv_is_dropped(&table->tsv, (size_t)index);
@@ -117,12 +94,18 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
     example_see_pictures(example, &rows->row, table->folder, table->image_dir, 1);
     vp_json_writer_init_sink(&writer, text_sink, record, 0);
     vp_json_begin_object(&writer);
-    put_record(&writer, table, example);
+    example_put_id(&writer, example);
+    table_put_record(&writer, table, example);
+    if (example->picture_count) { /* what the pictures are belongs to the record */
+        vp_json_key(&writer, "images_sha256");
+        vp_json_begin_array(&writer);
+        for (size_t i = 0; i < example->picture_count; i++) json_lossy(&writer, example->pictures[i].sha256);
+        vp_json_end_array(&writer);
+    }
     vp_json_end_object(&writer);
     if (vp_json_finish(&writer) != VP_OK) example_fail(example, "it cannot be written as JSON");
     return 1;
 }
-int table_rows_are_asked(const struct table_rows *rows) { return rows->tables[0].origin != ORIGIN_NONE; }
 const char *table_rows_reason(struct table_rows *rows) { return rows->example.reason; }
 
 /* The file of a picture inside the data, malloc'ed; NULL: none can be written. */

@@ -28,9 +28,6 @@ int table_rows_drops(struct table_rows *rows, int64_t index);
 /* Appends the record of a row to `record`. Returns 0 if the tool drops the row. */
 int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer *record);
 
-/* 1: the questions are whole prompts, as a tool asks. */
-int table_rows_are_asked(const struct table_rows *rows);
-
 /* Why the latest record cannot be used, of 480 bytes; "": it can. */
 const char *table_rows_reason(struct table_rows *rows);
 

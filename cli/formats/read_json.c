@@ -234,6 +234,7 @@ static void read_own(struct table *table, const vp_json *json, struct example *e
     } else if (!has_value(json, 0, "images") && has_other_image_key(json, reason, sizeof reason))
         example_fail(example, "%s", reason);
     set_answers(json, has_value(json, 0, "answers") ? "answers" : "answer", example);
+    if (!has_value(json, 0, "answers")) settle_choice(json, example);
     if (has_value(json, 0, "content")) read_content(json, example);
     else if (example->question) example_ask(example, table_form(table));
 }

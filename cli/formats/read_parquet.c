@@ -194,6 +194,8 @@ void read_column_row(const struct table *table, const struct row *row, size_t in
     if (!*task) {
         read_vqa(json, example, has_value(json, 0, "answers") ? "answers" : "answer");
         if (has_value(json, 0, "options")) read_options(json, "options", example);
+        else if (has_value(json, 0, "choices")) read_options(json, "choices", example);
+        settle_choice(json, example);
     } else read_set(json, task, example);
     if (!strcmp(task, "mmmu") || (!strcmp(task, "mmmu_pro") && vp_json_get(json, 0, "image_1") != VP_JSON_NONE))
         read_mmmu_pictures(json, example);

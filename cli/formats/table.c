@@ -76,6 +76,26 @@ void set_default_metric(const struct table *table, struct example *example, enum
     else example->metric = family == ORIGIN_VLMEVALKIT ? table->task->vlmevalkit_metric : table->task->lmms_metric;
 }
 
+void settle_choice(const vp_json *json, struct example *example) {
+    const uint32_t node = vp_json_get(json, 0, "answer");
+    char *answer = member_text(json, 0, "answer"), letter = 0;
+    int64_t index = -1;
+    int count = 0, is_found = 0;
+    if (answer && vp_json_to_int(json, node, &index) != VP_OK && answer[0] >= 'A' && answer[0] <= 'Z' && !answer[1])
+        index = answer[0] - 'A';
+    for (; count < OPTIONS_MAX && example->options[count]; count++)
+        is_found |= count == index || (answer && !strcmp(example->options[count], answer));
+    if (count > 1 && is_found) {
+        text_list_free(&example->answers);
+        example->has_answers = 0;
+        if (!example->metric) example->metric = "mc";
+        letter = (char)('A' + (index < 0 ? 0 : index));
+        example->answer = node_is(json, node, VP_JSON_NUMBER) ? copy_text(&letter, 1)
+                                                              : copy_text(answer, strlen(answer));
+    }
+    free(answer);
+}
+
 int names_part(const char *name, const char *part) {
     for (; *name; name++) if (!strncasecmp(name, part, strlen(part))) return 1;
     return 0;
@@ -292,13 +312,30 @@ static void settle_task(struct table *table, const struct table_wish *wish) {
         table->origin = !strcmp(wish->origin, "lmms_eval")    ? ORIGIN_LMMS
                         : !strcmp(wish->origin, "vlmevalkit") ? ORIGIN_VLMEVALKIT
                                                               : ORIGIN_NONE;
-    else if (is_message) table->origin = ORIGIN_NONE;
+    else if (is_message || (!table->task && (table->parquet || table->arrow))) table->origin = ORIGIN_NONE;
     else table->origin = table->format == DATA_TSV || table->format == DATA_CSV ? ORIGIN_VLMEVALKIT : ORIGIN_LMMS;
 }
 int asks_itself(const struct table *table) {
     const enum prompt_form form = table_form(table);
     return form == FORM_DESCRIPTION || form == FORM_CAPTION || form == FORM_BRIEF || form == FORM_PICTURE_PRO ||
            form == FORM_PICTURE_PRO_COT;
+}
+/* A table of text, or one of an unknown set, needs a column "question". */
+static vp_result check_question(const struct table *table, int is_text, vp_error *error) {
+    const size_t count = table_column_count(table);
+    struct text_buffer columns = {NULL, 0, 0};
+    int is_there = is_text ? asks_itself(table) : table->task || !(table->parquet || table->arrow);
+    for (size_t i = 0; i < count && !is_there; i++) {
+        is_there = !strcmp(table_column_name(table, i), "question");
+        text_add_string(&columns, i ? ", " : "");
+        text_add_string(&columns, table_column_name(table, i));
+    }
+    if (!is_there)
+        vp_failf(error, VP_ERR_FORMAT, 0, table->path,
+                 "this is a table without a column \"question\"; its columns are %.200s",
+                 columns.bytes ? columns.data : "none");
+    free(columns.data);
+    return is_there ? VP_OK : VP_ERR_FORMAT;
 }
 vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error) {
     const char *slash = strrchr(path, '/'), *dot;
@@ -324,10 +361,7 @@ vp_result table_open(struct table *table, const char *path, const struct table_w
         if (result == VP_OK) table->row_count = (size_t)arrow_row_count(table->arrow);
     } else if (result == VP_OK) result = open_json(table, wish, error);
     if (result == VP_OK) settle_task(table, wish);
-    if (result == VP_OK && separator && cells_column(&table->tsv.cells, "question") == SIZE_MAX && !asks_itself(table))
-        result = vp_failf(error, VP_ERR_FORMAT, 0, path,
-                          "this is a table without a column \"question\"; its columns begin with \"%.60s\"",
-                          table->tsv.cells.names.items[0]);
+    if (result == VP_OK) result = check_question(table, separator != 0, error);
     if (result != VP_OK) table_close(table);
     return result;
 }
@@ -408,4 +442,20 @@ int table_example(struct table *table, size_t index, struct row *row, struct exa
         example_fail(example, "%.600s", error.text[0] ? error.text : vp_result_text(result));
     else fill(table, row, index, example);
     return 1;
+}
+void table_put_record(vp_json_writer *writer, const struct table *table, const struct example *example) {
+    static const char *const origins[] = {"none", "lmms_eval", "vlmevalkit"};
+    struct text_buffer joined = {NULL, 0, 0};
+    example_prompt(example, &joined);
+    put_text(writer, "question", joined.data);
+    example_put_places(writer, example);
+    /* if the prompt is ready-made they are "choices": nothing adds them to it again */
+    example_put_options(writer, example, table->origin != ORIGIN_NONE ? "choices" : "options");
+    if (table->origin == ORIGIN_NONE && example->hint) put_text(writer, "hint", example->hint);
+    example_put_answer(writer, example);
+    if (example->metric) put_text(writer, "metric", example->metric);
+    if (example->group) put_text(writer, "g_index", example->group);
+    put_text(writer, "prompt_origin", origins[table->origin]);
+    example_put_members(writer, example, "choices texts image_urls");
+    free(joined.data);
 }

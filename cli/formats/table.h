@@ -75,6 +75,10 @@ int table_example(struct table *table, size_t index, struct row *row, struct exa
  * Arrow files of datasets.save_to_disk. Returns 0 or an exit code after a message. */
 int table_files(const char *folder, struct text_list *paths);
 
+/* Writes an example into the open object as a line of our own with the same prompt, scoring rule and members; its id
+ * and its pictures are the caller's. */
+void table_put_record(vp_json_writer *writer, const struct table *table, const struct example *example);
+
 /* The longest answer to this set in tokens, by lmms-eval; 0: not known. */
 int32_t table_new_tokens(const struct table *table);
 
@@ -99,6 +103,8 @@ void read_texts(const vp_json *json, uint32_t node, struct text_list *list); /* 
 void set_id(struct example *example, const vp_json *json, const char *key, size_t otherwise);
 void add_path(struct example *example, char *path);                    /* a picture by its name, taken over */
 void add_blobs(struct example *example, const vp_json *json, uint32_t node); /* one image, or a list of them */
+/* If "answer" is an option by index, letter or text, this is multiple choice, and the answer is no list. */
+void settle_choice(const vp_json *json, struct example *example);
 int names_part(const char *name, const char *part); /* 1: the part, in lower case, is in the name, in any case */
 int asks_itself(const struct table *table);         /* 1: the prompt needs no question of the data */
 /* The prompt of the origin: the task's form, or that of its part: mathvista_testmini_cot, mmmu_pro_vision. */

@@ -93,6 +93,8 @@ static vp_result read_places(const vp_json *json, struct prompt_fields *fields, 
 vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
     const char *const keys[] = {"dataset", "style", "hint", "question_type"};
     char **const texts[] = {&fields->dataset, &fields->style, &fields->hint, &fields->question_type};
+    const char *options = "options";
+    char *origin = NULL;
     vp_result result = VP_OK;
     fields->seed = fields->index = fields->rng_seed = -1;
     for (int i = 0; i < 4 && result == VP_OK; i++) result = read_member_text(json, keys[i], texts[i], error);
@@ -105,8 +107,14 @@ vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, 
     }
     if (result == VP_OK && has_value(json, 0, "content")) result = read_content(json, fields, error);
     else if (result == VP_OK) result = read_places(json, fields, error);
-    fields->has_options = has_value(json, 0, "options");
-    if (result == VP_OK) result = read_member_texts(json, "options", &fields->options, error);
+    if (result == VP_OK) result = read_member_text(json, "prompt_origin", &origin, error);
+    fields->is_asked = origin && strcmp(origin, "none");
+    free(origin);
+    if (!has_value(json, 0, options) && !fields->is_asked
+        && node_is(json, vp_json_get(json, 0, "choices"), VP_JSON_ARRAY))
+        options = "choices";
+    fields->has_options = has_value(json, 0, options);
+    if (result == VP_OK) result = read_member_texts(json, options, &fields->options, error);
     if (result == VP_OK) result = read_member_index(json, "seed", &fields->seed, error);
     if (result == VP_OK) result = read_member_index(json, "index", &fields->index, error);
     if (result == VP_OK) result = read_member_index(json, "rng_seed", &fields->rng_seed, error);

@@ -10,6 +10,7 @@
 struct prompt_fields {
     char *dataset, *style, *hint, *question_type;
     struct text_list questions;
+    int is_asked;     /* 1: "prompt_origin" names a tool, whose prompt the question is; options are in it already */
     size_t *places;   /* bytes of the question before which the images are; NULL: in front */
     struct text_list options; int has_options; /* 1 if the record has options, perhaps an empty list */
     int64_t seed, index, rng_seed; /* of captions; -1: not said */

@@ -1,6 +1,7 @@
 /* fields.h: the keys of journals, result files and load trials, one row per key.
- * A row describes a value and how to get it. The rows generate the struct of a line, the code that fills it, the writer,
- * the checker, the reader, samples/result.schema.json and the lists in `help definitions`. To add a key, add a row. */
+ * A row describes a value and how to get it. The rows generate the struct of a line, the code that fills it, the
+ * writer, the checker, the reader, samples/result.schema.json and the lists in `help definitions`. To add a key, add a
+ * row. */
 #ifndef VLMPROF_CLI_FIELDS_H
 #define VLMPROF_CLI_FIELDS_H
 #include "base/json.h"
@@ -60,7 +61,7 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* fields_put writes the members into the open object, fields_put_object as a new object under `key`. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
-/* fields_csv appends a comma and a CSV field per single value, then a line end; fields_csv_heads the same of the keys. */
+/* fields_csv appends a comma and a CSV field per single value, then a line end; fields_csv_heads appends the keys. */
 void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
 void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
 /* Returns 1 if the object's members fit the rows and it has `others` more members; others -1: any number of them. */
@@ -109,7 +110,7 @@ void fields_free(const struct fields *fields, void *of);
 #define LINE_COUNT_MAX (INT64_C(1) << 40)
 #define FIELD_COUNT_MAX (INT64_C(1) << 60)
 #define RESULT_SCHEMA "vlmprof-sweep-2"
-enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* most runs of a point, most rows of a tiling */
+enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* runs per point; rows per tiling */
 
 #define HEAD_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, schema, JOURNAL_SCHEMA, "name and version of this layout") \
@@ -122,14 +123,16 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* mos
     ROW(S, TRUTH, ignore_eos, sweep->plan.ignore_eos, "answers continue after the end token") \
     ROW(S, INT, num_runs_per_sample, sweep->plan.run_count, "timed runs of each sample", .least = 1, \
         .most = INT32_MAX) \
-    ROW(S, INT, num_total_blocks, sweep->model.config.block_count, "decoder blocks of the model; 0: a server", .most = INT32_MAX) \
+    ROW(S, INT, num_total_blocks, sweep->model.config.block_count, "decoder blocks of the model; 0: a server", \
+        .most = INT32_MAX) \
     ROW(S, INT, bare_every, sweep->bare_every, "every Nth point also runs without stage times; 0: none", \
         .most = INT32_MAX) \
     ROW(S, TEXT, architecture, \
         sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture), "kind of model", \
         .is_optional = 1) \
     ELSE(OBJECT, "model_shape", "dimensions of the model, from its checkpoint", .is_optional = 1, .of = &MODEL_SHAPE) \
-    ELSE(OBJECT, "server", "settings of a sweep of servers, the same for all of them", .is_optional = 1, .of = &SERVER) \
+    ELSE(OBJECT, "server", "settings of a sweep of servers, the same for all of them", .is_optional = 1, \
+        .of = &SERVER) \
     ELSE(JSON, "options", "every option of the command") \
     ELSE(LIST, "data", "the data sets") \
     ELSE(LIST, "configs", "the configurations of the grid")
@@ -164,7 +167,8 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* mos
 /* without its knobs */
 #define CONFIGURATION_ROWS(ROW, S) \
     ROW(S, TEXT, file_name, configuration->file_name, "name of its result file") \
-    ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "0-based index of its data set", .most = INT32_MAX)
+    ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "0-based index of its data set", \
+        .most = INT32_MAX)
 #define SESSION_ROWS(ELSE) \
     ELSE(TEXT, "version", "version of vlmprof") \
     ELSE(TEXT, "build", "compiler and CUDA toolkit") \
@@ -186,7 +190,8 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* mos
     ROW(S, INT, sample, sample->id, "0-based line number in the data set", .most = INT64_MAX) \
     ROW(S, INT, set, (int64_t)set, "0-based index of its data set", .most = INT32_MAX) \
     ROW(S, TEXT, prompt, sample->prompt, "text that is tokenized") \
-    ROW(S, INT, input_text_tokens, sweep->served ? -1 : sample->text_count, "tokens of the prompt's text", .most = INT32_MAX, \
+    ROW(S, INT, input_text_tokens, sweep->served ? -1 : sample->text_count, "tokens of the prompt's text", \
+        .most = INT32_MAX, \
         .null = "not known for a server") \
     ELSE(JSON, "metadata", "members of the data set's record")
 
@@ -270,7 +275,8 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     ROW(S, TEXT, reason, reason[0] ? reason : NULL, "why there are no pairs, or fewer than requested", \
         .null = "all pairs were made")
 #define TWINS_PAIRS(ROW, S) \
-    ROW(S, OBJECTS, pairs, twins->pairs, "the pairs, in the order in which they ran", .of = &TWIN_PAIR, FIELD_COUNT_AT(S, count))
+    ROW(S, OBJECTS, pairs, twins->pairs, "the pairs, in the order in which they ran", .of = &TWIN_PAIR, \
+        FIELD_COUNT_AT(S, count))
 #define TWINS_OBJECT_ROWS(ROW, S) \
     ROW(S, TEXT, method, text_of(sweep->options, "twins_method"), "--twins_method", .choices = "exact|adjusted") \
     TWINS_REASON(ROW, S) \
@@ -280,7 +286,8 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     TWINS_PAIRS(ROW, S)
 #define TWINS_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of as many tokens", .of = &TWINS_OBJECT) \
+    AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of as many tokens", \
+        .of = &TWINS_OBJECT) \
     SESSION_OF_ROWS(ROW, S)
 /* A request with an image and one with a text of as many prompt tokens: server/checks/twins.h. NaN and -1 mean null. */
 struct twin_pair {
@@ -327,11 +334,13 @@ struct fidelity {
     AT(S, INT, "positions", positions, "tokens of the baseline's answer that were compared", .most = INT32_MAX) \
     AT(S, INT, "top1_count", top1_count, "positions where both have the same most likely token", .most = INT32_MAX) \
     AT(S, TRUTH, "answers_equal", answers_equal, "the greedy answers are equal", .null = "not compared") \
-    AT(S, INT, "first_difference", first_difference, "0-based index of the first token that differs", .most = INT32_MAX, \
+    AT(S, INT, "first_difference", first_difference, "0-based index of the first token that differs", \
+        .most = INT32_MAX, \
        .null = "none, or not known") \
     AT(S, NUMBER, "margin", margin, "at this token: log probability of the own token minus that of the baseline's", \
        .unit = "nats", .null = "none, or not known") \
-    AT(S, NUMBER, "baseline_margin", baseline_margin, "at this token: the baseline's log probability of its own token minus that of the other", \
+    AT(S, NUMBER, "baseline_margin", baseline_margin, \
+        "at this token: the baseline's log probability of its own token minus that of the other", \
        .unit = "nats", .null = "none, or not known") \
     AT(S, OBJECTS, "divergences", divergences, "divergence at each position whose distributions are known", \
        .of = &DIVERGENCE, FIELD_COUNT_AT(S, divergence_count))
@@ -438,8 +447,10 @@ struct fidelity {
         .most = INT32_MAX, .null = "none") \
     SENT_ROWS(ROW, AT, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
-    ROW(S, INT, width_px, sent->pictures->width_px, "width of the upright image", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, height_px, sent->pictures->height_px, "height of the upright image", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, width_px, sent->pictures->width_px, "width of the upright image", .unit = "px", .least = 1, \
+        .most = INT32_MAX) \
+    ROW(S, INT, height_px, sent->pictures->height_px, "height of the upright image", .unit = "px", .least = 1, \
+        .most = INT32_MAX) \
     ROW(S, INT, bytes, (int64_t)sent->pictures->byte_count, "size of the file before base64", .least = 1, \
         .most = INT64_MAX) \
     ROW(S, TEXT, media_type, sent->pictures->media_type, "image/png, ...") \
@@ -450,12 +461,14 @@ struct fidelity {
     ROW(S, INT, sample_id, sample->id, "sample whose image and prompt are used", .most = INT64_MAX) \
     ROW(S, INT, views, layout_of(input) ? layout_of(input)->views : 0, "crops and the global view", .most = INT32_MAX) \
     ROW(S, INT, total_sequence_length, sequence_of(input), "positions of the prompt", .most = INT32_MAX) \
-    ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), "time of this request; timing each kernel makes it slower", .unit = "ms", \
+    ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), \
+        "time of this request; timing each kernel makes it slower", .unit = "ms", \
         .null = "not timed") \
     ELSE(JSON, "stages", "one object per stage that ran on the device")
 #define KERNEL_STAGE_ROWS(ROW, ELSE, S) \
     ROW(S, NUMBER, device_ms, device, "time between the stage's boundaries", .unit = "ms", .null = "not timed") \
-    ROW(S, NUMBER, kernel_ms, kernels, "total time of its kernels, matrix products and copies", .unit = "ms", .null = "not timed") \
+    ROW(S, NUMBER, kernel_ms, kernels, "total time of its kernels, matrix products and copies", .unit = "ms", \
+        .null = "not timed") \
     ROW(S, NUMBER, idle_share, device > 0 ? 1 - kernels / device : (double)NAN, \
         "share of device_ms between the kernels", .null = "device_ms is 0") \
     ELSE(JSON, "parts", "kernel_ms by part of the model, for parts that took time")
@@ -491,7 +504,8 @@ struct fidelity {
                  "relative standard deviation of one run, from pairs of neighbouring runs of equal work", 0, \
                  "fewer than 10 pairs") \
     NOISE_COUNT(S, AT, "neighbour_pairs", pair_count, "number of these pairs") \
-    NOISE_NUMBER(S, AT, "bare_spread", bare_spread, "relative standard deviation of one run, from tool_cost's pairs", 0, "fewer than 10 pairs") \
+    NOISE_NUMBER(S, AT, "bare_spread", bare_spread, \
+        "relative standard deviation of one run, from tool_cost's pairs", 0, "fewer than 10 pairs") \
     NOISE_COUNT(S, AT, "bare_pairs", bare_pair_count, "number of tool_cost's pairs")
 /* Writes the key "noise". */
 void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
@@ -593,7 +607,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define SERVED_RESULT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "usage", usage, "token counts reported by the server", .of = &USAGE) \
     ROW(S, TEXT, model, served->model, "model name reported by the server", .null = "not reported") \
-    ROW(S, TEXT, finish_reason, served->finish_reason, "why the answer ended: stop, length, ...", .null = "not reported") \
+    ROW(S, TEXT, finish_reason, served->finish_reason, "why the answer ended: stop, length, ...", \
+        .null = "not reported") \
     ROW(S, INT, pieces, (int64_t)served->piece_count, "pieces of the answer; one may contain several tokens", \
         .most = INT64_MAX) \
     ROW(S, INT, attempts, served->attempts, \
@@ -876,7 +891,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(INT, "seed", "seed of weights, samples and caption prompts", .null = "not known for a server") \
     ELSE(JSON, "clocks", "clocks, power, temperature", .null = "not read", .is_optional = 1) \
     ELSE(TEXT, "client", "servers only: library that sent the requests", .is_optional = 1) \
-    ELSE(OBJECTS, "servers", "servers only: each server's description of itself", .of = &SERVER_WORDS, .is_optional = 1) \
+    ELSE(OBJECTS, "servers", "servers only: each server's description of itself", .of = &SERVER_WORDS, \
+        .is_optional = 1) \
     ELSE(OBJECT, "cold", "the session's first request, excluded from all statistics", .of = &COLD, .is_optional = 1)
 #define RESULT_END_ROWS(ELSE) \
     ELSE(JSON, "provenance", "provenance of the latest session; further keys may be added", .of = &PROVENANCE, \

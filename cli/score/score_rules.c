@@ -302,7 +302,7 @@ static void score_circle(struct score_job *job, struct scoring *scoring, const v
 static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
                       struct parsed *parsed, size_t line, vp_json_writer *writer) {
     const char *trouble = NULL;
-    vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL, 0};
+    vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL, 0, 0};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     int is_empty;
@@ -333,6 +333,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
     job->tally.unread_count += outcome.is_unread != 0;
+    job->tally.nearest_count += outcome.is_nearest;
     job->whole_count += rule->metric == VP_SCORE_VQA_SEED && scoring->sample.is_plain_reference;
     is_empty = scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0];
     if (job->by && parsed->json.node_count)

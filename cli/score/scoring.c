@@ -168,6 +168,15 @@ vp_result scoring_run(struct scoring *scoring, vp_score_metric metric, vp_score_
         : vp_score_compute(metric, cleaning, &scoring->sample, reserve(&scoring->scratch, room, 1), room, outcome);
 }
 
+vp_score_metric scoring_default_metric(struct scoring *scoring, const vp_json *json) {
+    vp_score_metric metric;
+    vp_score_metric_for_dataset("", &metric);
+    scoring_clear(scoring);
+    if (!scoring_read(scoring, VP_SCORE_MC, json, 0) && scoring->sample.option_count > 1
+        && scoring->sample.answer_index >= 0 && (size_t)scoring->sample.answer_index < scoring->sample.option_count)
+        metric = VP_SCORE_MC;
+    return metric;
+}
 void scoring_as_run(struct scoring *scoring) {
     scoring->sample.is_plain_reference = 0;
     if (!scoring->sample.reference_count) scoring->sample.references = NULL;
@@ -203,6 +212,9 @@ void tally_print(const struct tally *tally, const char *metric) {
     if (unreadable)
         print_note("; %lld answer%s the rule could not read (0 in the mean)", (long long)unreadable,
                    plural_s(unreadable));
+    if (tally->nearest_count)
+        print_note("; %lld name%s no option: the rule took the nearest one, a guess", (long long)tally->nearest_count,
+                   tally->nearest_count == 1 ? "s" : "");
     if (tally->empty_count) print_note("; %lld empty", (long long)tally->empty_count);
     print_note("\n");
 }
@@ -211,7 +223,8 @@ void tally_put(vp_json_writer *writer, const struct tally *tally, const char *me
     int has_interval = tally_has_interval(tally, &low, &high);
     PUT(writer, KEY("metric", metric), KEY("rows", tally->row_count), KEY("scored", tally->scored_count),
         KEY("unscored", tally->unscored_count), KEY("unparsed", tally->unparsed_count),
-        KEY("empty", tally->empty_count), KEY("mean", tally->scored_count ? tally->mean : (double)NAN),
+        KEY("nearest", tally->nearest_count), KEY("empty", tally->empty_count),
+        KEY("mean", tally->scored_count ? tally->mean : (double)NAN),
         KEY("standard_error", tally_error(tally)));
     put_interval(writer, "interval", has_interval, low, high);
 }

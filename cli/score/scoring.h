@@ -23,6 +23,9 @@ void scoring_free(struct scoring *scoring);
  * *metric stays. */
 int find_row_metric(const char *name, vp_score_metric *metric);
 
+/* The rule of a row whose data set is unknown: mc if its answer is one of its options, otherwise vqa_seed. */
+vp_score_metric scoring_default_metric(struct scoring *scoring, const vp_json *json);
+
 /* The warning about samples whose 1 or 2 reference answers cannot give the full score of vqa_seed. Returns `line`. */
 const char *few_answers_text(size_t count, char *line, size_t capacity);
 
@@ -50,6 +53,7 @@ struct tally {
     int is_binary;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
     int64_t unread_count; /* rules of other tools: answers that the rule could not read */
+    int64_t nearest_count; /* answers that name no option, where the rule took the nearest one */
     double mean, spread; /* of the scored rows; spread is the sum of squared distances from the mean (Welford) */
 };
 
