@@ -1797,11 +1797,10 @@ static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp
     return vp_impl_score_keep(pool, vp_impl_score_span_from(text, text + bytes));
 }
 
-    int32_t option_index; /* the chosen option; -1 if there is none */
-    const char *cleaned;  /* the text that was scored, in scratch */
-    const char *parsed;   /* math_vista and other tools' rules: what was read, in scratch; NULL: none */
-    int is_unread;        /* other tools' rules: 1: nothing was read, which counts as wrong; 2: a refusal was read */
-    int is_nearest;       /* 1: the answer names no option; the rule took the nearest by edit distance */
+/* the choice that the local path selects: the text rule on letters, then a letter before ":", a single letter, or the
+ * nearest choice */
+static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                            vp_score_outcome *outcome) {
     const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *text,
                *end;
     char letter = 0;
@@ -1921,3 +1920,184 @@ VP_API vp_score_sample vp_score_sample_default(void) {
 static vp_result vp_impl_score_chosen(vp_result result, int32_t index, int64_t answer, vp_score_outcome *outcome) {
     if (result == VP_ERR_MISMATCH) {
         outcome->reason =
+            "no options, or two options that differ only in case or outer spaces: the rule cannot choose";
+        return VP_OK;
+    }
+    if (result != VP_OK) return result;
+    outcome->option_index = index;
+    if (answer < 0) outcome->reason = "the row has no answer among its options";
+    else outcome->score = index == answer;
+    return VP_OK;
+}
+static vp_result vp_impl_score_mc_rule(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                       vp_score_outcome *outcome) {
+    int32_t index = -1;
+    vp_result result = vp_impl_score_mc(sample->prediction, sample->options, sample->option_count,
+                                        sample->option_names, sample->option_name_count, pool->next, pool->left,
+                                        &index, &outcome->is_nearest);
+    return vp_impl_score_chosen(result, index, sample->answer_index, outcome);
+}
+static vp_result vp_impl_score_selected(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                        const char *const *options, size_t count, int64_t answer,
+                                        vp_score_outcome *outcome) {
+    int32_t index = -1;
+    vp_result result = vp_impl_score_select(pool, sample->prediction, options, count, &index, &outcome->is_nearest);
+    return vp_impl_score_chosen(result, index, answer, outcome);
+}
+static vp_result vp_impl_score_mc_text(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                       vp_score_outcome *outcome) {
+    return vp_impl_score_selected(pool, sample, sample->option_names, sample->option_name_count, sample->answer_index,
+                                  outcome);
+}
+static const char *const vp_impl_score_letters[] = {"A", "B", "C", "D"};
+static vp_result vp_impl_score_seed_bench(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                          vp_score_outcome *outcome) {
+    return vp_impl_score_selected(pool, sample, vp_impl_score_letters, 4, sample->answer_index, outcome);
+}
+/* equal to the only reference after normalisation, or the same letter */
+static vp_result vp_impl_score_real_world(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                          vp_score_outcome *outcome) {
+    const char *letter = sample->references[0];
+    size_t matches = 0;
+    vp_result result;
+    if (sample->question_type && !strcmp(sample->question_type, "multiple_choice"))
+        return vp_impl_score_selected(pool, sample, vp_impl_score_letters, 4,
+                                      letter[0] >= 'A' && letter[0] <= 'D' && !letter[1] ? letter[0] - 'A' : -1,
+                                      outcome);
+    result = vp_impl_score_matches(sample->prediction, sample->references, 1, vp_impl_score_normalised, pool->next,
+                                   pool->left, &matches);
+    if (result == VP_OK) outcome->score = matches == 1;
+    return result;
+}
+
+static vp_result vp_impl_score_mmmu_letters(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                            vp_score_outcome *outcome) {
+    int32_t index = -1;
+    size_t i;
+    vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, pool->next,
+                                            pool->left, &index);
+    if (result == VP_ERR_NOT_FOUND) {
+        outcome->is_unparsed = 1;
+        outcome->reason = "unparsed: the answer names no option";
+        return VP_OK;
+    }
+    if (result != VP_OK) return result;
+    outcome->option_index = index;
+    outcome->score = 0;
+    for (i = 0; i < sample->reference_count; i++)
+        if (sample->references[i][0] == 'A' + index && !sample->references[i][1]) outcome->score = 1;
+    return VP_OK;
+}
+
+static vp_result vp_impl_score_mmmu(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                    vp_score_outcome *outcome) {
+    if (sample->question_type ? !strcmp(sample->question_type, "multiple-choice") : sample->option_count > 0)
+        return vp_impl_score_mmmu_letters(pool, sample, outcome);
+    return vp_score_mmmu_open(sample->prediction, sample->references, sample->reference_count, pool->next, pool->left,
+                              &outcome->score);
+}
+
+static vp_result vp_impl_score_plain_vqa(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                         vp_score_outcome *outcome) {
+    vp_result result;
+    if (!sample->is_plain_reference || !sample->reference_count)
+        return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, pool->next,
+                                 pool->left, &outcome->score);
+    result = vp_score_vqa_normalise(sample->prediction, pool->next, pool->left, NULL);
+    /* as in the original, the reference text is not normalised */
+    if (result == VP_OK) outcome->score = !strcmp(pool->next, sample->references[0]);
+    return result;
+}
+
+static vp_result vp_impl_score_anls_rule(vp_impl_score_pool *pool, const vp_score_sample *sample,
+                                         vp_score_outcome *outcome) {
+    vp_result result = vp_score_anls(sample->prediction, sample->references, sample->reference_count, pool->next,
+                                     pool->left, &outcome->score);
+    if (result != VP_ERR_MISMATCH) return result;
+    outcome->reason = "prediction and reference are both empty: the reference implementation fails on it";
+    return VP_OK;
+}
+
+#include "vlmprof_score_tools.h"
+
+typedef enum vp_impl_score_needs { VP_IMPL_SCORE_NONE, VP_IMPL_SCORE_LIST, VP_IMPL_SCORE_ONE } vp_impl_score_needs;
+static const struct {
+    vp_impl_score_needs references;
+    vp_result (*plain)(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
+                       size_t scratch_bytes, double *score);
+    vp_result (*whole)(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome);
+    void (*tool)(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome);
+    void (*tool_of)(vp_impl_score_pool *pool, const vp_score_sample *sample, int variant, vp_score_outcome *outcome);
+    int variant;
+} vp_impl_score_rules[] = {
+#define VP_IMPL_SCORE_PLAIN(name) vp_score_##name, NULL, NULL, NULL, 0
+#define VP_IMPL_SCORE_WHOLE(name) NULL, vp_impl_score_##name, NULL, NULL, 0
+#define VP_IMPL_SCORE_TOOL(name) NULL, NULL, vp_impl_tool_##name, NULL, 0
+#define VP_IMPL_SCORE_TOOL_OF(name, variant) NULL, NULL, NULL, vp_impl_tool_##name, variant
+#define VP_IMPL_SCORE_RULE(metric, name, others, own, run, binary, references, function) \
+    {VP_IMPL_SCORE_##references, VP_IMPL_SCORE_##function},
+    VP_SCORE_METRICS(VP_IMPL_SCORE_RULE)
+};
+
+static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_sample *sample,
+                                         vp_impl_score_pool *pool, vp_score_outcome *outcome) {
+    if (vp_impl_score_rules[metric].plain)
+        return vp_impl_score_rules[metric].plain(sample->prediction, sample->references, sample->reference_count,
+                                                 pool->next, pool->left, &outcome->score);
+    if (vp_impl_score_rules[metric].whole) return vp_impl_score_rules[metric].whole(pool, sample, outcome);
+    if (vp_impl_score_rules[metric].tool) vp_impl_score_rules[metric].tool(pool, sample, outcome);
+    else vp_impl_score_rules[metric].tool_of(pool, sample, vp_impl_score_rules[metric].variant, outcome);
+    return pool->full ? VP_ERR_CAPACITY : VP_OK;
+}
+
+static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
+    const char *const *const lists[3] = {sample->references, sample->options, sample->option_names};
+    const size_t counts[3] = {sample->reference_count, sample->option_count, sample->option_name_count};
+    size_t i, k;
+    for (i = 0; i < 3; i++) {
+        if (!lists[i] && counts[i]) return 0;
+        for (k = 0; k < counts[i]; k++) if (!lists[i][k]) return 0;
+    }
+    return sample->prediction != NULL;
+}
+
+VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning cleaning, const vp_score_sample *sample,
+                                  char *scratch, size_t scratch_bytes, vp_score_outcome *outcome) {
+    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
+    vp_score_sample cleaned;
+    vp_score_outcome made;
+    char *text;
+    size_t bytes = 0;
+    vp_result result = VP_OK;
+    vp_impl_score_needs needed;
+    if (!vp_score_metric_of(metric) || !sample || !scratch || !outcome || !vp_impl_score_sample_is_whole(sample))
+        return VP_ERR_RANGE;
+    if ((int)cleaning < 0 || cleaning > VP_SCORE_CLEAN_FREQUENT) return VP_ERR_RANGE;
+    needed = vp_impl_score_rules[metric].references;
+    cleaned = *sample;
+    made.score = (double)NAN;
+    made.reason = made.parsed = NULL;
+    made.is_unparsed = made.is_unread = made.is_nearest = 0;
+    made.option_index = -1;
+    if (cleaning != VP_SCORE_CLEAN_NONE) {
+        text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);
+        if (!text) return VP_ERR_CAPACITY;
+        if (cleaning == VP_SCORE_CLEAN_LAST)
+            result = vp_score_clean(sample->prediction, text, strlen(sample->prediction) + 1, &bytes);
+        else
+            result = vp_score_clean_frequent(sample->prediction, pool.next, pool.left, text,
+                                             strlen(sample->prediction) + 1, &bytes);
+        if (result != VP_OK) return result;
+        cleaned.prediction = text;
+    }
+    made.cleaned = cleaned.prediction;
+    if (needed != VP_IMPL_SCORE_NONE
+        && (!sample->references || (needed == VP_IMPL_SCORE_ONE && !sample->reference_count)))
+        made.reason = "the row has no references";
+    else result = vp_impl_score_by_metric(metric, &cleaned, &pool, &made);
+    if (result == VP_OK) *outcome = made;
+    return result;
+}
+
+VP_EXTERN_C_END
+#endif /* implementation */
