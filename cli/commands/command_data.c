@@ -51,26 +51,18 @@ struct data_job {
 struct file_tally {
     size_t usable, bad, dropped, pictures, answered, few_answers, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
-<<<<<<< HEAD
-    const char *metric;        /* of the first sample; "several" if others differ */
-=======
     size_t without;            /* usable samples without a picture */
     char first_without[40];    /* where the first of them is */
     size_t with_options;       /* samples whose options are still to be added to the prompt */
     vp_score_metric own_metric; /* of the first sample, by its options */
-    const char *metric;        /* of the first sample; "several" when others differ */
->>>>>>> dfix
+    const char *metric;        /* of the first sample; "several" if others differ */
     char first_bad[REASON_BYTES + 80];
     char refused[REASON_BYTES + 80]; /* the first row of our own format that stops a sweep; empty if none */
     struct text_list keys;     /* of the first row */
     char set_name[64];         /* its "dataset" */
-<<<<<<< HEAD
-    int64_t tokens, most_tokens; /* token counts by --family's rule: over all images, and the most in one sample */
-=======
     char origin[16];           /* its "prompt_origin", if that is a tool */
-    int32_t new_tokens;        /* its "max_new_tokens", with a tool's prompt; 0: not said */
-    int64_t tokens, most_tokens; /* by --family's rule: total over all images, and the most in one sample */
->>>>>>> dfix
+    int32_t new_tokens;        /* its "max_new_tokens", with a tool's prompt; 0 if not set */
+    int64_t tokens, most_tokens; /* token counts by --family's rule: over all images, and the most in one sample */
 };
 static const char *const PICTURE_FORMATS[6] = {"PNG", "JPEG", "WEBP", "GIF", "BMP", "TIFF"};
 
@@ -343,9 +335,6 @@ static void read_own_metric(const vp_json *json, struct example *example) {
         example->metric = vp_score_metric_of(metric)->name;
     free(name);
 }
-<<<<<<< HEAD
-/* Collects the keys of a row, so that a misspelled one can be found. */
-=======
 /* What a sweep takes from the first line. */
 static void see_first_line(const vp_json *json, struct file_tally *tally) {
     struct scoring scoring;
@@ -361,8 +350,7 @@ static void see_first_line(const vp_json *json, struct file_tally *tally) {
     }
     free(origin);
 }
-/* The keys of a row, in which a reader can find a misspelt one. */
->>>>>>> dfix
+/* Collects the keys of a row, so that a misspelled one can be found. */
 static void keep_keys(struct file_tally *tally, const vp_json *json) {
     char *name;
     if (tally->keys.count || !json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
@@ -411,18 +399,11 @@ static int asks_pair_itself(const struct data_job *job, const struct table *tabl
     return table->format == DATA_VQA && !text_of(job->options, "prompt_origin") && !is_given(job->options, "json")
            && !job->has_output;
 }
-<<<<<<< HEAD
 /* The maximum of new tokens per answer to this set in a sweep; 0 if the file does not identify the set. */
-static int32_t new_tokens_of(const struct data_job *job, const struct table *table) {
-    const char *name = text_of(job->options, "dataset_name");
-    const vp_prompt_dataset *known = name ? vp_prompt_dataset_find(name) : NULL;
-=======
-/* The most new tokens of an answer to this set in a sweep; 0: the file does not identify the set. */
 static int32_t new_tokens_of(const struct data_job *job, const struct table *table, const struct file_tally *tally) {
     const vp_prompt_dataset *known = known_set(table, tally->set_name);
     if (tally->origin[0]) return tally->new_tokens;
     if (is_own_lines(table)) return known ? known->max_new_tokens : 0;
->>>>>>> dfix
     if (!asks_pair_itself(job, table)) return table_new_tokens(table);
     return (known ? known : vp_prompt_dataset_find("coco_2014_vqa"))->max_new_tokens;
 }
@@ -446,25 +427,14 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     if (tally->dropped) print_plain(", %zu left out (no picture)", tally->dropped);
     print_plain("\n");
     print_plain("  set       %s\n", table->task ? table->task->name : "not known");
-<<<<<<< HEAD
-    print_plain("  prompt    %s%s\n", origins[table->origin],
-                asks_pair_itself(job, table) ? ", as in a sweep (Molmo adds its style, such as \"vqa2: \"); --json and "
-                                               "--output use lmms_eval" : "");
+    print_plain("  prompt    %s%s\n", tally->origin[0] ? tally->origin : origins[table->origin],
+                asks_pair_itself(job, table) ? ", as in a sweep (Molmo adds its style, such as \"vqa2: \"); "
+                                               "--json and --output use lmms_eval" : "");
     print_plain("  metric    %s%s\n", rule_of(table, tally),
                 tally->metric || !tally->answered ? "" : ", the default; sweep --metric sets another");
-    if (new_tokens_of(job, table))
-        print_plain("  answers   at most %d new tokens; sweep --max_new_tokens sets another limit\n",
-                    (int)new_tokens_of(job, table));
-=======
-    print_plain("  prompt    %s%s\n", tally->origin[0] ? tally->origin : origins[table->origin],
-                asks_pair_itself(job, table) ? ", as a sweep asks it (Molmo adds its style, such as \"vqa2: \"); "
-                                               "--json and --output take lmms_eval" : "");
-    print_plain("  metric    %s%s\n", rule_of(table, tally),
-                tally->metric || !tally->answered ? "" : ", the default; --metric of a sweep sets another");
     if (new_tokens_of(job, table, tally))
-        print_plain("  answers   at most %d new tokens; --max_new_tokens of a sweep sets another limit\n",
+        print_plain("  answers   at most %d new tokens; sweep --max_new_tokens sets another limit\n",
                     (int)new_tokens_of(job, table, tally));
->>>>>>> dfix
     print_plain("  images    %zu", tally->pictures);
     for (size_t i = 0; i < 6; i++)
         if (tally->by_format[i]) print_plain(", %zu %s", tally->by_format[i], PICTURE_FORMATS[i]);
