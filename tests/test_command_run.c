@@ -541,7 +541,7 @@ static void test_other_models(void) {
     REFUSED("run " OTHER "llava/checkpoint -p a --top_k 1", 2, "--top_k: LLaVA has no experts");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --max_crops 3", 2, "--max_crops");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --vision_tokens 600", 2, "--vision_tokens: LLaVA: vision_tokens: this model's images have one size");
-    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels a side: nothing can be set");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels per side: there is no setting");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "there are: max_patches, min_patches");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes one value");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected whole numbers from 1");

@@ -262,7 +262,7 @@ static void test_one_image(void) {
     const size_t places[] = { 0, 3 }, back[] = { 3, 1 }, beyond[] = { 0, 9 };
     check_case("models of one image, and places that are none");
     CHECK(!vp_processor_one_image(VP_PROCESSOR_QWEN3_VL) && !vp_processor_one_image(VP_PROCESSOR_GEMMA3));
-    CHECK(strstr(vp_processor_one_image(VP_PROCESSOR_LLAVA), "one image a conversation"));
+    CHECK(strstr(vp_processor_one_image(VP_PROCESSOR_LLAVA), "one image per conversation"));
     CHECK(vp_processor_one_image(VP_PROCESSOR_MOLMO2) && vp_processor_one_image(VP_PROCESSOR_PLAIN));
     CHECK(strstr(MOLMO_RULES.one_image(NULL), "one image a prompt"));
     CHECK_INT(vp_processor_prompt(VP_PROCESSOR_LLAVA, "What?", NULL, 2, NULL, 0, &needed), VP_ERR_RANGE);
