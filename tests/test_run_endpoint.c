@@ -325,7 +325,7 @@ static void test_failures(void) {
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2);
     said("need an image");
     CHECK_INT(run("run -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2);
-    said("vlmprof: --endpoint: a URL begins with http://");
+    said("vlmprof: --endpoint: a URL must begin with http://");
     CHECK_INT(run("run %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
     said("none.jpg");
     CHECK_INT(run("run README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
