@@ -654,7 +654,7 @@ static void test_vision_integers(void) {
         remove_folder(in_folder("rounded"));
     }
     remove_folder(in_folder("plain"));
-    REFUSED("run samples/cat.jpg -p What --synthetic tiny --device cpu --weights fp32 --vision_weights int8", 2, "leaves no integers");
+    REFUSED("run samples/cat.jpg -p What --synthetic tiny --device cpu --weights fp32 --vision_weights int8", 2, "cannot be used with integers");
 }
 static void test_integers(void) {
     static const char *const kinds[2] = {"int8", "int4"};

@@ -1045,7 +1045,7 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
         if (line[s].ill_conditioned && !force) {
             return vp_fail(
                 error, VP_ERR_MISMATCH, -1, vp_latency_stage_name(stage),
-                "the measured requests are almost the same size, so the line is useless for others: measure  "
+                "the measured requests are almost the same size, so the line is useless for others: measure "
                 "different sizes");
         }
     }
