@@ -932,7 +932,7 @@ static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t l
     if (info->components == 4) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "CMYK JPEG; convert it to RGB");
     if (info->components != 1 && info->components != 3)
         return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
-                                  "JPEG with neither 1 nor 3 components; the file is damaged");
+                                  "JPEG must have 1 or 3 components; the file is damaged");
     return VP_OK;
 }
 

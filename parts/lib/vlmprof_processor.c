@@ -342,7 +342,7 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
     if (!processor || !layout || width_px < 1 || height_px < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "processor or layout is NULL, or the image is empty");
     if (!vp_processor_placeholder(processor->kind))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model only reads text");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text only");
     memset(&made, 0, sizeof made);
     made.width_px = width_px;
     made.height_px = height_px;
@@ -505,7 +505,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
         return VP_OK;
     }
     vp_message_int(&text, tokens);
-    vp_message_text(&text, " tokens are too few for this image, whatever its size");
+    vp_message_text(&text, " tokens are too few for this image at any size");
     return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens", text.text);
 }
 

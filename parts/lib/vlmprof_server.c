@@ -507,7 +507,7 @@ static const char *vp_impl_server_bad_url(const char *url) {
     at = (const char *)memchr(host, '@', (size_t)(end - host));
     if (at) return "the URL must not contain a user or a password; use the API key";
     port = *host == '[' ? (const char *)memchr(host, ']', (size_t)(end - host)) : host - 1;
-    if (!port) return "the URL's address lacks its ]";
+    if (!port) return "the URL's IPv6 address lacks its ]";
     port++;
     if (*host != '[') port += strcspn(port, ":/");
     if (port == host || (*host == '[' && port == host + 2)) return "the URL has no host";

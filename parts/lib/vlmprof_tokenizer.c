@@ -1379,7 +1379,7 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
     }
     if (id != expected) {
         return vp_impl_load_wrong(loader, VP_ERR_MISMATCH, values[1], "added_tokens", "token",
-                                  "has an id that is not its id in the vocabulary, nor the next free one");
+                                  "its id is not the one in the vocabulary or the next free one");
     }
     if (index == UINT32_MAX) {
         index = names->count;
