@@ -242,7 +242,7 @@ typedef enum vp_result {
     VP_RESULT_LAST_ = -12
 } vp_result;
 
-/* what went wrong and where; `offset` is a byte offset into the input, or -1 */
+/* the details of an error; `offset` is a byte offset into the input, or -1 */
 typedef struct vp_error {
     vp_result code;
     int64_t offset;

@@ -26,8 +26,8 @@
  *   VLMPROF_NO_STB        no stb_image: vp_image_size, _decode and _resized return VP_ERR_UNSUPPORTED; preprocessing
  *                         still works
  *
- * Needs vlmprof.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_IMAGE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_IMAGE_H
 #define VLMPROF_IMAGE_H

@@ -29,8 +29,8 @@
  * threads: one vp_ranges per thread; fill the tables when the threads are done
  * example: samples/04_profile_yourself.c
  *
- * Needs vlmprof.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_RANGES_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_RANGES_H
 #define VLMPROF_RANGES_H
@@ -648,7 +648,7 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
         return VP_OK;
     }
     row = &ops->rows[ops->count];
-    next = row->bucket; /* of the unrelated chain that begins here */
+    next = row->bucket; /* belongs to the unrelated chain that begins here */
     *row = one;
     row->bucket = next;
     row->next = ops->rows[bucket].bucket;

@@ -46,8 +46,8 @@
  * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; readers: torch-tb-profiler 0.4.3,
  *          HolisticTraceAnalysis f4d0062
  *
- * Needs vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_TRACE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_TRACE_H
 #define VLMPROF_TRACE_H
