@@ -31,12 +31,12 @@ struct profiler {
     int on_gpu;
     int64_t step_begin_ns;
 
-    /* of the last request */
+    /* records of the last request */
     vp_launch *launches; int64_t launch_capacity;
-    vp_span *spans; int64_t span_capacity; /* of the CPU's threads; NULL before the first trace, and on a GPU */
+    vp_span *spans; int64_t span_capacity; /* spans of the CPU's threads; NULL before the first trace, and on a GPU */
     vp_range records[PROFILE_RANGES]; vp_ranges ranges;
 
-    /* of all recorded steps */
+    /* sums over all recorded steps */
     vp_op *rows; vp_ops ops;
     vp_ceilings first_ceilings; /* measured before the requests */
     int64_t steps;
@@ -49,7 +49,7 @@ struct profiler {
 
     vp_trace *trace;  /* NULL if none is open */
     struct unfinished unfinished; /* the open trace: its temporary file is removed if memory runs out */
-    char *trace_path; /* of the open trace, or of the last one */
+    char *trace_path; /* path of the open trace, or of the last one */
     int64_t traces;   /* number of closed traces */
     struct text_list notes; /* for stderr at the end */
 };

@@ -61,8 +61,7 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* fields_put writes the members into the open object, fields_put_object as a new object under `key`. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
-/* fields_csv appends a comma and a CSV field per single value, then a line end. fields_csv_heads does it for the keys.
- * */
+/* fields_csv appends a comma and a CSV field per single value, then a line end. fields_csv_heads appends the keys. */
 void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
 void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
 /* Returns 1 if the object's members fit the rows and it has `others` more members; others -1: any number of them. */
@@ -928,7 +927,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(NUMBER, "bytes", "total size of the operands, each counted once per launch", .most = INT64_MAX, \
          .null = "a host stage")
 #define ROW_TIMES_ROWS(ELSE) \
-    ELSE(NUMBER, "energy_resolution_j", "what the GPU used in one step of the counter", .unit = "J", \
+    ELSE(NUMBER, "energy_resolution_j", "energy that the GPU used during one step of the counter", .unit = "J", \
          .most = FIELD_MS_MAX, .is_optional = 1) \
     ELSE(JSON, "metadata", "members of the data set's record") \
     ELSE(JSON, "stages", "mean over the runs of device_ms, or of wall_ms for host stages; null: did not run", \

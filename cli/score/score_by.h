@@ -6,8 +6,7 @@
 
 struct score_groups_by { struct text_list names; struct tally *tallies; };
 
-/* Counts a row's score for its value of `field`, "-" for a row without it. After 1,000 values, the others are "others".
- * */
+/* Counts a row's score for its value of `field`, "-" for a row without it. After 1,000 values, the rest is "others". */
 void by_add(struct score_groups_by *by, const vp_json *json, const char *field, int is_binary, int is_empty,
             const vp_score_outcome *outcome);
 

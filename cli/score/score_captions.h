@@ -35,8 +35,7 @@ struct caption_row *caption_add_row(struct captions *captions, const vp_json *js
 void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json,
                  uint32_t object, const char *candidate, int is_words);
 
-/* Scores all rows together and prints one line per row; the last line also has the corpus. Returns 0 or an exit code.
- * */
+/* Scores all rows together and prints one line per row; the last one also has the corpus. Returns 0 or an exit code. */
 int captions_print(const struct captions *captions, int metric, const char *name, const char *source);
 
 /* Scores the job's lines: images of one corpus, or sets of images, each a corpus, if the first line is a set. Returns 0

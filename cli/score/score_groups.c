@@ -291,8 +291,7 @@ static struct group_at *find_groups(int metric, const struct judged_set *set, si
     *count = found;
     return groups;
 }
-/* Draws groups with replacement within their stratum and stores the numbers of each draw in draws [RESAMPLES][numbers].
- * */
+/* Draws groups with replacement within their stratum. Stores the numbers of each draw: draws [RESAMPLES][numbers]. */
 static void resample(int metric, const struct judged_set *set, const struct text_list *singles, size_t numbers,
                      double *draws) {
     size_t count, filled, capacity = set->count * 2 + 64;

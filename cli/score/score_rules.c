@@ -187,8 +187,7 @@ static void details_vista(const struct shown *row) {
 static void details_tool(const struct shown *row) {
     put_text(row->writer, "parsed", row->outcome->parsed);
 }
-/* The details that rules of VP_SCORE_METRICS write. Rules of other tools write what was read; all others write nothing.
- * */
+/* The details that rules of VP_SCORE_METRICS write. Rules of other tools write what was read; others nothing. */
 typedef void score_details(const struct shown *row);
 static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
     [VP_SCORE_VQA_SEED] = details_vqa_seed,

@@ -15,7 +15,7 @@ struct score_job {
     const struct options *options;
     const char *name, *source;     /* the requested metric; the file, or "stdin" */
     char *text; size_t text_bytes; /* the whole input */
-    const char **lines; size_t *line_bytes, line_count, line_capacity; /* in the text, without blank lines */
+    const char **lines; size_t *line_bytes, line_count, line_capacity; /* lines of the text, without blank ones */
     int64_t *line_numbers;         /* number of each line, for messages */
     struct tally tally;
     int bad_lines; /* number of lines that are not JSON objects */

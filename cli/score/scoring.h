@@ -51,7 +51,7 @@ struct tally {
     int is_binary;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
     int64_t unread_count; /* for rules of other tools: answers that the rule could not read */
-    double mean, spread; /* of the scored rows; spread is the sum of squared distances from the mean (Welford) */
+    double mean, spread; /* of the scored rows; spread: sum of squared distances from the mean (Welford) */
 };
 
 /* Counts one row. NaN counts as no score, an unparsed answer as 0. */

@@ -1,7 +1,6 @@
 /* baseline.h: sweep --baseline: the baseline that each configuration of a data set is compared with. A configuration of
  * the grid, or the answers of earlier results, comes in; a struct fidelity per point goes out. The logits of a
- * configuration are only kept in memory, for one sample. Functions return 0 or an exit code after a message on stderr.
- * */
+ * configuration are only kept in memory, for one sample. Functions return 0 or an exit code after a message. */
 #ifndef VLMPROF_CLI_BASELINE_H
 #define VLMPROF_CLI_BASELINE_H
 #include "base/memory.h"

@@ -163,8 +163,7 @@ static int64_t *entry_last(struct index_entry *entry, const struct index_configu
     }
     return &entry->last[configuration->place];
 }
-/* Offset, number of runs and state are stored in one number: (offset * 2^16 + runs) * 4 + state; -1: nothing measured.
- * */
+/* Offset, number of runs and state are stored in one number: (offset * 2^16 + runs) * 4 + state; -1: none. */
 static int64_t pack_line(struct point_line line) { return (line.at << 16 | line.runs) << 2 | line.state; }
 static struct point_line unpack_line(int64_t packed) {
     struct point_line line = {-1, POINT_OPEN, 0};
@@ -308,8 +307,7 @@ static int is_of_kind(const vp_json *json, line_kind kind, const struct index_co
     return is_served == knobs_are_served(&configuration->knobs);
 }
 /* Takes over a line of a point. Returns 1 if it counts. It does not if the configuration or the sample is unknown, or
- * if it does not follow the point's last line. The point then stays unchanged, and the missing part is measured again.
- * */
+ * if it does not follow the point's last line. The point then stays unchanged, and the rest is measured again. */
 static int index_has_taken_point(struct journal_index *index, line_kind kind, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int32_t found = index_configuration_find(index, json, vp_json_get(json, 0, "config"));

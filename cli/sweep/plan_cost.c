@@ -33,7 +33,7 @@ enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
 
 struct rates {
     const char *weights;
-    struct session counter; /* of an engine of the whole model, only for counting */
+    struct session counter; /* an engine of the whole model, only for counting */
     char reason[LINE_BYTES]; /* why there are no rates; "" if there are */
     char device[160];
     double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* FLOPs and bytes per ns of a stage */
@@ -380,7 +380,7 @@ struct estimate {
     int64_t follow_left, baseline_left; /* untimed passes that follow a baseline's answers, or give them */
     double seconds;   /* time of the remaining runs and passes; NaN: not known */
     size_t fewest;    /* samples of the smallest data set */
-    double variation; /* of T_total over samples, the largest of the configurations; NaN: not known */
+    double variation; /* largest variation of T_total over samples; NaN: not known */
     vp_resolution resolution;
     char note[LINE_BYTES];
 };

@@ -42,7 +42,7 @@ int ranks_read_folder(struct journal_index *index, const char *folder, const str
             if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
             else if (fstat(fd, &info)) code = complain(EXIT_INPUT, "%s: %s", path, strerror(errno));
             else if (info.st_size) code = index_read(index, path, fd, 1);
-            else close(fd); /* of a rank that has just started */
+            else close(fd); /* journal of a rank that has just started */
         }
         free(path);
     }

@@ -93,7 +93,7 @@ struct sweep {
     int timing_off;     /* 1 if --timing off */
     int kernel_pass;    /* 1 if --kernel_pass */
 
-    struct baseline baseline; /* of --baseline */
+    struct baseline baseline; /* state of --baseline */
 
     /* the output */
     struct journal journal;
@@ -116,7 +116,7 @@ struct sweep {
 
     /* the progress; done and failed count points of this process's share */
     struct pass_result *run; /* the current run */
-    /* of the current sample, [image_count]; NULL until a point needs them */
+    /* for the current sample, [image_count]; NULL until a point needs them */
     vp_image *images; size_t image_count;
     struct open_point *open; /* [configurations of the plan]: those of the current data set are first */
     size_t point_count, done, done_before;
