@@ -103,8 +103,7 @@ void options_free(struct options *options);
 /* Checks the rules of the given options. Returns 0 or an exit code. */
 int options_check(const struct options *options);
 
-/* Checks a --sort_by key of the table of operations; NULL is valid. Returns 0 or an exit code after listing the keys.
- * */
+/* Checks a --sort_by key of the table of operations; NULL is valid. Returns 0, or an exit code after a message. */
 int check_sort_key(const char *key);
 
 #endif
