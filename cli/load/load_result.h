@@ -32,7 +32,7 @@ struct load_level {
     double slo_share;    /* share of good requests that --find_rate requires, or NaN */
     const char *metrics_url;
     struct load_sample *metrics; size_t metric_count; /* NULL if there are none */
-    char *path, *date;   /* of the file that was read */
+    char *path, *date;   /* path and date of the file that was read */
     char *tag;           /* name that distinguishes trials at the same load, or NULL */
 };
 void load_level_free(struct load_level *level);

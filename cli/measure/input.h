@@ -28,7 +28,7 @@ struct request {
     struct model model;
     struct session session;
     struct sample sample;
-    vp_image *images; struct cuts cuts; /* of sample.images; cuts.count is 0 if there are none */
+    vp_image *images; struct cuts cuts; /* images of `sample`; cuts.count is 0 if there are none */
     vp_tile_options tiles; /* tiling options, for Molmo models */
     struct knob_values knobs;
     struct pass_input input; /* refers to the members above */

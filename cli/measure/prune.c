@@ -167,8 +167,7 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
     }
     return 0;
 }
-/* Completes a setting with the method's defaults, which are the published ones. Returns 0 with a reason on a conflict.
- * */
+/* Completes a setting with the method's defaults, the published ones. Returns 0 with a reason on a conflict. */
 static int complete(struct prune_setting *out, const struct given_counts *counts, char *reason, size_t capacity) {
     vp_prune *prune = &out->how;
     const char *why = NULL;

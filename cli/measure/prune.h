@@ -21,8 +21,7 @@ struct prune_counts { int32_t views, tokens, sequence, blocks; };
 int prune_forecast(const struct prune_setting *setting, const struct prune_counts *counts, vp_pruned *pruned,
                    char *reason, size_t capacity);
 
-/* "112 of 576 image tokens: .. rows from block ..; 73.4 image tokens per block on average; KV cache 12.1 of 30.2 MB".
- * */
+/* "112 of 576 image tokens: .. rows from block ..; 73.4 image tokens per block on average; KV cache 12 of 30 MB". */
 void prune_text(struct text_buffer *out, const vp_pruned *pruned);
 /* The same as members of the open object: "image_tokens", "kept_tokens", "rows_per_block", ... */
 void prune_put(vp_json_writer *writer, const vp_pruned *pruned);

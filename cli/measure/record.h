@@ -48,12 +48,11 @@ struct point {
     int ignore_eos;
     /* image tokens after the last cut, and their mean over blocks; 0 if all were kept */
     int32_t kept_tokens; double mean_image_tokens;
-    int64_t cache_bytes, full_cache_bytes; /* of the KV cache with and without pruning; 0: not pruned */
+    int64_t cache_bytes, full_cache_bytes; /* KV cache with and without pruning; 0: not pruned */
     int is_served; /* 1 if a server ran it: only the arrival of the answer is known */
 };
 
-/* "image" and "image_size", null without an image. For several images these are null, and "images" has both per image.
- * */
+/* "image" and "image_size", null without an image. For several, these are null, and "images" has both per image. */
 void put_images(vp_json_writer *writer, const struct sample *sample);
 
 /* The setting, the theoretical and the actual tiling, the lengths of the sequence. */

@@ -61,7 +61,7 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* fields_put writes the members into the open object, fields_put_object as a new object under `key`. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
-/* fields_csv appends a comma and a CSV field per single value, then a line end; fields_csv_heads appends the keys. */
+/* fields_csv appends a comma and a CSV field per single value, then a line end. fields_csv_heads appends the keys. */
 void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
 void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
 /* Returns 1 if the object's members fit the rows and it has `others` more members; others -1: any number of them. */
@@ -110,7 +110,7 @@ void fields_free(const struct fields *fields, void *of);
 #define LINE_COUNT_MAX (INT64_C(1) << 40)
 #define FIELD_COUNT_MAX (INT64_C(1) << 60)
 #define RESULT_SCHEMA "vlmprof-sweep-2"
-enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* runs per point; rows per tiling */
+enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* runs per point, rows per tiling */
 
 #define HEAD_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, schema, JOURNAL_SCHEMA, "name and version of this layout") \
@@ -132,13 +132,13 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
         .is_optional = 1) \
     ELSE(OBJECT, "model_shape", "dimensions of the model, from its checkpoint", .is_optional = 1, .of = &MODEL_SHAPE) \
     ELSE(OBJECT, "server", "settings of a sweep of servers, the same for all of them", .is_optional = 1, \
-        .of = &SERVER) \
+         .of = &SERVER) \
     ELSE(JSON, "options", "every option of the command") \
     ELSE(LIST, "data", "the data sets") \
     ELSE(LIST, "configs", "the configurations of the grid")
 /* From the checkpoint's config. Heads written by older versions lack it. */
 #define MODEL_SHAPE_ROWS(ROW, S) \
-    ROW(S, INT, num_experts, config->expert_count, "experts of a decoder block; 0: it has a dense MLP instead", \
+    ROW(S, INT, num_experts, config->expert_count, "experts of a decoder block; 0: a dense MLP", \
         .most = INT32_MAX) \
     ROW(S, INT, top_k, config->top_k, "experts per token in training; 0: no experts", \
         .most = INT32_MAX) \
@@ -191,8 +191,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ROW(S, INT, set, (int64_t)set, "0-based index of its data set", .most = INT32_MAX) \
     ROW(S, TEXT, prompt, sample->prompt, "text that is tokenized") \
     ROW(S, INT, input_text_tokens, sweep->served ? -1 : sample->text_count, "tokens of the prompt's text", \
-        .most = INT32_MAX, \
-        .null = "not known for a server") \
+        .most = INT32_MAX, .null = "not known for a server") \
     ELSE(JSON, "metadata", "members of the data set's record")
 
 /* A line of a point. */
@@ -270,7 +269,7 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     POINT_ROWS(ROW, S) \
     AT(S, OBJECT, "bare", pair, "the two runs, made in random order", .of = &BARE_PAIR) \
     SESSION_OF_ROWS(ROW, S)
-/* Token counts are 0 if their request was not made. */
+/* A token count is 0 if its request was not made. */
 #define TWINS_REASON(ROW, S) \
     ROW(S, TEXT, reason, reason[0] ? reason : NULL, "why there are no pairs, or fewer than requested", \
         .null = "all pairs were made")
@@ -287,7 +286,7 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
 #define TWINS_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
     AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of as many tokens", \
-        .of = &TWINS_OBJECT) \
+       .of = &TWINS_OBJECT) \
     SESSION_OF_ROWS(ROW, S)
 /* A request with an image and one with a text of as many prompt tokens: server/checks/twins.h. NaN and -1 mean null. */
 struct twin_pair {
@@ -335,12 +334,11 @@ struct fidelity {
     AT(S, INT, "top1_count", top1_count, "positions where both have the same most likely token", .most = INT32_MAX) \
     AT(S, TRUTH, "answers_equal", answers_equal, "the greedy answers are equal", .null = "not compared") \
     AT(S, INT, "first_difference", first_difference, "0-based index of the first token that differs", \
-        .most = INT32_MAX, \
-       .null = "none, or not known") \
+       .most = INT32_MAX, .null = "none, or not known") \
     AT(S, NUMBER, "margin", margin, "at this token: log probability of the own token minus that of the baseline's", \
        .unit = "nats", .null = "none, or not known") \
     AT(S, NUMBER, "baseline_margin", baseline_margin, \
-        "at this token: the baseline's log probability of its own token minus that of the other", \
+       "at this token: the baseline's log probability of its own token minus that of the other", \
        .unit = "nats", .null = "none, or not known") \
     AT(S, OBJECTS, "divergences", divergences, "divergence at each position whose distributions are known", \
        .of = &DIVERGENCE, FIELD_COUNT_AT(S, divergence_count))
@@ -461,9 +459,8 @@ struct fidelity {
     ROW(S, INT, sample_id, sample->id, "sample whose image and prompt are used", .most = INT64_MAX) \
     ROW(S, INT, views, layout_of(input) ? layout_of(input)->views : 0, "crops and the global view", .most = INT32_MAX) \
     ROW(S, INT, total_sequence_length, sequence_of(input), "positions of the prompt", .most = INT32_MAX) \
-    ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), \
-        "time of this request; timing each kernel makes it slower", .unit = "ms", \
-        .null = "not timed") \
+    ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), "time of this request; timing each kernel makes it slower", \
+        .unit = "ms", .null = "not timed") \
     ELSE(JSON, "stages", "one object per stage that ran on the device")
 #define KERNEL_STAGE_ROWS(ROW, ELSE, S) \
     ROW(S, NUMBER, device_ms, device, "time between the stage's boundaries", .unit = "ms", .null = "not timed") \
@@ -504,8 +501,8 @@ struct fidelity {
                  "relative standard deviation of one run, from pairs of neighbouring runs of equal work", 0, \
                  "fewer than 10 pairs") \
     NOISE_COUNT(S, AT, "neighbour_pairs", pair_count, "number of these pairs") \
-    NOISE_NUMBER(S, AT, "bare_spread", bare_spread, \
-        "relative standard deviation of one run, from tool_cost's pairs", 0, "fewer than 10 pairs") \
+    NOISE_NUMBER(S, AT, "bare_spread", bare_spread, "relative standard deviation of one run, from tool_cost's pairs", \
+                 0, "fewer than 10 pairs") \
     NOISE_COUNT(S, AT, "bare_pairs", bare_pair_count, "number of tool_cost's pairs")
 /* Writes the key "noise". */
 void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
@@ -603,7 +600,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, NUMBER, T_total_staged, ms_of(measured->bare.staged_ns), \
         "T_total of the accompanying run with stage times, excluded from all statistics", .unit = "ms", \
         .most = FIELD_MS_MAX, .null = "no such run") \
-    ROW(S, INT, num_retries, measured->retries, "requests made again after a device error", .most = INT32_MAX)
+    ROW(S, INT, num_retries, measured->retries, "requests repeated after a device error", .most = INT32_MAX)
 #define SERVED_RESULT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "usage", usage, "token counts reported by the server", .of = &USAGE) \
     ROW(S, TEXT, model, served->model, "model name reported by the server", .null = "not reported") \
@@ -727,7 +724,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
     ROW(S, INT, fidelity_count, all->samples, "rows that were compared", .most = FIELD_COUNT_MAX, .is_optional = 2, \
         .null = "none", .is_read = 1) \
-    ROW(S, TEXT, fidelity_reason, all->reason, "why not everything was compared, of the first such row", \
+    ROW(S, TEXT, fidelity_reason, all->reason, "why a part was not compared, from the first such row", \
         .is_optional = 2, .null = "everything was compared", .is_read = 1)
 #define RESULT_VISION_ROWS(ROW, S) \
     HEAD_NUMBER(S, ROW, target_vision_tokens_mean, LIST_TARGET, mean, "mean of requested vision tokens", FIELD_MS_MAX, \
@@ -892,7 +889,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(JSON, "clocks", "clocks, power, temperature", .null = "not read", .is_optional = 1) \
     ELSE(TEXT, "client", "servers only: library that sent the requests", .is_optional = 1) \
     ELSE(OBJECTS, "servers", "servers only: each server's description of itself", .of = &SERVER_WORDS, \
-        .is_optional = 1) \
+         .is_optional = 1) \
     ELSE(OBJECT, "cold", "the session's first request, excluded from all statistics", .of = &COLD, .is_optional = 1)
 #define RESULT_END_ROWS(ELSE) \
     ELSE(JSON, "provenance", "provenance of the latest session; further keys may be added", .of = &PROVENANCE, \
@@ -930,7 +927,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(NUMBER, "bytes", "total size of the operands, each counted once per launch", .most = INT64_MAX, \
          .null = "a host stage")
 #define ROW_TIMES_ROWS(ELSE) \
-    ELSE(NUMBER, "energy_resolution_j", "what the GPU used in one step of the counter", .unit = "J", \
+    ELSE(NUMBER, "energy_resolution_j", "energy that the GPU used during one step of the counter", .unit = "J", \
          .most = FIELD_MS_MAX, .is_optional = 1) \
     ELSE(JSON, "metadata", "members of the data set's record") \
     ELSE(JSON, "stages", "mean over the runs of device_ms, or of wall_ms for host stages; null: did not run", \
@@ -1016,10 +1013,10 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, TEXT, "ended_early", ended_early, "why --find_rate ended the trial before its time: no request met the " \
        "objective any more, or the budget ended", .choices = "hopeless|budget", .null = "it did not end early", \
        .is_optional = 1) \
-    AT(S, NUMBER, "ramp_s", ramp_s, "at the beginning, outside the window", .unit = "s") \
-    AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside the window", .unit = "s") \
+    AT(S, NUMBER, "ramp_s", ramp_s, "time at the start, outside the window", .unit = "s") \
+    AT(S, NUMBER, "cool_down_s", cool_down_s, "time at the end, outside the window", .unit = "s") \
     AT(S, INT, "max_new_tokens", new_tokens, "maximum tokens per answer", .most = INT32_MAX) \
-    AT(S, TEXT, "images", images, "unique: each request had pixels of its own; same: the file (--same_image)", \
+    AT(S, TEXT, "images", images, "unique: each request had its own pixels; same: the unchanged file (--same_image)", \
        .null = "no sample has an image", .choices = "unique|same") \
     AT(S, TRUTH, "no_cache", no_cache, "the server was asked not to use its prompt cache") \
     AT(S, INT, "num_samples", sample_count, "different requests, repeated during the trial", .most = INT32_MAX) \

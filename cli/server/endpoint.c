@@ -167,8 +167,7 @@ void endpoint_close(struct endpoint *endpoint) {
 }
 
 /* ---- the server's description of itself */
-/* Reads a JSON document from the server. Returns 0 or an exit code with a line in `reason`. *text must outlive *parsed.
- * */
+/* Reads JSON from the server. Returns 0 or an exit code with a line in `reason`. *text must outlive *parsed. */
 static int endpoint_get(struct endpoint *endpoint, const char *path, struct parsed *parsed, char **text, char *reason,
                         size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};

@@ -11,8 +11,7 @@ struct picture {
     const char *media_type;      /* "image/png", ...; static */
     int32_t width_px, height_px; /* size of the upright image */
 };
-/* The media type by a file's first bytes: "image/png", "image/jpeg", "image/webp", "image/gif"; NULL if none of them.
- * */
+/* The media type by a file's first bytes: "image/png", "image/jpeg", "image/webp", "image/gif" or NULL. */
 const char *media_type_of(const char *bytes, size_t count);
 
 /* Reads a file unchanged. Its header may specify at most VP_IMAGE_PIXELS_MAX pixels. Like picture_resized, it returns

@@ -237,7 +237,7 @@ void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t
         KEY("ms_per_token", result->ms_per_token));
     put_medians(writer, "first_chunk_ms", result->image_chunk_ms, result->text_chunk_ms, result->chunk_difference_ms);
     put_medians(writer, "server_prompt_ms", result->image_prompt_ms, result->text_prompt_ms,
-                result->prompt_difference_ms); /* by the server's own clock */
+                result->prompt_difference_ms); /* medians by the server's clock */
     put_count(writer, "prompt_tokens", prompt_tokens);
     put_count(writer, "image_tokens", image_tokens);
     vp_json_end_object(writer);

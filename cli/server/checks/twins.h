@@ -10,8 +10,7 @@
 #include "results/metrics.h"
 #include <stdint.h>
 
-/* ---- the text: a mark that is in no cache, then a filler, repeated until the prompt has the wanted number of tokens
- * */
+/* ---- the text: a mark that is in no cache, then a filler, repeated until the prompt has the wanted tokens */
 enum { TWIN_FILLERS = 4, TWIN_TRIES = 60 };
 struct twin_text { int filler; int64_t repeats, tokens; };
 struct twin_search {
