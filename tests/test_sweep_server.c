@@ -169,7 +169,7 @@ static void test_readers(void) {
     char line[1000];
     check_case("report: variants are a knob, stages are said to be unknown");
     RUNS(0, "report %F/out");
-    CHECK(strstr(last.out, "unchanged model-a detail=low") && strstr(last.out, "stage times are not known from outside a server"));
+    CHECK(strstr(last.out, "unchanged model-a detail=low") && strstr(last.out, "stage times are unknown from outside a server"));
     CHECK(strstr(last.out, "variant model-b detail=high") && strstr(last.out, "model model-b at http://127.0.0.1:"));
     CHECK(!strstr(last.out, "idle") && !strstr(last.out, "differ in their model"));
     if (CHECK(cli_json("report %F/out --json", 0, &d))) {
