@@ -666,10 +666,10 @@ static void test_several_images(void) {
         {"{\"image\": \"a.png\", \"images\": [\"b.png\"], \"question\": \"q\"}", "it has \"image\" and \"images\": put all into \"images\""},
         {"{\"images\": \"b.png\", \"question\": \"q\"}", "\"images\" must be an array of strings"},
         {"{\"images\": [\"b.png\", 3], \"question\": \"q\"}", "\"images\" must be an array of strings"},
-        {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" next to it"},
+        {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" in the record"},
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"text\": \"q\"}, {\"image\": 0}]}", "each image once"},
-        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "in their order"},
-        {"{\"images\": [\"b.png\", \"c.png\"], \"question\": \"q\", \"image_places\": [1, 0]}", "ascending bytes of the question"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"question\": \"q\", \"image_places\": [1, 0]}", "ascending byte offsets into the question"},
     };
     document d;
     uint32_t row;
@@ -706,7 +706,7 @@ static void test_several_images(void) {
     check_case("a model that takes one image fails samples with several, and gives the reason");
     cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
         "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
-    CHECK(last.err && strstr(last.err, "2 images, and one is the most: Molmo's published preprocessing takes one image a prompt"));
+    CHECK(last.err && strstr(last.err, "2 images, but at most one is possible: Molmo's published preprocessing accepts only one image per prompt"));
 }
 static void test_sweep(void) {
     static const char command[] = "sweep --synthetic tiny --tier_list low --max_new_tokens 2 --num_samples 9 --num_runs_per_sample 1 --threads 1 "
