@@ -27,7 +27,7 @@ make test-slow-programs builds the programs of make test-slow without running th
 make check              runs test-all, sanitizers, several compilers and language modes, and nvcc if found
 make fuzz               runs each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) (clang)
 make full-size          runs checks at the real model's size; needs 17 GB of memory
-make test-dist          tests the results of make dist, make wheel and make deb in root file systems of Debian 11, 12 and 13, for ARM under qemu
+make test-dist          tests the results of make dist, make wheel and make deb in root file systems of Debian 11, 12 and 13, and for ARM under qemu
 make readme-count       writes the count of tests, from the last make test, into README.md
 
 Benchmarks

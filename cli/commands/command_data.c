@@ -50,10 +50,10 @@ struct data_job {
 struct file_tally {
     size_t usable, bad, dropped, pictures, answered, few_answers, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
-    const char *metric;        /* of the first sample; "several" if others differ */
+    const char *metric;        /* value of the first sample; "several" if others differ */
     char first_bad[REASON_BYTES + 80];
     char refused[REASON_BYTES + 80]; /* the first row of our own format that stops a sweep; empty if none */
-    struct text_list keys;     /* of the first row */
+    struct text_list keys;     /* columns of the first row */
     char set_name[64];         /* its "dataset" */
     int64_t tokens, most_tokens; /* token counts by --family's rule: over all images, and the most in one sample */
 };
@@ -345,7 +345,7 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     if (tally->bad) print_plain(", %zu cannot be used", tally->bad);
     if (tally->dropped) print_plain(", %zu left out (no picture)", tally->dropped);
     print_plain("\n");
-    print_plain("  set       %s\n", table->task ? table->task->name : "not known");
+    print_plain("  set       %s\n", table->task ? table->task->name : "unknown");
     print_plain("  prompt    %s%s\n", origins[table->origin],
                 asks_pair_itself(job, table) ? ", as in a sweep (Molmo adds its style, such as \"vqa2: \"); --json and "
                                                "--output use lmms_eval" : "");

@@ -21,13 +21,13 @@ extern const char *const CONFORM_STAGE_NAMES[CONFORM_STAGES];
 enum precision { PRECISION_FP32, PRECISION_FP16, PRECISION_BF16, PRECISION_INT8, PRECISION_INT4, PRECISIONS_KNOWN };
 extern const char *const PRECISION_NAMES[PRECISIONS_KNOWN];
 
-/* The values of a stage: integers or reals. What the stages contain:
- * prompt_ids  the prompt's token ids without those of the image
- * image       image tokens, views (crops or tiles), width and height in pixels after resizing; less where less is known
- * pixels      what the tower reads, as the model's processor has it
- * tower       what the connector reads of the tower, after its final norm if it has one, a row for each patch; of
- *             towers with DeepStack the last block alone
- * connector   the features that meet the image tokens, in their order
+/* The values of a stage: integers or reals. The contents of the stages:
+ * prompt_ids  the prompt's token ids, without those of the image
+ * image       image tokens, views (crops or tiles), width and height in pixels after resizing; fewer if fewer are known
+ * pixels      the input of the tower, in the layout of the model's processor
+ * tower       the tower's output that the connector reads, after its final norm if it has one, one row per patch; for
+ *             towers with DeepStack, only the last block
+ * connector   the features that are assigned to image tokens, in order
  * prefill     the logits after the prompt
  * tokens      the greedy answer */
 struct stage_values { int is_known; size_t count; int32_t *whole; float *real; };

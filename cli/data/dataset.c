@@ -946,7 +946,7 @@ static int check_samples(struct loader *loader) {
     scoring_free(&scoring);
     close_progress();
     if (!code && tells) tell_bad_rows(dataset);
-    /* for a file whose name says nothing */
+    /* for a file with an uninformative name */
     if (!dataset->defaults) dataset->defaults = same;
     return code;
 }
@@ -1003,7 +1003,7 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     return 0;
 }
 
-/* The answer length that lmms-eval allows for this set; 0: not known. */
+/* The answer length that lmms-eval allows for this set; 0 if unknown. */
 static int32_t task_tokens(const struct dataset *dataset) {
     const struct table *table = dataset->kind == KIND_TABLE ? dataset->table->tables : NULL;
     return table ? table_new_tokens(table) : 0;

@@ -28,7 +28,7 @@ struct entry {
     struct image_px *sizes; int32_t image_count; /* sizes of its images; 0 if unknown or unusable */
     int32_t text_count;     /* number of tokens of the prompt */
     unsigned char no_bos;
-    unsigned char reason;   /* why an image cannot be used: index + 1 in dataset.reasons; 0 if it can */
+    unsigned char reason;   /* reason why an image cannot be used: index + 1 in dataset.reasons; 0 if it can */
 };
 
 struct dataset {

@@ -22,11 +22,11 @@ struct configuration {
     struct knob_values knobs;
     size_t weights_at;     /* index of its weights in the plan, which selects the engine */
     char *file_name;                      /* name of its result file */
-    int32_t need_sequence, need_views;    /* for its longest request that fits the model */
+    int32_t need_sequence, need_views;    /* needs of its longest request that fits the model */
     int32_t in_index; /* its number in the journal's index; -1 if it is new */
     size_t open_count; /* number of points that this process must measure */
     struct shape *shapes; size_t shape_count; /* shapes whose kernels were timed */
-    char *dropped;    /* why it does not fit into memory; NULL if it does */
+    char *dropped;    /* reason if it does not fit into memory; otherwise NULL */
 };
 
 struct plan {

@@ -97,7 +97,7 @@ static void put_record(vp_json_writer *writer, const struct table *table, const 
     if (example->group) put_text(writer, "g_index", example->group);
     put_text(writer, "prompt_origin", origins[table->origin]);
     example_put_members(writer, example, "choices texts image_urls");
-    if (example->picture_count) { /* what the pictures are belongs to the record */
+    if (example->picture_count) { /* the identity of the pictures is part of the record */
         vp_json_key(writer, "images_sha256");
         vp_json_begin_array(writer);
         for (size_t i = 0; i < example->picture_count; i++) json_lossy(writer, example->pictures[i].sha256);

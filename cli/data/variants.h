@@ -21,7 +21,7 @@
      "--vision_tokens_list"}
 
 struct variant {
-    struct knob_values values;     /* of the server; the endpoint has no /v1 and no slash at its end */
+    struct knob_values values;     /* values of the server; the endpoint has no /v1 and no slash at its end */
     const char *endpoint, *model;  /* from `values` */
     vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; knobs of image parts are last */
     size_t text_knob_count;                 /* number of knobs before them, for a request without an image */

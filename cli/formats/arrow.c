@@ -75,7 +75,7 @@ struct arrow {
     int64_t *lengths;                 /* [field_count], of the open batch */
     struct place *buffers;            /* [buffer_count] */
     struct seen *seen;                /* [buffer_count] */
-    size_t row_bytes;                 /* of the current row */
+    size_t row_bytes;                 /* bytes of the current row */
 };
 
 /* Reports that `what` is not supported, with the command that converts the file to Parquet. */

@@ -8,8 +8,8 @@
 
 /* A picture of an example: bytes inside the row, or a file. */
 struct picture {
-    char *path;       /* as named, relative to the data; NULL if inside */
-    char *file;       /* where it was found; NULL if inside */
+    char *path;       /* name in the data, relative to them; NULL if inside */
+    char *file;       /* path of the file found; NULL if inside */
     int hides_path;   /* 1 if the data have a URL instead of a path */
     size_t blob;      /* index in row.blobs, without a path */
     char sha256[65];
@@ -26,7 +26,7 @@ struct member { const char *key; struct text_buffer json; };
 enum { OPTIONS_MAX = 26, REASON_BYTES = 640 };
 struct example {
     struct text_buffer id;             /* JSON */
-    char *question;                    /* as in the data */
+    char *question;                    /* unchanged from the data */
     char *prompt;                      /* sent after the pictures; NULL if the parts contain it */
     char *hint, *unit, *question_type, *answer_type, *answer;
     char *group;                       /* group of circular rows (g_index); NULL if the index gives it */
@@ -40,7 +40,7 @@ struct example {
     int shows_raw, shows_options, shows_prompt; /* 1 if the member is always written, as null without a value */
     int hides_pictures, hides_options;          /* 1 if other members contain them */
     struct member *members; size_t member_count; /* further members */
-    char reason[REASON_BYTES];         /* why it cannot be used; "" if it can */
+    char reason[REASON_BYTES];         /* reason if it cannot be used; otherwise "" */
 };
 
 void example_clear(struct example *example);

@@ -199,7 +199,7 @@ static int settings_read(struct model *model, struct settings *settings) {
     return code;
 }
 
-static int is_original(const char *folder) { /* as OLMo's training code writes a checkpoint */
+static int is_original(const char *folder) { /* the checkpoint format of OLMo's training code */
     char *yaml = join_path(folder, "config.yaml"), *json = join_path(folder, "config.json");
     int original = access(yaml, F_OK) == 0 && access(json, F_OK) != 0;
     free(yaml);

@@ -23,9 +23,9 @@ struct model {
     int32_t more_eos[MORE_EOS_MOST]; /* ids that end an answer next to ids.eos */
     int32_t more_eos_count;
     int32_t image_token;             /* the token of a feature, in hf.c's families; -1 if none */
-    vp_processor processor;          /* for the same families */
+    vp_processor processor;          /* processor of the same families */
     char *prompt_front;              /* text before each prompt; NULL if none */
-    char *prompt_note;               /* why prompts may differ from the model's training; NULL if not */
+    char *prompt_note;               /* warning if prompts may differ from the model's training; otherwise NULL */
     vp_tokenizer *tokenizer;
     vp_checkpoint *checkpoint; /* NULL if not open, or synthetic */
     uint64_t identity; /* hash of config, tokenizer and the weight files' names, sizes and times */

@@ -108,7 +108,7 @@ static vp_result molmo_fill(const struct model *model, const struct cuts *cuts, 
 }
 
 const struct model_rules MOLMO_RULES = {
-    .has_styles = 1, .is_tiled = 1, .decode_flags = VP_DECODE_CLEAN_UP, /* as the reference scores it */
+    .has_styles = 1, .is_tiled = 1, .decode_flags = VP_DECODE_CLEAN_UP, /* the reference scores it like this */
     .one_image = molmo_one_image, .load = molmo_load, .load_preset = molmo_load_preset,
     .prompt = molmo_prompt, .knobs = molmo_knobs,
     .cut = molmo_cut, .count = molmo_count, .tokenize = molmo_tokenize, .scratch_bytes = molmo_scratch_bytes,

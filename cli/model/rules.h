@@ -43,7 +43,7 @@ struct model_rules {
 
     /* Why a prompt can have at most one image; NULL if it can have several. */
     const char *(*one_image)(const struct model *model);
-    /* The prompt of a question, malloc'ed. style NULL: none. places [image_count]: byte offsets of the images in the
+    /* The prompt of a question, malloc'ed. style may be NULL. places [image_count]: byte offsets of the images in the
      * question, if the model's prompts support them; NULL: images come first. */
     char *(*prompt)(const struct model *model, const char *style, const char *question, const size_t *places,
                     int32_t image_count);

@@ -41,7 +41,7 @@ static void box_take(struct boxes *boxes, double x, double y, double width, doub
 static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
     static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
     double px = text_px(text);
-    for (int side = 1; side >= 0; side--) { /* first try the left, where no point of a front is above */
+    for (int side = 1; side >= 0; side--) { /* tries the left first, because no point of a front is above it */
         for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
             struct box box;
             box.x = side ? x - corners[i].x - px : x + corners[i].x;

@@ -28,7 +28,7 @@ struct reading {
     struct judged_set *judged;
     struct circles circles;
     struct scoring scoring;
-    const char *trouble;     /* why there are no totals; NULL if there are */
+    const char *trouble;     /* reason if there are no totals; otherwise NULL */
     struct category_rows *out;
 };
 

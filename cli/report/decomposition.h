@@ -19,7 +19,7 @@ struct stage_cost {
     double tflops, gbs;          /* achieved rates; NaN if not counted */
     /* the host's time for the stage / ms: on a GPU, the share of time in which the host was still submitting work */
     double host_share;
-    double idle_share;           /* of the device, if kernels were timed; otherwise NaN */
+    double idle_share;           /* idle share of the device, if kernels were timed; otherwise NaN */
     /* shares of that time by part of the model; they add up to 1 with idle_share; NaN if unknown */
     double parts[VP_PART_COUNT];
     bound limit;
@@ -33,7 +33,7 @@ struct decomposition {
     size_t counts[METRIC_STAGE]; /* samples that have it; T_total: only those with a TTFT, if any has one */
     struct stage_cost stages[VP_STAGE_COUNT];
     double closure, unaccounted_share, idle_share;
-    int64_t run_pairs; /* between neighbouring runs of a sample */
+    int64_t run_pairs; /* pairs of neighbouring runs of a sample */
     double run_spread; /* std / mean over the runs of a sample; median over samples */
 };
 

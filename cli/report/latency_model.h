@@ -19,10 +19,10 @@ struct model_form {
     const char *part_heading, *kind_heading; /* columns of its tables */
     const char *total;                /* the part that a budget limits */
     int part_count;                   /* the last one is the total */
-    const char *(*part_key)(int part), *(*part_name)(int part); /* for programs; for readers */
+    const char *(*part_key)(int part), *(*part_name)(int part); /* names for programs; names for readers */
     int kind_count, split_count;      /* the compared models; the data that a prediction must not have seen */
     const char *const *kind_keys, *const *split_keys, *const *split_names;
-    const struct column *numbers;     /* of a request: int32_t for counts, otherwise double, NaN if unknown */
+    const struct column *numbers;     /* number of a request: int32_t for counts, otherwise double, NaN if unknown */
     int are_counts;
     size_t request_bytes;
 };

@@ -19,7 +19,7 @@ const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configurati
 
 const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left out", "image size left out"};
 
-/* of the reference latency, as in the experiments */
+/* shares of the reference latency, as in the experiments */
 const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0};
 const size_t CURVE_POINTS[CURVE_COUNT] = {10, 25, 50, 100};
 

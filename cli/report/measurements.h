@@ -62,7 +62,7 @@ struct measurements {
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
     double noise; size_t noise_count; /* sum of the means' errors, as shares; samples with 2 or more runs */
     const char *device, *model;
-    const char *weights;          /* of the first file; NULL if it has none */
+    const char *weights;          /* from the first file; NULL if it has none */
     int weights_vary;             /* 1 if the files have different ones */
     size_t pruned;                /* rows in which some image tokens were dropped */
 };

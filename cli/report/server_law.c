@@ -19,7 +19,7 @@ static const char *const LAW_SPLIT_NAMES[LAW_SPLITS] = {"in sample", "configurat
                                                         "prompt lengths left out"};
 static const char *const SOURCE_KEYS[LAW_SOURCES] = {"usage", "rule", "prompt"};
 static const char *const SOURCE_NAMES[LAW_SOURCES] = {"as the server counts them", "by the rule of --family",
-                                                      "not known"};
+                                                      "unknown"};
 #define REQUEST(member) {#member, offsetof(struct law_request, member)}
 static const struct column LAW_REQUEST[LAW_NUMBERS] = {REQUEST(image_tokens), REQUEST(text_tokens),
                                                        REQUEST(prompt_tokens), REQUEST(image_bytes),

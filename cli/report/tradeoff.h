@@ -14,7 +14,7 @@ struct report_settings {
     size_t resamples;
     uint32_t seed;
     double epsilon_share, epsilon_accuracy; /* share of the median latency; absolute */
-    double peak_tflops, peak_gbs;           /* NaN: use the best that these files reach */
+    double peak_tflops, peak_gbs;           /* NaN to use the best that these files reach */
     double budget, min_accuracy;            /* infinite if none */
 };
 
@@ -28,7 +28,7 @@ struct knob_gain { size_t from, to; int knob; vp_gain gain; };
 /* The trade-off of one data set. Its configurations are numbered by their index in group->paired. */
 struct tradeoff {
     const struct result_group *group;
-    char reason[160];            /* why there is no trade-off; empty if there is */
+    char reason[160];            /* reason if there is no trade-off; otherwise empty */
     int is_corpus;               /* 1 if only whole files have an accuracy, without intervals */
     int64_t *ids; size_t config_count, sample_count;
     double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */

@@ -23,7 +23,7 @@
 struct image_size {
     int64_t width, height; /* pixels, not checked; 0 with an error */
     char *file;            /* NULL if the size was given as text */
-    char *error;           /* why there is no size; NULL if there is one */
+    char *error;           /* reason if there is no size; otherwise NULL */
     int code;              /* the exit code if this is the only row and it is rejected */
 };
 struct family_job {
@@ -293,7 +293,7 @@ static int family_rows(struct family_job *job) {
 /* The request of --max_tokens, and the answer of one family: the largest value of its knob that meets the limit. */
 struct family_limit {
     const char *family, *key; /* key: NULL if the family has no knob */
-    const char *reason;       /* why there is no answer; NULL if there is one */
+    const char *reason;       /* reason if there is no answer; otherwise NULL */
     int64_t value, tokens, percentile, images; /* value: negative without an answer */
     int unlimited; /* 1 if no value of the knob gives too many tokens */
 };

@@ -21,7 +21,7 @@ struct host_op {
     uint32_t event, parent, children;  /* parent: an operation, or NO_INDEX; children: number of direct children */
     uint32_t key;                      /* its row: index into tables->keys */
     int64_t covered_ns, covered_end;   /* covered by inner slices: time, and end of the last */
-    int64_t own_device_ns, device_ns;  /* of its own launches; including those of inner operations */
+    int64_t own_device_ns, device_ns;  /* time of its own launches; including those of inner operations */
     int64_t bytes[2], within_bytes[2]; /* memory of [CPU, devices]: during it; during its direct children */
     uint32_t alias;                    /* the operation that this one is counted as, or NO_INDEX */
     int is_nested_in_own;              /* 1 if within another one with the same key */
@@ -132,7 +132,7 @@ static void cover_parent(struct host_op *op, const struct trace_event *event) {
 static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace_event *events = tables->trace->events;
     uint32_t *stack = resize(NULL, count, sizeof *stack);
-    uint32_t *open_count = zeroed(tables->keys.count + 1, sizeof *open_count); /* by key */
+    uint32_t *open_count = zeroed(tables->keys.count + 1, sizeof *open_count); /* open ones per key */
     size_t depth = 0;
     for (size_t i = 0; i < count; i++) {
         const struct trace_event *event = &events[ops[i].event];

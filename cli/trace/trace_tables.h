@@ -27,7 +27,7 @@ struct trace_tables {
     int64_t overlaps, launched, unlaunched;
     /* us from the end of the launching call to the start on the device; all 0 if nothing was launched */
     vp_statistics delay;
-    struct text_table keys;                 /* for operations: what distinguishes rows */
+    struct text_table keys;                 /* for operations: distinguishes rows */
     vp_ops ops; vp_op *op_rows;
     struct cover *covers; size_t *cover_start; /* cover_start: of each track, [track_count + 1] */
     int64_t *within_ns;                     /* [trace->count] for host slices: time covered by inner slices */
