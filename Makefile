@@ -1,49 +1,49 @@
 # vlmprof. Works with GNU make 4 and bash; builds go to build/, the program to ./vlmprof. `make help` prints this list:
 define HELP
-make                    builds ./vlmprof; with GPU code when nvcc is found
-make demo               a sweep of the small model in samples/tiny over drawings, about a minute; results and report in $(B)/demo
-make demo-prune         image tokens left out: each method at four rates, over $(PRUNE_SAMPLES) held-out questions (PRUNE_SAMPLES=1000: all)
-make demo-pareto        accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), about 16 minutes; opens the report
-make install            the program, headers, library, pkg-config and CMake files, manual pages and completions, below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
-make uninstall          removes them
-make dist               portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)
-make wheel              Python wheels with them
-make sdist              the source package of the wheel
-make deb                Debian packages of the portable programs, with manual pages and completions
-make man                the manual pages in $(B)/man
-make deps               finds the compiler's packages; installs them on Debian and Ubuntu where it may
-make help               this list
+make                    builds ./vlmprof, with GPU code if nvcc is found
+make demo               sweeps the small model in samples/tiny over drawings, in about a minute; results and report in $(B)/demo
+make demo-prune         prunes image tokens with each method at four rates, over $(PRUNE_SAMPLES) held-out questions (PRUNE_SAMPLES=1000: all)
+make demo-pareto        shows accuracy against latency over $(PARETO_SAMPLES) held-out questions (PARETO_SAMPLES=1000: all), in about 16 minutes; opens the report
+make install            installs the program, headers, library, pkg-config and CMake files, manual pages and completions below PREFIX=$(PREFIX) (DESTDIR: a staging folder)
+make uninstall          removes what make install installed
+make dist               builds portable programs for Linux (x86-64 and 64-bit ARM, glibc 2.28) and a client for macOS, in $(DIST)
+make wheel              builds Python wheels with these programs
+make sdist              builds the wheel's source package
+make deb                builds Debian packages of the portable programs, with manual pages and completions
+make man                writes the manual pages to $(B)/man
+make deps               checks for the packages that the build needs; on Debian and Ubuntu, installs them if it may
+make help               prints this list
 make clean              removes build/ and ./vlmprof
 
 Tests
-make test               the quick tests, the GPU code's too (emulated on the CPU); the last line is the count; seconds per program in $(B)/tests/times.txt
-make test-all           these and the slow ones
-make test-slow          the slow ones alone
-make test-sanitized     test-all with AddressSanitizer and UndefinedBehaviorSanitizer
-make test-threads       threads that share what may be shared, with ThreadSanitizer (clang)
-make test-servers       the part of make test-all that asks a real server, llama.cpp's; a skip is a failure
+make test               runs the quick tests, including the GPU code (emulated on the CPU); the last line is the count; seconds per program are in $(B)/tests/times.txt
+make test-all           runs the quick and the slow tests
+make test-slow          runs only the slow tests
+make test-sanitized     runs test-all with AddressSanitizer and UndefinedBehaviorSanitizer
+make test-threads       runs threads that share what they may share, with ThreadSanitizer (clang)
+make test-servers       runs the tests with a real server (llama.cpp), which are part of make test-all; a skip is a failure
 make test-programs      builds the programs of make test without running them
-make test-slow-programs builds those of make test-slow
-make check              test-all, sanitizers, compilers and language modes, nvcc when found
-make fuzz               FUZZ_SECONDS=$(FUZZ_SECONDS) for each fuzzer (clang)
-make full-size          checks at the real model's size; 17 GB of memory
-make test-dist          what make dist, make wheel and make deb make, in root file systems of Debian 11, 12 and 13, on ARM under qemu
+make test-slow-programs builds the programs of make test-slow without running them
+make check              runs test-all, sanitizers, several compilers and language modes, and nvcc if found
+make fuzz               runs each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) (clang)
+make full-size          runs checks at the real model's size; needs 17 GB of memory
+make test-dist          tests the results of make dist, make wheel and make deb in root file systems of Debian 11, 12 and 13, and for ARM under qemu
 make readme-count       writes the count of tests, from the last make test, into README.md
 
 Benchmarks
-make bench              benchmarks of this machine
-make bench-peers        compared with PyTorch, llama.cpp and others (tests/bench/peers.py)
-make bench-portable     the program of make dist next to the ordinary one
-make numbers            measures the figures of vlmprof help numbers and writes that page; on a quiet machine
+make bench              runs the benchmarks on this machine
+make bench-peers        compares vlmprof with PyTorch, llama.cpp and others (tests/bench/peers.py)
+make bench-portable     compares the program of make dist with the ordinary one
+make numbers            measures the figures of vlmprof help numbers and writes that page; needs a quiet machine
 
 GPU
-make test-gpu           the tests that need a GPU; a skip is a failure
-make first-gpu          the first run on a GPU: ten minutes, one file, from which what is wrong can be mended without the GPU
-make first-gpu-pack     the same as a folder to carry to a machine without a compiler
-make gpu-choose         FILE=first-gpu.jsonl: which switches of --gpu pay, and which code can go
-make gpu-compile        the kernels for $(GPU_ARCHS), no spills allowed (needs nvcc, no GPU)
-make gpu-report         registers, spills, occupancy, instructions, waits and shared memory of each kernel against gates (needs nvcc, no GPU)
-make gpu-predict        what each kernel should take on Hopper, from counts; writes tests/bench/results/gpu-predictions.md
+make test-gpu           runs the tests that need a GPU; a skip is a failure
+make first-gpu          first run on a GPU, in ten minutes; writes one file from which errors can be fixed without the GPU
+make first-gpu-pack     packs the first run into a folder for a machine without a compiler
+make gpu-choose         FILE=first-gpu.jsonl: shows which switches of --gpu pay off, and which code can be removed
+make gpu-compile        compiles the kernels for $(GPU_ARCHS) without spills (needs nvcc, no GPU)
+make gpu-report         checks registers, spills, occupancy, instructions, waits and shared memory of each kernel against limits (needs nvcc, no GPU)
+make gpu-predict        predicts each kernel's time on Hopper from counts; writes tests/bench/results/gpu-predictions.md
 
 Variables: CC, CXX, CFLAGS, KERNEL_FLAGS, NVCC (empty: no GPU code), PREFIX, DESTDIR, B (the build folder), PROGRAM
 endef
@@ -51,7 +51,7 @@ endef
 .PHONY: all help deps clean
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
-# As many jobs as there are cores and gigabytes of free memory; a caller's -j counts. Several targets, one of them a command, run one after another.
+# Runs as many jobs as there are cores and gigabytes of free memory; -j overrides this. Several targets run one after another if one is a command.
 ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += $(shell [[ "$$MAKEFLAGS" == *-j* ]] || \
     awk -v jobs="$$(nproc)" '/^MemAvailable:/ && $$2 < jobs * 1e6 { jobs = int($$2 / 1e6) } END { print "-j" (jobs > 1 ? jobs : 1) }' /proc/meminfo)
@@ -63,16 +63,16 @@ endif
 .SUFFIXES:
 
 CC ?= cc
-# the C++ compiler next to the C compiler: one sanitizer runtime for both
+# the C++ compiler of the same family as the C compiler, so that both use one sanitizer runtime
 CXX := $(if $(findstring clang,$(CC)),$(subst clang,clang++,$(CC)),$(if $(filter %-gcc,$(CC)),$(CC:%-gcc=%-g++),g++))
 CFLAGS ?= -O2 -g1
-# the program around the library computes little, and is a third of what is compiled
+# the program around the library computes little, and is a third of the compiled code
 CLI_FLAGS ?= $(if $(filter file,$(origin CFLAGS)),-O1)
 KERNEL_FLAGS ?= -O3
 ifeq ($(origin NVCC),undefined)
 NVCC := $(shell command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
 endif
-# what this nvcc does not know: no-blackwell before 12.8; all before 12.0, which cannot compile the GPU code
+# what this nvcc lacks: no-blackwell before 12.8; all before 12.0, which cannot compile the GPU code
 NVCC_LACKS := $(if $(NVCC),$(shell $(NVCC) --version 2>/dev/null | sed -n 's/.*release \([0-9]*\)\.\([0-9]*\).*/\1 \2/p' | \
     awk '{ n = $$1 * 100 + $$2; print n < 1200 ? "all" : n < 1208 ? "no-blackwell" : "" }'))
 OPENMP ?= -fopenmp
@@ -82,11 +82,11 @@ TEST_TIMEOUT_S ?= 1500
 B ?= build
 PROGRAM ?= ./vlmprof
 
-# No option here lets the compiler reorder floating point, and none ties the program to this machine's processor.
-# Contraction is off because results of the header are compared bit by bit; the kernels choose it function by function.
+# No option here lets the compiler reorder floating-point operations or ties the program to this machine's processor.
+# Contraction is off because the header's results are compared bit by bit; the kernels enable it for single functions.
 WARN := -Wall -Wextra -Wpedantic -Wshadow
 STD := -std=c11 -D_DEFAULT_SOURCE
-# a cross compiler (aarch64-linux-gnu-gcc) has headers of its own; libstb-dev's, the same for every processor, is searched after them
+# a cross compiler (aarch64-linux-gnu-gcc) has its own headers; libstb-dev's folder, the same for every processor, is searched after them
 CROSS := $(if $(filter %-gcc,$(CC)),-idirafter /usr/include)
 INCLUDES := -I. -Iparts -Iparts/lib -Icli
 HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CROSS) -ffp-contract=off $(CFLAGS) $(SANITIZE)
@@ -95,10 +95,10 @@ DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).$(D)
 D := d
 UPPER = $(shell echo $(1) | tr a-z A-Z)
 
-# libcurl is opened at run time by dlopen, which is in a library of its own before glibc 2.34
+# libcurl is opened at run time by dlopen, which is in a separate library before glibc 2.34
 SYSTEM := -ldl -lm
 
-# the headers for copying (each compiled once as a C file), the library's other subjects, the engine, the program
+# the copied headers (each compiled once as a C file), the library's other subjects, the engine, the program
 HEADERS := vlmprof.h $(wildcard parts/vlmprof_*.h)
 LIB_SOURCES := $(wildcard parts/lib/*.c)
 ENGINE_SOURCES := $(wildcard parts/engine/*.c)
@@ -121,34 +121,34 @@ all: $(PROGRAM)
 	@if [ -n "$(GPU_OBJECT)" ]; then echo "$(PROGRAM): CPU and GPU backends (nvcc: $(NVCC)); ./vlmprof info shows what it finds here"; \
 	elif [ -n "$(GPU_DRIVER)" ]; then \
 	    echo "$(PROGRAM): CPU backend. There is an NVIDIA driver, but no nvcc: install the CUDA Toolkit 12.8 or later with cuBLAS"; \
-	    echo "  (https://developer.nvidia.com/cuda-downloads), then make again; NVCC=path where nvcc is not on the PATH"; \
+	    echo "  (https://developer.nvidia.com/cuda-downloads), then make again; NVCC=path if nvcc is not on the PATH"; \
 	else echo "$(PROGRAM): CPU backend. nvcc not found: no GPU code (CUDA Toolkit 12.8 or later, or NVCC=path)"; fi
 
 help:
 	@$(info $(HELP)):
 
-# ---- packages: probed once for each compiler, installed when that is allowed (tests/deps.sh)
+# ---- packages: probed once for each compiler, installed if allowed (tests/deps.sh)
 PROBED := $(B)/deps-$(subst /,-,$(subst $() ,-,$(CC)))
 deps: $(PROBED)
 $(PROBED):
 	@tests/deps.sh build "$(CC) $(CROSS)"
 	@mkdir -p $(B) && touch $@
 
-# the tests need a C++ compiler and libcurl as well
+# the tests also need a C++ compiler and libcurl
 PROBED_EMULATOR := $(PROBED:$(B)/deps-%=$(B)/deps-emulator-%)
 $(PROBED_EMULATOR): $(PROBED)
 	@tests/deps.sh emulator "$(CC)"
 	@touch $@
 
-# ---- A line changed in the implementation of a header for copying compiles one object. The others depend on what it declares: its preprocessed text, a
-# file that is written only where it changes. In their files of dependencies, which end in .od, that file takes the header's place.
+# ---- A change in the implementation of a copied header recompiles only one object. The others depend on its declarations: its preprocessed text, in a
+# file that is written only if it changes. In their dependency files, which end in .od, that file replaces the header.
 DECLARED = $(HEADERS:%=$(B)/declared/%)
 $(DECLARED:=.seen): $(B)/declared/%.seen: % | $(PROBED)
 	@mkdir -p $(@D); $(CC) $(STD) $(INCLUDES) $(CROSS) -E -dD -P -x c $< -o $@ && { cmp -s $@ $(@:.seen=) || cp $@ $(@:.seen=); }
 $(DECLARED): %: %.seen
 	@:
 COMPILED = $(HEADER_OBJECTS) $(ENGINE_OBJECTS) $(CLI_OBJECTS) $(HOOKED_OBJECTS) $(B)/cli.o $(B)/vlmprof_cuda.o $(E)/vlmprof_emulated.o $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o)
-# a build folder of older rules has no such files: its objects are compiled again
+# a build folder of older rules has no such files, so its objects are compiled again
 $(B)/rules-2:
 	@mkdir -p $(B) && touch $@
 $(COMPILED): D := od
@@ -158,7 +158,7 @@ OBJECTS_DEPEND := $(if $(wildcard $(B)/*.od),$(shell sed -E 's#(^| )(\./)?(vlmpr
 
 include mk/gpu.mk
 
-# ---- the library: the headers, parts/lib and the engine, one object each; and the program's rooms
+# ---- the library: the headers, parts/lib and the engine, one object each; and the folders of cli/
 $(B)/vlmprof.o: vlmprof.h | $(PROBED)
 	@echo "cc  $<"
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_IMPLEMENTATION $(DEPENDENCIES) -x c -c $< -o $@
@@ -177,7 +177,7 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes $(OPENMP) $(DEPENDENCIES) -c $< -o $@
-# the guides as arrays of lines; cli/help/guide.h declares them. The line {terms} becomes two for each term of cli/results/metrics.h.
+# makes the guides arrays of lines, which cli/help/guide.h declares. The line {terms} becomes two lines for each term of cli/results/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
 	@{ echo '#include "help/guide.h"'; echo '#include "results/fields.h"'; echo '#include "results/knobs.h"'; \
@@ -194,7 +194,7 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 $(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/results/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
-# the pages' style sheets and scripts, and conform's, as arrays of lines, page.css as PAGE_CSS; cli/page/page.h and cli/conform/script.h declare them
+# makes the pages' style sheets and scripts, and conform's script, arrays of lines (page.css is PAGE_CSS); cli/page/page.h and cli/conform/script.h declare them
 $(B)/cli/assets.c: $(ASSETS) Makefile
 	@mkdir -p $(@D)
 	@{ echo '#include "page/page.h"'; echo '#include "conform/script.h"'; for asset in $(ASSETS); do basename $$asset | sed 's/\(.*\)\.\(.*\)/const char *const \U\1_\2[] = {/'; \
@@ -210,7 +210,7 @@ $(LIBRARY): $(HEADER_OBJECTS) $(ENGINE_OBJECTS)
 $(ROOMS): $(CLI_OBJECTS)
 	@rm -f $@; $(AR) rcs $@ $^
 
-# ---- the program. The GPU's half is linked as an object: it replaces a weak symbol, which no archive member does.
+# ---- the program. The GPU code is linked as an object, because it replaces a weak symbol, which an archive member would not do.
 $(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@$(CC) $(OPENMP) $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)

@@ -1,9 +1,9 @@
-/* cli.c: the vlmprof command line: the list of commands, and main.
- * argv comes in; main finds the command, parses its options and calls its run function. The exit code goes out.
- * Each command lives in cli/commands/command_NAME.c. A new command needs such a file and its name in commands.h. The
- * rooms that commands share are in the folders next to commands/, named along the way of the data: base, tile, score,
- * request, dataset, sweep, report, trace, help. A room includes what it uses. No two rooms include each other, no
- * command uses another, and what reads results never needs the engine. */
+/* cli.c: the vlmprof command line: the list of commands, and main. main finds the command in argv, parses its options
+ * and calls its run function, which returns the exit code. Each command is in cli/commands/command_NAME.c. A new
+ * command needs such a file, and its name in commands.h. Code shared by commands is in the folders next to commands/,
+ * in the order of the data flow: base, tile, score, request, dataset, sweep, report, trace, help. A folder includes
+ * what it uses. No two folders include each other, no command uses another, and the code that reads results never needs
+ * the engine. */
 #include "base/console.h"
 #include "base/memory.h"
 #include "base/options.h"
@@ -22,28 +22,27 @@
 #define COMMAND(name) &command_##name,
 static const struct command *const COMMANDS[] = {VLMPROF_COMMANDS(COMMAND) NULL};
 
-/* Starts the program once more with an environment that keeps idle OpenMP threads from spinning long. The OpenMP
- * runtime reads that setting before main. Its default spins through the time slice of a busy neighbour: on a loaded
- * machine every barrier then costs 4 ms. */
+/* Restarts the program with an environment that keeps idle OpenMP threads from spinning long. The OpenMP runtime reads
+ * that setting before main. By default, a thread spins through the time slice of a busy neighbour, so that every
+ * barrier costs 4 ms on a loaded machine. */
 static void restart_with_short_spin(char **argv) {
     if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
     setenv("OMP_WAIT_POLICY", "passive", 1);
     setenv("GOMP_SPINCOUNT", "1000", 1);
-    execv("/proc/self/exe", argv); /* returns only when it fails: the program then continues unchanged */
+    execv("/proc/self/exe", argv); /* returns only if it fails; the program then continues unchanged */
 }
 
-/* Makes sure that the stack is large enough: a frame that does not fit ends the program with a segmentation fault.
- * After raising the limit the program starts once more, because threads got theirs before main. Returns 0 or an exit
- * code. */
+/* Makes sure that the stack is large enough, because a stack overflow would be a segmentation fault. After raising the
+ * limit, restarts the program, because threads get their stacks before main. Returns 0 or an exit code. */
 static int check_stack(char **argv) {
-    const rlim_t least = 512 << 10, usual = 8 << 20; /* bytes; 128 KiB were enough for every command that was tried */
+    const rlim_t least = 512 << 10, usual = 8 << 20; /* bytes; 128 KiB were enough for all tested commands */
     struct rlimit limit;
     if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= least) return 0;
     if (limit.rlim_max >= least) {
         limit.rlim_cur = limit.rlim_max < usual ? limit.rlim_max : usual;
         if (!setrlimit(RLIMIT_STACK, &limit)) execv("/proc/self/exe", argv);
     }
-    return complain(EXIT_DEVICE, "the stack is limited to %llu KiB, and vlmprof needs %llu: raise the limit (ulimit "
+    return complain(EXIT_DEVICE, "the stack is limited to %llu KiB, but vlmprof needs %llu: raise the limit (ulimit "
                                  "-s)", (unsigned long long)limit.rlim_cur >> 10, (unsigned long long)least >> 10);
 }
 /* Parses the command's options and runs it, or prints its help. Returns the exit code. */
@@ -64,7 +63,7 @@ static int start_command(const struct command *command, int argc, char **argv) {
     return code;
 }
 
-/* Runs what the words ask for. Returns the exit code. */
+/* Runs the command line. Returns the exit code. */
 static int start(int argc, char **argv) {
     const struct command *command = NULL;
     int code = 0;

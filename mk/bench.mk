@@ -1,4 +1,4 @@
-# Benchmarks, and the figures of README and guides that make measures.
+# Benchmarks, and the measured figures of README and guides.
 .PHONY: bench bench-peers bench-portable readme-count numbers
 PYTHON3 ?= python3
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
@@ -8,18 +8,18 @@ bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	    if [ -e $$checkpoint ] && $(PYTHON3) -c 'import torch, transformers, PIL' 2>/dev/null; then PYTHONPATH=packaging/python $(PYTHON3) tests/bench/torch_stages.py $$checkpoint 2>/dev/null; \
 	    else echo "skipped: PYTHON3 has no torch, transformers and Pillow, or there is no $$checkpoint"; fi
 
-# tests/bench/peers.py says which variables name the other programs
+# tests/bench/peers.py lists the variables that name the other programs
 bench-peers: $(B)/bench/bench_peers
 	@$(PYTHON3) tests/bench/peers.py
 
-# the program of make dist next to the ordinary one; tests/bench/results/portable.md has the last result
+# compares the program of make dist with the ordinary one; tests/bench/results/portable.md has the last result
 bench-portable: $(PROGRAM) dist-linux-$(shell uname -m)
 	@$(PYTHON3) tests/bench/portable.py $(PROGRAM) $(B)/dist/$(shell uname -m)/portable/vlmprof
 
-# README's count of tests, from the last make test
+# writes the count of tests from the last make test into README
 readme-count:
 	@B=$(B) tests/readme_count.sh write
 
-# guide numbers, measured here: about 6 minutes, and the real model's shape where 16 GB of memory are free. The program with the new page is built by make.
+# measures the guide `numbers` here: takes about 6 minutes; includes the real model's shape if 16 GB of memory are free. make then builds the program with the new page.
 numbers: $(PROGRAM) $(BENCH_PROGRAMS) $(B)/tests/test_report
 	@PROGRAM=$(PROGRAM) $(PYTHON3) tests/bench/write_numbers.py

@@ -1,8 +1,8 @@
-# The two demonstrations: what a new user runs first.
+# The demonstrations, which a new user runs first.
 .PHONY: demo demo-pareto demo-prune
-# the small model, on drawings that it never saw
+# the small model, on drawings that it has never seen
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8
-# Only questions for a word or a number: reading needs resolution. One run a sample leaves time for more samples; P95 needs 60.
+# Asks only for a word or a number, because reading needs resolution. One run per sample leaves time for more samples; P95 needs 60.
 DEMO_SAMPLES ?= 60
 demo: $(PROGRAM)
 	@rm -rf $(B)/demo && mkdir -p $(B)/demo
@@ -12,14 +12,14 @@ demo: $(PROGRAM)
 	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report
 	@$(if $(NO_GPU_CODE),echo "No GPU driver here: $(PROGRAM) may lack the GPU code. make builds it with $(NVCC).")
 	@sed -n '/^## Findings/,/^## E/s/^- //p' $(B)/demo/report/report.md | head -n 3
-	@echo "The small model reads drawings only. For your own model: $(PROGRAM) help sweeps"
+	@echo "The small model can only read drawings. For your own model: $(PROGRAM) help sweeps"
 	@$(PROGRAM) report $(B)/demo --csv 2>/dev/null | awk -F, '\
 	    NR == 1 { for (i = 1; i <= NF; i++) column[$$i] = i; next } \
 	    $$column["front"] == 1 { print int($$column["T_total_p95"]) + 1 }' | sort -n | awk '\
 	    { budget[NR] = $$1 } END { print "The most accurate configuration whose P95 is within " budget[int((NR + 1) / 2)] " ms (the report'"'"'s front is by P50): " \
 	    "$(PROGRAM) best $(B)/demo --budget_ms " budget[int((NR + 1) / 2)] }'
 
-# stopped and run again it goes on; the page is opened where something opens it
+# continues when stopped and run again; opens the page if there is a program for that
 PARETO_SAMPLES ?= 200
 PARETO = $(B)/demo-pareto-$(PARETO_SAMPLES)
 OPEN ?= $(if $(DISPLAY)$(WAYLAND_DISPLAY),$(shell command -v xdg-open),$(if $(filter Darwin,$(shell uname)),open))
@@ -30,7 +30,7 @@ demo-pareto: $(PROGRAM)
 	@echo "the front and the knobs' effects: $(abspath $(PARETO))/report/report.html"
 	@$(if $(OPEN),$(OPEN) $(PARETO)/report/report.html,echo "open that page in a browser: no display here")
 
-# image tokens left out: each method at 75, 50, 25 and 10 %, next to none and random tokens
+# prunes image tokens with each method at 75, 50, 25 and 10 %, compared with no pruning and random tokens
 PRUNE_SAMPLES ?= 100
 PRUNE = $(B)/demo-prune-$(PRUNE_SAMPLES)
 PRUNE_SHARES := 0.75 0.5 0.25 0.1
@@ -43,4 +43,4 @@ demo-prune: $(PROGRAM)
 	    $(PRUNE_SHARES:%=random:keep=%$(comma)layer=2) $(PRUNE_PYRAMIDS:%=pdrop:layers=1/2/3,ratios=%)
 	@$(PROGRAM) report $(PRUNE) --output_dir $(PRUNE)/report
 	@sed -n '/accuracy against kept image tokens/,/^## E/p' $(PRUNE)/report/report.md | sed '$$d'
-	@echo "The small model knows drawings only: which method is best here says nothing about large models."
+	@echo "The small model only knows drawings, so the best method here says nothing about large models."

@@ -1,6 +1,6 @@
-# What people install without a compiler: portable programs, a wheel, a source package, Debian packages; `make test-dist` tries them on other systems.
+# Packages to install without a compiler: portable programs, a wheel, a source package, Debian packages; `make test-dist` tests them on other systems.
 # The compiler is the ordinary GCC, so the machine code is that of `make`. Only the linker is zig's (PyPI's ziglang): it knows the symbols of every
-# glibc since 2.17, where the system's own linker takes those of this system. GCC's OpenMP and support library are linked in.
+# glibc since 2.17, but the system's own linker uses those of this system. GCC's OpenMP and support library are linked in.
 .PHONY: dist dist-linux-x86_64 dist-linux-aarch64 dist-macos-arm64 wheel wheel-x86_64 wheel-aarch64 sdist deb deb-x86_64 deb-aarch64 test-dist zig
 DIST ?= dist
 GLIBC := 2.28
@@ -17,7 +17,7 @@ zig:
 dist-linux-x86_64 dist-linux-aarch64: dist-linux-%: zig
 	@$(MAKE) B=$(B)/dist/$* CC=$*-linux-gnu-gcc NVCC= TRIPLE=$*-linux-gnu ZIG="$(ZIG)" $(B)/dist/$*/portable/vlmprof $(B)/dist/$*/portable/libvlmprof.so
 	@$(call pack,$(B)/dist/$*/portable,linux-$*)
-# a client: everything but the engine's threads; only compiled and linked, tried on no Mac
+# a client: everything but the engine's threads; only compiled and linked, not tested on a Mac
 dist-macos-arm64: zig
 	@mkdir -p $(B)/dist/macos/include $(B)/dist/macos/client && cp -R /usr/include/stb $(B)/dist/macos/include/
 	@$(MAKE) B=$(B)/dist/macos CC="$(ZIG) cc -target aarch64-macos -isystem $(abspath $(B))/dist/macos/include" AR="$(ZIG) ar" NVCC= OPENMP= PROBED= SYSTEM=-lm \
@@ -34,7 +34,7 @@ $(B)/portable/libvlmprof.so: $(B)/counts.o
 $(B)/counts.o: packaging/python/counts.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(filter-out $(SANITIZE),$(HEADER_FLAGS)) -fPIC $(DEPENDENCIES) -c $< -o $@
-# the same for this system alone: what the tests load, into a Python without sanitizers
+# the same for only this system: the tests load it into a Python without sanitizers
 $(B)/libvlmprof.so: $(B)/counts.o
 	@$(CC) $(LDFLAGS) -shared $< -o $@ -lm
 
@@ -49,7 +49,7 @@ deb-x86_64 deb-aarch64: deb-%: dist-linux-% $(PAGES)
 sdist:
 	@$(PYTHON3) packaging/wheel.py sdist $(DIST)
 
-# what cannot be installed here is skipped with its reason
+# packages that cannot be installed here are skipped with the reason
 test-dist:
 	@tests/deps.sh systems || true
 	@$(MAKE) wheel sdist dist $$(command -v dpkg-deb >/dev/null && echo deb)

@@ -1,14 +1,14 @@
-# Fuzzers: each one's seeds and old findings as a test, with any compiler; and libFuzzer.
+# Fuzzers: the seeds and old findings of each as a test, with any compiler; and libFuzzer.
 .PHONY: fuzz fuzz-deps instrumented FORCE
 
 $(B)/tests/corpus_%: tests/fuzz/fuzz_%.c tests/fuzz/run_files.c $(LIBRARIES) | $(PROBED)
 	@echo "cc  $< (its corpus)"; mkdir -p $(@D); rm -f $@
 	@$(CC) $(HEADER_FLAGS) -O0 -fopenmp $(DEPENDENCIES) $(filter %.c,$^) $(filter %.a,$^) $(LDFLAGS) -o $@ $(SYSTEM)
 
-# ---- libFuzzer (clang), the library instrumented too; what it finds is in build/fuzz
+# ---- libFuzzer (clang), with an instrumented library; its findings are in build/fuzz
 F := $(B)/fuzz
 FUZZ_FLAGS := -O2 -fsanitize=address,undefined -fno-sanitize-recover=all
-# the checks of the sanitizers are comparisons too: traced they take more than half of the time, and teach nothing
+# the sanitizers' checks are also comparisons: tracing them would take more than half of the time and find nothing
 COVERAGE := -fno-sanitize-coverage=trace-cmp
 INSTRUMENTED := $(F)/instrumented/librooms.a $(F)/instrumented/libvlmprof.a
 $(F)/%: tests/fuzz/%.c tests/fuzz/fuzz.h $(INSTRUMENTED)

@@ -1,13 +1,13 @@
-# The GPU's half: the program's object for it, the same code emulated on the CPU for tests, the checks that need nvcc, and what needs a device.
+# GPU code: the program's object, the same code emulated on the CPU for tests, the checks that need nvcc, and those that need a device.
 .PHONY: gpu-compile gpu-report gpu-predict stage-launches gpu-choose test-gpu first-gpu first-gpu-pack
 
 comma := ,
-# one fat object: machine code for A100, H100/H200 (with wgmma and TMA, which sm_90a alone has) and B200, and PTX for what comes after; no C++ runtime is needed to link it
+# one fat object: machine code for A100, H100/H200 (with wgmma and TMA, which only sm_90a has) and B200, and PTX for later GPUs; linking it needs no C++ runtime
 NVCC_FLAGS = -std=c++17 -O3 --threads 0 -DVLMPROF_SM_90A $(INCLUDES) -Xcompiler -fno-threadsafe-statics,-fno-exceptions,-Wall,-Wextra
 NVCC_ARCHS := -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a $(if $(NVCC_LACKS), \
     -gencode arch=compute_90$(comma)code=compute_90,-gencode arch=compute_100$(comma)code=[sm_100$(comma)compute_100])
 NVCC_SAYS = $(if $(filter all,$(NVCC_LACKS)),echo "$(NVCC): too old for the GPU code: CUDA Toolkit 12.0 or later" >&2; exit 1,$(if $(NVCC_LACKS), \
-    echo "$(NVCC) is older than 12.8: left out is machine code for compute capability 10.0 and later; PTX of 9.0 serves those"))
+    echo "$(NVCC) is older than 12.8: no machine code for compute capability 10.0 and later; PTX of 9.0 is used there"))
 CUDA_TOOLKIT = $(dir $(realpath $(shell command -v $(NVCC))))..
 CUDA_LIBRARIES = $(foreach place,lib64 lib targets/x86_64-linux/lib,-L$(CUDA_TOOLKIT)/$(place)) -lcudart_static -ldl -lrt -lpthread
 
@@ -15,7 +15,7 @@ $(B)/vlmprof_cuda.o: vlmprof_kernels.cu
 	@echo "nvcc $<"; $(NVCC_SAYS)
 	@mkdir -p $(B)
 	@$(NVCC) $(NVCC_FLAGS) $(NVCC_ARCHS) -MMD -MP -MF $(B)/vlmprof_cuda.od -c $< -o $@
-# Where no GPU could run it, demo and tests go without. A program that was linked without it is linked again for those who build it to keep.
+# If no GPU can run it, demo and tests are built without it. A program that was linked without it is linked again by a plain make.
 GPU_DRIVER := $(wildcard /dev/nvidia* /dev/dxg /dev/nvhost*)
 NO_GPU_CODE := $(if $(NVCC),$(if $(GPU_DRIVER),,$(filter demo% deb% test test-all test-slow% test-programs test-servers test-dist,$(MAKECMDGOALS))))
 GPU_OBJECT := $(if $(NVCC),$(if $(NO_GPU_CODE),,$(B)/vlmprof_cuda.o))
@@ -39,13 +39,13 @@ $(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/em
 $(E)/test_%.o: tests/test_%.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -O1 -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
-$(E)/test_several: $(ROOMS) # it makes its prompts and pixels as the program does
+$(E)/test_several: $(ROOMS) # makes its prompts and pixels as the program does
 $(E)/test_%: $(E)/test_%.o $(E)/vlmprof_emulated.o $(LIBRARY)
 	@$(CXX) -fopenmp $(SANITIZE) $(LDFLAGS) -Wl,--start-group $^ -Wl,--end-group -o $@ $(SYSTEM)
 EMULATED_TESTS := $(E)/emulator $(E)/test_kernels $(E)/test_model $(E)/test_othermodels $(E)/test_several $(E)/test_prune $(E)/test_faults $(E)/test_trace
 .PRECIOUS: $(E)/test_%.o
 
-# ---- GPU: the kernels compile for every architecture of these without a warning and without spilling a register
+# ---- GPU: the kernels must compile for each of these architectures without a warning or a register spill
 gpu-compile: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(PROGRAM)
 	@if readelf -d $(PROGRAM) | grep -E 'NEEDED.*(cuda|cudart|cublas|nvidia|stdc\+\+)'; then echo "$(PROGRAM) needs a library that machines without a GPU lack" >&2; exit 1; fi
 	@echo "gpu-compile: $(words $(GPU_ARCHS)) objects, no warnings, no spills, no local memory; $(PROGRAM) needs no CUDA library to start"
@@ -56,9 +56,9 @@ $(B)/gpu/vlmprof_kernels.%.o: vlmprof_kernels.cu
 	@$(NVCC) $(NVCC_FLAGS) -MMD -MP -MF $(B)/gpu-$*.od -arch=$* -Xptxas -v -c $< -o $@ >$@.log 2>&1 || { cat $@.log; exit 1; }
 	@if grep -v '^ptxas info\|bytes stack frame' $@.log | grep .; then echo "$*: nvcc warns" >&2; rm $@; exit 1; fi
 	@if grep 'stack frame' $@.log | grep -v ' 0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads'; then \
-	    echo "$*: registers spill, or an array lies in local memory" >&2; rm $@; exit 1; fi
+	    echo "$*: registers spill, or an array is in local memory" >&2; rm $@; exit 1; fi
 
-# what every kernel became, against tests/bench/gpu/gates.txt (KEEP_GATES=1 writes them again); no GPU needed
+# compares each compiled kernel with the limits in tests/bench/gpu/gates.txt (KEEP_GATES=1 rewrites them); needs no GPU
 $(E)/launches.o: tests/bench/gpu/launches.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -fopenmp $(DEPENDENCIES) -c $< -o $@
@@ -70,7 +70,7 @@ $(E)/gpu_report: tests/bench/gpu/gpu_report.c | $(PROBED)
 gpu-report: $(GPU_ARCHS:%=$(B)/gpu/vlmprof_kernels.%.o) $(E)/launches $(E)/gpu_report
 	@B=$(B) tests/bench/gpu/gpu_report.sh $(E)/gpu_report $(E)/launches $(NVCC) $(GPU_ARCHS)
 
-# what each kernel should take on Hopper, from counts: tests/bench/results/gpu-predictions.md
+# predicts each kernel's time on Hopper from counts: tests/bench/results/gpu-predictions.md
 STAGES = $(B)/gpu/stages.txt tests/bench/gpu/gates.txt $(foreach kind,int8 int4 clusters wgmma mma,$(B)/gpu/stages$(kind).txt)
 stage-launches: $(E)/launches
 	@mkdir -p $(B)/gpu
@@ -93,10 +93,10 @@ test-gpu: $(PROBED)
 	@$(PROGRAM) selftest --device cuda
 	@B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_JOBS=1 TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh $(G)/test_kernels $(G)/test_model | tee $(G)/test.log; \
 	    tail -n 1 $(G)/test.log | grep -q ' 0 failed, 0 skipped$$'
-# ---- the first run on a GPU: tests/bench/gpu/first_run.sh. The kernels once more, with waits that end (VK_SPIN_LIMIT), in a build folder of their own
+# ---- the first run on a GPU: tests/bench/gpu/first_run.sh. The kernels are compiled again, with bounded waits (VK_SPIN_LIMIT), in a separate build folder
 FIRST := $(B)/first
 FIRST_FILES = tests/bench/gpu/first_run.sh tests/bench/gpu/first_report.py tests/bench/gpu/predict.py tests/bench/gpu/gates.txt tests/bench/gpu/yardstick.py
-# machine code for the card that is here alone, which compiles four times as fast; without one for all
+# machine code only for this machine's GPU, which compiles four times as fast; without a GPU, for all
 FIRST_CHIP = $(shell nvidia-smi --query-gpu=compute_cap --format=csv,noheader 2>/dev/null | head -n 1 | tr -d .)
 FIRST_ARCHS = $(if $(FIRST_CHIP),-arch=sm_$(FIRST_CHIP:90=90a),$(NVCC_ARCHS))
 $(E)/first_gpu.o: tests/bench/gpu/first_gpu.cu | $(PROBED_EMULATOR)
@@ -115,7 +115,7 @@ first-gpu:
 	@if [ -z "$(NVCC)" ]; then echo "first-gpu needs nvcc (CUDA Toolkit 12.0 or later), or NVCC=path; where there is none: make first-gpu-pack elsewhere" >&2; exit 1; fi
 	@$(MAKE) B=$(FIRST) PROGRAM=$(FIRST)/vlmprof NVCC_ARCHS="$(FIRST_ARCHS)" GPU_DRIVER=/dev/nvidia0 $(FIRST)/vlmprof $(FIRST)/gpu/first_gpu
 	@tests/bench/gpu/first_run.sh $(B)/first-gpu $(FIRST)/gpu/first_gpu $(FIRST)/vlmprof
-# the same as a folder to carry to a machine that has a driver and no compiler: ./first_run.sh there
+# the same as a folder for a machine with a driver but no compiler: run ./first_run.sh there
 PACK := $(B)/first-gpu-pack
 PACK_PROGRAMS = $(B)/pack/vlmprof $(B)/pack/gpu/first_gpu
 PACK_MOST_MB := 64
@@ -128,7 +128,7 @@ $(PACK)/commit: $(FIRST_FILES) $(PACK_PROGRAMS)
 	@cp $$(echo '#include <stb/stb_image.h>' | $(CC) $(INCLUDES) -M -x c - | tr ' ' '\n' | grep 'stb/stb_image.h$$' | sed 's/image.h$$/&/;p;s/image.h$$/image_write.h/') $(PACK)/stb
 	@git rev-parse --short HEAD >$@ 2>/dev/null || echo unknown >$@
 	@du -sm $(PACK) | awk '{ print "first-gpu-pack: " $$2 ", " $$1 " MB of $(PACK_MOST_MB); on a machine with a GPU: ./first_run.sh"; exit $$1 > $(PACK_MOST_MB) }'
-# which word of --gpu becomes the default, and which code can go, from the file of a first run: make gpu-choose FILE=first-gpu.jsonl
+# shows which switch of --gpu should become the default, and which code can be removed, from the file of a first run: make gpu-choose FILE=first-gpu.jsonl
 gpu-choose: stage-launches
 	@if [ ! -f "$(FILE)" ]; then echo "gpu-choose needs FILE=first-gpu.jsonl, of a first run" >&2; exit 2; fi
 	@python3 tests/bench/gpu/predict.py --constants "$(FILE)" --choose "$(FILE)" $(STAGES)

@@ -1,4 +1,4 @@
-# Manual pages and completions, from the program's own tables and guides; and what an installation contains (packaging/files.txt).
+# Manual pages and completions, from the program's tables and guides; and the files of an installation (packaging/files.txt).
 .PHONY: man install uninstall
 PAGES = $(B)/man/written
 man: $(PAGES)
@@ -10,7 +10,7 @@ $(PAGES): $(PROGRAM)
 	@for shell in bash zsh fish; do $(PROGRAM) help --completion $$shell >$(@D)/completion.$$shell || exit 1; done
 	@touch $@
 
-# The package files find the headers and the archive from their own place, wherever the folder is moved.
+# The package files find the headers and the archive relative to themselves, so the folder can be moved.
 VERSION := $(shell sed -n 's/^\#define VLMPROF_VERSION "\(.*\)"/\1/p' vlmprof.h)
 PACKAGE = $(patsubst packaging/%.in,$(B)/package/%,$(wildcard packaging/*.in))
 $(B)/package/%: packaging/%.in vlmprof.h

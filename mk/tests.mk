@@ -1,10 +1,10 @@
-# Tests: their programs, which run when, sanitizers, and make check.
+# Tests: their programs, when each runs, sanitizers, and make check.
 .PHONY: test test-slow test-all test-programs test-slow-programs test-sanitized test-threads test-servers check full-size
 
-# test_faults.c makes calls of the emulated GPU fail: it has no other form
+# test_faults.c makes calls of the emulated GPU fail, so it has no other form
 TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
 TEST_SCRIPTS := $(wildcard tests/test_*.sh tests/strange_machines.sh) tests/check_layers.sh tests/check_style.sh
-# A test whose first five lines have `/* slow: WHY */` (a script: `# slow: WHY`) is left to test-all; `slow-emulated: WHY` does that for its form on
+# A test with `/* slow: WHY */` (a script: `# slow: WHY`) in its first five lines runs only in test-all; `slow-emulated: WHY` does that for its form on
 # the emulated GPU.
 marked = $(shell awk 'FNR > 5 { nextfile } /^(\/\*|\#) $(1): / { print FILENAME }' $(wildcard tests/*.c tests/*.sh tests/fuzz/fuzz_*.c))
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
@@ -17,8 +17,8 @@ SAMPLE_PROGRAMS := $(addprefix $(B)/,$(basename $(SAMPLE_SOURCES)))
 # a library that makes the n-th call of a kind fail; the stdio functions that the compiler may replace by others keep their names at -O0
 INJECTOR := $(B)/tests/fault_injector.so
 
-# The programs that only tests use have hooks: a pause that a test plants between stages, ceilings that are given instead of measured. Objects with hooks
-# take the place of the archive's; they are never part of what is built or installed.
+# The programs for tests have hooks: a pause between stages, or given instead of measured ceilings. Objects with hooks
+# replace the archive's; they are never part of the built or installed program.
 $(B)/hooked/%.o: %.c | $(PROBED)
 	@echo "cc  $< (test hooks)"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) -DVLMPROF_TEST_HOOKS -fopenmp $(DEPENDENCIES) -c $< -o $@
@@ -26,7 +26,7 @@ $(B)/tests/vlmprof-hooks: $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
 	@mkdir -p $(@D)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
-# the same with a clock that counts its readings: what it measures is the same each time
+# the same with a clock that counts its readings, so that measurements are the same each time
 $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
 	@echo "cc  $< (counting clock)"
 	@mkdir -p $(@D)
@@ -34,7 +34,7 @@ $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
 $(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
-# the same with a server and a clock that are made up: load, audit and ask wait for nothing and say the same each time
+# the same with a simulated server and clock: load, audit and ask do not wait, and print the same each time
 $(B)/tests/vlmprof-virtual.o: tests/support/virtual_server.h | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
@@ -45,9 +45,9 @@ $(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(STD) $(WARN) -g -O0 -fPIC -shared $< -Wl,--defsym=__getdelim=getdelim -ldl -o $@
 
-# ---- programs of one source each: tests, benchmarks, samples. They link the library; a test of a part's insides includes that part, whose object
-# then stays in the archive. An old program is removed first: a failed build must not leave one to run.
-# Tests and samples are compiled at -O0: they wait for the compiler longer than for their own code; those that compute much get -O1. Benchmarks that
+# ---- programs of one source each: tests, benchmarks, samples. They link the library. A test of a part's internals includes that part, whose object
+# then stays in the archive. An old program is removed first, because a failed build must not leave one to run.
+# Tests and samples are compiled at -O0, because compiling takes longer than running them; those that compute much get -O1. Benchmarks that
 # include the kernels get the product's flags.
 COMPUTING := tests/test_gemm.c tests/test_kernels.c tests/test_engine.c tests/test_intervals.c tests/test_analysis.c tests/test_latency.c tests/test_load.c
 LEVEL = $(if $(filter $(COMPUTING),$<),-O1,$(if $(filter tests/test_% samples/%,$<),-O0))
@@ -64,13 +64,13 @@ $(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
 	@echo "c++ $<"; mkdir -p $(@D); rm -f $@
 	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(LEVEL) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
 
-# the slowest of $(B)/tests/times.txt start first, so that none runs alone at the end
+# the slowest tests of $(B)/tests/times.txt start first, so that none runs alone at the end
 LONG_TESTS := tests/test_servers.sh $(B)/tests/test_sweep $(E)/test_faults tests/test_tiny.sh tests/strange_machines.sh tests/test_first_gpu.sh $(E)/test_kernels \
     $(B)/tests/test_command_sweep tests/test_readme.sh $(B)/tests/test_profile $(E)/test_othermodels $(B)/tests/test_othermodels $(E)/test_model $(B)/tests/test_twins \
     $(addprefix $(B)/tests/test_,outputs journal_hostile devices command_run gemm model audit sweep_server clock compare flame_page plan_cost)
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 SLOW_SOURCES := $(call marked,slow)
-# what has more to test where VLMPROF_TEST_ALL is set; test_prune has that on the emulated GPU alone
+# tests with more cases if VLMPROF_TEST_ALL is set; test_prune has them only on the emulated GPU
 DEEPER := $(shell grep -lE 'VLMPROF_TEST_ALL|check_all' tests/*.c tests/*.sh)
 DEEPER_TESTS = $(filter-out $(B)/tests/test_prune,$(filter $(ALL_TESTS),$(DEEPER) $(DEEPER:tests/%.c=$(B)/tests/%) $(DEEPER:tests/%.c=$(E)/%)))
 SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)/tests/%) $(SLOW_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%) \
@@ -78,8 +78,8 @@ SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)
 QUICK_TESTS = $(filter-out $(SLOW_TESTS),$(ALL_TESTS))
 in_order = $(foreach test,$(LONG_TESTS),$(filter $(test),$(1))) $(filter-out $(LONG_TESTS),$(1))
 RUN_TESTS = @B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh
-# The quick tests have a thread each, as they run next to one another; the slow ones have all that OpenMP gives them.
-# Building goes on past a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
+# The quick tests have one thread each, because they run in parallel; the slow ones have all of OpenMP's threads.
+# Building continues after a test that does not compile: run.sh counts it as failed, so that the last line is always the count.
 test: $(PROBED_EMULATOR)
 	@$(MAKE) -k test-programs || true
 	$(subst @,@TEST_TOTAL=$(B)/tests/total.txt OMP_NUM_THREADS=1 ,$(RUN_TESTS)) $(call in_order,$(QUICK_TESTS))
@@ -88,17 +88,17 @@ test-slow: $(PROBED_EMULATOR)
 	$(subst @,@VLMPROF_TEST_ALL=1 ,$(RUN_TESTS)) $(call in_order,$(sort $(SLOW_TESTS) $(DEEPER_TESTS)))
 test-all: $(PROBED_EMULATOR)
 	@tests/total.sh "$(MAKE) test" "$(MAKE) test-slow"
-# what takes longest to compile comes first
+# the slowest to compile come first
 TEST_TOOLS = $(E)/vlmprof_emulated.o $(E)/emulator $(PROGRAM) $(INJECTOR) $(E)/vlmprof $(B)/tests/vlmprof-hooks $(B)/tests/vlmprof-clock $(B)/tests/vlmprof-virtual $(E)/gpu_report $(E)/launches $(SAMPLE_PROGRAMS) $(B)/libvlmprof.so
 test-programs: $(TEST_TOOLS) $(filter-out %.sh,$(QUICK_TESTS))
 test-slow-programs: $(TEST_TOOLS) $(E)/first_gpu $(filter-out %.sh,$(SLOW_TESTS) $(DEEPER_TESTS)) $(B)/tests/full_size
 
-# The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a build folder of their own.
+# The same tests with AddressSanitizer and UndefinedBehaviorSanitizer, in a separate build folder.
 SANITIZERS := -fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all -fno-omit-frame-pointer
 test-sanitized:
 	@$(MAKE) test-all B=build/sanitized-$(notdir $(CC)) PROGRAM=build/sanitized-$(notdir $(CC))/vlmprof CC="$(CC)" CFLAGS="-O1 -g" KERNEL_FLAGS=-O2 NVCC= TEST_TIMEOUT_S=2400 SANITIZE="$(SANITIZERS)"
 
-# Threads that share what may be shared, with ThreadSanitizer. libarcher explains libomp's barriers to it, and comes with libomp.
+# Threads that share what they may share, with ThreadSanitizer. libarcher, which comes with libomp, explains libomp's barriers to it.
 test-threads:
 	@tests/deps.sh clang
 	@$(MAKE) B=build/threads CC=clang CFLAGS="-O1 -g" KERNEL_FLAGS=-O1 NVCC= SANITIZE=-fsanitize=thread build/threads/tests/test_threads

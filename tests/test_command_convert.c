@@ -166,7 +166,7 @@ static void test_convert_packed(void) {
     size_t bytes = 0;
     char *file = check_read(in_folder("form1/model.packed"), &bytes);
     check_case("convert: uses that packed weights do not support");
-    REFUSED("run -p a --model %F/form1 --weights fp32", 3, "the packed weights are bf16, not --weights fp32: leave the option out");
+    REFUSED("run -p a --model %F/form1 --weights fp32", 3, "the packed weights are bf16, not --weights fp32: omit the option");
     REFUSED("selftest --model %F/form1", 3, "selftest compares with fp32");
     if (cli_json("info --model %F/form1 --json", 0, &d)) {
         uint32_t m = member(&d, 0, "model");
@@ -222,7 +222,7 @@ static void test_convert_integers(const char *tiny_a) {
     CHECK_INT(cli("run -p a --model %F/integers --weights int4 --device cpu --max_new_tokens 1"), 0);
     REFUSED("run -p a --model %F/integers --weights gguf", 2, "--weights gguf: expected --model FILE.gguf, got");
     REFUSED("run -p a --synthetic tiny --weights gguf", 2, "--weights gguf: expected --model FILE.gguf, got tiny");
-    REFUSED("run -p a --model %F/integers --weights bf16", 3, "the packed weights are int4, head int8, not --weights bf16: leave the option out");
+    REFUSED("run -p a --model %F/integers --weights bf16", 3, "the packed weights are int4, head int8, not --weights bf16: omit the option");
     REFUSED("run -p a --model %F/integers --head_weights int4", 3, "not --head_weights int4");
     REFUSED("sweep --model %F/integers --data samples/questions.jsonl --output_dir %F/swept --weights_list int4 int8", 3, "not --weights_list int8");
     CHECK_INT(count_files("swept"), -1);

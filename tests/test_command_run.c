@@ -328,7 +328,7 @@ static void test_bad_input(void) {
     broken_model("models/tiny-b", "model-00002-of-00002.safetensors", "model-00002-of-00002.safetensors", 0, NULL, NULL);
     check_case("damaged images");
     REFUSED("run no.png -p a --synthetic tiny", 3, "no.png");
-    REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c: no PNG, JPEG, WebP or GIF file");
+    REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c: not a PNG, JPEG, WebP or GIF file");
     REFUSED("run %F -p a --synthetic tiny", 3, "");
     check_case("an output that cannot be written is reported before anything is measured");
     REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 5, "p.html: cannot be written: there is no folder ");
@@ -556,11 +556,11 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p 'a <image> b'", 2, "must contain <image> once");
     REFUSED("run " OTHER "llava/checkpoint -p 'a <image> b'", 2, "no image is given");
     check_case("run: several images, videos");
-    REFUSED("run " PICTURE PICTURE "--synthetic tiny -p a", 2, "takes one image a prompt");
+    REFUSED("run " PICTURE PICTURE "--synthetic tiny -p a", 2, "accepts only one image per prompt");
     REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p 'a <|image_pad|> b'", 2, "must contain <|image_pad|> once");
-    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p '<|vision_start|><|video_pad|><|vision_end|>'", 2, "<|video_pad|> in a prompt stands for a video");
+    REFUSED("run " PICTURE "--synthetic tiny-qwen3-vl-moe -p '<|vision_start|><|video_pad|><|vision_end|>'", 2, "<|video_pad|> in a prompt represents a video");
     write_text(in_folder("video.jsonl"), "{\"question\": \"what <|video_pad|>\"}\n");
-    REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data %F/video.jsonl --plan", 3, "<|video_pad|> in a prompt stands for a video");
+    REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data %F/video.jsonl --plan", 3, "<|video_pad|> in a prompt represents a video");
     write_file(in_folder("clip.mp4"), "\0\0\0\030ftypmp42\0\0\0\0mp42isom", 24);
     REFUSED("run %F/clip.mp4 --synthetic tiny-qwen3-vl-moe -p a", 3, "this is a video");
     write_file(in_folder("clip.avi"), "RIFF\0\1\0\0AVI LIST", 16);
@@ -595,7 +595,7 @@ static void test_other_folders(void) {
     write_text(in_folder("llava/preprocessor_config.json"), "{\"size\": {\"shortest_edge\": 84}, \"crop_size\": {\"height\": 84, \"width\": 84}}");
     write_text(in_folder("llava/chat_template.jinja"), "{{ messages }}");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
-    CHECK(last.err && strstr(last.err, "its chat template is not the known one"));
+    CHECK(last.err && strstr(last.err, "its chat template is unknown"));
     remove(in_folder("llava/chat_template.jinja"));
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, 3]}");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
@@ -615,7 +615,7 @@ static void test_other_folders(void) {
         }
     }
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [2, \"x\"]}");
-    REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "neither a token's id nor a list");
+    REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "neither a token id nor a list");
     write_text(in_folder("llava/generation_config.json"), "{\"eos_token_id\": [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]}");
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }

@@ -517,7 +517,7 @@ static void test_other_models(void) {
     check_case("sweep: knobs that other models lack");
     REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, but the model reads text only");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2,
-            "--tier_list: tiers belong to the Molmo models, not to LLaVA");
+            "--tier_list: tiers exist only for Molmo models, not for LLaVA");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2,
             "--vision_tokens_list: LLaVA: vision_tokens: this model's images have one size");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2", 2, "there is no setting");

@@ -365,7 +365,7 @@ static void test_unknown_range(void) {
         CHECK(is_text(get(row, "interval_method"), "student") && json.nodes[get(row, "difference_interval")].type == VP_JSON_ARRAY);
     }
     CHECK_INT(run("report %%F/a"), 0);
-    CHECK(strstr(last.out, "the range of this metric's scores is not known") != NULL);
+    CHECK(strstr(last.out, "the range of this metric's scores is unknown") != NULL);
     check_case("means over configurations are scores between right and wrong");
     t.metric = "em";
     t.skill_less = 0;

@@ -295,7 +295,7 @@ static void test_hostile_files(void) {
     expect_at(PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/dump", "prompt_ids"); /* of another model: its own shapes are not damage */
     check_case("what cannot be compared");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/nowhere", 3, "expected a folder");
-    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:tests", 3, "no file of a stage");
+    REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:tests", 3, "no file of any stage");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against %F/nowhere", 3, "nowhere: no such folder or file; use dump:DIR");
     REFUSED("conform " PICTURE " " QUESTION " --model %F/nowhere --against " LLAVA, 3, "--model ");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:", 2, "--against dump:DIR: give the folder");

@@ -290,7 +290,7 @@ static void test_references(void) {
     CHECK(strstr(last.out, "\"row\": 5, ") && strstr(last.out, "index \\\"6\\\"") && strstr(last.out, "index \\\"8\\\""));
     CHECK(strstr(last.out, "its image \\\"77\\\" is neither a picture in base64 nor the index of another row"));
     CHECK(!strstr(last.out, "\"row\": 9"));
-    CHECK(strstr(last.out, "\"row\": 0") && strstr(last.out, "damaged in its header")); /* the picture of rows 0, 1, 2, 4 is cut */
+    CHECK(strstr(last.out, "\"row\": 0") && strstr(last.out, "has a truncated or damaged header")); /* the picture of rows 0, 1, 2, 4 is cut */
 }
 /* what pandas 2.3.3 prints of odd columns */
 static void test_columns(void) {
@@ -337,7 +337,7 @@ static void test_errors(void) {
     check_case("data: a picture that is not there names the record, its path and the folder");
     write_text(in_folder("m.jsonl"), "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"no.jpg\"}\n{\"question_id\": 2, \"text\": \"b?\"}\nnot JSON\n");
     CHECK_INT(cli("data --json %F/m.jsonl"), 0);
-    CHECK(last.out && strstr(last.out, "picture \\\"no.jpg\\\" was not found: looked in ") && strstr(last.out, "\"row\": 2, \"images\": null"));
+    CHECK(last.out && strstr(last.out, "picture \\\"no.jpg\\\" was not found in ") && strstr(last.out, "\"row\": 2, \"images\": null"));
     CHECK(last.err && strstr(last.err, "2 of 3 rows cannot be used"));
     check_case("data: an image under another key, no answer under a known one");
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"img\": \"no.jpg\"}\n");
@@ -736,10 +736,10 @@ static void test_several_images(void) {
         {"{\"image\": \"a.png\", \"images\": [\"b.png\"], \"question\": \"q\"}", "it has \"image\" and \"images\": put all into \"images\""},
         {"{\"images\": \"b.png\", \"question\": \"q\"}", "\"images\" must be an array of strings"},
         {"{\"images\": [\"b.png\", 3], \"question\": \"q\"}", "\"images\" must be an array of strings"},
-        {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" next to it"},
+        {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" in the record"},
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"text\": \"q\"}, {\"image\": 0}]}", "each image once"},
-        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "in their order"},
-        {"{\"images\": [\"b.png\", \"c.png\"], \"question\": \"q\", \"image_places\": [1, 0]}", "ascending bytes of the question"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"question\": \"q\", \"image_places\": [1, 0]}", "ascending byte offsets into the question"},
     };
     document d;
     uint32_t row;
@@ -779,7 +779,7 @@ static void test_several_images(void) {
     check_case("a model that takes one image fails samples with several, and gives the reason");
     cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
         "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
-    CHECK(last.err && strstr(last.err, "2 images, and one is the most: Molmo's published preprocessing takes one image a prompt"));
+    CHECK(last.err && strstr(last.err, "2 images, but at most one is possible: Molmo's published preprocessing accepts only one image per prompt"));
 }
 static void test_sweep(void) {
     static const char command[] = "sweep --synthetic tiny --tier_list low --max_new_tokens 2 --num_samples 9 --num_runs_per_sample 1 --threads 1 "
@@ -807,10 +807,10 @@ static void test_sweep(void) {
     check_case("sweep: all parts of a set in one folder form one data set, and a message says so");
     CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
                   "--top_k_list 2 --output_dir %F/parts --data tests/golden/datasets/hf_parquet"), 0);
-    CHECK(last.err && strstr(last.err, "19 files are taken as one data set, among them tests/golden/datasets/hf_parquet/ai2d_test.parquet and "));
+    CHECK(last.err && strstr(last.err, "19 files are used as one data set, among them tests/golden/datasets/hf_parquet/ai2d_test.parquet and "));
     CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
                   "--top_k_list 2 --output_dir %F/shards --data tests/golden/datasets/arrow/saved"), 0);
-    CHECK(last.err && !strstr(last.err, "taken as one data set"));
+    CHECK(last.err && !strstr(last.err, "used as one data set"));
     check_case("report: why a row failed, as text and on the page");
     CHECK_INT(cli("report %F/swept"), 0);
     CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 2: it is not JSON: "));

@@ -174,7 +174,7 @@ static void test_vqa_refusals(void) {
     BAD_NOTES("{\"answer\": \"bus\"", "{\"answer\": 1", "needs a text");
     BAD_NOTES("\"annotations\":", "\"notes\":", "has no \"annotations\"");
     write_text(in_folder(NOTES_FILE), "{\"annotations\": [{\"question_id\": 3, \"answers\": []}]}");
-    REFUSED(DATA "--data %F/" VQA_FILE, 3, "belongs to other ones");
+    REFUSED(DATA "--data %F/" VQA_FILE, 3, "belongs to other questions");
     write_text(in_folder(VQA_FILE), "{\"data_subtype\": \"val2014\", \"questions\": [ ]}");
     REFUSED(DATA "--data %F/" VQA_FILE, 3, "questions.json");
     write_text(in_folder(VQA_FILE), QUESTIONS);

@@ -459,7 +459,7 @@ static void test_damaged(void) {
     damage(whole, "\"physical\"", "\"magic\"", "features is not a known word");
     damage(whole, "\"name\": \"views\"", "\"name\": \"crops\"", "stages.vision.columns[1].name");
     damage(whole, "\"state\": \"used\"", "\"state\": \"lost\"", "stages.vision.columns[0].state");
-    damage(whole, "\"state\": \"used\"", "\"state\": \"dropped\"", "is not 0 though the column is not used");
+    damage(whole, "\"state\": \"used\"", "\"state\": \"dropped\"", "is not 0, but the column is unused");
     damage(whole, "\"coefficient\": ", "\"coefficient\": -", "stages.vision.columns[0].coefficient is out of range");
     damage(whole, "\"coefficient\": ", "\"coefficient\": 1e999, \"x\": ", "stages.vision.columns[0].coefficient is out of range");
     damage(whole, "\"coefficient\": ", "\"coefficient\": \"3\", \"x\": ", "is not of the right type");

@@ -272,7 +272,7 @@ static void test_size(void) {
         CHECK(all.count > 5000);
         CHECK_INT(nodes[vp_json_get(&json, 0, "groups")].count, cases[i].views + cases[i].steps);
         CHECK_INT(page_count(page, "<tr><th scope=\"row\" class=\"x\">"), cases[i].rows < FLAME_ROWS_MOST ? cases[i].rows : FLAME_ROWS_MOST);
-        CHECK_INT(strstr(page, "more rows are not in this page") != NULL, cases[i].rows > FLAME_ROWS_MOST);
+        CHECK_INT(strstr(page, "more rows are not on this page") != NULL, cases[i].rows > FLAME_ROWS_MOST);
         free(page);
     }
 }

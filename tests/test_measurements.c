@@ -97,7 +97,7 @@ static void test_read(void) {
     }
     CHECK_NEAR(got.noise, noise, 1e-12);
     CHECK_INT(got.noise_count, 8);
-    CHECK(warnings.count == 1 && is_warned("only 8 measurements: errors and intervals mean little"));
+    CHECK(warnings.count == 1 && is_warned("only 8 measurements: errors and intervals are unreliable"));
     check_case("files of one size share its number");
     make();
     knob_set_text(&files[1].knobs, KNOB_TIER, knob_text(&files[0].knobs, KNOB_TIER));
@@ -186,7 +186,7 @@ static void test_warnings(void) {
     make();
     for (int f = 0; f < 2; f++) for (int r = 0; r < ROWS; r++) values[f][METRIC_PREFILL][r] = (double)NAN;
     CHECK_INT(measure("first", &experts), EXIT_INPUT);
-    CHECK(strstr(room_said, "first: no sample has the times of its stages") != NULL);
+    CHECK(strstr(room_said, "first: no sample has both stage times and token counts") != NULL);
     check_case("files that do not go together");
     make();
     files[1].device = (char *)(size_t)"cuda:0: other";
@@ -300,7 +300,7 @@ static void test_warnings_of_errors(void) {
     held[VP_LATENCY_SEED][VP_LATENCY_PREFILL].of.rmse = 1.9; /* each has a part that it predicts better */
     held[VP_LATENCY_SEED][ESTIMATE_TOTAL].of.rmse = 1.49;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("measure more configurations and runs; until then fit --features seed"));
+    CHECK(is_warned("measure more configurations and runs; until then, use fit --features seed"));
     CHECK_INT(count_warnings(VP_LATENCY_SEED), 2);
     CHECK(is_warned("the baseline \"physical\" predicts prefill better") && !is_warned("fit --features"));
     held[VP_LATENCY_PHYSICAL][VP_LATENCY_DECODE].of.rmse = 1.5;
@@ -327,12 +327,12 @@ static void test_experts(void) {
     CHECK_INT(experts, 7);
     experts = -1;
     CHECK_INT(measure("first", &experts), EXIT_INPUT);
-    CHECK(strstr(room_said, "first does not say how many experts the model has") && strstr(room_said, "set --num_experts N"));
+    CHECK(strstr(room_said, "first does not contain the model's number of experts") && strstr(room_said, "set --num_experts N"));
     CHECK_INT(experts, -1);
     files[0].expert_count = 16;
     files[1].expert_count = 32;
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
-    CHECK(strstr(room_said, "second comes from a model with 32 experts, others from one with 16: fit them separately") != NULL);
+    CHECK(strstr(room_said, "second comes from a model with 32 experts, but other files from one with 16: fit them separately") != NULL);
     CHECK_INT(measure("first --num_experts 32", &experts), EXIT_USAGE);
     files[1].expert_count = 16;
     knob_set_number(&files[1].knobs, KNOB_TOP_K, 17);

@@ -384,7 +384,7 @@ static void test_refused(void) {
     refuse("--num_active_blocks_list 5", "4 blocks");
     refuse("--weights_list bf16 int5", "--weights_list: unknown value \"int5\"; did you mean int8, int4?");
     refuse("--weights_list bf16 int8 bf16", "--weights_list: bf16 is listed twice");
-    refuse("--sampling_strategy seed_lhs --tier_list low", "--sampling_strategy seed_lhs draws no point of so small a grid; lengthen the lists or use full");
+    refuse("--sampling_strategy seed_lhs --tier_list low", "--sampling_strategy seed_lhs draws no point from such a small grid; lengthen the lists or use full");
     CHECK_INT(make_set("--top_k_list 8 --vision_tokens_list 288"), 0);
     CHECK_INT(make("--data samples/none.jsonl"), EXIT_INPUT);
 }

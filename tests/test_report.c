@@ -100,7 +100,7 @@ static void test_parts(void) {
     check_case("prefill and decode by part, where kernels were timed");
     write_sweep("parts", &t);
     CHECK_INT(run("report %%F/parts"), 0);
-    CHECK(last.out && strstr(last.out, "what prefill and decode are made of") && strstr(last.out, " attention  router  experts  idle"));
+    CHECK(last.out && strstr(last.out, "E1: parts of prefill and decode") && strstr(last.out, " attention  router  experts  idle"));
     CHECK_INT(run("report %%F/parts --csv"), 0);
     CHECK(last.out && strstr(last.out, ",prefill_experts_share,prefill_head_share,prefill_sample_share,decode_embed_share,"));
     CHECK(last.out && strstr(last.out, ",,,0.2,0.2,0.5,,,,,,,,,,0.11363636363636365,")); /* prefill's embed .. sample, decode's, idle of all */
@@ -117,7 +117,7 @@ static void test_parts(void) {
     CHECK(json.nodes[get(get(stages, "vit"), "parts")].type == VP_JSON_NULL);
     CHECK_INT(run("report %%F/parts --html=%%F/parts.html"), 0);
     page = check_read(in_folder("parts.html"), NULL);
-    CHECK(page && strstr(page, "What prefill and decode are made of") && strstr(page, "\nexperts 50.0 %") && strstr(page, "\nidle 10.0 %"));
+    CHECK(page && strstr(page, "Parts of prefill and decode (--kernel_pass)") && strstr(page, "\nexperts 50.0 %") && strstr(page, "\nidle 10.0 %"));
     free(page);
     check_case("and none where they were not");
     t.parts = 0;

@@ -57,9 +57,9 @@ static void test_gpu(void) {
     write_sweep("gpu", &t);
     check_forms("gpu", "--resamples 50");
     CHECK_INT(run("report %%F/gpu --resamples 50"), 0);
-    CHECK(strstr(last.out, "takes the host up to 95.0 % of its time on the device: bound by the host") != NULL);
+    CHECK(strstr(last.out, "takes the host up to 95.0 % of decode's time: bound by the host") != NULL);
     CHECK_INT(run("report %%F/cpu --resamples 50"), 0);
-    CHECK(strstr(last.out, "sending the work of decode") == NULL);
+    CHECK(strstr(last.out, "submitting the work of decode") == NULL);
 }
 static void test_two_sets(void) {
     truth t = truth_default();

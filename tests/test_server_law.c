@@ -109,7 +109,7 @@ static void test_little_said(void) {
     quiet.text = quiet.image;
     write_server("quiet", &quiet, 3, SAMPLES);
     CHECK_INT(run("fit %%F/quiet -o %%F/quiet.json"), 0);
-    CHECK(strstr(last.out, "image and text tokens have one cost (sweep --family NAME") != NULL);
+    CHECK(strstr(last.out, "image and text tokens have the same cost (sweep --family NAME") != NULL);
     CHECK_INT(run("predict %%F/quiet.json --sequence 500 --output_tokens 2 --json"), 0);
     if (read_json(last.out)) CHECK_NEAR(number_at("laws.0.predictions.0.TTFT.ms"), ttft_of(&quiet, 400, 100, 0), 3);
     run("predict %%F/quiet.json --vision_tokens 100");

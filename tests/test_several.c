@@ -264,7 +264,7 @@ static void test_one_image(void) {
     CHECK(!vp_processor_one_image(VP_PROCESSOR_QWEN3_VL) && !vp_processor_one_image(VP_PROCESSOR_GEMMA3));
     CHECK(strstr(vp_processor_one_image(VP_PROCESSOR_LLAVA), "one image per conversation"));
     CHECK(vp_processor_one_image(VP_PROCESSOR_MOLMO2) && vp_processor_one_image(VP_PROCESSOR_PLAIN));
-    CHECK(strstr(MOLMO_RULES.one_image(NULL), "one image a prompt"));
+    CHECK(strstr(MOLMO_RULES.one_image(NULL), "only one image per prompt"));
     CHECK_INT(vp_processor_prompt(VP_PROCESSOR_LLAVA, "What?", NULL, 2, NULL, 0, &needed), VP_ERR_RANGE);
     CHECK_INT(vp_processor_prompt(VP_PROCESSOR_LLAVA, "What?", NULL, 1, NULL, 0, &needed), VP_ERR_CAPACITY);
     CHECK_INT(vp_processor_prompt(VP_PROCESSOR_INTERNVL, "What?", places, 2, NULL, 0, &needed), VP_ERR_CAPACITY);

@@ -169,7 +169,7 @@ static void test_readers(void) {
     char line[1000];
     check_case("report: variants are a knob, stages are said to be unknown");
     RUNS(0, "report %F/out");
-    CHECK(strstr(last.out, "unchanged model-a detail=low") && strstr(last.out, "stage times are not known from outside a server"));
+    CHECK(strstr(last.out, "unchanged model-a detail=low") && strstr(last.out, "stage times are unknown from outside a server"));
     CHECK(strstr(last.out, "variant model-b detail=high") && strstr(last.out, "model model-b at http://127.0.0.1:"));
     CHECK(!strstr(last.out, "idle") && !strstr(last.out, "differ in their model"));
     if (CHECK(cli_json("report %F/out --json", 0, &d))) {
@@ -424,11 +424,11 @@ static void test_refusals(void) {
         {"--style vqa2", "--style and --endpoint cannot be used together"},
         {"--request_knob image_url", "expected PATH=VALUE"},
         {"--request_knob messages[7].x=1", "--request_knob"},
-        {"--family qwen2_vl --tier_list low", "with --family aim at tokens"},
+        {"--family qwen2_vl --tier_list low", "with --family, give target tokens"},
         {"--family no_such_family", "--family"},
         {"--family qwen2_vl --no_such_key 3", "no_such_key"},
         {"--tier_list low --vision_tokens_list 600", "cannot be used together"},
-        {"--vision_tokens_list 40", "288 tokens already"},
+        {"--vision_tokens_list 40", "already have 288 tokens"},
         {"--api_key_env NO_SUCH_NAME_HERE", "there is no such environment variable"}};
     char line[1500];
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
@@ -438,7 +438,7 @@ static void test_refusals(void) {
         CHECK(access(in_folder("none"), F_OK) != 0);
     }
     check_case("rejected: a different number of servers and models, and a password in a URL");
-    REFUSED("sweep --endpoint http://h1 http://h2 --endpoint_model a b c --data %F/set.jsonl --output_dir %F/none", 2, "2 servers and --endpoint_model 3 names");
+    REFUSED("sweep --endpoint http://h1 http://h2 --endpoint_model a b c --data %F/set.jsonl --output_dir %F/none", 2, "2 servers, but --endpoint_model has 3 names");
     REFUSED("sweep --endpoint http://me:secret@127.0.0.1:1 --endpoint_model a --data %F/set.jsonl --output_dir %F/none", 2,
             "must not contain a user or a password");
     check_case("rejected: server options without a server, several processes, a folder of another plan");

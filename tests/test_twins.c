@@ -381,7 +381,7 @@ static void test_sweep(void) {
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 15);
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
     CHECK_INT(run("report %%F/out"), 0);
-    CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "what an image costs, from outside") != NULL);
+    CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "the cost of an image, measured from outside") != NULL);
     CHECK_INT(run("report %%F/out --html"), 0);
     CHECK(strstr(last.out, "T_image_outside against image tokens") != NULL);
     check_case("run again nothing is asked; result files are made again from the journal, word by word");

@@ -261,7 +261,7 @@ static void test_records(void) {
     free(text);
     CHECK_INT(run("report %%F/r"), 0);
     check_case("TPOT of answers of fewer than 5 tokens is not shown; of more it is");
-    CHECK(strstr(last.out, "TPOT is not shown where answers have fewer than 5 tokens on average") != NULL);
+    CHECK(strstr(last.out, "TPOT is not shown if answers have fewer than 5 tokens on average") != NULL);
     server("pieces=6");
     CHECK_INT(run(LOAD "six --duration_s 1 --request_rate 20"), 0);
     CHECK(!strstr(last.out, "TPOT is not shown"));
@@ -422,7 +422,7 @@ static void test_twins(void) {
     CHECK(strstr(last.out, " 0.600  ms/token     30.00") != NULL);
     check_case("fit keeps the twins' line; predict --workers takes the encoder's time from it, and the prefill is what is left of TTFT");
     CHECK_INT(run("fit %%F/w -o %%F/w.json --quiet"), 0);
-    CHECK(strstr(last.out, "image from outside, by its twins = 30 + 0.6 image tokens") != NULL);
+    CHECK(strstr(last.out, "image from outside, by twins = 30 + 0.6 image tokens") != NULL);
     CHECK_INT(run("predict %%F/w.json --vision_tokens 100 --text_tokens 14 --output_tokens 20 --rate 20 --workers"), 0);
     CHECK(strstr(last.out, "20 requests per second need 3 encoder and 1 language-model workers") && strstr(last.out, "vision encoder          90.0"));
     check_case("audit: equal by the family's rule, and by another");

@@ -87,7 +87,8 @@ static int served_resize(struct served_run *state, size_t index, int is_same, co
     if (resized.rgb) vp_image_free(&resized);
     return code;
 }
-/* Reads an image and makes the one to send. size NULL: keeps its size. Returns 0 or an exit code with a reason. */
+/* Reads an image and makes the one to send. If size is NULL, the image keeps its size. Returns 0 or an exit code with a
+ * reason. */
 static int served_load_image(struct served_run *state, size_t index, int is_same, const struct image_px *size,
                              char *reason, size_t capacity) {
     struct unique *unique = &state->images[index];
@@ -542,7 +543,7 @@ static void print_served_json(const struct options *options, const struct served
         PUT(&writer, KEY(METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric)));
     runs_put_rates(&writer, timed);
     put_null_reasons(&writer, timed->runs, timed->count);
-    PUT(&writer, KEY_ARRAY("itl")); /* of all runs, in order */
+    PUT(&writer, KEY_ARRAY("itl")); /* gaps of all runs, in order */
     for (int32_t i = 0; i < timed->count; i++) put_run_gaps(&writer, timed->runs[i].served);
     PUT(&writer, END_ARRAY);
     put_server_timings(&writer, timed->runs[0].served);

@@ -25,7 +25,7 @@
 #include <string.h>
 
 static const struct option_spec COMPARE_OPTIONS[] = {
-    OPTION_GROUP("what counts"),
+    OPTION_GROUP("margins"),
     {"margin", REAL, "PERCENT", "2", 0, 100, NULL, "latencies that differ by less count as the same"},
     {"accuracy_margin", REAL, "POINTS", "1", 0, 100, NULL, "accuracies that differ by less count as the same (1 is "
                                                            "0.01)"},
@@ -68,11 +68,11 @@ struct compared_row {               /* one comparison */
     const char *task;
     int which;             /* index of the column */
     double mean_a, mean_b; /* means of A's and B's samples */
-    double deviation;      /* of independent differences; for latencies, of their logarithms */
+    double deviation;      /* standard deviation of independent differences; for latencies, of logarithms */
     double correlation_time; /* pairs that carry as much information as one independent pair; 0 if unknown */
     int test;              /* TEST_* */
-    struct score_range range; /* of a score */
-    const char *reason;    /* why there is no interval; NULL if there is one */
+    struct score_range range; /* range of a score */
+    const char *reason;    /* reason if there is no interval; otherwise NULL */
     int is_noisy;          /* 1 for a latency if the machine was not quiet for A or B: no verdict */
     int is_equal;          /* 1 for an accuracy if no pair differs */
     size_t like;           /* index of an earlier row with the same ratios, plus 1; 0 if none */
@@ -607,7 +607,7 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
         /* unchanged answers decide nothing */
         if (says < verdict.worst && !(says == SAYS_INCONCLUSIVE && job->rows[i].is_equal)) verdict.worst = says;
         if (says != SAYS_INCONCLUSIVE || job->rows[i].is_noisy) continue; /* more samples do not help against noise */
-        if (needed <= there) is_known &= job->rows[i].reason != NULL; /* by the plan, these should have been enough */
+        if (needed <= there) is_known &= job->rows[i].reason != NULL; /* the plan considered these enough */
         else if (needed - there > verdict.more) verdict.more = needed - there;
     }
     if (!is_known) verdict.more = 0;
@@ -670,8 +670,8 @@ static void write_plan(struct document *document, const struct comparison_job *j
     document_text(document, BLOCK_HEADING, "Samples needed");
     document_text(
         document, BLOCK_LINE,
-        "samples with which, in 95 of 100 repetitions, the verdict is SAME if nothing changed, and a change of %.3g %% "
-        "(accuracy: %.3g points) is found; assumes the spread of these differences and as many comparisons",
+        "number of samples for a verdict of SAME if nothing changed, and for finding a change of %.3g %% (accuracy: "
+        "%.3g points), in 95 of 100 repetitions; assumes the spread of these differences and as many comparisons",
         100 * job->effect, 200 * job->accuracy_margin);
     document_text(document, BLOCK_LINE,
                   "these numbers are lower bounds for accuracies: pairs that agreed so far may differ later, and a "

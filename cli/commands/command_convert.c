@@ -173,7 +173,7 @@ static int write_preset_config(const struct convert_job *job) {
     return code;
 }
 
-/* The character that stands for a byte in GPT-2's alphabet, as UTF-8. */
+/* The character that represents a byte in GPT-2's alphabet, as UTF-8. */
 static void alphabet_text(int byte, char out[4]) {
     int code = byte, others = 0;
     for (int each = 0; each <= byte; each++) {

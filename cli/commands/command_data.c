@@ -58,7 +58,7 @@ struct file_tally {
     const char *metric;        /* of the first sample; "several" if others differ */
     char first_bad[REASON_BYTES + 80];
     char refused[REASON_BYTES + 80]; /* the first row of our own format that stops a sweep; empty if none */
-    struct text_list keys;     /* of the first row */
+    struct text_list keys;     /* columns of the first row */
     char set_name[64];         /* its "dataset" */
     char origin[16];           /* its "prompt_origin", if that is a tool */
     int32_t new_tokens;        /* its "max_new_tokens", with a tool's prompt; 0 if not set */
@@ -426,7 +426,7 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     if (tally->bad) print_plain(", %zu cannot be used", tally->bad);
     if (tally->dropped) print_plain(", %zu left out (no picture)", tally->dropped);
     print_plain("\n");
-    print_plain("  set       %s\n", table->task ? table->task->name : "not known");
+    print_plain("  set       %s\n", table->task ? table->task->name : "unknown");
     print_plain("  prompt    %s%s\n", tally->origin[0] ? tally->origin : origins[table->origin],
                 asks_pair_itself(job, table) ? ", as in a sweep (Molmo adds its style, such as \"vqa2: \"); "
                                                "--json and --output use lmms_eval" : "");

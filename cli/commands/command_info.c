@@ -34,7 +34,7 @@ static const int32_t CLASS_ROWS[ROW_CLASSES] = {1, 8, 1024};
 
 struct cpu_info {
     char name[200];
-    int64_t threads, memory_bytes, available_bytes; /* -1: unknown */
+    int64_t threads, memory_bytes, available_bytes; /* -1 if unknown */
     char chosen[2][ROW_CLASSES][24];                /* the chosen GEMM kernels in bf16 and in fp32 */
     /* "always", "madvise" or "never": whether the engine gets the large pages that it requests; "" if unknown */
     char huge_pages[16];
@@ -358,7 +358,7 @@ static void put_gpu_tools(vp_json_writer *writer, int32_t index) {
     const int counts = vp_device_energy(index, &joules, &energy) == VP_OK,
               reads = vp_device_telemetry(index, &telemetry, &clocks) == VP_OK,
               has_ways = vp_device_ways(index, ways, sizeof ways, NULL) == VP_OK;
-    const int64_t steady_mhz = reads ? steady_clock_mhz(&telemetry) : 0; /* 0: not known */
+    const int64_t steady_mhz = reads ? steady_clock_mhz(&telemetry) : 0; /* 0 if unknown */
     PUT(writer, KEY_OBJECT(NULL), KEY("index", index), KEY_BOOL("energy", counts),
         KEY("energy_reason", counts ? NULL : energy.text), KEY_BOOL("telemetry", reads),
         KEY("telemetry_reason", reads ? NULL : clocks.text), KEY("ways", has_ways ? ways : NULL),

@@ -92,7 +92,7 @@ struct selftest {
     double plain[ERRORS]; /* errors of the plain kernel in bf16 */
     struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
-    char skipped[LINE_BYTES]; /* why nothing ran on a GPU; empty if something did */
+    char skipped[LINE_BYTES]; /* reason if nothing ran on a GPU; otherwise empty */
 };
 
 static size_t feature_count(const struct selftest *selftest, const vp_layout *layout) {

@@ -93,7 +93,7 @@ static const struct table_column COLUMNS_FILL[] = {
 struct tile_job {
     vp_geometry geometry;
     vp_tile_options tiles;
-    struct table table; /* of a single row */
+    struct table table; /* the columns of a single row */
     struct table_stream stream;
 };
 

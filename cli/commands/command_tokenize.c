@@ -84,7 +84,7 @@ struct tokenize_job {
     struct buffer ids, text; /* ids of the current line */
     struct text_buffer out;  /* all output; printed only if every line is valid */
     struct parsed record;    /* the current line of --jsonl */
-    int64_t line_count, text_bytes, token_count; /* for all lines, for --json */
+    int64_t line_count, text_bytes, token_count; /* totals of all lines, for --json */
 };
 
 static void count_line(struct tokenize_job *job, size_t bytes, size_t tokens) {

@@ -1,11 +1,11 @@
 /* compare.c: compares two stacks' values for one request and gives each stage a verdict.
  *
  * The effect of rounding on a stage is measured, not guessed: our own engine runs the same request in fp32 and in the
- * other stack's precision. Two stacks that round the same function at other places are about as far apart as each is
- * from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that our own engine shows, and at least the
- * effect of another order of summation in fp32. 200 pairs of stacks that round weights and results differently
- * (tests/test_conform.c) reach 0.8 of that bound. Where experts are chosen, rounding can flip a choice. That moved the
- * logits of the small models by up to 0.19, and our own run shows it only by chance, so the bound there is at least
+ * other stack's precision. Two stacks that round the same function at different points are about as far apart as each
+ * is from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that our own engine shows, and at least
+ * the effect of another order of summation in fp32. 200 pairs of stacks that round weights and results differently
+ * (tests/test_conform.c) reach 0.8 of that bound. If experts are chosen, rounding can flip a choice. That changed the
+ * logits of the small models by up to 0.19. Our own run shows it only by chance, so the bound is then at least
  * FLIPPED. */
 #include "conform/compare.h"
 
@@ -19,13 +19,14 @@
 
 const char *const VERDICT_NAMES[VERDICTS] = {"unseen", "equal", "rounding", "parted"};
 
-/* FP32: another order of summation moves tower and features of the small models by up to 2e-6, logits by up to 4e-6.
- * They grow with the square root of the depth, which is 4 blocks there. fp16 has three bits more than bf16. */
+/* FP32: another order of summation changes tower and features of the small models by up to 2e-6, and logits by up to
+ * 4e-6. These effects grow with the square root of the depth, which is 4 blocks there. fp16 has three bits more than
+ * bf16. */
 static const double SPREAD = 4, FLIPPED = 0.25, FP16_OF_BF16 = 1.0 / 8, FP32_TOWER = 1e-5, FP32_LOGITS = 2e-5,
                     FP32_PIXELS = 1e-6;
 enum { FP32_DEPTH = 4 };
 
-/* How many deviations of a normal error the tokens' margin may have: 6 for each of the two logits. */
+/* The allowed margin between two tokens, in standard deviations of a normal error: 6 for each of the two logits. */
 static const double TIE_DEVIATIONS = 6;
 
 /* ---- bounds */
@@ -42,8 +43,8 @@ static double fp32_bound(const struct conform_pair *pair, int stage) {
     if (stage == CONFORM_PIXELS) return FP32_PIXELS;
     return growth * (stage == CONFORM_PREFILL ? FP32_LOGITS : FP32_TOWER);
 }
-/* How far our own rounded run is from the exact one. A row of logits is a single draw, so the worst of the rows after
- * equal tokens counts. */
+/* The distance of our own rounded run from the exact one. A row of logits is a single draw, so the worst of the rows
+ * after equal tokens counts. */
 static double own_distance(const struct conform_pair *pair, int stage) {
     const struct stage_values *exact = &pair->ours->stages[stage], *rounded = &pair->rounded->stages[stage];
     const struct stage_values *tokens = &pair->ours->stages[CONFORM_TOKENS];
@@ -60,7 +61,7 @@ static double bound_of(const struct conform_pair *pair, int stage) {
     if (pair->precision == PRECISION_FP32 || !pair->rounded) return least;
     if (stage == CONFORM_PIXELS) return ldexp(1, pair->precision == PRECISION_FP16 ? -11 : -8);
     own = own_distance(pair, stage);
-    if (pair->precision < PRECISION_INT8) /* one run can be nearer by chance: use a third of the usual at least */
+    if (pair->precision < PRECISION_INT8) /* one run can be closer by chance: use at least a third of the usual */
         own = fmax(own, rounding_of(&pair->model->config, stage == CONFORM_PREFILL) / 3);
     if (pair->precision == PRECISION_FP16) own *= FP16_OF_BF16;
     if (stage == CONFORM_PREFILL && pair->model->config.expert_count > pair->model->config.top_k)
@@ -81,7 +82,7 @@ static void judge(struct stage_verdict *verdict, double distance, double bound) 
                        : distance <= bound ? VERDICT_ROUNDING
                                            : VERDICT_PARTED; /* NaN too */
 }
-/* Compares whole numbers: those that both have, and those that only one has, unless the other may know less. */
+/* Compares integers that both stacks have. Those that only one has are a difference, unless the other may know less. */
 static struct stage_verdict compare_whole(int stage, const struct stage_values *ours,
                                           const struct stage_values *theirs) {
     struct stage_verdict verdict = {VERDICT_EQUAL, 0, 0, ""};
@@ -113,15 +114,16 @@ static struct stage_verdict compare_real(const struct conform_pair *pair, int st
     judge(&verdict, relative_error(theirs->real, ours->real, ours->count), verdict.bound);
     return verdict;
 }
-/* The deviation of one logit around the mean of its row, and how far rounding moves the difference of two logits. */
+/* Finds the standard deviation of one logit around the mean of its row, and how much rounding changes the difference of
+ * two logits. */
 static double tie_of(const struct conform_pair *pair, const float *row, size_t count) {
     double mean = 0, spread = 0;
     for (size_t i = 0; i < count; i++) mean += (double)row[i] / (double)count;
     for (size_t i = 0; i < count; i++) spread += ((double)row[i] - mean) * ((double)row[i] - mean) / (double)count;
     return TIE_DEVIATIONS * sqrt(2 * spread) * bound_of(pair, CONFORM_PREFILL) / SPREAD;
 }
-/* Answers: where they part, and how far apart our logits for the two tokens are. An answer that ends early is not a
- * difference if the other one continues after its end. */
+/* Compares answers: where they diverge, and how far apart our logits for the two tokens are. An answer that ends early
+ * is not a difference if the other one continues after its end. */
 static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
     const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS],
                               *theirs = &pair->theirs->stages[CONFORM_TOKENS];
@@ -151,14 +153,14 @@ static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
 }
 
 /* ---- servers: the values visible from outside */
-/* The log probability of each of our logits. */
+/* Computes the log probability of each of our logits. */
 static double log_total(const float *row, size_t count) {
     double most = (double)row[0], sum = 0;
     for (size_t i = 1; i < count; i++) most = fmax(most, (double)row[i]);
     for (size_t i = 0; i < count; i++) sum += exp((double)row[i] - most);
     return most + log(sum);
 }
-/* Our id of a token's text; -1: no single token decodes to it. Likely ones are tried first. */
+/* Our id for a token's text; -1 if no single token decodes to it. Likely tokens are tried first. */
 static int32_t id_of_text(const struct model *model, const float *row, const struct likely *token) {
     const int flags = model->rules->decode_flags;
     int32_t best = -1;
@@ -187,27 +189,27 @@ static struct stage_verdict compare_likely(const struct conform_pair *pair) {
         found++;
         worst = fmax(worst, fabs((double)row[id] - total - token->logprob));
     }
-    if (!found) return unseen("the server gave no log probability of a token that the model has");
+    if (!found) return unseen("the server returned no log probabilities of tokens that the model has");
     judge(&verdict, worst, tie_of(pair, row, width));
     snprintf(verdict.note, sizeof verdict.note,
-             "in nats, of the %zu likeliest tokens; the server does not show the others", found);
+             "in nats, over the %zu most likely tokens; the server does not report others", found);
     return verdict;
 }
 static struct stage_verdict compare_counts(int64_t ours, int64_t theirs, const char *what) {
     struct stage_verdict verdict = {VERDICT_EQUAL, 0, 0, ""};
     judge(&verdict, fabs((double)ours - (double)theirs), 0);
-    snprintf(verdict.note, sizeof verdict.note, "%lld %s here, %lld there; only their number is seen", (long long)ours,
+    snprintf(verdict.note, sizeof verdict.note, "%lld %s here, %lld there; only their number is known", (long long)ours,
              what, (long long)theirs);
     return verdict;
 }
-/* The bytes of a text before the first that is not UTF-8, or was replaced for that reason (U+FFFD). */
+/* The number of bytes before the first that is not UTF-8, or was replaced for that reason (U+FFFD). */
 static size_t clear_bytes(const char *text, size_t bytes) {
     const size_t valid = vp_utf8_valid_bytes(text, bytes);
     for (size_t i = 0; i + 3 <= valid; i++) if (!memcmp(text + i, "\xef\xbf\xbd", 3)) return i;
     return valid;
 }
-/* Our token at which the server's text goes on differently; the count of ours if it never does. Servers may trim the
- * answer, and their JSON has no bytes that are not UTF-8, so texts are compared up to such a byte. */
+/* Our token at which the server's text diverges; the count of our tokens if it never does. Servers may trim the answer,
+ * and their JSON cannot contain bytes that are not UTF-8, so texts are compared only up to such a byte. */
 static size_t first_in_text(const struct conform_pair *pair) {
     const struct stage_values *ours = &pair->ours->stages[CONFORM_TOKENS];
     const int flags = VP_DECODE_SKIP_SPECIAL | pair->model->rules->decode_flags;
@@ -227,8 +229,8 @@ static size_t first_in_text(const struct conform_pair *pair) {
     free(here);
     return token;
 }
-/* The answer as text: where it parts, and by how much our logits prefer their first token to their second. The other
- * answer's token is one of the rest, so the true margin is at least that. */
+/* Compares the answer as text: where it diverges, and by how much our logits prefer the best token to the second best.
+ * The other answer's token is one of the rest, so the true margin is at least that. */
 static struct stage_verdict compare_answer(const struct conform_pair *pair) {
     const size_t first = first_in_text(pair), width = (size_t)pair->model->config.embedding_size,
                  count = pair->ours->stages[CONFORM_TOKENS].count;
@@ -243,7 +245,8 @@ static struct stage_verdict compare_answer(const struct conform_pair *pair) {
     }
     judge(&verdict, (double)best - (double)second, tie_of(pair, row, width));
     if (verdict.verdict == VERDICT_EQUAL) verdict.verdict = VERDICT_ROUNDING;
-    snprintf(verdict.note, sizeof verdict.note, "the text parts at our token %zu; our best two are %.3g nats apart: %s",
+    snprintf(verdict.note, sizeof verdict.note, "the text diverges at our token %zu; our best two are %.3g nats apart: "
+                                                "%s",
              first, verdict.distance, verdict.verdict == VERDICT_PARTED ? "a fault" : "a tie");
     return verdict;
 }

@@ -3,22 +3,23 @@
 #define VLMPROF_CLI_CONFORM_COMPARE_H
 #include "conform/stack.h"
 
-/* UNSEEN: one of the stacks does not show the stage, or the request has none. EQUAL: no value differs. ROUNDING: the
- * precision explains the difference. PARTED: it does not. */
+/* UNSEEN: one of the stacks does not show the stage, or the request does not have it. EQUAL: no value differs.
+ * ROUNDING: the precision explains the difference. PARTED: it does not. */
 enum verdict { VERDICT_UNSEEN, VERDICT_EQUAL, VERDICT_ROUNDING, VERDICT_PARTED, VERDICTS };
 extern const char *const VERDICT_NAMES[VERDICTS];
 
 struct stage_verdict {
     enum verdict verdict;
-    /* Whole numbers: how many differ; at most 0. Reals: relative_error. A server's logits: the largest difference of a
-     * token's log probability, in nats. tokens: the margin, in nats, by which our logits prefer our token where the
-     * answers part; 0 if they do not. NaN: not known. */
+    /* The distance. Integers: how many differ; the bound is 0. Reals: relative_error. A server's logits: the largest
+     * difference in a token's log probability, in nats. tokens: the margin, in nats, by which our logits prefer our
+     * token where the answers diverge; 0 if they do not. NaN if unknown. */
     double distance, bound;
     char note[160];
 };
 struct conformity { struct stage_verdict stages[CONFORM_STAGES]; };
 
-/* The values compared. ours is our engine in fp32; rounded is the same in the other's precision, NULL: fp32. */
+/* The compared values. ours is our engine in fp32. rounded is our engine in the other stack's precision, or NULL if
+ * that is fp32. */
 struct conform_pair {
     const struct model *model;
     const struct stack *ours, *rounded, *theirs;
@@ -26,7 +27,7 @@ struct conform_pair {
 };
 void conform_compare(const struct conform_pair *pair, struct conformity *out);
 
-/* The first stage that parted; CONFORM_STAGES: none. */
+/* The first stage that diverges; CONFORM_STAGES if there is none. */
 int conform_first(const struct conformity *conformity);
 
 /* Adds another case: each stage keeps its worse verdict. */

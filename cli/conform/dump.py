@@ -2,8 +2,8 @@
 
     python3 dump.py --model DIR --image cat.jpg -p "What is this?" --output DIR [--dtype float32] [--max_new_tokens 8]
 
-Needs torch and transformers. A stage whose module is not known is left out, and a line says so; --tower and --connector
-name it (see the names with --modules)."""
+Needs torch and transformers. A stage whose module is unknown is left out, with a message; --tower and --connector name
+the modules (--modules lists the names)."""
 import argparse
 import os
 import sys
@@ -12,7 +12,7 @@ import numpy
 import torch
 import transformers
 
-# where the tower ends that the connector reads (behind its final norm, if it has one), and the connector, by class; <: what the module is given
+# by class: the module whose output the connector reads (the tower, after its final norm if it has one), and the connector; <: the module's input
 MODULES = {
     "LlavaForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-2", "multi_modal_projector"),
     "SmolVLMForConditionalGeneration": ("vision_model.post_layernorm", "connector"),
@@ -83,7 +83,7 @@ def main():
         return hook
 
     visual, windows = find(model, "visual"), []
-    if hasattr(visual, "permute_input_for_window_attn"):  # the tower computes window by window, in another order than the picture's
+    if hasattr(visual, "permute_input_for_window_attn"):  # the tower computes window by window, not in the order of the picture
         permute = visual.permute_input_for_window_attn
         visual.permute_input_for_window_attn = lambda values, index, **more: (windows.append(index), permute(values, index, **more))[1]
     tower, connector = MODULES.get(type(model).__name__, (None, None))
@@ -94,7 +94,7 @@ def main():
         elif a.image and module is not None:
             module.register_forward_hook(keep(name))
         elif a.image:
-            print(f"{type(model).__name__}: the module of the {name} is not known; --{name} PATH names it", file=sys.stderr)
+            print(f"{type(model).__name__}: the module of the {name} is unknown; give it with --{name} PATH", file=sys.stderr)
     with torch.no_grad():
         done = model.generate(**inputs, max_new_tokens=a.max_new_tokens, min_new_tokens=a.max_new_tokens, do_sample=False,
                               output_logits=True, return_dict_in_generate=True)
@@ -103,7 +103,7 @@ def main():
     if "pixel_values" in inputs:
         pixels = inputs["pixel_values"]
         values["pixels"] = pixels.reshape(-1, *pixels.shape[-3:]) if pixels.dim() > 3 else pixels
-    if "tower" in seen:  # the class token goes: the tower's rows are patches
+    if "tower" in seen:  # removes the class token, so that the tower's rows are patches
         rows = seen["tower"]
         side = round((rows.shape[1] - 1) ** 0.5) if rows.dim() == 3 else 0
         if windows:

@@ -1,4 +1,4 @@
-/* npy.c: NumPy's files. */
+/* npy.c: reads NumPy's files. */
 #include "conform/npy.h"
 
 #include "base/memory.h"
@@ -20,7 +20,7 @@ void npy_free(struct npy *npy) {
     memset(npy, 0, sizeof *npy);
 }
 
-/* The value of 'key' in the header's dictionary: the text after the colon; NULL: there is none. */
+/* The value of 'key' in the header's dictionary: the text after the colon; NULL if there is none. */
 static const char *header_value(const char *header, const char *key) {
     char quoted[32];
     const char *at;
@@ -31,7 +31,7 @@ static const char *header_value(const char *header, const char *key) {
     while (*at == ' ' || *at == ':') at++;
     return at;
 }
-/* "(3, 4)" -> the shape, and the product of its sides. Returns 0 for anything else. */
+/* "(3, 4)" -> the shape, and the product of its dimensions. Returns 0 for anything else. */
 static int read_shape(const char *at, size_t most, struct npy *npy) {
     npy->count = 1;
     if (!at || *at++ != '(') return 0;
@@ -93,7 +93,7 @@ static vp_result parse_npy(const char *text, size_t bytes, const char *path, str
         start = 12;
     }
     if (length > HEADER_MAX || length > bytes - start)
-        return vp_failf(error, VP_ERR_FORMAT, 8, path, "the header of %zu bytes is not all there", length);
+        return vp_failf(error, VP_ERR_FORMAT, 8, path, "the header of %zu bytes is truncated", length);
     memcpy(header, text + start, length);
     header[length] = 0;
     type = header_value(header, "descr");
@@ -102,17 +102,18 @@ static vp_result parse_npy(const char *text, size_t bytes, const char *path, str
         || type[4] != '\'' || (type[2] == 'f' && type[3] == '1'))
         return vp_failf(error, VP_ERR_FORMAT, (int64_t)start, path,
                         "the type is %.12s; expected float16, float32, float64 or an integer, little-endian (bfloat16: "
-                        "convert with .float())", type ? type : "not there");
+                        "convert with .float())", type ? type : "missing");
     if (!order || strncmp(order, "False", 5))
         return vp_failf(error, VP_ERR_FORMAT, (int64_t)start, path,
-                        "the array is in Fortran order; save numpy.ascontiguousarray of it");
+                        "the array is in Fortran order; save it with numpy.ascontiguousarray");
     item = (size_t)(type[3] - '0');
     if (!read_shape(header_value(header, "shape"), FILE_MAX / item, npy))
-        return vp_failf(error, VP_ERR_FORMAT, (int64_t)start, path, "the shape is damaged, or has more than %d sides",
+        return vp_failf(error, VP_ERR_FORMAT, (int64_t)start, path, "the shape is damaged, or has more than %d "
+                                                                    "dimensions",
                         NPY_DIMENSIONS_MAX);
     if (npy->count * item != bytes - start - length)
         return vp_failf(error, VP_ERR_FORMAT, (int64_t)(start + length), path,
-                        "the shape needs %zu bytes of data, and the file has %zu", npy->count * item,
+                        "the shape needs %zu bytes of data, but the file has %zu", npy->count * item,
                         bytes - start - length);
     return read_values(data + start + length, type[2], item, path, npy, error);
 }

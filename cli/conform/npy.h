@@ -1,4 +1,4 @@
-/* npy.h: NumPy's files. A path comes in; checked values go out. */
+/* npy.h: reads NumPy's files and checks their values. */
 #ifndef VLMPROF_CLI_CONFORM_NPY_H
 #define VLMPROF_CLI_CONFORM_NPY_H
 #include "vlmprof.h"

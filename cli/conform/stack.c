@@ -1,4 +1,4 @@
-/* stack.c: our own engine as a stack, and what all stacks share. */
+/* stack.c: our own engine as a stack, and the code shared by all stacks. */
 #include "conform/stack.h"
 
 #include "base/console.h"
@@ -38,10 +38,11 @@ int probe_open(const char *name, const char *projector, const struct probe *prob
     model->projector = projector;
     if ((code = model_load_folder(model)) != 0 || (code = checkpoint_open(model)) != 0) return code;
     if (is_packed(model, NULL))
-        return complain(EXIT_INPUT, "%s: packed weights have one precision; give the folder that they were made from",
+        return complain(EXIT_INPUT, "%s: packed weights have only one precision; give the folder that they were made "
+                                    "from",
                         name);
     if (has_image && model_is_blind(model))
-        return complain(EXIT_USAGE, "%s: %s reads text only: leave the image out", name,
+        return complain(EXIT_USAGE, "%s: %s reads only text: remove the image", name,
                         vp_architecture_name(model->config.architecture));
     request->sample.prompt = probe->is_raw ? copy_text(probe->prompt, strlen(probe->prompt))
                                            : model->rules->prompt(model, NULL, probe->prompt, NULL, has_image);
@@ -58,7 +59,7 @@ int probe_open(const char *name, const char *projector, const struct probe *prob
     return check_sequence(model, &request->input);
 }
 
-/* ---- its values */
+/* ---- the engine's values */
 size_t strip_image_ids(const struct model *model, int has_image, const int32_t *ids, size_t count, int32_t *out) {
     const vp_special_ids *special = &model->ids;
     size_t left = 0;
@@ -96,7 +97,7 @@ static float *copied(const float *values, size_t count) {
     if (count) memcpy(copy, values, count * sizeof *copy);
     return copy;
 }
-/* The image's values that are known before anything runs: counts and pixels. */
+/* Sets the image's values that are known before anything runs: counts and pixels. */
 static void take_image(const struct request *request, size_t image_tokens, struct stack *stack) {
     const vp_layout *layout = &request->cuts.whole;
     struct stage_values *image = &stack->stages[CONFORM_IMAGE];
@@ -168,9 +169,9 @@ int stack_run(const struct options *options, struct request *request, const char
 }
 
 /* ---- the precision in which weights are stored */
-enum { LOOKED_AT = 4096 }; /* values of a tensor, spread over it */
+enum { LOOKED_AT = 4096 }; /* number of sampled values, spread over a tensor */
 
-/* All fp32 values of the tensor fit bf16, and not all are 0, so they were rounded to it. */
+/* Returns 1 if all fp32 values of the tensor fit bf16 and not all are 0: they were rounded to it. */
 static enum precision precision_of_values(const unsigned char *data, size_t count) {
     int is_bf16 = 1, has_value = 0;
     const size_t step = count > LOOKED_AT ? count / LOOKED_AT : 1;
@@ -191,7 +192,7 @@ enum precision stored_precision(const struct model *model) {
         enum precision own = PRECISION_FP32;
         if (result != VP_OK) continue; /* a type that no weight has */
         if (tensor.dtype == VP_DTYPE_F32) {
-            if (tensor.dimensions < 2) continue; /* norms and biases are often kept in fp32 */
+            if (tensor.dimensions < 2) continue; /* norms and biases are often in fp32 */
             own = precision_of_values(tensor.data, (size_t)(tensor.bytes / 4));
         } else
             own = tensor.dtype == VP_DTYPE_BF16                                     ? PRECISION_BF16

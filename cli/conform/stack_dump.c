@@ -14,7 +14,7 @@ static const char *const FILE_NAMES[CONFORM_STAGES][4] = {
     {"prompt_ids", "input_ids"}, {"image"},   {"pixels", "pixel_values"}, {"tower"},
     {"connector", "image_features"}, {"prefill", "logits"}, {"tokens", "output_ids"}};
 
-/* Reads the first existing file of a stage; *path is its malloc'ed path, NULL: there is none. */
+/* Reads the first existing file of a stage. *path is its malloc'ed path, or NULL if there is none. */
 static int read_stage(const char *folder, int stage, struct npy *npy, char **path) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_ERR_NOT_FOUND;
@@ -38,12 +38,12 @@ static int read_stage(const char *folder, int stage, struct npy *npy, char **pat
 static int is_whole(int stage) {
     return stage == CONFORM_PROMPT_IDS || stage == CONFORM_IMAGE || stage == CONFORM_TOKENS;
 }
-/* How many values of the array count: the first row of logits, or the whole of anything else. */
+/* The number of values of the array that count: the first row of logits, or everything else as a whole. */
 static size_t values_of(int stage, const struct npy *npy, size_t expected) {
     const int has_rows = npy->dimensions > 1 && npy->shape[npy->dimensions - 1] == (int64_t)expected;
     return stage == CONFORM_PREFILL && npy->count && has_rows ? expected : npy->count;
 }
-/* The array as values of the stage. Its size must be ours, unless the image was cut differently. */
+/* Takes the array as values of the stage. Its size must equal ours, unless the image was cut differently. */
 static int take_stage(const struct request *request, const struct stack *ours, int stage, int image_parted,
                       const char *path, struct npy *npy, struct stack *stack) {
     const struct stage_values *own = &ours->stages[stage];
@@ -78,7 +78,7 @@ static int take_stage(const struct request *request, const struct stack *ours, i
     }
     return 0;
 }
-/* Returns 1 if the last `bits` of all values are 0, so that a smaller type fits them, and some values are not 0. */
+/* Returns 1 if the last `bits` of all values are 0, so that a smaller type is enough, and some values are not 0. */
 static int fits(const struct stage_values *values, uint32_t bits) {
     int has_value = 0;
     for (size_t i = 0; i < values->count; i++) {
@@ -89,7 +89,7 @@ static int fits(const struct stage_values *values, uint32_t bits) {
     }
     return has_value;
 }
-/* bf16 and fp16 have 16 and 13 fraction bits fewer than fp32; the coarsest type that fits all values of a stage. */
+/* The coarsest type that fits all values of a stage. bf16 and fp16 have 16 and 13 fraction bits fewer than fp32. */
 static enum precision rounded_to(const struct stack *stack) {
     enum precision coarsest = PRECISION_FP32;
     for (int i = CONFORM_PIXELS; i < CONFORM_STAGES; i++) {
@@ -118,7 +118,7 @@ int stack_of_dump(const char *folder, const struct request *request, const struc
         npy_free(&npy);
         free(path);
         if (stage != CONFORM_IMAGE || !ours->stages[CONFORM_IMAGE].is_known || code) continue;
-        if (!values->is_known && stack->image_tokens >= 0) { /* the ids have counted them */
+        if (!values->is_known && stack->image_tokens >= 0) { /* they are counted among the ids */
             values->is_known = 1;
             values->count = 1;
             values->whole = resize(NULL, 1, sizeof *values->whole);
@@ -128,7 +128,7 @@ int stack_of_dump(const char *folder, const struct request *request, const struc
             image_parted |= values->whole[i] != ours->stages[stage].whole[i];
     }
     if (!code && !found)
-        return complain(EXIT_INPUT, "%s: there is no file of a stage; expected some of prompt_ids.npy, image.npy, "
+        return complain(EXIT_INPUT, "%s: there is no file of any stage; expected some of prompt_ids.npy, image.npy, "
                                     "pixels.npy, tower.npy, connector.npy, prefill.npy, tokens.npy", folder);
     if (!code) stack->precision = rounded_to(stack);
     return code;

@@ -1,4 +1,4 @@
-/* dataset.c: data sets: JSONL, VQA v2, folders of images. A data set's file is read once to find its records. The
+/* dataset.c: data sets: JSONL, VQA v2, folders of images. The file of a data set is read once to find its records. The
  * sample is drawn from their number, and only the sampled records are read. */
 #include "data/dataset.h"
 
@@ -38,18 +38,18 @@ void dataset_free(struct dataset *dataset) {
 }
 
 /* ---- records: their positions and strata */
-struct place { int64_t start; uint32_t bytes, number; }; /* number: of the line, the question or the image, from 0 */
-struct question_at { int64_t id; size_t index; };        /* index: of a place, later of a sample */
+struct place { int64_t start; uint32_t bytes, number; }; /* number: line, question or image, from 0 */
+struct question_at { int64_t id; size_t index; };        /* index: of a position, later of a sample */
 
-/* Texts of a record and of its annotation (note), and both parsed. */
+/* The texts of a record and its annotation (note), and both parsed. */
 struct record_reader { struct parsed scratch, note; struct text_buffer text, note_text; };
 
-/* What is there while a data set is loaded. */
+/* The state while a data set is loaded. */
 struct loader {
     const struct model *model;
     struct dataset *dataset;
     struct place *places; size_t population, capacity;    /* all records */
-    const char *field;     /* --stratify_by; NULL: no strata */
+    const char *field;     /* --stratify_by; NULL without strata */
     uint64_t *strata;      /* [population], with a field: see read_stratum */
     size_t with_field;     /* records that have the field */
     int64_t *question_ids; /* [population], KIND_VQA */
@@ -148,7 +148,8 @@ static vp_result find_line_strata(struct loader *loader, vp_error *error) {
     return VP_OK;
 }
 
-/* Looks only at the first of "questions": VQA v2 has "questions": [{...}], a line of tally_qa "questions": ["..."]. */
+/* Looks only at the first element of "questions": VQA v2 has "questions": [{...}], a line of tally_qa "questions":
+ * ["..."]. */
 static vp_result see_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     (void)at;
     (void)bytes;
@@ -184,8 +185,8 @@ static vp_result take_member(void *user, const char *key, const vp_json *value) 
     dataset->subtype = node_text(value, 0);
     return VP_OK;
 }
-/* Determines the subtype: from the file's contents, else from its name ("val2014"). The images of test-dev are those of
- * test. The subtype becomes part of file names, so it consists of letters and digits. */
+/* Determines the subtype from the file's contents, otherwise from its name ("val2014"). The images of test-dev are
+ * those of test. The subtype becomes part of file names, so it consists of letters and digits. */
 static vp_result check_subtype(struct dataset *dataset, vp_error *error) {
     const char *at = strstr(dataset->path, "mscoco_"), *end = at ? strstr(at, "_questions") : NULL;
     if (!dataset->subtype && end) dataset->subtype = copy_text(at + 7, (size_t)(end - at - 7));
@@ -216,7 +217,7 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
     }
     closedir(folder);
     if (result == VP_OK && !dataset->names.count)
-        return vp_fail(error, VP_ERR_NOT_FOUND, -1, dataset->path, "there is no image in the folder");
+        return vp_fail(error, VP_ERR_NOT_FOUND, -1, dataset->path, "there is no image in this folder");
     text_list_sort(&dataset->names, 0);
     return result;
 }
@@ -227,8 +228,8 @@ static int compare_questions(const void *left_item, const void *right_item) {
                              *right = (const struct question_at *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }
-/* *first becomes the index of the first question that an annotation belongs to, or where it would be; *id its question
- * id. An id can occur more than once. */
+/* Sets *first to the index of the first question that an annotation belongs to, or its insertion index, and *id to its
+ * question id. An id can occur more than once. */
 static vp_result find_question(const struct loader *loader, const vp_json *value, int64_t at, size_t *first,
                                int64_t *id, vp_error *error) {
     size_t low = 0, high = loader->question_count;
@@ -256,7 +257,7 @@ static vp_result take_annotation(void *user, const vp_json *value, int64_t at, s
     int64_t id = 0;
     size_t question = 0;
     vp_result result = find_question(loader, value, at, &question, &id, error);
-    /* of two annotations of a question the last one counts */
+    /* of several annotations of a question, the last one counts */
     for (; result == VP_OK && question < loader->question_count && loader->questions[question].id == id; question++) {
         loader->dataset->samples[loader->questions[question].index].note_start = at;
         /* at most VALUE_BYTES_MAX */
@@ -282,7 +283,7 @@ static vp_result walk_annotations(struct loader *loader,
                ? vp_fail(error, VP_ERR_FORMAT, -1, dataset->notes_path, "has no \"annotations\"")
                : result;
 }
-/* Sorts questions by id: those at the chosen places, or all if chosen is NULL. */
+/* Sorts questions by id: the chosen ones, or all if `chosen` is NULL. */
 static void sort_questions(struct loader *loader, const int64_t *chosen, size_t count) {
     loader->questions = resize(loader->questions, count, sizeof *loader->questions);
     loader->question_count = count;
@@ -308,7 +309,7 @@ static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_err
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
         result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
-                         "contains no annotation of these questions; it belongs to other ones");
+                         "contains no annotation of these questions; it belongs to other questions");
     return result;
 }
 
@@ -335,7 +336,7 @@ static int32_t named_images(const struct dataset *dataset, const vp_json *json) 
     if (node_is(json, list, VP_JSON_ARRAY)) return (int32_t)json->nodes[list].count;
     return dataset->kind != KIND_TABLE && has_value(json, 0, "image");
 }
-/* Puts a question into the model's conversation and counts the tokens. Returns 0 or an exit code. */
+/* Inserts a question into the model's conversation and counts the tokens. Returns 0 or an exit code. */
 static int make_conversation(const struct dataset *dataset, const struct model *model, int32_t image_count,
                              struct sample *sample) {
     char *question = sample->prompt;
@@ -348,7 +349,7 @@ static int make_conversation(const struct dataset *dataset, const struct model *
                : 0;
 }
 
-/* A tool's prompt stays unchanged, its last line end too. */
+/* A tool's prompt is not changed, not even its last line end. */
 static void keep_prompt(const struct prompt_fields *fields, const char *hint, struct sample *sample) {
     struct text_buffer text = {NULL, 0, 0};
     if (!fields->questions.count || (hint && !fields->places)) return;
@@ -394,7 +395,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
         sample->places = fields.places;
         fields.places = NULL;
         image_count = sample->no_image ? 0 : named_images(dataset, json);
-        /* too_many_images says why such a sample fails */
+        /* too_many_images gives the reason why such a sample fails */
         if (model && image_count > 1 && model->rules->one_image(model)) image_count = 1;
         if (model && is_message) code = make_conversation(dataset, model, image_count, sample);
         else if (model) code = count_sample(model, !sample->no_image, sample);
@@ -405,7 +406,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     prompt_fields_free(&fields);
     return code;
 }
-/* Relative names start at --image_dir, else in the data set's folder. */
+/* Relative names start at --image_dir, otherwise in the data set's folder. */
 static char *image_path_of(const struct dataset *dataset, const char *name) {
     const char *path = dataset->path, *slash = strrchr(path, '/');
     char *folder, *joined;
@@ -418,7 +419,7 @@ static char *image_path_of(const struct dataset *dataset, const char *name) {
     free(folder);
     return joined;
 }
-/* The path of COCO_val2014_000000262148.jpg: in the folder or, if it is only there, in its subfolder val2014. */
+/* The path of COCO_val2014_000000262148.jpg: in the folder or, if it is only there, in the subfolder val2014. */
 static char *official_image(const struct dataset *dataset, int64_t image_id) {
     size_t capacity = strlen(dataset->subtype) + 48;
     char *name = resize(NULL, capacity, 1), *inside, *first, *second;
@@ -436,7 +437,7 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
     return first;
 }
 
-/* The images of the record that was read. An unusable record has the data set's path there. */
+/* Lists the images of the record that was read. An unusable record gets the data set's path instead. */
 static void take_table_images(const struct dataset *dataset, struct sample *sample) {
     text_list_free(&sample->images);
     if (table_rows_reason(dataset->table)[0]) text_list_copy(&sample->images, dataset->path);
@@ -444,7 +445,7 @@ static void take_table_images(const struct dataset *dataset, struct sample *samp
     sample->no_image = !sample->images.count;
 }
 
-/* A record without "image" that names an image under another key is not a question without an image. Returns 0 or an
+/* A record that has no "image" but names an image under another key is not a question without an image. Returns 0 or an
  * exit code after a message. */
 static int check_image_key(const char *path, const vp_json *json, const struct sample *sample) {
     char text[160];
@@ -493,7 +494,7 @@ static int read_record(const struct dataset *dataset, const struct model *model,
         return 0;
     }
     if (dataset->kind == KIND_VQA) {
-        vp_json_to_int(json, vp_json_get(json, 0, "image_id"), &image_id); /* checked when it was found */
+        vp_json_to_int(json, vp_json_get(json, 0, "image_id"), &image_id); /* was checked when it was found */
         text_list_take(&sample->images, official_image(dataset, image_id));
         return 0;
     }
@@ -503,7 +504,7 @@ static int read_record(const struct dataset *dataset, const struct model *model,
     return sample->no_image ? 0 : read_image_names(dataset, json, sample);
 }
 
-/* "answers" of an annotation: only the texts, under `key` or "answer". */
+/* Reads "answers" of an annotation: only the texts, under `key` or "answer". */
 static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const char *key, vp_error *error) {
     uint32_t answers = vp_json_get(note, 0, "answers");
     if (!node_is(note, answers, VP_JSON_ARRAY))
@@ -520,7 +521,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
     vp_json_end_array(writer);
     return VP_OK;
 }
-/* Joins question and annotation into one record, in the form of a line of JSONL: "id" first, answers as strings. */
+/* Joins question and annotation into one record, in the format of a line of JSONL: "id" first, answers as strings. */
 static vp_result merge_note(const struct dataset *dataset, struct record_reader *reader, int has_note,
                             struct text_buffer *out, vp_error *error) {
     /* as the reference scores OK-VQA */
@@ -555,7 +556,7 @@ static vp_result merge_note(const struct dataset *dataset, struct record_reader 
     vp_json_end_object(&writer);
     return vp_json_finish(&writer);
 }
-/* The record of an image in a folder: the image and --prompt. */
+/* Makes the record of an image in a folder: the image and --prompt. */
 static void make_folder_record(const struct dataset *dataset, const char *name, struct text_buffer *out) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 0);
@@ -663,7 +664,7 @@ int sample_images(const struct sample *sample, vp_image **images, char *reason, 
     return code;
 }
 
-/* The number of a reason, from 1; equal texts share a number. The last number stands for all beyond the limit. */
+/* The number of a reason, from 1; equal texts share a number. The last number represents all beyond the limit. */
 static int32_t add_reason(struct dataset *dataset, const char *text) {
     int32_t index = 0;
     while (index < dataset->reason_count && strcmp(dataset->reasons[index], text)) index++;
@@ -673,7 +674,7 @@ static int32_t add_reason(struct dataset *dataset, const char *text) {
     dataset->reasons[dataset->reason_count++] = copy_text(text, strlen(text));
     return dataset->reason_count;
 }
-/* Reads the size from the image file's header, after upright rotation. An unusable file gives its entry a reason and
+/* Reads the size from the image file's header, after upright rotation. An unusable file gives its entry a reason but
  * does not end the sweep: --retry_failed tries it again. Returns 0, or an exit code if memory is exhausted. */
 static int read_image_size(struct dataset *dataset, const char *path, struct entry *entry, struct image_px *size) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -692,8 +693,8 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
 }
 
 /* ---- tables */
-/* Opens the data set as a table, unless it is of another kind: a folder of images, a pipe, VQA v2's pair, or plain
- * lines of our own. */
+/* Opens the data set as a table, unless it is of another kind: a folder of images, a pipe, VQA v2's pair of files, or
+ * plain lines of our own format. */
 static vp_result open_table(struct dataset *dataset, vp_error *error) {
     struct text_list files = {NULL, 0};
     int has_files, is_pair = 0;
@@ -737,7 +738,7 @@ static vp_result find_rows(struct loader *loader, vp_error *error) {
     return result;
 }
 /* ---- a whole data set */
-/* Finds the kind of the data set, its records and, with a field, their strata. */
+/* Finds the kind of the data set, its records and, if there is a field, their strata. */
 static vp_result find_records(struct loader *loader, vp_error *error) {
     struct stream_visitor visitor = {"questions", take_question, take_member, loader, 0};
     struct dataset *dataset = loader->dataset;
@@ -759,19 +760,19 @@ static vp_result find_records(struct loader *loader, vp_error *error) {
     if (result == VP_OK) result = check_subtype(dataset, error);
     return result == VP_OK && loader->field ? find_strata(loader, error) : result;
 }
-/* --prompt, --annotations and --image_dir apply to some kinds of data only: an option without effect is a mistake. */
+/* --prompt, --annotations and --image_dir apply only to some kinds of data: an option without effect is a mistake. */
 static int check_data_options(const struct loader *loader) {
     const struct dataset *dataset = loader->dataset;
     const struct options *options = dataset->options;
     int caption = dataset->defaults && dataset->defaults->kind == VP_PROMPT_CAPTION;
     if (dataset->kind == KIND_FOLDER && !is_given(options, "prompt") && !caption)
-        return complain(EXIT_USAGE, "--data %s is a folder of images: -p TEXT gives the question", dataset->path);
+        return complain(EXIT_USAGE, "--data %s is a folder of images: give the question with -p TEXT", dataset->path);
     if (dataset->kind != KIND_FOLDER && is_given(options, "prompt"))
-        return complain(EXIT_USAGE, "-p goes with a folder of images; %s has its own questions", dataset->path);
+        return complain(EXIT_USAGE, "-p needs a folder of images; %s has its own questions", dataset->path);
     if (dataset->kind != KIND_VQA && dataset->kind != KIND_TABLE && is_given(options, "annotations"))
-        return complain(EXIT_USAGE, "--annotations goes with VQA v2's question file; %s is not one", dataset->path);
+        return complain(EXIT_USAGE, "--annotations needs VQA v2's question file; %s is not one", dataset->path);
     if (dataset->kind == KIND_FOLDER && is_given(options, "image_dir"))
-        return complain(EXIT_USAGE, "--image_dir goes with files; --data %s is a folder", dataset->path);
+        return complain(EXIT_USAGE, "--image_dir needs files; --data %s is a folder", dataset->path);
     if (dataset->kind == KIND_FOLDER && loader->field)
         return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", loader->field);
     if (loader->population && loader->field && !loader->with_field)
@@ -783,7 +784,7 @@ static int compare_numbers(const void *left_item, const void *right_item) {
     uint64_t left = *(const uint64_t *)left_item, right = *(const uint64_t *)right_item;
     return (left > right) - (left < right);
 }
-/* Draws the samples: *chosen becomes int64 [dataset->count], ascending, malloc'ed in both cases. Strata are numbered by
+/* Draws the samples: *chosen becomes int64 [dataset->count], ascending, malloc'ed in both cases. Strata are ordered by
  * their hashes, independent of the order of the records. Returns 0 or an exit code. */
 static int choose_records(struct loader *loader, int64_t **chosen) {
     const struct options *options = loader->dataset->options;
@@ -813,7 +814,7 @@ static int choose_records(struct loader *loader, int64_t **chosen) {
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--stratify_by: %s", vp_result_text(result));
 }
 
-/* Keeps the places of the chosen records as dataset->samples and frees all others. */
+/* Keeps the positions of the chosen records as dataset->samples and frees all others. */
 static int keep_places(struct loader *loader, const int64_t *chosen) {
     struct dataset *dataset = loader->dataset;
     vp_error error = {VP_OK, -1, "", ""};
@@ -831,12 +832,12 @@ static int keep_places(struct loader *loader, const int64_t *chosen) {
     loader->places = NULL;
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), dataset->path, result, &error);
 }
-/* Why the model cannot take so many images; NULL: it can. */
+/* Why the model cannot take so many images; NULL if it can. */
 static const char *too_many_images(const struct model *model, const struct sample *sample) {
     return model && sample->images.count > 1 ? model->rules->one_image(model) : NULL;
 }
-/* The sizes of a sample's images. Questions about the same images are next to each other, so their sizes are read once.
- * An unusable image ends it. Returns 0 or an exit code. */
+/* Reads the sizes of a sample's images. Questions about the same images are next to each other, so their sizes are read
+ * once. Stops at an unusable image. Returns 0 or an exit code. */
 static int settle_image_sizes(struct dataset *dataset, const struct model *model, const struct sample *sample,
                               const struct sample *before, struct entry *entry) {
     char reason[LINE_BYTES];
@@ -850,7 +851,7 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
         return 0;
     }
     if (too_many_images(model, sample)) {
-        snprintf(reason, sizeof reason, "%zu images, and one is the most: %s", sample->images.count,
+        snprintf(reason, sizeof reason, "%zu images, but at most one is possible: %s", sample->images.count,
                  too_many_images(model, sample));
         entry->reason = (unsigned char)add_reason(dataset, reason);
         return 0;
@@ -865,8 +866,8 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
     }
     return code;
 }
-/* Adds a sample to the hash of its data set: its record, and nothing of its image file. An image that is unreadable now
- * may be there when the sweep continues, and the plan is still the same. */
+/* Adds a sample to the hash of its data set: its record, but nothing of its image file. An unreadable image may be
+ * readable when the sweep continues, and the plan is then still the same. */
 static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const struct sample *sample) {
     /* the location of a VQA v2 image depends on the existing files; its record names it */
     const char *image = dataset->kind == KIND_VQA     ? text_of(dataset->options, "image_dir")
@@ -877,7 +878,7 @@ static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const 
         hash = hash_text(hash, sample->images.items[i]);
     return hash_number(hash, sample->id);
 }
-/* The number of unusable samples; *reason becomes the first one's. */
+/* Counts the unusable samples; *reason is set to the first one's. */
 static size_t count_bad(const struct dataset *dataset, const char **reason) {
     size_t count = 0;
     for (size_t i = 0; i < dataset->count; i++) {
@@ -886,7 +887,7 @@ static size_t count_bad(const struct dataset *dataset, const char **reason) {
     }
     return count;
 }
-/* Reports unusable sampled rows: each is a failed sample, and the others continue. */
+/* Reports unusable sampled rows: each is a failed sample; the others are measured. */
 static void tell_bad_rows(const struct dataset *dataset) {
     const char *reason = NULL;
     const size_t count = count_bad(dataset, &reason);
@@ -976,7 +977,7 @@ static int check_samples(struct loader *loader) {
     close_progress();
     if (!code) tells |= reject_without_image(loader);
     if (!code && tells) tell_bad_rows(dataset);
-    /* for a file whose name says nothing */
+    /* for a file with an uninformative name */
     if (!dataset->defaults) dataset->defaults = same;
     return code;
 }
@@ -1039,7 +1040,7 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     return 0;
 }
 
-/* The answer length that lmms-eval allows for this set; 0: not known. */
+/* The answer length that lmms-eval allows for this set; 0 if unknown. */
 static int32_t task_tokens(const struct dataset *dataset) {
     const struct table *table = dataset->kind == KIND_TABLE ? dataset->table->tables : NULL;
     return table ? table_new_tokens(table) : 0;

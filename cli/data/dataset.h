@@ -1,6 +1,6 @@
-/* dataset.h: data sets: JSONL, VQA v2, folders of images, tables of other formats. A path and options come in; the
- * places of the sampled records, and one sample after another, go out. Functions return 0 or an exit code after a
- * message on stderr, unless they say otherwise. If model is NULL, the samples are for chat servers: a prompt is the
+/* dataset.h: data sets: JSONL, VQA v2, folders of images, tables of other formats. Loading finds and draws the
+ * positions of the sampled records; samples are then read one after another. Functions return 0, or an exit code after
+ * a message on stderr, unless noted otherwise. If model is NULL, the samples are for chat servers: a prompt is the
  * question as a message (build_message), and nothing is tokenized. */
 #ifndef VLMPROF_CLI_DATASET_H
 #define VLMPROF_CLI_DATASET_H
@@ -18,18 +18,18 @@ enum { REASONS_MAX = 255 };
 typedef enum data_kind { KIND_LINES, KIND_VQA, KIND_FOLDER, KIND_TABLE } data_kind;
 struct table_rows;
 
-/* A sampled record: what a plan needs of it, and where its text is. Places are bytes from the start of the file. */
+/* A sampled record: what a plan needs of it, and the position of its text. Positions are byte offsets in the file. */
 struct entry {
     int64_t id;             /* 0-based number of the line, the question or the image */
-    int64_t start;          /* of the record */
-    int64_t note_start;     /* of VQA v2's annotation; -1: it has none */
+    int64_t start;          /* position of the record */
+    int64_t note_start;     /* position of VQA v2's annotation; -1 if it has none */
     uint32_t bytes, note_bytes;
-    uint64_t hash;          /* of these bytes: what is measured must be what was planned */
-    struct image_px *sizes; int32_t image_count; /* of its images; 0: not known, or it cannot be used */
-    int32_t text_count;     /* tokens of the prompt */
+    uint64_t hash;          /* hash of these bytes: the measured record must be the planned one */
+    struct image_px *sizes; int32_t image_count; /* sizes of its images; 0 if unknown or unusable */
+    int32_t text_count;     /* number of tokens of the prompt */
     unsigned char no_bos;
     unsigned char is_text;  /* 1: prompts of its data set have no image */
-    unsigned char reason;   /* why an image cannot be used: index + 1 in dataset.reasons; 0: it can */
+    unsigned char reason;   /* reason why an image cannot be used: index + 1 in dataset.reasons; 0 if it can */
 };
 
 struct dataset {
@@ -37,17 +37,17 @@ struct dataset {
     const char *path;
     char *task;    /* the name in the result files */
     data_kind kind;
-    struct source source; /* open as long as the data set: samples are read when they are due */
-    struct source notes; char *notes_path; /* KIND_VQA: annotations; NULL: none */
-    struct text_list names;                /* KIND_FOLDER: of the images */
+    struct source source; /* open as long as the data set, because samples are read when they are needed */
+    struct source notes; char *notes_path; /* KIND_VQA: annotations; NULL if none */
+    struct text_list names;                /* KIND_FOLDER: names of the images */
     struct table_rows *table;              /* KIND_TABLE */
     char *subtype;                         /* KIND_VQA: "val2014" */
-    const vp_prompt_dataset *defaults;     /* prompts and answer length; NULL: none of the nine known data sets */
+    const vp_prompt_dataset *defaults;     /* prompts and answer length; NULL if not one of the nine known data sets */
     int32_t new_tokens;
     vp_score_metric metric;
     struct entry *samples; size_t count;   /* ascending by id */
     char *reasons[REASONS_MAX]; int32_t reason_count;
-    uint64_t hash; /* of all sampled records, prompts and image paths */
+    uint64_t hash; /* hash of all sampled records, prompts and image paths */
 };
 
 /* Reads a file or folder and draws its samples. dataset->path is set and the rest zeroed first. The caller calls
@@ -57,14 +57,14 @@ int dataset_load(const struct options *options, const struct model *model, struc
 int dataset_check_usable(const struct dataset *dataset, const struct model *model);
 void dataset_free(struct dataset *dataset);
 
-/* Reads a planned sample: its record, prompt, tokens and image paths, and the sizes of its images at planning time.
- * `index` counts in dataset->samples. Returns 0, and the caller calls sample_free; or an exit code, with *sample
- * zeroed, if the file cannot be read or its contents have changed. */
+/* Reads a planned sample: its record, prompt, tokens and image paths, and the sizes of its images when planned. `index`
+ * is an index into dataset->samples. Returns 0, and the caller calls sample_free. If the file cannot be read or its
+ * contents have changed, returns an exit code and zeroes *sample. */
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample);
 
-/* Decodes a planned sample's images: [images.count], malloc'ed, which images_free frees. Returns 0, or an exit code
- * with a reason in `reason` and *images NULL if an image is gone, damaged or of another size now; prints nothing. */
+/* Decodes a planned sample's images: [images.count], malloc'ed; images_free frees them. If an image is missing, damaged
+ * or has another size now, returns an exit code, with a reason in `reason` and *images NULL. Prints nothing. */
 int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity);
-void images_free(vp_image *images, size_t count); /* NULL is fine */
+void images_free(vp_image *images, size_t count); /* may be NULL */
 
 #endif

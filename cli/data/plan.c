@@ -1,4 +1,4 @@
-/* plan.c: the grid of knobs times samples, the names of its files, its fingerprint. */
+/* plan.c: the grid of knobs times samples, the names of its files, and its fingerprint. */
 #include "data/plan.h"
 
 #include "base/console.h"
@@ -79,7 +79,8 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     input_seed_pruning(input, plan->seed, sample->id);
 }
 
-/* The name of a configuration's file. crops: the mean of a tier's, cut to an integer, as the experiments do. */
+/* The name of a configuration's file. crops: the mean of a tier's crops, truncated to an integer, as in the
+ * experiments. */
 static void name_configuration(const struct plan *plan, struct configuration *configuration, int crops) {
     struct text_buffer name = {NULL, 0, 0};
     char *variant = configuration->variant ? variant_file_name(configuration->variant) : NULL;
@@ -91,7 +92,8 @@ static void name_configuration(const struct plan *plan, struct configuration *co
     free(variant);
     configuration->file_name = name.data;
 }
-/* File name, and the longest request of the configuration. A sequence that does not fit becomes a failed row later. */
+/* Sets the file name and the longest request of the configuration. A sequence that does not fit becomes a failed row
+ * later. */
 static void plan_configuration(const struct model *model, struct plan *plan, struct configuration *configuration) {
     char reason[LINE_BYTES];
     struct cuts storage = {0};
@@ -113,11 +115,11 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
     name_configuration(plan, configuration, count ? (int)(crops / count) : 0);
 }
 
-/* The list of a knob's values; NULL: none is given. */
+/* The list of a knob's values; NULL if none is given. */
 static const struct option_value *list_of(const struct options *options, int knob) {
     return KNOBS[knob].list && is_given(options, KNOBS[knob].list) ? opt(options, KNOBS[knob].list) : NULL;
 }
-/* The number of values of a knob's list; 1 without a list, the model's own value. */
+/* The number of values of a knob's list; without a list 1, for the model's own value. */
 static int32_t list_count(const struct options *options, int knob) {
     const struct option_value *list = list_of(options, knob);
     return list ? (int32_t)list->count : 1;
@@ -136,18 +138,18 @@ static int check_lists(const struct options *options, const struct model *model)
     const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list"),
                               *ks = opt(options, "top_k_list");
     const vp_geometry geometry = model ? model->config.geometry : vp_geometry_default();
-    /* by a family's rule any number can be aimed at */
+    /* with a family's rule, any number can be the target */
     const int is_tiled = !model || model->rules->is_tiled;
     const int32_t least = !model && is_given(options, "family") ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
     if (check_words(options)) return EXIT_USAGE;
     for (size_t i = 0; i < tokens->count && is_tiled; i++) if (tokens->numbers[i] < least)
-            return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop have %d tokens already",
+            return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop already have %d tokens",
                             tokens->items[i], least);
     if (!model && tiers->given && is_given(options, "family"))
-        return complain(EXIT_USAGE, "--tier_list: tiers are crops of MolmoE's canvas; with --family aim at tokens: "
-                                    "--vision_tokens_list");
+        return complain(EXIT_USAGE, "--tier_list: tiers are crops of MolmoE's canvas; with --family, give target "
+                                    "tokens: --vision_tokens_list");
     if (!is_tiled && tiers->given)
-        return complain(EXIT_USAGE, "--tier_list: tiers belong to the Molmo models, not to %s",
+        return complain(EXIT_USAGE, "--tier_list: tiers exist only for Molmo models, not for %s",
                         vp_architecture_name(model->config.architecture));
     if (model && ks->given && !model->config.expert_count)
         return complain(EXIT_USAGE, "--top_k_list: %s has no experts to choose from",
@@ -159,18 +161,18 @@ static int check_lists(const struct options *options, const struct model *model)
     return 0;
 }
 
-/* The grid while it is made. */
+/* The grid during its construction. */
 struct grid {
-    const struct options *options; const struct model *model; struct plan *plan; /* model NULL: of servers */
-    char *image_knob; int32_t *image_values; size_t image_count; /* of --image_knob */
-    /* its dimensions: the size of images, then knobs of the engine; for a server its variants replace the first of
+    const struct options *options; const struct model *model; struct plan *plan; /* model is NULL for servers */
+    char *image_knob; int32_t *image_values; size_t image_count; /* from --image_knob */
+    /* its dimensions: the size of images, then knobs of the engine; for a server, its variants replace the first of
      * these */
     int knobs[VP_GRID_KNOBS_MAX]; int32_t counts[VP_GRID_KNOBS_MAX], width;
-    int32_t *index; size_t count; /* the points: places in the lists, [count, width] */
-    size_t each;                  /* configurations of a point */
+    int32_t *index; size_t count; /* the points: indices into the lists, [count, width] */
+    size_t each;                  /* number of configurations per point */
 };
 enum { GRID_SIZE = 0, GRID_VARIANT = 1 };
-_Static_assert(KNOB_EACH - KNOB_IMAGE <= VP_GRID_KNOBS_MAX, "more knobs of a grid than vp_sampler_grid takes");
+_Static_assert(KNOB_EACH - KNOB_IMAGE <= VP_GRID_KNOBS_MAX, "more knobs of a grid than vp_sampler_grid accepts");
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
 static int check_sizes(struct grid *grid) {
     const struct option_value *tokens = opt(grid->options, "vision_tokens_list");
@@ -185,7 +187,7 @@ static int check_sizes(struct grid *grid) {
     }
     return code;
 }
-/* Sets a knob to a value of its list. Returns 0 without a list. */
+/* Sets a knob to a value of its list. Returns 0 if there is no list. */
 static int set_listed(const struct options *options, int knob, size_t at, struct knob_values *values) {
     const struct option_value *list = list_of(options, knob);
     if (!list) return 0;
@@ -193,8 +195,8 @@ static int set_listed(const struct options *options, int knob, size_t at, struct
     else knob_set_text(values, knob, list->items[at]);
     return 1;
 }
-/* Reads --weights or --weights_list, and counts the values of the other knobs that each point is measured with. Returns
- * 0 or an exit code. */
+/* Reads --weights or --weights_list, and counts the values of the other knobs with which each point is measured.
+ * Returns 0 or an exit code. */
 static int read_each(struct grid *grid) {
     const struct option_value *list = list_of(grid->options, KNOB_WEIGHTS);
     const struct option_value *values = list_of(grid->options, KNOB_PRUNE);
@@ -202,7 +204,7 @@ static int read_each(struct grid *grid) {
     for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) grid->each *= (size_t)list_count(grid->options, knob);
     if (values) {
         if (model_is_blind(grid->model))
-            return complain(EXIT_USAGE, "--prune_list: %s reads text only, and has no image tokens",
+            return complain(EXIT_USAGE, "--prune_list: %s reads only text, so there are no image tokens",
                             vp_architecture_name(grid->model->config.architecture));
         if (prune_check("prune_list", (const char *const *)values->items, values->count)) return EXIT_USAGE;
     }
@@ -213,7 +215,7 @@ static int read_each(struct grid *grid) {
     return 0;
 }
 
-/* The points of the grid that the strategy visits. */
+/* Finds the points of the grid that the strategy visits. */
 static int grid_points(struct grid *grid) {
     const char *name = text_of(grid->options, "sampling_strategy");
     uint32_t seed = (uint32_t)number_of(grid->options, "seed");
@@ -226,14 +228,14 @@ static int grid_points(struct grid *grid) {
         return complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
     if (!grid->count)
         return complain(EXIT_USAGE,
-                        "--sampling_strategy %s draws no point of so small a grid; lengthen the lists or use full",
+                        "--sampling_strategy %s draws no point from such a small grid; lengthen the lists or use full",
                         name);
     grid->index = resize(NULL, grid->count * (size_t)grid->width, sizeof *grid->index);
     result = vp_sampler_grid(strategy, grid->counts, grid->width, seed, points, grid->index, grid->count, &grid->count,
                              repeats);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--sampling_strategy %s: %s", name, vp_result_text(result));
 }
-/* Sets the image size of a configuration, and the most crops that it can have. */
+/* Sets the image size of a configuration, and its maximum number of crops. */
 static void set_size(const struct grid *grid, size_t at, struct configuration *configuration) {
     const int is_tiled = !grid->model || grid->model->rules->is_tiled;
     const vp_geometry geometry = grid->model ? grid->model->config.geometry : vp_geometry_default();
@@ -250,7 +252,7 @@ static void set_size(const struct grid *grid, size_t at, struct configuration *c
              && vp_select_crops(&geometry, (int32_t)knob_number(knobs, KNOB_TOKENS), &crops) == VP_OK)
         knobs->max_crops = crops;
 }
-/* Sets a configuration of the engine, except its image size; at: its index in the grid, and among those of its point.
+/* Sets a configuration of the engine, except its image size. at: its index in the grid, and among those of its point.
  * Returns 0 or an exit code. */
 static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t place,
                            struct configuration *configuration) {
@@ -273,7 +275,7 @@ static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t pl
     }
     return code;
 }
-/* The number of image sizes without --image_knob: without a list all tiers of a model with tiers, else unchanged
+/* The number of image sizes without --image_knob. Without a list: all tiers of a model with tiers, otherwise unchanged
  * images. */
 static int32_t size_count(const struct grid *grid) {
     const int has_tiers = grid->model && grid->model->rules->is_tiled;
@@ -283,8 +285,8 @@ static int32_t size_count(const struct grid *grid) {
     while (vp_tier_at(tiers)) tiers++;
     return tiers;
 }
-/* Finds the dimensions. A knob that the model does not set itself is a dimension only with a list, so that it changes
- * no grid without one. */
+/* Finds the dimensions. A knob that the model does not set itself is a dimension only with a list, so that grids
+ * without the list do not change. */
 static int count_grid(struct grid *grid) {
     int code = check_lists(grid->options, grid->model);
     grid->counts[grid->width++] = size_count(grid);
@@ -326,7 +328,7 @@ static int plan_grid(const struct options *options, const struct model *model, s
     return code;
 }
 
-/* The data sets into a hash. */
+/* Adds the data sets to a hash. */
 static uint64_t hash_sets(uint64_t hash, const struct plan *plan) {
     for (size_t i = 0; i < plan->set_count; i++) {
         hash = hash_text(hash_text(hash, plan->sets[i].task), vp_score_metric_of(plan->sets[i].metric)->name);
@@ -334,7 +336,7 @@ static uint64_t hash_sets(uint64_t hash, const struct plan *plan) {
     }
     return hash;
 }
-/* For a sweep of servers. Endpoints, models and request knobs form the grid. */
+/* Makes the grid for a sweep of servers from endpoints, models and request knobs. */
 static void plan_served_fingerprint(const struct options *options, struct plan *plan) {
     static const char *const numbers[] = {"num_runs_per_sample", "seed", "max_runs"};
     static const char *const texts[] = {"stop_half_width", "time_box_s", "endpoint_api", "family"};
@@ -346,7 +348,7 @@ static void plan_served_fingerprint(const struct options *options, struct plan *
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) hash = hash_number(hash, is_given(options, flags[i]));
     hash = hash_number(hash, !is_given(options, "same_image"));
     for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
-    if (is_given(options, "twins")) /* journals from before twins go on */
+    if (is_given(options, "twins")) /* journals from before twins stay valid */
         hash = hash_text(hash_number(hash, number_of(options, "twins")), text_of(options, "twins_method"));
     plan->fingerprint = hash_sets(hash, plan);
 }
@@ -405,7 +407,8 @@ int plan_make(const struct options *options, const struct model *model, struct p
     plan_served_fingerprint(options, plan);
     return 0;
 }
-/* The bytes of a set of engines, given as bits of their indices, and those of the smallest one outside it. */
+/* Adds up the bytes of a set of engines, given as a bit set of indices, and finds the smallest engine outside the
+ * set. */
 static uint64_t set_bytes(const struct plan *plan, const uint64_t *bytes, size_t set, uint64_t *least_other) {
     uint64_t sum = 0;
     *least_other = UINT64_MAX;

@@ -1,5 +1,5 @@
-/* plan.h: the grid of knobs times samples, the names of its files, its fingerprint.
- * Options and a model come in; configurations, and the requests that their points need, go out. */
+/* plan.h: the grid of knobs times samples, the names of its files, and its fingerprint. It is made from options and a
+ * model. It has the configurations, and makes the requests of their points. */
 #ifndef VLMPROF_CLI_PLAN_H
 #define VLMPROF_CLI_PLAN_H
 #include "base/options.h"
@@ -12,69 +12,69 @@
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 
-/* A request's shape; sequence in steps of 256. */
+/* The shape of a request; sequence in steps of 256. */
 struct shape { int32_t views, sequence; };
 
 /* A data set and a setting of the knobs. */
 struct configuration {
     const struct dataset *set;
-    const struct variant *variant; /* of a server; NULL: the engine runs it */
+    const struct variant *variant; /* for a server; NULL if the engine runs it */
     struct knob_values knobs;
     size_t weights_at;     /* index of its weights in the plan, which selects the engine */
-    char *file_name;                      /* of its results */
-    int32_t need_sequence, need_views;    /* of its longest request that fits the model */
-    int32_t in_index; /* its number in the journal's index; -1: it is new */
-    size_t open_count; /* points that this process has to measure */
-    struct shape *shapes; size_t shape_count; /* those whose kernels were timed */
-    char *dropped;    /* why it does not fit into memory; NULL: it does */
+    char *file_name;                      /* name of its result file */
+    int32_t need_sequence, need_views;    /* needs of its longest request that fits the model */
+    int32_t in_index; /* its number in the journal's index; -1 if it is new */
+    size_t open_count; /* number of points that this process must measure */
+    struct shape *shapes; size_t shape_count; /* shapes whose kernels were timed */
+    char *dropped;    /* reason if it does not fit into memory; otherwise NULL */
 };
 
 struct plan {
-    struct variants variants; /* of servers; none: the engine is measured */
+    struct variants variants; /* variants of servers; none if the engine is measured */
     struct dataset *sets; size_t set_count;
-    struct configuration *configurations; size_t configuration_count; /* those of a data set are together */
-    const char **weights; size_t weights_count; /* that points are run with; each has an engine */
-    uint32_t named;     /* knobs that are in file names even if they have one value, as bits */
-    uint32_t seed;      /* of what pruning draws */
+    struct configuration *configurations; size_t configuration_count; /* configurations of a data set are adjacent */
+    const char **weights; size_t weights_count; /* weights that points use; each has an engine */
+    uint32_t named;     /* knobs that appear in file names even with a single value, as bits */
+    uint32_t seed;      /* seed of random pruning */
     int32_t run_count;  /* runs of each point */
-    int32_t new_tokens; /* the most of any data set */
+    int32_t new_tokens; /* maximum over data sets */
     int32_t max_sequence, max_views;
-    int has_images; /* 1 if the engine sees at least one */
+    int has_images; /* 1 if the engine gets at least one image */
     int ignore_eos;
-    uint64_t fingerprint; /* of model, data, seed and options; not of the grid, so that a grid can grow */
+    uint64_t fingerprint; /* hash of model, data, seed and options; not of the grid, so that a grid can grow */
     size_t point_count;
-    size_t repeats; /* points that the sampling strategy named repeatedly, left out */
+    size_t repeats; /* points that the sampling strategy drew repeatedly; left out */
 };
 
-/* Molmo's tiling, also of what a server is sent. */
+/* Molmo's tiling, also for images sent to a server. */
 vp_tile_options configuration_tiles(const struct configuration *configuration);
 
-/* Cuts a sample's images for a configuration, into *cuts. Returns NULL without an image and if the image cannot be
- * used; `reason` then says why, otherwise it is "". */
+/* Cuts a sample's images for a configuration, into *cuts. Returns NULL if there is no image or it cannot be used. In
+ * the latter case `reason` has the explanation, otherwise it is "". */
 const struct cuts *configuration_cuts(const struct model *model, const struct configuration *configuration,
                                       const struct entry *entry, struct cuts *cuts, char *reason, size_t capacity);
 
-/* Tokens of the prompt and the images, BOS included. cuts NULL: text only. */
+/* The number of tokens of the prompt and the images, including BOS. cuts is NULL for text only. */
 int32_t entry_sequence(const struct entry *entry, const struct cuts *cuts);
 
-/* Fills *input with the request of a sample in a configuration. It refers to all the arguments. */
+/* Fills *input with the request of a sample in a configuration. *input refers to all arguments. */
 void configuration_input(const struct plan *plan, const struct configuration *configuration,
                          const struct sample *sample, const struct cuts *cuts, const vp_image *images,
                          struct pass_input *input);
 
-/* The size of a sample's image when it is sent to a server in a configuration; 0 x 0: the file unchanged. The size is
+/* The size at which a sample's image is sent to a server in a configuration; 0 x 0 for the unchanged file. The size is
  * that of MolmoE's canvas or, with --family, the one that family_size_for finds. Returns 0, or EXIT_INPUT with a reason
- * if there is no such size; prints nothing. */
+ * if there is no such size. Prints nothing. */
 int configuration_sent_size(const struct configuration *configuration, const struct image_px *image, int32_t *width_px,
                             int32_t *height_px, char *reason, size_t capacity);
 
-/* Loads the data sets and makes the grid. model NULL: for servers, with --endpoint. *plan is zeroed first. Returns 0 or
- * an exit code; the caller calls plan_free in both cases. */
+/* Loads the data sets and makes the grid. model is NULL for servers, with --endpoint. *plan is zeroed first. Returns 0
+ * or an exit code; the caller calls plan_free in both cases. */
 int plan_make(const struct options *options, const struct model *model, struct plan *plan);
 void plan_free(struct plan *plan);
 
-/* Adds to a text which weights fit into memory together, "bf16 int8; bf16 int4": the sets that cannot be extended.
- * bytes: of an engine for each of the plan's weights; 0: it is not needed. */
+/* Adds to a text which weights fit into memory together, like "bf16 int8; bf16 int4": the sets that cannot be extended.
+ * bytes: size of an engine for each of the plan's weights; 0 if it is not needed. */
 void plan_fitting(struct text_buffer *text, const struct plan *plan, const uint64_t *bytes, uint64_t free_bytes);
 
 #endif

@@ -1,4 +1,4 @@
-/* table_rows.c: a data set that is one table or several shards of one, for a sweep. */
+/* table_rows.c: a sweep's data set that is a table or several shards of one. */
 #include "data/table_rows.h"
 
 #include "base/console.h"
@@ -13,12 +13,12 @@
 static const char *option_text(const struct options *options, const char *name) {
     return has_option(options, name) ? text_of(options, name) : NULL;
 }
-/* The part of a shard's name that identifies the part of the set: "test" of test-00000-of-00002. */
+/* The part of a shard's name that identifies the split: "test" of test-00000-of-00002. */
 static size_t part_bytes(const struct table *table) {
     const char *end = strstr(table->stem, "-0");
     return end ? (size_t)(end - table->stem) : strlen(table->stem);
 }
-/* A folder may contain several parts of a set, train and test: all are taken, with a message. */
+/* A folder may contain several splits, like train and test: all are used, with a message. */
 static void tell_of_parts(const struct table_rows *rows, const char *path) {
     const struct table *first = rows->tables;
     for (size_t i = 1; i < rows->table_count; i++) {
@@ -26,8 +26,8 @@ static void tell_of_parts(const struct table_rows *rows, const char *path) {
         if (!strcmp(first->folder, table->folder) && part_bytes(first) == part_bytes(table) &&
             !strncmp(first->stem, table->stem, part_bytes(first)))
             continue;
-        complain(0, "%s: %zu files are taken as one data set, among them %s and %s; to measure one part, name its file "
-                    "or folder", path, rows->table_count, first->path, table->path);
+        complain(0, "%s: %zu files are used as one data set, among them %s and %s; to measure only one part, give its "
+                    "file or folder", path, rows->table_count, first->path, table->path);
         return;
     }
 }
@@ -75,7 +75,7 @@ int table_rows_is_plain(const struct table_rows *rows) {
            && rows->tables[0].origin == ORIGIN_NONE;
 }
 
-/* The table of a row; *index becomes the row's index in it. */
+/* The table of a row; *index becomes the row's index in that table. */
 static struct table *table_of(struct table_rows *rows, int64_t *index) {
     size_t i = 0;
     while (i + 1 < rows->table_count && *index >= (int64_t)rows->tables[i].row_count)
@@ -108,7 +108,7 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
 }
 const char *table_rows_reason(struct table_rows *rows) { return rows->example.reason; }
 
-/* The file of a picture inside the data, malloc'ed; NULL: none can be written. */
+/* Writes a picture inside the data to a file. Returns its path, malloc'ed, or NULL if it cannot be written. */
 static char *write_picture(struct table_rows *rows, const struct picture *picture) {
     char name[120];
     char *path;

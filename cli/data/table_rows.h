@@ -9,9 +9,9 @@
 struct table_rows {
     struct table *tables; size_t table_count;
     int64_t row_count;
-    struct row row;          /* of the latest record */
+    struct row row;          /* row of the latest record */
     struct example example;
-    char *folder;            /* of temporary files; NULL: none was needed yet */
+    char *folder;            /* folder of temporary files; NULL if none was needed yet */
     unsigned file_count;
 };
 
@@ -19,19 +19,19 @@ struct table_rows {
 vp_result table_rows_open(struct table_rows **rows, const struct options *options, const char *path, vp_error *error);
 void table_rows_close(struct table_rows *rows);
 
-/* 1: a plain file of our own lines, which needs no table. */
+/* Returns 1 for a plain file of our own lines, which needs no table. */
 int table_rows_is_plain(const struct table_rows *rows);
 
-/* 1: the tool drops the row: it is not a sample. */
+/* Returns 1 if the tool drops the row: it is not a sample. */
 int table_rows_drops(struct table_rows *rows, int64_t index);
 
 /* Appends the record of a row to `record`. Returns 0 if the tool drops the row. */
 int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer *record);
 
-/* Why the latest record cannot be used, of 480 bytes; "": it can. */
+/* Why the latest record cannot be used, in 480 bytes; "" if it can. */
 const char *table_rows_reason(struct table_rows *rows);
 
-/* Appends the files of the latest record's pictures, and to `temporary` those that exist for its sample only. */
+/* Appends the files of the latest record's pictures, and to `temporary` those that exist only for its sample. */
 void table_rows_pictures(struct table_rows *rows, struct text_list *files, struct text_list *temporary);
 
 #endif

@@ -1,4 +1,4 @@
-/* variants.c: the knobs of a sweep of servers apart from images: endpoints, their models, members of the request. */
+/* variants.c: the knobs of a sweep of servers other than images: endpoints, their models, members of the request. */
 #include "data/variants.h"
 
 #include "base/console.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_BYTES_MAX = 60 }; /* of the part of a file name that people read */
+enum { NAME_BYTES_MAX = 60 }; /* limit of the readable part of a file name */
 
 void variants_free(struct variants *variants) {
     for (size_t i = 0; i < variants->count; i++) {
@@ -24,7 +24,7 @@ void variants_free(struct variants *variants) {
     knobs_free(&variants->knobs);
 }
 
-/* The base of a URL. One with a user or a password gets none, because it would be in every file. */
+/* The base of a URL. A URL with a user or a password is rejected, because it would be in every file. */
 static char *endpoint_base(const char *url) {
     const char *host = strstr(url, "://"), *slash;
     host = host ? host + 3 : url;
@@ -32,8 +32,8 @@ static char *endpoint_base(const char *url) {
     if (memchr(host, '@', slash ? (size_t)(slash - host) : strlen(host))) return NULL;
     return copy_text(url, vp_chat_base_bytes(url));
 }
-/* The family's rule with the request's settings: a knob whose path ends in one of the family's keys sets the key. Keys
- * of the command line come first. Returns 0 or an exit code. */
+/* Applies the request's settings to the family's rule: a knob whose path ends in one of the family's keys sets the key.
+ * Keys from the command line are set first. Returns 0 or an exit code. */
 static int variant_family(const struct options *options, struct variant *variant) {
     int code;
     if (!is_given(options, "family")) return 0;
@@ -44,12 +44,12 @@ static int variant_family(const struct options *options, struct variant *variant
         const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
         vp_error error = {VP_OK, -1, "", ""};
         if (vp_family_set(variant->family, key, variant->knobs[i].value, &error) == VP_ERR_RANGE)
-            complain(0, "--request_knob %s=%s: the rule of %s does not take it and counts without it: %s", path,
+            complain(0, "--request_knob %s=%s: the rule of %s does not support it and counts without it: %s", path,
                      variant->knobs[i].value, variant->family->preset->name, error.text);
     }
     return code;
 }
-/* The members of the request that the variant sets, as a JSON object on one line. */
+/* Writes the members of the request that the variant sets, as a JSON object on one line. */
 static void set_request(struct variant *variant) {
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
@@ -79,8 +79,8 @@ static int add_variant(const struct options *options, struct variants *variants,
     variant->endpoint = knob_text(&variant->values, KNOB_ENDPOINT);
     variant->model = knob_text(&variant->values, KNOB_ENDPOINT_MODEL);
     if (!variant->endpoint)
-        return complain(EXIT_USAGE, "--endpoint: a URL must not contain a user or a password, which every result would "
-                                    "contain; name a key with --api_key_env or --api_key_file");
+        return complain(EXIT_USAGE, "--endpoint: a URL must not contain a user or a password, because every result "
+                                    "would contain it; give a key with --api_key_env or --api_key_file");
     variant->knob_count = variants->knobs.count;
     variant->knobs = resize(NULL, variants->knobs.count + 1, sizeof *variant->knobs);
     knobs_combination(&variants->knobs, combination, variant->knobs);
@@ -101,8 +101,8 @@ int variants_make(const struct options *options, struct variants *variants) {
     int code;
     if (!models->given) return complain(EXIT_USAGE, "sweep --endpoint needs --endpoint_model NAME...");
     if (urls->count != models->count && urls->count > 1 && models->count > 1)
-        return complain(EXIT_USAGE, "--endpoint has %zu servers and --endpoint_model %zu names; expected one name for "
-                                    "all, one server for all, or as many names as servers",
+        return complain(EXIT_USAGE, "--endpoint has %zu servers, but --endpoint_model has %zu names; expected one name "
+                                    "for all servers, one server for all names, or as many names as servers",
                         urls->count, models->count);
     if ((code = knobs_of_options(options, &variants->knobs)) != 0) return code;
     combinations = knobs_combinations(&variants->knobs);

@@ -1,5 +1,5 @@
-/* variants.h: what a sweep of servers varies next to the images: endpoints, their models, members of the request.
- * Options come in; variants, which a configuration of the grid has one of, go out. */
+/* variants.h: what a sweep of servers varies in addition to images: endpoints, their models, members of the request.
+ * Options become variants; a configuration of the grid has one of them. */
 #ifndef VLMPROF_CLI_VARIANTS_H
 #define VLMPROF_CLI_VARIANTS_H
 #include "base/json.h"
@@ -14,18 +14,19 @@
      "servers to measure instead of a model: vLLM, SGLang, llama.cpp, TGI, Ollama or hosted ones; see help servers"}
 #define OPTION_ENDPOINT_MODELS \
     {"endpoint_model", TEXTS, "NAME...", NULL, 0, 0, NULL, \
-     "the servers' names of the models: one for all servers, several of one server, or one for each server in turn"}
+     "model names on the servers: one for all servers, several for one server, or one for each server in order"}
 #define OPTION_FAMILY_OF_SERVERS \
     {"family", TEXT, "NAME", NULL, 0, 0, NULL, \
-     "the model's family, and its keys as options: counts image tokens by its rule; --vision_tokens_list aims by it"}
+     "the model's family, with its keys as options: image tokens are counted by its rule, also for " \
+     "--vision_tokens_list"}
 
 struct variant {
-    struct knob_values values;     /* of the server; the endpoint is without /v1 and without a slash at its end */
-    const char *endpoint, *model;  /* of these */
+    struct knob_values values;     /* values of the server; the endpoint has no /v1 and no slash at its end */
+    const char *endpoint, *model;  /* from `values` */
     vp_chat_knob *knobs; size_t knob_count; /* they point into the request_knobs; knobs of image parts are last */
-    size_t text_knob_count;                 /* those before them: of a request without an image */
-    char *words;            /* "max_pixels=1024 detail=low"; "": no knobs */
-    vp_family *family;      /* counts image tokens with the knobs' settings; NULL: no --family */
+    size_t text_knob_count;                 /* number of knobs before them, for a request without an image */
+    char *words;            /* "max_pixels=1024 detail=low"; "" without knobs */
+    vp_family *family;      /* counts image tokens with the knobs' settings; NULL without --family */
 };
 struct variants { struct variant *items; size_t count; struct request_knobs knobs; };
 

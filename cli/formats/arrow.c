@@ -1,7 +1,6 @@
-/* arrow.c: Arrow IPC files, row by row.
- * A file is a sequence of messages: a flatbuffer that describes a schema or a record batch, and a body of buffers.
- * Opening reads the schema and the place of each batch; a row reads the few bytes of each buffer that it needs.
- * Source: the Arrow columnar format, version 1.5: Message.fbs, Schema.fbs. */
+/* arrow.c: reads Arrow IPC files, row by row. A file is a sequence of messages: a flatbuffer that describes a schema or
+ * a record batch, and a body of buffers. Opening reads the schema and the position of each batch. A row reads only the
+ * few bytes of each buffer that it needs. Source: the Arrow columnar format, version 1.5: Message.fbs, Schema.fbs. */
 #include "formats/arrow.h"
 
 #include "base/json_stream.h"
@@ -12,7 +11,7 @@
 #include <string.h>
 
 enum { MESSAGE_BYTES_MAX = 64 << 20, FIELDS_MAX = 10000, DEPTH_MAX = 32, SEEN_BYTES = 512,
-       ELEMENT_COST = 64 /* of an element without bytes: a list of 2^60 nulls takes no room in a file */ };
+       ELEMENT_COST = 64 /* cost of an element without bytes: a list of 2^60 nulls takes no space in a file */ };
 
 /* ---- flatbuffers. A missing or out-of-bounds value is 0. */
 struct flat { const unsigned char *data; size_t bytes; };
@@ -23,12 +22,12 @@ static uint64_t flat_number(const struct flat *flat, size_t place, size_t bytes)
     for (size_t i = 0; i < bytes; i++) value |= (uint64_t)flat->data[place + i] << 8 * i;
     return value;
 }
-/* The position that an offset at `place` refers to; 0: none. */
+/* The position that an offset at `place` refers to; 0 if none. */
 static size_t flat_follow(const struct flat *flat, size_t place) {
     uint64_t offset = place ? flat_number(flat, place, 4) : 0;
     return offset && offset < flat->bytes - place ? place + (size_t)offset : 0;
 }
-/* The place of a table's member; 0: it is not there. */
+/* The position of a table's member; 0 if it is missing. */
 static size_t flat_member(const struct flat *flat, size_t table, unsigned slot) {
     int64_t names = (int64_t)table - (int32_t)(uint32_t)flat_number(flat, table, 4);
     size_t offset;
@@ -55,34 +54,34 @@ enum field_kind { FIELD_NULL, FIELD_INT, FIELD_UNSIGNED, FIELD_FLOAT, FIELD_BOOL
 struct field {
     char *name;
     enum field_kind kind;
-    int32_t width;   /* bytes of a number, of an offset, of a value of fixed length; elements of a fixed list */
-    uint32_t buffer; /* its first one: validity; then offsets, then data, where the kind has them */
+    int32_t width;   /* bytes of a number, an offset, a fixed-length value; elements of a fixed list */
+    uint32_t buffer; /* its first one: validity; then offsets, then data, if the kind has them */
     uint32_t end;    /* index after its subtree */
 };
-struct batch { int64_t row, message, body; uint32_t message_bytes; }; /* row: its first one */
+struct batch { int64_t row, message, body; uint32_t message_bytes; }; /* row: its first row */
 struct place { int64_t start, bytes; };
-struct seen { int64_t start; size_t bytes; unsigned char data[SEEN_BYTES]; }; /* a piece of a buffer, as last read */
+struct seen { int64_t start; size_t bytes; unsigned char data[SEEN_BYTES]; }; /* the last part of a buffer read */
 
 struct arrow {
     char *path;
     struct source source;
-    int is_framed;                    /* 1: Arrow's file form: a stream between two marks */
+    int is_framed;                    /* 1 for Arrow's file format: a stream between two marks */
     struct field *fields; uint32_t field_count, buffer_count;
     uint32_t *columns, column_count;  /* fields below the root */
     struct batch *batches; size_t batch_count, batch_capacity;
     int64_t row_count;
-    size_t batch;                     /* the open one; SIZE_MAX: none */
+    size_t batch;                     /* the open batch; SIZE_MAX if none */
     struct text_buffer message;
     int64_t *lengths;                 /* [field_count], of the open batch */
     struct place *buffers;            /* [buffer_count] */
     struct seen *seen;                /* [buffer_count] */
-    size_t row_bytes;                 /* of the row that is read */
+    size_t row_bytes;                 /* bytes of the current row */
 };
 
-/* `what` is not supported: an error with the command that converts it to a Parquet file. */
+/* Reports that `what` is not supported, with the command that converts the file to Parquet. */
 static vp_result not_read(const struct arrow *file, const char *what, vp_error *error) {
     return vp_failf(error, VP_ERR_UNSUPPORTED, -1, file->path,
-                    "this Arrow file has %s, which is not supported. Make a Parquet file of it with Python: python3 -c "
+                    "this Arrow file has %s, which is not supported. Convert it to Parquet with Python: python3 -c "
                     "\"import pyarrow as a,pyarrow.parquet as q,sys; "
                     "q.write_table(a.ipc.open_%s(a.OSFile(sys.argv[1])).read_all(), sys.argv[2])\" IN OUT.parquet",
                     what, file->is_framed ? "file" : "stream");
@@ -123,7 +122,7 @@ static int set_type(struct field *field, const struct flat *flat, size_t type, u
         field->kind = FIELD_INT;
         field->width = flat_member(flat, type, 0) && !flat_value(flat, type, 0, 2) ? 4 : 8;
         break;
-    case 9: /* 32 bits when it is not said */
+    case 9: /* 32 bits by default */
         field->kind = FIELD_INT;
         field->width = flat_value(flat, type, 1, 4) == 64 ? 8 : 4;
         break;
@@ -143,7 +142,7 @@ static uint32_t buffers_of(enum field_kind kind) {
 static vp_result damaged(const struct arrow *file, const char *what, vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, file->path, what);
 }
-/* Adds the field at `table` and those inside it. */
+/* Adds the field at `table` and its children. */
 static vp_result add_field(struct arrow *file, const struct flat *flat, size_t table, int depth, vp_error *error) {
     const unsigned number = (unsigned)flat_value(flat, table, 2, 1);
     size_t name, children;
@@ -180,7 +179,7 @@ static vp_result read_schema(struct arrow *file, const struct flat *flat, size_t
     vp_result result = VP_OK;
     if (file->field_count) return damaged(file, "it has two schemas", error);
     if (flat_value(flat, schema, 0, 2))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, file->path, "its numbers are big-endian, which is not read");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, file->path, "its numbers are big-endian, which is not supported");
     if (!count) return damaged(file, "its schema has no column", error);
     file->columns = resize(NULL, count, sizeof *file->columns);
     for (uint32_t i = 0; i < count && result == VP_OK; i++) {
@@ -194,7 +193,7 @@ static vp_result read_schema(struct arrow *file, const struct flat *flat, size_t
 }
 
 /* ---- messages */
-/* Records a record batch. Its buffers are checked when one of its rows is read. */
+/* Adds a record batch to the list. Its buffers are checked when one of its rows is read. */
 static vp_result add_batch(struct arrow *file, const struct flat *flat, size_t record, const struct batch *batch,
                            vp_error *error) {
     const int64_t rows = (int64_t)flat_value(flat, record, 0, 8);
@@ -213,7 +212,7 @@ static vp_result add_batch(struct arrow *file, const struct flat *flat, size_t r
     file->row_count += rows;
     return VP_OK;
 }
-/* Reads the message at *place and moves *place after its body; *is_end: there are no more messages. */
+/* Reads the message at *place and moves *place after its body. Sets *is_end if there are no more messages. */
 static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, vp_error *error) {
     unsigned char head[8] = {0};
     struct flat flat, sizes = {head, sizeof head};
@@ -223,13 +222,13 @@ static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, v
     char last;
     ssize_t got = source_read(&file->source, *place, (char *)head, sizeof head);
     bytes = (int64_t)flat_number(&sizes, 4, 4);
-    *is_end = !got || (got == sizeof head && !bytes); /* a stream may end without its mark */
+    *is_end = !got || (got == sizeof head && !bytes); /* a stream may end without an end-of-stream marker */
     if (*is_end) return VP_OK;
     if (got != sizeof head || flat_number(&sizes, 0, 4) != UINT32_MAX || bytes > MESSAGE_BYTES_MAX)
         return vp_fail(error, VP_ERR_FORMAT, *place, file->path,
-                       "this Arrow file is cut or damaged: a message is missing");
+                       "this Arrow file is truncated or damaged: a message is missing");
     if (source_text(&file->source, batch.message, bytes, &file->message, NULL) != VP_OK)
-        return vp_fail(error, VP_ERR_FORMAT, *place, file->path, "this Arrow file is cut in a message");
+        return vp_fail(error, VP_ERR_FORMAT, *place, file->path, "this Arrow file is truncated within a message");
     flat.data = (const unsigned char *)file->message.data;
     flat.bytes = (size_t)bytes;
     message = (size_t)flat_number(&flat, 0, 4);
@@ -239,12 +238,12 @@ static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, v
     batch.body = batch.message + bytes;
     if (body < 0 || body > INT64_MAX / 2 ||
         (body && source_read(&file->source, batch.body + body - 1, &last, 1) != 1))
-        return vp_fail(error, VP_ERR_FORMAT, batch.body, file->path, "this Arrow file is cut: a body is missing");
+        return vp_fail(error, VP_ERR_FORMAT, batch.body, file->path, "this Arrow file is truncated: a body is missing");
     *place = batch.body + body;
     switch (flat_value(&flat, message, 1, 1)) {
     case 1: return read_schema(file, &flat, header, error);
     case 3: return add_batch(file, &flat, header, &batch, error);
-    default: return VP_OK; /* dictionaries are of fields that were rejected */
+    default: return VP_OK; /* dictionaries belong to fields that were rejected */
     }
 }
 vp_result arrow_open(struct arrow **out, const char *path, vp_error *error) {
@@ -321,7 +320,8 @@ static vp_result open_batch(struct arrow *file, size_t index, vp_error *error) {
 static vp_result bad_field(const struct arrow *file, uint32_t index, const char *what, vp_error *error) {
     return vp_failf(error, VP_ERR_FORMAT, -1, file->path, "column \"%.80s\": %s", file->fields[index].name, what);
 }
-/* `count` values of `width` bytes (at most 16 together) from the value `at` on; NULL: the buffer ends before. */
+/* `count` values of `width` bytes (at most 16 bytes in total), starting at the value `at`; NULL if the buffer is too
+ * short. */
 static const unsigned char *see(struct arrow *file, uint32_t buffer, int64_t at, int32_t width, int32_t count) {
     const struct place *place = &file->buffers[buffer];
     struct seen *seen = &file->seen[buffer];
@@ -392,7 +392,7 @@ static vp_result put_elements(struct arrow *file, uint32_t index, int64_t start,
     vp_json_end_array(writer);
     return result;
 }
-/* The value of a field at a place in its column. */
+/* Writes the value of a field at a position in its column. */
 static vp_result put_field(struct arrow *file, uint32_t index, int64_t at, struct row *row, vp_json_writer *writer,
                            vp_error *error) {
     const struct field *field = &file->fields[index];
@@ -404,7 +404,7 @@ static vp_result put_field(struct arrow *file, uint32_t index, int64_t at, struc
         vp_json_null(writer);
         return VP_OK;
     }
-    if (file->buffers[field->buffer].bytes) { /* without validity all are there */
+    if (file->buffers[field->buffer].bytes) { /* without validity, all values are present */
         if (!(bits = see(file, field->buffer, at / 8, 1, 1)))
             return bad_field(file, index, "its validity is too short", error);
         if (!(*bits >> at % 8 & 1)) {
@@ -440,7 +440,7 @@ vp_result arrow_row(struct arrow *file, int64_t index, struct row *row, vp_error
     vp_json_writer writer;
     vp_result result = VP_OK;
     if (index < 0 || index >= file->row_count) return vp_fail(error, VP_ERR_RANGE, index, file->path, "no such row");
-    while (high - low > 1) { /* the last batch that does not begin after the row */
+    while (high - low > 1) { /* finds the last batch that does not begin after the row */
         size_t middle = low + (high - low) / 2;
         if (file->batches[middle].row <= index) low = middle;
         else high = middle;

@@ -1,8 +1,8 @@
-/* arrow.h: Arrow IPC files, row by row: the streams written by datasets.save_to_disk, and files (Feather). Supported
- * are uncompressed buffers of texts, bytes, numbers, booleans, times, lists and structs in any nesting. Anything else
- * is rejected with an error that names the column and the type, and the command that converts it to a Parquet file. The
- * file is not trusted: every offset is checked against its buffer before it is read. Memory: 32 bytes a record batch,
- * half a KiB a buffer of the schema, and the current row. */
+/* arrow.h: reads Arrow IPC files, row by row: the streams written by datasets.save_to_disk, and files (Feather).
+ * Supported are uncompressed buffers of texts, bytes, numbers, booleans, times, lists and structs in any nesting.
+ * Anything else is rejected with an error that names the column and the type, and gives the command that converts it to
+ * a Parquet file. The file is not trusted: every offset is checked against its buffer before it is used. Memory: 32
+ * bytes per record batch, half a KiB per buffer of the schema, and the current row. */
 #ifndef VLMPROF_CLI_ARROW_H
 #define VLMPROF_CLI_ARROW_H
 #include "formats/row.h"

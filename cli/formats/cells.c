@@ -1,5 +1,5 @@
-/* cells.c: tables of text, TSV and CSV, as pandas.read_csv reads them.
- * The rules are those of pandas 2.3.3: its tokenizer's states, its words for missing cells, its precise_xstrtod. */
+/* cells.c: reads text tables, TSV and CSV, as pandas.read_csv does. The rules are those of pandas 2.3.3: its
+ * tokenizer's states, its words for missing cells, its precise_xstrtod. */
 #include "formats/cells.h"
 
 #include "base/json.h"
@@ -20,8 +20,8 @@ static void begin_cell(struct cells *cells) {
     }
     cells->starts[cells->start_count++] = cells->text.bytes;
 }
-/* Adds the plain bytes from a position on, up to a separator, a newline, or (in quotes) a quote. Returns the position
- * after them. */
+/* Adds the plain bytes starting at a position, up to a separator, a newline, or (in quotes) a quote. Returns the
+ * position after them. */
 static int64_t add_plain(struct cells *cells, int64_t place, int is_quoted) {
     int byte;
     while ((byte = window_byte(&cells->window, place)) >= 0) {
@@ -37,8 +37,8 @@ static int64_t add_plain(struct cells *cells, int64_t place, int is_quoted) {
 }
 enum row_end { ROW_NONE, ROW_READ, ROW_CUT };
 
-/* Reads the row at *place into text and starts, and moves *place after it. ROW_NONE: the file has ended; ROW_CUT: it
- * ended inside quotes. */
+/* Reads the row at *place into text and starts, and moves *place after it. ROW_NONE: the file has ended. ROW_CUT: it
+ * ended within quotes. */
 static enum row_end read_row(struct cells *cells, int64_t *place) {
     int byte;
     cells->text.bytes = cells->start_count = 0;
@@ -64,7 +64,7 @@ static enum row_end read_row(struct cells *cells, int64_t *place) {
         if (byte != cells->delimiter) return ROW_READ;
     }
 }
-/* Moves *place past blank lines. */
+/* Moves *place after blank lines. */
 static void skip_blank_lines(struct cells *cells, int64_t *place) {
     int64_t at = *place;
     for (;;) {
@@ -98,7 +98,7 @@ static const char *skip_space(const char *text) {
     while (*text && strchr(" \t\n\v\f\r", *text)) text++;
     return text;
 }
-/* Returns 0: not a whole number; 1: within int64; 2: within uint64; 3: beyond. */
+/* Returns 0 if not an integer; 1 if within int64; 2 if within uint64; 3 if larger. */
 static int whole_number(const char *text, int64_t *value, uint64_t *magnitude) {
     const char *at = skip_space(text);
     int is_negative = *at == '-', is_long = 0;
@@ -127,7 +127,7 @@ static double power_of_ten(int n) {
     snprintf(text, sizeof text, "1e%d", n);
     return strtod(text, NULL);
 }
-/* The digits of a number: at most 17 count; digits left out before the point are added to *exponent. */
+/* Reads the digits of a number. At most 17 count; digits left out before the point are added to *exponent. */
 static const char *read_digits(const char *at, double *number, int *exponent, int *digits) {
     int decimals = 0;
     for (; isdigit((unsigned char)*at); at++) {
@@ -143,7 +143,7 @@ static const char *read_digits(const char *at, double *number, int *exponent, in
     *exponent -= decimals;
     return at;
 }
-/* A real number as pandas reads it (precise_xstrtod), which may differ from the nearest one in the last bit. */
+/* Reads a real number as pandas does (precise_xstrtod); it may differ from the nearest one in the last bit. */
 static int real_number(const char *text, double *value) {
     static const char *const words[] = {"inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"};
     const char *at = skip_space(text);
@@ -188,16 +188,17 @@ void python_float(double value, char *out, size_t capacity) {
         snprintf(out, capacity, "%.*f", precision > exponent + 1 ? precision - exponent : 1, value);
     else snprintf(out, capacity, "%s", digits);
 }
-/* 1, 0, or -1: pandas' words for truths. */
+/* Returns 1 or 0 for pandas' words for true and false, otherwise -1. */
 static int truth(const char *text) {
     if (!strcmp(text, "True") || !strcmp(text, "TRUE") || !strcmp(text, "true")) return 1;
     return !strcmp(text, "False") || !strcmp(text, "FALSE") || !strcmp(text, "false") ? 0 : -1;
 }
 
 /* ---- types of columns */
-/* How far pandas gets with a column as int64, then as uint64: to its end, a number out of range, or another cell. */
+/* How far pandas gets with a column as int64, then as uint64: to its end, to a number out of range, or to another
+ * cell. */
 enum pass { PASS_GOOD, PASS_BEYOND, PASS_FAILED };
-/* What the cells of a column have been so far. */
+/* The types of a column's cells so far. */
 struct sight {
     enum pass ints, unsigneds;
     int count, missing, is_signed, is_high, real, truths; /* is_high: above int64 */
@@ -217,7 +218,7 @@ static void see_cell(struct sight *sight, const struct cell *cell) {
     if (sight->ints == PASS_GOOD || sight->unsigneds == PASS_GOOD) {
         whole = is_short ? whole_number(cell->text, &value, &magnitude) : 0;
         if (sight->ints == PASS_GOOD) sight->ints = whole == 1 ? PASS_GOOD : whole ? PASS_BEYOND : PASS_FAILED;
-        if (*skip_space(cell->text) == '-') sight->is_signed = 1; /* the second pass looks no further */
+        if (*skip_space(cell->text) == '-') sight->is_signed = 1; /* the second pass stops here */
         else if (sight->unsigneds == PASS_GOOD) {
             sight->is_high |= whole == 2;
             sight->unsigneds = whole == 3 ? PASS_BEYOND : whole ? PASS_GOOD : PASS_FAILED;
@@ -280,12 +281,12 @@ static vp_result read_names(struct cells *cells, int64_t *place, vp_error *error
     skip_blank_lines(cells, place);
     end = read_row(cells, place);
     if (end == ROW_NONE) return vp_fail(error, VP_ERR_FORMAT, 0, path, "the file is empty");
-    if (end == ROW_CUT) return vp_fail(error, VP_ERR_FORMAT, 0, path, "a quoted name in the first line does not end");
+    if (end == ROW_CUT) return vp_fail(error, VP_ERR_FORMAT, 0, path, "a quoted name in the first line is not closed");
     if (cells->start_count > COLUMNS_MAX) return vp_fail(error, VP_ERR_FORMAT, 0, path, "over 10000 columns");
     for (size_t i = 0; i < cells->start_count; i++) {
         const char *name = cells->text.data + cells->starts[i];
         char lower[64];
-        /* VLMEvalKit lowers the names that are not single capitals */
+        /* VLMEvalKit converts names to lower case unless they are single capitals */
         size_t bytes = strlen(name);
         int is_short = bytes > 1 && bytes < sizeof lower;
         for (size_t k = 0; is_short && k <= bytes; k++) lower[k] = (char)tolower((unsigned char)name[k]);
@@ -317,7 +318,7 @@ vp_result cells_open(struct cells *cells, const char *path, char delimiter,
         }
         add_row(cells, start);
         if (end == ROW_CUT)
-            result = vp_failf(error, VP_ERR_FORMAT, start, path, "a quoted cell of row %zu does not end",
+            result = vp_failf(error, VP_ERR_FORMAT, start, path, "a quoted cell in row %zu is not closed",
                               cells->row_count - 1);
         else if (each) result = each(user, cells, cells->row_count - 1);
     }
@@ -342,7 +343,7 @@ vp_result cells_row(struct cells *cells, size_t row, vp_error *error) {
         return vp_fail(error, VP_ERR_READ, place, cells->window.source.path, "the file changed while it was read");
     if (cells->start_count > cells->names.count)
         return vp_failf(error, VP_ERR_FORMAT, cells->places[row], cells->window.source.path,
-                        "the row has %zu cells, and the first line names %zu columns", cells->start_count,
+                        "the row has %zu cells, but the first line names %zu columns", cells->start_count,
                         cells->names.count);
     return VP_OK;
 }
@@ -361,14 +362,14 @@ static int hex_digits(const char *at, int count, uint32_t *code) {
     }
     return *code <= 0x10FFFF;
 }
-/* An escape after the backslash at *at. Returns 0 if Python does not support it. */
+/* Reads an escape after the backslash at *at. Returns 0 if Python does not support it. */
 static int read_escape(const char **at, struct text_buffer *out) {
     static const char letters[] = "\\'\"abfnrtv", values[] = "\\'\"\a\b\f\n\r\t\v";
     const char *found = **at ? strchr(letters, **at) : NULL;
     uint32_t code = 0;
     int count = **at == 'x' ? 2 : **at == 'u' ? 4 : **at == 'U' ? 8 : 0;
     if (found) text_add(out, &values[found - letters], 1);
-    else if (**at == '\n') { } /* a line that goes on */
+    else if (**at == '\n') { } /* a continued line */
     else if (count) {
         if (!hex_digits(*at + 1, count, &code)) return 0;
         *at += count;
@@ -386,7 +387,7 @@ static int read_escape(const char **at, struct text_buffer *out) {
     ++*at;
     return 1;
 }
-/* A string, or several consecutive ones, which Python joins. */
+/* Reads a string, or several consecutive ones, which Python joins. */
 static int read_string(const char **at, struct text_buffer *out) {
     while (**at == '\'' || **at == '"') {
         const char quote = *(*at)++;
@@ -404,7 +405,7 @@ static int read_string(const char **at, struct text_buffer *out) {
     }
     return 1;
 }
-/* str() of a number as Python reads it: digits with underscores, a point, an exponent. */
+/* Reads a number as Python does (digits with underscores, a point, an exponent) and formats it as by str(). */
 static int read_number(const char **at, struct text_buffer *out) {
     char digits[64], said[40];
     size_t count = 0;
@@ -439,7 +440,7 @@ static int read_number(const char **at, struct text_buffer *out) {
     }
     return 1;
 }
-/* One element. An inner list remains the text as written, because nothing compares it. */
+/* Reads one element. An inner list is kept as written, because nothing compares it. */
 static int read_element(const char **at, struct text_buffer *out) {
     static const char *const words[] = {"None", "True", "False"};
     if (**at == '\'' || **at == '"') return read_string(at, out);

@@ -1,4 +1,4 @@
-/* example.c: a sample as an evaluation tool understands it: pictures, members, JSON. */
+/* example.c: a sample as understood by an evaluation tool: pictures, members, JSON. */
 #include "formats/example.h"
 
 #include "base/files.h"
@@ -103,7 +103,7 @@ static char *found_at(const char *folder, const char *name) {
     free(path);
     return NULL;
 }
-/* Looks for the file of a picture: by its whole name, then by its last part alone. */
+/* Looks for the file of a picture: by its whole name, then by only its last part. */
 static char *find_picture(const char *name, const char *folder, const char *image_dir) {
     const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
     char *path = NULL;
@@ -121,9 +121,9 @@ void example_see_pictures(struct example *example, const struct row *row, const 
         char *file = NULL;
         if (picture->path) {
             if ((picture->file = find_picture(picture->path, folder, image_dir)) == NULL) {
-                example_fail(example, "picture \"%.200s\" was not found: looked in %.150s%s%.150s%s", picture->path,
+                example_fail(example, "picture \"%.200s\" was not found in %.150s%s%.150s%s", picture->path,
                              image_dir ? image_dir : folder, image_dir ? " and in " : "", image_dir ? folder : "",
-                             image_dir ? "" : "; --image_dir DIR names another folder");
+                             image_dir ? "" : "; use --image_dir DIR for another folder");
                 continue;
             }
             if (vp_file_read(picture->file, IMAGE_FILE_BYTES_MAX, &file, &picture->bytes, &error) != VP_OK) {
@@ -140,7 +140,7 @@ void example_see_pictures(struct example *example, const struct row *row, const 
             example_fail(example, "picture %zu%s%.200s is not a PNG, JPEG, WebP, GIF, BMP or TIFF file", i + 1,
                          picture->path ? " " : "", picture->path ? picture->path : "");
         else if (!picture_size(data, picture->bytes, &picture->width_px, &picture->height_px))
-            example_fail(example, "picture %zu%s%.200s is cut or damaged in its header", i + 1,
+            example_fail(example, "picture %zu%s%.200s has a truncated or damaged header", i + 1,
                          picture->path ? " " : "", picture->path ? picture->path : "");
         if (wants_hash) sha256_text(data, picture->bytes, picture->sha256);
         free(file);

@@ -1,5 +1,5 @@
-/* json_rows.c: the records of a JSON file of any size.
- * Quotes and brackets alone find where a record ends; the library's strict reader parses it when it is read. */
+/* json_rows.c: the records of a JSON file of any size. Only quotes and brackets determine where a record ends; the
+ * library's strict reader parses the record when it is read. */
 #include "formats/json_rows.h"
 
 #include "vlmprof_file.h"
@@ -19,7 +19,7 @@ static vp_result add_record(struct json_rows *rows, int64_t start, int64_t end, 
     rows->lengths[rows->count++] = (uint32_t)(end - start);
     return VP_OK;
 }
-/* The first byte that is not white space, from *place on; *place moves there. -1 at the end. */
+/* Returns the first byte that is not white space, starting at *place, and moves *place there. -1 at the end. */
 static int peek_byte(struct window *window, int64_t *place) {
     int byte;
     while ((byte = window_byte(window, *place)) == ' ' || byte == '\t' || byte == '\n' || byte == '\r') ++*place;
@@ -49,7 +49,7 @@ static int64_t skip_value(struct window *window, int64_t place) {
 }
 static vp_result cut_off(const struct json_rows *rows, int64_t place, vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, place, rows->window.source.path,
-                   "the file ends inside of this value, or is not JSON");
+                   "the file ends inside this value, or is not JSON");
 }
 /* Adds the elements of the array that begins at *place. */
 static vp_result find_elements(struct json_rows *rows, int64_t *place, vp_error *error) {
@@ -76,7 +76,7 @@ static vp_result find_elements(struct json_rows *rows, int64_t *place, vp_error 
     }
     return result;
 }
-/* The key at *place, cut off at the capacity; *place moves to its value. Returns 0 if there is no key. */
+/* Reads the key at *place, truncated to the capacity, and moves *place to its value. Returns 0 if there is no key. */
 static int read_key(struct window *window, int64_t *place, char *key, size_t capacity) {
     size_t bytes = 0;
     int64_t end;
@@ -89,8 +89,8 @@ static int read_key(struct window *window, int64_t *place, char *key, size_t cap
     ++*place;
     return peek_byte(window, place) >= 0;
 }
-/* Goes through the members of the object at *place. The first of "data", "questions" and "annotations" that is an array
- * of objects gives the records; `all` adds every value instead. *is_map: all values are objects. */
+/* Reads the members of the object at *place. The first of "data", "questions" and "annotations" that is an array of
+ * objects has the records; `all` adds every value instead. *is_map: all values are objects. */
 static vp_result find_members(struct json_rows *rows, int64_t *place, int all, int *is_map, vp_error *error) {
     static const char *const keys[] = {"data", "questions", "annotations"};
     struct window *window = &rows->window;

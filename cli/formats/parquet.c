@@ -1,6 +1,5 @@
-/* parquet.c: Parquet files, row by row.
- * Each leaf of the schema has a cursor that decodes one page at a time into (repetition level, definition level,
- * value). A row is put together from all cursors by walking the schema. */
+/* parquet.c: reads Parquet files, row by row. Each leaf of the schema has a cursor that decodes one page at a time into
+ * (repetition level, definition level, value). A row is assembled from all cursors by walking the schema. */
 #include "formats/parquet.h"
 
 #include "base/json_stream.h"
@@ -23,28 +22,28 @@ static const char *const ENCODINGS[ENCODING_COUNT] = {
     "PLAIN", "GROUP_VAR_INT", "PLAIN_DICTIONARY", "RLE", "BIT_PACKED", "DELTA_BINARY_PACKED",
     "DELTA_LENGTH_BYTE_ARRAY", "DELTA_BYTE_ARRAY", "RLE_DICTIONARY", "BYTE_STREAM_SPLIT"};
 
-/* Runs of equal values and bit-packed values: levels, dictionary indexes, booleans. */
+/* Runs of equal values and bit-packed values: levels, dictionary indices, booleans. */
 struct runs {
     const unsigned char *at, *end;
-    uint32_t width, equal, packed, value; /* width in bits; how many are left of each kind */
-    uint32_t bit;                         /* of the next packed value, from `at` */
+    uint32_t width, equal, packed, value; /* width in bits; number of values left of each kind */
+    uint32_t bit;                         /* bit of the next packed value, from `at` */
 };
 struct bytes_at { const unsigned char *data; size_t bytes; };
 
 struct cursor {
     struct buffer page, compressed, dictionary_page, values; /* values: struct bytes_at [dictionary_count] */
     uint32_t dictionary_count;
-    int has_dictionary, is_indexed;     /* 1: the page's values are indexes into it */
-    size_t group;                       /* SIZE_MAX: none is open */
-    int64_t row;                        /* of the next value, in the file */
-    int64_t place, chunk_end;           /* of the next page */
-    int64_t values_left;                /* of the chunk, without this page's */
-    int32_t page_left;                  /* values of the page */
+    int has_dictionary, is_indexed;     /* 1 if the page's values are indices into it */
+    size_t group;                       /* SIZE_MAX if none is open */
+    int64_t row;                        /* row of the next value, in the file */
+    int64_t place, chunk_end;           /* position of the next page */
+    int64_t values_left;                /* values left in the chunk, without this page */
+    int32_t page_left;                  /* values left in the page */
     struct runs repetitions, definitions, indexes;
     const unsigned char *at, *end;      /* PLAIN values */
     uint32_t bit;                       /* BOOLEAN */
     int is_run_boolean;
-    int has_next; uint32_t repetition, definition; /* levels of the next value, when has_next */
+    int has_next; uint32_t repetition, definition; /* levels of the next value, if has_next */
 };
 
 /* A column below the root. A damaged page makes the rest of its row group unreadable; its error is kept. */
@@ -97,7 +96,7 @@ int snappy_decompress(const unsigned char *in, size_t in_bytes, unsigned char *o
     }
     return count == out_bytes;
 }
-/* libzstd, opened when the first page needs it. Returns 1 if `out` is filled; 0: damaged; -1: no library. */
+/* libzstd, opened when the first page needs it. Returns 1 if `out` is filled, 0 if damaged, -1 without the library. */
 static int zstd_decompress(const unsigned char *in, size_t in_bytes, unsigned char *out, size_t out_bytes) {
     static size_t (*decompress)(void *, size_t, const void *, size_t);
     static int is_tried;
@@ -128,7 +127,7 @@ static vp_result bad_column(const struct parquet *file, int32_t leaf, vp_error *
     leaf_name(&file->footer, leaf, name, sizeof name);
     return vp_failf(error, VP_ERR_FORMAT, file->cursors[leaf].place, file->path, "column \"%.120s\": %s", name, what);
 }
-/* The command that makes a file readable. */
+/* Reports something unsupported, with the command that makes the file readable. */
 static vp_result not_read(const struct parquet *file, int32_t leaf, vp_error *error, const char *kind,
                           const char *what) {
     char name[200];
@@ -141,7 +140,7 @@ static vp_result not_read(const struct parquet *file, int32_t leaf, vp_error *er
         name, kind, what);
 }
 
-/* ---- levels and indexes */
+/* ---- levels and indices */
 static void runs_open(struct runs *runs, const unsigned char *at, const unsigned char *end, uint32_t width) {
     memset(runs, 0, sizeof *runs);
     runs->at = at;
@@ -163,7 +162,7 @@ static int runs_head(struct runs *runs) {
     if (head & 1) {
         uint64_t most = runs->width ? (uint64_t)(runs->end - runs->at) * 8 / runs->width : INT32_MAX;
         uint64_t count = (head >> 1) * 8;
-        runs->packed = (uint32_t)(count < most ? count : most); /* the last group may be cut */
+        runs->packed = (uint32_t)(count < most ? count : most); /* the last group may be truncated */
         return runs->packed > 0;
     }
     if (value_bytes > (size_t)(runs->end - runs->at) || !(head >> 1)) return 0;
@@ -249,9 +248,9 @@ static vp_result read_page(struct parquet *file, int32_t leaf, const struct page
         if (levels > in_bytes || levels > out_bytes)
             return bad_column(file, leaf, error, "levels are longer than their page");
     }
-    /* Snappy makes at most 64 bytes of 3 */
+    /* Snappy expands 3 bytes to at most 64 */
     if (codec == CODEC_SNAPPY && out_bytes > in_bytes * 22 + 64)
-        return bad_column(file, leaf, error, "a page claims to be larger than Snappy can make it");
+        return bad_column(file, leaf, error, "a page claims to be larger than Snappy allows");
     in = reserve(&cursor->compressed, in_bytes + 1, 1);
     got = source_read(&file->source, cursor->place, (char *)in, in_bytes);
     if (got != (ssize_t)in_bytes) return bad_column(file, leaf, error, "a page is cut");
@@ -262,7 +261,7 @@ static vp_result read_page(struct parquet *file, int32_t leaf, const struct page
     return decompress(file, leaf, header->is_compressed ? codec : CODEC_NONE, in + levels, in_bytes - levels,
                       out + levels, out_bytes - levels, error);
 }
-/* The bytes of a PLAIN value at *at. Returns 0 at the end of the data. */
+/* Reads a PLAIN value at *at. Returns 0 at the end of the data. */
 static int plain_value(const struct schema_node *node, const unsigned char **at, const unsigned char *end,
                        struct bytes_at *value) {
     size_t left = (size_t)(end - *at), bytes = node->type == TYPE_FIXED ? (size_t)node->type_length : 8;
@@ -302,7 +301,7 @@ static vp_result read_dictionary(struct parquet *file, int32_t leaf, const struc
     cursor->has_dictionary = 1;
     return VP_OK;
 }
-/* The end of v1's levels: 4 bytes give their length. Returns NULL if they do not fit. */
+/* The end of v1's levels, whose length is in the first 4 bytes. Returns NULL if they do not fit. */
 static const unsigned char *open_levels(struct runs *runs, const unsigned char *at, const unsigned char *end,
                                         int32_t most) {
     size_t bytes;
@@ -340,10 +339,10 @@ static vp_result open_page(struct parquet *file, int32_t leaf, const struct page
     cursor->end = end;
     if (header->encoding == ENCODING_RLE_DICTIONARY || header->encoding == ENCODING_PLAIN_DICTIONARY) {
         if (!cursor->has_dictionary)
-            return bad_column(file, leaf, error, "a page needs a dictionary that is not there");
+            return bad_column(file, leaf, error, "a page needs a dictionary that is missing");
         cursor->is_indexed = 1;
-        if (at == end) runs_open(&cursor->indexes, at, end, 0); /* no value is there */
-        else if (*at > 32) return bad_column(file, leaf, error, "dictionary indexes have more than 32 bits");
+        if (at == end) runs_open(&cursor->indexes, at, end, 0); /* there is no value */
+        else if (*at > 32) return bad_column(file, leaf, error, "dictionary indices have more than 32 bits");
         else runs_open(&cursor->indexes, at + 1, end, *at);
     } else if (header->encoding == ENCODING_RLE && node->type == TYPE_BOOLEAN) {
         cursor->is_run_boolean = 1;
@@ -401,7 +400,7 @@ static vp_result next_page(struct parquet *file, int32_t leaf, int64_t skip_to, 
 }
 
 /* ---- cursors */
-/* Reads the levels of the next value, unless they are known. At the end of the chunk has_next stays 0. */
+/* Reads the levels of the next value, unless they are known. At the end of the chunk, has_next stays 0. */
 static vp_result peek(struct parquet *file, int32_t leaf, int64_t skip_to, vp_error *error) {
     struct cursor *cursor = &file->cursors[leaf];
     const struct schema_node *node = &file->footer.nodes[file->footer.leaves[leaf]];
@@ -422,8 +421,8 @@ static vp_result peek(struct parquet *file, int32_t leaf, int64_t skip_to, vp_er
     cursor->has_next = 1;
     return VP_OK;
 }
-/* Takes the value whose levels were peeked. value->data is NULL if it is absent (its level is lower). A boolean is one
- * byte. */
+/* Takes the value whose levels were read ahead. value->data is NULL if it is absent (its level is lower). A boolean is
+ * one byte. */
 static vp_result take(struct parquet *file, int32_t leaf, struct bytes_at *value, vp_error *error) {
     static const unsigned char booleans[2] = {0, 1};
     struct cursor *cursor = &file->cursors[leaf];
@@ -435,7 +434,7 @@ static vp_result take(struct parquet *file, int32_t leaf, struct bytes_at *value
     if (cursor->definition < (uint32_t)node->definition) return VP_OK;
     if (cursor->is_indexed) {
         if (!runs_next(&cursor->indexes, &index) || index >= cursor->dictionary_count)
-            return bad_column(file, leaf, error, "a dictionary index is wrong");
+            return bad_column(file, leaf, error, "a dictionary index is out of range");
         *value = ((const struct bytes_at *)cursor->values.data)[index];
         return VP_OK;
     }
@@ -455,7 +454,7 @@ static vp_result take(struct parquet *file, int32_t leaf, struct bytes_at *value
         return bad_column(file, leaf, error, "a value is longer than its page");
     return VP_OK;
 }
-/* Goes to the beginning of a row group. */
+/* Moves to the start of a row group. */
 static vp_result open_group(struct parquet *file, int32_t leaf, size_t group, int64_t first_row, vp_error *error) {
     struct cursor *cursor = &file->cursors[leaf];
     const struct column_chunk *chunk = chunk_of(file, group, leaf);
@@ -531,7 +530,7 @@ static void put_value(struct assembly *in, const struct schema_node *node, const
 }
 static vp_result put_node(struct assembly *in, uint32_t index, int is_element);
 
-/* The members of a group as an object. */
+/* Writes the members of a group as an object. */
 static vp_result put_members(struct assembly *in, uint32_t index) {
     const struct schema_node *nodes = in->file->footer.nodes;
     vp_result result = VP_OK;
@@ -543,7 +542,7 @@ static vp_result put_members(struct assembly *in, uint32_t index) {
     vp_json_end_object(&in->writer);
     return result;
 }
-/* The contents of a repeated node, element by element. `element`: the node of the element. */
+/* Writes the contents of a repeated node, element by element. `element` is the node of the element. */
 static vp_result put_elements(struct assembly *in, uint32_t index, uint32_t element) {
     const struct schema_node *node = &in->file->footer.nodes[index];
     struct cursor *cursor = &in->file->cursors[node->leaf];
@@ -559,7 +558,7 @@ static vp_result put_elements(struct assembly *in, uint32_t index, uint32_t elem
     vp_json_end_array(&in->writer);
     return result;
 }
-/* The value of a node. is_element: its repetition has been handled. */
+/* Writes the value of a node. is_element: its repetition has been handled. */
 static vp_result put_node(struct assembly *in, uint32_t index, int is_element) {
     const struct schema_node *nodes = in->file->footer.nodes, *node = &nodes[index];
     struct cursor *cursor = &in->file->cursors[node->leaf];
@@ -588,7 +587,7 @@ static vp_result put_node(struct assembly *in, uint32_t index, int is_element) {
     return put_members(in, index);
 }
 
-/* The value of one column. After a failure its cursors find their position again. */
+/* Writes the value of one column. After a failure, its cursors find their position again. */
 static vp_result put_column(struct assembly *in, struct column *column, size_t group, int64_t first, int64_t index) {
     struct parquet *file = in->file;
     const struct schema_node *node = &file->footer.nodes[column->node];
@@ -658,7 +657,7 @@ vp_result parquet_open(struct parquet **out, const char *path, vp_error *error) 
         result = vp_fail(error, VP_ERR_READ, file->bytes - 8, path, "cannot be read");
     if (result == VP_OK && memcmp(tail + 4, "PAR1", 4))
         result = vp_fail(error, memcmp(tail + 4, "PARE", 4) ? VP_ERR_FORMAT : VP_ERR_UNSUPPORTED, file->bytes - 4, path,
-                         memcmp(tail + 4, "PARE", 4) ? "this parquet file is cut: \"PAR1\" is missing at its end"
+                         memcmp(tail + 4, "PARE", 4) ? "this parquet file is truncated: \"PAR1\" is missing at its end"
                                                      : "this parquet file is encrypted");
     footer_bytes = (int64_t)((uint32_t)tail[0] | (uint32_t)tail[1] << 8 | (uint32_t)tail[2] << 16
                              | (uint32_t)tail[3] << 24);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- Thrift. A reader that meets an error stays `bad`, and then returns 0 for everything. */
+/* ---- Thrift. After an error a reader stays `bad` and returns 0 for everything. */
 struct thrift { const unsigned char *at, *end; int bad; };
 enum { THRIFT_STOP, THRIFT_TRUE, THRIFT_FALSE, THRIFT_BYTE, THRIFT_I16, THRIFT_I32, THRIFT_I64, THRIFT_DOUBLE,
        THRIFT_BINARY, THRIFT_LIST, THRIFT_SET, THRIFT_MAP, THRIFT_STRUCT, THRIFT_DEPTH_MAX = 32 };
@@ -38,7 +38,8 @@ static const unsigned char *thrift_bytes(struct thrift *in, uint64_t count) {
     in->at += count;
     return start;
 }
-/* The next field of a struct: its type, THRIFT_STOP at the end. *field is the number before and after. */
+/* Reads the next field of a struct. Returns its type, THRIFT_STOP at the end. *field is the number of the previous
+ * field, then of this one. */
 static int thrift_field(struct thrift *in, int32_t *field) {
     const unsigned char *byte = thrift_bytes(in, 1);
     if (!byte || !(*byte & 15)) return THRIFT_STOP;
@@ -46,8 +47,8 @@ static int thrift_field(struct thrift *in, int32_t *field) {
     else *field = thrift_int32(in);
     return in->bad ? THRIFT_STOP : *byte & 15;
 }
-/* The head of a list: how many elements, and their type. An element has at least one byte, so a count beyond the data
- * is wrong. */
+/* Reads the head of a list: the number and type of its elements. An element has at least one byte, so a count beyond
+ * the data is wrong. */
 static uint32_t thrift_list(struct thrift *in, int *type) {
     const unsigned char *byte = thrift_bytes(in, 1);
     uint64_t count;
@@ -150,7 +151,7 @@ static void read_schema(struct thrift *in, struct parquet_footer *footer) {
         read_schema_node(in, &footer->nodes[footer->node_count++]);
     }
 }
-/* Sets levels, ends and leaves of the subtree at `index`. Returns 0 when the tree does not fit into the nodes. */
+/* Sets levels, ends and leaves of the subtree at `index`. Returns 0 if the tree does not fit into the nodes. */
 static int settle_node(struct parquet_footer *footer, uint32_t *next, int32_t definition, int32_t repeats, int depth) {
     uint32_t index = *next;
     struct schema_node *node;
@@ -181,7 +182,7 @@ static void read_chunk_data(struct thrift *in, struct column_chunk *chunk) {
         else if (field == 11 && type == THRIFT_I64) dictionary = thrift_int(in);
         else thrift_skip(in, type, 0, 0);
     }
-    /* some writers write 0 where there is no dictionary */
+    /* some writers write 0 if there is no dictionary */
     chunk->start = dictionary > 0 && dictionary < data ? dictionary : data;
 }
 static void read_chunk(struct thrift *in, struct column_chunk *chunk) {
@@ -232,10 +233,10 @@ static const char *check_chunks(const struct parquet_footer *footer, int64_t fil
         for (int32_t leaf = 0; leaf < footer->leaf_count; leaf++) {
             const struct column_chunk *chunk = &footer->chunks[group * (size_t)footer->leaf_count + (size_t)leaf];
             int64_t rows_here = footer->group_rows[group];
-            if (chunk->is_encrypted || chunk->is_elsewhere) continue; /* rejected where it is read */
+            if (chunk->is_encrypted || chunk->is_elsewhere) continue; /* rejected when it is read */
             if (!rows_here && !chunk->value_count) continue;          /* an empty table */
             if (chunk->start < 4 || chunk->bytes < 0 || chunk->bytes > file_bytes - chunk->start)
-                return "a column chunk is outside of the file";
+                return "a column chunk is outside the file";
             if (chunk->value_count < rows_here) return "a column has fewer values than its row group has rows";
             if (!footer->nodes[footer->leaves[leaf]].repeats && chunk->value_count != rows_here)
                 return "a column has more values than its row group has rows";
@@ -279,7 +280,7 @@ void parquet_footer_free(struct parquet_footer *footer) {
 }
 
 /* ---- pages */
-/* The fields of one of the three kinds of page header. `v2` uses other field numbers. */
+/* Reads the fields of one of the three kinds of page header. `v2` uses other field numbers. */
 static void read_page_kind(struct thrift *in, struct page_header *header, int is_v2) {
     int32_t field = 0;
     int type;

@@ -1,5 +1,5 @@
-/* parquet_footer.h: the metadata of a Parquet file: schema, row groups, column chunks, page headers.
- * Thrift's compact protocol comes in; structs come out. Fields that are not needed are skipped. */
+/* parquet_footer.h: the metadata of a Parquet file: schema, row groups, column chunks, page headers. It is read from
+ * Thrift's compact protocol. Fields that are not needed are skipped. */
 #ifndef VLMPROF_CLI_PARQUET_FOOTER_H
 #define VLMPROF_CLI_PARQUET_FOOTER_H
 #include "base/memory.h"
@@ -17,15 +17,15 @@ struct schema_node {
     enum parquet_kind kind;
     enum parquet_repetition repetition;
     int32_t type_length, child_count;
-    int32_t definition, repeats; /* the levels of a value that is there */
+    int32_t definition, repeats; /* the levels of a value that is present */
     uint32_t end;                /* index after its subtree */
-    int32_t leaf;                /* index among the leaves; of a group: its first leaf */
+    int32_t leaf;                /* index among the leaves; for a group: its first leaf */
 };
 
 struct column_chunk {
-    int64_t value_count, start, bytes; /* of all its pages */
+    int64_t value_count, start, bytes; /* number of values of all its pages */
     int32_t codec;
-    int is_encrypted, is_elsewhere;    /* 1: encrypted; 1: in another file */
+    int is_encrypted, is_elsewhere;    /* flags: encrypted; in another file */
 };
 
 struct parquet_footer {
@@ -48,7 +48,7 @@ struct page_header {
     int is_compressed;
     size_t header_bytes;
 };
-/* Returns 1 if the data has a whole header, 0 if it is cut off or invalid. */
+/* Returns 1 if the data have a complete header, 0 if it is truncated or invalid. */
 int page_header_read(struct page_header *header, const unsigned char *data, size_t bytes);
 
 #endif

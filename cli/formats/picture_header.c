@@ -22,7 +22,7 @@ const char *picture_format(const unsigned char *data, size_t bytes) {
     if (bytes >= 4 && (!memcmp(data, "II*\0", 4) || !memcmp(data, "MM\0*", 4))) return "TIFF";
     return NULL;
 }
-/* The first frame header of a JPEG. */
+/* Finds the first frame header of a JPEG. */
 static int jpeg_size(const unsigned char *data, size_t bytes, uint32_t *width, uint32_t *height) {
     size_t at = 2;
     while (at + 4 <= bytes) {
@@ -53,7 +53,7 @@ static int webp_size(const unsigned char *data, size_t bytes, uint32_t *width, u
     } else return 0;
     return 1;
 }
-/* The tags ImageWidth and ImageLength of the first directory. */
+/* Reads the tags ImageWidth and ImageLength of the first directory. */
 static int tiff_size(const unsigned char *data, size_t bytes, uint32_t *width, uint32_t *height) {
     uint32_t (*number)(const unsigned char *, int) = data[0] == 'I' ? little : big;
     size_t at, count;

@@ -4,10 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The format by PIL's name: PNG, JPEG, WEBP, GIF, BMP, TIFF; NULL: none of them. */
+/* The format by PIL's name: PNG, JPEG, WEBP, GIF, BMP, TIFF; NULL if none of them. */
 const char *picture_format(const unsigned char *data, size_t bytes);
 
-/* The size as stored, without EXIF rotation. Returns 0 if the header is cut off or damaged. */
+/* Reads the size as stored, without EXIF rotation. Returns 0 if the header is truncated or damaged. */
 int picture_size(const unsigned char *data, size_t bytes, int32_t *width_px, int32_t *height_px);
 
 #endif

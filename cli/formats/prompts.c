@@ -34,7 +34,7 @@ static void add_capitalised(struct text_buffer *out, const char *text) {
         }
     }
 }
-/* "A. x" and so on, each on a line of its own; `before` comes first on each. */
+/* Writes "A. x" and so on, each on its own line; `before` comes first on each line. */
 static int add_options(struct text_buffer *out, const struct example *example, const char *form) {
     int count = 0;
     for (int i = 0; i < OPTIONS_MAX; i++) {
@@ -54,7 +54,7 @@ static int has_options(const struct example *example) {
 }
 static int is(const char *text, const char *word) { return text && !strcmp(text, word); }
 
-/* The request of lmms-eval's mathvista_testmini_format. */
+/* The instruction of lmms-eval's mathvista_testmini_format. */
 static void ask_mathvista(struct text_buffer *out, const struct example *example) {
     struct text_buffer all = {NULL, 0, 0};
     add(&all, example->question);
@@ -156,7 +156,7 @@ static void ask_letters(struct text_buffer *out, const struct example *example, 
     add(out, request);
 }
 
-/* MMMU-Pro's request for reasoning that ends in a letter. */
+/* MMMU-Pro's instruction to reason and end with a letter. */
 static void add_last_line(struct text_buffer *out, const char *options, const char *end) {
     add(out, "The last line of your response should be of the following format: 'Answer: $LETTER' (without quotes) "
              "where LETTER is one of ");
@@ -231,7 +231,7 @@ void example_ask(struct example *example, enum prompt_form form) {
     case FORM_MATHVISTA_OFFICIAL: ask_problem(&out, example, NULL); break;
     case FORM_CAPTION: add(&out, "Provide a one-sentence caption for the provided image."); break;
     case FORM_BRIEF: add(&out, "Describe the image briefly."); break;
-    case FORM_DESCRIPTION: /* VLMEvalKit's own request, if the table has no question */
+    case FORM_DESCRIPTION: /* VLMEvalKit's own instruction, if the table has no question */
         if (example->question) add(&out, question);
         else
             add(&out, "Please describe this image in general. Directly provide the description, do not include prefix "

@@ -1,5 +1,5 @@
-/* read_json.c: records of the official JSON files: DocVQA, InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE,
- * OCRBench, MathVista, TallyQA; and our own lines. */
+/* read_json.c: records of the official JSON files (DocVQA, InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE,
+ * OCRBench, MathVista, TallyQA) and of our own lines. */
 #include "formats/table.h"
 
 #include "base/files.h"
@@ -28,7 +28,7 @@ static void set_answers(const vp_json *json, const char *key, struct example *ex
     read_texts(json, node, &example->answers);
     if (!has_value(json, 0, key)) example->metric = NULL;
 }
-/* FOLDER/NAME as the path of a picture; without a name the record fails. */
+/* Sets FOLDER/NAME as the path of a picture; without a name the record fails. */
 static void set_path(const vp_json *json, const char *folder, const char *key, const char *ending,
                      struct example *example) {
     struct text_buffer path = {NULL, 0, 0};
@@ -50,7 +50,7 @@ static int is_there(const struct table *table, const char *name) {
     free(path);
     return found;
 }
-/* A picture of COCO: by its name or, if it is not there, in the folder of its part: val2014/COCO_val2014_..jpg. */
+/* Finds a COCO picture by its name or, if it is not there, in the folder of its split: val2014/COCO_val2014_..jpg. */
 static void add_coco(const struct table *table, const char *name, struct example *example) {
     const char *part = strstr(name, "COCO_"), *end = part ? strchr(part + 5, '_') : NULL;
     struct text_buffer path = {NULL, 0, 0};
@@ -128,7 +128,7 @@ static const struct note_key *find_note(const struct table *table, int64_t id) {
     }
     return low < table->note_count && table->note_keys[low].id == id ? &table->note_keys[low] : NULL;
 }
-/* The texts of an annotation under `key`; 0: none has it. */
+/* Reads the texts of an annotation under `key`. Returns 0 if none has it. */
 static int read_note(const vp_json *json, const char *key, struct text_list *list) {
     uint32_t answers = vp_json_get(json, 0, "answers");
     for (uint32_t i = answers + 1; node_is(json, answers, VP_JSON_ARRAY) && i < json->nodes[answers].end;
@@ -173,7 +173,7 @@ static void read_vqa(struct table *table, const vp_json *json, struct example *e
 }
 
 /* ---- our own lines */
-/* 1: a misspelt "image" or "images", such as "Image" or "imgae". */
+/* Returns 1 for a misspelled "image" or "images", such as "Image" or "imgae". */
 static int is_near_image(const char *key) {
     char lower[16] = "";
     for (size_t i = 0; key[i] && i + 1 < sizeof lower; i++) lower[i] = (char)tolower((unsigned char)key[i]);
@@ -188,12 +188,12 @@ int has_other_image_key(const vp_json *json, char *text, size_t capacity) {
         found = name && strcmp(name, "image") != 0 && strcmp(name, "images") != 0 && has_value(json, 0, name)
                 && (has_word(others, name) || is_near_image(name));
         if (found)
-            snprintf(text, capacity, "it has no \"image\", but \"%.40s\": rename that key to \"image\"", name);
+            snprintf(text, capacity, "it has no \"image\", but has \"%.40s\": rename that key to \"image\"", name);
         free(name);
     }
     return found;
 }
-/* "content": texts and places of images, as model/prompt.c reads it in a sweep. */
+/* Reads "content": texts and positions of images, as model/prompt.c does in a sweep. */
 static void read_content(const vp_json *json, struct example *example) {
     const uint32_t list = vp_json_get(json, 0, "content");
     size_t found = 0;
@@ -205,7 +205,7 @@ static void read_content(const vp_json *json, struct example *example) {
         free(text);
     }
     if (found != example->picture_count)
-        example_fail(example, "its \"content\" has places of %zu images, and it has %zu", found,
+        example_fail(example, "its \"content\" has positions for %zu images, but it has %zu", found,
                      example->picture_count);
 }
 static void read_own(struct table *table, const vp_json *json, struct example *example) {
@@ -240,8 +240,8 @@ static void read_own(struct table *table, const vp_json *json, struct example *e
 }
 
 /* ---- all formats */
-/* A record with all of `keys` is of this format; the first row counts. The members of its id, question and answers, and
- * of its picture, below a folder; NULL: none, or `read` reads it, which comes last. */
+/* A record with all of `keys` has this format; the first matching row counts. The members with its id, question,
+ * answers and picture, below a folder. NULL if there is none, or if `read` reads it, which is called last. */
 static const struct record_form {
     enum data_format format;
     const char *keys, *id, *question, *answers, *folder, *picture;
@@ -262,7 +262,7 @@ static const struct record_form {
     {DATA_VLMPROF, "content", NULL, NULL, NULL, NULL, NULL, NULL},
     {DATA_VLMPROF, "questions", NULL, NULL, NULL, NULL, NULL, NULL},
     {DATA_VLMPROF, "id", NULL, NULL, NULL, NULL, NULL, NULL},
-    {DATA_VQA, NULL, "question_id", "question", NULL, "", NULL, read_vqa}, /* known by the file's shape */
+    {DATA_VQA, NULL, "question_id", "question", NULL, "", NULL, read_vqa}, /* recognized by the file's shape */
 };
 enum { FORM_COUNT = sizeof FORMS / sizeof *FORMS };
 static int has_all(const vp_json *json, const char *keys) {

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* The bytes of "data:MIME;base64,..". Returns 0 if it is not base64. */
+/* Decodes "data:MIME;base64,..". Returns 0 if it is not base64. */
 static int take_data_url(struct row *row, const char *url, struct example *example) {
     const char *comma = strchr(url, ',');
     size_t bytes;
@@ -15,7 +15,8 @@ static int take_data_url(struct row *row, const char *url, struct example *examp
     example_add_picture(example)->blob = row_take_blob(row, data, bytes);
     return 1;
 }
-/* A picture given as a data: URL, a file: URL or a path. A web address is kept in `urls`, and the record fails. */
+/* Adds a picture given as a data: URL, a file: URL or a path. A web address is added to `urls`, and the record
+ * fails. */
 static void take_url(struct row *row, const char *url, struct text_list *urls, struct example *example) {
     if (!strncmp(url, "data:", 5)) {
         if (!take_data_url(row, url, example)) example_fail(example, "picture %zu: its data: URL is not base64",
@@ -23,7 +24,7 @@ static void take_url(struct row *row, const char *url, struct text_list *urls, s
     } else if (!strncasecmp(url, "http://", 7) || !strncasecmp(url, "https://", 8)) {
         text_list_copy(urls, url);
         example_fail(example,
-                     "picture \"%.200s\" is on the web, and nothing is downloaded: fetch it (curl -O URL) and name "
+                     "picture \"%.200s\" is on the web, but vlmprof does not download: fetch it (curl -O URL) and give "
                      "the file instead",
                      url);
     } else if (!strncmp(url, "file://", 7)) {
@@ -57,7 +58,7 @@ static void read_content(struct row *row, uint32_t content, struct text_list *ur
 static int is_role(const vp_json *json, uint32_t message, const char *role) {
     return node_is(json, message, VP_JSON_OBJECT) && vp_json_equals(json, vp_json_get(json, message, "role"), role);
 }
-/* The text of a message, its parts joined. */
+/* The text of a message, with its parts joined. */
 static char *message_text(const vp_json *json, uint32_t message) {
     uint32_t content = vp_json_get(json, message, "content");
     struct text_buffer out = {NULL, 0, 0};
@@ -70,7 +71,7 @@ static char *message_text(const vp_json *json, uint32_t message) {
     }
     return out.data;
 }
-/* The last user message is the question; an assistant message after it is the reference. */
+/* Reads the last user message as the question; an assistant message after it is the reference. */
 static void read_openai(struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;
     struct text_list urls = {NULL, 0};
@@ -91,7 +92,7 @@ static void read_openai(struct row *row, size_t index, struct example *example) 
             system = message_text(json, i);
         }
     }
-    if (asked == VP_JSON_NONE) example_fail(example, "\"messages\" has no message of the role \"user\"");
+    if (asked == VP_JSON_NONE) example_fail(example, "\"messages\" has no message with the role \"user\"");
     else read_content(row, vp_json_get(json, asked, "content"), &urls, example);
     if (answer != VP_JSON_NONE) {
         char *text = message_text(json, answer);
@@ -173,12 +174,12 @@ static void read_llava(const struct row *row, size_t index, struct example *exam
 }
 
 /* ---- AIPerf */
-/* Texts under `one` or `many`: a text, a list of texts, or a list of {name, contents: [..]}. */
+/* Reads texts under `one` or `many`: a text, a list of texts, or a list of {name, contents: [..]}. */
 static void read_media(const vp_json *json, uint32_t object, const char *one, const char *many, struct text_list *list,
                        struct example *example) {
     uint32_t node = vp_json_get(json, object, many);
     if (has_value(json, object, one) && has_value(json, object, many))
-        example_fail(example, "it has \"%s\" and \"%s\": AIPerf takes one of them", one, many);
+        example_fail(example, "\"%s\" and \"%s\" are both set: AIPerf accepts only one", one, many);
     if (has_value(json, object, one)) read_texts(json, vp_json_get(json, object, one), list);
     for (uint32_t i = node + 1; node_is(json, node, VP_JSON_ARRAY) && i < json->nodes[node].end; i = json->nodes[i].end)
         read_texts(json, node_is(json, i, VP_JSON_OBJECT) ? vp_json_get(json, i, "contents") : i, list);
@@ -190,7 +191,7 @@ static void read_turn(struct row *row, uint32_t turn, int is_single, struct exam
     read_media(json, turn, "image", "images", &images, example);
     for (size_t i = 0; i < images.count; i++) take_url(row, images.items[i], &urls, example);
     if (has_value(json, turn, "timestamp") && has_value(json, turn, "delay"))
-        example_fail(example, "it has \"timestamp\" and \"delay\": AIPerf takes one of them");
+        example_fail(example, "\"timestamp\" and \"delay\" are both set: AIPerf accepts only one");
     if (!texts.count && !images.count && !has_value(json, turn, "audio") && !has_value(json, turn, "audios")
         && !has_value(json, turn, "video") && !has_value(json, turn, "videos"))
         example_fail(example, "it has no text and no picture; accepted keys: text, texts, image, images");
@@ -224,7 +225,7 @@ static void read_aiperf(struct row *row, size_t index, struct example *example) 
 }
 
 /* ---- vLLM */
-/* A name without file:// is a file next to the data; only the first one is sent, as in vLLM. */
+/* Reads pictures. A name without file:// is a file next to the data. Only the first one is sent, as in vLLM. */
 static void read_vllm(struct row *row, size_t index, struct example *example) {
     const vp_json *json = &row->parsed.json;
     struct text_list files = {NULL, 0}, urls = {NULL, 0};
@@ -254,7 +255,7 @@ void read_message_row(const struct table *table, struct row *row, size_t index, 
     else if (table->format == DATA_LLAVA) read_llava(row, index, example);
     else if (table->format == DATA_AIPERF) read_aiperf(row, index, example);
     else if (table->format == DATA_VLLM) read_vllm(row, index, example);
-    else { /* LLaVA's questions: their text is the whole prompt */
+    else { /* LLaVA's questions: the text is the whole prompt */
         set_id(example, json, "question_id", index);
         example->has_answers = 1;
         example->question = member_text(json, 0, "text");

@@ -1,5 +1,5 @@
-/* read_parquet.c: rows of the Parquet files on the Hugging Face hub, and of Arrow files, as lmms-eval reads them. Sets
- * are distinguished by their columns. */
+/* read_parquet.c: rows of the Parquet files on the Hugging Face Hub, and of Arrow files, as lmms-eval reads them. Sets
+ * are recognized by their columns. */
 #include "formats/picture_header.h"
 #include "base/sha256.h"
 #include "formats/table.h"
@@ -13,7 +13,7 @@ static int has_column(const struct table *table, const char *name) {
         if (!strcmp(table_column_name(table, i), name)) return 1;
     return 0;
 }
-/* Columns that only this set has, separated by spaces. The first row that fits wins. */
+/* Columns that only this set has, separated by spaces. The first row that matches is used. */
 static const struct { const char *columns, *task; } SIGNATURES[] = {
     {"question ucsf_document_id answers", "doc_qa"},
     {"question operation/reasoning answers", "info_vqa"},
@@ -50,14 +50,14 @@ const struct task *column_task(const struct table *table) {
             fits = has_column(table, word);
         if (fits) return task_of_name(SIGNATURES[i].task);
     }
-    /* four plain columns say little: RealWorldQA has no others except a path */
+    /* four common columns are ambiguous: RealWorldQA has no others except a path */
     if (has_column(table, "image") && has_column(table, "question") && has_column(table, "answer")
         && table_column_count(table) == 3u + (unsigned)has_column(table, "image_path"))
         return task_of_name("real_world_qa");
     return NULL;
 }
 
-/* Options from a list, or from a text with a Python list. */
+/* Reads options from a list, or from a text with a Python list. */
 static void read_options(const vp_json *json, const char *key, struct example *example) {
     struct text_list list = {NULL, 0};
     uint32_t node = vp_json_get(json, 0, key);
@@ -148,7 +148,7 @@ static void read_seed(const vp_json *json, struct example *example) {
         example->options[i] = member_text(json, 0, key);
     }
 }
-/* What is special in each set. */
+/* Reads what is special to each set. */
 static void read_set(const vp_json *json, const char *task, struct example *example) {
     if (!strcmp(task, "doc_qa") || !strcmp(task, "info_vqa") || !strcmp(task, "text_vqa") || !strcmp(task, "okvqa")
         || !strcmp(task, "coco_2014_vqa") || !strcmp(task, "st_qa"))
@@ -209,7 +209,7 @@ void read_column_row(const struct table *table, const struct row *row, size_t in
     else if (example->question || table_form(table) != FORM_NONE) example_ask(example, table_form(table));
 }
 
-/* ---- tables of no known set */
+/* ---- tables of unknown sets */
 static void put_blob(vp_json_writer *writer, const struct row *row, size_t index, const vp_json *json, uint32_t path) {
     const struct blob *blob = &row->blobs[index];
     const char *format = picture_format(blob->data, blob->bytes);

@@ -6,7 +6,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* Cuts the prompt at "<image N>", like VLMEvalKit for MMMU; without a marker the prompt stays after the pictures. */
+/* Splits the prompt at "<image N>", like VLMEvalKit for MMMU. Without a marker, the prompt is after the pictures. */
 static void cut_at_markers(struct example *example) {
     static const char mark[] = "<image ";
     const char *at = example->prompt, *found;
@@ -15,7 +15,7 @@ static void cut_at_markers(struct example *example) {
         const char *digit = found + strlen(mark);
         size_t number = isdigit((unsigned char)*digit) ? (size_t)(*digit - '0') : 0;
         if (!number || digit[1] != '>' || number > example->picture_count) {
-            example_fail(example, "its text has \"%.12s\", and it has %zu picture%s", found, example->picture_count,
+            example_fail(example, "its text has \"%.12s\", but it has %zu picture%s", found, example->picture_count,
                          plural_s((int64_t)example->picture_count));
             return;
         }
@@ -34,7 +34,7 @@ static void more_text(const vp_json *json, const char *key, struct example *exam
     if (text) example_more_text(example, key, text);
     free(text);
 }
-/* The references: a Python list is taken apart. */
+/* Reads the references; a Python list becomes several. */
 static void read_answers(struct example *example) {
     example->has_answers = 1;
     if (!example->answer) {

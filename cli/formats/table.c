@@ -1,4 +1,5 @@
-/* table.c: a data file of any known format, as samples: detection of the format, and code shared by the readers. */
+/* table.c: reads a data file of any known format as samples: detects the format, and has the code shared by the
+ * readers. */
 #include "formats/table.h"
 
 #include "base/files.h"
@@ -124,16 +125,16 @@ int32_t table_new_tokens(const struct table *table) {
     return table->task->lmms == FORM_MMMU_PRO && names_part(table->variant, "cot") ? 16384 : table->task->new_tokens;
 }
 
-/* ---- which format it is */
+/* ---- detection of the format */
 const char *foreign_format(const unsigned char *data, size_t bytes) {
     static const struct { const char *magic; size_t bytes; const char *name;
     } known[] = {{"PK\3\4", 4, "a ZIP archive (or a spreadsheet: save it as TSV)"},
-                 {"\x1f\x8b", 2, "compressed by gzip: gunzip it"},
-                 {"\x28\xb5\x2f\xfd", 4, "compressed by Zstandard: zstd -d it"},
+                 {"\x1f\x8b", 2, "compressed with gzip: decompress it with gunzip"},
+                 {"\x28\xb5\x2f\xfd", 4, "compressed with Zstandard: decompress it with zstd -d"},
                  {"\xfd"
                   "7zXZ",
-                  5, "compressed by xz: unxz it"},
-                 {"BZh", 3, "compressed by bzip2: bunzip2 it"},
+                  5, "compressed with xz: decompress it with unxz"},
+                 {"BZh", 3, "compressed with bzip2: decompress it with bunzip2"},
                  {"SQLite format 3", 15, "an SQLite database"},
                  {"\x89HDF", 4, "an HDF5 file"},
                  {"%PDF", 4, "a PDF file"},
@@ -147,7 +148,7 @@ const char *foreign_format(const unsigned char *data, size_t bytes) {
                  {"\xfe\xff", 2, "UTF-16 text: save it as UTF-8"},
                  {"\x89PNG", 4, "a PNG picture"},
                  {"\xff\xd8\xff", 3, "a JPEG picture"},
-                 {"RIFF", 4, "a WebP picture or a sound"},
+                 {"RIFF", 4, "a WebP picture or an audio file"},
                  {"GIF8", 4, "a GIF picture"},
                  {"II*", 3, "a TIFF picture"},
                  {"MM\0*", 4, "a TIFF picture"},
@@ -159,7 +160,7 @@ const char *foreign_format(const unsigned char *data, size_t bytes) {
     if (bytes > 262 && !memcmp(data + 257, "ustar", 5)) return "a tar archive: unpack it";
     return NULL;
 }
-/* The separator of a first line that names columns; 0: it does not name columns. */
+/* The separator of a first line that names columns; 0 if it does not name columns. */
 static char separator_of(const char *text, size_t bytes) {
     size_t tabs = 0, commas = 0, end = 0;
     int quoted = 0;
@@ -181,7 +182,7 @@ static vp_result look(struct table *table, const char *format, char *separator, 
     source_close(&source);
     if (got < 0) return vp_fail(error, VP_ERR_READ, 0, table->path, "cannot be read");
     *separator = 0;
-    table->format = DATA_VLMPROF; /* JSON: settled by its records */
+    table->format = DATA_VLMPROF; /* JSON: determined by its records */
     if (format) {
         while (strcmp(FORMATS[table->format].name, format)) table->format++;
         *separator = table->format == DATA_TSV ? '\t' : table->format == DATA_CSV ? ',' : 0;
@@ -200,7 +201,7 @@ static vp_result look(struct table *table, const char *format, char *separator, 
         return vp_failf(error, VP_ERR_UNSUPPORTED, 0, table->path, "this is %s", foreign);
     if (memchr(start, 0, (size_t)got))
         return vp_fail(error, VP_ERR_UNSUPPORTED, 0, table->path,
-                       "unknown binary format; --data takes JSONL, JSON, TSV, CSV, Parquet and Arrow");
+                       "unknown binary format; --data accepts JSONL, JSON, TSV, CSV, Parquet and Arrow");
     if (got >= 3 && !memcmp(start, "\xef\xbb\xbf", 3)) at += 3;
     while (at < start + got && strchr(" \t\r\n", *at)) at++;
     if (at < start + got && (*at == '{' || *at == '[')) return VP_OK;
@@ -208,7 +209,7 @@ static vp_result look(struct table *table, const char *format, char *separator, 
     if (!*separator)
         return vp_fail(
             error, VP_ERR_FORMAT, 0, table->path,
-            "expected JSONL, JSON, TSV, CSV, Parquet or Arrow; the file begins with none of {, [ or column names");
+            "expected JSONL, JSON, TSV, CSV, Parquet or Arrow, but the file does not begin with {, [ or column names");
     table->format = *separator == '\t' ? DATA_TSV : DATA_CSV;
     return VP_OK;
 }
@@ -253,7 +254,7 @@ static vp_result open_notes(struct table *table, const char *annotations, vp_err
     qsort(table->note_keys, table->note_count, sizeof *table->note_keys, compare_notes);
     return VP_OK;
 }
-/* The annotations of VQA v2 have no questions in them. */
+/* Complains about the annotations of VQA v2, which contain no questions. */
 static vp_result annotations_alone(const struct table *table, vp_error *error) {
     static const char tail[] = "_annotations.json";
     const char *word = strstr(table->name, "mscoco_"), *end = strstr(table->name, tail);
@@ -262,8 +263,8 @@ static vp_result annotations_alone(const struct table *table, vp_error *error) {
         snprintf(questions, sizeof questions, "%.*sOpenEnded_%.*s_questions.json", (int)(word - table->name),
                  table->name, (int)(end - word), word);
     return vp_failf(error, VP_ERR_FORMAT, 0, table->path,
-                    "these are the annotations of VQA v2, without the questions: give the questions file (%.120s) "
-                    "as data, and this one with --annotations", questions);
+                    "these are the annotations of VQA v2, which have no questions: give the questions file (%.120s) as "
+                    "data, and this one with --annotations", questions);
 }
 static vp_result open_json(struct table *table, const struct table_wish *wish, vp_error *error) {
     struct row row;
@@ -274,7 +275,7 @@ static vp_result open_json(struct table *table, const struct table_wish *wish, v
         return annotations_alone(table, error);
     table->row_count = table->json.count;
     for (size_t i = 0; i < table->json.count && i < 20 && !wish->format;
-         i++) { /* the first record that can be read says it */
+         i++) { /* determined by the first readable record */
         row_clear(&row);
         if (json_rows_read(&table->json, i, &row, NULL) != VP_OK || row_parse(&row, NULL) != VP_OK
             || !node_is(&row.parsed.json, 0, VP_JSON_OBJECT))
@@ -285,7 +286,7 @@ static vp_result open_json(struct table *table, const struct table_wish *wish, v
     row_free(&row);
     return table->format == DATA_VQA ? open_notes(table, wish->annotations, error) : VP_OK;
 }
-/* The set that a format is of. */
+/* The evaluation set that a format belongs to. */
 static const char *task_of_format(const struct table *table) {
     switch (table->format) {
     case DATA_DOCVQA: return "docvqa";
@@ -389,7 +390,7 @@ static int add_folder(const char *folder, int depth, const char *ending, struct 
         char *path = join_path(folder, names.items[i]);
         if (names.items[i][0] == '.') { }
         else if (is_folder(path)) code = depth < 6 ? add_folder(path, depth + 1, ending, paths) : 0;
-        else if (dot && !strcmp(dot, ending) && strncmp(names.items[i], "cache-", 6)) /* datasets.map leaves those */
+        else if (dot && !strcmp(dot, ending) && strncmp(names.items[i], "cache-", 6)) /* datasets.map writes those */
             text_list_copy(paths, path);
         free(path);
     }

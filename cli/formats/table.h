@@ -1,5 +1,5 @@
-/* table.h: a data file of any known format, read as samples. The format is found from the file's contents, never from
- * its name alone. Rows are read in any order; ascending order is cheapest. */
+/* table.h: reads a data file of any known format as samples. The format is determined from the file's contents, never
+ * only from its name. Rows can be read in any order; ascending order is fastest. */
 #ifndef VLMPROF_CLI_TABLE_H
 #define VLMPROF_CLI_TABLE_H
 #include "formats/arrow.h"
@@ -39,13 +39,13 @@ const char *format_title(enum data_format format);
 
 struct note_key { int64_t id; size_t record; };
 struct table {
-    char *path, *folder, *name, *stem; /* name: the last part; stem: without its ending */
+    char *path, *folder, *name, *stem; /* name: the last part of the path; stem: without its extension */
     enum data_format format;
-    const struct task *task;           /* NULL: none of the known sets */
-    const char *variant;               /* the name that identifies the part of the set: --dataset_name, or the stem */
+    const struct task *task;           /* NULL if not a known set */
+    const char *variant;               /* the name that identifies the split: --dataset_name, or the stem */
     enum prompt_origin origin;
-    int is_origin_given;               /* 1: --prompt_origin: the metric follows it */
-    const char *image_dir;             /* NULL: next to the file */
+    int is_origin_given;               /* 1 with --prompt_origin: the metric follows it */
+    const char *image_dir;             /* NULL for the file's own folder */
     struct tsv tsv;
     struct parquet *parquet;
     struct arrow *arrow;
@@ -53,13 +53,13 @@ struct table {
     struct json_rows notes;            /* DATA_VQA: annotations */
     struct note_key *note_keys; size_t note_count;
     char *notes_path;
-    struct row note;                   /* the annotation that is read */
+    struct row note;                   /* the current annotation */
     size_t row_count;
 };
 
-struct table_wish { const char *format, *task, *origin, *image_dir, *annotations; }; /* options; NULL: not given */
+struct table_wish { const char *format, *task, *origin, *image_dir, *annotations; }; /* options; NULL if not given */
 
-/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json, for the caller to free; NULL: the
+/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json, which the caller frees; NULL if the
  * name is not an official one, or the file is missing. */
 char *find_annotations(const char *path);
 
@@ -67,47 +67,47 @@ char *find_annotations(const char *path);
 vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error);
 void table_close(struct table *table);
 
-/* Reads a row into an example: pictures are named but not opened. If the row cannot be used, example->reason says why.
- * Returns 0 if the tool drops the row: it is not a sample. */
+/* Reads a row into an example: pictures are named but not opened. If the row cannot be used, example->reason has the
+ * reason. Returns 0 if the tool drops the row: it is not a sample. */
 int table_example(struct table *table, size_t index, struct row *row, struct example *example);
 
-/* Adds the Parquet files in a folder and its subfolders, by name: the Hub's cache, a download; if it has none, the
- * Arrow files of datasets.save_to_disk. Returns 0 or an exit code after a message. */
+/* Adds the Parquet files in a folder and its subfolders, by name (the Hub's cache, or a download). If there are none,
+ * adds the Arrow files of datasets.save_to_disk. Returns 0 or an exit code after a message. */
 int table_files(const char *folder, struct text_list *paths);
 
 /* Writes an example into the open object as a line of our own with the same prompt, scoring rule and members; its id
  * and its pictures are the caller's. */
 void table_put_record(vp_json_writer *writer, const struct table *table, const struct example *example);
 
-/* The longest answer to this set in tokens, by lmms-eval; 0: not known. */
+/* The maximum answer length for this set in tokens, by lmms-eval; 0 if unknown. */
 int32_t table_new_tokens(const struct table *table);
 
-/* The columns of a table of text, Parquet or Arrow; 0: it has no columns. */
+/* The columns of a text table, Parquet or Arrow; 0 if it has no columns. */
 size_t table_column_count(const struct table *table);
 const char *table_column_name(const struct table *table, size_t column);
 
-/* The kind of file that the first bytes indicate, if no reader supports it: "a ZIP archive"; NULL: not known. */
+/* The kind of file that the first bytes indicate, if no reader supports it: "a ZIP archive"; NULL if unknown. */
 const char *foreign_format(const unsigned char *data, size_t bytes);
 
-/* Returns 1 if a record of our own lines names its image under another key, which the text gives. */
+/* Returns 1 if a record of our own lines names its image under another key; the text names that key. */
 int has_other_image_key(const vp_json *json, char *text, size_t capacity);
 
-/* The path of VQA v2's annotations for an official questions file, for the caller to free; NULL: the name is not an
+/* The path of VQA v2's annotations for an official questions file, which the caller frees; NULL if the name is not an
  * official one. */
 char *annotations_path(const char *path);
 
 /* ---- for the readers of the formats */
-/* A text or a number under a key, malloc'ed; NULL: missing, null or something else. */
+/* A text or a number under a key, malloc'ed; NULL if missing, null or something else. */
 char *member_text(const vp_json *json, uint32_t object, const char *key);
 void read_texts(const vp_json *json, uint32_t node, struct text_list *list); /* a list of texts, or one text */
 void set_id(struct example *example, const vp_json *json, const char *key, size_t otherwise);
-void add_path(struct example *example, char *path);                    /* a picture by its name, taken over */
+void add_path(struct example *example, char *path);                    /* a picture by its name, which is taken over */
 void add_blobs(struct example *example, const vp_json *json, uint32_t node); /* one image, or a list of them */
 /* If "answer" is an option by index, letter or text, this is multiple choice, and the answer is no list. */
 void settle_choice(const vp_json *json, struct example *example);
-int names_part(const char *name, const char *part); /* 1: the part, in lower case, is in the name, in any case */
-int asks_itself(const struct table *table);         /* 1: the prompt needs no question of the data */
-/* The prompt of the origin: the task's form, or that of its part: mathvista_testmini_cot, mmmu_pro_vision. */
+int names_part(const char *name, const char *part); /* 1 if `name` contains `part`, ignoring case */
+int asks_itself(const struct table *table);         /* 1 if the prompt needs no question from the data */
+/* The prompt of the origin: the task's form, or that of its variant: mathvista_testmini_cot, mmmu_pro_vision. */
 enum prompt_form table_form(const struct table *table);
 void set_default_metric(const struct table *table, struct example *example, enum prompt_origin family);
 void read_tsv_row(const struct table *table, const struct row *row, size_t index, struct example *example);
@@ -115,11 +115,11 @@ void read_column_row(const struct table *table, const struct row *row, size_t in
 void read_json_row(struct table *table, struct row *row, size_t index, struct example *example);
 void read_message_row(const struct table *table, struct row *row, size_t index, struct example *example);
 
-/* Writes the columns of a row unchanged into the open object; a picture becomes its hash, bytes, size, format and path.
+/* Writes the columns of a row unchanged into the open object. A picture becomes its hash, bytes, size, format and path.
  * For tables of unknown sets. */
 void put_columns(vp_json_writer *writer, const struct row *row);
 
-/* The format of a JSON file by its first record; DATA_VLMPROF: our own. */
+/* The format of a JSON file by its first record; DATA_VLMPROF for our own. */
 enum data_format json_format(const vp_json *json, enum json_shape shape, const char *key);
 /* The set that the columns of a Parquet or Arrow file indicate. */
 const struct task *column_task(const struct table *table);

@@ -65,7 +65,7 @@ static const struct task *find_folded(const char *name) {
     for (size_t i = 0; i < TASK_COUNT; i++) if (has_alias(TASKS[i].aliases, name)) return &TASKS[i];
     return NULL;
 }
-/* Removes the last word if it only names a part of a set. */
+/* Removes the last word if it only names a split of a set. */
 static int drop_tail(const char *words, size_t *bytes) {
     static const char tails[] = " val validation dev test testmini mini lite train tsv parquet local v1 en cn withqt ";
     char word[NAME_BYTES + 2];

@@ -47,14 +47,14 @@ struct task {
     const char *aliases; /* folded names, separated by spaces */
     enum prompt_form lmms, vlmevalkit;
     const char *lmms_metric, *vlmevalkit_metric;
-    int32_t new_tokens;  /* lmms-eval's; 0: left to the model */
+    int32_t new_tokens;  /* lmms-eval's limit; 0 if left to the model */
     const char *title;
 };
 
-/* The task of a name: of an option, of a file without its extension, of a repository. NULL: none of them. */
+/* The task for a name of an option, a file without its extension, or a repository. NULL if there is none. */
 const struct task *task_find(const char *name);
 
-/* All tasks in the order of the help; NULL after the last one. */
+/* All tasks, in the order of the help; NULL after the last one. */
 const struct task *task_at(size_t index);
 
 #endif

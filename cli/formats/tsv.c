@@ -15,7 +15,8 @@ static int is_reference(const struct cell *cell) {
     return !cell->is_missing && cell->bytes <= (size_t)REFERENCE_CHARACTERS_MAX * 4
            && character_count(cell->text, cell->bytes) <= REFERENCE_CHARACTERS_MAX;
 }
-/* A hash under which "007" and "7" are equal: only a column of integers prints them so, which is known later. */
+/* A hash under which "007" and "7" are equal: only a column of integers prints them equally, and the column's type is
+ * known later. */
 static uint64_t hash_of_index(const char *text) {
     const char *at = text + (*text == '+' || *text == '-');
     size_t digits = strspn(at, "0123456789");
@@ -80,7 +81,7 @@ int tsv_is_dropped(struct tsv *tsv, size_t row) {
            && cell_written(&tsv->cells, tsv->image).is_missing;
 }
 
-/* The last row with this index; -1: none. Reads rows. */
+/* Finds the last row with this index; -1 if none. Reads rows. */
 static int64_t find_row(struct tsv *tsv, const char *index) {
     uint64_t hash = hash_of_index(index);
     size_t low = 0, high = tsv->key_count;
@@ -96,7 +97,7 @@ static int64_t find_row(struct tsv *tsv, const char *index) {
             found = tsv->keys[low].row;
     return found;
 }
-/* Follows the references that begin at a row. tsv->picture becomes the cell of the last one. */
+/* Follows the references that start at a row. tsv->picture is set to the cell of the last one. */
 static vp_result follow(struct tsv *tsv, size_t row, const char *reference, vp_error *error) {
     const char *path = tsv->cells.window.source.path;
     char name[REFERENCE_CHARACTERS_MAX * 4 + 1];
@@ -117,14 +118,15 @@ static vp_result follow(struct tsv *tsv, size_t row, const char *reference, vp_e
             text_add(&tsv->picture, cell.text, cell.bytes);
             return VP_OK;
         }
-        if ((size_t)target >= at) /* VLMEvalKit resolves from the first row to the last, and stops here */
+        if ((size_t)target >= at) /* VLMEvalKit resolves references from the first row to the last, and stops here */
             return vp_failf(error, VP_ERR_FORMAT, -1, path,
                             "its image refers to index \"%.70s\", which refers to another row and does not come before "
                             "this one", name);
         at = (size_t)target;
         memcpy(name, cell.text, cell.bytes + 1);
     }
-    return vp_failf(error, VP_ERR_FORMAT, -1, path, "its image is behind more than %d references", CHAIN_MAX);
+    return vp_failf(error, VP_ERR_FORMAT, -1, path, "its image is reached only through more than %d "
+                                                    "references", CHAIN_MAX);
 }
 /* Decodes the pictures of a cell and lists them. */
 static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row, vp_json_writer *writer,

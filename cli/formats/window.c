@@ -1,4 +1,4 @@
-/* window.c: a file's bytes by offset, through a window that moves along the file. */
+/* window.c: reads a file's bytes by offset, through a window that moves along the file. */
 #include "formats/window.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
-/* completion.c: completion of commands, options and their values for bash, zsh and fish.
- * The commands' option tables, the guides and the list of model families come in; a script goes to stdout. Values of an
- * option are its choices, the families, or files. */
+/* completion.c: prints scripts that complete commands, options and their values in bash, zsh and fish. They are made
+ * from the commands' option tables, the guides and the list of model families. Values of an option are its choices, the
+ * families, or files. */
 #include "help/completion.h"
 
 #include "help/guide.h"
@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Prints the words that an option's value may be, separated by spaces. */
+/* Prints the possible values of an option, separated by spaces. */
 static void print_values(const struct option_spec *spec) {
     if (spec->choices) printf("%s", spec->choices);
     for (int32_t i = 0; !spec->choices && vp_family_at(i); i++) printf("%s%s", i ? " " : "", vp_family_at(i)->name);
@@ -17,14 +17,14 @@ static void print_values(const struct option_spec *spec) {
 static int has_values(const struct option_spec *spec) {
     return spec->choices || !strcmp(spec->name, "family") || !strcmp(spec->name, "compare");
 }
-/* The names of all commands, and of all topics where these are wanted, separated by spaces. */
+/* Prints the names of all commands and, if requested, all topics, separated by spaces. */
 static void print_words(const struct command *const *commands, int topics) {
     for (const struct command *const *command = commands; *command; command++)
         printf("%s%s", command == commands ? "" : " ", (*command)->name);
     for (const struct guide *guide = GUIDES; topics && guide->name; guide++) printf(" %s", guide->name);
 }
-/* The two case commands that bash and zsh share: $values by command and option, $options by command. The shell sets
- * $command, and $previous with underscores for hyphens. */
+/* Prints the two case commands that bash and zsh share. They set $values by command and option, and $options by
+ * command. The shell sets $command, and $previous with underscores for hyphens. */
 static void print_cases(const struct command *const *commands) {
     printf("    case $command:$previous in\n"
            "    help:help) values=\"");

@@ -1,4 +1,4 @@
-/* completion.h: completion of commands, options and their values for bash, zsh and fish. */
+/* completion.h: scripts that complete commands, options and their values in bash, zsh and fish. */
 #ifndef VLMPROF_CLI_COMPLETION_H
 #define VLMPROF_CLI_COMPLETION_H
 #include "base/options.h"

@@ -1,4 +1,4 @@
-/* help_text.c: help as text on a terminal: of the program, of a command, of a topic. */
+/* help_text.c: prints help on the program, a command or a topic as text. */
 #include "help/help_text.h"
 
 #include "base/console.h"
@@ -11,7 +11,7 @@
 
 const char HELP_EXIT_CODES[] = "0 done, 1 some work failed or became worse, 2 usage, 3 bad input, 4 memory or device, "
                                "5 output not written, 130 interrupted";
-const char HELP_PURPOSE[] = "where the milliseconds of a vision-language model go, and what accuracy they buy";
+const char HELP_PURPOSE[] = "show where the milliseconds of a vision-language model go, and what accuracy they buy";
 
 const struct guide *guide_find(const char *name) {
     for (const struct guide *guide = GUIDES; guide->name; guide++)

@@ -1,6 +1,5 @@
-/* manual.c: help as manual pages in roff, for man: vlmprof(1), vlmprof-COMMAND(1), vlmprof-TOPIC(7).
- * A command's table and a guide's lines come in; a page goes to stdout. The macros are man's: TH, SH, TP, PP, IP,
- * nf. */
+/* manual.c: prints help as manual pages in roff, for man: vlmprof(1), vlmprof-COMMAND(1), vlmprof-TOPIC(7). The pages
+ * are made from the tables of commands and the lines of guides. The macros are man's: TH, SH, TP, PP, IP, nf. */
 #include "help/manual.h"
 
 #include "help/help_text.h"
@@ -10,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Prints a line's text with what roff would read as its own escaped. Backquotes mark what one types: bold. */
+/* Prints a line's text, with roff's special characters escaped. Text in backquotes becomes bold. */
 static void print_roff(const char *text) {
     int bold = 0;
     if (*text == '.' || *text == '\'') printf("\\&");
@@ -40,7 +39,7 @@ static void print_name(const char *name, const char *summary) {
     printf(" \\- ");
     print_roff_line(summary);
 }
-/* Lines shown unchanged. */
+/* Prints lines that are shown unchanged. */
 static void print_example(const char *text) {
     printf(".PP\n.nf\n");
     while (*text) {
@@ -77,7 +76,7 @@ void manual_print_command(const struct command *command) {
     print_name(name, command->summary);
     printf(".SH SYNOPSIS\n.B vlmprof %s\n", command->name);
     print_roff(command->operands);
-    printf("%s[\\fIOPTIONS\\fR]\n.SH OPTIONS\nHyphens and underscores in the names of options are the same.\n",
+    printf("%s[\\fIOPTIONS\\fR]\n.SH OPTIONS\nHyphens and underscores in option names are equivalent.\n",
            command->operands[0] ? "\n" : "");
     for (size_t i = 0; i < command->option_count; i++) {
         const struct option_spec *spec = &command->options[i];
@@ -123,7 +122,7 @@ void manual_print_guide(const struct guide *guide) {
     for (size_t i = 1; i < guide->line_count; i++) {
         const char *line = guide->lines[i];
         int shown = line[0] == ' ' && !in_list;
-        if (!*line) { /* an empty line between shown lines stays; elsewhere it ends a paragraph or a list */
+        if (!*line) { /* an empty line between unchanged lines is kept; elsewhere it ends a paragraph or a list */
             int next_is_shown = i + 1 < guide->line_count && guide->lines[i + 1][0] == ' ';
             if (verbatim && next_is_shown) printf("\n");
             else paragraph = 1;

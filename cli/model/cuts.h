@@ -1,15 +1,15 @@
-/* cuts.h: the images of a prompt: their sizes, and how a model cuts them. */
+/* cuts.h: the sizes of the images of a prompt, and how a model cuts them. */
 #ifndef VLMPROF_CLI_CUTS_H
 #define VLMPROF_CLI_CUTS_H
 #include "vlmprof.h"
 
-enum { IMAGES_MOST = 256 }; /* of one request */
+enum { IMAGES_MOST = 256 }; /* images of one request */
 
 /* The size of an image, upright. */
 struct image_px { int32_t width_px, height_px; };
 
-/* How the images of a prompt are cut, in their order. The whole is the one image's layout; of several it has their sums
- * of crops, views and tokens, and nothing else. model_cut makes it, cuts_free frees it. */
+/* How the images of a prompt are cut, in order. For one image, `whole` is its layout. For several, it has only their
+ * sums of crops, views and tokens. model_cut makes it, cuts_free frees it. */
 struct cuts { vp_layout whole; vp_layout *each; vp_image_views *views; int32_t count; };
 
 #endif

@@ -1,5 +1,5 @@
-/* hf.c: the rules of models that say in their Hugging Face folders how prompts and images are made: their processor
- * cuts the image, and the image's tokens take the place of a placeholder in the prompt. */
+/* hf.c: the rules of models whose Hugging Face folders describe how prompts and images are made. Their processor cuts
+ * the image, and the image's tokens replace a placeholder in the prompt. */
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
@@ -31,7 +31,7 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
     }
 }
 
-/* A JSON file of the folder that may be absent: *text is NULL then. The caller frees *text and parsed->nodes. */
+/* Reads a JSON file of the folder that may be absent; *text is then NULL. The caller frees *text and parsed->nodes. */
 static int read_optional(const struct model_files *source, const char *name, char **text, struct parsed *parsed,
                          uint64_t *identity) {
     char *path = join_path(source->name, name);
@@ -45,19 +45,20 @@ static int read_optional(const struct model_files *source, const char *name, cha
     return code;
 }
 
-/* eos_token_id: an id or a list of them; absent or null leaves *count unchanged. Returns 0 or an exit code. */
+/* Reads eos_token_id: an id or a list of ids. Absent or null leaves *count unchanged. Returns 0 or an exit code. */
 static int read_eos(const char *folder, const vp_json *json, uint32_t object, int32_t *eos, uint32_t *count) {
     const uint32_t node = vp_json_get(json, object, "eos_token_id");
     const int is_list = node_is(json, node, VP_JSON_ARRAY);
     uint32_t found = 0, item = is_list ? node + 1 : node;
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
     if (is_list && json->nodes[node].count > MORE_EOS_MOST + 1)
-        return complain(EXIT_INPUT, "%s: eos_token_id names %u tokens that end an answer; vlmprof reads %d", folder,
+        return complain(EXIT_INPUT, "%s: eos_token_id names %u tokens that end an answer; vlmprof supports at most "
+                                    "%d", folder,
                         json->nodes[node].count, MORE_EOS_MOST + 1);
     for (; item < json->nodes[node].end; item = json->nodes[item].end) {
         int64_t id = -1;
         if (vp_json_to_int(json, item, &id) != VP_OK || id < 0 || id > INT32_MAX)
-            return complain(EXIT_INPUT, "%s: eos_token_id is neither a token's id nor a list of them", folder);
+            return complain(EXIT_INPUT, "%s: eos_token_id is neither a token id nor a list of token ids", folder);
         eos[found++] = (int32_t)id;
     }
     *count = found;
@@ -92,7 +93,7 @@ static char *token_text(const vp_json *json, const char *key) {
     if (node_is(json, node, VP_JSON_OBJECT)) node = vp_json_get(json, node, "content");
     return node_is(json, node, VP_JSON_STRING) ? node_text(json, node) : NULL;
 }
-/* A JSON string, unescaped and malloc'ed; NULL: not a string. */
+/* A JSON string, unescaped and malloc'ed; NULL if the node is not a string. */
 static char *whole_text(const vp_json *json, uint32_t node) {
     size_t needed = 0;
     char *text;
@@ -103,7 +104,7 @@ static char *whole_text(const vp_json *json, uint32_t node) {
     return NULL;
 }
 
-/* settings in files next to preprocessor_config.json */
+/* settings from files next to preprocessor_config.json */
 static int load_text(struct model *model) {
     static const char *const names[] = {"processor_config.json", "tokenizer_config.json"};
     struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
@@ -133,12 +134,12 @@ static void note_template(struct model *model, int has_template, int is_known) {
     } else if (is_known) return;
     else
         snprintf(note, sizeof note,
-                 "%s; using the prompt of the published %s (--show_prompt prints it, --raw_prompt takes another)",
-                 has_template ? "its chat template is not the known one" : "it has no chat template",
+                 "%s; using the prompt of the published %s (--show_prompt prints it, --raw_prompt replaces it)",
+                 has_template ? "its chat template is unknown" : "it has no chat template",
                  vp_architecture_name(model->config.architecture));
     model->prompt_note = copy_text(note, strlen(note));
 }
-/* The folder's chat template, where transformers looks for it: chat_template.jinja, chat_template.json,
+/* Reads the folder's chat template from where transformers looks for it: chat_template.jinja, chat_template.json,
  * tokenizer_config.json. */
 static int load_template(struct model *model) {
     static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
@@ -154,7 +155,7 @@ static int load_template(struct model *model) {
         code = read_optional(source, names[i], &text, &parsed, &model->identity);
         if (!code && text && !template_text)
             template_text = whole_text(&parsed.json, vp_json_get(&parsed.json, 0, "chat_template"));
-        /* OLMoE's template begins with this token, the others name theirs */
+        /* OLMoE's template begins with this token; the others name theirs */
         if (!code && text && i == 1 && model->processor.kind == VP_PROCESSOR_OLMOE)
             model->prompt_front = token_text(&parsed.json, "bos_token");
         free(parsed.nodes);
@@ -169,8 +170,8 @@ static int load_template(struct model *model) {
     return code;
 }
 
-/* InternVL's original form: numbers of tiles and the name of the prompt's template are in config.json, and the
- * template's separator ends an answer. A chat_template of its tokenizer is not used by the reference. */
+/* InternVL's original format: config.json has the numbers of tiles and the name of the prompt's template, and the
+ * template's separator ends an answer. The reference does not use the chat_template of its tokenizer. */
 static int load_internvl_chat(struct model *model, const vp_json *json) {
     static const char *const flags[] = {"dynamic_image_size", "use_thumbnail"};
     static const char *const numbers[][2] = {{"min_dynamic_patch", "min_patches"},
@@ -207,10 +208,11 @@ static int hf_load(struct model *model, const char *what, const vp_json *config_
     model->ids.bos = vp_tokenizer_bos(model->tokenizer);
     model->image_token = vp_tokenizer_added_id(model->tokenizer, image_token);
     if (image_token && model->image_token < 0)
-        return complain(EXIT_INPUT, "%s: its tokenizer has no token %s, which stands for an image", model->name,
+        return complain(EXIT_INPUT, "%s: its tokenizer has no token %s, which represents an image", model->name,
                         image_token);
     if (model->image_token >= rows || model->ids.bos >= rows)
-        return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has %d rows",
+        return complain(EXIT_INPUT, "%s: a special token of tokenizer.json has no embedding: config.json has only %d "
+                                    "rows",
                         model->name, rows);
     if (kind == VP_PROCESSOR_INTERNVL_CHAT) return load_internvl_chat(model, config_json);
     code = load_eos(model, config_json);
@@ -231,15 +233,16 @@ static const char *const markers_of[VP_PROCESSOR_COUNT][8] = {
      "<im_col>"},
     {"<|endoftext|>"},
     {"<|im_end|>", "<IMG_CONTEXT>", "<|im_start|>", "<img>", "</img>"},
-}; /* the first one ends an answer */
+}; /* the first id ends an answer */
 
-/* all of a kind; Idefics3's name the places of its views as well */
+/* Lists all markers of a kind; Idefics3's also name the positions of its views. */
 static void list_markers(vp_processor_kind kind, struct text_list *markers) {
     for (int i = 0; i < 8 && markers_of[kind][i]; i++) text_list_copy(markers, markers_of[kind][i]);
     for (int place = 0; kind == VP_PROCESSOR_IDEFICS3 && place < 36; place++)
         text_list_add(markers, "<row_%d_col_%d>", place / 6 + 1, place % 6 + 1);
 }
-/* tokenizer.json of a token per byte, in GPT-2's alphabet, and of the markers, the first one with the last id */
+/* Makes a tokenizer.json with one token per byte, in GPT-2's alphabet, and the markers; the first marker has the last
+ * id. */
 static char *bytes_json(const struct text_list *markers, int32_t last_id) {
     struct text_buffer json = {NULL, 0, 0};
     char row[200];
@@ -303,13 +306,12 @@ static int hf_knobs(const struct options *options, const struct model *model, co
         result = vp_processor_aim(&tried, 1, 1, size->vision_tokens, &error);
     else if (size->vision_tokens && tried.kind != VP_PROCESSOR_MOLMO2
              && size->vision_tokens < vp_geometry_tokens_per_crop(&tried.geometry))
-        return complain(EXIT_USAGE, "--%s %d: one view of %s has %d tokens already", option, size->vision_tokens, name,
+        return complain(EXIT_USAGE, "--%s %d: even one view of %s has %d tokens", option, size->vision_tokens, name,
                         vp_geometry_tokens_per_crop(&tried.geometry));
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
 }
-/* What is around Idefics3's views and Gemma 3's is text, which the tokenizer knows as tokens of its own or does
- * not: the line ends after the last row, rows and columns beyond the sixth. The markers' count becomes what it makes
- * of them. */
+/* The text around the views of Idefics3 and Gemma 3 may have tokens of its own or not: the line break after the last
+ * row, and rows and columns beyond the sixth. The number of markers becomes what the tokenizer makes of them. */
 static vp_result count_markers(const struct model *model, vp_layout *layout) {
     const vp_processor *processor = &model->processor;
     const char *placeholder = vp_processor_placeholder(processor->kind);
@@ -360,12 +362,12 @@ static char *hf_prompt(const struct model *model, const char *style, const char 
     free(formatted);
     return made.data;
 }
-/* Complains about a prompt with the token of a video. */
+/* Complains about a prompt that contains the video token. */
 static int check_videos(const struct model *model, const char *prompt, int code) {
     const char *video = vp_processor_video(model->processor.kind);
     return !video || !strstr(prompt, video)
                ? 0
-               : complain(code, "%s in a prompt stands for a video; vlmprof shows frames of a video as \"images\"",
+               : complain(code, "%s in a prompt represents a video; give frames of a video as \"images\"",
                           video);
 }
 static int hf_count(const struct model *model, const char *prompt, int32_t image_count, struct prompt_tokens *tokens) {
@@ -379,12 +381,12 @@ static int hf_count(const struct model *model, const char *prompt, int32_t image
         found++;
     }
     if (found != image_count)
-        return complain(EXIT_INPUT, "the question contains %s, which stands for an image", placeholder);
+        return complain(EXIT_INPUT, "the question contains %s, which represents an image", placeholder);
     code = tokenize_text(model, prompt, tokens);
     free(tokens->ids);
     tokens->ids = NULL;
     tokens->count += (model->ids.bos >= 0) - image_count; /* a placeholder is one token */
-    if (strncmp(prompt, front, strlen(front))) tokens->count++; /* the processor puts it there */
+    if (strncmp(prompt, front, strlen(front))) tokens->count++; /* the processor inserts it */
     tokens->no_bos = 1;
     return code;
 }
@@ -398,8 +400,9 @@ static int hf_tokenize(const struct model *model, const char *prompt, const stru
     if (vp_processor_expand(&model->processor, cuts->each, cuts->count, prompt, NULL, 0, &needed) == VP_ERR_MISMATCH)
         return !cuts->count ? complain(EXIT_USAGE, "the prompt has %s, but no image is given", placeholder)
                : cuts->count == 1
-                   ? complain(EXIT_USAGE, "the prompt must contain %s once, where the image goes", placeholder)
-                   : complain(EXIT_USAGE, "the prompt must contain %s %d times, where the images go", placeholder,
+                   ? complain(EXIT_USAGE, "the prompt must contain %s once, at the position of the image", placeholder)
+                   : complain(EXIT_USAGE, "the prompt must contain %s %d times, at the positions of the "
+                                          "images", placeholder,
                               cuts->count);
     expanded = resize(NULL, needed + 1, 1);
     vp_processor_expand(&model->processor, cuts->each, cuts->count, prompt, expanded, needed + 1, &needed);
@@ -417,8 +420,8 @@ static int hf_tokenize(const struct model *model, const char *prompt, const stru
 }
 
 /* ---- the engine's inputs */
-/* Tokens of an image that see each other: Molmo2's from `first` on, its start, columns and ends as well; Gemma 3's
- * those of one view, which are side by side. */
+/* Marks the tokens of an image that attend to each other: for Molmo2 all tokens starting at `first`, including start,
+ * columns and end; for Gemma 3 the tokens of one view, which are adjacent. */
 static void fill_span(int32_t *ends, int32_t first, int32_t tokens, int32_t count) {
     for (int32_t i = first < 0 ? 0 : first; i < first + tokens && i < count; i++) ends[i] = first + tokens;
 }
@@ -442,7 +445,7 @@ static void hf_spans(const struct model *model, const vp_layout *layout, int32_t
     for (int32_t i = 0; i < count; i++) ends[i] = i + 1;
     for (int32_t view = 0; view < views; view++) fill_span(ends, view * tokens, tokens, count);
 }
-/* The sequence is whole, and no share of a patch is padding. */
+/* The sequence is complete, and patches have no padding. */
 static vp_result hf_fill(const struct model *model, const struct cuts *cuts, const vp_image *images,
                          const struct prompt_tokens *tokens, int32_t count, struct input_buffers *buffers) {
     const size_t view_values = (size_t)model->config.geometry.crop_px * (size_t)model->config.geometry.crop_px * 3;
@@ -461,7 +464,7 @@ static vp_result hf_fill(const struct model *model, const struct cuts *cuts, con
     memset(buffers->masks.data, 0, buffers->masks.bytes);
     if (model->config.image_bidirectional)
         fill_spans(model, ids, cuts->whole.image_tokens, count, (int32_t *)buffers->spans.data);
-    for (int32_t i = 0; i < count; i++) /* features go to the images' tokens in their order */
+    for (int32_t i = 0; i < count; i++) /* features are assigned to the image tokens in order */
         if (ids[i] == model->image_token && found++ < cuts->whole.feature_tokens)
             ((int32_t *)buffers->index.data)[found - 1] = i;
     return found == cuts->whole.feature_tokens ? VP_OK : VP_ERR_MISMATCH;

@@ -1,5 +1,5 @@
-/* image.c: an image file to RGB, and RGB to a PNG file's bytes.
- * The file is read whole and decoded by the library; an error becomes one line that names the file once. */
+/* image.c: converts an image file to RGB, and RGB to a PNG file's bytes. The file is read as a whole and decoded by the
+ * library. An error becomes one line that names the file. */
 #include "model/image.h"
 
 #include "base/console.h"
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* as all memory of the rooms: when it runs out, the program ends with a message */
+/* like all memory of the program: if it runs out, the program ends with a message */
 #define STBIW_MALLOC(bytes) resize(NULL, (size_t)(bytes), 1)
 #define STBIW_REALLOC(memory, bytes) resize(memory, (size_t)(bytes), 1)
 #define STBIW_FREE(memory) free(memory)
@@ -45,7 +45,7 @@ int has_image_size(int64_t width_px, int64_t height_px) {
 }
 static void add_bytes(void *out, void *data, int bytes) { text_add((struct text_buffer *)out, data, (size_t)bytes); }
 int add_png(struct text_buffer *out, const uint8_t *rgb, int32_t width_px, int32_t height_px) {
-    /* stb counts bytes in int and checks no product */
+    /* stb counts bytes in int and does not check products for overflow */
     if (!has_image_size(width_px, height_px)) return 0;
     return stbi_write_png_to_func(add_bytes, out, width_px, height_px, 3, rgb, width_px * 3);
 }

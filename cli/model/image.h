@@ -1,12 +1,11 @@
-/* image.h: an image file to RGB, and RGB to a PNG file's bytes.
- * A path comes in; pixels, or the reason why there are none, come out. */
+/* image.h: converts an image file to RGB, and RGB to a PNG file's bytes. */
 #ifndef VLMPROF_CLI_IMAGE_H
 #define VLMPROF_CLI_IMAGE_H
 #include "base/memory.h"
 #include "vlmprof_image.h"
 
-/* Decodes an image file; vp_image_free frees the pixels. Returns 0, or an exit code with a reason in `reason`; nothing
- * is printed. */
+/* Decodes an image file; vp_image_free frees the pixels. Returns 0, or an exit code with a reason in `reason`. Prints
+ * nothing. */
 int load_image(const char *path, vp_image *image, char *reason, size_t capacity);
 
 /* Returns 1 if an image may have this size: 1 to VP_IMAGE_PIXELS_MAX pixels. */

@@ -23,7 +23,8 @@ static const struct model_rules *rules_of(const vp_model_config *config) {
 int model_is_blind(const struct model *model) { return !model->config.vit_block_count; }
 int check_image_count(const struct model *model, int32_t image_count) {
     const char *why = image_count > 1 ? model->rules->one_image(model) : NULL;
-    return why ? complain(EXIT_USAGE, "%s: %d images, and one is the most: %s", model->name, image_count, why) : 0;
+    return why ? complain(EXIT_USAGE, "%s: %d images, but at most one is possible: "
+                                      "%s", model->name, image_count, why) : 0;
 }
 void cuts_free(struct cuts *cuts) {
     free(cuts->each);
@@ -98,7 +99,7 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
 int tokenize_text(const struct model *model, const char *text, struct prompt_tokens *tokens) {
     size_t count = 0, bytes = strlen(text);
     vp_result result;
-    tokens->ids = resize(NULL, bytes + 1, sizeof *tokens->ids); /* a byte makes one token at most... */
+    tokens->ids = resize(NULL, bytes + 1, sizeof *tokens->ids); /* a byte makes at most one token ... */
     result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, bytes + 1, &count);
     if (result == VP_ERR_CAPACITY) { /* ... but normalisation can lengthen the text */
         tokens->ids = resize(tokens->ids, count, sizeof *tokens->ids);
@@ -108,7 +109,7 @@ int tokenize_text(const struct model *model, const char *text, struct prompt_tok
         return complain(result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE, "the prompt cannot be tokenized: %s",
                         result != VP_OK ? vp_result_text(result) : "it is too long");
     tokens->count = (int32_t)count;
-    tokens->ids = resize(tokens->ids, count, sizeof *tokens->ids); /* a data set keeps many */
+    tokens->ids = resize(tokens->ids, count, sizeof *tokens->ids); /* a data set has many prompts */
     return 0;
 }
 
@@ -133,17 +134,17 @@ int model_load_preset(struct model *model) {
     return model->rules->load_preset(model);
 }
 
-/* config.json's architectures[0]: only to be shown */
+/* config.json's architectures[0], only for display */
 static void read_class_name(struct model *model, const vp_json *config) {
     uint32_t list = vp_json_get(config, 0, "architectures");
     char *name = node_is(config, list, VP_JSON_ARRAY) && config->nodes[list].count
                      ? node_text(config, vp_json_at(config, list, 0))
                      : NULL;
-    snprintf(model->class_name, sizeof model->class_name, "%s", name ? name : "not named in config.json");
+    snprintf(model->class_name, sizeof model->class_name, "%s", name ? name : "not in config.json");
     free(name);
 }
 
-/* The texts of a folder's settings and what they say. */
+/* The texts of a folder's settings, and their contents. */
 struct settings {
     char *config, *preprocessor;
     size_t config_bytes, preprocessor_bytes;
@@ -155,7 +156,8 @@ static void settings_free(struct settings *settings) {
     free(settings->config_json.nodes);
     free(settings->preprocessor_json.nodes);
 }
-/* transformers 5 keeps the image processor's settings in processor_config.json: cuts them out as the other file. */
+/* transformers 5 keeps the image processor's settings in processor_config.json. Extracts them as if they were the other
+ * file. */
 static int read_processor_config(struct model *model, struct settings *settings) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
@@ -197,7 +199,7 @@ static int settings_read(struct model *model, struct settings *settings) {
     return code;
 }
 
-static int is_original(const char *folder) { /* as OLMo's training code leaves a checkpoint */
+static int is_original(const char *folder) { /* the checkpoint format of OLMo's training code */
     char *yaml = join_path(folder, "config.yaml"), *json = join_path(folder, "config.json");
     int original = access(yaml, F_OK) == 0 && access(json, F_OK) != 0;
     free(yaml);
@@ -209,7 +211,7 @@ int model_complain_missing(const char *option, const char *name) {
     int like_hub = slash && slash != name && slash[1] && !strchr(slash + 1, '/') && name[0] != '.' && name[0] != '~';
     if (!like_hub) return complain(EXIT_INPUT, "%s%s: no such folder", option, name);
     return complain(EXIT_INPUT,
-                    "%s%s: no such folder; if that is a model of the Hugging Face Hub, download it first: hf download "
+                    "%s%s: no such folder; if this is a model on the Hugging Face Hub, download it first: hf download "
                     "%s --local-dir %s",
                     option, name, name, slash + 1);
 }
@@ -227,9 +229,8 @@ int model_load_folder(struct model *model) {
     else if (is_original(model->name))
         code = complain(
             EXIT_INPUT,
-            "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other "
-            "names and "
-            "shapes: convert it to the Hugging Face format with the model's own script first",
+            "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other names "
+            "and shapes: first convert it to the Hugging Face format with the model's own script",
             model->name);
     else code = settings_read(model, &settings);
     if (!code) code = model_files_read(&model->files, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
@@ -272,7 +273,7 @@ int check_gemm(const struct options *options) {
     }
     return has_word(names, gemm) ? 0 : complain_word("gemm", "kernel of this processor", gemm, names);
 }
-/* vp_gpu_switch of a word; 0: none has it */
+/* the vp_gpu_switch of a word; 0 if there is none */
 static uint32_t gpu_switch_of(const char *word) {
     for (int32_t i = 0; vp_gpu_word_at(i); i++)
         if (!strcmp(vp_gpu_word_at(i)->word, word)) return vp_gpu_word_at(i)->bit;
@@ -303,10 +304,10 @@ static int refuse_precision(const struct model *model, const vp_packed *packed, 
     char held[40];
     vp_packed_text(packed, held);
     return complain(EXIT_INPUT,
-                    "%s: the packed weights are %s, not --%s %s: leave the option out, or give the folder they were "
+                    "%s: the packed weights are %s, not --%s %s: omit the option, or give the folder that they were "
                     "made from", model->name, held, option, wanted);
 }
-/* Returns 1 if a tensor of the file has blocks that the CPU multiplies with. */
+/* Returns 1 if a tensor of the file has blocks that the CPU can multiply. */
 static int has_blocks(const vp_gguf *gguf) {
     vp_gguf_tensor tensor;
     vp_dtype dtype;
@@ -314,7 +315,7 @@ static int has_blocks(const vp_gguf *gguf) {
         if (vp_gguf_type_dtype(tensor.type, &dtype) && dtype > VP_DTYPE_F16 && dtype != VP_DTYPE_Q5_0) return 1;
     return 0;
 }
-/* The blocks of a GGUF file are used unless an option says otherwise or a GPU will run them. */
+/* Uses the blocks of a GGUF file unless an option chooses other weights or a GPU runs the model. */
 static int take_gguf_precision(const struct options *options, const struct model *model) {
     const int is_listed = has_option(options, "weights_list") && is_given(options, "weights_list");
     int wanted = is_given(options, "weights") && !strcmp(text_of(options, "weights"), "gguf"), is_cpu;
@@ -330,7 +331,7 @@ static int take_gguf_precision(const struct options *options, const struct model
         option_decide(options, "weights", "gguf");
     return 0;
 }
-/* The precisions of packed weights replace those that are not given. */
+/* Replaces precisions that are not given with those of the packed weights. */
 static int take_packed_precisions(const struct options *options, struct model *model) {
     const char *const *names = PRECISION_OPTIONS;
     vp_packed packed;
@@ -357,7 +358,7 @@ int model_load(const struct options *options, struct model *model) {
     int code;
     memset(model, 0, sizeof *model);
     if (!is_given(options, "model") && !text_of(options, "synthetic"))
-        return complain(EXIT_USAGE, "%s needs one of --model DIR and --synthetic NAME", options->command->name);
+        return complain(EXIT_USAGE, "%s needs --model DIR or --synthetic NAME", options->command->name);
     model->synthetic = !is_given(options, "model");
     model->name = text_of(options, model->synthetic ? "synthetic" : "model");
     model->projector = text_of(options, "mmproj");
@@ -420,7 +421,7 @@ vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp
         vp_device_reset(!strncmp(device, "cuda:", 5) ? (int32_t)strtol(device + 5, NULL, 10) : 0, NULL);
     return result;
 }
-/* What an engine is opened with; the model's files are opened for it. */
+/* The settings to open an engine with. Also opens the model's files. */
 static vp_result engine_settings(const struct options *options, struct model *model, const char *device,
                                  const char *weights, int32_t max_sequence, int32_t max_views,
                                  vp_engine_options *settings, vp_error *error) {
@@ -466,7 +467,7 @@ int engine_open(const struct options *options, struct model *model, int32_t max_
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
 }
 
-/* {"block": score} -> scores by block (NaN: none) and their order in the file */
+/* Reads {"block": score} into scores by block (NaN if none) and their order in the file. */
 static int load_importance(const char *path, int32_t block_count, double *scores, int32_t *order) {
     vp_error error = {VP_OK, -1, "", ""};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};

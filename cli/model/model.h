@@ -1,6 +1,5 @@
-/* model.h: a checkpoint's folder, a GGUF file or a synthetic preset, and the engine that runs it.
- * Options come in; a model's shape, tokenizer and engine go out. Functions return 0 or an exit code after a message on
- * stderr, unless they say otherwise. */
+/* model.h: loads a checkpoint's folder, a GGUF file or a synthetic preset, and opens the engine that runs it. Functions
+ * return 0, or an exit code after a message on stderr, unless noted otherwise. */
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "base/options.h"
@@ -15,96 +14,97 @@
 enum { MORE_EOS_MOST = 15 };
 struct model {
     const char *name;      /* the folder, the file or the preset */
-    const char *projector; /* of a file: that of its tower; NULL: none */
+    const char *projector; /* for a file: the file of its tower; NULL if none */
     struct model_files files;
     int synthetic;    /* 1 if a preset with random weights */
     vp_model_config config;
-    const struct model_rules *rules; /* of its family */
-    vp_special_ids ids;              /* -1: there is none */
+    const struct model_rules *rules; /* rules of its family */
+    vp_special_ids ids;              /* -1 if there is none */
     int32_t more_eos[MORE_EOS_MOST]; /* ids that end an answer next to ids.eos */
     int32_t more_eos_count;
-    int32_t image_token;             /* of a feature, in hf.c's families; -1: none */
-    vp_processor processor;          /* the same families' */
-    char *prompt_front;              /* text in front of each prompt; NULL: none */
-    char *prompt_note;               /* why prompts may not be as the model knows them; NULL: they are */
+    int32_t image_token;             /* the token of a feature, in hf.c's families; -1 if none */
+    vp_processor processor;          /* processor of the same families */
+    char *prompt_front;              /* text before each prompt; NULL if none */
+    char *prompt_note;               /* warning if prompts may differ from the model's training; otherwise NULL */
     vp_tokenizer *tokenizer;
-    vp_checkpoint *checkpoint; /* NULL: not open, or synthetic */
-    uint64_t identity; /* of config, tokenizer and the weight files' names, sizes and times */
-    int64_t file_bytes, file_count; /* of the weight files */
-    char class_name[64];   /* config.json's architectures[0], only to be shown */
+    vp_checkpoint *checkpoint; /* NULL if not open, or synthetic */
+    uint64_t identity; /* hash of config, tokenizer and the weight files' names, sizes and times */
+    int64_t file_bytes, file_count; /* sums over the weight files */
+    char class_name[64];   /* config.json's architectures[0], only for display */
 };
 
-/* Returns 1 if the model reads text alone. */
+/* Returns 1 if the model reads only text. */
 int model_is_blind(const struct model *model);
 
-/* Complains when a prompt has more images than the model takes. Returns 0 or EXIT_USAGE. */
+/* Complains if a prompt has more images than the model accepts. Returns 0 or EXIT_USAGE. */
 int check_image_count(const struct model *model, int32_t image_count);
 
-/* How images of such sizes are cut; *cuts is used again. After a failure its last one is the one that cannot be cut.
- * Nothing is printed. */
+/* Computes how images of these sizes are cut. *cuts can be reused. After a failure, its last image is the one that
+ * cannot be cut. Prints nothing. */
 vp_result model_cut(const struct model *model, const struct image_size *size, const struct image_px *images,
                     int32_t count, struct cuts *cuts, vp_error *error);
 void cuts_free(struct cuts *cuts);
 
-/* Says on stderr when prompts may not be as the model knows them. */
+/* Warns on stderr if prompts may differ from the model's training. */
 void warn_of_template(const struct model *model);
 
 /* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
- * files in the folder does not matter. Returns 0 or an exit code. */
+ * files does not matter. Returns 0 or an exit code. */
 int model_weigh_files(struct model *model);
 
-/* Reads the text of a tokenizer.json; `what` names it in messages. */
+/* Loads a tokenizer from the text of a tokenizer.json; `what` names it in messages. */
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer);
 
-/* Complains that a model's folder is not there; for a name like those of the Hugging Face Hub with the command that
- * downloads it. `option` is before the name. Returns EXIT_INPUT. */
+/* Complains that a model's folder does not exist. For a name that looks like one on the Hugging Face Hub, gives the
+ * command that downloads it. `option` is printed before the name. Returns EXIT_INPUT. */
 int model_complain_missing(const char *option, const char *name);
 
-/* Load what model->name names, everything but the weights. The rest of *model is zeroed before. */
+/* Load the model that model->name names, except the weights. The rest of *model must be zeroed. */
 int model_load_preset(struct model *model);
 int model_load_folder(struct model *model); /* or a file */
 
-/* Check --device, and that the GPU it names is there, and --gemm, before anything is loaded or written. */
+/* Check --device, that its GPU exists, and --gemm, before anything is loaded or written. */
 int check_device(const struct options *options);
 int check_gemm(const struct options *options);
 int check_gpu_switches(const struct options *options);
 uint32_t gpu_switches_of(const struct options *options); /* vp_gpu_switch, all words of --gpu */
 
-/* Loads what --model or --synthetic names, everything but the weights: shape, tokenizer, ids. Packed weights decide the
- * options of precisions that are not given; others than theirs are rejected. The caller calls model_free, after a
- * failure too. */
+/* Loads the model of --model or --synthetic, except the weights: shape, tokenizer, ids. Packed weights set the
+ * precision options that are not given; other precisions are rejected. The caller calls model_free, also after a
+ * failure. */
 int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);
 
-/* Shows how far the loading of weights is; VP_ERR_INTERRUPTED after a signal. For vp_engine_options. */
+/* Shows the progress of loading weights; VP_ERR_INTERRUPTED after a signal. For vp_engine_options. */
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total);
 
 /* Opens the weights of a folder, unless they are open or the model is synthetic. */
 int checkpoint_open(struct model *model);
 
-/* The options that say how linears are stored: of the language model's blocks, its head, tower and connector. */
+/* The options for how linears are stored, in the language model's blocks, its head, the tower and the connector. */
 enum { PRECISIONS = 3 };
 extern const char *const PRECISION_OPTIONS[PRECISIONS];
 
-/* Returns 1 if the open checkpoint is one that `convert` packed. packed: NULL, or what it is. */
+/* Returns 1 if the open checkpoint was packed by `convert`, and fills *packed unless it is NULL. */
 int is_packed(const struct model *model, vp_packed *packed);
 
-/* "int8" -> VP_WEIGHTS_INT8; the option's table knows the names. */
+/* "int8" -> VP_WEIGHTS_INT8; the option's table has the names. */
 vp_weights weights_of(const char *name);
 
-/* What all engines of a command have in common; gemm is left at its default. */
+/* The settings shared by all engines of a command; gemm is left at its default. */
 vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
                                     int32_t max_views);
 
-/* vp_engine_open. A GPU on which it failed gets a new context for the next attempt: this program owns its devices. */
+/* Calls vp_engine_open. After a failure, a GPU gets a new context for the next attempt, because this program owns its
+ * devices. */
 vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp_error *error);
 
-/* Opens an engine for requests of at most that many positions and views on a device, with such weights ("int8").
- * Returns the result; nothing is printed. */
+/* Opens an engine for requests of at most this many positions and views on a device, with these weights ("int8").
+ * Returns the result and prints nothing. */
 vp_result engine_try(const struct options *options, struct model *model, const char *device, const char *weights,
                      int32_t max_sequence, int32_t max_views, vp_engine **engine, vp_error *error);
 
-/* The bytes that such an engine reserves on its device, and those that are free there (0: not known). */
+/* The bytes that such an engine reserves on its device, and the free bytes there (0 if unknown). */
 vp_result engine_weigh(const struct options *options, struct model *model, const char *device, const char *weights,
                        int32_t max_sequence, int32_t max_views, uint64_t *bytes, uint64_t *free_bytes,
                        vp_error *error);

@@ -1,4 +1,4 @@
-/* model_files.c: where the texts and the weights of a model come from. */
+/* model_files.c: reads the texts and the weights of a model from its files. */
 #include "model/model_files.h"
 
 #include "base/console.h"
@@ -25,7 +25,7 @@ int model_files_open(const char *name, const char *projector, struct model_files
     memset(files, 0, sizeof *files);
     files->name = name;
     if (!model_files_is_gguf(name))
-        return projector ? complain(EXIT_USAGE, "--mmproj %s: it goes with --model FILE.gguf, and %s is not a file",
+        return projector ? complain(EXIT_USAGE, "--mmproj %s needs --model FILE.gguf, but %s is not a file",
                                     projector, name)
                          : 0;
     code = open_gguf(name, &files->gguf);

@@ -7,24 +7,25 @@
 
 #include <string.h>
 
-/* special ids are at the end of the vocabulary: where they have embedding rows, the text's tokens have */
+/* special ids are at the end of the vocabulary: if they have embedding rows, so do the tokens of text */
 static int check_ids(const struct model *model, const char *what) {
     const int32_t ids[] = {model->ids.bos, model->ids.im_start, model->ids.im_end, model->ids.im_patch,
                            model->ids.im_col};
     int32_t rows = model->config.embedding_size + model->config.additional_vocab_size;
     for (int i = 0; i < 5; i++)
         if (ids[i] >= rows)
-            return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has %d rows", what, ids[i], rows);
+            return complain(EXIT_INPUT, "%s: token %d has no embedding: config.json has only %d "
+                                        "rows", what, ids[i], rows);
     return 0;
 }
-/* The special ids have the same contents in all their tokenizers. */
+/* All Molmo tokenizers have special tokens with the same contents. */
 static int molmo_load(struct model *model, const char *what, const vp_json *config, const vp_json *preprocessor) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     (void)config;
     (void)preprocessor;
     if (vp_tokenizer_bos(model->tokenizer) >= 0)
-        return complain(EXIT_INPUT, "%s: the template puts a token in front of a text, which no Molmo's does", what);
+        return complain(EXIT_INPUT, "%s: the template puts a token before a text, which no Molmo tokenizer does", what);
     result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error);
     return result == VP_OK ? check_ids(model, what) : complain_result(EXIT_INPUT, what, result, &error);
 }
@@ -37,7 +38,7 @@ static int molmo_load_preset(struct model *model) {
 
 static const char *molmo_one_image(const struct model *model) {
     (void)model;
-    return "Molmo's published preprocessing takes one image a prompt";
+    return "Molmo's published preprocessing accepts only one image per prompt";
 }
 static char *molmo_prompt(const struct model *model, const char *style, const char *question, const size_t *places,
                           int32_t image_count) {
@@ -93,7 +94,7 @@ static vp_result molmo_fill(const struct model *model, const struct cuts *cuts, 
     const vp_layout *layout = cuts->each;
     int32_t *ids = (int32_t *)buffers->ids.data;
     vp_result result;
-    if (!tokens->no_bos) ids[0] = model->ids.bos; /* only a prompt without image can lack it */
+    if (!tokens->no_bos) ids[0] = model->ids.bos; /* only a prompt without an image can lack it */
     memcpy(ids + count - tokens->count, tokens->ids, (size_t)tokens->count * sizeof *ids);
     if (!cuts->count) return VP_OK;
     result = vp_preprocess(geometry, layout, images->rgb, (float *)buffers->pixels.data, (float *)buffers->masks.data,
@@ -107,7 +108,7 @@ static vp_result molmo_fill(const struct model *model, const struct cuts *cuts, 
 }
 
 const struct model_rules MOLMO_RULES = {
-    .has_styles = 1, .is_tiled = 1, .decode_flags = VP_DECODE_CLEAN_UP, /* as the reference scores it */
+    .has_styles = 1, .is_tiled = 1, .decode_flags = VP_DECODE_CLEAN_UP, /* the reference scores it like this */
     .one_image = molmo_one_image, .load = molmo_load, .load_preset = molmo_load_preset,
     .prompt = molmo_prompt, .knobs = molmo_knobs,
     .cut = molmo_cut, .count = molmo_count, .tokenize = molmo_tokenize, .scratch_bytes = molmo_scratch_bytes,

@@ -1,4 +1,4 @@
-/* prompt.c: a record's fields to the text of its prompt. */
+/* prompt.c: makes the text of a prompt from a record's fields. */
 #include "model/prompt.h"
 
 #include "base/json.h"
@@ -39,7 +39,7 @@ static vp_result read_member_index(const vp_json *json, const char *key, int64_t
     return bad_member(error, key, "a whole number, 0..4294967295");
 }
 
-/* How many images the record names. */
+/* Counts the images that the record names. */
 static uint32_t image_count_of(const vp_json *json) {
     const char *const keys[] = {"images", "images_sha256"};
     for (int i = 0; i < 2; i++) {
@@ -48,11 +48,11 @@ static uint32_t image_count_of(const vp_json *json) {
     }
     return has_value(json, 0, "image") != 0;
 }
-/* "content": texts and places of images, [{"text": ..}, {"image": 0}, ..], each image once and in their order. They
- * make the question. */
+/* "content": texts and positions of images, [{"text": ..}, {"image": 0}, ..], with each image once and in order. They
+ * make up the question. */
 static vp_result read_content(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
-    static const char want[] = "a list of {\"text\": \"..\"} and {\"image\": N}, N from 0 in their order, each "
-                               "image once, and no \"question\" next to it";
+    static const char want[] = "a list of {\"text\": \"..\"} and {\"image\": N}, with N from 0 in order, each image "
+                               "once, and no \"question\" in the record";
     const uint32_t list = vp_json_get(json, 0, "content"), images = image_count_of(json);
     struct text_buffer question = {NULL, 0, 0};
     uint32_t found = 0;
@@ -88,7 +88,7 @@ static vp_result read_places(const vp_json *json, struct prompt_fields *fields, 
     }
     return images && found == images && json->nodes[list].count == images
                ? VP_OK
-               : bad_member(error, "image_places", "ascending bytes of the question, one for each image");
+               : bad_member(error, "image_places", "ascending byte offsets into the question, one for each image");
 }
 vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
     const char *const keys[] = {"dataset", "style", "hint", "question_type"};
@@ -124,7 +124,7 @@ vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, 
 const vp_prompt_dataset *prompt_dataset_of(const struct prompt_fields *fields, const vp_prompt_dataset *fallback) {
     const vp_prompt_dataset *defaults = vp_prompt_dataset_find(fields->dataset);
     if (!defaults) defaults = fallback ? fallback : vp_prompt_dataset_of_style(fields->style);
-    /* its own question wins over the lot */
+    /* its own question has priority over the drawn one */
     return defaults && defaults->kind == VP_PROMPT_CAPTION && !fields->dataset && fields->questions.count ? NULL
                                                                                                           : defaults;
 }
@@ -132,7 +132,7 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
                        int64_t seed, int64_t index, char **text, vp_prompt_info *info, vp_error *error) {
     vp_prompt prompt;
     size_t needed = 0;
-    static const char *const no_options[1] = {NULL}; /* a list that is empty is not a missing list */
+    static const char *const no_options[1] = {NULL}; /* an empty list is not a missing list */
     int64_t lot = fields->rng_seed;
     vp_result result;
     if (fields->seed >= 0) seed = fields->seed;
@@ -141,9 +141,10 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
     memset(&prompt, 0, sizeof prompt);
     prompt.dataset = prompt_dataset_of(fields, fallback);
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
-        return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which no RandomState takes");
+        return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which RandomState does not "
+                                                    "accept");
     prompt.style = fields->style ? fields->style : style;
-    /* a file of this name can contain other questions */
+    /* a file with this name can contain other questions */
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_SCIENCE && !fields->has_options && !fields->dataset) {
         if (!prompt.style) prompt.style = prompt.dataset->style;
         prompt.dataset = NULL;
@@ -162,7 +163,7 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
     *text = resize(NULL, needed + 1, 1);
     return vp_prompt_build(&prompt, *text, needed + 1, &needed, info, error);
 }
-/* Takes "STYLE: TEXT" out of " User: STYLE: TEXT Assistant:", in place, and then the style out of that. */
+/* Extracts "STYLE: TEXT" from " User: STYLE: TEXT Assistant:", in place, and then removes the style. */
 static void strip_roles(char *text, const char *style) {
     static const char before[] = " User: ", after[] = " Assistant:";
     size_t first = strlen(before), end = strlen(text) - strlen(after);
@@ -175,7 +176,7 @@ static void strip_roles(char *text, const char *style) {
 vp_result build_message(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, int64_t seed,
                         int64_t index, const char *hint, char **text, vp_prompt_info *info, vp_error *error) {
     const vp_prompt_dataset *dataset = prompt_dataset_of(fields, fallback);
-    struct prompt_fields last = *fields; /* its texts stay those of fields */
+    struct prompt_fields last = *fields; /* its texts still belong to fields */
     struct text_buffer message = {NULL, 0, 0};
     vp_result result;
     if (fields->questions.count > 1 && (!dataset || dataset->kind == VP_PROMPT_QUESTIONS)) {
@@ -201,7 +202,7 @@ char *make_prompt(const char *style, const char *question) {
     prompt.style = style;
     prompt.questions = &question;
     prompt.question_count = 1;
-    /* one question always makes a prompt */
+    /* a single question always makes a prompt */
     if (vp_prompt_build(&prompt, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort();
     text = resize(NULL, needed + 1, 1);
     vp_prompt_build(&prompt, text, needed + 1, &needed, NULL, NULL);

@@ -1,5 +1,5 @@
-/* webp_gif.c: picture files beyond PNG and JPEG.
- * GIF is small enough to be read here (GIF89a specification, 1990); WebP is left to its library. */
+/* webp_gif.c: reads WebP and GIF files. GIF is simple enough to be decoded here (GIF89a specification, 1990); WebP is
+ * decoded by its library. */
 #include "model/webp_gif.h"
 
 #include "base/memory.h"
@@ -27,7 +27,7 @@ struct webp {
     uint8_t *(*decode)(const uint8_t *data, size_t bytes, int *width, int *height);
     void (*release)(void *memory);
 };
-/* The library, opened when the first WebP file needs it; NULL: it is not installed. */
+/* The library, opened when the first WebP file needs it; NULL if it is not installed. */
 static const struct webp *webp_library(void) {
     static const char *const names[] = {"libwebp.so.7", "libwebp.so.6"};
     static struct webp webp;
@@ -51,7 +51,8 @@ static vp_result webp_size(const uint8_t *file, size_t bytes, int32_t *width_px,
     int width = 0, height = 0;
     if (!webp)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "",
-                       "a WebP file, and libwebp is not installed (Debian: package libwebp7); convert it to PNG");
+                       "a WebP file, but libwebp is not installed (Debian: package libwebp7); install it, or convert "
+                       "the file to PNG");
     if (!webp->info(file, bytes, &width, &height) || width < 1 || height < 1)
         return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged WebP");
     *width_px = width;
@@ -75,14 +76,14 @@ static vp_result webp_decode(const uint8_t *file, size_t bytes, vp_image *image,
 /* ---- GIF */
 struct gif {
     const uint8_t *at, *end;
-    const uint8_t *palette; uint32_t colours; /* of the frame */
+    const uint8_t *palette; uint32_t colours; /* size of the frame */
     int32_t screen_width, screen_height, left, top, width, height;
     int is_interlaced;
-    const uint8_t *background; /* a colour; NULL: black */
+    const uint8_t *background; /* a colour; NULL for black */
 };
 static int32_t little16(const uint8_t *at) { return at[0] | at[1] << 8; }
 
-/* Passes over the sub-blocks of an extension or a frame. Returns 0 when the file ends in them. */
+/* Skips the sub-blocks of an extension or a frame. Returns 0 if the file ends within them. */
 static int skip_blocks(struct gif *gif) {
     while (gif->at < gif->end && *gif->at) {
         if ((size_t)(gif->end - gif->at) <= *gif->at) return 0;
@@ -90,7 +91,7 @@ static int skip_blocks(struct gif *gif) {
     }
     return gif->at++ < gif->end;
 }
-/* A palette of 2^(flags % 8 + 1) colours. Returns 0 when the file ends in it. */
+/* Reads a palette of 2^(flags % 8 + 1) colours. Returns 0 if the file ends within it. */
 static int take_palette(struct gif *gif, uint8_t flags) {
     uint32_t colours = 2u << (flags & 7);
     if ((size_t)(gif->end - gif->at) < colours * 3) return 0;
@@ -99,7 +100,7 @@ static int take_palette(struct gif *gif, uint8_t flags) {
     gif->at += colours * 3;
     return 1;
 }
-/* Goes to the data of the first frame. Returns 0 when the file is damaged or cut before it. */
+/* Goes to the data of the first frame. Returns 0 if the file is damaged or ends before it. */
 static int open_gif(struct gif *gif, const uint8_t *file, size_t bytes) {
     uint8_t flags, background;
     memset(gif, 0, sizeof *gif);
@@ -130,7 +131,7 @@ static int open_gif(struct gif *gif, const uint8_t *file, size_t bytes) {
     return gif->screen_width > 0 && gif->screen_height > 0 && gif->width > 0 && gif->height > 0 && gif->palette
            && gif->left + gif->width <= gif->screen_width && gif->top + gif->height <= gif->screen_height;
 }
-/* The next code of `width` bits from the sub-blocks; -1 at their end. */
+/* Reads the next code of `width` bits from the sub-blocks; -1 at their end. */
 struct gif_bits { uint32_t held; int count; size_t left; };
 static int next_code(struct gif *gif, struct gif_bits *bits, int width) {
     int code;
@@ -149,7 +150,7 @@ static int next_code(struct gif *gif, struct gif_bits *bits, int width) {
     bits->count -= width;
     return code;
 }
-/* Decompresses the indexes of the frame (LZW). Returns 0 when there are too few or a code is wrong. */
+/* Decompresses the colour indices of the frame (LZW). Returns 0 if there are too few or a code is invalid. */
 static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
     static const int code_most = 4096;
     uint16_t *prefix = resize(NULL, (size_t)code_most, sizeof *prefix);
@@ -169,7 +170,7 @@ static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
             continue;
         }
         if (code > next || (code == next && before < 0) || (before < 0 && code >= clear)) break;
-        if (code == next) { /* the text before, and its first index again */
+        if (code == next) { /* the previous text, and its first index again */
             stack[depth++] = first;
             at = before;
         }
@@ -189,7 +190,7 @@ static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
     free(stack);
     return filled == count;
 }
-/* The row of the picture that the n-th row of the data is. */
+/* The row of the picture for the n-th row of the data. */
 static int32_t row_of(const struct gif *gif, int32_t n) {
     static const int32_t starts[] = {0, 4, 2, 1}, steps[] = {8, 8, 4, 2};
     if (!gif->is_interlaced) return n;
@@ -228,12 +229,12 @@ static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, 
     return result;
 }
 
-/* Names all formats where the library, which reads PNG and JPEG alone, refuses a file of none of them. */
+/* Names all formats if the library, which reads only PNG and JPEG, rejects a file that has none of them. */
 static vp_result name_formats(vp_result result, const uint8_t *file, size_t bytes, vp_error *error) {
     const int is_known = bytes >= 3 && (!memcmp(file, "\x89PN", 3) || !memcmp(file, "\xFF\xD8\xFF", 3));
     return result != VP_ERR_FORMAT || !bytes || is_known
                ? result
-               : vp_fail(error, result, -1, "", "no PNG, JPEG, WebP or GIF file");
+               : vp_fail(error, result, -1, "", "not a PNG, JPEG, WebP or GIF file");
 }
 vp_result any_image_size(const uint8_t *file, size_t bytes, int32_t *width_px, int32_t *height_px, vp_error *error) {
     struct gif gif;

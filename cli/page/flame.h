@@ -1,35 +1,35 @@
-/* flame.h: what the page of a profiled request is made of: what was recorded, and words about it. */
+/* flame.h: the contents of the page of a profiled request: the recorded data, and descriptions of it. */
 #ifndef VLMPROF_CLI_FLAME_H
 #define VLMPROF_CLI_FLAME_H
 #include "base/memory.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
 
-/* The request that is drawn. */
+/* The request to draw. */
 struct flame_request {
-    int64_t begin_ns, total_ns; /* of the whole step, from the image file to the text: when (vp_clock_ns), how long */
-    int64_t engine_begin_ns;    /* when the engine began: the launches and `times` count from here */
-    const vp_range *ranges; int64_t range_count; /* the host's */
+    int64_t begin_ns, total_ns; /* the whole step, from image file to text: start (vp_clock_ns) and duration */
+    int64_t engine_begin_ns;    /* start of the engine: launches and `times` count from here */
+    const vp_range *ranges; int64_t range_count; /* times of the host */
     const vp_launch *launches; int64_t launch_count;
-    int64_t lost_launches;      /* those that did not fit */
+    int64_t lost_launches;      /* launches that did not fit */
     const vp_stage_times *times;
-    const int64_t *step_ns; int64_t step_count; /* of the decode steps */
+    const int64_t *step_ns; int64_t step_count; /* times of the decode steps */
 };
 struct flame {
-    const char *model, *image, *question, *device, *date; /* image NULL: none */
+    const char *model, *image, *question, *device, *date; /* image is NULL if there is none */
     struct text_list facts;      /* for the provenance: name, text, name, text .. */
     const struct text_list *warnings;
-    const char *cost;            /* a sentence: what timing costs, as measured; NULL: it was not */
-    int on_device;               /* 1 if times of launches are the device's */
+    const char *cost;            /* a sentence about the measured cost of timing; NULL if it was not measured */
+    int on_device;               /* 1 if the times of launches are device times */
     /* over all recorded requests */
-    int64_t request_count; double total_ns; /* how many, and the sum of their times */
+    int64_t request_count; double total_ns; /* their number, and the sum of their times */
     const vp_ops *ops;           /* in the order of the table */
-    const double *stage_ns, *op_ns; /* [VP_STAGE_COUNT], as struct profiler has them */
+    const double *stage_ns, *op_ns; /* [VP_STAGE_COUNT], as in struct profiler */
     struct flame_request request;
 };
 
-/* Room for what is drawn: operations of a stage that would take more are left out, pass by pass and decode step by
- * decode step, and the page says so. So is what the table has beyond FLAME_ROWS_MOST rows. */
+/* Limits of what is drawn. Operations of a stage that would take more are left out, pass by pass and decode step by
+ * decode step, and the page reports this. The same is done with table rows beyond FLAME_ROWS_MOST. */
 enum { FLAME_STAGE_BYTES = 300000, FLAME_ROWS_MOST = 2000 };
 
 #endif

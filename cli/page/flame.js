@@ -1,5 +1,5 @@
-/* flame.js: the flame chart. Boxes are in four rows: stages, passes and decode steps, blocks, operations. Three views,
- * as in speedscope: by time; Left Heavy; Sandwich. */
+/* flame.js: the flame chart. Boxes are in four rows: stages, passes and decode steps, blocks, operations. There are
+ * three views, as in speedscope: by time, Left Heavy and Sandwich. */
 {
 const data = JSON.parse(document.querySelector('#data').textContent)
 const figure = document.querySelector('#flame figure'), svg = figure.querySelector('svg.flame')
@@ -27,8 +27,8 @@ for (const [stage, group, block, begin, list] of data.runs) {
 }
 for (const row of byTime) row.sort((x, y) => x.begin - y.begin)
 
-/* Left Heavy and Sandwich: boxes of one name (block 0, block 1: one name) below one box become one, the longest first.
- * An item is a box with the time that counts: its own, or that of the callee from which the callers are followed. */
+/* Left Heavy and Sandwich: boxes with the same name (block 0 and block 1 count as one) below one box become one, the
+ * longest first. An item is a box with the time that counts: its own, or that of the callee whose callers are shown. */
 const bare = node => node.name.replace(/ \d+$/, '')
 const timed = at => ({at, ns: at.end - at.begin})
 const sum = (list, of) => list.reduce((all, x) => all + of(x), 0)
@@ -45,7 +45,7 @@ const grouped = list => {
 }
 const lay = (levels, list, from, step, next, begin, parent) => {
   for (const {name, own, ns} of grouped(list)) {
-    const at = own[0].at, call = step >= 0 && at.call, row = step ? from : at.row /* 0: as by time */
+    const at = own[0].at, call = step >= 0 && at.call, row = step ? from : at.row /* 0: as in the view by time */
     const node = {row, name, begin, end: begin + ns, parent, kind: at.kind, calls: own.length, up: step < 0,
       part: own.some(i => i.at.part), call: own.every(i => i.at.call == call) && call,
       flops: call && sum(own, i => i.at.flops), bytes: call && sum(own, i => i.at.bytes)}
@@ -72,7 +72,7 @@ const VIEWS = {
   'Sandwich': () => ({...sandwich(chosen.value), title: `${chosen.value}, with callers above and callees below`})}
 let {rows, total, heads, title} = VIEWS['Time Order']()
 
-/* What a title says of a box. */
+/* The title of a box. */
 const round = (x, digits) => +x.toPrecision(digits)
 const time = ns =>
   ns >= 1e6 ? round(ns / 1e6, 4) + ' ms' : ns >= 1e3 ? round(ns / 1e3, 3) + ' \u00b5s' : ns ? ns + ' ns' : '0 ms'
@@ -106,7 +106,7 @@ const says = box => {
   return lines.join('\n')
 }
 
-/* The drawing: boxes too narrow to distinguish become one, which has the colour of the kind that takes most of it. */
+/* Drawing. Boxes too narrow to distinguish become one, in the colour of the kind that takes most of it. */
 const TOP = 26, ROW = 26, LETTER = 6.8
 let view = [0, total], past = [], boxes = [], held = null, width = 0, left = 0
 const element = (tag, attributes, parent) => {
@@ -162,7 +162,7 @@ const drawAxis = height => {
   }
 }
 const label = (name, px) => {
-  const wide = name.match(/[mwMW]/g)?.length ?? 0 /* as wide as one and a half others */
+  const wide = name.match(/[mwMW]/g)?.length ?? 0 /* one and a half times as wide as others */
   const most = Math.floor((px - 7) / LETTER - wide / 2)
   return name.length <= most ? name : most >= 5 ? name.slice(0, most - 1) + '\u2026' : ''
 }
@@ -196,7 +196,7 @@ const draw = px => {
   return first
 }
 
-/* Moving: the buttons, what they do, and the line that says what is shown. */
+/* Moving: the buttons, their effects, and the line that describes what is shown. */
 const loose = () => document.createElement('div')
 const views = make('p', 'View: ', loose()), bar = make('p', '', loose()), places = make('p', 'Go to: ', loose())
 const said = make('p', '', loose())
@@ -301,7 +301,7 @@ svg.onkeydown = e => {
   if (to[e.key]) keep(to[e.key])
   else if (does) { held = box.nodes[0]; does() }
 }
-/* These work as in speedscope, wherever the focus is. */
+/* These keys work as in speedscope, wherever the focus is. */
 const KEYS = {1: () => setView('Time Order'), 2: () => setView('Left Heavy'), 3: () => setView('Sandwich'),
   0: whole, '+': () => scale(0.5), '=': () => scale(0.5), '-': () => scale(2), _: () => scale(2),
   a: () => move(-0.25), d: () => move(0.25)}

@@ -1,5 +1,5 @@
-/* flame_data.c: what the flame chart's script draws, as JSON.
- * Launches that are equal but for their times are one "call", so that a decode step takes a few kB. */
+/* flame_data.c: the data that the flame chart's script draws, as JSON. Launches that differ only in their times are one
+ * "call", so that a decode step takes only a few kB. */
 #include "page/flame_data.h"
 
 #include "page/page.h"
@@ -12,7 +12,7 @@ const char *const FLAME_KIND_NAMES[FLAME_KINDS] = {"matrix products", "attention
                                                    "host",            "copies, conversions"};
 
 int flame_kind(const char *name) {
-    static const struct { const char *word; int kind; } words[] = { /* the first that is in the name */
+    static const struct { const char *word; int kind; } words[] = { /* the first one that is in the name */
         {"copy", FLAME_COPY},        {"convert", FLAME_COPY},     {"gather", FLAME_COPY},     {"scatter", FLAME_COPY},
         {"atten", FLAME_ATTENTION},  {"softmax", FLAME_ATTENTION}, {"norm", FLAME_NORM},      {"router", FLAME_ROUTING},
         {"moe_lists", FLAME_ROUTING}, {"moe_tiles", FLAME_ROUTING}, {"argmax", FLAME_ROUTING}, {"pick", FLAME_ROUTING},
@@ -24,7 +24,7 @@ int flame_kind(const char *name) {
     return FLAME_OTHER;
 }
 
-/* A text of JSON within a script: names are the engine's own, but nothing in them may end the script. */
+/* Writes a JSON string within a script. Names are the engine's own, but nothing in them may end the script. */
 static void data_text(struct text_buffer *out, const char *text) {
     text_add_string(out, "\"");
     for (; *text; text++) {
@@ -52,7 +52,7 @@ static size_t text_at(struct text_list *texts, const char *text) {
 /* ---- calls: launches that differ only in their times */
 struct calls {
     const vp_launch **items; size_t count, capacity;
-    size_t *places, place_count; /* a hash table of 1 + index; 0: free. A power of two, at least twice the count */
+    size_t *places, place_count; /* a hash table of 1 + index; 0 if free. A power of two, at least twice the count */
 };
 static uint64_t call_hash(const vp_launch *launch) {
     uint64_t hash = hash_number(hash_number(hash_text(HASH_START, launch->name), launch->part), (int64_t)launch->flops);
@@ -63,7 +63,7 @@ static int is_same_call(const vp_launch *a, const vp_launch *b) {
     return !strcmp(a->name, b->name) && a->part == b->part && a->dimensions == b->dimensions && a->flops == b->flops
            && a->bytes == b->bytes && !memcmp(a->shape, b->shape, (size_t)a->dimensions * sizeof *a->shape);
 }
-/* The place of a call in the hash table: its own, or the free one that it would take. */
+/* The slot of a call in the hash table: its own, or the free one that it would take. */
 static size_t call_place(const struct calls *calls, const vp_launch *launch) {
     size_t place = (size_t)call_hash(launch) & (calls->place_count - 1);
     while (calls->places[place] && !is_same_call(calls->items[calls->places[place] - 1], launch))
@@ -108,7 +108,7 @@ static void calls_write(const struct calls *calls, struct text_buffer *out) {
 
 /* ---- stages, passes and decode steps */
 struct span_ns { int64_t begin_ns, ns; };
-/* When an operation ran, from the request's begin. */
+/* When an operation started, in ns from the start of the request. */
 static struct span_ns time_of(const struct flame *flame, const vp_launch *launch) {
     int64_t engine_ns = flame->request.engine_begin_ns - flame->request.begin_ns;
     struct span_ns span;
@@ -116,7 +116,8 @@ static struct span_ns time_of(const struct flame *flame, const vp_launch *launch
     span.ns = flame->on_device ? launch->ns : launch->host_ns;
     return span;
 }
-/* Stages of the engine as entries, and the host's parts, which have no operations. at[stage] becomes the index. */
+/* Adds the stages of the engine and the host's parts, which have no operations, as entries. at[stage] becomes the
+ * index. */
 static void stages_write(const struct flame *flame, struct text_buffer *out, int at[VP_STAGE_COUNT]) {
     const struct flame_request *request = &flame->request;
     int64_t engine_ns = request->engine_begin_ns - request->begin_ns;
@@ -124,7 +125,7 @@ static void stages_write(const struct flame *flame, struct text_buffer *out, int
     text_add_string(out, ",\n\"stages\":[");
     for (int64_t i = 0; i < request->range_count; i++) {
         const vp_range *range = &request->ranges[i];
-        if (!strcmp(range->name, "request") || !strcmp(range->name, "engine")) continue; /* made of what follows */
+        if (!strcmp(range->name, "request") || !strcmp(range->name, "engine")) continue; /* consists of later rows */
         text_add_string(out, count++ ? ",[" : "[");
         data_text(out, range->name);
         page_add(out, ",%lld,%lld,1]", (long long)(range->begin_ns - request->begin_ns),
@@ -139,13 +140,13 @@ static void stages_write(const struct flame *flame, struct text_buffer *out, int
     }
     text_add_string(out, "]");
 }
-/* Returns 1 if a new pass of the image tower begins here. It takes the views of an image one after the other, or some
- * at once. */
+/* Returns 1 if a new pass of the image tower begins here. The tower takes the views of an image one at a time, or
+ * several at once. */
 static int begins_pass(const vp_launch *launch, const vp_launch *before) {
     return launch->stage == VP_STAGE_VIT && launch->part == VP_PART_VIT_EMBED
            && (!before || before->stage != VP_STAGE_VIT || before->part != VP_PART_VIT_EMBED);
 }
-/* The first launch after `from` that belongs to another stage, pass or decode step. */
+/* Returns the first launch after `from` that belongs to another stage, pass or decode step. */
 static int64_t group_end(const struct flame_request *request, int64_t from) {
     const vp_launch *launches = request->launches;
     int64_t to = from + 1;
@@ -154,7 +155,7 @@ static int64_t group_end(const struct flame_request *request, int64_t from) {
         to++;
     return to;
 }
-/* Launches of one group, a run for each block in turn. */
+/* Writes the launches of a group, as one run per block. */
 static void runs_write(const struct flame *flame, int64_t from, int64_t to, int stage_at, int group,
                        struct calls *calls, struct text_buffer *out) {
     const vp_launch *launches = flame->request.launches;
@@ -173,8 +174,8 @@ static void runs_write(const struct flame *flame, int64_t from, int64_t to, int 
     }
     text_add_string(out, "]]");
 }
-/* The name and the time of a group: a pass takes from its first operation to its last; a decode step is timed
- * itself. */
+/* The name and the time of a group. A pass lasts from its first operation to its last. A decode step has its own
+ * measured time. */
 static void group_write(const struct flame *flame, int64_t from, int64_t to, int stage_at, int number, int has_ops,
                         int64_t *step_begin_ns, struct text_buffer *out) {
     const struct flame_request *request = &flame->request;
@@ -209,7 +210,7 @@ int64_t flame_data_write(const struct flame *flame, struct text_buffer *out) {
         }
         has_ops = runs.bytes - stage_from < FLAME_STAGE_BYTES;
         is_group = stage == VP_STAGE_VIT || stage == VP_STAGE_DECODE;
-        if (at[stage] < 0) has_ops = is_group = 0; /* a launch of a stage that has no times */
+        if (at[stage] < 0) has_ops = is_group = 0; /* a launch of a stage without times */
         if (is_group)
             group_write(flame, from, to, at[stage], ++passes, has_ops, &step_begin_ns, &groups);
         if (has_ops) runs_write(flame, from, to, at[stage], is_group ? group_count : -1, &calls, &runs);

@@ -1,14 +1,14 @@
-/* flame_data.h: what the flame chart's script draws, as JSON. */
+/* flame_data.h: the data that the flame chart's script draws, as JSON. */
 #ifndef VLMPROF_CLI_FLAME_DATA_H
 #define VLMPROF_CLI_FLAME_DATA_H
 #include "page/flame.h"
 
-/* Kinds of operations, which have a colour each: the series of plot.h. */
+/* Kinds of operations. Each has a colour, one of the series of plot.h. */
 enum { FLAME_PRODUCT, FLAME_ATTENTION, FLAME_EXPERTS, FLAME_NORM, FLAME_ROUTING, FLAME_OTHER, FLAME_HOST, FLAME_COPY,
        FLAME_KINDS };
 extern const char *const FLAME_KIND_NAMES[FLAME_KINDS];
 
-/* The kind that a kernel's name says. */
+/* The kind of a kernel, by its name. */
 int flame_kind(const char *name);
 
 /* Writes one JSON object: {"total": ns, "stages": [[name, begin, ns, is the host's]..], "groups": [[stage, name, begin,

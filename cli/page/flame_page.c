@@ -1,5 +1,5 @@
-/* flame_page.c: one profiled request as a page of HTML. The chart itself is drawn by the page's script (flame.js)
- * from the data that flame_data.c writes; tables, words and provenance need no script. */
+/* flame_page.c: a profiled request as an HTML page. The page's script (flame.js) draws the chart from the data that
+ * flame_data.c writes. Tables, glossary and provenance need no script. */
 #include "page/flame_page.h"
 
 #include "base/document.h"
@@ -17,7 +17,7 @@
 struct stage_row { const char *name; double ms, ops_ms; int is_host; };
 enum { STAGE_ROWS_MOST = VP_STAGE_COUNT + 8 };
 
-/* The sum of a host's part over all requests, by its rows in the table. */
+/* The total time of a host part over all requests, from its rows in the table. */
 static double part_ns(const vp_ops *ops, const char *name) {
     double ns = 0;
     for (int64_t i = 0; i < ops->count; i++)
@@ -28,7 +28,7 @@ static size_t stage_rows(const struct flame *flame, struct stage_row rows[STAGE_
     static const char *const before[] = {"load image", "tokenize", "preprocess"};
     const double scale = 1e6 * (double)flame->request_count;
     size_t count = 0;
-    for (size_t i = 0; i < 4; i++) { /* the host's parts are around the engine's */
+    for (size_t i = 0; i < 4; i++) { /* the host's parts are before and after the engine's */
         const char *name = i < 3 ? before[i] : "detok";
         double ns = part_ns(flame->ops, name);
         for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE && i == 3; stage++) {
@@ -163,7 +163,7 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
     page_heads(out, HEAD_TEXTS, "operation");
     group_heads(out, flame->ops->group_by);
     page_heads(out, HEAD_NUMBERS, flame->on_device ? "calls|device self, ms" : "calls|self, ms");
-    page_heads(out, HEAD_NUMBERS, "self, %|total, ms|&micro;s a call");
+    page_heads(out, HEAD_NUMBERS, "self, %|total, ms|&micro;s per call");
     if (flame->on_device) page_heads(out, HEAD_NUMBERS, "host self, ms");
     page_heads(out, HEAD_NUMBERS, "GFLOP|MB|TFLOP/s|GB/s|% of ceiling");
     text_add_string(out, "</thead><tbody>\n");
@@ -171,7 +171,7 @@ static void page_operations(struct text_buffer *out, const struct flame *flame, 
         operation_row(out, flame, &flame->ops->rows[i], (double)self_ns(flame, sum));
     operation_sum(out, flame, sum);
     if (shown < flame->ops->count)
-        page_add(out, "<p>%lld more rows are not in this page: --profile_format csv has them all.</p>\n",
+        page_add(out, "<p>%lld more rows are not on this page; --profile_format csv prints all of them.</p>\n",
                  (long long)(flame->ops->count - shown));
     if (flame->ops->dropped_calls)
         page_add(out, "<p>%lld calls are missing: the table was full.</p>\n", (long long)flame->ops->dropped_calls);
@@ -184,8 +184,8 @@ static const char *file_name(const char *path) {
     const char *slash = strrchr(path, '/');
     return slash && slash[1] ? slash + 1 : path;
 }
-enum { QUESTION_MOST = 100 }; /* letters of it in the title; the provenance has it whole */
-/* Model, image and question. */
+enum { QUESTION_MOST = 100 }; /* number of letters in the title; the provenance has all of it */
+/* Writes model, image and question. */
 static void page_name(struct text_buffer *out, const struct flame *flame) {
     char *question = resize(NULL, strlen(flame->question) + 4, 1);
     strcpy(question, flame->question);
@@ -198,8 +198,8 @@ static void page_name(struct text_buffer *out, const struct flame *flame) {
     text_add_string(out, "&rdquo;");
     free(question);
 }
-/* The operation with the most self time, a part of the model at a time where the table distinguishes parts: rows that
- * differ in shapes, blocks or steps alone are one. Its name is NULL where nothing was launched. */
+/* The operation with the most self time, and its part of the model if the table distinguishes parts. Rows that differ
+ * only in shapes, blocks or steps count as one. Its name is NULL if nothing was launched. */
 static vp_op costliest(const struct flame *flame) {
     vp_op most = vp_op_default(), *rows = resize(NULL, (size_t)flame->ops->count, sizeof *rows);
     vp_ops merged;
@@ -235,7 +235,7 @@ static void page_findings(struct text_buffer *out, const struct flame *flame, co
             page_add(out, ", at %.1f %% of the %s ceiling", rates.ceiling_percent,
                      rates.memory_bound ? "memory" : "arithmetic");
     }
-    text_add_string(out, ".</p>\n<p class=\"soft\">Each operation is timed by two timestamps, which cost time: "
+    text_add_string(out, ".</p>\n<p class=\"soft\">Each operation is timed by two timestamps, which cost time, so "
                          "requests are slower than without --profile. ");
     if (flame->cost) page_text(out, flame->cost);
     else text_add_string(out, "--cost measures by how much.");
@@ -270,7 +270,7 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
                     "back.</p>\n");
     if (left_out)
         page_add(out, "<p id=\"left\">To keep the page small, %lld of %lld operations are not drawn: those in boxes "
-                      "with a dashed line. The tables count them; --trace FILE has each one.</p>\n",
+                      "with a dashed outline. The tables include them; --trace FILE writes each one.</p>\n",
                  (long long)left_out, (long long)(flame->request.launch_count + flame->request.lost_launches));
     text_add_string(out, "<script type=\"application/json\" id=\"data\">");
     text_add(out, data.data, data.bytes);
@@ -279,19 +279,19 @@ static void page_chart(struct text_buffer *out, const struct flame *flame) {
     free(data.data);
 }
 static const char *const WORDS[][2] = {
-    {"request", "from the image file to the answer's text; a step of the schedule"},
-    {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over "
-              "image and question; decode: one step for each further token; h2d: inputs to the device; embed, head, "
-              "sample: around the blocks; preprocess, detok: on the host, pixels and text"},
+    {"request", "from the image file to the answer's text; one step of the schedule"},
+    {"stage", "vit: the image tower; connector: from its features to tokens; prefill: the decoder blocks over image "
+              "and question; decode: one step per further token; h2d: copies of inputs to the device; embed, head, "
+              "sample: before and after the blocks; preprocess, detok: pixels and text, on the host"},
     {"pass", "the image tower over one view of the image, or several at once"},
     {"step", "a decode step: one new token"},
     {"block", "one layer of the image tower or of the decoder"},
     {"operation", "a kernel, a matrix product or a copy: one launch of the engine"},
-    {"part", "what an operation serves: attention, router, experts ..; the same in prefill and decode"},
-    {"self, total", "without and with nested operations"},
-    {"idle", "time of a stage in which none of its operations runs"},
-    {"GFLOP, MB", "arithmetic and bytes that the shapes need, per request: each operand read or written once"},
-    {"% of ceiling", "of the memory roof or the arithmetic roof, whichever is lower, as measured on this device. Above "
+    {"part", "purpose of an operation: attention, router, experts ..; the same in prefill and decode"},
+    {"self, total", "time without and with nested operations"},
+    {"idle", "time of a stage during which none of its operations runs"},
+    {"GFLOP, MB", "arithmetic and bytes per request that the shapes need, if each operand is read or written once"},
+    {"% of ceiling", "share of the memory or arithmetic roof, whichever is lower, as measured on this device. Above "
                      "100: operands stayed in a cache"}};
 static void page_provenance(struct text_buffer *out, const struct flame *flame) {
     page_list_open(out, "source", "Provenance", "Model, machine and settings.");

@@ -1,5 +1,5 @@
-/* flame_page.h: one profiled request as a page of HTML: a flame chart over time, its stages, the table of operations.
- * What was recorded comes in; a page that needs no network and no other file goes out. */
+/* flame_page.h: writes a profiled request as an HTML page: a flame chart over time, its stages, and the table of
+ * operations. The page needs no network and no other file. */
 #ifndef VLMPROF_CLI_FLAME_PAGE_H
 #define VLMPROF_CLI_FLAME_PAGE_H
 #include "page/flame.h"

@@ -1,4 +1,4 @@
-/* load_page.c: a server under load as a page of HTML. */
+/* load_page.c: a server under load as an HTML page. */
 #include "page/load_page.h"
 
 #include "base/console.h"
@@ -12,14 +12,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A line of a figure: the same number of every trial. */
+/* A line of a figure: one metric over all trials. */
 struct load_line {
     const char *name;
     int series;
     vp_estimate (*value)(const struct load_summary *summary, int which);
-    int which; /* of the function */
+    int which; /* argument of the function */
 };
-/* A figure: lines over the load. Rates and numbers of requests at once have figures of their own. */
+/* A figure: lines over the load. Rates and numbers of concurrent requests have separate figures. */
 struct load_figure {
     const char *caption, *note, *y_label;
     struct load_line lines[3]; size_t line_count;
@@ -49,22 +49,22 @@ static vp_estimate accuracy_of(const struct load_summary *summary, int which) {
 }
 #define LATENCY(latency, percentile) ((latency) * LOAD_PERCENTILES + (percentile))
 static const struct load_figure FIGURES[] = {
-    {"E2E latency", "From the time at which a request was due to its last piece. Whiskers: 95 % intervals.", "ms",
+    {"E2E latency", "From the time a request was due to its last piece. Whiskers: 95 % intervals.", "ms",
      {{"P50", 0, latency_of, LATENCY(LOAD_E2E, LOAD_P50)},
       {"P95", 1, latency_of, LATENCY(LOAD_E2E, LOAD_P95)},
-      {"P95 from the send", 6, latency_of, LATENCY(LOAD_E2E_SENT, LOAD_P95)}}, 3, 1, 1},
-    {"Time to first token", "From the time at which a request was due to its first piece.", "ms",
+      {"P95 since sent", 6, latency_of, LATENCY(LOAD_E2E_SENT, LOAD_P95)}}, 3, 1, 1},
+    {"Time to first token", "From the time a request was due to its first piece.", "ms",
      {{"P50", 0, latency_of, LATENCY(LOAD_TTFT, LOAD_P50)},
       {"P95", 1, latency_of, LATENCY(LOAD_TTFT, LOAD_P95)},
-      {"P95 from the send", 6, latency_of, LATENCY(LOAD_TTFT_SENT, LOAD_P95)}}, 3, 1, 1},
-    {"Time per output token", "Mean over the tokens of a request after the first.", "ms",
+      {"P95 since sent", 6, latency_of, LATENCY(LOAD_TTFT_SENT, LOAD_P95)}}, 3, 1, 1},
+    {"Time per output token", "Mean over a request's tokens after the first.", "ms",
      {{"P50", 0, latency_of, LATENCY(LOAD_TPOT, LOAD_P50)},
       {"P95", 1, latency_of, LATENCY(LOAD_TPOT, LOAD_P95)}}, 2, 1, 1},
-    {"Requests and goodput", "Good: the request met all limits, from the time at which it was due.", "per second",
+    {"Requests and goodput", "Good: the request met all limits, measured since it was due.", "per second",
      {{"due", 6, flow_of, 0}, {"ended", 0, flow_of, 1}, {"good", 2, goodput_of, 0}}, 3, 1, 0},
-    {"Output tokens", "Of the requests that ended in the window.", "tokens per second",
+    {"Output tokens", "Tokens of the requests that ended in the window.", "tokens per second",
      {{"output tokens", 3, flow_of, 2}}, 1, 1, 0},
-    {"Accuracy", "Of the answers that were timed.", "accuracy", {{"accuracy", 4, accuracy_of, 0}}, 1, 1, 0}};
+    {"Accuracy", "Accuracy of the timed answers.", "accuracy", {{"accuracy", 4, accuracy_of, 0}}, 1, 1, 0}};
 
 /* ---- figures */
 static double load_of(const struct load_level *level) { return level->concurrency ? level->concurrency : level->rate; }
@@ -96,7 +96,7 @@ static void line_draw(struct plot *plot, const struct load_levels *levels, const
     }
     text_add_string(plot->out, "</g>\n");
 }
-/* Returns 1 if some trial has a number of this figure. */
+/* Returns 1 if any trial has a value for this figure. */
 static int figure_spans(const struct load_figure *figure, const struct load_levels *levels, int by_concurrency,
                         struct span *x_span, struct span *y_span) {
     int known = 0;
@@ -132,7 +132,7 @@ static void figure_draw(struct text_buffer *out, const struct load_figure *figur
         struct plot plot;
         plot_open(&plot, out, caption, HALF_PX[i], HALF_PX[i] <= PLOT_NARROW ? 280 : 320);
         plot_frame(&plot, x_span, span_is_wide(x_span), y_span, y_log,
-                   by_concurrency ? "requests at once" : "requests per second that were due", figure->y_label);
+                   by_concurrency ? "requests at once" : "requests due per second", figure->y_label);
         for (size_t k = 0; k < figure->line_count; k++) line_draw(&plot, levels, &figure->lines[k], by_concurrency);
         plot_close(&plot);
     }
@@ -190,18 +190,17 @@ static int page_table(struct text_buffer *out, const struct load_levels *levels)
     return code;
 }
 static const char *const WORDS[][2] = {
-    {"due", "when a request should have been sent: by the arrivals, or when another request had ended"},
-    {"E2E, TTFT", "to the last and to the first piece of the answer, from when the request was due"},
-    {"from the send", "the same from when the request was sent: it leaves out the wait before, which makes a busy "
-                      "client look like a fast server"},
-    {"TPOT", "time per output token after the first, by the server's own count of tokens"},
-    {"good", "the request met all limits of --slo; without limits: it was answered"},
+    {"due", "the time at which a request should be sent: set by the arrivals, or by the end of another request"},
+    {"E2E, TTFT", "time from when the request was due to the last and the first piece of the answer"},
+    {"since sent", "the same from when the request was sent. This leaves out the wait before, so a busy client "
+                      "looks like a fast server"},
+    {"TPOT", "time per output token after the first, by the server's token count"},
+    {"good", "the request met all limits of --slo or, without limits, was answered"},
     {"goodput", "good requests per second"},
-    {"ended", "requests per second that ended; if far fewer end than are due, the queue grows for as long as the trial "
-              "lasts"},
-    {"interval", "95 %, from as many independent requests as the trial is worth: requests of a busy server wait "
-                 "for one another"},
-    {"window", "requests that were due in the ramp or in the cool-down are not counted"}};
+    {"ended", "requests that ended per second; if far fewer end than are due, the queue grows during the whole trial"},
+    {"interval", "95 %, based on the effective number of independent requests: on a busy server, requests wait for "
+                 "each other"},
+    {"window", "requests due in the ramp or in the cool-down are not counted"}};
 static void page_provenance(struct text_buffer *out, const struct load_levels *levels) {
     page_list_open(out, "source", "Provenance", "Dates, arrivals, limits and windows of the trials.");
     for (size_t i = 0; i < levels->count; i++) {
@@ -217,7 +216,7 @@ static void page_provenance(struct text_buffer *out, const struct load_levels *l
 }
 int load_page_write(const struct load_levels *levels, struct text_buffer *out) {
     static const struct page_link links[] = {{"short", "In short"}, {"rate", "By rate"},
-        {"concurrency", "By requests at once"}, {"time", "Over the time"}, {"numbers", "Numbers"}, {"words", "Words"},
+        {"concurrency", "By requests at once"}, {"time", "Over time"}, {"numbers", "Numbers"}, {"words", "Words"},
         {"source", "Provenance"}, {NULL, NULL}};
     const struct load_level *first = &levels->items[0];
     struct page page = {0};

@@ -1,5 +1,5 @@
-/* load_page.h: a server under load as a page of HTML: latency, throughput, goodput and accuracy against the load.
- * Trials that were read come in; a page that needs no network and no other file goes out. */
+/* load_page.h: writes load trials of a server as an HTML page: latency, throughput, goodput and accuracy against the
+ * load. The page needs no network and no other file. */
 #ifndef VLMPROF_CLI_LOAD_PAGE_H
 #define VLMPROF_CLI_LOAD_PAGE_H
 #include "base/memory.h"

@@ -1,6 +1,5 @@
-/* load_time.c: a trial over its time: latencies next to what the server's metrics said.
- * Requests are joined with the samples by time: a sample is shown with the requests that were due from then until the
- * next one. */
+/* load_time.c: a trial over time: latencies next to the server's metrics. Requests and samples of the metrics are
+ * joined by time: a sample is shown with the requests that were due between it and the next one. */
 #include "page/load_time.h"
 
 #include "base/document.h"
@@ -19,15 +18,15 @@ static const struct time_figure {
     const char *caption, *note, *y_label;
     struct time_line lines[4]; size_t line_count;
 } FIGURES[] = {
-    {"latency over the trial", "Median of the requests that were due from one sample to the next.", "ms",
+    {"latency over the trial", "Median of the requests that were due between one sample and the next.", "ms",
      {{"TTFT P50", 0, TIME_TTFT}, {"E2E P50", 1, TIME_E2E}}, 2},
-    {"requests in the server", "As its metrics say; preempted: since the sample before.", "requests",
+    {"requests in the server", "From its metrics; preempted: since the previous sample.", "requests",
      {{"waiting", 1, PROM_WAITING}, {"running", 0, PROM_RUNNING}, {"preempted", 6, PROM_PREEMPTED}}, 3},
-    {"caches and speculation", "Hits and accepted tokens: since the sample before.", "share",
+    {"caches and speculation", "Hits and accepted tokens: since the previous sample.", "share",
      {{"KV cache in use", 0, PROM_KV}, {"prefix cache hits", 2, PROM_PREFIX}, {"encoder cache hits", 3, PROM_ENCODER},
       {"accepted tokens", 4, PROM_SPECULATIVE}}, 4}};
 
-/* The lines of a trial at its samples' times; NaN where there is nothing. */
+/* The lines of a trial at the times of its samples; NaN if there is no value. */
 struct time_data { double *at_s, *values[TIME_LINES]; size_t count; };
 
 static double median_between(const struct load_request *requests, size_t count, int which, int64_t from_ns,
@@ -128,7 +127,7 @@ int load_time_add(struct text_buffer *out, const struct load_levels *levels) {
         if (level->metric_count < 2) continue;
         if ((code = time_read(&data, level)) != 0) break;
         if (!is_open++) {
-            page_section_open(out, "time", "Over the time of a trial");
+            page_section_open(out, "time", "Trials over time");
             text_add_string(out, "<div class=\"grid\">\n");
         }
         for (size_t k = 0; k < sizeof FIGURES / sizeof *FIGURES; k++)

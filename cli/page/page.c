@@ -29,7 +29,7 @@ void page_text(struct text_buffer *out, const char *text) {
                              : *text == '>'  ? "&gt;"
                              : *text == '"'  ? "&quot;"
                              : *text == '\'' ? "&#39;"
-                                             : "\xEF\xBF\xBD"; /* U+FFFD stands for what would steer */
+                                             : "\xEF\xBF\xBD"; /* control and invalid bytes become U+FFFD */
         if (shown) text_add(out, text, shown); else text_add_string(out, entity);
         if (!shown) shown = hidden ? hidden : 1;
         text += shown;
@@ -133,7 +133,7 @@ void page_table_of(struct text_buffer *out, const char *caption, const struct ta
 static void add_lines(struct text_buffer *out, const char *const *lines) {
     while (*lines) text_add_string(out, *lines++);
 }
-/* Markup without its tags: a title has none. */
+/* Removes the tags of markup, because a title must have none. */
 static void add_untagged(struct text_buffer *out, const char *markup) {
     while (*markup) {
         const size_t bytes = strcspn(markup, "<");
@@ -152,9 +152,9 @@ static void add_links(struct text_buffer *out, const struct page *page, const st
     }
     text_add_string(out, "</nav>");
 }
-/* No script runs but the one that carries the nonce. A server would draw a new nonce for each load; that of a file
- * stays, so it must not be known to who wrote the texts that the page shows: it is made from all that the page says,
- * measured times among them. What keeps those texts from being markup is page_text; this is the second door. */
+/* Only the script with the nonce runs. A server would draw a new nonce for each load, but a file's nonce stays the
+ * same. So it must be unknown to whoever wrote the texts on the page: it is a hash of everything on the page, including
+ * measured times. page_text keeps those texts from being markup; this is the second line of defence. */
 static void add_head(struct text_buffer *out, const struct page *page, uint64_t nonce) {
     page_add(out,
              "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"

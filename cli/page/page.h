@@ -1,61 +1,61 @@
-/* page.h: what the HTML pages are built of: escaped texts, elements, sections, tables, and what is around them.
- * A page needs no network and no other file: page_write puts the style sheets and scripts of this folder into it. */
+/* page.h: the building blocks of the HTML pages: escaped texts, elements, sections, tables, head and foot. A page needs
+ * no network and no other file: page_write includes the style sheets and scripts of this folder. */
 #ifndef VLMPROF_CLI_PAGE_H
 #define VLMPROF_CLI_PAGE_H
 #include "base/memory.h"
 #include "results/result_read.h"
 
-/* Adds markup: numbers and our own words, never a text of a file. At most LINE_BYTES at a time. */
+/* Adds markup: numbers and our own words, never text from a file. At most LINE_BYTES at a time. */
 void page_add(struct text_buffer *out, const char *format, ...);
 
 /* Adds a text as content, or as an attribute in quotes. Bytes that are not text are shown as U+FFFD. */
 void page_text(struct text_buffer *out, const char *text);
 
-/* Adds <tag>text</tag>; tag is a name of our own. */
+/* Adds <tag>text</tag>; tag is one of our own names. */
 void page_element(struct text_buffer *out, const char *tag, const char *text);
 
 /* Adds the day of a date and time in ISO 8601; date may be NULL. */
 void page_day(struct text_buffer *out, const char *date);
 
-/* Adds the texts of a list from one place up to another, as a list; nothing where there are none. */
+/* Adds the texts of a list between two indices, as an HTML list; nothing if there are none. */
 void page_items(struct text_buffer *out, const struct text_list *items, size_t from, size_t to);
 
-/* Adds the box of warnings; nothing where there are none. */
+/* Adds the box of warnings, if there are any. */
 void page_warnings(struct text_buffer *out, const struct text_list *warnings);
 
-/* Opens the part of a section that shows one data set, under its name where there are several; the reader can hide it
- * then. Ends with </div>. */
+/* Opens the part of a section that shows one data set, under its name if there are several; the reader can then hide
+ * it. Ends with </div>. */
 void page_set_open(struct text_buffer *out, const struct results *results, size_t group);
 
-/* A section; its id is where links of the page's head lead. */
+/* Opens a section; links in the page's head lead to its id. */
 void page_section_open(struct text_buffer *out, const char *id, const char *heading);
 void page_section_close(struct text_buffer *out);
 
-/* A section that is folded until the reader opens it: its heading, and in a line what is in it. is_open: it begins
- * open. Prints show all folded parts. */
+/* Opens a section that is folded until the reader opens it, with a heading and a line about its contents. is_open: it
+ * is open from the start. Prints show all folded parts. */
 void page_folded_open(struct text_buffer *out, const char *id, const char *heading, const char *what, int is_open);
 void page_folded_close(struct text_buffer *out);
 
-/* A folded part of a section, with a grid of figures: what is in it. */
+/* Opens a folded part of a section, with a summary and a grid of figures. */
 void page_more_open(struct text_buffer *out, const char *what);
 void page_more_close(struct text_buffer *out);
 
-/* A folded section that is one list of names and what they mean or are, and an item of it. */
+/* A folded section that is a list of names and their meanings or values, and an item of it. */
 void page_list_open(struct text_buffer *out, const char *id, const char *heading, const char *what);
 void page_list_item(struct text_buffer *out, const char *name, const char *text);
 void page_list_close(struct text_buffer *out);
 
-/* The section of words: names and meanings. */
+/* Adds the glossary: names and meanings. */
 void page_words(struct text_buffer *out, const char *const words[][2], size_t count);
 
-/* A table that scrolls sideways, up to the heads of its columns. Ends with </table></div>. */
+/* Opens a table that scrolls sideways, up to its column heads. Ends with </table></div>. */
 void page_table_open(struct text_buffer *out, const char *label, int is_sorted);
 
-/* Adds heads; names are separated by |. A click on the head of a sorted table's column sorts by numbers or letters. */
+/* Adds column heads; names are separated by |. In a sorted table, a click on a head sorts by numbers or letters. */
 typedef enum page_head { HEAD_FIXED, HEAD_NUMBERS, HEAD_TEXTS } page_head;
 void page_heads(struct text_buffer *out, page_head kind, const char *names);
 
-/* Adds a whole sorted table, as its description has it; the first column names the row. */
+/* Adds a whole sorted table by its description; the first column names the row. */
 struct table;
 void page_table_of(struct text_buffer *out, const char *caption, const struct table *table);
 
@@ -63,16 +63,16 @@ void page_table_of(struct text_buffer *out, const char *caption, const struct ta
 struct page {
     struct text_buffer heading, subtitle, body;
     const char *body_class;   /* or NULL */
-    int is_titled_by_both;    /* the page's title is heading and subtitle, not the heading alone */
-    int has_chart;            /* the flame chart's style sheet and script belong to it */
+    int is_titled_by_both;    /* 1 if the page's title is heading and subtitle, not only the heading */
+    int has_chart;            /* 1 if it includes the flame chart's style sheet and script */
 };
-/* A link of the page's head; it is left out where the page has no such section. The last one has no id. */
+/* A link in the page's head; omitted if the page has no such section. The last one has no id. */
 struct page_link { const char *id, *name; };
 
 /* Adds the page, and frees its buffers. */
 void page_write(struct page *page, const struct page_link *links, struct text_buffer *out);
 
-/* The style sheets and scripts of this folder by their lines; the last one is NULL. */
+/* The lines of the style sheets and scripts of this folder; the last one is NULL. */
 extern const char *const PAGE_CSS[], *const PAGE_JS[], *const FLAME_CSS[], *const FLAME_JS[];
 
 #endif

@@ -1,5 +1,5 @@
-/* page.js: the script of all pages: titles under pointer, finger and keyboard; series and data sets that can be hidden;
- * tables that are sorted, filtered and copied. Without it the page still shows all it has. */
+/* page.js: the script of all pages: titles by pointer, finger and keyboard; series and data sets that can be hidden;
+ * tables that can be sorted, filtered and copied. Without it the page still shows all its contents. */
 'use strict'
 const all = (query, from = document) => [...from.querySelectorAll(query)]
 const make = (tag, text, parent) => {
@@ -11,8 +11,8 @@ const make = (tag, text, parent) => {
 const press = (e, on) => e.setAttribute('aria-pressed', on)
 const isPressed = e => e.getAttribute('aria-pressed') == 'true'
 
-/* Titles of marks: a drawing that has none takes those of the drawing before, which has the same marks. Arrows go from
- * mark to mark. */
+/* Titles of marks: a drawing without titles takes those of the previous drawing, which has the same marks. Arrow keys
+ * go from mark to mark. */
 const tip = make('div', '', document.body)
 tip.id = 'tip'
 tip.hidden = true
@@ -62,7 +62,7 @@ document.addEventListener('scroll', () => show(document.activeElement.dataset?.t
   {passive: true})
 document.addEventListener('keydown', e => { if (e.key == 'Escape') show(null) })
 
-/* Folded parts: a link opens the section to which it leads, and a print shows all. */
+/* Folded parts: a link opens its target section, and a print shows all. */
 const unfold = hash => { for (const e of all(':target > details')) if ('#' + e.parentNode.id == hash) e.open = true }
 for (const link of all('a[href^="#"]')) link.onclick = () => setTimeout(() => unfold(link.hash))
 unfold(location.hash)
@@ -103,8 +103,8 @@ if (sets.length > 1) {
   }
 }
 
-/* Tables are filtered by the words of their columns of texts, copied as shown, and sorted: numbers by value, cells
- * without a number last, texts (class x) by their letters. */
+/* Tables are filtered by the words in their text columns, copied as shown, and sorted: numbers by value, cells without
+ * a number last, texts (class x) alphabetically. */
 const copy = async text => {
   try { await navigator.clipboard.writeText(text) } catch {
     const box = make('textarea', text, document.body)

@@ -1,4 +1,4 @@
-/* page_agreement.c: the page's section on how near each configuration is to its baseline (sweep --baseline). */
+/* page_agreement.c: the page's section on how close each configuration is to its baseline (sweep --baseline). */
 #include "page/page_tradeoff.h"
 
 #include "page/page.h"
@@ -7,7 +7,7 @@
 static void agreement_show(struct text_buffer *out, const struct results *results, size_t group) {
     const struct table table = agreement_table(results, group);
     struct text_list notes = {NULL, 0};
-    text_add_string(out, "<p>Against ");
+    text_add_string(out, "<p>Compared with ");
     page_text(out, report_baseline(results, group));
     text_add_string(out, ", on the same samples. Brackets: 95 % intervals.</p>\n");
     page_table_of(out, "Agreement with the baseline", &table);

@@ -1,4 +1,4 @@
-/* page_latency.c: the page's sections on where the time of a request goes (E1): stages, scaling, rooflines. */
+/* page_latency.c: the page's sections about where the time of a request goes (E1): stages, scaling, rooflines. */
 #include "page/page_latency.h"
 
 #include "base/document.h"
@@ -16,7 +16,7 @@
 /* ---- E1: stage stack */
 enum { STACK_OTHER = VP_STAGE_COUNT, STACK_OUTSIDE, STACK_PARTS, STACK_ROWS = 24 };
 
-/* The colour of a stage; the small ones share grey. */
+/* The colour of a stage; small stages share grey. */
 static int stack_series(int part) {
     switch (part) {
     case VP_STAGE_PREPROCESS: return 5;
@@ -41,8 +41,8 @@ static const char *stack_part_name(int part, int is_coarse) {
            : part == STACK_OUTSIDE ? "in no stage"
                                    : vp_stage_name((vp_stage)part);
 }
-/* Mean ms of the parts of a request. is_coarse: the files have no stages, so the parts are vision, prefill and
- * decode. */
+/* Computes the mean ms of the parts of a request. is_coarse: the files have no stages, so the parts are vision, prefill
+ * and decode. */
 static void stack_parts(const struct decomposition *decomposition, int is_coarse, double parts[STACK_PARTS]) {
     double rest = decomposition->mean[METRIC_TOTAL];
     memset(parts, 0, STACK_PARTS * sizeof *parts);
@@ -58,7 +58,7 @@ static void stack_parts(const struct decomposition *decomposition, int is_coarse
     for (int i = 0; i < STACK_PARTS; i++) rest -= parts[i];
     if (rest > 0) parts[STACK_OUTSIDE] = rest;
 }
-/* The length of its bar, which shows where the parts are more than the total. */
+/* The length of a bar; it shows if the parts add up to more than the total. */
 static double stack_sum(const struct decomposition *decomposition, int is_coarse) {
     double parts[STACK_PARTS], sum = 0;
     stack_parts(decomposition, is_coarse, parts);
@@ -79,7 +79,7 @@ static void stack_title(const struct report *report, const struct decomposition 
 }
 struct ranked { size_t at; double key; };
 
-/* The configurations of one figure; at: places in report->items. */
+/* The configurations of one figure; at: indices into report->items. */
 struct stack {
     struct text_buffer *out; const struct report *report; int is_coarse; const struct ranked *rows; size_t count;
 };
@@ -103,9 +103,9 @@ static int by_key(const void *left_item, const void *right_item) {
     const struct ranked *left = left_item, *right = right_item;
     return left->key < right->key ? -1 : left->key > right->key ? 1 : left->at < right->at ? -1 : left->at > right->at;
 }
-enum { BAR_PX = 15, NAME_PX = 15 }; /* heights; a narrow drawing has the name over the bar, others next to it */
+enum { BAR_PX = 15, NAME_PX = 15 }; /* heights; in a narrow drawing the name is above the bar, in others next to it */
 
-/* Writes the name of a row of bars, and returns where the bars begin, px from the top. */
+/* Writes the name of a row of bars. Returns the top of the bars in px. */
 static double row_name(struct plot *plot, const char *text, double y) {
     char name[200];
     snprintf(name, sizeof name - 3, "%s", text);
@@ -114,7 +114,7 @@ static double row_name(struct plot *plot, const char *text, double y) {
     else plot_text(plot, plot->x.from - 8, y + 12, "end", "", name);
     return is_narrow(plot) ? y + NAME_PX : y;
 }
-/* Where the bars begin, px from the left: next to the longest name, which may take half of the drawing. */
+/* The left end of the bars in px: next to the longest name, which may take half of the drawing. */
 static double names_end(double width, double longest_px) {
     double most = width / 2;
     return width <= PLOT_NARROW ? 6 : longest_px > most ? most : longest_px > 60 ? longest_px : 60;
@@ -168,7 +168,7 @@ static void stack_rows(const struct stack *stack, const char *caption) {
         stack_rows_draw(stack, caption, WIDE_PX[i]);
     figure_close(stack->out);
 }
-/* One path of a part's bars, over all configurations. */
+/* Draws a part's bars in all configurations as one path. */
 static void stack_all_bars(const struct stack *stack, const struct plot *plot, int part) {
     page_add(plot->out, "<path class=\"a s%d\" d=\"", stack_series(part));
     for (size_t i = 0; i < stack->count; i++) {
@@ -183,7 +183,7 @@ static void stack_all_bars(const struct stack *stack, const struct plot *plot, i
     }
     text_add_string(plot->out, "\"/>\n");
 }
-/* A clear field over each bar, which shows its title under the pointer. */
+/* Draws a transparent field over each bar, which shows its title under the pointer. */
 static void stack_all_titles(const struct stack *stack, const struct plot *plot) {
     for (size_t i = 0; i < stack->count; i++) {
         struct text_buffer title = {NULL, 0, 0};
@@ -209,12 +209,12 @@ static void stack_all_draw(const struct stack *stack, const char *caption, int w
     plot.y = scale_make(y_span, 0, plot.height - PLOT_BOTTOM, PLOT_TOP);
     plot_y_axis(&plot);
     plot_x_axis(&plot);
-    plot_labels(&plot, "configurations, ascending by mean T_total", "mean T_total, ms");
+    plot_labels(&plot, "configurations, in order of mean T_total", "mean T_total, ms");
     for (int part = 0; part < STACK_PARTS; part++) stack_all_bars(stack, &plot, part);
     stack_all_titles(stack, &plot);
     plot_close(&plot);
 }
-/* All configurations as thin bars, in the order of rows. */
+/* Draws all configurations as thin bars, in the order of `rows`. */
 static void stack_all(const struct stack *stack) {
     static const char caption[] = "All configurations, from fastest to slowest";
     figure_open(stack->out, caption, "Bar: one configuration. Its parts are means over the samples.", 1);
@@ -255,7 +255,7 @@ static void page_stack(struct text_buffer *out, const struct report *report, con
     free(few);
 }
 
-/* ---- E1: prefill and decode by part, where kernels were timed one by one */
+/* ---- E1: prefill and decode by part, if kernels were timed */
 enum { PARTS_IDLE = VP_PART_COUNT, PARTS_CONFIGURATIONS = 12 };
 
 static int part_series(int part) {
@@ -299,8 +299,8 @@ static void parts_row(struct plot *plot, const struct decomposition *decompositi
     }
     text_add_string(plot->out, "</g>\n");
 }
-/* The first files of a data set whose kernels were timed, by place in results->files; which parts they have, and the px
- * that their names need. Returns their number. */
+/* The first files of a data set whose kernels were timed, by index in results->files; their parts, and the px that
+ * their names need. Returns the number of files. */
 static size_t collect_parts(const struct report *report, const struct result_group *group,
                             size_t files[PARTS_CONFIGURATIONS], int is_shown[PARTS_IDLE + 1], double *name_px) {
     size_t count = 0;
@@ -318,7 +318,7 @@ static size_t collect_parts(const struct report *report, const struct result_gro
     return count;
 }
 static void page_parts(struct text_buffer *out, const struct report *report, const struct result_group *group) {
-    static const char caption[] = "What prefill and decode are made of (--kernel_pass), at most a dozen configurations";
+    static const char caption[] = "Parts of prefill and decode (--kernel_pass), at most a dozen configurations";
     const struct span span = {0, 100};
     double longest = 0;
     int is_shown[PARTS_IDLE + 1] = {0};
@@ -381,10 +381,10 @@ static void curve_marks(struct plot *plot, const struct curve *curve, int sign) 
         plot_mark(plot, sign, x, y, 3.6, 1, title);
     }
 }
-/* "k4 b12: 12.3 [12.0, 12.6] us/token". steepest: the largest slope of the legend, so that all its slopes have one
- * unit. */
+/* "k4 b12: 12.3 [12.0, 12.6] us/token". steepest is the largest slope of the legend, so that all its slopes get the
+ * same unit. */
 static void slope_text(const struct curve *curve, double steepest, char out[160]) {
-    /* of a second */
+    /* units of a second */
     static const struct { double scale; const char *prefix; } units[] = {{1, "m"}, {1e3, "\xC2\xB5"}, {1e6, "n"}};
     int unit = steepest >= 1 ? 0 : steepest >= 1e-3 ? 1 : 2;
     if (!isfinite(curve->slope.value)) snprintf(out, 160, "%s: all equal, no line", curve->label);
@@ -393,10 +393,10 @@ static void slope_text(const struct curve *curve, double steepest, char out[160]
                  number_estimate(units[unit].scale, curve->slope.value, curve->slope.low, curve->slope.high).text,
                  units[unit].prefix, curve->unit + 1); /* units begin with ms */
 }
-/* The curves of one name in a data set, and what their plot must span. */
+/* The curves of one name in a data set, and the range of their plot. */
 struct curve_plot { struct ranked *order; size_t count; struct span x_span, y_span; double steepest; };
 
-/* Collects the curves; sorted by slope where they are too many to be shown one by one. order is malloc'ed. */
+/* Collects the curves. If there are too many to show each one, sorts them by slope. order is malloc'ed. */
 static void collect_curves(const struct report *report, size_t group, const char *name, struct curve_plot *collected) {
     memset(collected, 0, sizeof *collected);
     collected->order = zeroed(report->curves.count, sizeof *collected->order);
@@ -423,22 +423,22 @@ static void curves_legend(struct text_buffer *out, const struct report *report, 
     }
     legend_close(out);
 }
-/* What marks, whiskers and lines are. */
+/* Explains marks, whiskers and lines. */
 static const char *curve_note(const char *name, size_t count) {
     if (!strcmp(name, "vision"))
-        return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples); a sample "
-               "is its mean over all settings of the language model. Whiskers: 95 % interval of the mean, from 6 "
-               "samples on. Line: least squares through all samples; its slope is in the legend.";
+        return "Mark: mean over the samples with that x (if there are more than 12 x: over a twelfth of the samples); "
+               "a sample counts with its mean over all settings of the language model. Whiskers: 95 % interval of the "
+               "mean, for at least 6 samples. Line: least squares through all samples; its slope is in the legend.";
     if (count > CURVES_SHOWN)
-        return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples), whiskers: "
-               "95 % interval of the mean, from 6 samples on. Line: least squares through all samples. In colour a "
-               "few settings, from the least to the greatest slope; all others grey, lines only.";
-    return "Mark: mean over the samples with that x (of more than 12 x: over a twelfth of the samples). Whiskers: 95 % "
-           "interval of the mean, from 6 samples on. Line: least squares through all samples; its slope is in "
-           "the legend.";
+        return "Mark: mean over the samples with that x (if there are more than 12 x: over a twelfth of the samples). "
+               "Whiskers: 95 % interval of the mean, for at least 6 samples. Line: least squares through all samples. "
+               "A few settings, from the smallest to the largest slope, are coloured; all others are only grey lines.";
+    return "Mark: mean over the samples with that x (if there are more than 12 x: over a twelfth of the samples). "
+           "Whiskers: 95 % interval of the mean, for at least 6 samples. Line: least squares through all samples; its "
+           "slope is in the legend.";
 }
-/* Of many curves, those whose slopes spread evenly from least to greatest have marks and a colour; all others are thin
- * lines. */
+/* Draws the curves. If there are many, those whose slopes are evenly spread from smallest to largest have marks and a
+ * colour, and all others are thin lines. */
 static void curves_draw(struct text_buffer *out, const struct report *report, const struct curve_plot *collected,
                         const char *caption, int width) {
     const struct curve *curves = report->curves.items, *first = curves + collected->order[0].at;
@@ -460,7 +460,7 @@ static void curves_draw(struct text_buffer *out, const struct report *report, co
     }
     plot_close(&plot);
 }
-/* A plot of the curves of one name. */
+/* Draws a plot of the curves of one name. */
 static void page_curves(struct text_buffer *out, const struct report *report, size_t group, const char *name) {
     struct curve_plot collected;
     collect_curves(report, group, name, &collected);
@@ -477,8 +477,8 @@ static void page_curves(struct text_buffer *out, const struct report *report, si
     free(collected.order);
 }
 
-/* ---- E1: work against time */
-/* Of very many configurations only stages of 1 % of a request or more. */
+/* ---- E1: work and time */
+/* With very many configurations, shows only stages that take at least 1 % of a request. */
 static int has_work(const struct report *report, const struct stage_cost *cost) {
     if (is_large(report->results->count) && !(cost->share >= 0.01)) return 0;
     return cost->flops > 0 && cost->bytes > 0 && cost->mean > 0 && cost->tflops > 0 && isfinite(cost->tflops * 1e12);
@@ -498,7 +498,8 @@ static double work_x(const struct stage_cost *cost, int is_roofline) {
 static double work_y(const struct stage_cost *cost, int is_roofline) {
     return is_roofline ? cost->tflops * 1e12 : cost->mean;
 }
-/* The roofs as lines: of the roofline what no stage gets past, else the least time that the work can take. */
+/* Draws the roofs as lines: in the roofline, the limit that stages cannot exceed; otherwise, the minimum time for the
+ * work. */
 static void work_roofs(struct plot *plot, const struct report *report, int is_roofline) {
     double from = plot->x.low, to = plot->x.high, knee = report->peak_tflops * 1e3 / report->peak_gbs, ends[3],
            roofs[3];
@@ -515,11 +516,11 @@ static void work_roofs(struct plot *plot, const struct report *report, int is_ro
     }
     text_add_string(plot->out, "\"/>\n");
 }
-/* The mark of a stage. PRUNE has the last one. */
+/* The mark of a stage; PRUNE has the last one. */
 static int stage_mark(int stage) {
     return stage == VP_STAGE_PRUNE ? VP_STAGE_COUNT - 1 : stage - (stage > VP_STAGE_PRUNE);
 }
-/* What a plot of work must span, and which stages it shows. Returns 1 if there is something to show. */
+/* Finds the range of a plot of work, and the stages that it shows. Returns 1 if there is something to show. */
 static int has_work_to_show(const struct report *report, int is_roofline, struct span *x_span, struct span *y_span,
                             int is_shown[VP_STAGE_COUNT]) {
     *x_span = *y_span = span_none();
@@ -549,16 +550,16 @@ static void work_marks(struct plot *plot, const struct report *report, int is_ro
     }
     text_add_string(plot->out, "</g></g>\n");
 }
-static const char *const WORK_TITLES[] = {"FLOPs against time", "Roofline: FLOP/s reached against FLOPs per byte"};
+static const char *const WORK_TITLES[] = {"Time against FLOPs", "Roofline: FLOP/s reached against FLOPs per byte"};
 
-/* What both plots of work need. */
+/* The data of both plots of work. */
 struct work { const struct report *report; struct span x_span, y_span; int is_shown[VP_STAGE_COUNT]; };
 
 static void work_draw(struct text_buffer *out, const struct work *work, int is_roofline, int width) {
     const struct report *report = work->report;
     struct plot plot;
     plot_open(&plot, out, WORK_TITLES[is_roofline], width, width <= PLOT_NARROW ? 290 : 340);
-    plot.has_titles &= !is_roofline; /* the same marks in the same order as in the plot before */
+    plot.has_titles &= !is_roofline; /* the same marks, in the same order, as in the previous plot */
     plot.x_prefix = !is_roofline;
     plot.y_prefix = is_roofline;
     plot_frame(&plot, work->x_span, 1, work->y_span, 1, is_roofline ? "FLOPs per byte" : "FLOPs per request",
@@ -575,10 +576,10 @@ static void work_draw(struct text_buffer *out, const struct work *work, int is_r
 }
 static void page_work(struct text_buffer *out, const struct report *report, int is_roofline) {
     static const char *const notes[] = {
-        "Mark: one stage of one configuration, FLOPs and ms of a request as means over the samples. Dashed: the least "
-        "time at the compute roof.",
-        "Mark: one stage of one configuration, its mean FLOPs over its mean bytes and its mean time, over the samples. "
-        "Dashed: roofs."};
+        "Mark: one stage of one configuration; FLOPs and ms per request are means over the samples. Dashed: the "
+        "minimum time at the compute roof.",
+        "Mark: one stage of one configuration; its mean FLOPs divided by its mean time and by its mean bytes. Dashed: "
+        "roofs."};
     struct work work;
     memset(&work, 0, sizeof work);
     work.report = report;
@@ -595,7 +596,7 @@ static void page_work(struct text_buffer *out, const struct report *report, int 
     figure_close(out);
 }
 
-/* Returns 1 if a stage of a configuration passes a roof. */
+/* Returns 1 if a stage of a configuration exceeds a roof. */
 static int has_work_above(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++)
         for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
@@ -610,7 +611,7 @@ static int has_work_above(const struct report *report) {
 void page_stages(struct text_buffer *out, const struct report *report) {
     page_section_open(out, "stages", "Where the time goes");
     page_items(out, &report->findings, report->stage_findings, report->findings.count);
-    /* of servers the findings say that there is nothing to draw */
+    /* for servers, the findings explain that there is nothing to draw */
     for (size_t group = 0; group < report->results->group_count && !are_all_served(report->results); group++) {
         page_set_open(out, report->results, group);
         text_add_string(out, "<div class=\"grid\">");
@@ -623,7 +624,7 @@ void page_stages(struct text_buffer *out, const struct report *report) {
 void page_scaling(struct text_buffer *out, const struct report *report) {
     static const char *const kinds[] = {"vision", "image", "prefill", "decode", "decode context"};
     page_folded_open(out, "scaling", "How the time grows",
-                     "Stage times against image tokens, the prompt's length and decode steps.", 0);
+                     "Stage times against image tokens, prompt length and decode steps.", 0);
     for (size_t group = 0; group < report->results->group_count; group++) {
         page_set_open(out, report->results, group);
         text_add_string(out, "<div class=\"grid\">");
@@ -634,12 +635,12 @@ void page_scaling(struct text_buffer *out, const struct report *report) {
 }
 void page_rooflines(struct text_buffer *out, const struct report *report) {
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
-    page_folded_open(out, "roofs", "Rooflines", "Each stage's work against the compute and memory roofs.", 0);
+    page_folded_open(out, "roofs", "Rooflines", "Each stage's work compared with the compute and memory roofs.", 0);
     page_add(out, "<p class=\"soft\">Roofs %s TFLOP/s and %s GB/s: %s%s.", number_short(report->peak_tflops).text,
              number_short(report->peak_gbs).text,
              report->peaks_are_given
                  ? "as given"
-                 : "the best that stages of 1 % of a request or more reach here, not the device's own",
+                 : "the highest rates of stages that take at least 1 % of a request, not the device's own roofs",
              !report->peaks_are_given && is_measured_busy(report) ? ", measured on a busy machine" : "");
     if (has_work_above(report)) page_add(out, " Marks %s.", above_roof_text(report));
     text_add_string(out, "</p>\n<div class=\"grid\">");

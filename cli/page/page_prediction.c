@@ -1,4 +1,4 @@
-/* page_prediction.c: the page's section of predicted against measured latency (E3). */
+/* page_prediction.c: the page's section about predicted and measured latency (E3). */
 #include "page/page_prediction.h"
 
 #include "base/document.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- E3: predicted against measured, by models that never saw the configuration */
+/* ---- E3: predicted against measured latency, by models that never saw the configuration */
 enum { HELD_DOTS = 1500, HELD_DOTS_LARGE = 300, EXPERTS_ASSUMED = 64 };
 
 static int64_t experts_said(const struct results *results) {
@@ -22,7 +22,7 @@ static int64_t experts_said(const struct results *results) {
         if (results->files[i].expert_count > said) said = results->files[i].expert_count;
     return said;
 }
-/* As pair_rows, but only rows above 0, which have a logarithm, and with each row's file. */
+/* Like pair_rows, but only rows above 0, which have a logarithm, and with each row's file. */
 static size_t held_pairs(const struct measurements *measurements, const double *predicted, int part, double *pairs,
                          uint32_t *files) {
     size_t count = 0;
@@ -43,7 +43,7 @@ static void held_dots(struct plot *plot, const double *measured, const double *p
         page_add(plot->out, "M%.1f %.1fh0", scale_place(&plot->x, measured[i]), scale_place(&plot->y, predicted[i]));
     text_add_string(plot->out, "\"/>\n");
 }
-/* A mark for each configuration at its means, measured and predicted; its title has its own mean error. */
+/* Draws a mark for each configuration at its means of measured and predicted. Its title has its own mean error. */
 static void held_marks(struct plot *plot, const struct report *report, const double *measured, const double *predicted,
                        const uint32_t *files, size_t count) {
     for (size_t first = 0, end; first < count; first = end) {
@@ -64,7 +64,8 @@ static void held_marks(struct plot *plot, const struct report *report, const dou
                   3.4, 1, title);
     }
 }
-/* A figure of a part's rows. pairs: double [2, capacity], measured and predicted; the first `count` are filled. */
+/* Draws a figure of a part's rows. pairs is double [2, capacity], measured and predicted; the first `count` are
+ * filled. */
 static void held_figure(struct text_buffer *out, const struct report *report, int part, const double *pairs,
                         size_t capacity, const uint32_t *files, size_t count, const vp_linear_errors *errors) {
     const int series = part == VP_LATENCY_VISION    ? 0
@@ -81,8 +82,8 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
     snprintf(caption, sizeof caption, "%s: mean error %.2f %%", part_name(part), 100 * errors->mape);
     figure_open(out, caption,
                 count > HELD_DOTS
-                    ? "Large mark: one configuration, means over its samples. Dot: one sample of one configuration, a "
-                      "part of them, evenly drawn. Dashed: predicted equals measured."
+                    ? "Large mark: one configuration, means over its samples. Dot: one sample of one configuration (an "
+                      "evenly drawn subset). Dashed: predicted equals measured."
                     : "Large mark: one configuration, means over its samples. Dot: one sample of one configuration. "
                       "Dashed: predicted equals measured.",
                 0);
@@ -106,7 +107,7 @@ static void held_figure(struct text_buffer *out, const struct report *report, in
     }
     figure_close(out);
 }
-/* The figure of a part; none where fewer than two rows have both numbers. */
+/* Draws the figure of a part, unless fewer than two rows have both values. */
 static void page_held_out(struct text_buffer *out, const struct report *report, const struct measurements *measurements,
                           const double *predicted, int part) {
     double *pairs = resize(NULL, measurements->count, 3 * sizeof *pairs), *scratch = pairs + 2 * measurements->count;
@@ -119,7 +120,7 @@ static void page_held_out(struct text_buffer *out, const struct report *report, 
     free(pairs);
     free(files);
 }
-/* A row of the table: errors of predictions by one kind of features. */
+/* Adds a row of the table: errors of predictions by one kind of features. */
 static void held_row(struct text_buffer *out, const char *features, const char *rows, const char *part,
                      const struct part_errors *errors) {
     struct text_list cells = {NULL, 0};
@@ -130,7 +131,7 @@ static void held_row(struct text_buffer *out, const char *features, const char *
     text_add_string(out, "</tr>\n");
     text_list_free(&cells);
 }
-/* The table of errors, in sample and held out, with the baselines and warnings. */
+/* Adds the table of errors, in sample and held out, with the baselines and warnings. */
 static void page_errors(struct text_buffer *out, const struct evaluation *evaluation) {
     const struct part_errors *held_out[ESTIMATE_KINDS];
     struct text_list warnings = {NULL, 0};
@@ -149,8 +150,8 @@ static void page_errors(struct text_buffer *out, const struct evaluation *evalua
                          &evaluation->errors[kind][split][part]);
     text_add_string(out, "</tbody></table></div>\n");
 }
-/* Predicts in sample and held out by each kind of features; *predicted are the last held-out ones of the physical
- * features. A kind that cannot be fitted has no errors. */
+/* Predicts in sample and held out with each kind of features. *predicted gets the last held-out predictions of the
+ * physical features. A kind that cannot be fitted has no errors. */
 static void evaluate_for_page(const struct measurements *measurements, struct evaluation *evaluation,
                               double *predicted) {
     vp_latency_model *fits = zeroed(1, sizeof *fits);
@@ -181,13 +182,16 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     evaluate_for_page(&measurements, evaluation, predicted);
     text_add_string(
         out,
-        "<p class=\"soft\">Each configuration is predicted by a model of all others: linear in physical features, no "
-        "coefficient below 0. Predicted is the " ESTIMATE_LOCATION " time of such requests; measured is each sample's "
+        "<p class=\"soft\">Each configuration is predicted by a model of all others, which is linear in physical "
+        "features with no negative coefficient. Predicted: "
+        "the " ESTIMATE_LOCATION " time of requests with these inputs; measured: "
+                                                                   "each sample's "
         ESTIMATE_LOCATION " over its runs. Large marks: " ESTIMATE_LOCATION "s of configurations; dots: samples; "
-        "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. Baselines: seed, a line in the "
-        "experiments' inputs; mean, the " ESTIMATE_LOCATION " of the other configurations.");
+        "dashed: equal. Bias: the " ESTIMATE_LOCATION " of predicted - measured. Baselines: seed: linear in the "
+                                                      "experiments' inputs; mean: "
+                                                      "the " ESTIMATE_LOCATION " of the other configurations.");
     if (experts < 0)
-        page_add(out, " The files do not say how many experts the model has: %d are assumed.", (int)EXPERTS_ASSUMED);
+        page_add(out, " The files do not contain the model's number of experts: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");
     before = out->bytes;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
@@ -195,7 +199,8 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "</div>");
     if (out->bytes == before + 6)
         text_add_string(
-            out, "<p>Nothing can be predicted: one configuration alone, or no token counts and stage times.</p>");
+            out, "<p>Nothing can be predicted: the files contain only one configuration, or have no token counts or "
+                 "stage times.</p>");
     page_errors(out, evaluation);
     free(evaluation);
     measurements_free(&measurements);
@@ -203,7 +208,7 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
 }
 void page_predictions(struct text_buffer *out, const struct report *report) {
     page_folded_open(out, "predicted", "Predicted against measured",
-                     "Each configuration predicted from all others, and the errors.", 0);
+                     "Each configuration is predicted from all others, with the errors.", 0);
     if (are_all_served(report->results)) page_add(out, "<p>Nothing is predicted: %s.</p>", STAGES_UNKNOWN_TEXT);
     else page_fitted(out, report);
     page_folded_close(out);

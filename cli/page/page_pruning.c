@@ -1,4 +1,4 @@
-/* page_pruning.c: the page's section on image tokens that are left out: accuracy against how many are kept. */
+/* page_pruning.c: the page's section about dropped image tokens: accuracy against the number of kept ones. */
 #include "page/page_tradeoff.h"
 
 #include "base/table.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The place of a row's method among the methods, in the order in which the rows have them first. */
+/* The index of a row's method among the methods, in the order in which they first occur. */
 static int method_at(const struct pruned_rows *rows, size_t row) {
     int count = 0;
     for (size_t i = 0;; i++) {
@@ -31,7 +31,7 @@ static const char *points_text(const vp_bounded_interval *difference, char out[8
                                 : "not measured");
     return out;
 }
-/* The next row of the same method with equal values of all other knobs; rows->count: no such row. */
+/* The next row of the same method with equal values of all other knobs; rows->count if there is none. */
 static size_t next_of(const struct pruned_rows *rows, size_t row) {
     for (size_t i = row + 1; i < rows->count; i++)
         if (!strcmp(rows->items[i].method, rows->items[row].method) && rows->items[i].full == rows->items[row].full)
@@ -45,7 +45,7 @@ static void row_mark(struct plot *plot, const struct pruned_rows *rows, size_t a
     const double x = scale_place(&plot->x, across.value), y = scale_place(&plot->y, row->accuracy.value);
     char title[512], full[80], random[80];
     if (!isfinite(x) || !isfinite(y)) return;
-    snprintf(title, sizeof title, "%s\n%.1f image tokens kept\naccuracy %s\npoints to none %s\npoints to random %s",
+    snprintf(title, sizeof title, "%s\n%.1f image tokens kept\naccuracy %s\npoints vs none %s\npoints vs random %s",
              row->name, row->kept, number_of_estimate(row->accuracy).text, points_text(&row->to_full, full),
              points_text(&row->to_random, random));
     page_add(plot->out, "<g class=\"s%d\">", colour_of(method_at(rows, at)));
@@ -56,7 +56,7 @@ static void row_mark(struct plot *plot, const struct pruned_rows *rows, size_t a
     plot_mark(plot, method_at(rows, at), x, y, 4, 1, title);
     text_add_string(plot->out, "</g>\n");
 }
-/* The configurations that keep all tokens, as lines across: pruned ones are below them or not. */
+/* Draws the configurations that keep all tokens as horizontal lines, to which pruned ones can be compared. */
 static void full_line(struct plot *plot, const struct tradeoff *tradeoff, const struct pruned_rows *rows, size_t at) {
     const size_t full = rows->items[at].full;
     for (size_t i = 0; i < at; i++) if (rows->items[i].full == full) return;
@@ -87,8 +87,8 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
     const struct table table = pruned_table(rows);
     char note[300];
     snprintf(note, sizeof note,
-             "Mark: one configuration, mean accuracy over %zu samples and its 95 %% interval. Lines across: the same "
-             "settings with all tokens. A method is worth its cost where it is above random.",
+             "Mark: one configuration, mean accuracy over %zu samples and its 95 %% interval. Horizontal lines: the "
+             "same settings with all tokens. A method is worth its cost if it is above random.",
              tradeoff->sample_count);
     figure_open(out, caption, note, 1);
     legend_open(out);
@@ -100,16 +100,16 @@ static void pruning_show(struct text_buffer *out, const struct report *report, s
     for (int i = 0; i < drawing_count(report->results->count, WIDE_COUNT); i++)
         pruning_draw(out, tradeoff, rows, caption, WIDE_PX[i]);
     figure_close(out);
-    text_add_string(out, "<p>Points are differences in accuracy, paired over the samples, to no pruning and to random "
-                         "tokens of the same number (within 5 %), with 95 % intervals; prefill: times faster, the "
-                         "stage prune included.</p>\n");
+    text_add_string(out, "<p>Points: differences in accuracy, paired over the samples, compared with no pruning and "
+                         "with the same number of random tokens (within 5 %), with 95 % intervals. Prefill: speedup "
+                         "factor, including the stage prune.</p>\n");
     page_table_of(out, caption, &table);
 }
 void page_pruning(struct text_buffer *out, const struct report *report) {
     size_t count = 0;
     for (size_t group = 0; group < report->results->group_count; group++) count += report->pruned[group].count;
     if (!count) return;
-    page_section_open(out, "pruning", "Image tokens left out");
+    page_section_open(out, "pruning", "Pruned image tokens");
     for (size_t group = 0; group < report->results->group_count; group++) {
         if (!report->pruned[group].count) continue;
         page_set_open(out, report->results, group);

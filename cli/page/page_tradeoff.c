@@ -1,4 +1,4 @@
-/* page_tradeoff.c: the page's sections on what accuracy costs in latency (E2). */
+/* page_tradeoff.c: the page's sections about the cost of accuracy in latency (E2). */
 #include "page/page_tradeoff.h"
 
 #include "base/document.h"
@@ -36,12 +36,12 @@ static void box_take(struct boxes *boxes, double x, double y, double width, doub
     box.x = x; box.y = y; box.width = width; box.height = height;
     if (boxes->count < BOXES_MOST) boxes->items[boxes->count++] = box;
 }
-/* Writes a point's name next to it, where nothing is yet. A name that does not fit is left out: the table and the
- * mark's title have it. */
+/* Writes a point's name next to it, if there is room. Otherwise the name is omitted; it is in the table and the mark's
+ * title. */
 static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y, const char *text) {
     static const struct { double x, y; } corners[] = {{8, -7}, {9, 4}, {8, 15}, {-1, -14}, {-1, 20}, {9, 26}, {9, -22}};
     double px = text_px(text);
-    for (int side = 1; side >= 0; side--) { /* first to the left: no point of a front is above there */
+    for (int side = 1; side >= 0; side--) { /* tries the left first, because no point of a front is above it */
         for (size_t i = 0; i < sizeof corners / sizeof corners[0] && boxes->count < BOXES_MOST; i++) {
             struct box box;
             box.x = side ? x - corners[i].x - px : x + corners[i].x;
@@ -60,7 +60,7 @@ static void plot_name(struct plot *plot, struct boxes *boxes, double x, double y
 static int has_whiskers(const struct tradeoff *tradeoff, size_t config) {
     return tradeoff->config_count <= FRONT_WHISKERS || is_listed(tradeoff->front, tradeoff->front_count, config);
 }
-/* The front is drawn as steps, because the accuracy of the next member is reached at its latency and not before. */
+/* Draws the front as steps, because the accuracy of the next member is reached only at its latency. */
 static void front_line(struct plot *plot, const struct tradeoff *tradeoff) {
     if (!tradeoff->front_count) return;
     text_add_string(plot->out, "<g class=\"s1\"><path class=\"l\" d=\"");
@@ -91,7 +91,7 @@ static void front_mark(struct plot *plot, const struct report *report, const str
               title);
     text_add_string(plot->out, "</g>\n");
 }
-/* Names the members next to their marks, where there is room. */
+/* Names the members next to their marks, if there is room. */
 static void front_names(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff) {
     struct boxes *boxes = zeroed(1, sizeof *boxes);
     for (size_t i = 0; i < tradeoff->front_count; i++)
@@ -171,13 +171,13 @@ static const char *value_label(const struct report *report, int which, char out[
     return out;
 }
 static const char *knob_label(const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
-    const size_t *examples = tradeoff->level_example[KNOB_SIZE]; /* filled whichever knobs vary */
+    const size_t *examples = tradeoff->level_example[KNOB_SIZE]; /* always filled, whichever knobs vary */
     const struct result_file *file = &report->results->files[tradeoff->group->paired[examples[0]]];
     const int is_tokens = tradeoff->knob_of[knob] == KNOB_SIZE && !knob_is_set(&file->knobs, KNOB_TIER)
                           && knob_is_set(&file->knobs, KNOB_TOKENS);
     return is_tokens ? "image size, target vision tokens" : KNOBS[tradeoff->knob_of[knob]].axis;
 }
-/* An axis of a knob's levels at equal steps. A level is named where there is room. */
+/* Draws an axis of a knob's levels with equal steps. A level is named if there is room. */
 static void plot_levels(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff, int32_t knob) {
     int32_t count = tradeoff->knobs.level_counts[knob];
     double used = -HUGE_VAL, step = (plot->width - PLOT_LEFT - PLOT_RIGHT) / count;
@@ -190,15 +190,15 @@ static void plot_levels(struct plot *plot, const struct report *report, const st
         char text[KNOB_TEXT_BYTES];
         double at = plot->x.from + step * (i + 0.5), half;
         report_level_text(tradeoff, report->results, tradeoff->knob_of[knob], i, text);
-        if (tradeoff->knob_of[knob] == KNOB_SIZE) text[strcspn(text, " ")] = 0; /* "576 tokens": the axis says what */
+        if (tradeoff->knob_of[knob] == KNOB_SIZE) text[strcspn(text, " ")] = 0; /* "576 tokens": the axis has a unit */
         half = text_px(text) / 2;
         if (at - half < used || at - half < 0 || at + half > plot->width) continue;
         plot_text(plot, at, plot->height - PLOT_BOTTOM + 18, "middle", "", text);
         used = at + half + 8;
     }
 }
-/* The mean at a level of a knob with its interval; NaN: not known. which: 0 latency, 1 accuracy, whose interval ends
- * where the scores do: no mean is beyond. */
+/* The mean at a level of a knob with its interval; NaN if unknown. which: 0 for latency, 1 for accuracy. An accuracy's
+ * interval is cut at the range of the scores, because no mean can be beyond. */
 static vp_estimate level_mean(const struct tradeoff *tradeoff, int32_t knob, int32_t level, int which) {
     const vp_effect *effect = effect_of(tradeoff, which, VP_EFFECT_MAIN, knob, level, -1, -1);
     double mean = tradeoff->effects[which][0].estimate;
@@ -241,7 +241,8 @@ static void main_effect_draw(struct text_buffer *out, const struct report *repor
     text_add_string(out, "</g>");
     plot_close(&plot);
 }
-/* The mean at each level of a knob, over all other knobs, with its interval. which: 0 latency, 1 accuracy. */
+/* Draws the mean at each level of a knob, over all other knobs, with its interval. which: 0 for latency, 1 for
+ * accuracy. */
 static void page_main_effect(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
                              int32_t knob, int which) {
     char caption[160];
@@ -252,7 +253,7 @@ static void page_main_effect(struct text_buffer *out, const struct report *repor
     figure_open(out, caption,
                 which && tradeoff->range.is_known
                       ? "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
-                        "the mean of all configurations (dashed), cut where the scores end."
+                        "the mean of all configurations (dashed), cut at the range of the scores."
                       : "Mark: mean over all samples and all other knobs. Whiskers: 95 % interval of the difference to "
                         "the mean of all configurations (dashed).",
                 0);
@@ -270,10 +271,10 @@ static double pair_mean(const struct tradeoff *tradeoff, int which, int32_t knob
 }
 enum { LINES_SHOWN = 8 };
 
-/* Two knobs; which: 0 latency, 1 accuracy. */
+/* Two knobs; which: 0 for latency, 1 for accuracy. */
 struct knob_pair { int32_t knob_a, knob_b; int which; };
 
-/* The line of a level of the second knob over the levels of the first, with a mark at each. */
+/* Draws the line of a level of the second knob over the levels of the first, with a mark at each. */
 static void interaction_line(struct plot *plot, const struct report *report, const struct tradeoff *tradeoff,
                              const struct knob_pair *pair, int32_t level_b, int sign) {
     const int kind_a = tradeoff->knob_of[pair->knob_a], kind_b = tradeoff->knob_of[pair->knob_b];
@@ -292,7 +293,7 @@ static void interaction_line(struct plot *plot, const struct report *report, con
         over.value = effect ? effect->estimate : 0;
         over.low = effect ? effect->low : (double)NAN;
         over.high = effect ? effect->high : (double)NAN;
-        snprintf(title, sizeof title, "%s %s, %s %s: %s\nover what both do alone: %s", KNOBS[kind_a].axis,
+        snprintf(title, sizeof title, "%s %s, %s %s: %s\nbeyond the sum of both: %s", KNOBS[kind_a].axis,
                  report_level_text(tradeoff, report->results, kind_a, i, first), KNOBS[kind_b].axis,
                  report_level_text(tradeoff, report->results, kind_b, level_b, second), number_short(mean).text,
                  number_of_estimate(over).text);
@@ -324,7 +325,8 @@ static void interaction_draw(struct text_buffer *out, const struct report *repor
     }
     plot_close(&plot);
 }
-/* A line for each level of the second knob over the levels of the first: parallel lines are not interaction. */
+/* Draws a line for each level of the second knob over the levels of the first. Lines that are not parallel show an
+ * interaction. */
 static void page_interaction(struct text_buffer *out, const struct report *report, const struct tradeoff *tradeoff,
                              const struct knob_pair *pair) {
     int32_t lines = tradeoff->knobs.level_counts[pair->knob_b];
@@ -334,7 +336,7 @@ static void page_interaction(struct text_buffer *out, const struct report *repor
              KNOBS[tradeoff->knob_of[pair->knob_a]].axis, KNOBS[tradeoff->knob_of[pair->knob_b]].axis);
     figure_open(out, caption,
                 "Mark: mean over all samples and all other knobs. Line: one level of the second knob; lines that are "
-                "not parallel are an interaction.",
+                "not parallel show an interaction.",
                 0);
     legend_open(out);
     page_text(out, KNOBS[tradeoff->knob_of[pair->knob_b]].axis);
@@ -361,7 +363,7 @@ static void shares_draw(struct text_buffer *out, const struct tradeoff *tradeoff
     for (int32_t term = 0; term < terms; term++)
         for (int which = 0; which < 2 && tradeoff->shares[which]; which++)
             span_add(&span, 100 * tradeoff->shares[which][term]);
-    if (span.low < 0) span.low = 0; /* a grid with holes: bars begin at 0 */
+    if (span.low < 0) span.low = 0; /* in a grid with holes, bars start at 0 */
     plot_open(&plot, out, caption, width, 34.0 * terms + 50);
     plot.x = scale_make(span, 0, width <= PLOT_NARROW ? 138 : 170, plot.width - 64);
     plot.y.from = plot.height - 42;
@@ -389,12 +391,11 @@ static void shares_draw(struct text_buffer *out, const struct tradeoff *tradeoff
     }
     plot_close(&plot);
 }
-/* Shares of the variance between configurations, as bars. */
+/* Draws the shares of the variance between configurations as bars. */
 static void page_shares(struct text_buffer *out, const struct tradeoff *tradeoff) {
-    static const char caption[] = "What makes configurations differ: shares of the variance";
+    static const char caption[] = "Causes of differences between configurations: shares of the variance";
     figure_open(out, caption,
-                "Bar: share of a knob, or of two together, in the variance between the configurations' means over "
-                "samples.",
+                "Bar: share of a knob, or of two together, in the variance between the means of configurations.",
                 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 0, 0, SIGN_BAR, "latency");
@@ -412,7 +413,7 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
     }
     if (tradeoff->shares[0]) {
         page_shares(out, tradeoff);
-        page_more_open(out, "Latency and accuracy by each knob, and by two together");
+        page_more_open(out, "Latency and accuracy by each knob, and by pairs of knobs");
     }
     for (int32_t first = 0; first < tradeoff->knobs.knob_count; first++)
         for (int which = 0; which < 2; which++)
@@ -427,7 +428,7 @@ static void page_coupling(struct text_buffer *out, const struct report *report, 
 }
 
 /* ---- the sections */
-/* Shows each data set's trade-off, or why it has none. */
+/* Shows each data set's trade-off, or the reason why it has none. */
 static void page_each(struct text_buffer *out, const struct report *report,
                       void (*show)(struct text_buffer *, const struct report *, const struct tradeoff *)) {
     for (size_t group = 0; group < report->results->group_count; group++) {

@@ -19,14 +19,14 @@ void span_add_estimate(struct span *span, vp_estimate estimate) {
     span_add(span, estimate.low);
     span_add(span, estimate.high);
 }
-/* The least of 1, 2 and 5 times a power of ten that is not below `least`. */
+/* The smallest of 1, 2 and 5 times a power of ten that is not below `least`. */
 static double nice_step(double least) {
     double power = pow(10, floor(log10(least))), mantissa = least / power;
     return power * (mantissa <= 1.0000001 ? 1 : mantissa <= 2.0000001 ? 2 : mantissa <= 5.0000001 ? 5 : 10);
 }
 static void scale_linear(struct scale *scale, struct span span, int parts) {
     double step;
-    if (!(span.high > span.low)) { /* one value: some room around it */
+    if (!(span.high > span.low)) { /* only one value: adds some room around it */
         double room = fabs(span.low) > 0 ? fabs(span.low) / 10 : 1;
         span.low -= room;
         span.high += room;
@@ -90,7 +90,7 @@ static struct number_text scale_text(const struct scale *scale, double value) {
     else snprintf(number.text, sizeof number.text, "%.*f", scale->digits, value);
     return number;
 }
-#define LETTER_PX 6.4 /* the width of a letter of 11 px; rather too much, so that texts stay apart */
+#define LETTER_PX 6.4 /* the width of an 11 px letter, rounded up so that texts do not touch */
 
 double text_px(const char *text) { return LETTER_PX * (double)text_width(text); }
 const int WIDE_PX[WIDE_COUNT] = {PLOT_WIDE, PLOT_MIDDLE, PLOT_NARROW}, HALF_PX[HALF_COUNT] = {PLOT_HALF, PLOT_NARROW};
@@ -179,7 +179,7 @@ void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_
     plot_labels(plot, x_label, y_label);
 }
 void colour_open(struct text_buffer *out, colour_set set, int at, int count) {
-    /* blue, green, orange; each is lighter than the one before, for prints without colours */
+    /* blue, green, orange; each is lighter than the previous one, for prints without colours */
     static const int ends[3][3] = {{16, 122, 190}, {0, 158, 115}, {230, 159, 0}};
     double place = count > 1 ? 2.0 * at / (count - 1) : 0, part;
     int first = place < 1 ? 0 : 1, rgb[3];
@@ -244,7 +244,7 @@ void legend_item(struct text_buffer *out, colour_set set, int at, int count, int
 }
 void legend_close(struct text_buffer *out) { text_add_string(out, "</p>\n"); }
 int span_is_wide(struct span span) { return span.low > 0 && span.high / span.low > 30; }
-/* which of `most` evenly spread ones the rank-th is; -1: none */
+/* the index of the rank-th among `most` evenly spread ones; -1 if none */
 int shown_at(size_t rank, size_t count, size_t most) {
     if (count <= most) return (int)rank;
     for (size_t k = 0; k < most; k++) if (rank == k * (count - 1) / (most - 1)) return (int)k;

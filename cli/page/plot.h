@@ -1,21 +1,20 @@
-/* plot.h: axes, bars, lines and legends as SVG.
- * What is drawn with them is in page_latency.c, page_tradeoff.c and page_prediction.c. Places are px, counted from
- * the left and the top of the drawing. */
+/* plot.h: axes, bars, lines and legends as SVG. page_latency.c, page_tradeoff.c and page_prediction.c draw with them.
+ * Positions are in px from the left and the top of the drawing. */
 #ifndef VLMPROF_CLI_PLOT_H
 #define VLMPROF_CLI_PLOT_H
 #include "base/memory.h"
 #include "vlmprof.h"
 
 /* ---- scales: from values to px */
-struct span { double low, high; }; /* of values; low > high: none yet */
+struct span { double low, high; }; /* range of values; low > high if there are none yet */
 
 struct span span_none(void);
 void span_add(struct span *span, double value); /* a value that is not finite changes nothing */
 void span_add_estimate(struct span *span, vp_estimate estimate);
-int span_is_wide(struct span span); /* 1 if all above 0 and over 30 times apart, so that a logarithm shows more */
+int span_is_wide(struct span span); /* 1 if all are above 0 and more than a factor of 30 apart, for a log scale */
 
 enum { TICKS_MOST = 16 };
-/* Digits after the point of a tick's number; or one of these. */
+/* Digits after the decimal point of a tick's number, or one of these. */
 enum { DIGITS_SHORTEST = -1, DIGITS_PREFIX = -2 }; /* four significant digits; three with k, M, G, T, P */
 struct scale {
     double low, high; int is_log;
@@ -29,34 +28,34 @@ double scale_place(const struct scale *scale, double value); /* px of a value */
 /* ---- a plot */
 enum { PLOT_LEFT = 62, PLOT_RIGHT = 14, PLOT_TOP = 12, PLOT_BOTTOM = 46 }; /* px around a frame */
 
-/* A figure contains several drawings of one plot; the style sheet shows the widest one whose letters stay readable. */
+/* A figure contains several drawings of one plot. The style sheet shows the widest one with readable letters. */
 enum { PLOT_WIDE = 1000, PLOT_MIDDLE = 700, PLOT_HALF = 520, PLOT_NARROW = 320, WIDE_COUNT = 3, HALF_COUNT = 2 };
-extern const int WIDE_PX[WIDE_COUNT], HALF_PX[HALF_COUNT]; /* the widths of the drawings, the widest first */
+extern const int WIDE_PX[WIDE_COUNT], HALF_PX[HALF_COUNT]; /* widths of the drawings, the widest first */
 
-/* How many of the drawings a page has. One of very many configurations has the widest alone, so that it stays small:
+/* The number of drawings on a page. A page of very many configurations has only the widest one, so that it stays small:
  * the body has the class "large", and figures scroll sideways. */
 int is_large(size_t configurations);
 int drawing_count(size_t configurations, int count);
 
-/* x_prefix, y_prefix: the numbers of that axis take k, M, G, T, P. has_titles: only the widest drawing, the script
- * gives its titles to the others. */
+/* x_prefix, y_prefix: the numbers of that axis use k, M, G, T, P. has_titles: only the widest drawing has titles; the
+ * script copies them to the others. */
 struct plot {
     struct text_buffer *out; double width, height; struct scale x, y; int x_prefix, y_prefix, has_titles;
 };
 
 
-double text_px(const char *text); /* the width of a text in a plot, rather too much */
+double text_px(const char *text); /* the width of a text in a plot, rounded up */
 
-/* Cuts a text so that it takes at most px, and ends it with an ellipsis then. text has room for 3 more bytes. */
+/* Cuts a text that is wider than `px` and ends it with an ellipsis. text must have room for 3 more bytes. */
 void text_fit(char *text, double px);
 
-/* Opens a figure with its caption; then come a legend and the drawings, from plot_open to plot_close. */
+/* Opens a figure with its caption. A legend and the drawings follow, each from plot_open to plot_close. */
 void figure_open(struct text_buffer *out, const char *caption, const char *note, int is_wide);
 void figure_close(struct text_buffer *out);
 void plot_open(struct plot *plot, struct text_buffer *out, const char *caption, double width, double height);
 void plot_close(struct plot *plot);
 
-/* anchor: "", "middle" or "end"; attributes: more of them, words of our own. */
+/* anchor: "", "middle" or "end"; attributes: more of them, in our own words. */
 void plot_text(struct plot *plot, double x, double y, const char *anchor, const char *attributes, const char *text);
 void plot_segment(struct plot *plot, const char *style_class, double x1, double y1, double x2, double y2);
 void plot_labels(struct plot *plot, const char *x_label, const char *y_label);
@@ -64,31 +63,31 @@ void plot_y_axis(struct plot *plot);
 void plot_x_axis(struct plot *plot);
 int is_narrow(const struct plot *plot);
 
-/* A frame for values between the ends of two spans. */
+/* Draws a frame for the values of two spans. */
 void plot_frame(struct plot *plot, struct span x_span, int x_log, struct span y_span, int y_log, const char *x_label,
                 const char *y_label);
 
 /* ---- marks and their colours */
-/* Series: nine colours of their own, classes s0 to s8 of the style sheet. Ramp: count steps from blue to orange. */
+/* Series: nine separate colours, classes s0 to s8 of the style sheet. Ramp: `count` steps from blue to orange. */
 typedef enum colour_set { COLOUR_SERIES, COLOUR_RAMP } colour_set;
 enum { SERIES_GREY = 6, SERIES_COUNT = 9 };
 
-/* What follows has this colour, up to a </g>. count: of the ramp. */
+/* Sets the colour of what follows, up to a </g>. count: steps of the ramp. */
 void colour_open(struct text_buffer *out, colour_set set, int at, int count);
 
-/* A mark that shows a title under the pointer. Its shape follows from the sign, so that prints without colours can be
- * read. */
+/* Draws a mark that shows a title under the pointer. Each sign has its own shape, so that prints without colours are
+ * readable. */
 void plot_mark(const struct plot *plot, int sign, double x, double y, double radius, double opacity, const char *title);
 
-/* The title of the group that was just opened. The group has the class q. */
+/* Adds the title of the group that was just opened. The group has the class q. */
 void plot_title(const struct plot *plot, const char *title);
 void plot_whiskers(struct plot *plot, double x, double y, vp_estimate horizontal, vp_estimate vertical);
 
-/* Which of `most` evenly spread places the rank-th of count takes; -1: none. */
+/* The index of the rank-th of `count` items among `most` evenly spread ones; -1 if it is not among them. */
 int shown_at(size_t rank, size_t count, size_t most);
 
 /* ---- legends */
-enum { SIGN_BAR = -1 }; /* in place of a mark's shape: a bar */
+enum { SIGN_BAR = -1 }; /* instead of a mark's shape: a bar */
 
 void legend_open(struct text_buffer *out);
 void legend_item(struct text_buffer *out, colour_set set, int at, int count, int sign, const char *text);

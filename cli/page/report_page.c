@@ -1,7 +1,7 @@
-/* report_page.c: the report as one page of HTML: its head, findings, table, words and provenance.
- * The sections with plots are page_latency.c, page_tradeoff.c and page_prediction.c. The page needs no network and no
- * library. Texts of files are added by page_text alone, which leaves nothing in them that a browser would take for
- * markup. Colours are those of Okabe and Ito, which people with colour blindness can distinguish. */
+/* report_page.c: the report as an HTML page: its head, findings, table, glossary and provenance. The sections with
+ * plots are in page_latency.c, page_tradeoff.c and page_prediction.c. The page needs no network and no library. Texts
+ * from files are added only by page_text, which leaves nothing in them that a browser would treat as markup. The
+ * colours are those of Okabe and Ito, which people with colour blindness can distinguish. */
 #include "page/report_page.h"
 
 #include "base/document.h"
@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- words and tables */
+/* ---- glossary and tables */
 /* The point of a file in its data set's trade-off, or NULL. */
 static const vp_bootstrap_point *boot_point(const struct report *report, size_t file, int *on_front) {
     *on_front = is_on_front(report, file);
@@ -37,14 +37,14 @@ static void table_cell(struct text_buffer *out, struct number_text number) {
     text_add_string(out, "<td>");
     page_text(out, number.text);
 }
-/* A cell with a value, and its interval small after it. */
+/* Adds a cell with a value, followed by its interval in small print. */
 static void table_range(struct text_buffer *out, vp_estimate estimate) {
     const struct number_text text = number_of_estimate(estimate);
     const char *range = strchr(text.text, '[');
     table_cell(out, number_value(estimate.value, estimate.low, estimate.high));
     if (range) page_add(out, " <small>%s</small>", range);
 }
-/* Returns 1 if only the stages of a request give the number, so reports of servers alone have no column of it. */
+/* Returns 1 if the metric comes from stage times. Reports that contain only servers omit its column. */
 static int is_of_stages(int metric) { return metric == METRIC_VISION || metric == METRIC_PREFILL; }
 static void table_row(struct text_buffer *out, const struct report *report, size_t group, size_t index) {
     static const int metrics[] = {METRIC_TTFT, METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_PER_TOKEN};
@@ -79,7 +79,7 @@ static void table_row(struct text_buffer *out, const struct report *report, size
 }
 enum { TABLE_ROWS_OPEN = 24 }; /* a longer table is folded */
 static void page_table(struct text_buffer *out, const struct report *report) {
-    static const struct { const char *name; int is_of_stages; } heads[] = { /* -1: of servers */
+    static const struct { const char *name; int is_of_stages; } heads[] = { /* -1 for servers */
         {"configuration", 0}, {"samples", 0}, {"accuracy", 0}, {"T_total P50, ms", 0}, {"P95, ms", 0},
         {"TTFT, ms", 0}, {"vision, ms", 1}, {"prefill, ms", 1}, {"decode, ms", 0}, {"TPOT, ms", 0},
         {"cached, %", -1}, {"closure, %", 1}, {"run spread, %", 0}, {"idle, %", 1}, {"front", 0}, {"member, %", 0}};
@@ -98,7 +98,7 @@ static void page_table(struct text_buffer *out, const struct report *report) {
     text_add_string(out, "</tbody></table></div>");
     page_folded_close(out);
 }
-/* The text that the files have at an offset of struct result_file; where they differ, the first three. */
+/* The text that the files have at an offset of struct result_file; if they differ, the first three. */
 static void provenance_text(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
     struct text_buffer texts = {NULL, 0, 0};
     const char *seen[4];
@@ -118,7 +118,7 @@ static void provenance_text(struct text_buffer *out, const struct results *resul
     page_list_item(out, name, texts.data);
     free(texts.data);
 }
-/* The number that the first file has at an offset of struct result_file, and whether others differ. */
+/* The number that the first file has at an offset of struct result_file, with a note if others differ. */
 static void provenance_number(struct text_buffer *out, const struct results *results, const char *name, size_t offset) {
     int64_t first, other;
     int differ = 0;
@@ -131,7 +131,7 @@ static void provenance_number(struct text_buffer *out, const struct results *res
     snprintf(text, sizeof text, "%lld%s", (long long)first, differ ? " (others differ)" : "");
     if (first >= 0 || differ) page_list_item(out, name, text);
 }
-/* The earliest and the latest time. They are compared as texts, because ISO 8601 sorts by time. */
+/* The earliest and the latest time, compared as texts, because ISO 8601 sorts by time. */
 static void provenance_times(struct text_buffer *out, const struct results *results) {
     const char *first = NULL, *last = NULL;
     char text[LINE_BYTES];
@@ -161,8 +161,8 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                  {"status", offsetof(struct result_file, status)}};
     static const struct { const char *name; size_t offset;
     } numbers[] = {{"seed", offsetof(struct result_file, seed)},
-                   {"runs a sample, at least", offsetof(struct result_file, num_runs_per_sample)},
-                   {"most new tokens", offsetof(struct result_file, max_new_tokens)},
+                   {"minimum runs per sample", offsetof(struct result_file, num_runs_per_sample)},
+                   {"maximum new tokens", offsetof(struct result_file, max_new_tokens)},
                    {"experts", offsetof(struct result_file, expert_count)},
                    {"decoder blocks", offsetof(struct result_file, total_blocks)}};
     const struct result_file *file = &report->results->files[0];
@@ -213,7 +213,7 @@ static void page_name(struct text_buffer *out, const struct report *report) {
         page_day(out, date);
     }
 }
-/* What the name of a configuration says, by the example of the first one. */
+/* Explains the name of a configuration by the example of the first one. */
 static void page_example(struct text_buffer *out, const struct result_file *file) {
     char name[80];
     const int64_t top_k = knob_number(&file->knobs, KNOB_TOP_K), blocks = knob_number(&file->knobs, KNOB_BLOCKS);
@@ -228,8 +228,8 @@ static void page_example(struct text_buffer *out, const struct result_file *file
         text_add_string(out, knob_is_set(&file->knobs, KNOB_TIER) ? "image tier " : "images ");
         page_text(out, knob_size_text(&file->knobs, size)[0] ? size : "unchanged");
     }
-    page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets: 95 %% intervals. All "
-             "<a href=\"#words\">words</a> are explained below.</p>\n", (long long)top_k, plural_s((int64_t)top_k),
+    page_add(out, ", %lld expert%s per token (top_k), %lld decoder block%s. Brackets: 95 %% intervals. All <a "
+                  "href=\"#words\">terms</a> are explained below.</p>\n", (long long)top_k, plural_s((int64_t)top_k),
              (long long)blocks, plural_s((int64_t)blocks));
 }
 static void page_findings(struct text_buffer *out, const struct report *report) {
@@ -246,8 +246,8 @@ static void page_terms(struct text_buffer *out, const struct report *report) {
         {"configuration", "one setting of the knobs: image size, top_k and blocks"},
         {"tier", "image size: low, medium and high allow more and more crops of an image"},
         {"k, top_k", "experts that each token is sent to"},
-        {"b, blocks", "decoder blocks that run"},
-        {"variant", "what differs between servers: their addresses, their models, members of the request"},
+        {"b, blocks", "active decoder blocks"},
+        {"variant", "differences between servers: their addresses, their models, members of the request"},
         {"P50, P95, P99", "percentiles over the samples: half, 95 %, 99 % of them took no longer"},
         {"[low, high]", "95 % interval"},
         {"Pareto front", "the configurations that no other one beats in both latency and accuracy"},

@@ -1,4 +1,4 @@
-/* report_page.h: the report as one page of HTML. */
+/* report_page.h: the report as an HTML page. */
 #ifndef VLMPROF_CLI_REPORT_PAGE_H
 #define VLMPROF_CLI_REPORT_PAGE_H
 #include "base/memory.h"

@@ -1,5 +1,5 @@
-/* categories.c: rows of a report below its configurations: scores by category, and totals of whole sets. Intervals of
- * categories are those of accuracies; totals get theirs by bootstrap over pictures and questions. */
+/* categories.c: the rows of a report below its configurations: scores by category, and totals of whole sets. Categories
+ * have the intervals of accuracies. Totals get theirs by bootstrap over pictures and questions. */
 #include "report/categories.h"
 
 #include "base/json.h"
@@ -17,22 +17,22 @@
 enum { CATEGORIES_MAX = 1000, TOTALS_OF_CIRCLES = -100 };
 
 struct scores { char *name; double *values; size_t count, capacity; };
-/* One file while its rows are read. */
+/* A file whose rows are being read. */
 struct reading {
     const struct result_file *file;
     const char *field;
-    struct text_buffer *fields; /* of the first scored sample's record */
+    struct text_buffer *fields; /* keys of the first scored sample's record */
     char configuration[160];
     struct scores *categories; size_t category_count;
-    int totals;              /* RULE_MME_SETS, RULE_POPE_SETS, TOTALS_OF_CIRCLES; 0: none */
+    int totals;              /* RULE_MME_SETS, RULE_POPE_SETS, TOTALS_OF_CIRCLES; 0 if none */
     struct judged_set *judged;
     struct circles circles;
     struct scoring scoring;
-    const char *trouble;     /* why there are no totals; NULL: there are */
+    const char *trouble;     /* reason if there are no totals; otherwise NULL */
     struct category_rows *out;
 };
 
-/* The tool that a metric's name says. */
+/* The tool that a metric's name refers to. */
 static const char *tool_of(const char *metric) {
     return strstr(metric, "vlmevalkit") ? "vlmevalkit" : strstr(metric, "official") ? "official" : "lmms_eval";
 }
@@ -45,7 +45,7 @@ static int totals_of(const struct result_file *file) {
     if (!strcmp(metric, "yes_no_vlmevalkit") && task && !strcmp(task->name, "mme")) return RULE_MME_SETS;
     return !strcmp(metric, "yes_no_vlmevalkit") && task && !strcmp(task->name, "pope") ? RULE_POPE_SETS : 0;
 }
-/* A field's value, used as the name of a category; NULL: it has none. */
+/* A field's value, used as the name of a category; NULL if it has none. */
 static char *category_of(const vp_json *json, uint32_t metadata, const char *field) {
     uint32_t node = vp_json_get(json, metadata, field);
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return NULL;
@@ -107,7 +107,7 @@ static void take_total(void *user, const char *tool, const char *name, double va
 static int by_name(const void *left, const void *right) {
     return strcmp(((const struct scores *)left)->name, ((const struct scores *)right)->name);
 }
-/* The rows of a file that was read. */
+/* Makes the rows of a file that was read. */
 static void finish(struct reading *reading, struct category_rows *categories, struct category_rows *totals,
                    struct text_list *warnings) {
     const struct score_range range = score_range_of(reading->file);

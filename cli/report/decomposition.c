@@ -26,8 +26,8 @@ static size_t column_values(const struct result_file *file, int which, double *o
         if (isfinite(file->columns[which][i])) out[count++] = file->columns[which][i];
     return count;
 }
-/* T_total of the samples that have a TTFT, so that both times of a row are of the same samples; if none has a TTFT, of
- * all samples. */
+/* T_total of the samples with a TTFT, so that both times of a row cover the same samples. If none has a TTFT, T_total
+ * of all samples. */
 static size_t total_values(const struct result_file *file, double *out) {
     size_t count = 0;
     for (size_t i = 0; i < file->count; i++)
@@ -100,7 +100,7 @@ void decompose(struct decomposition *decomposition, const struct result_file *fi
     free(scratch);
 }
 
-/* ---- curves: a latency against the quantity it should grow with */
+/* ---- curves: a latency plotted against the quantity it should grow with */
 struct curve_kind { const char *name, *x_name, *y_name, *unit; int x_column, y_column; };
 static const struct curve_kind VISION_CURVE = {"vision", "views", "T_vision_total", "ms/view", COLUMN_VIEWS,
                                                METRIC_VISION};
@@ -153,7 +153,7 @@ static void fit_curve(struct curve *curve, const struct xy_list *points) {
     free(design);
     free(observed);
 }
-/* Their mean, with Student's interval if there are as many as an interval of the median needs. */
+/* The mean of the values, with Student's interval if there are enough for an interval of the median. */
 static vp_estimate mean_of(const double *values, size_t count) {
     enum { INTERVAL_LEAST = 6 };
     vp_estimate estimate = estimate_none();
@@ -164,7 +164,8 @@ static vp_estimate mean_of(const double *values, size_t count) {
     estimate.high = interval.high;
     return estimate;
 }
-/* Medians and means for each x, or for about twelfths of the points if that is more; each has all points of its x. */
+/* Medians and means for each x, or for about twelve groups of the points if there are more x. A group has all points of
+ * its x. */
 static void bin_curve(struct curve *curve, struct xy_list *points) {
     enum { BINS = 12 };
     double *values = resize(NULL, points->count, sizeof *values);
@@ -210,7 +211,7 @@ static void add_curve(struct curve_list *curves, size_t group, const struct curv
     }
     free(points->items);
 }
-/* A sample's mean vision time over the files first to next - 1; NaN: no file has it. */
+/* A sample's mean vision time over the files first to next - 1; NaN if no file has it. */
 static double mean_vision_ms(const struct results *results, size_t first, size_t next, size_t row) {
     const struct result_file *file = &results->files[first];
     double sum = 0, count = 0;
@@ -222,8 +223,8 @@ static double mean_vision_ms(const struct results *results, size_t first, size_t
     }
     return sum / count;
 }
-/* The knobs of the language model do not change vision, so a sample is one point for each image size, with its mean
- * over the configurations of that size. */
+/* The knobs of the language model do not change vision. So a sample is one point per image size, with its mean over the
+ * configurations of that size. */
 static void vision_curve(struct curve_list *curves, const struct results *results, size_t group_index) {
     const struct result_group *group = &results->groups[group_index];
     struct xy_list points = {NULL, 0, 0};
@@ -236,7 +237,7 @@ static void vision_curve(struct curve_list *curves, const struct results *result
     }
     add_curve(curves, group_index, &VISION_CURVE, "all", &points);
 }
-/* A sample of N output tokens takes N - 1 decode steps; one without a step gives no point. */
+/* A sample of N output tokens takes N - 1 decode steps. A sample without a step gives no point. */
 static void add_points(struct xy_list *points, const struct curve_kind *kind, const struct result_file *file) {
     for (size_t row = 0; row < file->count; row++) {
         double x = result_at(file, kind->x_column, row);
@@ -244,8 +245,8 @@ static void add_points(struct xy_list *points, const struct curve_kind *kind, co
         xy_add(points, x, result_at(file, kind->y_column, row));
     }
 }
-/* A curve for each language model over all image sizes. A language model is a top_k with a number of blocks and
- * weights, or a server's variant. */
+/* A curve for each language model, over all image sizes. A language model is a combination of top_k, number of blocks
+ * and weights, or a server's variant. */
 static void language_curves(struct curve_list *curves, const struct results *results, size_t group_index,
                             const struct curve_kind *kind) {
     const struct result_group *group = &results->groups[group_index];

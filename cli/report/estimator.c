@@ -1,4 +1,4 @@
-/* estimator.c: the latency model (E3): fits it, compares it with configurations it never saw, writes and reads it. */
+/* estimator.c: the latency model (E3): fits it, tests it on configurations that it never saw, writes and reads it. */
 #include "report/estimator.h"
 
 #include "base/console.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BIAS_MATTERS 0.02    /* share of the mean measured time from which a bias causes a warning */
-#define BASELINE_BETTER 0.95 /* share of the model's RMSE below which a baseline causes a warning */
+#define BIAS_MATTERS 0.02    /* a bias above this share of the mean measured time causes a warning */
+#define BASELINE_BETTER 0.95 /* a baseline with an RMSE below this share of the model's causes a warning */
 
 void estimator_predict_rows(const vp_latency_model *fits, const struct measurements *measurements, double *predicted) {
     for (size_t i = 0; i < measurements->count; i++) {
@@ -41,7 +41,7 @@ void estimator_predict_left_out(vp_latency_features kind, const struct measureme
                                     measurements->count, measurements->config_count, scratch, bytes, out, NULL)
                    == VP_OK)
             continue;
-        /* one group alone, or too few rows without it */
+        /* only one group, or too few rows without it */
         for (size_t i = 0; i < measurements->count; i++) out[i] = (double)NAN;
     }
     free(scratch);
@@ -86,7 +86,7 @@ void errors_of(const struct measurements *measurements, const double *predicted,
     free(measured);
 }
 enum { ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
-/* Parts that share a warning: their names, and the details of the last one's warning. */
+/* Parts that share a warning: their names, and the details for the last one. */
 struct part_warning { char parts[80], words[160]; };
 static void add_part(struct part_warning *warning, int part) {
     const size_t used = strlen(warning->parts);
@@ -112,13 +112,13 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
         const vp_linear_errors *other = &held_out[kind][part].of;
         if (kind == chosen || !other->count || !(other->rmse < BASELINE_BETTER * errors->of.rmse)) continue;
         add_part(warning, part);
-        snprintf(warning->words, sizeof warning->words, "%s: RMSE %.3g ms, the model %.3g ms", part_name(part),
+        snprintf(warning->words, sizeof warning->words, "%s: RMSE %.3g ms, the model's %.3g ms", part_name(part),
                  other->rmse, errors->of.rmse);
     }
 }
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
     struct part_warning found[ERROR_KINDS];
-    int best = chosen; /* the best one by total; independent of the choice, so that advice cannot go in a circle */
+    int best = chosen; /* the best kind by total, whichever was chosen, so that advice is never circular */
     memset(found, 0, sizeof found);
     for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
@@ -127,18 +127,18 @@ void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], in
     }
     if (found[ERRORS_BIASED].parts[0])
         text_list_add(warnings, "held-out configurations: predictions of %s are biased (%s): measure more "
-                                "configurations and more runs a sample, on a quiet machine",
+                                "configurations and more runs per sample, on a quiet machine",
                       found[ERRORS_BIASED].parts, found[ERRORS_BIASED].words);
     if (found[ERRORS_USELESS].parts[0])
         text_list_add(warnings, "held-out configurations: the mean of all rows predicts %s better than the model (%s): "
-                                "measure more runs a sample on a quiet machine, and configurations that differ more",
+                                "measure more runs per sample, on a quiet machine, and configurations that differ more",
                       found[ERRORS_USELESS].parts, found[ERRORS_USELESS].words);
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
         if (found[ERRORS_BEATEN + kind].parts[0])
             text_list_add(warnings, "held-out configurations: the baseline \"%s\" predicts %s better (%s): measure "
                                     "more configurations and runs%s%s",
                           ESTIMATE_KIND_KEYS[kind], found[ERRORS_BEATEN + kind].parts,
-                          found[ERRORS_BEATEN + kind].words, kind == best ? "; until then fit --features " : "",
+                          found[ERRORS_BEATEN + kind].words, kind == best ? "; until then, use fit --features " : "",
                           kind == best ? ESTIMATE_KIND_KEYS[kind] : "");
 }
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation) {
@@ -210,7 +210,7 @@ void estimator_free(struct estimator *estimator) {
     text_list_free(&estimator->warnings);
     free(estimator);
 }
-/* Correlation of two stages' residuals, weighted as in the fit, over the rows that have both. */
+/* Correlation of the residuals of two stages, weighted as in the fit, over the rows that have both. */
 static double residual_correlation(const struct measurements *measurements, const double *predicted, int first,
                                    int second, int is_relative) {
     double first_sum = 0, second_sum = 0, first_squares = 0, second_squares = 0, both = 0, count = 0, spread;
@@ -230,7 +230,7 @@ static double residual_correlation(const struct measurements *measurements, cons
         }
     }
     spread = sqrt(first_squares) * sqrt(second_squares);
-    return spread > 0 ? fmax(-1, fmin(1, both / spread)) : 0; /* rounding alone takes it past 1 */
+    return spread > 0 ? fmax(-1, fmin(1, both / spread)) : 0; /* above 1 only by rounding */
 }
 static void find_correlations(const struct measurements *measurements, struct estimator *estimator) {
     double *predicted = resize(NULL, measurements->count, VP_LATENCY_STAGE_COUNT * sizeof *predicted);
@@ -262,10 +262,10 @@ static void find_limits(const struct measurements *measurements, struct estimato
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
     if (measurements->config_count < 2)
         text_list_add(&estimator->warnings,
-                      "a single configuration: the error on unseen configurations is not known");
+                      "a single configuration: the error on unseen configurations is unknown");
     if (measurements->size_count < 2)
         text_list_add(&estimator->warnings,
-                      "a single image size: the error on unseen image sizes is not known");
+                      "a single image size: the error on unseen image sizes is unknown");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         const vp_linear *fit = &estimator->model.fit[stage];
         struct text_buffer features = {NULL, 0, 0};
@@ -283,7 +283,7 @@ static void warn_of_fit(struct estimator *estimator, const struct measurements *
         if (features.bytes)
             text_list_add(
                 &estimator->warnings,
-                "%s: %s dropped as collinear with the features before; other terms absorb the cost",
+                "%s: %s dropped as collinear with earlier features; other terms absorb the cost",
                 part_name(stage), features.data);
         if (fit->degrees < 10)
             text_list_add(&estimator->warnings, "%s: only %.0f degrees of freedom", part_name(stage), fit->degrees);
@@ -310,7 +310,7 @@ static void put_weights(vp_json_writer *writer, const struct results *results) {
     }
     vp_json_end_array(writer);
 }
-/* The data that a model was fitted to, as JSON text; malloc'ed. */
+/* A description of the data that a model was fitted to, as JSON; malloc'ed. */
 static char *provenance_of(const struct results *results, const struct measurements *measurements) {
     struct text_buffer out = {NULL, 0, 0};
     const struct result_file *file = &results->files[0];
@@ -328,7 +328,7 @@ static char *provenance_of(const struct results *results, const struct measureme
         KEY("rows_left_out", (int64_t)measurements->incomplete));
     if (measurements->pruned) PUT(&writer, KEY("rows_pruned", (int64_t)measurements->pruned));
     PUT(&writer, END_OBJECT);
-    if (vp_json_finish(&writer) != VP_OK) abort(); /* memory ends the program before */
+    if (vp_json_finish(&writer) != VP_OK) abort(); /* running out of memory ends the program before */
     return out.data;
 }
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
@@ -353,7 +353,7 @@ int estimator_make(const struct measurements *measurements, const struct results
     return 0;
 }
 
-/* ---- guardrails, a row for each budget */
+/* ---- guardrails, one row for each budget */
 static void make_share(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const struct evaluation *evaluation = context;
     const ptrdiff_t budget = (const vp_guardrail *)row - evaluation->guardrails;
@@ -372,7 +372,7 @@ static void make_accepted(const void *row, const void *context, struct json_memb
 static const struct table_column GUARDRAIL_COLUMNS[] = {
     {CELL_MADE(make_share), NULL, "share"},
     {CELL(vp_guardrail, budget), "budget_ms", "budget ms", .as = number_short},
-    {CELL_MADE(make_accepted), NULL, "let through"},
+    {CELL_MADE(make_accepted), NULL, "admitted"},
     COUNT_OF(count, "requests"), COUNT_OF(accepted, "accepted"), COUNT_OF(over_budget, "over_budget"),
     COUNT_OF(violations, "violations"), COUNT_OF(false_accepts, "false_accepts"),
     COUNT_OF(false_rejects, "false_rejects"),
@@ -393,16 +393,17 @@ void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation,
 }
 void write_guardrails(struct document *document, const struct evaluation *evaluation, const char *predictions) {
     const struct table table = guardrail_table(evaluation);
-    document_text(document, BLOCK_HEADING, "Guardrail: only requests predicted to meet a budget are let through (%s)",
+    document_text(document, BLOCK_HEADING, "Guardrail: admits only requests that are predicted to meet a budget (%s)",
                   predictions);
     document_text(
         document, BLOCK_LINE,
-        "budgets are shares of %.3f ms, the P95 of T_total; a violation takes more than %.1f times the budget",
+        "budgets are shares of %.3f ms, the P95 of T_total; violation: more than %.1f times the budget",
         evaluation->reference_ms, BUDGET_TOLERANCE);
     document_add_table(document, &table);
     document_text(
         document, BLOCK_LINE,
-        "violations: of those let through; false accepts: of those over the budget; false rejects: of those within it");
+        "violations: share of admitted requests; false accepts: of requests over the budget; false rejects: of "
+        "requests within it");
 }
 
 /* ---- the file */
@@ -515,7 +516,7 @@ static void read_correlations(struct model_reader *reader, uint32_t rows, struct
                 model_fail(reader, row, "residual_correlation", "is not symmetric");
     }
 }
-/* A file of an older version has none; its intervals are Student's. */
+/* A file of an older version has no limits; its intervals are Student's. */
 static void read_limits(struct model_reader *reader, struct estimator *estimator) {
     uint32_t parts = vp_json_get(&reader->parsed.json, 0, "held_out_ratios");
     reader->where[0] = 0;
@@ -553,7 +554,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
     for (uint32_t i = 0; i < json->nodes[warnings].count && !reader->code; i++, item = json->nodes[item].end) {
         char *text = node_text(json, item);
         if (text) text_list_add(&estimator->warnings, "%s", text);
-        else model_fail(reader, item, "warnings", "contains what is not text");
+        else model_fail(reader, item, "warnings", "contains a value that is not text");
         free(text);
     }
     ranges_read(reader, ranges, &ENGINE_FORM, knob_count_of(estimator->model.features), estimator->ranges);

@@ -1,5 +1,5 @@
-/* estimator.h: the latency model (E3): fits it, compares it with configurations that it never saw, writes and reads it.
- * Predictions are double [ESTIMATE_PARTS, measurements->count], ms; NaN: none. */
+/* estimator.h: the latency model (E3): fits it, tests it on configurations that it never saw, writes and reads it.
+ * Predictions are double [ESTIMATE_PARTS, measurements->count], in ms; NaN if none. */
 #ifndef VLMPROF_CLI_ESTIMATOR_H
 #define VLMPROF_CLI_ESTIMATOR_H
 #include "base/document.h"
@@ -15,31 +15,31 @@ enum { EVALUATION_POINTS = 200 };
 struct evaluation {
     struct part_errors errors[ESTIMATE_KINDS][SPLIT_COUNT][ESTIMATE_PARTS];
     vp_guardrail guardrails[BUDGET_COUNT + 1];
-    /* The average error of the mean over a sample's runs, as a share, so no model's MAPE is below it. NaN: single runs.
-     * */
+    /* The average error of the mean over a sample's runs, as a share; no model's MAPE can be below it. NaN for single
+     * runs. */
     double noise;
     int guardrail_count, guardrail_split; /* SPLIT_*: the split whose predictions the guardrails and points use */
     double reference_ms;  /* P95 of measured totals; budgets are shares of it */
-    double own_budget_ms; /* one more that was asked for; 0: none */
+    double own_budget_ms; /* an additional budget, if requested; otherwise 0 */
     double points[ESTIMATE_PARTS][EVALUATION_POINTS][2]; /* [measured, predicted], for a plot */
     size_t point_counts[ESTIMATE_PARTS];
 };
 
 /* Predicts each row's stages with a model, for the stages that were measured. */
 void estimator_predict_rows(const vp_latency_model *fits, const struct measurements *measurements, double *predicted);
-/* Predicts each row's stages with models that were fitted without the row's group, which is its configuration or its
- * image size, by SPLIT_*. */
+/* Predicts each row's stages with models that were fitted without the row's group (its configuration or image size, by
+ * SPLIT_*). */
 void estimator_predict_left_out(vp_latency_features kind, const struct measurements *measurements, int split,
                                 double *predicted);
 
-/* Adds the predicted totals: the sum of the stages that run, NaN if one of them has no prediction. */
+/* Adds the predicted totals: the sum of the stages that run, or NaN if one of them has no prediction. */
 void add_totals(const struct measurements *measurements, double *predicted);
 
-/* The measured ms of a part, a stage or ESTIMATE_TOTAL; NaN: none. */
+/* The measured ms of a part (a stage or ESTIMATE_TOTAL); NaN if none. */
 double measured_part(const struct measurements *measurements, int part, size_t row);
 
-/* Collects the rows of a part that have both numbers. pairs: double [2, measurements->count], measured, then predicted.
- * Returns how many of each are filled. */
+/* Collects the rows of a part that have both values. pairs is double [2, measurements->count]: measured, then
+ * predicted. Returns the number of rows. */
 size_t pair_rows(const struct measurements *measurements, const double *predicted, int part, double *pairs);
 
 /* The errors of each part. The errors within a configuration are correlated, so the interval of the bias comes from the
@@ -47,11 +47,11 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
 void errors_of(const struct measurements *measurements, const double *predicted,
                struct part_errors errors[ESTIMATE_PARTS]);
 
-/* Warns if, for configurations that a model of the chosen kind never saw, its predictions are biased, are worse than
- * the mean, or are worse than a baseline, which is each other kind. Gives the remedy. */
+/* Warns if predictions of the chosen kind, for configurations that it never saw, are biased, worse than the mean, or
+ * worse than a baseline (any other kind). Gives the remedy. */
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings);
 
-/* Fills the guardrails: the requests that a budget admits by their predicted totals. */
+/* Fills the guardrails: which requests a budget admits, by their predicted totals. */
 void guard_budgets(const struct measurements *measurements, const double *predicted, struct evaluation *evaluation);
 
 /* Compares all kinds of models by all splits; guardrails and points use the chosen kind. Returns 0 or an exit code. */
@@ -60,32 +60,32 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
 
 struct estimator {
     vp_latency_model model;
-    /* of the stages' residuals, for the intervals of totals */
+    /* correlations of the stages' residuals, for the intervals of totals */
     double correlation[VP_LATENCY_STAGE_COUNT][VP_LATENCY_STAGE_COUNT];
-    vp_latency_limits limits[ESTIMATE_PARTS]; /* of held-out ratios; count 0: too few rows, Student's intervals */
+    vp_latency_limits limits[ESTIMATE_PARTS]; /* from held-out ratios; count 0: too few */
     struct number_range ranges[ESTIMATE_KNOB_COUNT];
-    int says_location; /* 0: written by an older version, whose predictions may be below the mean */
+    int says_location; /* 0 if written by an older version, whose predictions may be below the mean */
     int64_t expert_count;
-    char *model_name, *device, *architecture; /* architecture: NULL: not known */
-    char *weights; /* of all the data, if a file gives it; NULL: unknown, or several */
-    int is_synthetic, knows_pruning; /* the latter: some of the data was pruned */
-    char *provenance, *recalibration; /* JSON; the latter NULL: as fitted */
+    char *model_name, *device, *architecture; /* architecture is NULL if unknown */
+    char *weights; /* for all data, if a file has it; NULL if unknown or several */
+    int is_synthetic, knows_pruning; /* knows_pruning: some of the data was pruned */
+    char *provenance, *recalibration; /* JSON; recalibration is NULL as fitted */
     struct text_list warnings;
 };
 
-void estimator_free(struct estimator *estimator); /* the struct itself as well */
+void estimator_free(struct estimator *estimator); /* also frees the struct itself */
 
 /* Fits a model to all rows, into a zeroed estimator. Returns 0 or an exit code. */
 int estimator_make(const struct measurements *measurements, const struct results *results, vp_latency_features kind,
                    int64_t experts, struct estimator *estimator);
 
-/* The member "guardrail", and the same as a table. predictions: how they were made. */
+/* Writes the member "guardrail", and the same as a table. predictions: the name of the way they were made. */
 void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation, const char *predictions);
 
-/* The names of a stage's columns. Returns their number. */
+/* Gets the names of a stage's columns. Returns their number. */
 int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]);
 
-/* The model as an object, for use as a value, with its evaluation unless that is NULL. For struct saved_model. */
+/* Writes the model as an object that is a value, with its evaluation unless that is NULL. For struct saved_model. */
 void estimator_put(vp_json_writer *writer, const void *model, const void *evaluation);
 
 /* Reads a model of ESTIMATOR_SCHEMA. Returns 0 or an exit code; *out is set on success, for estimator_free. */

@@ -7,7 +7,7 @@
 
 enum { COLUMNS = 64, ROWS = 11 };
 
-/* The ends of an axis. */
+/* The lowest and highest value of an axis. */
 struct ends { double low, high; int is_log; };
 
 static struct ends ends_of(const double *values, const double *others, size_t count) {
@@ -36,7 +36,7 @@ void front_drawing_add(struct document *document, const struct tradeoff *tradeof
     for (size_t i = 0; i < tradeoff->config_count; i++)
         if (isfinite(x[i]) && isfinite(y[i]))
             cells[ROWS - 1 - cell_of(&up, y[i], ROWS)][cell_of(&across, x[i], COLUMNS)] = '.';
-    for (size_t i = tradeoff->front_count; i-- > 0;) /* the fastest last, so that it shows where several share a cell */
+    for (size_t i = tradeoff->front_count; i-- > 0;) /* the fastest last: it is shown if several share a cell */
         cells[ROWS - 1 - cell_of(&up, y[tradeoff->front[i]], ROWS)][cell_of(&across, x[tradeoff->front[i]], COLUMNS)] =
             signs[i < sizeof signs - 2 ? i : sizeof signs - 2];
     for (int row = 0; row < ROWS; row++) {

@@ -4,8 +4,8 @@
 #include "base/document.h"
 #include "report/tradeoff.h"
 
-/* Adds a drawing of at most 80 columns: members of the front as 1 to 9, then a to z, in the order of the front; other
- * configurations as dots. Adds nothing if all have one latency, or none has both numbers. */
+/* Adds a drawing of at most 80 columns. Configurations on the front are 1 to 9, then a to z, in the order of the front;
+ * others are dots. Adds nothing if all have the same latency, or none has both values. */
 void front_drawing_add(struct document *document, const struct tradeoff *tradeoff, const char *latency_name);
 
 #endif

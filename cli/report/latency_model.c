@@ -87,12 +87,13 @@ void range_warn(const struct model_form *form, int which, const struct number_ra
     }
     if (outside)
         text_list_add(warnings,
-                      "extrapolation: %s %.0f is outside of %.0f..%.0f, the data of the %s (%zu of %zu requests)",
+                      "extrapolation: %s %.0f is outside %.0f..%.0f, the range in the data of the %s (%zu of %zu "
+                      "requests)",
                       form->numbers[which].name, value, range->least, range->most, form->word, outside, count);
 }
 
 /* ---- errors */
-/* The mean of the rows and its interval, which comes from each group's contribution; a NaN row does not count. */
+/* The mean of the rows and its interval, which comes from each group's contribution. NaN rows do not count. */
 static vp_estimate group_mean(const double *rows, size_t count, const uint32_t *row_groups, size_t groups) {
     size_t filled = 0, known = 0;
     double *sums = zeroed(groups, sizeof *sums), sum = 0;
@@ -134,8 +135,8 @@ static void find_intervals(const double *measured, const double *predicted, size
     errors->mape_high = mean.high;
     free(rows);
 }
-/* The rows that have both numbers, with a prediction above `least`. pairs: double [2, count], measured, then predicted.
- * Returns how many of each are filled. */
+/* Collects the rows that have both values, with a prediction above `least`. pairs is double [2, count]: measured, then
+ * predicted. Returns the number of rows. */
 static size_t pairs_of(const double *measured, const double *predicted, size_t count, double least, double *pairs) {
     size_t known = 0;
     for (size_t i = 0; i < count; i++) {
@@ -288,8 +289,8 @@ void limits_read(struct model_reader *reader, uint32_t parts, const struct model
 static const char *verdict_of(const struct prediction *prediction, int total, double budget) {
     return prediction->high[total] <= budget ? "holds" : prediction->low[total] > budget ? "exceeds" : "unsure";
 }
-/* The share of such requests within a budget. Each side of the prediction is taken as half a normal distribution as
- * wide as that side of the interval. */
+/* The share of such requests within a budget. Each side of the prediction is treated as half of a normal distribution,
+ * with the width of that side of the interval. */
 static double share_within(const struct prediction *prediction, int total, double budget) {
     const double value = prediction->value[total],
                  side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;

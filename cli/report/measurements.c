@@ -1,6 +1,6 @@
 /* measurements.c: turns result files into the requests and times that a latency model is fitted to. E3 predicts the
  * cost of a request. `fit` makes a model for each stage, with its errors on configurations that it never saw. `predict`
- * turns that model into milliseconds with intervals, shows its errors on other result files, and recalibrates it to
+ * uses the model to predict milliseconds with intervals, shows its errors on other result files, and recalibrates it to
  * another device. The mathematics is vp_latency_*, in vlmprof_latency.h. */
 #include "report/measurements.h"
 
@@ -19,7 +19,7 @@ const char *const SPLIT_KEYS[SPLIT_COUNT] = {"in_sample", "leave_one_configurati
 
 const char *const SPLIT_NAMES[SPLIT_COUNT] = {"in sample", "configuration left out", "image size left out"};
 
-/* of the reference latency, as in the experiments */
+/* shares of the reference latency, as in the experiments */
 const double BUDGET_SHARES[BUDGET_COUNT] = {0.5, 0.7, 0.85, 1.0};
 const size_t CURVE_POINTS[CURVE_COUNT] = {10, 25, 50, 100};
 
@@ -63,12 +63,13 @@ void measurements_free(struct measurements *measurements) {
 static int32_t tier_index_of(const struct result_file *file) {
     return knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;
 }
-/* The rows that pruning drops, and how many blocks still see them, from the rows of the mean block. This is exact for
- * one cut; several cuts become the one that drops as many rows. Returns 0 or EXIT_INPUT. */
+/* Finds the number of rows that pruning drops and the number of blocks that still see them, from the rows of the mean
+ * block. This is exact for one cut. Several cuts become a single cut that drops as many rows. Returns 0 or
+ * EXIT_INPUT. */
 static int read_pruning(const struct result_file *file, size_t row, vp_latency_request *request) {
     const double kept = result_at(file, COLUMN_KEPT_TOKENS, row), mean = result_at(file, COLUMN_SEQUENCE, row),
                  dropped = request->vision_tokens - kept,
-                 share = (mean - (request->sequence - dropped)) / dropped; /* of the blocks */
+                 share = (mean - (request->sequence - dropped)) / dropped; /* mean over the blocks */
     request->dropped_tokens = 0;
     request->full_blocks = 0;
     if (!(kept >= 1) || dropped <= 0) return dropped < 0 ? EXIT_INPUT : 0;
@@ -77,7 +78,7 @@ static int read_pruning(const struct result_file *file, size_t row, vp_latency_r
     request->full_blocks = request->active_blocks * fmin(fmax(share, 0), 1);
     return 0;
 }
-/* The request of a sample. Returns 0, or EXIT_INPUT if the file lacks something about it. */
+/* Makes the request of a sample. Returns 0, or EXIT_INPUT if the file lacks information about it. */
 static int request_of_row(const struct result_file *file, size_t row, int32_t expert_count,
                             vp_latency_request *request) {
     static const int columns[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_PROMPT,
@@ -147,11 +148,12 @@ static int number_experts(const struct options *options, const struct results *r
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         if (knobs_are_dense(&file->knobs) != knobs_are_dense(&results->files[0].knobs))
-            return complain(EXIT_USAGE, "%s comes from a model without experts, others do not: fit them separately",
+            return complain(EXIT_USAGE, "%s comes from a model without experts, but other files do not: fit them "
+                                        "separately",
                             results->files[knobs_are_dense(&file->knobs) ? i : 0].path);
         if (file->expert_count > 0 && said > 0 && file->expert_count != said)
-            return complain(EXIT_USAGE, "%s comes from a model with %lld experts, others from one with %lld: fit them "
-                                        "separately",
+            return complain(EXIT_USAGE, "%s comes from a model with %lld experts, but other files from one with %lld: "
+                                        "fit them separately",
                             file->path, (long long)file->expert_count, (long long)said);
         if (file->expert_count > 0) said = file->expert_count;
     }
@@ -166,7 +168,7 @@ static int number_experts(const struct options *options, const struct results *r
     else if (said < 0 && *experts > 0) said = *experts;
     else if (said < 0)
         return complain(EXIT_INPUT,
-                        "%s does not say how many experts the model has (model_shape.num_experts is missing): set "
+                        "%s does not contain the model's number of experts (model_shape.num_experts): set "
                         "--num_experts N (MolmoE-1B has 64)",
                         results->files[0].path);
     for (size_t i = 0; i < results->count; i++)
@@ -176,8 +178,8 @@ static int number_experts(const struct options *options, const struct results *r
     *experts = said;
     return 0;
 }
-/* Device and model must be the same in all files: one model of two devices would fit neither. Weights may differ if all
- * of them are known. */
+/* Device and model must be the same in all files, because a model of two devices would fit neither. Weights may differ
+ * if all are known. */
 static int check_same(const struct results *results) {
     static const char *const names[] = {"device", "model", "weights"};
     for (int which = 0; which < 3; which++)
@@ -191,8 +193,7 @@ static int check_same(const struct results *results) {
                                              : knob_text(&file->knobs, KNOB_WEIGHTS);
             if (which == 2 && weight_bits(first) > 1 && weight_bits(other) > 1) continue;
             if (strcmp(first ? first : "not said", other ? other : "not said"))
-                return complain(EXIT_USAGE, "%.300s and "
-                                            "%.300s differ in their %s (%.100s, %.100s): fit them separately",
+                return complain(EXIT_USAGE, "%.300s and %.300s differ in %s (%.100s, %.100s): fit them separately",
                                 results->files[0].path, results->files[i].path, names[which],
                                 first ? first : "not said", other ? other : "not said");
         }
@@ -215,7 +216,7 @@ static void warn_of_measurements(const struct measurements *measurements, const 
                 ? "synthetic weights: latency is real, accuracy is not"
                 : "synthetic weights: latency is real, but random experts are chosen more evenly than trained ones");
     if (measurements->count < 30)
-        text_list_add(warnings, "only %zu measurement%s: errors and intervals mean little", measurements->count,
+        text_list_add(warnings, "only %zu measurement%s: errors and intervals are unreliable", measurements->count,
                       plural_s((int64_t)measurements->count));
     if (failed || missing)
         text_list_add(warnings, "%lld point%s failed, %lld %s missing", (long long)failed, plural_s((int64_t)failed),
@@ -224,7 +225,7 @@ static void warn_of_measurements(const struct measurements *measurements, const 
         text_list_add(warnings, "%lld run%s %s throttled: the clock was below its rated speed", (long long)throttled,
                       plural_s((int64_t)throttled), throttled == 1 ? "was" : "were");
     if (measurements->incomplete)
-        text_list_add(warnings, "%zu sample%s left out: a token count or the time of their prefill is not in the file",
+        text_list_add(warnings, "%zu sample%s left out, because the file lacks a token count or a prefill time",
                       measurements->incomplete, plural_s((int64_t)measurements->incomplete));
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
@@ -265,7 +266,7 @@ int measurements_make(const struct options *options, const struct results *resul
     memset(measurements, 0, sizeof *measurements);
     for (size_t i = 0; i < results->count; i++)
         if (results->files[i].is_served)
-            return complain(EXIT_INPUT, "%s comes from a server: its stages are not known from outside, so no latency "
+            return complain(EXIT_INPUT, "%s comes from a server: its stages are unknown from outside, so no latency "
                                         "model can be fitted to them; report, best and compare read such files",
                             results->files[i].path);
     if ((code = check_same(results)) != 0 || (code = number_experts(options, results, experts)) != 0)
@@ -274,7 +275,7 @@ int measurements_make(const struct options *options, const struct results *resul
     if (!measurements->count)
         return complain(
             EXIT_INPUT,
-            "%s: no sample has the times of its stages and its token counts (was it measured with --timing off?)",
+            "%s: no sample has both stage times and token counts (was it measured with --timing off?)",
             results->files[0].path);
     warn_of_measurements(measurements, results, warnings);
     return 0;

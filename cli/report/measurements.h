@@ -14,10 +14,11 @@
 /* Parts of a request: the stages of vp_latency_stage, then the total. */
 enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1 };
 
-/* ESTIMATE_KINDS are compared; the physical one is ESTIMATE_WEIGHTS if the measurements have several weights. */
+/* ESTIMATE_KINDS are compared. The physical one is ESTIMATE_WEIGHTS if the measurements have several kinds of
+ * weights. */
 enum { ESTIMATE_WEIGHTS = VP_LATENCY_WEIGHTS, ESTIMATE_KEYS };
 
-/* The data a prediction must not have seen: none, the row's configuration, its image size. */
+/* The data that a prediction must not have seen: none, the row's configuration, or its image size. */
 enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
 
 extern const char *const ESTIMATE_KIND_KEYS[ESTIMATE_KEYS];
@@ -28,7 +29,7 @@ enum { BUDGET_COUNT = 4 };
 
 extern const double BUDGET_SHARES[BUDGET_COUNT];
 
-#define BUDGET_TOLERANCE 1.1 /* a violation is worse than this times the budget */
+#define BUDGET_TOLERANCE 1.1 /* a violation exceeds the budget by this factor */
 
 enum { CURVE_COUNT = 4, CURVE_DRAWS = 200 };
 
@@ -37,7 +38,8 @@ extern const size_t CURVE_POINTS[CURVE_COUNT];
 enum { FEATURE_TEXT = 2, FEATURE_OUTPUT = 4, FEATURE_TIER, FEATURE_EXPERTS, FEATURE_ACTIVE, FEATURE_WEIGHT_BITS,
        ESTIMATE_KNOB_COUNT };
 
-/* How many of them a model of these features uses; the weights' bits are one if the model distinguishes weights. */
+/* The number of knobs that a model of these features uses; the bits of weights are one if the model distinguishes
+ * weights. */
 int knob_count_of(vp_latency_features features);
 
 extern const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
@@ -47,37 +49,38 @@ extern const struct model_form ENGINE_FORM;
 int32_t knob_at(const vp_latency_request *request, int knob);
 const char *part_name(int part);
 
-/* Returns 1 if the request has the stage. Without an image there is no vision, with a single token no decode. */
+/* Returns 1 if the request has the stage. Without an image there is no vision stage; with a single token there is no
+ * decode. */
 int stage_is_run(int stage, const vp_latency_request *request);
 
 struct measurements {
     vp_latency_request *requests;
-    double *measured;             /* ms [count, VP_LATENCY_STAGE_COUNT]; NaN: not measured */
+    double *measured;             /* ms [count, VP_LATENCY_STAGE_COUNT]; NaN if not measured */
     double *total;                /* ms [count] */
     uint32_t *configs, *sizes;    /* [count] index of the file; index of the first file of its image size */
     size_t count, config_count, size_count;
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
-    double noise; size_t noise_count; /* sum of the means' errors, as shares; samples with two runs or more */
+    double noise; size_t noise_count; /* sum of the means' errors, as shares; samples with 2 or more runs */
     const char *device, *model;
-    const char *weights;          /* of the first file; NULL: it says none */
-    int weights_vary;             /* 1 if the files have several */
+    const char *weights;          /* from the first file; NULL if it has none */
+    int weights_vary;             /* 1 if the files have different ones */
     size_t pruned;                /* rows in which some image tokens were dropped */
 };
 
-/* The features that a kind fits to these measurements. */
+/* The features that this kind of model fits to the measurements. */
 vp_latency_features features_of(const struct measurements *measurements, int kind);
 
 void measurements_free(struct measurements *measurements);
 
 /* The average error of the mean of a sample's few runs, as a share: its standard error times sqrt(2 / pi), which is the
- * mean |error| of a normal distribution. NaN: fewer than two runs. */
+ * mean |error| of a normal distribution. NaN with fewer than two runs. */
 double run_noise(const struct result_file *file, size_t row);
 
-/* Takes every row with its counts and times from all files, unchanged. */
+/* Reads every row that has counts and times from all files, unchanged. */
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);
 
-/* Like measurements_read, but first checks that the files belong together, and adds warnings. *experts: the number in a
- * model, 0 if none; becomes the number in use. Returns 0 or an exit code. */
+/* Like measurements_read, but first checks that the files belong together, and adds warnings. *experts is the number in
+ * a model, or 0; it becomes the number in use. Returns 0 or an exit code. */
 int measurements_make(const struct options *options, const struct results *results, int64_t *experts,
                       struct measurements *measurements, struct text_list *warnings);
 

@@ -1,4 +1,5 @@
-/* model_file.c: files of fitted models: their common members, written, and read where any byte may be wrong. */
+/* model_file.c: files of fitted models: writing and reading their common members. When reading, any byte may be
+ * wrong. */
 #include "report/model_file.h"
 
 #include "base/console.h"
@@ -132,12 +133,12 @@ static void read_linear_column(struct model_reader *reader, uint32_t node, const
     }
     named = model_member(reader, node, "name", VP_JSON_STRING);
     if (named != VP_JSON_NONE && !vp_json_equals(&reader->parsed.json, named, name))
-        model_fail(reader, named, "name", "is not the one that this version computes");
+        model_fail(reader, named, "name", "is not what this version computes");
     fit->state[column] = (unsigned char)model_word(reader, node, "state", LINEAR_STATE_KEYS, LINEAR_STATES);
     fit->coefficient[column] = model_number(reader, node, "coefficient", is_nonnegative ? 0 : -1e30, 1e30);
     fit->error[column] = model_optional(reader, node, "standard_error", 0, 1e30);
     if (fit->state[column] != VP_LINEAR_USED && !(fit->coefficient[column] <= 0 && fit->coefficient[column] >= 0))
-        model_fail(reader, node, "coefficient", "is not 0 though the column is not used");
+        model_fail(reader, node, "coefficient", "is not 0, but the column is unused");
     fit->used_columns += fit->state[column] == VP_LINEAR_USED;
     root = model_member(reader, node, "root", VP_JSON_ARRAY);
     if (root == VP_JSON_NONE) return;
@@ -160,7 +161,7 @@ void model_read_linear(struct model_reader *reader, uint32_t object, const char 
     fit->columns = count;
     columns = model_member(reader, object, "columns", VP_JSON_ARRAY);
     if (!reader->code && reader->parsed.json.nodes[columns].count != (uint32_t)count)
-        model_fail(reader, columns, "columns", "has another number of columns");
+        model_fail(reader, columns, "columns", "has a different number of columns");
     if (reader->code) return;
     item = columns + 1;
     for (int column = 0; column < count; column++, item = reader->parsed.json.nodes[item].end) {

@@ -1,4 +1,5 @@
-/* model_file.h: files of fitted models: their common members, written, and read where any byte may be wrong. */
+/* model_file.h: files of fitted models: writing and reading their common members. When reading, any byte may be
+ * wrong. */
 #ifndef VLMPROF_CLI_MODEL_FILE_H
 #define VLMPROF_CLI_MODEL_FILE_H
 #include "base/json.h"
@@ -11,7 +12,7 @@ enum { MODEL_BYTES_MOST = 1 << 24, LINEAR_STATES = 3 };
 extern const char *const LINEAR_STATE_KEYS[LINEAR_STATES];
 
 /* ---- writing: members of the open object */
-/* The unit of a coefficient: "ms" for the constant, else "ms / (views)". Returns out. */
+/* The unit of a coefficient: "ms" for the constant, otherwise "ms / (views)". Returns out. */
 const char *unit_text(const char *name, char out[64]);
 void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *const *names);
 
@@ -21,15 +22,15 @@ struct saved_model {
     const void *model, *more;
 };
 
-/* Writes it to a file, or to stdout as JSON, with a newline. Returns 0 or an exit code. */
+/* Writes the model to a file, or to stdout, as JSON with a newline. Returns 0 or an exit code. */
 int model_write(const char *path, const struct saved_model *saved);
 int model_print(const struct saved_model *saved, int indent);
 
-/* ---- reading. `where` is the object being read, for messages. code: 0, or the exit code of the first complaint, after
- * which there are no others. */
+/* ---- reading. `where` is the object being read, for messages. code: 0, or the exit code of the first complaint; later
+ * complaints are not printed. */
 struct model_reader { const char *path; char *text; struct parsed parsed; int code; char where[128]; };
 
-/* Reads a file whose schema is one of these; *which is its index among them. Returns 0 or an exit code. model_close
+/* Reads a file whose schema is one of these; *which is the index of its schema. Returns 0 or an exit code. model_close
  * frees the reader in both cases. */
 int model_open(struct model_reader *reader, const char *path, const char *const *schemas, int count, int *which);
 void model_close(struct model_reader *reader);
@@ -40,11 +41,11 @@ uint32_t model_fail(struct model_reader *reader, uint32_t node, const char *key,
 uint32_t model_member(struct model_reader *reader, uint32_t object, const char *key, vp_json_type type);
 double model_node(struct model_reader *reader, uint32_t node, const char *key, double least, double most);
 double model_number(struct model_reader *reader, uint32_t object, const char *key, double least, double most);
-/* A number, or NaN for null, which stands for an unknown value. */
+/* A number, or NaN for null, which means unknown. */
 double model_optional(struct model_reader *reader, uint32_t object, const char *key, double least, double most);
 int64_t model_count(struct model_reader *reader, uint32_t object, const char *key, int64_t least, int64_t most);
 char *model_text(struct model_reader *reader, uint32_t object, const char *key); /* malloc'ed, also after a complaint */
-/* An object's member, looked up in a list of words: its index in the list. */
+/* The index of a member's text in a list of words. */
 int model_word(struct model_reader *reader, uint32_t object, const char *key, const char *const *words, int count);
 /* Reads the output of model_put_linear into a zeroed struct. */
 void model_read_linear(struct model_reader *reader, uint32_t object, const char *where, const char *const *names,

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A sample of one token has no TPOT and meets that limit. */
+/* A sample with only one token has no TPOT and meets that limit. */
 static int is_good(const struct result_file *file, size_t row, const vp_slo *slo) {
     const double tokens = result_at(file, COLUMN_OUTPUT_TOKENS, row),
                  tpot = tokens <= 1 ? 0 : result_at(file, METRIC_PER_TOKEN, row);

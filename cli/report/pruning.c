@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SAME_COUNT 0.05 /* share by which kept tokens may differ, because DART keeps them in steps of its pivots */
+#define SAME_COUNT 0.05 /* share by which kept tokens may differ, because DART keeps multiples of its pivots */
 
 static const struct result_file *file_of(const struct tradeoff *tradeoff, const struct results *results,
                                          size_t config) {
@@ -20,7 +20,7 @@ static int is_method(const char *text, const char *method) {
     const size_t bytes = strlen(method);
     return text && !strncmp(text, method, bytes) && (!text[bytes] || text[bytes] == ':');
 }
-/* The mean of a column over the samples that have it; NaN: none does. */
+/* The mean of a column over the samples that have it; NaN if none does. */
 static double column_mean(const struct result_file *file, int column) {
     double sum = 0;
     size_t count = 0;
@@ -50,7 +50,7 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
         if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
         if (is_method(prune, "none")) row->full = i;
         if (!is_method(prune, "random") || is_method(knob_text(&file->knobs, KNOB_PRUNE), "random")) continue;
-        /* the nearest number of tokens; on a tie, the one with as many rows in its blocks */
+        /* the nearest number of tokens; on a tie, the nearest number of rows in the blocks */
         off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
         rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
         if (!(off <= SAME_COUNT * row->kept) || off > nearest || (off >= nearest && !(rows < nearest_rows))) continue;
@@ -67,7 +67,7 @@ static vp_bounded_interval difference_to(const struct tradeoff *tradeoff, size_t
     return accuracy_interval(tradeoff->range, tradeoff->accuracy + other * tradeoff->sample_count,
                              tradeoff->accuracy + config * tradeoff->sample_count, tradeoff->sample_count);
 }
-/* Prefill plus the time to choose the tokens. */
+/* Prefill time plus the time to choose the tokens. */
 static double prefill_of(const struct result_file *file) {
     const double prune = column_mean(file, stage_column(VP_STAGE_PRUNE, 0));
     return column_mean(file, METRIC_PREFILL) + (isfinite(prune) ? prune : 0);
@@ -77,7 +77,7 @@ static int by_method(const void *left_item, const void *right_item) {
     if (left->kept != right->kept) return left->kept > right->kept ? -1 : 1;
     return left->config < right->config ? -1 : left->config > right->config;
 }
-/* A pruning without its counts, so that only the method remains. */
+/* A pruning without its counts: only the method. */
 static void method_text(const char *prune, char out[80]) {
     static const char *const counts[] = {"keep=", "dominant=", "contextual=", "per_pivot=", "layers=", "ratios="};
     size_t used = strcspn(prune, ":");
@@ -128,8 +128,8 @@ static const struct table_column PRUNED[] = {
     {CELL(struct pruned_row, full_cache_bytes), "kv_cache_bytes_unpruned", NULL},
     {CELL(struct pruned_row, prefill_ratio), "prefill_speedup", "prefill", .format = "%.2f"},
     {CELL_ESTIMATE(struct pruned_row, accuracy), "accuracy", "accuracy", .range_key = "accuracy_interval"},
-    {DIFFERENCE(to_full), "accuracy_to_none", "points to none", .scale = 100, .range_key = "accuracy_to_none_interval"},
-    {DIFFERENCE(to_random), "accuracy_to_random", "points to random", .scale = 100,
+    {DIFFERENCE(to_full), "accuracy_to_none", "points vs none", .scale = 100, .range_key = "accuracy_to_none_interval"},
+    {DIFFERENCE(to_random), "accuracy_to_random", "points vs random", .scale = 100,
      .range_key = "accuracy_to_random_interval"}};
 struct table pruned_table(const struct pruned_rows *rows) {
     return (struct table)TABLE(PRUNED, rows->items, rows->count, NULL, 0);

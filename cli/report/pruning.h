@@ -1,27 +1,27 @@
-/* pruning.h: the loss from pruning image tokens, compared with all tokens and with equally many random ones. The
- * configurations of a data set come in; for each pruned one the differences go out, paired over the samples. */
+/* pruning.h: the loss from pruning image tokens, compared with all tokens and with equally many random ones. For each
+ * pruned configuration of a data set, the differences are paired over the samples. */
 #ifndef VLMPROF_CLI_PRUNING_H
 #define VLMPROF_CLI_PRUNING_H
 #include "base/table.h"
 #include "report/tradeoff.h"
 
-/* A pruned configuration. Configurations are numbered as in struct tradeoff; config_count: there is none. */
+/* A pruned configuration. Configurations are numbered as in struct tradeoff; config_count means none. */
 struct pruned_row {
-    char name[80], method[80]; /* of the configuration; its pruning without the counts, "random,layer=2" */
+    char name[80], method[80]; /* name of the configuration; its pruning without counts, like "random,layer=2" */
     size_t config;
-    size_t full, random;  /* equal except for the pruning: without any; random with as many tokens, within 5 % */
-    double kept, share;   /* image tokens that are kept, the mean over samples; all image tokens */
-    double cache_bytes, full_cache_bytes; /* of the KV cache, the means over samples; NaN: not in the file */
-    double prefill_ratio; /* T_LLM_prefill of `full` / of this one, prune included; NaN: not known */
+    size_t full, random;  /* equal except for the pruning: unpruned; random with as many tokens, within 5 % */
+    double kept, share;   /* kept image tokens, mean over samples; all image tokens */
+    double cache_bytes, full_cache_bytes; /* size of the KV cache, means over samples; NaN if not in the file */
+    double prefill_ratio; /* T_LLM_prefill of `full` / of this one, including prune; NaN if unknown */
     vp_estimate accuracy;
-    vp_bounded_interval to_full, to_random; /* accuracy less that of these; NaN: not known */
+    vp_bounded_interval to_full, to_random; /* accuracy minus that of these; NaN if unknown */
 };
 struct pruned_rows { struct pruned_row *items; size_t count; };
 
-/* The pruned configurations, in descending order of the tokens they keep. items is malloc'ed. */
+/* The pruned configurations, in descending order of kept tokens. items is malloc'ed. */
 struct pruned_rows pruned_rows_make(const struct tradeoff *tradeoff, const struct results *results);
 
-/* The same as a table with the rows of `rows`. */
+/* The pruned configurations as a table with the rows of `rows`. */
 struct table pruned_table(const struct pruned_rows *rows);
 
 /* Returns 1 if the configuration keeps all tokens, or is more accurate than equally many random ones: the whole 95 %

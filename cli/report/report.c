@@ -1,5 +1,5 @@
 /* report.c: computes where the time of a request goes (E1), and the accuracy it buys (E2). Everything is computed once
- * into a `report`; the code for text, Markdown, CSV, JSON and HTML only prints it. E1 is decomposition.h, E2 is
+ * into a `report`; the code for text, Markdown, CSV, JSON and HTML only prints it. E1 is in decomposition.h, E2 in
  * tradeoff.h; this file has the roofs, the warnings and the findings. Intervals are at 95 %. */
 #include "report/report.h"
 
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char STAGES_UNKNOWN_TEXT[] = "stage times are not known from outside a server";
+const char STAGES_UNKNOWN_TEXT[] = "stage times are unknown from outside a server";
 
 /* ---- roofs */
-/* The roofs: as given, else the best of any stage that takes at least 1 % of a request. */
+/* The roofs: as given, otherwise the best rates of any stage that takes at least 1 % of a request. */
 static void find_peaks(struct report *report) {
     const double *given_tflops = &report->settings.peak_tflops, *given_gbs = &report->settings.peak_gbs;
     for (size_t i = 0; i < report->results->count; i++) {
@@ -30,7 +30,7 @@ static void find_peaks(struct report *report) {
     if (isfinite(*given_gbs)) report->peak_gbs = *given_gbs;
     report->peaks_are_given = isfinite(*given_tflops) && isfinite(*given_gbs);
 }
-/* A stage that reaches a third of a roof is limited by it. Below that, the time goes into launch overhead, waiting and
+/* A stage that reaches a third of a roof is limited by it. Otherwise, the time goes into launch overhead, waiting and
  * small shapes. */
 static bound bound_of(const struct report *report, const struct stage_cost *cost) {
     double compute = cost->tflops / report->peak_tflops, memory = cost->gbs / report->peak_gbs;
@@ -43,7 +43,7 @@ static bound bound_of(const struct report *report, const struct stage_cost *cost
 }
 
 /* ---- warnings */
-/* The number of files whose text at an offset of struct result_file is not the first file's. */
+/* The number of files whose text at an offset of struct result_file differs from the first file's. */
 static size_t differing_files(const struct results *results, size_t offset) {
     size_t count = 0;
     for (size_t i = 1; i < results->count; i++) {
@@ -105,28 +105,28 @@ static void warn_of_files(struct report *report) {
                       (long long)synthetic, results->count);
     for (size_t i = 0; i < sizeof same / sizeof same[0]; i++) {
         const size_t used = strlen(differ);
-        /* the models of servers are a knob */
+        /* for servers, the model is a knob */
         if (differing_files(results, same[i].offset) && !(served && !strcmp(same[i].name, "model")))
             snprintf(differ + used, sizeof differ - used, "%s%s", used ? ", " : "", same[i].name);
     }
     if (differ[0])
-        text_list_add(&report->warnings, "the files differ in %s: their differences are not due to the knobs alone",
+        text_list_add(&report->warnings, "the files differ in %s: their differences are not only due to the knobs",
                       differ);
     if (results_differ_in_caches(results, &caches))
-        text_list_add(&report->warnings, "the files differ in %s: an image or prompt from a cache costs less", caches);
+        text_list_add(&report->warnings, "the files differ in %s: a cached image or prompt costs less", caches);
     warn_of_cached_runs(&report->warnings, cached, runs);
     if (failed || missing)
         text_list_add(&report->warnings,
-                      "%lld point%s failed and %lld %s not measured yet: no number includes them%s%.400s",
+                      "%lld point%s failed and %lld %s not measured yet; the numbers do not include them%s%.400s",
                       (long long)failed, plural_s((int64_t)failed), (long long)missing, missing == 1 ? "is" : "are",
                       reason ? "; the first: " : "", reason ? reason : "");
     if (throttled)
         text_list_add(&report->warnings,
-                      "%lld of %lld runs were measured while the device throttled its clocks; they are kept",
+                      "%lld of %lld runs were measured while the device throttled its clocks; they are included",
                       (long long)throttled, (long long)runs);
     if (outliers)
         text_list_add(&report->warnings,
-                      "%lld of %lld runs are outliers by their total (modified z over 3.5); they are kept",
+                      "%lld of %lld runs are outliers by their total (modified z over 3.5); they are included",
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
@@ -157,7 +157,7 @@ static void warn_of_samples(struct report *report) {
         }
     }
     if (least < 500)
-        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: fronts need 500 or more", least,
+        text_list_add(&report->warnings, "only %zu sample%s in the smallest file: fronts need at least 500", least,
                       plural_s((int64_t)least));
     if (p95 || p99) {
         char more[64] = "";
@@ -167,14 +167,14 @@ static void warn_of_samples(struct report *report) {
     }
     if (several)
         text_list_add(&report->warnings, "%zu of %zu measured samples have several images, up to %.0f: their vision "
-                                         "tokens are the sum, and each image's are in the result files", several,
+                                         "tokens are the sum; the result files have those of each image", several,
                       samples, most_images);
     if (unequal)
-        text_list_add(&report->warnings, "%zu sample%s %s no TTFT: the latencies of their configurations leave them "
-                                         "out", unequal, plural_s((int64_t)unequal), unequal == 1 ? "has" : "have");
+        text_list_add(&report->warnings, "%zu sample%s %s no TTFT: latencies of their configurations do not include "
+                                         "them", unequal, plural_s((int64_t)unequal), unequal == 1 ? "has" : "have");
     if (open)
         text_list_add(&report->warnings,
-                      "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (least: %.2f %%)",
+                      "the stages add up to less than 99 %% of T_total in %zu of %zu configurations (lowest: %.2f %%)",
                       open, report->results->count, 100 * worst);
 }
 
@@ -203,7 +203,7 @@ static const char *range_text(const char *format, double low, double high, const
 static const char *shares_text(double low, double high, char out[64]) {
     return high > 1 ? range_text("%.2f", low, high, "times", out) : range_text("%.1f", 100 * low, 100 * high, "%", out);
 }
-/* Says in how many configurations a part is the largest; empty if in none. */
+/* Text about how many configurations have this part as the largest; empty if none has. */
 static void wins_text(size_t wins, size_t count, char out[96]) {
     if (!wins) out[0] = 0;
     else if (wins == count) snprintf(out, 96, ", the largest part%s", count > 1 ? " in all configurations" : "");
@@ -234,7 +234,7 @@ static void find_dominant(struct report *report) {
                       shares_text(low, high, shares), text);
     }
 }
-/* Names the configurations worth a look: the fastest and the most accurate of the front. */
+/* Names the two most interesting configurations: the fastest and the most accurate of the front. */
 static void find_best(struct report *report, const struct tradeoff *tradeoff) {
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
                                                         : "";
@@ -255,8 +255,8 @@ static void find_best(struct report *report, const struct tradeoff *tradeoff) {
                       TERMS[report->settings.axis].unit);
     }
 }
-/* Pairs a configuration at a knob's lowest level with the one at its highest level that has all other knobs equal.
- * config_count: it is not measured. */
+/* Returns the configuration at the knob's highest level whose other knobs equal those of `config`, which has the lowest
+ * level; config_count if it was not measured. */
 static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t knob) {
     size_t width = (size_t)tradeoff->knobs.knob_count, i = 0;
     for (; i < tradeoff->config_count; i++) {
@@ -267,8 +267,8 @@ static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t 
     }
     return i;
 }
-/* Sums values [config_count, sample_count] for each sample: low over configurations at a knob's lowest level, high over
- * their partners at its highest. Returns the number of pairs. */
+/* Sums values [config_count, sample_count] for each sample: low over the configurations at a knob's lowest level, high
+ * over their partners at its highest level. Returns the number of pairs. */
 static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const double *values, double *low, double *high) {
     size_t pairs = 0;
     memset(low, 0, tradeoff->sample_count * sizeof *low);
@@ -286,8 +286,8 @@ static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const doub
     }
     return pairs;
 }
-/* The effect of a knob on accuracy, as the end of its sentence: the samples' sums at the lowest and the highest level
- * of `pairs` configurations each. Returns 1 if the interval excludes 0. */
+/* The effect of a knob on accuracy, as the end of a sentence. low and high are the samples' sums at the lowest and the
+ * highest level, over `pairs` configurations each. Returns 1 if the interval excludes 0. */
 static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const double *low, const double *high,
                          char out[200]) {
     const double points = 100.0 / (double)pairs;
@@ -300,7 +300,7 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
     is_decided = isfinite(gain.low) && isfinite(gain.high) && (gain.low > 0 || gain.high < 0);
     if (!isfinite(gain.low) || !isfinite(gain.high))
         snprintf(out, 200, "; its effect on accuracy has no interval: %+.2f points in every sample, and the metric's "
-                           "range is not known", points * gain.mean);
+                           "range is unknown", points * gain.mean);
     else if (is_decided)
         snprintf(out, 200, " and scores %s points %s",
                  number_estimate(points, fabs(gain.mean), fmin(fabs(gain.low), fabs(gain.high)),
@@ -313,8 +313,8 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
                  number_change(points, gain.mean, gain.low, gain.high).text);
     return is_decided;
 }
-/* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of 2 or more is a factor, a smaller one
- * a change in percent. */
+/* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of at least 2 is a factor, a smaller
+ * one a change in percent. */
 static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, double base,
                       const vp_mean_interval *change, char out[520]) {
     const int kind = tradeoff->knob_of[knob];
@@ -333,7 +333,7 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
                  number_estimate(1, ratio, 1 + change->low / base, 1 + change->high / base).text, axis, first);
         return;
     }
-    if (change->low / base > -0.03 && change->high / base < 0.03) flat = " (flat: it buys no time)";
+    if (change->low / base > -0.03 && change->high / base < 0.03) flat = " (flat: it saves no time)";
     if (ratio >= 1)
         snprintf(out, 520, "%s costs %s %% more mean %s than %s%s", name,
                  number_estimate(100 / base, change->mean, change->low, change->high).text, axis, first, flat);
@@ -341,8 +341,8 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
         snprintf(out, 520, "%s costs %s %% less mean %s than %s%s", name,
                  number_estimate(-100 / base, change->mean, change->high, change->low).text, axis, first, flat);
 }
-/* Says what a knob costs from its lowest to its highest level and what it buys, with all others equal, paired over the
- * samples. Knobs with a known effect on accuracy come first. */
+/* Describes the cost of a knob from its lowest to its highest level and what it buys, with all others equal, paired
+ * over the samples. Knobs with a known effect on accuracy come first. */
 static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
     double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
     struct text_list decided = {NULL, 0}, open = {NULL, 0};
@@ -379,13 +379,13 @@ static void find_pruning(struct report *report, const struct tradeoff *tradeoff,
                       text);
     }
 }
-/* Returns 1 if the file is the baseline, which is named by its path or the last part of it. */
+/* Returns 1 if the file is the baseline, which is named by its path or the path's last part. */
 static int is_baseline(const struct result_file *file) {
     const char *name = file->fidelity.baseline, *slash = strrchr(file->path, '/');
     return !strcmp(file->path, name) || !strcmp(slash ? slash + 1 : file->path, name);
 }
-/* The distance of a configuration from the baseline: by its KL divergence or, if that is not known, by its tokens and
- * answers. NaN: not known. */
+/* The distance of a configuration from the baseline: its KL divergence or, if that is unknown, its token and answer
+ * agreement. NaN if unknown. */
 static double distance_of(const struct result_fidelity *fidelity, int by_divergence) {
     if (by_divergence) return fidelity->kl_divergence_mean;
     return isfinite(fidelity->top1_agreement) ? 1 - fidelity->top1_agreement : 1 - fidelity->answer_agreement;
@@ -436,7 +436,7 @@ static void find_agreement(struct report *report, size_t group) {
     text_list_add(&report->findings, "%s", text.data);
     free(text.data);
 }
-/* Seen from outside a server, only the first token divides the time of a request. */
+/* From outside a server, only the first token divides the time of a request. */
 static void find_first_token(struct report *report) {
     double low = HUGE_VAL, high = -HUGE_VAL;
     char shares[64];
@@ -466,7 +466,7 @@ static void find_decode(struct report *report) {
         if (floor_ms / step > most) most = floor_ms / step;
     }
     if (count)
-        text_list_add(&report->findings, "a decode step takes %s; its bytes at %s GB/s take %s%s",
+        text_list_add(&report->findings, "a decode step takes %s; reading its bytes at %s GB/s takes %s%s",
                       range_text("%.3g", low, high, "ms", steps), number_short(report->peak_gbs).text,
                       shares_text(least, most, shares), most > 1 ? " as long" : " of that");
 }
@@ -491,17 +491,17 @@ static void find_idle(struct report *report) {
     if (known)
         text_list_add(&report->findings, "the device is idle %s of a request%s",
                       shares_text(least, most, shares),
-                      bound_count ? ": bound by the host, faster kernels would not help much"
+                      bound_count ? ": bound by the host, so faster kernels would not help much"
                                   : ": not bound by the host");
-    else text_list_add(&report->findings, "how long the device is idle is not known: sweep --kernel_pass measures it");
+    else text_list_add(&report->findings, "the device's idle time is unknown: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
         text_list_add(
             &report->findings,
-            "sending the work of decode takes the host up to %s of its time on the device: bound by the host",
+            "submitting the work of decode takes the host up to %s of decode's time: bound by the host",
             number_share(host).text);
 }
 
-/* ---- all of it */
+/* ---- the report */
 void report_make(struct report *report, const struct results *results, const struct report_settings *settings) {
     memset(report, 0, sizeof *report);
     report->results = results;

@@ -13,44 +13,44 @@ struct report {
     const struct results *results;
     struct report_settings settings;
     struct text_list warnings, findings;
-    size_t stage_findings;              /* index of the first finding on stages; those on configurations come first */
+    size_t stage_findings;              /* index of the first finding about stages, after those about configurations */
     struct decomposition *items;        /* [results->count] */
     double peak_tflops, peak_gbs;       /* the roofs */
-    int peaks_are_given;                /* 1 if given by options; else the best that a stage reaches */
+    int peaks_are_given;                /* 1 if given by options; otherwise the best that a stage reaches */
     struct curve_list curves;           /* by data set, in the order of results->groups */
     struct tradeoff *tradeoffs;         /* [results->group_count] */
     struct pruned_rows *pruned;         /* [results->group_count] */
-    const char *by;                     /* --by: the field of `categories`; NULL: none */
+    const char *by;                     /* --by: the field of `categories`; NULL if none */
     struct category_rows categories, totals;
 };
 
-/* Replaces the stages in reports of servers alone. */
+/* Replaces the stages in reports of only servers. */
 extern const char STAGES_UNKNOWN_TEXT[];
 
-/* results must live as long as the report. report_add_categories reads the result files again for --by FIELD, which may
- * be NULL, and for totals of sets; it returns 0 or an exit code. */
+/* results must live as long as the report. report_add_categories reads the result files again for --by FIELD (may be
+ * NULL) and for totals of sets; it returns 0 or an exit code. */
 void report_make(struct report *report, const struct results *results, const struct report_settings *settings);
 int report_add_categories(struct report *report, const char *field);
 void report_free(struct report *report);
 
-/* "low k4 b12"; starts with the data set's name if there are several. Returns out. */
+/* "low k4 b12", after the data set's name if there are several. Returns out. */
 const char *report_full_name(const struct results *results, const struct result_file *file, char out[160]);
 
-/* The baseline of a data set's configurations (sweep --baseline); NULL: there is none. */
+/* The baseline of a data set's configurations (sweep --baseline); NULL if there is none. */
 const char *report_baseline(const struct results *results, size_t group);
 
-/* Warns if the machine was not quiet. Older files do not record its other load; for them the spread of a sample's runs
- * is used instead. decompositions: [results->count]. */
+/* Warns if the machine was not quiet. Older files do not record other load; for them, the spread of a sample's runs is
+ * used instead. decompositions is [results->count]. */
 void results_warn_of_noise(const struct results *results, const struct decomposition *decompositions,
                            struct text_list *warnings);
 
-/* Returns 1 if some file has times of the stage. */
+/* Returns 1 if any file has times of the stage. */
 int stage_is_known(const struct report *report, int stage);
 
 /* Returns 1 if a file, by its index in results->files, is on the front of its data set. */
 int is_on_front(const struct report *report, size_t file);
 
-/* Writes the members that identify a configuration: data set, image size, top_k, blocks. */
+/* Writes the members that identify a configuration: data set, image size, top_k and blocks. */
 void put_setting_of(vp_json_writer *writer, const struct result_file *file);
 
 #endif

@@ -13,8 +13,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- CSV: a row for each configuration */
-/* Returns 1 if the rows have the knob: always, or if a file sets it, or, for some knobs, only if the files vary it. */
+/* ---- CSV: one row per configuration */
+/* Returns 1 if the rows have the knob: always, if a file sets it, or, for some knobs, only if the files vary it. */
 static int has_knob(const struct report *report, int knob) {
     const struct results *results = report->results;
     if (KNOBS[knob].always & KNOB_IN_CSV) return 1;
@@ -24,7 +24,7 @@ static int has_knob(const struct report *report, int knob) {
     return 0;
 }
 static int is_always(int knob) { return (KNOBS[knob].always & KNOB_IN_CSV) != 0; }
-/* The header line, or the line of a configuration: the same calls name and fill the fields. */
+/* Writes the header line, or the line of a configuration: the same calls name and fill the fields. */
 struct csv_line { struct text_buffer *out; int is_head, fields; };
 static void csv_begin(struct csv_line *line, const char *key, const char *ending) {
     if (line->fields++) text_add_string(line->out, ",");
@@ -47,7 +47,7 @@ static void csv_estimate(struct csv_line *line, const char *key, vp_estimate est
     csv_value(line, key, "_low", estimate.low);
     csv_value(line, key, "_high", estimate.high);
 }
-/* The knobs that are in all reports, or the others. */
+/* Writes the knobs that are in all reports, or the others. */
 static void csv_knobs(struct csv_line *line, const struct report *report, const struct result_file *file,
                       int always) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
@@ -93,7 +93,7 @@ static void csv_times(struct csv_line *line, const struct report *report, const 
             csv_value(line, key, "_share", times->stages[PART_STAGES[which]].parts[part]);
         }
 }
-/* Returns 1 if some configuration is pruned. */
+/* Returns 1 if any configuration is pruned. */
 static int has_baseline(const struct report *report) {
     for (size_t i = 0; i < report->results->count; i++) if (report->results->files[i].fidelity.baseline) return 1;
     return 0;
@@ -115,7 +115,7 @@ static int has_pruned(const struct report *report) {
     for (size_t i = 0; i < report->results->group_count; i++) count += report->pruned[i].count;
     return count > 0;
 }
-/* The loss from pruning; row NULL: the line's configuration is not pruned. */
+/* Writes the loss from pruning; row is NULL if the line's configuration is not pruned. */
 static void csv_pruning(struct csv_line *line, const struct pruned_row *row) {
     static const vp_bounded_interval unknown = {.mean = NAN, .low = NAN, .high = NAN};
     const vp_bounded_interval *full = row ? &row->to_full : &unknown, *random = row ? &row->to_random : &unknown;
@@ -170,7 +170,7 @@ static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost
         KEY_ESTIMATE("p50_ms", "p50_interval", cost->p50), KEY("flops", cost->flops), KEY("bytes", cost->bytes),
         KEY("launches", cost->launches), KEY("tflops_per_s", cost->tflops), KEY("gb_per_s", cost->gbs),
         KEY("host_share", cost->host_share), KEY("idle_share", cost->idle_share));
-    if (stage_has_parts(cost)) { /* null: kernels were not timed */
+    if (stage_has_parts(cost)) { /* null if kernels were not timed */
         PUT(writer, KEY_OBJECT("parts"));
         for (int part = 0; part < VP_PART_COUNT; part++)
             if (isfinite(cost->parts[part])) put_double(writer, vp_part_name((vp_part)part), cost->parts[part]);
@@ -178,7 +178,7 @@ static void put_stage_cost(vp_json_writer *writer, const struct stage_cost *cost
     } else put_null(writer, "parts");
     PUT(writer, KEY("bound", cost->limit == BOUND_NONE ? NULL : BOUND_NAMES[cost->limit]), END_OBJECT);
 }
-/* The cost of the images by their twins; null without twins. */
+/* Writes the cost of the images measured by twins; null without twins. */
 static void put_outside(vp_json_writer *writer, const struct outside *outside) {
     if (outside->pairs)
         PUT(writer, KEY_OBJECT("T_image_outside"), KEY("ms", outside->ms),
@@ -334,7 +334,7 @@ static void put_knob_fronts(vp_json_writer *writer, const struct report *report,
         char level[KNOB_TEXT_BYTES];
         PUT(writer, KEY_OBJECT(NULL), KEY("knob", KNOBS[front->knob].axis_key),
             KEY("level", report_level_text(tradeoff, report->results, front->knob, front->level, level)),
-            KEY("area", front->area), /* places in configurations */ KEY_ARRAY("front"));
+            KEY("area", front->area), /* indices into configurations */ KEY_ARRAY("front"));
         for (size_t k = 0; k < front->count; k++) vp_json_int(writer, front->front[k]);
         PUT(writer, END_ARRAY, END_OBJECT);
     }
@@ -368,7 +368,7 @@ static void put_tradeoff(vp_json_writer *writer, const struct report *report, co
         struct table shares = variance_shares(tradeoff);
         put_points(writer, report, tradeoff);
         for (int which = 0; which < 2; which++) {
-            vp_json_key(writer, which ? "epsilon_front" : "front"); /* places in configurations */
+            vp_json_key(writer, which ? "epsilon_front" : "front"); /* indices into configurations */
             vp_json_begin_array(writer);
             for (size_t i = 0; i < counts[which]; i++) vp_json_int(writer, fronts[which][i]);
             vp_json_end_array(writer);

@@ -6,13 +6,13 @@
 #include "report/report.h"
 #include "vlmprof.h"
 
-/* CSV: a header line, and a row for each configuration. */
+/* CSV: a header line, and one row per configuration. */
 void report_csv(struct text_buffer *out, const struct report *report);
 /* JSON: an object "vlmprof-report-e1-1" with the times, and a "vlmprof-report-e2-1" with the accuracy they buy. */
 void report_put_e1(vp_json_writer *writer, const struct report *report);
 void report_put_e2(vp_json_writer *writer, const struct report *report);
 
-/* The shares of the variance explained by knobs and pairs of knobs. The caller frees table.rows. */
+/* A table of the shares of the variance explained by knobs and pairs of knobs. The caller frees table.rows. */
 struct table variance_shares(const struct tradeoff *tradeoff);
 
 #endif

@@ -22,7 +22,7 @@ struct number_text number_plain(double value) {
 struct number_text number_of_estimate(vp_estimate estimate) {
     return number_estimate(1, estimate.value, estimate.low, estimate.high);
 }
-/* The first servers of the files, without repeats. */
+/* The first few servers of the files, without repeats. */
 static void write_servers(struct document *document, const struct results *results) {
     enum { SHOWN = 8 };
     struct text_list lines = {NULL, 0};
@@ -97,7 +97,7 @@ static void cell_cached(const void *row, const void *context, struct json_member
     snprintf(own, CELL_BYTES, "%s", number_percent(share).text);
     cell_set_text(cell, own);
 }
-/* TPOT; for servers, not of answers with few tokens. */
+/* TPOT; for servers, omitted for answers with few tokens. */
 static void cell_tpot(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const struct decomposition *times = (const struct decomposition *)row;
     const vp_estimate p50 = times->p50[METRIC_PER_TOKEN];
@@ -130,13 +130,14 @@ static void write_latencies(struct document *document, const struct report *repo
                   has_intervals ? " [95 % interval]" : "");
     document_add_table(document, &table);
     if (is_served) {
-        document_text(document, BLOCK_LINE, "configuration: image size, and what differs between the servers");
-        document_text(document, BLOCK_LINE, "cached: prompt tokens that the servers read from their caches; images: %s",
-                      results->files[0].images ? results->files[0].images : "not said");
+        document_text(document, BLOCK_LINE, "configuration: image size, and the differences between the servers");
+        document_text(document, BLOCK_LINE, "cached: share of prompt tokens that the servers read from their caches; "
+                                            "images: %s",
+                      results->files[0].images ? results->files[0].images : "not reported");
         for (size_t i = 0; i < results->count; i++) {
             if (!result_has_few_tokens(&results->files[i])) continue;
-            document_text(document, BLOCK_LINE, "TPOT is not shown where answers have fewer than %d tokens on average: "
-                                                "one late piece would decide it; the files have it",
+            document_text(document, BLOCK_LINE, "TPOT is not shown if answers have fewer than %d tokens on average, "
+                                                "because one late piece would dominate it; the files have it",
                           TPOT_TOKENS_LEAST);
             break;
         }
@@ -144,11 +145,11 @@ static void write_latencies(struct document *document, const struct report *repo
         served_terms_add(document, explained, sizeof explained / sizeof *explained);
         return;
     }
-    document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), decoder blocks that run (b)%s",
+    document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), active decoder blocks (b)%s",
                   results->files[0].told_apart >> KNOB_WEIGHTS & 1 ? ", weights" : "");
     terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
-/* The cost of images by their twins, and the part of it that grows with their tokens. */
+/* Writes the cost of images measured by twins, and the part of it that grows with their tokens. */
 static void write_outside(struct document *document, const struct report *report) {
     struct text_list *list = NULL;
     for (size_t i = 0; i < report->results->count; i++) {
@@ -156,7 +157,8 @@ static void write_outside(struct document *document, const struct report *report
         char name[160];
         if (!report->results->files[i].is_served || !outside->pairs) continue;
         if (!list) {
-            document_text(document, BLOCK_HEADING, "E1: what an image costs, from outside, ms; medians of pairs");
+            document_text(document, BLOCK_HEADING, "E1: the cost of an image, measured from outside, ms; medians of "
+                                                   "pairs");
             list = document_table(
                 document,
                 "configuration|T_image_outside|TTFT image|TTFT text|floor|by the server|pairs|left out|basis");
@@ -173,19 +175,19 @@ static void write_outside(struct document *document, const struct report *report
     document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
     for (size_t i = 0; i < report->results->count; i++)
         if (report->results->files[i].outside.high < 0)
-            document_text(document, BLOCK_LINE, "below 0 and wrong: an image cannot take less than none; a cache had "
-                                                "the image, or the server did not look at it (vlmprof audit)");
+            document_text(document, BLOCK_LINE, "costs below 0 are wrong: an image was cached, or the server ignored "
+                                                "it (check with vlmprof audit)");
     for (size_t i = 0; i < report->curves.count; i++) {
         const struct curve *curve = &report->curves.items[i];
         if (strcmp(curve->name, "image") || !isfinite(curve->slope.value)) continue;
         document_text(document, BLOCK_LINE,
-                      "%s: %s ms fixed + %s ms per image token, a line through %zu samples, R2 %s", curve->label,
+                      "%s: %s ms fixed + %s ms per image token (line through %zu samples, R2 %s)", curve->label,
                       number_measured(curve->intercept.value, curve->intercept.low, curve->intercept.high).text,
                       number_measured(curve->slope.value, curve->slope.low, curve->slope.high).text, curve->count,
                       number_formatted("%.3f", curve->r2).text);
     }
 }
-/* How close each configuration is to its baseline. */
+/* Writes how close each configuration is to its baseline. */
 static void cell_file(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     cell_set_text(cell, report_full_name((const struct results *)context, (const struct result_file *)row, own));
 }
@@ -215,11 +217,11 @@ struct table agreement_table(const struct results *results, size_t group) {
                                 first->is_served ? OF_SERVER : 0);
 }
 void agreement_notes(struct text_list *notes, const struct results *results, size_t group) {
-    text_list_add(notes, "%s; first difference: its token, from 0, median; ties: answers that part at a margin below "
-                         "%g", FIDELITY_TEXT, TIE_NATS);
+    text_list_add(notes, "%s; first difference: median token index, from 0; ties: answers that diverge at a margin "
+                         "below %g", FIDELITY_TEXT, TIE_NATS);
     if (first_of(results, group)->is_served)
-        text_list_add(notes, "a server shows its likeliest tokens alone: KL divergences are lower bounds, up to the "
-                             "first token that differs");
+        text_list_add(notes, "a server reports only its most likely tokens, so KL divergences are lower bounds, up to "
+                             "the first token that differs");
 }
 static void write_agreement(struct document *document, const struct results *results, size_t group) {
     const struct table table = agreement_table(results, group);
@@ -284,7 +286,7 @@ static void write_parts(struct document *document, const struct report *report) 
             if (!list) {
                 document_text(
                     document, BLOCK_HEADING,
-                    "E1: what prefill and decode are made of, %% of their time on the device (--kernel_pass)");
+                    "E1: parts of prefill and decode, %% of their time on the device (--kernel_pass)");
                 list = document_table(document, heads.data);
             }
             text_list_add(list, "%s", report_full_name(report->results, report->items[i].file, name));
@@ -316,10 +318,10 @@ int is_measured_busy(const struct report *report) {
 }
 const char *above_roof_text(const struct report *report) {
     return report->peaks_are_given
-               ? "above a roof: not all counted bytes came from memory, some came from caches; or the roof that "
-                 "was given is lower than the device's"
-               : "above a roof: not all counted bytes came from memory, some came from caches; and these roofs "
-                 "are what larger stages reach, not the device's own";
+               ? "above a roof: some of the counted bytes came from caches, not memory, or the given roof is lower "
+                 "than the device's"
+               : "above a roof: some of the counted bytes came from caches, not memory, and these roofs are what "
+                 "larger stages reach, not the device's own";
 }
 /* A rate as a share of a roof. If the roof is the best stage itself, that stage is marked, not shown as 100 %. */
 static struct number_text roof_share(const struct report *report, double rate, double roof) {
@@ -330,16 +332,16 @@ static void write_roofline(struct document *document, const struct report *repor
     struct text_list *list;
     int is_above = 0;
     if (!(report->peak_tflops > 0) || !(report->peak_gbs > 0)) return;
-    document_text(document, BLOCK_HEADING, "E1: work against time, means over all configurations");
+    document_text(document, BLOCK_HEADING, "E1: work and time, means over all configurations");
     if (report->peaks_are_given)
         document_text(document, BLOCK_LINE,
-                      "roofs %s TFLOP/s and %s GB/s, as given; launch: neither roof is reached to a third",
+                      "roofs %s TFLOP/s and %s GB/s, as given; launch: less than a third of both roofs",
                       number_short(report->peak_tflops).text, number_short(report->peak_gbs).text);
     else
         document_text(document, BLOCK_LINE,
-                      "roofs not known: compared with the best stage that takes 1 %% of a request or more, %s TFLOP/s "
+                      "roofs unknown: compared with the best stage that takes at least 1 %% of a request, %s TFLOP/s "
                       "and %s GB/s%s; run --profile measures this machine's roofs, --peak_tflops and --peak_gbs set "
-                      "them; launch: neither is reached to a third",
+                      "them; launch: less than a third of both",
                       number_short(report->peak_tflops).text, number_short(report->peak_gbs).text,
                       is_measured_busy(report) ? ", measured on a busy machine" : "");
     list = document_table(document, report->peaks_are_given
@@ -375,7 +377,8 @@ static void write_curves(struct document *document, const struct report *report,
         if (report->curves.items[i].group != group) continue;
         if (!list) {
             document_text(document, BLOCK_HEADING,
-                          "E1: scaling of %s: ms against what it should grow with, straight lines [95 %% interval]",
+                          "E1: scaling of %s: ms as a function of what it should grow with, straight lines [95 %% "
+                          "interval]",
                           report->results->files[report->results->groups[group].first].dataset_name);
             list = document_table(document, "latency|against|of|slope|unit|at 0, ms|R2|points");
         }
@@ -383,7 +386,7 @@ static void write_curves(struct document *document, const struct report *report,
             number_short(curve->intercept.value).text, number_formatted("%.3f", curve->r2).text,
             number_whole(curve->count).text);
     }
-    for (size_t i = 0; i < report->curves.count; i++) { /* medians: of vision, and of the largest language model */
+    for (size_t i = 0; i < report->curves.count; i++) { /* medians: for vision, and for the largest language model */
         const struct curve *curve = &report->curves.items[i];
         int is_last = i + 1 == report->curves.count || report->curves.items[i + 1].group != group
                       || strcmp(report->curves.items[i + 1].name, curve->name);
@@ -400,7 +403,7 @@ static const char *config_text(const struct report *report, const struct tradeof
                                char out[80]) {
     return setting_text(&report->results->files[tradeoff->group->paired[config]], out);
 }
-/* The cells of a configuration: its name, latency, accuracy and membership. */
+/* Adds the cells of a configuration: name, latency, accuracy and membership. */
 static void write_point(struct text_list *table, const struct report *report, const struct tradeoff *tradeoff,
                         size_t config) {
     const vp_bootstrap_point *point = &tradeoff->points[config];
@@ -409,38 +412,39 @@ static void write_point(struct text_list *table, const struct report *report, co
         number_of_estimate(point_latency(point)).text, number_of_estimate(point_accuracy(point)).text,
         number_percent(point->membership).text);
 }
-enum { SAMPLES_FEW = 30 }; /* with fewer, a share of the draws is easily mistaken for certainty */
+enum { SAMPLES_FEW = 30 }; /* with fewer samples, a share of the resamples is easily mistaken for certainty */
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
     struct text_list *table;
     char latency[64], few[NO_INTERVAL_BYTES];
-    document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu samples in common",
+    document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu common samples",
                   percentile, axis, report->results->files[tradeoff->group->first].dataset_name,
                   tradeoff->sample_count);
     if (tradeoff->is_corpus)
         document_text(
             document, BLOCK_LINE,
-            "the metric %s scores the whole corpus, not single samples: accuracy has no intervals, no shares on the "
-            "front and no effects",
+            "the metric %s scores the whole corpus, not single samples, so accuracy has no intervals, shares on the "
+            "front or effects",
             report->results->files[tradeoff->group->first].accuracy_metric
                 ? report->results->files[tradeoff->group->first].accuracy_metric
                 : "of these files");
     else
         document_text(
             document, BLOCK_LINE,
-            "member: share of %zu resamples in which it is on the front; * steps of at least %s ms and %.3g points",
+            "member: share of %zu resamples in which it is on the front; *: after a step of at least %s ms and %.3g "
+            "points",
             report->settings.resamples, number_short(tradeoff->epsilon_latency).text,
             100 * report->settings.epsilon_accuracy);
     if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
         document_text(document, BLOCK_LINE,
-                      "with only %zu sample%s, a share of 0 or 100 %% of the resamples is not certain",
+                      "with only %zu sample%s, even a share of 0 or 100 %% of the resamples is uncertain",
                       tradeoff->sample_count, plural_s((int64_t)tradeoff->sample_count));
     if (no_interval_text(tradeoff, report->settings.percentile, few)[0])
         document_text(document, BLOCK_LINE, "%s", few);
     if (!tradeoff->is_corpus && !tradeoff->range.is_known)
         document_text(document, BLOCK_LINE,
-                      "the range of this metric's scores is not known: intervals of accuracy are Student's, and there "
-                      "is none where all samples agree");
+                      "the range of this metric's scores is unknown: intervals of accuracy are Student's, and there is "
+                      "none if all samples agree");
     if (tradeoff->front_count == 1)
         document_text(document, BLOCK_LINE,
                       "no configuration is more accurate than the fastest one: the front is a single point");
@@ -455,7 +459,7 @@ static void write_front(struct document *document, const struct report *report, 
     snprintf(latency, sizeof latency, "%s of %s, %s", percentile, axis, TERMS[report->settings.axis].unit);
     front_drawing_add(document, tradeoff, latency);
 }
-/* Configurations that are not on the front, but are on it in at least 5 % of the draws. */
+/* Writes configurations that are not on the front, but are on it in at least 5 % of the resamples. */
 static void write_near_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     struct text_list *table = NULL;
     char head[64];
@@ -506,7 +510,8 @@ static void write_effects(struct document *document, const struct report *report
         write_effect(table, tradeoff->effects[1] ? &tradeoff->effects[1][i] : NULL, 100);
     }
 }
-/* Pairs of levels whose joint effect is not the sum of both by a test adjusted for their number, the largest first. */
+/* Writes pairs of levels whose joint effect differs from the sum of both, by a test adjusted for their number, the
+ * largest first. */
 struct found_pair { size_t at; double size; };
 static int by_size(const void *left_item, const void *right_item) {
     const struct found_pair *left = left_item, *right = right_item;
@@ -548,8 +553,8 @@ static void write_pairs(struct document *document, const struct report *report, 
         document_text(document, BLOCK_LINE, "interactions in %s: %zu significant (Benjamini-Hochberg, 5 %%)%s",
                       which ? "accuracy" : "latency", count, count > SHOWN ? ", the largest 8" : "");
         if (!count) continue;
-        table = document_table(document, which ? "levels together|points more than both alone"
-                                               : "levels together|ms more than both alone");
+        table = document_table(document, which ? "levels together|points beyond the sum"
+                                               : "levels together|ms beyond the sum");
         for (size_t i = 0; i < count && i < SHOWN; i++) {
             char name[160];
             effect_name(tradeoff, report->results, &tradeoff->effects[which][found[i].at], name);
@@ -565,7 +570,7 @@ static void write_knob_fronts(struct document *document, const struct report *re
     document_text(document, BLOCK_HEADING, "E2: fronts with one knob fixed");
     document_text(
         document, BLOCK_LINE,
-        "area: what the front dominates up to the slowest and the least accurate configuration, %% of the whole "
+        "area: dominated by the front, up to the slowest and the least accurate configuration, %% of the whole "
         "front's");
     table = document_table(document, "fixed|points|area %|fastest|most accurate");
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
@@ -586,7 +591,7 @@ static void write_gains(struct document *document, const struct report *report, 
         if (!is_listed(tradeoff->front, tradeoff->front_count, gain->from)) continue;
         if (!table) {
             document_text(document, BLOCK_HEADING,
-                          "E2: what the next level of a knob buys, from the front's points; means over samples");
+                          "E2: gain from the next level of a knob, from the points of the front; means over samples");
             table = document_table(document, "from|to|ms more|points more|points per ms");
         }
         for (int32_t k = 0, level_index = 0; k < tradeoff->knobs.knob_count; k++) {
@@ -600,10 +605,10 @@ static void write_gains(struct document *document, const struct report *report, 
             number_estimate(100, gain->gain.accuracy.mean, gain->gain.accuracy.low, gain->gain.accuracy.high).text);
         if (isfinite(gain->gain.low) && isfinite(gain->gain.high))
             text_list_add(table, "%s", number_estimate(100, gain->gain.gain, gain->gain.low, gain->gain.high).text);
-        else text_list_add(table, "unbounded"); /* the ms more may be none */
+        else text_list_add(table, "unbounded"); /* the latency may be unchanged */
     }
 }
-/* The loss from pruning image tokens, compared with all of them and with random ones. */
+/* Writes the loss from pruning image tokens, compared with all tokens and with random ones. */
 static void write_pruning(struct document *document, const struct report *report, size_t group) {
     const struct tradeoff *tradeoff = &report->tradeoffs[group];
     const struct table table = pruned_table(&report->pruned[group]);
@@ -611,8 +616,8 @@ static void write_pruning(struct document *document, const struct report *report
     document_text(document, BLOCK_HEADING, "E2: accuracy against kept image tokens, %s",
                   report->results->files[tradeoff->group->first].dataset_name);
     document_text(document, BLOCK_LINE,
-                  "points: accuracy minus that of no pruning, and minus that of as many random tokens (within 5 %%), "
-                  "paired over %zu samples, with 95 %% intervals; prefill: times faster, prune included",
+                  "points: accuracy minus that without pruning, and minus that of as many random tokens (within 5 %%), "
+                  "paired over %zu samples, with 95 %% intervals; prefill: speedup factor, including prune",
                   tradeoff->sample_count);
     document_add_table(document, &table);
 }

@@ -12,13 +12,13 @@ struct number_text number_plain(double value);
 /* "12.3 [12.0, 12.6]" */
 struct number_text number_of_estimate(vp_estimate estimate);
 
-/* Returns 1 if other programs or a virtual machine's host used CPU time while a file was measured. */
+/* Returns 1 if other programs or a virtual machine's host used CPU time while one of the files was measured. */
 int is_measured_busy(const struct report *report);
 
-/* Why a stage can pass a roof. */
+/* Explains how a stage can exceed a roof. */
 const char *above_roof_text(const struct report *report);
 
-/* How close each configuration of a data set is to its baseline, with an explanation of the columns. */
+/* A table of how close each configuration of a data set is to its baseline, and notes on its columns. */
 struct table agreement_table(const struct results *results, size_t group);
 void agreement_notes(struct text_list *notes, const struct results *results, size_t group);
 

@@ -1,4 +1,5 @@
-/* server_law.c: fits the cost of requests to a server, compares it with unseen requests, writes and reads it. */
+/* server_law.c: models the cost of requests to a server: fits the model, tests it on unseen requests, writes and reads
+ * it. */
 #include "report/server_law.h"
 
 #include "base/console.h"
@@ -18,7 +19,7 @@ static const char *const LAW_SPLIT_NAMES[LAW_SPLITS] = {"in sample", "configurat
                                                         "prompt lengths left out"};
 static const char *const SOURCE_KEYS[LAW_SOURCES] = {"usage", "rule", "prompt"};
 static const char *const SOURCE_NAMES[LAW_SOURCES] = {"as the server counts them", "by the rule of --family",
-                                                      "not known"};
+                                                      "unknown"};
 #define REQUEST(member) {#member, offsetof(struct law_request, member)}
 static const struct column LAW_REQUEST[LAW_NUMBERS] = {REQUEST(image_tokens), REQUEST(text_tokens),
                                                        REQUEST(prompt_tokens), REQUEST(image_bytes),
@@ -33,8 +34,8 @@ const struct model_form LAW_FORM = {
 enum { PROMPT_BINS = 5 };
 struct law_rows {
     struct law_request *requests;
-    double *measured;                     /* ms [LAW_PARTS, count]; NaN: not known */
-    uint32_t *configs, *bins;             /* [count] of prompt tokens: fifths */
+    double *measured;                     /* ms [LAW_PARTS, count]; NaN if unknown */
+    uint32_t *configs, *bins;             /* [count] fifths by prompt tokens */
     size_t count, config_count, incomplete, cached;
     double noise; size_t noise_count;
 };
@@ -95,7 +96,7 @@ static void add_row(struct law_rows *rows, size_t capacity, const struct result_
     if (isfinite(noise)) { rows->noise += noise; rows->noise_count++; }
     rows->count++;
 }
-/* Fifths of the rows by prompt tokens; equal lengths stay together. */
+/* Divides the rows into fifths by prompt tokens; equal lengths stay together. */
 static void find_bins(struct law_rows *rows) {
     double *sorted = resize(NULL, rows->count, sizeof *sorted);
     for (size_t i = 0; i < rows->count; i++) sorted[i] = rows->requests[i].prompt_tokens;
@@ -137,19 +138,19 @@ static void read_law_rows(struct law_rows *rows, const struct results *results, 
 }
 
 /* ---- lines */
-enum { IMAGES_MIN = 5 }; /* samples with twins needed for a line */
+enum { IMAGES_MIN = 5 }; /* number of samples with twins needed for a line */
 static const char IMAGE_KEY[] = "T_image_outside";
 static const char *const IMAGE_NAMES[] = {"1", "image tokens"};
 static const char *const TTFT_NAMES[LAW_COLUMNS] = {"1", "image tokens", "text tokens", "image bytes"};
 static const char *const PROMPT_NAMES[LAW_COLUMNS] = {"1", "prompt tokens", "image bytes", NULL};
 
-/* The names of a line's columns. Returns how many there are. */
+/* Gets the names of a line's columns. Returns their number. */
 static int line_names(const struct server_law *law, int line, const char *const **names) {
     *names = line == LAW_TTFT && law->source != LAW_OF_PROMPT ? TTFT_NAMES : PROMPT_NAMES;
     if (line == LAW_PER_TOKEN) return 2;
     return (law->source == LAW_OF_PROMPT ? 2 : 3) + law->has_bytes;
 }
-/* The columns of a request. Returns how many there are. */
+/* Gets the columns of a request. Returns their number. */
 static int line_columns(const struct server_law *law, int line, const struct law_request *request,
                         double x[LAW_COLUMNS]) {
     int count = 0;
@@ -198,8 +199,8 @@ static vp_linear_options options_of(const struct line_data *data) {
     options.drop_dependent = 1;
     return options;
 }
-/* Least squares with weights 1 / predicted^2, as in the engine's model: noise is a share of the time, and the line goes
- * through the means. The weights stay in data->weights. */
+/* Least squares with weights 1 / predicted^2, as in the engine's model: noise is proportional to the time, and the line
+ * goes through the means. The weights are left in data->weights. */
 static vp_result fit_line(struct line_data *data, vp_linear *fit, vp_error *error) {
     const vp_linear_options options = options_of(data);
     const double least = 0.01 * vp_statistics_mean(data->y, data->count);
@@ -228,7 +229,7 @@ static size_t count_groups(const struct line_data *data, size_t group_count) {
     free(is_used);
     return count;
 }
-/* Predictions of the line's rows by lines that never saw the row's group; returns false if there are none. */
+/* Predicts the line's rows with lines that never saw the row's group. Returns false if there are none. */
 static int can_leave_out(struct line_data *data, const uint32_t *groups, size_t group_count, double *predicted) {
     const vp_linear_options options = options_of(data);
     const size_t bytes = vp_linear_leave_out_scratch_bytes(data->columns, group_count);
@@ -242,7 +243,7 @@ static int can_leave_out(struct line_data *data, const uint32_t *groups, size_t 
     free(scratch);
     return is_made;
 }
-/* Predicts a part of all rows, in sample or by lines that never saw the row's group. */
+/* Predicts a part of all rows, in sample or with lines that never saw the row's group. */
 static void predict_part(const struct server_law *law, const struct law_rows *rows, size_t group_count, int kind,
                          int split, int part, double *out) {
     struct line_data data = line_data_of(law, rows, part, kind);
@@ -291,9 +292,9 @@ static void evaluate(struct server_law *law, const struct law_rows *rows, size_t
 }
 
 /* ---- one latency model */
-#define BYTES_EXPLAINED 0.99 /* share of the bytes' variance explained by the tokens, from which bytes get no cost */
+#define BYTES_EXPLAINED 0.99 /* if tokens explain more than this share of the variance of bytes, bytes get no cost */
 
-/* Returns 1 if the bytes of images are known and are not determined by the tokens. */
+/* Returns 1 if the sizes of images in bytes are known and are not determined by the tokens. */
 static int are_bytes_apart(struct server_law *law, const struct law_rows *rows) {
     struct line_data data = line_data_of(law, rows, LAW_TTFT, LAW_KIND);
     double *predicted = resize(NULL, data.count, 2 * sizeof *predicted);
@@ -312,8 +313,8 @@ static int are_bytes_apart(struct server_law *law, const struct law_rows *rows) 
         is_apart = vp_linear_errors_compute(data.y, predicted, data.count, predicted + data.count, &errors) == VP_OK
                    && errors.r2 < BYTES_EXPLAINED;
         if (errors.r2 >= BYTES_EXPLAINED)
-            text_list_add(&law->warnings, "the bytes of an image follow from its tokens in these data: the cost of "
-                                          "the upload is part of the cost of a token");
+            text_list_add(&law->warnings, "in these data, the bytes of an image follow from its tokens, so the cost of "
+                                          "a token includes the upload");
     }
     free(predicted);
     line_data_free(&data);
@@ -325,31 +326,31 @@ static void warn_of_line(struct server_law *law, int line) {
     for (int k = 0; law->fitted[line] && k < columns; k++)
         if (law->line[line].state[k] == VP_LINEAR_DROPPED)
             text_list_add(&law->warnings,
-                          "%s: %s dropped as collinear with the features before; other terms absorb its cost",
+                          "%s: %s dropped as collinear with earlier features; other terms absorb its cost",
                           LAW_NAMES[line], names[k]);
     if (!law->fitted[line])
-        text_list_add(&law->warnings, "%s: too few requests report it: it is not in the latency model",
+        text_list_add(&law->warnings, "%s: reported by too few requests, so it is not in the latency model",
                       LAW_NAMES[line]);
 }
 static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
     if (law->source == LAW_OF_PROMPT)
         text_list_add(&law->warnings,
-                      "the server does not say how many tokens an image has: image and text tokens have "
-                      "one cost (sweep --family NAME counts them by a rule)");
+                      "the server does not report how many tokens an image has, so image and text tokens have the same "
+                      "cost (sweep --family NAME counts them by a rule)");
     if (rows->count < 30)
-        text_list_add(&law->warnings, "only %zu measurement%s: errors and intervals mean little", rows->count,
+        text_list_add(&law->warnings, "only %zu measurement%s: errors and intervals are unreliable", rows->count,
                       plural_s((int64_t)rows->count));
     if (rows->config_count < 2)
         text_list_add(&law->warnings,
-                      "a single configuration: the error on unseen configurations is not known");
+                      "a single configuration: the error on unseen configurations is unknown");
     if (rows->incomplete)
         text_list_add(&law->warnings,
-                      "%zu sample%s left out: the server does not say their prompt's tokens, or there is no TTFT",
+                      "%zu sample%s left out: the server does not report prompt tokens, or there is no TTFT",
                       rows->incomplete, plural_s((int64_t)rows->incomplete));
     if (rows->cached)
         text_list_add(&law->warnings,
-                      "%zu runs read their prompt from a cache: their TTFT is shorter (sweep --no_cache, "
-                      "and not --same_image)",
+                      "%zu runs read their prompt from a cache, so their TTFT is shorter (use sweep --no_cache, "
+                      "without --same_image)",
                       rows->cached);
     for (int line = 0; line < LAW_LINES; line++) warn_of_line(law, line);
     for (int part = 0; part < LAW_PARTS; part++) {
@@ -358,12 +359,12 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
         if (own->of.count && mean->of.count && mean->of.rmse < 0.95 * own->of.rmse)
             text_list_add(&law->warnings,
                           "%s on held-out configurations: the mean of the rows is closer (RMSE %.3g ms, the latency "
-                          "model %.3g ms): measure more sizes, more runs, on a quiet machine",
+                          "model's %.3g ms): measure more sizes and runs, on a quiet machine",
                           LAW_NAMES[part], mean->of.rmse, own->of.rmse);
     }
 }
-/* The cost of images from outside, by the samples' twins: a line in the tokens that an image adds to the prompt; a
- * constant if all add the same number. */
+/* Fits the cost of images from outside, measured by the samples' twins: a line in the tokens that an image adds to the
+ * prompt, or a constant if all images add the same number. */
 static void fit_image(const struct results *results, const struct result_file *first, struct server_law *law) {
     struct line_data data = {NULL, NULL, NULL, NULL, NULL, 0, 2};
     vp_linear_options options;
@@ -399,7 +400,7 @@ static int fit_law(const struct results *results, const struct result_file *firs
     law->source = source_of(results, first);
     read_law_rows(&rows, results, first, law->source);
     if (!rows.count)
-        code = complain(EXIT_INPUT, "%s: no sample has a TTFT and the tokens of its prompt (usage.prompt_tokens)",
+        code = complain(EXIT_INPUT, "%s: no sample has both a TTFT and a count of prompt tokens (usage.prompt_tokens)",
                         first->path);
     if (!code) law->has_bytes = are_bytes_apart(law, &rows);
     for (int line = 0; line < LAW_LINES && !code; line++) {
@@ -413,7 +414,7 @@ static int fit_law(const struct results *results, const struct result_file *firs
     if (!code) {
         law->rows = (int64_t)rows.count;
         law->configs = (int64_t)rows.config_count;
-        /* with two configurations, one alone is a poor guide to the other */
+        /* with two configurations, one predicts the other poorly */
         law->limits_split = rows.config_count > 2 ? LAW_CONFIG_OUT : LAW_PROMPT_OUT;
         ranges_find(&LAW_FORM, LAW_NUMBERS, rows.requests, rows.count, law->ranges);
         evaluate(law, &rows, results->count);
@@ -469,7 +470,7 @@ void law_predict(const struct server_law *law, const struct law_request *request
     value[LAW_TOTAL] = total_of(value[LAW_TTFT], value[LAW_PER_TOKEN], request->output_tokens);
     low[LAW_TOTAL] = total_of(low[LAW_TTFT], low[LAW_PER_TOKEN], request->output_tokens);
     high[LAW_TOTAL] = total_of(high[LAW_TTFT], high[LAW_PER_TOKEN], request->output_tokens);
-    if (!law->limits[LAW_TOTAL].count || !isfinite(low[LAW_TOTAL])) return; /* else the widest that both ends allow */
+    if (!law->limits[LAW_TOTAL].count || !isfinite(low[LAW_TOTAL])) return; /* otherwise from both bounds */
     vp_latency_limits_apply(&law->limits[LAW_TOTAL], value[LAW_TOTAL], stretch, &low[LAW_TOTAL], &high[LAW_TOTAL]);
     prediction->is_limited[LAW_TOTAL] = 1;
 }
@@ -481,7 +482,7 @@ static vp_estimate mean_at(const vp_linear *line, const double *x) {
     mean.high = range.mean_high;
     return mean;
 }
-/* Of two independent means. */
+/* Difference of two independent means. */
 static vp_estimate difference(vp_estimate one, vp_estimate other) {
     const double down = hypot(one.value - one.low, other.high - other.value),
                  up = hypot(one.high - one.value, other.value - other.low), value = one.value - other.value;
@@ -503,7 +504,7 @@ struct law_stages law_stages_of(const struct server_law *law, const struct law_r
     else if (law->fitted[LAW_TTFT] && law->source != LAW_OF_PROMPT) {
         stages.image = mean_at(&law->line[LAW_TTFT], more);
         stages.prefill = mean_at(&law->line[LAW_TTFT], as_text); /* the same line: correlated errors */
-        if (!(stages.image.value >= 0)) stages.image = estimate_none(); /* image tokens are cheaper than text */
+        if (!(stages.image.value >= 0)) stages.image = estimate_none(); /* image tokens are cheaper than text tokens */
         return stages;
     }
     stages.prefill = difference(ttft, stages.image);
@@ -518,7 +519,8 @@ void law_warn(const struct server_law *law, const struct law_request *requests, 
     }
     for (int line = 0; line < LAW_LINES; line++)
         if (!law->fitted[line])
-            text_list_add(warnings, "%s is not in the latency model: the files do not report it", LAW_NAMES[line]);
+            text_list_add(warnings, "%s is not in the latency model, because the files do not contain "
+                                    "it", LAW_NAMES[line]);
 }
 
 /* ---- as JSON */
@@ -575,7 +577,7 @@ static void read_law(struct model_reader *reader, uint32_t object, struct server
     uint32_t bytes, ranges, lines, ratios;
     reader->where[0] = 0;
     if (!node_is(json, object, VP_JSON_OBJECT)) {
-        model_fail(reader, object, "laws", "contains what is not an object");
+        model_fail(reader, object, "laws", "contains a value that is not an object");
         return;
     }
     law->endpoint = model_text(reader, object, "endpoint");
@@ -614,7 +616,7 @@ int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
     return reader->code;
 }
 
-/* ---- in words */
+/* ---- as text */
 static void describe_law(struct document *document, const struct server_law *law) {
     struct text_list *table;
     document_text(document, BLOCK_HEADING, "Latency in ms of %s; MAPE on configurations not seen by the fit [95 %% "
@@ -629,7 +631,7 @@ static void describe_law(struct document *document, const struct server_law *law
         free(formula.data);
     }
     if (law->has_image) {
-        struct text_buffer formula = formula_text("image from outside, by its twins", &law->image, IMAGE_NAMES);
+        struct text_buffer formula = formula_text("image from outside, by twins", &law->image, IMAGE_NAMES);
         document_text(document, BLOCK_LINE, "%s", formula.data);
         free(formula.data);
     }
@@ -640,13 +642,14 @@ static void describe_law(struct document *document, const struct server_law *law
                   plural_s((int64_t)law->configs), law->model, law->endpoint);
     document_text(document, BLOCK_LINE, "E2E = TTFT + (output tokens - 1) TPOT; tokens of images: %s",
                   SOURCE_NAMES[law->source]);
-    document_text(document, BLOCK_LINE, "predicted: the " ESTIMATE_LOCATION " time of such requests, one at a time; "
-                                        "measured: each sample's " ESTIMATE_LOCATION " over its runs; baseline: the "
-                                        ESTIMATE_LOCATION " of the rows of the fit");
+    document_text(document, BLOCK_LINE,
+                  "predicted: the " ESTIMATE_LOCATION " time of requests with these inputs, one at a time; measured: "
+                  "each sample's " ESTIMATE_LOCATION " over its runs; baseline: the " ESTIMATE_LOCATION
+                  " of the fitted rows");
     if (isfinite(law->noise))
         document_text(document, BLOCK_LINE,
-                      "noise floor: runs of a sample scatter, so the mean of its T_total is off by %.2f %% on average; "
-                      "no MAPE of E2E can be lower",
+                      "noise floor: the runs of a sample vary, so the mean of its T_total is off by %.2f %% on "
+                      "average; no MAPE of E2E can be lower",
                       100 * law->noise);
     errors_describe(document, &LAW_FORM, law->errors[0][0]);
     table = coefficients_table(document, &LAW_FORM, "");

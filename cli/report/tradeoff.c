@@ -37,7 +37,7 @@ const char *no_interval_text(const struct tradeoff *tradeoff, double percentile,
     const size_t needs = percentile < 0 ? 2 : vp_statistics_percentile_needs(percentile, 0.95);
     out[0] = 0;
     if (tradeoff->sample_count < needs)
-        snprintf(out, NO_INTERVAL_BYTES, "%s of latency has no 95 %% interval below %zu samples",
+        snprintf(out, NO_INTERVAL_BYTES, "%s of latency has no 95 %% interval with fewer than %zu samples",
                  percentile_text(percentile), needs);
     return out;
 }
@@ -107,8 +107,8 @@ static void find_knobs(struct tradeoff *tradeoff, const struct results *results)
     tradeoff->knobs.levels = tradeoff->levels;
     tradeoff->knobs.config_count = tradeoff->config_count;
 }
-/* Intervals of the effects on accuracy: from the range of the scores, or Student's if the range is not known. Without a
- * spread Student's gives none. */
+/* Intervals of the effects on accuracy: from the range of the scores, or Student's if the range is unknown. Without
+ * spread, there is no Student's interval. */
 static vp_result bound_effects(struct tradeoff *tradeoff, void *scratch, size_t bytes) {
     if (tradeoff->range.is_known)
         return vp_effects_bounded(&tradeoff->knobs, tradeoff->accuracy, tradeoff->sample_count, tradeoff->order,
@@ -148,7 +148,7 @@ static void find_effects(struct tradeoff *tradeoff) {
             tradeoff->shares[which] = NULL;
         }
     }
-    tradeoff->order = 0; /* holes of the grid, or a single sample: nothing can be distinguished */
+    tradeoff->order = 0; /* the grid has holes, or there is a single sample: nothing can be distinguished */
     tradeoff->effect_count = 0;
 }
 static void find_knob_fronts(struct tradeoff *tradeoff) {
@@ -189,7 +189,7 @@ static void bound_gain(const struct tradeoff *tradeoff, const double *first, con
     gain->low = fmin(gain->low, fmin(one, other));
     gain->high = fmax(gain->high, fmax(one, other));
 }
-/* The gain of each configuration from the next level of each knob. */
+/* Computes the gain of each configuration from the next level of each knob. */
 static void find_gains(struct tradeoff *tradeoff) {
     for (size_t i = 0; i < tradeoff->config_count && tradeoff->accuracy; i++) {
         for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
@@ -253,7 +253,7 @@ size_t equal_points(const struct tradeoff *tradeoff, size_t config) {
     return count;
 }
 /* The interval of a latency over samples, as elsewhere: order statistics for a percentile, Student's for a mean. NaN if
- * there are too few samples: a range of draws would cover less. */
+ * there are too few samples, because a range of resamples would have too little coverage. */
 static void latency_interval(const double *values, size_t count, double percentile, double *sorted,
                              vp_bootstrap_point *point) {
     vp_statistics statistics;
@@ -281,7 +281,7 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
     if (vp_bootstrap(tradeoff->latency, tradeoff->accuracy, tradeoff->config_count, tradeoff->sample_count, &options,
                      scratch, bytes, tradeoff->points)
         != VP_OK)
-        snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to be drawn from");
+        snprintf(tradeoff->reason, sizeof tradeoff->reason, "the values are too large to resample");
     free(scratch);
     sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);
     for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++)
@@ -295,7 +295,7 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
         tradeoff->points[i].accuracy_high = accuracy.high;
     }
 }
-/* The accuracy of a corpus metric belongs to a whole file, so points have no intervals. */
+/* A corpus metric has one accuracy for a whole file, so points have no intervals. */
 static void corpus_points(struct tradeoff *tradeoff, const struct results *results,
                           const struct report_settings *settings) {
     double *sorted = resize(NULL, tradeoff->sample_count, sizeof *sorted);
@@ -330,7 +330,7 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
     tradeoff->is_corpus = files_have && !rows_have;
     tradeoff->sample_count = paired_ids(results, group, columns, tradeoff->is_corpus ? 1 : 2, &tradeoff->ids);
     if (!files_have && !rows_have)
-        snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracy: the data have no answers to compare with");
+        snprintf(tradeoff->reason, sizeof tradeoff->reason, "no accuracy: the data have no reference answers");
     else if (tradeoff->sample_count < 2)
         snprintf(tradeoff->reason, sizeof tradeoff->reason,
                  "%zu sample%s %s %s and an accuracy in all configurations: at least 2 are needed",

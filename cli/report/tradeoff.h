@@ -7,55 +7,55 @@
 #include "vlmprof.h"
 #include "vlmprof_analysis.h"
 
-/* What report and best share. */
+/* The settings shared by report and best. */
 struct report_settings {
     int axis;             /* METRIC_*: the latency that accuracy is compared with */
-    double percentile;    /* over samples; -1: the mean */
+    double percentile;    /* percentile over samples; -1 for the mean */
     size_t resamples;
     uint32_t seed;
-    double epsilon_share, epsilon_accuracy; /* of the median latency; absolute */
-    double peak_tflops, peak_gbs;           /* NaN: the best that these files reach */
-    double budget, min_accuracy;            /* infinite: none */
+    double epsilon_share, epsilon_accuracy; /* share of the median latency; absolute */
+    double peak_tflops, peak_gbs;           /* NaN to use the best that these files reach */
+    double budget, min_accuracy;            /* infinite if none */
 };
 
-/* The options shared by report and best; a number that is not given is NaN or infinite. */
+/* Reads the options shared by report and best. A number that is not given is NaN or infinite. */
 struct report_settings report_settings_of(const struct options *options);
 const char *percentile_text(double percentile); /* "mean", "P50", "P95" or "P99" */
 
 struct knob_front { int knob; int32_t level; uint32_t *front; size_t count; double area; };
 struct knob_gain { size_t from, to; int knob; vp_gain gain; };
 
-/* For one data set. Its configurations are numbered by their index in group->paired. */
+/* The trade-off of one data set. Its configurations are numbered by their index in group->paired. */
 struct tradeoff {
     const struct result_group *group;
-    char reason[160];            /* why there is none; empty: there is */
-    int is_corpus;               /* 1 if only whole files have an accuracy, so it has no intervals */
+    char reason[160];            /* reason if there is no trade-off; otherwise empty */
+    int is_corpus;               /* 1 if only whole files have an accuracy, without intervals */
     int64_t *ids; size_t config_count, sample_count;
     double *latency, *accuracy;  /* [config_count, sample_count]; accuracy NULL for a corpus metric */
-    struct score_range range;    /* of a score */
-    /* [config_count]; NaN if not known. The accuracy's interval is from accuracy_interval, not from the draws */
+    struct score_range range;    /* range of a score */
+    /* [config_count]; NaN if unknown. The accuracy's interval is from accuracy_interval, not from resampling */
     vp_bootstrap_point *points;
     double *at_latency, *at_accuracy; /* the points as two arrays */
-    uint32_t *front, *kept; size_t front_count, kept_count; /* kept: after epsilon */
+    uint32_t *front, *kept; size_t front_count, kept_count; /* kept: those after a step of at least epsilon */
     double epsilon_latency, area, area_latency, area_accuracy;
-    int32_t *levels; vp_knobs knobs; int knob_of[KNOB_COUNT]; /* axes that vary: KNOB_* of each column of levels */
+    int32_t *levels; vp_knobs knobs; int knob_of[KNOB_COUNT]; /* the knobs that vary: KNOB_* of each column of levels */
     size_t level_example[KNOB_COUNT][VP_KNOB_LEVEL_LIMIT];    /* a configuration with that level, used to name it */
-    /* [0] for latency, [1] for accuracy: effects on the means over samples; order 0: none could be computed */
+    /* [0] for latency, [1] for accuracy: effects on the means over samples; order is 0 if none could be computed */
     vp_effect *effects[2]; size_t effect_count; double *shares[2]; int32_t order;
     struct knob_front *fronts; size_t knob_front_count;
     struct knob_gain *gains; size_t gain_count;
 };
 
-/* Fills a zeroed tradeoff; tradeoff->reason says why there is none. */
+/* Fills a zeroed tradeoff. If there is none, tradeoff->reason is set. */
 void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,
                    const struct report_settings *settings);
 void tradeoff_free(struct tradeoff *tradeoff);
 
-/* The number of configurations with the same latency and accuracy as this one, including itself. */
+/* The number of configurations with the same latency and accuracy as this one, including this one. */
 size_t equal_points(const struct tradeoff *tradeoff, size_t config);
 int is_listed(const uint32_t *items, size_t count, size_t value);
 
-/* Why latencies have no interval: too few common samples; empty if they have one. Returns out. */
+/* Text about why latencies have no interval (too few common samples); empty if they have one. Returns out. */
 enum { NO_INTERVAL_BYTES = 80 };
 const char *no_interval_text(const struct tradeoff *tradeoff, double percentile, char out[NO_INTERVAL_BYTES]);
 

@@ -1,4 +1,4 @@
-/* family.c: a model family of the command line. */
+/* family.c: model families on the command line. */
 #include "tile/family.h"
 
 #include "base/console.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The letters and digits of the first word of a text, in small letters. */
+/* The letters and digits of the first word of a text, in lower case. */
 static void bare_word(char out[64], const char *text) {
     size_t bytes = 0;
     for (; *text && *text != ' ' && bytes < 63; text++)
@@ -30,7 +30,7 @@ static int is_near_one(const char *name, const char *words) {
     free(near.data);
     return is_near;
 }
-/* Complains about an unknown family and proposes those with a similar name or alias. Returns an exit code. */
+/* Complains about an unknown family and suggests those with a similar name or alias. Returns an exit code. */
 static int unknown_family(const char *option, const char *name) {
     struct text_buffer near = {NULL, 0, 0};
     const vp_family_preset *preset;
@@ -70,16 +70,16 @@ int family_set_keys(const struct options *options, vp_family *families, size_t f
     return 0;
 }
 
-enum { LONG_SIDE_MAX = 4096 }; /* of images that are enlarged; larger ones are only made smaller */
+enum { LONG_SIDE_MAX = 4096 }; /* limit for enlarged images; larger ones are only made smaller */
 
-/* Tokens of an image whose longer side is scaled to `side`; -1: the rule takes no such size. */
+/* Token count of an image whose longer side is scaled to `side`; -1 if the rule rejects the size. */
 static int64_t tokens_of_side(const vp_family *family, int32_t width_px, int32_t height_px, int32_t side,
                               int32_t sent[2]) {
     const int32_t longer = width_px > height_px ? width_px : height_px;
     const int32_t sides[2] = {width_px, height_px};
     vp_vision_count count;
     for (int i = 0; i < 2; i++) {
-        sent[i] = (int32_t)(((int64_t)sides[i] * side * 2 + longer) / ((int64_t)longer * 2)); /* the nearest */
+        sent[i] = (int32_t)(((int64_t)sides[i] * side * 2 + longer) / ((int64_t)longer * 2)); /* the nearest size */
         if (sent[i] < 1) sent[i] = 1;
     }
     return vp_family_count(family, sent[0], sent[1], &count, NULL) == VP_OK ? count.total_tokens : -1;
@@ -89,7 +89,7 @@ int family_size_for(const vp_family *family, int32_t width_px, int32_t height_px
     const int32_t own = width_px > height_px ? width_px : height_px, most = own > LONG_SIDE_MAX ? own : LONG_SIDE_MAX;
     int64_t best = -1, least = -1;
     int32_t best_side = 0, sent[2];
-    /* tokens need not grow with the side (tiles follow the shape), so every side is tried */
+    /* tokens may not grow with the side (tiles depend on the shape), so every side is tried */
     for (int32_t side = 1; side <= most; side++) {
         const int64_t tokens = tokens_of_side(family, width_px, height_px, side, sent);
         if (tokens < 0) continue;
@@ -101,7 +101,7 @@ int family_size_for(const vp_family *family, int32_t width_px, int32_t height_px
     }
     if (best < 0) {
         snprintf(reason, capacity,
-                 "no size of this shape costs at most %lld tokens by the rule of %s: the least is %lld",
+                 "no size of this shape costs at most %lld tokens by the rule of %s: the minimum is %lld",
                  (long long)max_tokens, family->preset->name, (long long)least);
         return EXIT_INPUT;
     }

@@ -1,7 +1,6 @@
-/* tile_families.c: the tile command for other model families: --family, --checkpoint, --compare, --list_families.
- * Sizes and families are gathered first. Then each pair becomes a row of token counts (family_rows), or the largest
- * limit of a family is found (family_invert), or one image is drawn (family_draw). Rows go to stdout as text, CSV or
- * JSON. */
+/* tile_families.c: the tile command for other model families: --family, --checkpoint, --compare, --list_families. Sizes
+ * and families are collected first. Then each pair becomes a row of token counts (family_rows), or the largest limit of
+ * a family is found (family_invert), or one image is drawn (family_draw). Rows are printed as text, CSV or JSON. */
 #include "tile/tile_families.h"
 
 #include "base/console.h"
@@ -23,22 +22,22 @@
 
 struct image_size {
     int64_t width, height; /* pixels, not checked; 0 with an error */
-    char *file;            /* NULL: the size was given as text */
-    char *error;           /* why there is no size; NULL: there is one */
+    char *file;            /* NULL if the size was given as text */
+    char *error;           /* reason if there is no size; otherwise NULL */
     int code;              /* the exit code if this is the only row and it is rejected */
 };
 struct family_job {
     vp_family *families; size_t family_count;
     struct image_size *sizes; size_t size_count, size_capacity;
     int compare;   /* 1 if the option is given */
-    int has_files; /* 1 if a size is of a file, so rows show file names */
+    int has_files; /* 1 if a size comes from a file, so rows show file names */
     struct table_stream stream;
 };
-/* An image in a family. Its counts are below 0 where the family has none or the size is rejected. */
+/* An image in a family. Counts are negative if the family has none or the size is rejected. */
 struct family_line {
     const vp_family *family;
-    const char *name, *error, *file; /* error, file: NULL: none */
-    int64_t width, height;           /* below 0: not known */
+    const char *name, *error, *file; /* error, file: NULL if none */
+    int64_t width, height;           /* negative if unknown */
     vp_vision_count count;
 };
 enum { WITH_FAMILY = 1, WITH_FILES = 2, COLUMNS_MOST = 36 };
@@ -104,7 +103,7 @@ static int add_folder(struct family_job *job, const char *path) {
     }
     text_list_free(&names);
     if (code) return code;
-    return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in the folder", path);
+    return job->size_count > before ? 0 : complain(EXIT_INPUT, "%s: there is no image in this folder", path);
 }
 /* Adds a size, an image file or all images of a folder. */
 static int add_operand(struct family_job *job, const char *text) {
@@ -134,7 +133,7 @@ static int add_list(struct family_job *job, const char *path) {
     const size_t before = job->size_count;
     int code = size_list_read(path, add_line, job);
     if (code) return code;
-    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s lists no size", path);
+    return job->size_count > before ? 0 : complain(EXIT_INPUT, "--sizes %s contains no size", path);
 }
 
 static int has_sides_in_range(const struct image_size *size) {
@@ -146,7 +145,7 @@ static vp_family *add_family(struct family_job *job) {
     job->families = resize(job->families, job->family_count + 1, sizeof *job->families);
     return &job->families[job->family_count++];
 }
-/* The family that a checkpoint's config files describe. Returns 0 or an exit code. */
+/* Finds the family that a checkpoint's config files describe. Returns 0 or an exit code. */
 static int families_of_checkpoint(struct family_job *job, const char *folder) {
     static const char *const config_names[3] = {"preprocessor_config.json", "processor_config.json", "config.json"};
     struct parsed parsed[3];
@@ -177,14 +176,15 @@ static int families_of_checkpoint(struct family_job *job, const char *folder) {
     for (int i = 0; i < 3; i++) { free(text[i]); free(parsed[i].nodes); }
     return code;
 }
-/* The families that the options name, with their keys set. Returns 0 or an exit code. */
+/* Finds the families that the options name, and sets their keys. Returns 0 or an exit code. */
 static int families_of(struct family_job *job, const struct options *options) {
     static const char *const foreign[] = {"preprocess", "tier", "crops", "vision_tokens"};
     const char *wanted = job->compare ? text_of(options, "compare") : text_of(options, "family");
     int code = 0;
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
         if (is_given(options, foreign[i]))
-            return complain(EXIT_USAGE, "--%s is for Molmo's own tiling; leave it out with a family", foreign[i]);
+            return complain(EXIT_USAGE, "--%s is only for Molmo's own tiling; remove it when giving a "
+                                        "family", foreign[i]);
     if (is_given(options, "checkpoint")) code = families_of_checkpoint(job, text_of(options, "checkpoint"));
     for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
         size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
@@ -194,7 +194,7 @@ static int families_of(struct family_job *job, const struct options *options) {
     }
     return code ? code : family_set_keys(options, job->families, job->family_count);
 }
-/* The value of a key, as one would type it on the command line. */
+/* The value of a key, as typed on the command line. */
 static void key_text(const vp_family *family, const vp_family_key *key, char *out, size_t capacity) {
     if (key->slot == VP_SLOT_RATIO) {
         snprintf(out, capacity, "%.15g", family->ratio);
@@ -204,7 +204,7 @@ static void key_text(const vp_family *family, const vp_family_key *key, char *ou
         snprintf(out, capacity, "%.*s", (int)strcspn(word, " "), word);
     } else snprintf(out, capacity, "%lld", (long long)family->value[key->slot]);
 }
-/* A key of the family: as JSON a number, or a word of a list; as CSV as one would type it. */
+/* A key of the family: in JSON a number, or a word of a list; in CSV as typed on the command line. */
 static void cell_key_text(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     const vp_family *family = ((const struct family_line *)row)->family;
     const vp_family_key *key = family->preset->keys;
@@ -221,7 +221,7 @@ static void cell_key(const void *row, const void *context, struct json_member *c
     else if (key->slot == VP_SLOT_SPLIT && family->preset->words) cell_key_text(row, context, cell, own);
     else *cell = KEY(key->name, family->value[key->slot]);
 }
-/* Adds the columns of the first keys of a family. Returns how many. */
+/* Adds the columns of the first keys of a family. Returns their number. */
 static size_t key_columns(const vp_family *family, int keys, int in_csv, struct table_column *columns) {
     size_t count = 0;
     for (int i = 0; i < keys; i++)
@@ -234,7 +234,7 @@ static size_t key_columns(const vp_family *family, int keys, int in_csv, struct 
 
 /* Returns 1 if every image has the same count in this family. */
 static int is_constant(const vp_family *family) { return !strcmp(family->preset->rule, "constant"); }
-/* The line as a table of one row: its size, the keys of its family, its counts. */
+/* Makes a table of one row: the size, the keys of its family, its counts. */
 static struct table line_table(const struct family_job *job, const struct family_line *line,
                                struct table_column columns[COLUMNS_MOST]) {
     const vp_family *family = line->family;
@@ -249,8 +249,8 @@ static struct table line_table(const struct family_job *job, const struct family
                 | (job->has_files ? WITH_FILES : 0);
     return table;
 }
-/* Counts one image in one family and prints its row. Returns 0, or an exit code when it is rejected and the only row
- * (`alone`): then an error is printed instead. */
+/* Counts one image in one family and prints its row. If it is rejected and is the only row (`alone`), prints an error
+ * instead and returns an exit code. Otherwise returns 0. */
 static int family_row(struct family_job *job, const vp_family *family, const struct image_size *size, int alone) {
     vp_error error = {VP_OK, -1, "", ""};
     const int is_known = size->width || !size->error;
@@ -262,7 +262,7 @@ static int family_row(struct family_job *job, const vp_family *family, const str
     vp_result result = VP_ERR_RANGE;
     if (size->error) snprintf(reason, sizeof reason, "%s", size->error);
     else if (!has_sides_in_range(size))
-        snprintf(reason, sizeof reason, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
+        snprintf(reason, sizeof reason, "%lldx%lld: sides must be 1 to %d pixels", (long long)size->width,
                  (long long)size->height, VP_FAMILY_PX_LIMIT);
     else if ((result = vp_family_count(family, (int32_t)size->width, (int32_t)size->height, &line.count, &error))
              != VP_OK)
@@ -285,17 +285,17 @@ static int family_rows(struct family_job *job) {
             code = family_row(job, &job->families[k], &job->sizes[i], alone);
     table_stream_end(&job->stream);
     if (!code && job->stream.refused_count)
-        code = complain(EXIT_INPUT, "%lld of %lld rows refused; see their error",
+        code = complain(EXIT_INPUT, "%lld of %lld rows rejected; see their errors",
                         (long long)job->stream.refused_count, (long long)job->stream.row_count);
     return code;
 }
 
-/* What --max_tokens asks, and the answer of one family: the largest value of its knob that keeps the images there. */
+/* The request of --max_tokens, and the answer of one family: the largest value of its knob that meets the limit. */
 struct family_limit {
-    const char *family, *key; /* key: NULL: the family has no knob */
-    const char *reason;       /* why there is no answer; NULL: there is one */
-    int64_t value, tokens, percentile, images; /* value: below 0 without an answer */
-    int unlimited; /* 1 if no value of the knob makes too many tokens */
+    const char *family, *key; /* key: NULL if the family has no knob */
+    const char *reason;       /* reason if there is no answer; otherwise NULL */
+    int64_t value, tokens, percentile, images; /* value: negative without an answer */
+    int unlimited; /* 1 if no value of the knob gives too many tokens */
 };
 static void cell_unlimited(const void *row, const void *context, struct json_member *cell, char own[CELL_BYTES]) {
     (void)context;
@@ -318,16 +318,16 @@ static void print_limit(const struct family_limit *limit) {
         print_plain("%-22s --%s: no value gives %s more than %lld tokens\n", limit->family, limit->key, images,
                     (long long)limit->tokens);
     else
-        print_plain("%-22s --%s %lld keeps %s at %lld tokens\n", limit->family, limit->key, (long long)limit->value,
+        print_plain("%-22s --%s %lld keeps %s within %lld tokens\n", limit->family, limit->key, (long long)limit->value,
                     images, (long long)limit->tokens);
 }
-/* The sizes of all images, checked. Returns 0 or an exit code. */
+/* Checks the sizes of all images. Returns 0 or an exit code. */
 static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
     for (size_t i = 0; i < job->size_count; i++) {
         const struct image_size *size = &job->sizes[i];
         if (size->error) return complain(size->code, "%s", size->error);
         if (!has_sides_in_range(size))
-            return complain(EXIT_USAGE, "%lldx%lld: sides must be 1..%d pixels", (long long)size->width,
+            return complain(EXIT_USAGE, "%lldx%lld: sides must be 1 to %d pixels", (long long)size->width,
                             (long long)size->height, VP_FAMILY_PX_LIMIT);
         sizes[i][0] = (int32_t)size->width;
         sizes[i][1] = (int32_t)size->height;
@@ -364,7 +364,7 @@ static int family_invert(struct family_job *job, const struct options *options) 
         vp_json_writer writer;
         vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
         table_put(&writer, NULL, &table);
-        json_end(&writer); /* main finds an error of stdout */
+        json_end(&writer); /* main checks stdout */
     } else if (!code && job->stream.csv) table_csv(&out, &table);
     else
         for (size_t k = 0; k < job->family_count && !code; k++) print_limit(&limits[k]);
@@ -376,14 +376,14 @@ static int family_invert(struct family_job *job, const struct options *options) 
     return code;
 }
 
-/* ---- drawings: the canvas with its tiles at the left, the global view at the right; both at most 900 pixels high */
+/* ---- drawings: the canvas with its tiles on the left, the global view on the right; both at most 900 pixels high */
 enum { DRAWN_PX_MAX = 900, GLOBAL_VIEW_PX = 224, GAP_PX = 24 };
 struct canvas { uint8_t *rgb; int32_t width, height; };
 static void paint(struct canvas *canvas, int32_t column, int32_t row, const uint8_t rgb[3]) {
     if (column >= 0 && row >= 0 && column < canvas->width && row < canvas->height)
         memcpy(canvas->rgb + ((size_t)row * (size_t)canvas->width + (size_t)column) * 3, rgb, 3);
 }
-/* Adds the image's colour at a place, which goes from 0 to 1 across and down; of a checkerboard without an image. */
+/* Adds the image's colour at a position from 0 to 1 across and down; without an image, the colour of a checkerboard. */
 static void add_colour(const vp_image *image, double across, double down, int32_t sum[3]) {
     if (image->rgb) {
         const size_t row = (size_t)(down * image->height_px), column = (size_t)(across * image->width_px);
@@ -394,7 +394,7 @@ static void add_colour(const vp_image *image, double across, double down, int32_
     const int is_light = (int)(across * image->width_px / 32) % 2 == (int)(down * image->height_px / 32) % 2;
     for (int channel = 0; channel < 3; channel++) sum[channel] += is_light ? 200 : 150;
 }
-/* Paints the image over a rectangle. Every pixel is the mean of 4 x 4 places in the image. */
+/* Paints the image over a rectangle. Every pixel is the mean of 4 x 4 positions in the image. */
 static void paint_image(struct canvas *canvas, const vp_image *image, int32_t left, int32_t top, int32_t width,
                         int32_t height) {
     for (int32_t row = 0; row < height; row++) {
@@ -408,7 +408,7 @@ static void paint_image(struct canvas *canvas, const vp_image *image, int32_t le
         }
     }
 }
-/* Paints a rectangle at the top black: padding keeps that colour. */
+/* Paints a rectangle at the top black, the colour of padding. */
 static void paint_black(struct canvas *canvas, int32_t left, int32_t width, int32_t height) {
     for (int32_t row = 0; row < height; row++)
         memset(canvas->rgb + ((size_t)row * (size_t)canvas->width + (size_t)left) * 3, 0, (size_t)width * 3);
@@ -427,9 +427,9 @@ static void paint_frame(struct canvas *canvas, double left, double top, double r
         }
     }
 }
-/* Where the image is on a canvas or in the global view: spot gets its left, top, width and height. Some families keep
- * its aspect, in the middle or at the top left; others stretch it over everything. `scale` is drawn pixels per canvas
- * pixel, and 0 for the global view, over which most families stretch it. */
+/* Finds the position of the image on a canvas or in the global view: spot gets its left, top, width and height. Some
+ * families keep its aspect ratio, in the middle or at the top left; others stretch it over everything. `scale` is drawn
+ * pixels per canvas pixel, or 0 for the global view, over which most families stretch the image. */
 static void draw_fit(const vp_family *family, const struct image_size *size, double width, double height, double scale,
                      double spot[4]) {
     const char *rule = family->preset->rule, *name = family->preset->name;
@@ -438,7 +438,7 @@ static void draw_fit(const vp_family *family, const struct image_size *size, dou
                        || (scale > 0 ? !strcmp(rule, "anyres") || !strcmp(name, "aria") : !strcmp(rule, "ocr"));
     const int corner = scale > 0 && (llama || !strcmp(rule, "padded") || !strcmp(rule, "growing"));
     double across = width / (double)size->width, down = height / (double)size->height, fit;
-    if (llama && scale > 0) { /* these enlarge no image beyond one tile */
+    if (llama && scale > 0) { /* these do not enlarge an image beyond one tile */
         const double tile = (double)family->value[VP_SLOT_TILE];
         const double most_w = ((double)size->width > tile ? (double)size->width : tile) * scale;
         const double most_h = ((double)size->height > tile ? (double)size->height : tile) * scale;
@@ -453,7 +453,7 @@ static void draw_fit(const vp_family *family, const struct image_size *size, dou
     spot[0] = middle ? (width - spot[2]) / 2 : 0;
     spot[1] = middle ? (height - spot[3]) / 2 : 0;
 }
-/* Draws a frame around each tile. Molmo's crops overlap: each begins one stride after the one before. Where the whole
+/* Draws a frame around each tile. Molmo's crops overlap: each begins one stride after the previous one. If the whole
  * image is one view, the frames are the grid of tokens. */
 static void draw_tiles(struct canvas *canvas, const vp_family *family, const vp_vision_count *count, double width,
                        double height) {
@@ -496,7 +496,7 @@ static void draw_canvas(const vp_family *family, const struct image_size *size, 
     *width = (double)count->cols * tile + margin;
     *height = (double)count->rows * tile + margin;
 }
-/* Draws the global view to the right of a canvas of this size. `spot` is where the image is on that canvas. */
+/* Draws the global view to the right of a canvas of this size. `spot` is the position of the image on that canvas. */
 static void draw_global_view(struct canvas *canvas, const vp_family *family, const struct image_size *size,
                              const vp_image *image, int32_t canvas_width, int32_t canvas_height, double spot[4]) {
     static const uint8_t green[3] = {20, 120, 60};
@@ -542,20 +542,20 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     free(canvas.rgb);
     return code;
 }
-/* --draw: draws the one image by the rule of the one family. Returns 0 or an exit code. */
+/* --draw: draws the image by the rule of the family. Returns 0 or an exit code. */
 static int family_draw(struct family_job *job, const struct options *options) {
     vp_image image = {0, 0, NULL};
     char reason[LINE_BYTES];
     int code = 0;
     if (job->size_count != 1 || job->family_count != 1)
-        return complain(EXIT_USAGE, "--draw needs one family and one image or size");
+        return complain(EXIT_USAGE, "--draw needs exactly one family and one image or size");
     if (job->sizes->error) {
         const char *file = job->sizes->file, *error = job->sizes->error;
         int is_named = !file || strstr(error, file);
         return complain(job->sizes->code, "%s%s%s", is_named ? "" : file, is_named ? "" : ": ", error);
     }
     if (!has_sides_in_range(job->sizes))
-        return complain(EXIT_USAGE, "sides must be 1..%d pixels", VP_FAMILY_PX_LIMIT);
+        return complain(EXIT_USAGE, "sides must be 1 to %d pixels", VP_FAMILY_PX_LIMIT);
     image.width_px = (int32_t)job->sizes->width;
     image.height_px = (int32_t)job->sizes->height;
     if (job->sizes->file && (code = load_image(job->sizes->file, &image, reason, sizeof reason)) != 0)
@@ -565,7 +565,7 @@ static int family_draw(struct family_job *job, const struct options *options) {
     return code;
 }
 
-/* A preset with its keys and their published values, as text and as JSON. */
+/* Prints a preset with its keys and their published values, as text and as JSON. */
 static void print_preset(const vp_family *family) {
     const vp_family_preset *preset = family->preset;
     char text[64];

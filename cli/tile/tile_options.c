@@ -1,5 +1,5 @@
-/* tile_options.c: the options that choose a tiling, and image sizes as text.
- * Nothing here touches an image: words become numbers, and options that contradict each other become an error. */
+/* tile_options.c: reads the options that choose a tiling, and image sizes as text. Options that contradict each other
+ * are an error. Nothing here touches an image. */
 #include "tile/tile_options.h"
 
 #include "base/console.h"
@@ -18,7 +18,7 @@ int tile_options_of(const struct options *options, vp_tile_options *tiles) {
     tiles->fit = strcmp(how, "adaptive") ? VP_FIT_FILL : VP_FIT_PAD;
     tiles->max_crops = (int32_t)number_of(options, "max_crops");
     if (by_tier && is_given(options, "preprocess") && strcmp(how, "tier"))
-        return complain(EXIT_USAGE, "--tier %s goes with --preprocess tier, not %s", tier, how);
+        return complain(EXIT_USAGE, "--tier %s needs --preprocess tier, not %s", tier, how);
     if (!by_tier && !strcmp(how, "tier"))
         return complain(EXIT_USAGE,
                         "--preprocess tier needs --tier low, medium or high (for --crops: --preprocess adaptive-fill)");
@@ -77,7 +77,7 @@ int size_list_read(const char *path, void (*add)(void *user, const char *line), 
     if (!from_stdin) fclose(file);
     free(text);
     if (bytes)
-        return complain(EXIT_INPUT, "--sizes %s: line %zu has %zu bytes, and a line is one WxH", path, number + 1,
+        return complain(EXIT_INPUT, "--sizes %s: line %zu has %zu bytes, but a line must be one WxH", path, number + 1,
                         bytes);
     return failed ? complain(EXIT_INPUT, "--sizes %s: %s", path, strerror(errno)) : 0;
 }

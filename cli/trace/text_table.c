@@ -1,4 +1,4 @@
-/* text_table.c: texts by number, each of them once: an open hash table over one growing buffer. */
+/* text_table.c: a table of distinct texts, found by number: an open hash table over one growing buffer. */
 #include "trace/text_table.h"
 
 
@@ -8,7 +8,7 @@
 const char *text_table_at(const struct text_table *table, uint32_t index) {
     return table->text.data + table->starts[index];
 }
-/* Doubles the slots; a text is in the first free slot from its hash on. */
+/* Doubles the slots. A text is in the first free slot, starting at its hash. */
 static void text_table_grow(struct text_table *table) {
     size_t slots = table->slot_count ? table->slot_count * 2 : 256;
     table->slots = resize(table->slots, slots, sizeof *table->slots);

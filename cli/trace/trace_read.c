@@ -1,6 +1,6 @@
-/* trace_read.c: a Chrome trace, ours or torch.profiler's, to arrays of events.
- * The form is the one that Kineto writes. The file is read event by event; memory has 64 bytes per slice and every
- * name once. Times are int64 nanoseconds, made from the file's decimal microseconds without a double in between. */
+/* trace_read.c: reads a Chrome trace of vlmprof or torch.profiler into arrays of events. The format is the one that
+ * Kineto writes. The file is read event by event; memory is 64 bytes per slice, plus every name once. Times are int64
+ * nanoseconds, converted from the file's decimal microseconds without a double in between. */
 #include "trace/trace_read.h"
 
 #include "base/console.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a time, and of the sum of all durations: two of them together fit into an int64. */
+/* Limit of a time, and of the sum of all durations: the sum of two fits into an int64. */
 #define TRACE_NS_LIMIT INT64_C(4000000000000000000)
 
 int is_host_category(int category) { return category <= TRACE_SPAN; }
@@ -33,16 +33,16 @@ void trace_free(struct trace *trace) {
 struct trace_input {
     FILE *file;
     const char *path;
-    struct text_buffer value;     /* the value that was read last */
-    int64_t start, offset;        /* bytes of the file: where that value began; what comes next */
-    size_t at, filled;            /* of block: what comes next; how much was read */
+    struct text_buffer value;     /* the last value read */
+    int64_t start, offset;        /* byte offsets in the file: start of that value; next byte */
+    size_t at, filled;            /* in block: the next byte; number of bytes read */
     struct parsed json;
     struct buffer scratch;
     unsigned char block[65536];
 };
 typedef enum value_end { VALUE_WHOLE, VALUE_CUT, VALUE_LARGE } value_end;
 
-/* The next byte, left where it is; -1: the end. */
+/* Returns the next byte without consuming it; -1 at the end. */
 static int input_peek(struct trace_input *in) {
     if (in->at == in->filled) {
         in->filled = fread(in->block, 1, sizeof in->block, in->file);
@@ -51,13 +51,13 @@ static int input_peek(struct trace_input *in) {
     }
     return in->block[in->at];
 }
-/* The next byte, taken; -1: the end. */
+/* Returns and consumes the next byte; -1 at the end. */
 static int input_take(struct trace_input *in) {
     int byte = input_peek(in);
     if (byte >= 0) { in->at++; in->offset++; }
     return byte;
 }
-/* Skips white space. The next byte, left where it is; -1: the end. */
+/* Skips white space. Returns the next byte without consuming it; -1 at the end. */
 static int input_space(struct trace_input *in) {
     int byte;
     while ((byte = input_peek(in)) == ' ' || byte == '\n' || byte == '\r' || byte == '\t') input_take(in);
@@ -67,8 +67,8 @@ static int is_value_end(int byte) {
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t' || byte == ',' || byte == ':' || byte == ']'
            || byte == '}';
 }
-/* Reads the bytes of one value into in->value, up to its closing bracket or quote. Whether they are JSON, parse_json
- * says. */
+/* Reads the bytes of one value into in->value, up to its closing bracket or quote. parse_json checks later if they are
+ * JSON. */
 static value_end input_value(struct trace_input *in) {
     struct text_buffer *value = &in->value;
     int64_t depth = 0;
@@ -103,8 +103,8 @@ static value_end input_value(struct trace_input *in) {
 static int input_bad(const struct trace_input *in, int64_t offset, const char *what) {
     return complain(EXIT_INPUT, "%s: malformed at byte %lld: %s", in->path, (long long)offset, what);
 }
-/* The file ends too early, or cannot be read further. ENDS_EARLY where what came before is enough, else an exit
- * code. */
+/* Complains that the file ends too early or cannot be read further. Returns ENDS_EARLY if the part before is enough,
+ * otherwise an exit code. */
 static int input_ended(struct trace *trace, const struct trace_input *in, const char *where) {
     if (ferror(in->file))
         return complain(EXIT_INPUT, "%s: cannot be read beyond byte %lld: %s", in->path, (long long)in->offset,
@@ -112,10 +112,10 @@ static int input_ended(struct trace *trace, const struct trace_input *in, const 
     if (!in->offset) return complain(EXIT_INPUT, "%s: the file is empty", in->path);
     trace->is_cut = 1;
     if (trace->is_partial) return ENDS_EARLY;
-    return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld whole events precede it (--partial shows them)",
+    return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld complete events precede it (--partial shows them)",
                     in->path, (long long)in->offset, where, (long long)trace->seen);
 }
-/* Reads a whole value and parses it into in->json. 0, ENDS_EARLY or an exit code. */
+/* Reads a whole value and parses it into in->json. Returns 0, ENDS_EARLY or an exit code. */
 static int input_parse(struct trace *trace, struct trace_input *in, const char *where) {
     vp_error error = {VP_OK, -1, "", ""};
     value_end end = input_value(in);
@@ -128,7 +128,7 @@ static int input_parse(struct trace *trace, struct trace_input *in, const char *
 }
 
 /* ---- one event */
-/* The text of a string, which is valid until the next call; NULL: the node is not a string. */
+/* The text of a string, valid until the next call; NULL if the node is not a string. */
 static const char *scratch_text(struct trace_input *in, uint32_t node) {
     const vp_json *json = &in->json.json;
     size_t capacity, needed = 0;
@@ -143,8 +143,8 @@ static uint32_t name_of(struct trace *trace, struct trace_input *in, uint32_t no
     const char *text = scratch_text(in, node);
     return text ? text_table_add(&trace->names, text) : NO_INDEX;
 }
-/* Reads a number, or a string that contains one, as the whole number nearest to it times 10^power; halves round away
- * from zero. Returns 1 if there is one, within TRACE_NS_LIMIT. */
+/* Reads a number, or a string that contains one. Sets the integer nearest to it times 10^power; halves round away from
+ * zero. Returns 1 if there is one, within TRACE_NS_LIMIT. */
 static int can_read_decimal(const vp_json *json, uint32_t node, int power, int64_t *out) {
     const char *digits;
     size_t bytes, at;
@@ -194,7 +194,7 @@ enum { MEMORY_BYTES, MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_TYPE, MEMORY_DEVI
 static const char *const MEMORY_KEYS[MEMORY_COUNT] = {"Bytes", "Total Allocated", "Total Reserved", "Device Type",
                                                       "Device Id"};
 
-/* The category of a slice by its "cat"; NULL: the program that wrote it names none. */
+/* The category of a slice by its "cat"; NULL if the file does not give one. */
 static trace_category category_of(const char *text) {
     size_t bytes = text ? strlen(text) : 0;
     if (!bytes || !strcmp(text, "cpu_op")) return TRACE_OP;
@@ -210,7 +210,7 @@ static trace_category category_of(const char *text) {
     if (!strcmp(text, "Trace") || !strcmp(text, "cuda_sync") || !strcmp(text, "cuda_event")) return TRACE_NOTHING;
     return TRACE_OP;
 }
-/* The number of a track: a process and a thread, numbers or texts, as the file spells them. */
+/* The number of a track. A track is a process and a thread, as numbers or texts, spelled as in the file. */
 static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t process, uint32_t thread) {
     uint32_t pair[2] = {process, thread}, track;
     struct text_buffer text = {NULL, 0, 0};
@@ -228,7 +228,7 @@ static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t proc
     }
     return track;
 }
-/* Its shapes' number among the names, written as torch's table writes them; NO_INDEX: none. */
+/* The number of an event's shapes among the names, formatted as in torch's table; NO_INDEX if none. */
 static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t node) {
     uint32_t shapes;
     size_t bytes = 0;
@@ -258,7 +258,7 @@ static void keep_event(struct trace *trace, struct trace_event event) {
     event.order = (uint32_t)trace->count;
     trace->events[trace->count++] = event;
 }
-/* Keeps a slice, or counts why it is left out. */
+/* Adds a slice, or counts the reason for leaving it out. */
 static void add_slice(struct trace *trace, struct trace_input *in, const uint32_t *fields) {
     const vp_json *json = &in->json.json;
     struct trace_event event;
@@ -276,7 +276,7 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
     if ((event.name = name_of(trace, in, fields[FIELD_NAME])) == NO_INDEX) { trace->no_name++; return; }
     trace->all_ns += event.ns;
     if (!strncmp(text_table_at(&trace->names, event.name), "ProfilerStep#", 13)) {
-        if (trace->is_own && event.ns == 1000) return; /* the empty step that closes an older file of ours */
+        if (trace->is_own && event.ns == 1000) return; /* the empty step at the end of older vlmprof files */
         event.name = text_table_add(&trace->names, "ProfilerStep*");
     } else if (trace->is_own && !strncmp(text_table_at(&trace->names, event.name), "end of ProfilerStep#", 20)) return;
     find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
@@ -288,7 +288,7 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
     event.shapes = shapes_of(trace, json, arguments[ARGUMENT_SHAPES]);
     keep_event(trace, event);
 }
-/* Keeps what an event "[memory]" says, or counts why it is left out. */
+/* Adds the data of a "[memory]" event, or counts the reason for leaving it out. */
 static void add_memory(struct trace *trace, const vp_json *json, const uint32_t *fields) {
     struct trace_memory memory;
     int64_t device;
@@ -301,7 +301,7 @@ static void add_memory(struct trace *trace, const vp_json *json, const uint32_t 
     }
     memory.allocated = node_whole(json, arguments[MEMORY_ALLOCATED], -1);
     memory.reserved = node_whole(json, arguments[MEMORY_RESERVED], -1);
-    memory.type = node_whole(json, arguments[MEMORY_TYPE], 0) != 0; /* 0: the CPU */
+    memory.type = node_whole(json, arguments[MEMORY_TYPE], 0) != 0; /* 0 is the CPU */
     device = node_whole(json, arguments[MEMORY_DEVICE], 0);
     if (memory.type && !(device >= 0 && device < 256)) { trace->other++; return; }
     memory.device = memory.type ? (int32_t)device : -1;
@@ -341,7 +341,7 @@ static void add_event(struct trace *trace, struct trace_input *in) {
 }
 
 /* ---- the whole file */
-/* Their number, and their names in one text. */
+/* The number of devices, and their names in one text. */
 static void add_devices(struct trace *trace, struct trace_input *in) {
     const vp_json *json = &in->json.json;
     struct text_buffer all = {NULL, 0, 0};
@@ -354,8 +354,8 @@ static void add_devices(struct trace *trace, struct trace_input *in) {
     trace->devices = all.bytes ? text_table_add(&trace->names, all.data) : NO_INDEX;
     free(all.data);
 }
-/* Takes a member of the file that is not its events. IS_TABLE: the file is not a trace but a saved table of operations;
- * else 0. */
+/* Reads a member of the file other than its events. Returns IS_TABLE if the file is not a trace but a saved table of
+ * operations; otherwise 0. */
 static int add_metadata(struct trace *trace, struct trace_input *in, const char *key) {
     const vp_json *json = &in->json.json;
     if (!strcmp(key, "schema")
@@ -373,7 +373,7 @@ static int add_metadata(struct trace *trace, struct trace_input *in, const char 
     } else if (!strcmp(key, "deviceProperties") && node_is(json, 0, VP_JSON_ARRAY)) add_devices(trace, in);
     return 0;
 }
-/* Reads the array of events, from after its opening bracket. 0, ENDS_EARLY or an exit code. */
+/* Reads the array of events, after its opening bracket. Returns 0, ENDS_EARLY or an exit code. */
 static int read_events(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
     if (byte == ']') { input_take(in); return 0; }
@@ -381,7 +381,8 @@ static int read_events(struct trace *trace, struct trace_input *in) {
         char where[64];
         snprintf(where, sizeof where, "in event %lld", (long long)trace->seen + 1);
         if ((code = input_parse(trace, in, where)) != 0) return code;
-        if (in->json.json.nodes[0].type != VP_JSON_OBJECT) return input_bad(in, in->start, "an event is an object");
+        if (in->json.json.nodes[0].type != VP_JSON_OBJECT) return input_bad(in, in->start, "an event must be an "
+                                                                                           "object");
         if (trace->count >= NO_INDEX - 1) return complain(EXIT_DEVICE, "%s: more than 2^32 slices", in->path);
         add_event(trace, in);
         if ((byte = input_space(in)) < 0) return input_ended(trace, in, "after an event");
@@ -390,7 +391,7 @@ static int read_events(struct trace *trace, struct trace_input *in) {
         if (byte != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing after an event");
     }
 }
-/* Reads the object of the file, from after its opening brace. 0, ENDS_EARLY, IS_TABLE or an exit code. */
+/* Reads the object of the file, after its opening brace. Returns 0, ENDS_EARLY, IS_TABLE or an exit code. */
 static int read_members(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code, has_events = 0;
     while (byte != '}') {
@@ -418,19 +419,21 @@ static int read_members(struct trace *trace, struct trace_input *in) {
     }
     input_take(in);
     return has_events ? 0
-                      : complain(EXIT_INPUT, "%s: there is no array traceEvents: this is not a Chrome trace", in->path);
+                      : complain(EXIT_INPUT, "%s: there is no array traceEvents, so this is not a Chrome "
+                                             "trace", in->path);
 }
 static int read_top(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
     if (byte == 0x1f)
-        return complain(EXIT_INPUT, "%s: gzip-compressed: gunzip it first, or gunzip -c FILE.gz | vlmprof trace -",
+        return complain(EXIT_INPUT, "%s: compressed with gzip: decompress it first, or use gunzip -c FILE.gz | vlmprof "
+                                    "trace -",
                         in->path);
     if (byte < 0) return input_ended(trace, in, "at its start");
     if (byte != '{' && byte != '[')
         return complain(EXIT_INPUT, "%s: expected JSON, but it begins with byte 0x%02x", in->path, (unsigned)byte);
     input_take(in);
     if ((code = byte == '[' ? read_events(trace, in) : read_members(trace, in)) != 0) return code;
-    if (input_space(in) >= 0) return input_bad(in, in->offset, "text follows the end");
+    if (input_space(in) >= 0) return input_bad(in, in->offset, "there is text after the end");
     return ferror(in->file) ? input_ended(trace, in, "at its end") : 0;
 }
 int trace_read(struct trace *trace, const char *path, int is_partial) {
@@ -444,7 +447,7 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
     in->file = strcmp(path, "-") ? fopen(path, "rb") : stdin;
     if (!in->file) code = complain(EXIT_INPUT, "%s: cannot be opened: %s", path, strerror(errno));
     else if (is_folder(path))
-        code = complain(EXIT_INPUT, "%s: is a folder: name one of its *.pt.trace.json files", path);
+        code = complain(EXIT_INPUT, "%s: is a folder: give one of its *.pt.trace.json files", path);
     else code = read_top(trace, in);
     if (code == ENDS_EARLY) code = 0;
     trace->bytes = in->offset;

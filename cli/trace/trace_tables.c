@@ -1,12 +1,12 @@
-/* trace_tables.c: the events of a trace to tables.
+/* trace_tables.c: makes tables of the events of a trace.
  * Operations follow torch.profiler's key_averages():
- * - A slice of a host thread is within the innermost slice there that encloses it.
- * - Self time is the time that no slice within covers.
- * - A slice that is the only one within another of its name is counted as that one.
- * - Device time is that of the kernels whose "External id" is the operation's. A kernel without one belongs to the
- *   operation in which its launch is.
- * One thing differs. Where slices of a thread overlap without nesting, torch counts the common time twice in the slice
- * around them. Here it counts once, so that self time is never negative. */
+ * - A slice of a host thread is a child of the innermost slice of that thread that encloses it.
+ * - Self time is the time that no inner slice covers.
+ * - A slice that is the only child of another with the same name is counted as that one.
+ * - Device time is the time of the kernels with the operation's "External id". A kernel without an id belongs to the
+ *   operation that contains its launch.
+ * There is one difference. If slices of a thread overlap without nesting, torch counts their common time twice in the
+ * slice around them. Here it counts once, so that self time is never negative. */
 #include "trace/trace_tables.h"
 
 #include "base/console.h"
@@ -16,15 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- operations: which is within which, and to which the device's time belongs */
+/* ---- operations: their nesting, and the device time of each */
 struct host_op {
-    uint32_t event, parent, children;  /* parent: an operation, or NO_INDEX; children: how many are directly within */
-    uint32_t key;                      /* of its row: place in tables->keys */
-    int64_t covered_ns, covered_end;   /* by slices within: how much, and up to where */
-    int64_t own_device_ns, device_ns;  /* of its own launches; with those within */
-    int64_t bytes[2], within_bytes[2]; /* memory of [CPU, devices]: during it; during slices directly within */
-    uint32_t alias;                    /* the operation that counts for this one, or NO_INDEX */
-    int is_nested_in_own;              /* 1 if within another of its key */
+    uint32_t event, parent, children;  /* parent: an operation, or NO_INDEX; children: number of direct children */
+    uint32_t key;                      /* its row: index into tables->keys */
+    int64_t covered_ns, covered_end;   /* covered by inner slices: time, and end of the last */
+    int64_t own_device_ns, device_ns;  /* time of its own launches; including those of inner operations */
+    int64_t bytes[2], within_bytes[2]; /* memory of [CPU, devices]: during it; during its direct children */
+    uint32_t alias;                    /* the operation that this one is counted as, or NO_INDEX */
+    int is_nested_in_own;              /* 1 if within another one with the same key */
 };
 struct id_index { int64_t id; uint32_t index; };
 
@@ -33,7 +33,7 @@ static int id_order(const void *left_item, const void *right_item) {
     if (left->id != right->id) return left->id < right->id ? -1 : 1;
     return (left->index > right->index) - (left->index < right->index);
 }
-/* The first event of an id, or NO_INDEX. */
+/* The first event with an id, or NO_INDEX. */
 static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) {
     size_t low = 0, high = count;
     if (id < 0) return NO_INDEX;
@@ -43,7 +43,7 @@ static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) {
     }
     return low < count && ids[low].id == id ? ids[low].index : NO_INDEX;
 }
-/* By track and begin. Of two that begin together the longer comes first: the outer slice before the inner one. */
+/* By track and start. Of two slices with the same start, the longer one comes first: the outer before the inner one. */
 static int slice_order(const void *left_item, const void *right_item) {
     const struct trace_event *left = left_item, *right = right_item;
     if (left->track != right->track) return left->track < right->track ? -1 : 1;
@@ -51,7 +51,7 @@ static int slice_order(const void *left_item, const void *right_item) {
     if (left->ns != right->ns) return left->ns > right->ns ? -1 : 1;
     return (left->order > right->order) - (left->order < right->order);
 }
-/* Returns 1 if one of torch's own helpers, which its tables leave out. */
+/* Returns 1 for one of torch's own helpers, which its tables leave out. */
 static int is_hidden(const char *name) {
     static const char *const hidden[] = {"profiler::_record_function_enter",
                                          "profiler::_record_function_enter_new",
@@ -62,8 +62,8 @@ static int is_hidden(const char *name) {
     for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++) if (!strcmp(name, hidden[i])) return 1;
     return 0;
 }
-/* Events by id, for id_find: launching calls by correlation, or operations and annotations by "External id". malloc'ed,
- * *count long. */
+/* Events sorted by id, for id_find: launching calls by correlation, or operations and annotations by "External id".
+ * malloc'ed, *count long. */
 static struct id_index *index_events(const struct trace *trace, int by_correlation, size_t *count) {
     struct id_index *ids = resize(NULL, trace->count, sizeof *ids);
     *count = 0;
@@ -81,8 +81,8 @@ static struct id_index *index_events(const struct trace *trace, int by_correlati
     qsort(ids, *count, sizeof *ids, id_order);
     return ids;
 }
-/* Moves each runtime call to the thread of the operation that it serves, as torch does. Then sorts all slices into
- * their final order. */
+/* Moves each runtime call to the thread of its operation, as torch does. Then sorts all slices into their final
+ * order. */
 static void order_slices(struct trace *trace) {
     size_t count;
     struct id_index *ids = index_events(trace, 0, &count);
@@ -95,14 +95,14 @@ static void order_slices(struct trace *trace) {
     if (trace->count) qsort(trace->events, trace->count, sizeof *trace->events, slice_order);
 }
 
-/* The key of an event's row: its name, and its shapes when rows are by shapes. */
+/* The key of an event's row: its name, and its shapes if rows are by shapes. */
 static uint32_t key_of(struct trace_tables *tables, const struct trace_event *event, int by_shapes) {
     char text[32];
     snprintf(text, sizeof text, "%lu %lu", (unsigned long)event->name,
              (unsigned long)(by_shapes ? event->shapes : NO_INDEX));
     return text_table_add(&tables->keys, text);
 }
-/* Host slices as operations, in the order of the slices: a parent comes before its children. malloc'ed. */
+/* Makes operations of the host slices, in the order of the slices: a parent comes before its children. malloc'ed. */
 static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, size_t *count) {
     const struct trace *trace = tables->trace;
     struct host_op *ops = zeroed(trace->count, sizeof *ops);
@@ -119,7 +119,7 @@ static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, s
     }
     return ops;
 }
-/* Adds a slice's time to the covered time of its parent. Slices are sorted by their begin. */
+/* Adds a slice's time to the covered time of its parent. Slices are sorted by start. */
 static void cover_parent(struct host_op *op, const struct trace_event *event) {
     int64_t begin = event->begin_ns > op->covered_end ? event->begin_ns : op->covered_end,
             end = event->begin_ns + event->ns;
@@ -128,11 +128,11 @@ static void cover_parent(struct host_op *op, const struct trace_event *event) {
     op->covered_ns += end - begin;
     op->covered_end = end;
 }
-/* Finds each operation's parent, with a stack of those that are open on the track. */
+/* Finds each operation's parent, with a stack of the open operations of the track. */
 static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace_event *events = tables->trace->events;
     uint32_t *stack = resize(NULL, count, sizeof *stack);
-    uint32_t *open_count = zeroed(tables->keys.count + 1, sizeof *open_count); /* by key */
+    uint32_t *open_count = zeroed(tables->keys.count + 1, sizeof *open_count); /* open ones per key */
     size_t depth = 0;
     for (size_t i = 0; i < count; i++) {
         const struct trace_event *event = &events[ops[i].event];
@@ -153,7 +153,7 @@ static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t co
     free(stack);
     free(open_count);
 }
-/* Adds each device slice's time to the operation that asked for it. */
+/* Adds each device slice's time to the operation that launched it. */
 static void charge_device(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace *trace = tables->trace;
     size_t external_count, correlation_count;
@@ -190,12 +190,12 @@ static size_t memory_before(const struct trace *trace, int64_t ns) {
     }
     return low;
 }
-/* Sums of bytes that a hostile file may have made up must not overflow. */
+/* Sums of bytes must not overflow, even for a hostile file. */
 static int64_t wrapping_add(int64_t first, int64_t second) { return (int64_t)((uint64_t)first + (uint64_t)second); }
-/* What no operation covers: bytes of [CPU, devices], and how many records. */
+/* Memory outside of all operations: bytes of [CPU, devices], and the number of records. */
 struct lone_memory { int64_t bytes[2], calls; };
 
-/* Adds up the memory that was taken and given back during each operation, on whatever thread, as torch counts it. */
+/* Adds up the memory that was allocated and freed during each operation, on any thread, as torch counts it. */
 static struct lone_memory charge_memory(const struct trace_tables *tables, struct host_op *ops, size_t count) {
     struct lone_memory lone = {{0, 0}, 0};
     const struct trace *trace = tables->trace;
@@ -223,7 +223,7 @@ static struct lone_memory charge_memory(const struct trace_tables *tables, struc
     free(covered);
     return lone;
 }
-/* Where a slice is the only one within another of its own name, both are one (torch's _remove_dup_nodes). */
+/* If a slice is the only child of another with the same name, both become one (torch's _remove_dup_nodes). */
 static void merge_repeats(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace_event *events = tables->trace->events;
     for (size_t i = 0; i < count; i++) {
@@ -261,7 +261,7 @@ static vp_result add_op(struct trace_tables *tables, const struct host_op *op) {
     added.device_self_memory_bytes = wrapping_add(op->bytes[1], -op->within_bytes[1]);
     return vp_ops_add(&tables->ops, &added);
 }
-/* A row for the memory that no operation covers. */
+/* Adds a row for the memory outside of all operations. */
 static vp_result add_lone_memory(struct trace_tables *tables, const struct lone_memory *lone) {
     vp_op op = vp_op_default();
     if (!lone->calls) return VP_OK;
@@ -273,7 +273,7 @@ static vp_result add_lone_memory(struct trace_tables *tables, const struct lone_
 }
 /* Adds the children's device time and memory to their parent. */
 static void sum_within(struct host_op *ops, size_t count) {
-    for (size_t i = count; i-- > 0;) { /* from the innermost out */
+    for (size_t i = count; i-- > 0;) { /* from the innermost outward */
         struct host_op *parent;
         if (ops[i].alias != NO_INDEX) continue;
         ops[i].device_ns += ops[i].own_device_ns;
@@ -295,7 +295,7 @@ static vp_result add_ops(struct trace_tables *tables, const struct host_op *ops,
             result = add_op(tables, &ops[i]);
     return result == VP_OK ? add_lone_memory(tables, lone) : result;
 }
-/* The table of operations. 0 or an exit code. */
+/* Makes the table of operations. Returns 0 or an exit code. */
 static int table_ops(struct trace_tables *tables, int by_shapes) {
     size_t count;
     struct host_op *ops = collect_ops(tables, by_shapes, &count);
@@ -307,7 +307,8 @@ static int table_ops(struct trace_tables *tables, int by_shapes) {
     merge_repeats(tables, ops, count);
     sum_within(ops, count);
     if (tables->keys.count >= TRACE_ROWS_MAX)
-        code = complain(EXIT_INPUT, "%s: more than %d different operations: this is not a trace of a program",
+        code = complain(EXIT_INPUT, "%s: more than %d different operations: this does not look like a trace of a "
+                                    "program",
                         tables->trace->path, TRACE_ROWS_MAX);
     else {
         tables->within_ns = zeroed(tables->trace->count, sizeof *tables->within_ns);
@@ -318,7 +319,7 @@ static int table_ops(struct trace_tables *tables, int by_shapes) {
     return code;
 }
 
-/* ---- devices: what covers a track, kernels, launches, streams */
+/* ---- devices: covered time of a track, kernels, launches, streams */
 /* Returns 1 if the slice covers its track; annotations and Python's frames only enclose others. */
 static int is_cover(const struct trace_event *event) {
     return !is_annotation(event->category) && event->category != TRACE_PYTHON;
@@ -347,11 +348,11 @@ static void table_covers(struct trace_tables *tables) {
     }
     while (track < trace->tracks.count) tables->cover_start[++track] = count;
 }
-/* How much of a track is covered before a time. */
+/* The time of a track that is covered before `ns`. */
 static int64_t covered_before(const struct trace_tables *tables, uint32_t track, int64_t ns) {
     size_t first = tables->cover_start[track], low = first, high = tables->cover_start[track + 1];
     const struct cover *cover;
-    while (low < high) { /* the first that begins at ns or later */
+    while (low < high) { /* the first one that starts at ns or later */
         size_t middle = low + (high - low) / 2;
         if (tables->covers[middle].begin < ns) low = middle + 1; else high = middle;
     }
@@ -382,7 +383,7 @@ static int total_order(const void *left_item, const void *right_item) {
     if (left->total_ns != right->total_ns) return left->total_ns > right->total_ns ? -1 : 1;
     return strcmp(left->name, right->name);
 }
-/* Rows by name, for slices of the categories that `which` accepts. Host and device have separate rows. */
+/* Makes rows by name, for slices of the categories that `which` accepts. Host and device have separate rows. */
 static void table_names(struct trace_tables *tables, struct trace_rows *rows, int (*which)(int category)) {
     const struct trace *trace = tables->trace;
     uint32_t *row_of = resize(NULL, (size_t)trace->names.count * 2 + 1, sizeof *row_of);
@@ -407,8 +408,8 @@ static void table_names(struct trace_tables *tables, struct trace_rows *rows, in
 }
 static int is_runtime_call(int category) { return category == TRACE_RUNTIME; }
 
-/* The launching calls, and the time from the end of a call to the start on the device. That is HTA's launch delay, but
- * not cut off at 0. */
+/* Makes the rows of launching calls, and the time from the end of a call to the start on the device. That is HTA's
+ * launch delay, but not clamped at 0. */
 static void table_launches(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     size_t count, delays = 0;
@@ -430,12 +431,13 @@ static void table_launches(struct trace_tables *tables) {
     table_names(tables, &tables->calls, is_runtime_call);
 }
 
-/* HTA's consecutive_kernel_delay. Its documentation says 30 ns; its code compares 30 with a difference of two ts, which
- * are us. The code is followed: the numbers are then HTA's, and a device needs about 1 us between two kernels. */
+/* HTA's consecutive_kernel_delay. Its documentation says 30 ns, but its code compares 30 with a difference of two ts,
+ * which are in us. We follow the code: the numbers are then HTA's, and a device needs about 1 us between two
+ * kernels. */
 enum { KERNEL_GAP_NS = 30000 };
 
-/* A stream's queue grows by one when a launching call starts, and shrinks by one when the device begins the work (HTA's
- * queue length). */
+/* Computes a stream's queue, as HTA's queue length: it grows by one when a launching call starts, and shrinks by one
+ * when the device starts the work. */
 struct queue_change { int64_t ns; int by; };
 static int change_order(const void *left_item, const void *right_item) {
     const struct queue_change *left = left_item, *right = right_item;
@@ -454,8 +456,8 @@ static void measure_queue(struct trace_row *row, struct queue_change *changes, s
     }
     if (changes[count - 1].ns > changes[0].ns) row->queue_mean = area / (double)(changes[count - 1].ns - changes[0].ns);
 }
-/* The row of one track, whose slices are those from first to last - 1, in the order of their begin. As in HTA, a gap is
- * the host's when the next slice was launched after the gap began; else it is the device's own when it is below
+/* Makes the row of one track, whose slices are first to last - 1, in order of their start. As in HTA, a gap is the
+ * host's if the next slice was launched after the gap began. Otherwise it is the device's own if it is below
  * KERNEL_GAP_NS. */
 static void table_track(struct trace_tables *tables, size_t first, size_t last, const struct id_index *calls,
                         size_t call_count) {
@@ -506,7 +508,7 @@ static void table_tracks(struct trace_tables *tables) {
     }
     free(calls);
 }
-/* For each device the most that was allocated and reserved, and the remainder at the end. */
+/* Finds the maximum memory allocated and reserved on each device, and the remainder at the end. */
 static void table_memory(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     for (size_t i = 0; i < trace->memory_count; i++) {
