@@ -687,8 +687,8 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(document, BLOCK_LINE,
                   "an accuracy that is equal in all pairs has no say in the verdict of all comparisons");
     document_text(document, BLOCK_LINE,
-                  "accuracy of right or wrong answers: Tango's interval, but McNemar's test decides whether it changed; "
-                  "of scores in a known range: Gaffke's interval of a bounded mean%s",
+                  "accuracy of right or wrong answers: Tango's interval, but McNemar's test decides whether it "
+                  "changed; of scores in a known range: Gaffke's interval of a bounded mean%s",
                   job->has_unknown_range ? "; of scores of no known range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,
@@ -788,7 +788,8 @@ static void write_open(struct document *document, const struct comparison_job *j
         document_text(document, BLOCK_LINE, "deciding %s would take more than 10,000 more samples: not worth it",
                       noisy ? "the others" : "them all");
     else if (verdict->more)
-        document_text(document, BLOCK_LINE, "about %zu more sample%s should decide %s, at the same spread and difference",
+        document_text(document, BLOCK_LINE,
+                      "about %zu more sample%s should decide %s, at the same spread and difference",
                       verdict->more, plural_s((int64_t)verdict->more),
                       noisy ? "the others" : "the inconclusive cases");
     else

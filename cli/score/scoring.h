@@ -26,8 +26,10 @@ int find_row_metric(const char *name, vp_score_metric *metric);
 /* The rule of a row whose data set is unknown: mc if its answer is one of its options, otherwise vqa_seed. */
 vp_score_metric scoring_default_metric(struct scoring *scoring, const vp_json *json);
 
-/* The warning about samples whose 1 or 2 reference answers cannot give the full score of vqa_seed. Returns `line`. */
-const char *few_answers_text(size_t count, char *line, size_t capacity);
+/* The warning about samples whose 1 or 2 reference answers cannot give the full score of a VQA rule. Returns `line`. */
+const char *few_answers_text(vp_score_metric metric, size_t count, char *line, size_t capacity);
+/* 1: a row with 1 or 2 reference answers, too few for a full score by vqa_seed or vqa_official. */
+int has_few_answers(const struct scoring *scoring, vp_score_metric metric);
 
 /* Takes over a malloc'ed text until the next scoring_clear; NULL stays NULL. */
 const char *scoring_own(struct scoring *scoring, char *text);
@@ -51,6 +53,8 @@ void scoring_as_run(struct scoring *scoring);
 
 struct tally {
     int is_binary;
+    int keeps_values; /* 1: of fractional scores, for their interval; tally_free frees them */
+    double *values; size_t value_capacity;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
     int64_t unread_count; /* rules of other tools: answers that the rule could not read */
     int64_t nearest_count; /* answers that name no option, where the rule took the nearest one */
@@ -59,6 +63,8 @@ struct tally {
 
 /* Counts one row; a score of NaN is counted as none, an unparsed answer as 0. */
 void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty);
+
+void tally_free(struct tally *tally);
 
 /* The standard error of the mean: sample standard deviation / sqrt(count); NaN below two scores. */
 double tally_error(const struct tally *tally);
