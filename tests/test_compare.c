@@ -323,6 +323,31 @@ static void test_few(void) {
     CHECK(strstr(last.out, "more than 10,000 additional samples, which is not worth it"));
     t = truth_default();
     t.size_count = t.top_k_count = 1;
+    check_case("a change of accuracy far beyond the margin: the forecast is for this change, and McNemar's test decides");
+    mkdir(in_folder("c"), 0700);
+    mkdir(in_folder("d"), 0700);
+    for (int side = 0; side < 2; side++) {
+        char text[9000] = "{\"dataset_name\": \"made\", \"accuracy_metric\": \"em\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": [";
+        for (int i = 0; i < 40; i++) /* 4 of 40 answers become right, none wrong: p 0.125, Tango's interval excludes 0 */
+            sprintf(text + strlen(text), "%s{\"sample_id\": %d, \"T_total\": %d, \"accuracy\": %d}", i ? ", " : "", i, 50 + (i * 7 + side) % 11, i < 20 + 4 * side);
+        strcat(text, "]}");
+        put_file(side ? "/d/made_imgsizetier-low_crops2_topk4_blocks12.json" : "/c/made_imgsizetier-low_crops2_topk4_blocks12.json", text);
+    }
+    run("compare %%F/c %%F/d --all --margin 60");
+    CHECK(strstr(last.out, "accuracy +10.0 [+0.4, +23.1] points") && strstr(last.out, "INCONCLUSIVE: corrected McNemar p 0.250"));
+    CHECK(strstr(last.out, " more samples should decide the inconclusive cases, at the same spread and difference") && !strstr(last.out, "not worth it"));
+    check_case("report: one slow sample of three, and the ratio of means keeps a positive interval");
+    mkdir(in_folder("e"), 0700);
+    put_file("/e/made_imgsizetier-low_crops2_topk4_blocks2.json",
+             "{\"dataset_name\": \"made\", \"accuracy_metric\": \"em\", \"top_k\": 4, \"num_active_blocks\": 2, "
+             "\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 76, \"accuracy\": 1}, "
+             "{\"sample_id\": 1, \"T_total\": 80, \"accuracy\": 1}, {\"sample_id\": 2, \"T_total\": 70, \"accuracy\": 1}]}");
+    put_file("/e/made_imgsizetier-low_crops2_topk4_blocks5.json",
+             "{\"dataset_name\": \"made\", \"accuracy_metric\": \"em\", \"top_k\": 4, \"num_active_blocks\": 5, "
+             "\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 351, \"accuracy\": 1}, "
+             "{\"sample_id\": 1, \"T_total\": 340, \"accuracy\": 1}, {\"sample_id\": 2, \"T_total\": 2400, \"accuracy\": 1}]}");
+    CHECK_INT(run("report %%F/e"), 0);
+    CHECK(strstr(last.out, "unning 5 blocks costs 13.7 [0.7, 278.4] times the mean T_total of 2;"));
     check_case("few samples leave nothing without width in report and best");
     t.samples = 3;
     t.block_count = 2;

@@ -385,6 +385,17 @@ static void test_errors(void) {
     put_file("/k.tsv", "question\timg\tanswr\na?\tno.jpg\tb\n");
     CHECK_INT(cli("data %F/k.tsv"), 0);
     CHECK(last.out && strstr(last.out, "no sample has an image") && strstr(last.out, "no sample has an answer"));
+    check_case("data and sweep: repeated ids; data: empty questions and answers, an answer that is no option");
+    write_text(in_folder("k.jsonl"), "{\"id\": 4, \"question\": \"a?\", \"answers\": [\"b\"]}\n{\"id\": 4, \"question\": \"\", \"answers\": []}\n"
+               "{\"id\": 5, \"question\": \"a?\", \"answers\": [\"\"]}\n{\"id\": 5, \"question\": \"a?\", \"answers\": null}\n");
+    CHECK_INT(cli("data %F/k.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "note      1 sample has an empty question\n") && strstr(last.out, "note      2 samples have no answer to score by\n")
+          && strstr(last.out, "note      1 sample has only empty reference answers") && strstr(last.out, "note      2 ids are there more than once\n"));
+    CHECK_INT(cli("sweep --plan --synthetic tiny --data %F/k.jsonl --output_dir %F/o"), 0);
+    CHECK(last.err && strstr(last.err, "2 ids are there more than once: "));
+    put_file("/k.tsv", "index\tquestion\tA\tB\tanswer\n1\ta?\tx\ty\tE\n2\ta?\tx\ty\tB\n");
+    CHECK_INT(cli("data %F/k.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "note      1 sample has an answer that is none of its options"));
     check_case("data: the metric of a row, or the one that a sweep takes by default");
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 0);

@@ -192,7 +192,10 @@ struct number_text number_measured(double value, double low, double high) {
     /* if a skewed range is much wider than its value, the value keeps two digits, but none below 1/1000 of the range */
     const double width = is_range ? high - low : fabs(value) / 5, own = fmax(fabs(value) / 10, width / 1000),
                  size = fabs(value) > 0 ? fmin(width / 20, own) : width / 20;
-    const int exponent = size > 0 && isfinite(size) ? (int)floor(log10(size)) : 0;
+    /* an end next to 0 keeps its sign */
+    const double end = !is_range ? 0 : low > 0 ? low : high < 0 ? -high : 0,
+                 unit = end > 1e-3 * width && end < size ? end : size;
+    const int exponent = unit > 0 && isfinite(unit) ? (int)floor(log10(unit)) : 0;
     struct number_text text, middle = number_rounded(value, exponent), low_text = number_rounded(low, exponent),
                              high_text = number_rounded(high, exponent);
     if (!is_range) return middle;

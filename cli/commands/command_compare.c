@@ -68,6 +68,7 @@ struct compared_row {               /* one comparison */
     const char *task;
     int which;             /* index of the column */
     double mean_a, mean_b; /* means of A's and B's samples */
+    double typical_a, typical_b; /* for a latency the geometric means, otherwise the means */
     double deviation;      /* standard deviation of independent differences; for latencies, of logarithms */
     double correlation_time; /* pairs that carry as much information as one independent pair; 0 if unknown */
     int test;              /* TEST_* */
@@ -77,6 +78,7 @@ struct compared_row {               /* one comparison */
     int is_equal;          /* 1 for an accuracy if no pair differs */
     size_t like;           /* index of an earlier row with the same ratios, plus 1; 0 if none */
     size_t needed;         /* samples needed to find a change; 0 if unknown */
+    size_t to_decide;      /* samples needed to find or confirm a change, the smaller; 0 if unknown */
 };
 struct comparison_job {
     const struct options *options;
@@ -336,6 +338,11 @@ static int is_noisy(const struct comparison_job *job, const struct compared_row 
     }
     return (reasons & (VP_NOISE_IS_BUSY | VP_NOISE_IS_STOLEN)) && !is_forced(job->options, "noise");
 }
+static double geometric_mean(const double *values, size_t count) {
+    double sum = 0;
+    for (size_t i = 0; i < count; i++) sum += log(values[i]);
+    return exp(sum / (double)count);
+}
 /* Compares paired samples and adds the row, unless there are none. `kind` describes the pairs. */
 static void add_comparison(struct comparison_job *job, const struct compared_row *kind, const double *before,
                            const double *after, size_t count) {
@@ -356,6 +363,8 @@ static void add_comparison(struct comparison_job *job, const struct compared_row
     job->has_unknown_range |= row.which == COMPARED_ACCURACY && row.test == TEST_T;
     row.mean_a = vp_statistics_mean(before, count);
     row.mean_b = vp_statistics_mean(after, count);
+    row.typical_a = by_ratio ? geometric_mean(before, count) : row.mean_a;
+    row.typical_b = by_ratio ? geometric_mean(after, count) : row.mean_b;
     free(differences);
     row.is_noisy = by_ratio && is_noisy(job, &row);
     job->rows = resize(job->rows, job->count + 1, sizeof *job->rows);
@@ -512,6 +521,7 @@ static void adjust_verdicts(struct comparison_job *job) {
         double margin = is_latency(row->which) ? job->margin : job->accuracy_margin;
         double effect = is_latency(row->which) ? job->effect : 2 * margin;
         double alpha = COMPARE_ALPHA / (double)job->family;
+        size_t confirming;
         /* without a measured spread, no plan is possible */
         vp_result planned = row->reason          ? VP_ERR_RANGE
                             : row->test == TEST_T ? vp_compare_plan(row->deviation, margin, effect, alpha, 0.95,
@@ -521,6 +531,13 @@ static void adjust_verdicts(struct comparison_job *job) {
                                                         row->range.high - row->range.low, row->test == TEST_RATES,
                                                         margin, effect, alpha, 0.95, &row->needed);
         if (planned != VP_OK) row->needed = 0;
+        /* an accuracy's change beyond the margin needs fewer samples to be found than a verdict of SAME */
+        row->to_decide = row->needed;
+        effect = fabs(job->verdicts[i].estimate);
+        if (planned == VP_OK && !is_latency(row->which) && effect > margin
+            && vp_compare_plan(row->deviation, 0.999 * effect, effect, alpha, 0.95, &confirming) == VP_OK
+            && confirming < row->needed && confirming > job->verdicts[i].count)
+            row->to_decide = confirming;
     }
 }
 /* Returns 1 if both sides have the same configurations and samples, with equal values or none. */
@@ -602,7 +619,7 @@ static struct verdict overall_verdict(const struct comparison_job *job) {
     int is_known = 1;
     for (size_t i = 0; i < job->count; i++) {
         const int says = verdict_of(job, i);
-        size_t needed = job->rows[i].needed, there = job->verdicts[i].count;
+        size_t needed = job->rows[i].to_decide, there = job->verdicts[i].count;
         verdict.count[says]++;
         /* unchanged answers decide nothing */
         if (says < verdict.worst && !(says == SAYS_INCONCLUSIVE && job->rows[i].is_equal)) verdict.worst = says;
@@ -619,23 +636,38 @@ static struct number_text difference_text(const struct compared_row *row, const 
     return row->reason ? number_formatted("%+.2f", scale * comparison->estimate)
                        : number_change(scale, comparison->estimate, comparison->low, comparison->high);
 }
+enum { PAIR_BYTES = 170 };
+/* The configuration of a pair, "A -> B" if they differ; of all pairs "all". */
+static void pair_text(const struct result_pair *pair, char out[PAIR_BYTES]) {
+    char before[80] = "all", after[80] = "all";
+    if (pair) {
+        setting_text(pair->before, before);
+        setting_text(pair->after, after);
+    }
+    if (!strcmp(before, after) || (pair && is_same_request(pair->before, pair->after)))
+        snprintf(out, PAIR_BYTES, "%s", before);
+    else snprintf(out, PAIR_BYTES, "%s -> %s", before, after);
+}
 static void write_rows(struct document *document, const struct comparison_job *job) {
     const int is_all = is_given(job->options, "all");
     struct text_list *list = NULL;
     for (int says = 0; says < SAYS_COUNT; says++) /* the most serious first */
         for (size_t i = 0; i < job->count; i++) {
             const struct compared_row *row = &job->rows[i];
-            char name[80], full[160];
+            char name[PAIR_BYTES], full[PAIR_BYTES + 80];
             if (verdict_of(job, i) != says || (says == SAYS_INCONCLUSIVE && !is_all)) continue;
             if (!list)
                 list = document_table(document, "configuration|of|mean A|mean B|difference|unit|pairs|verdict");
-            if (row->pair) setting_text(row->pair->before, name); else snprintf(name, sizeof name, "all");
+            pair_text(row->pair, name);
             if (job->before.group_count > 1) snprintf(full, sizeof full, "%.70s %s", row->task, name);
             else snprintf(full, sizeof full, "%s", name);
-            CELLS(list, full, compared_name(row->which), number_short(row->mean_a).text,
-                  number_short(row->mean_b).text, difference_text(row, &job->verdicts[i]).text,
+            CELLS(list, full, compared_name(row->which), number_short(row->typical_a).text,
+                  number_short(row->typical_b).text, difference_text(row, &job->verdicts[i]).text,
                   unit_of(row->which), number_whole(job->verdicts[i].count).text);
             if (why_open(job, row)) text_list_add(list, "%s: %s", SAYS[says], why_open(job, row));
+            else if (says == SAYS_INCONCLUSIVE && row->test == TEST_RATES
+                     && (job->verdicts[i].low > 0 || job->verdicts[i].high < 0))
+                text_list_add(list, "%s: corrected McNemar p %.3f", SAYS[says], job->verdicts[i].p_difference);
             else text_list_add(list, "%s", SAYS[says]);
         }
 }
@@ -655,13 +687,13 @@ static void write_method(struct document *document, const struct comparison_job 
     document_text(document, BLOCK_LINE,
                   "an accuracy that is equal in all pairs does not affect the overall verdict");
     document_text(document, BLOCK_LINE,
-                  "accuracy of right or wrong answers: Tango's interval and McNemar's test; of scores with a known "
-                  "range: Gaffke's interval of a bounded mean%s",
+                  "accuracy of right or wrong answers: Tango's interval, but McNemar's test decides whether it "
+                  "changed; of scores with a known range: Gaffke's interval of a bounded mean%s",
                   job->has_unknown_range ? "; of scores with an unknown range: Student's t" : "");
     document_text(
         document, BLOCK_LINE,
-        "a latency difference is the geometric mean of the ratios B/A of all samples, minus 1, so that every sample "
-        "has the same weight (in a ratio of means, slow samples have more); consecutive samples are correlated, so "
+        "a latency's means are geometric, and its difference is the geometric mean of the ratios B/A of all samples, "
+        "minus 1, so that every sample has the same weight; consecutive samples are correlated, so "
         "fewer count as independent");
 }
 enum { WORTH_SAMPLES = 10000 }; /* if more are needed, measuring is not worth it */
@@ -683,8 +715,9 @@ static void write_plan(struct document *document, const struct comparison_job *j
         const char *why = says != SAYS_INCONCLUSIVE ? NULL
                           : why_open(job, row)      ? why_open(job, row)
                           : row->needed && row->needed <= job->verdicts[i].count ? "near the margin" : NULL;
-        char name[80];
-        CELLS(list, row->pair ? setting_text(row->pair->before, name) : "all", compared_name(row->which));
+        char name[PAIR_BYTES];
+        pair_text(row->pair, name);
+        CELLS(list, name, compared_name(row->which));
         if (isfinite(row->deviation))
             text_list_add(list, "%.3f %s", scale_of(row->which) * row->deviation, unit_of(row->which));
         else text_list_add(list, "-");
@@ -756,7 +789,8 @@ static void write_open(struct document *document, const struct comparison_job *j
                                             "worth it",
                       noisy ? "the others" : "them all");
     else if (verdict->more)
-        document_text(document, BLOCK_LINE, "about %zu more sample%s should decide %s if the spread stays the same",
+        document_text(document, BLOCK_LINE,
+                      "about %zu more sample%s should decide %s if the spread and the difference stay the same",
                       verdict->more, plural_s((int64_t)verdict->more),
                       noisy ? "the others" : "the inconclusive cases");
     else

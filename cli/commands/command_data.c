@@ -51,6 +51,8 @@ struct data_job {
 struct file_tally {
     size_t usable, bad, dropped, pictures, answered, few_answers, several, by_format[6];
     int32_t least_px, most_px; /* the shortest and the longest side */
+    uint64_t *ids; size_t id_count, id_capacity; /* hashes of the usable samples' ids */
+    size_t no_question, no_answer, blank_answer, no_option; /* samples with an empty question, .. */
     size_t without;            /* usable samples without a picture */
     char first_without[40];    /* where the first of them is */
     size_t with_options;       /* samples whose options are still to be added to the prompt */
@@ -218,6 +220,23 @@ static struct row_place place_of(struct table *table, size_t index) {
     else snprintf(place.text, sizeof place.text, "row %zu", index + 1);
     return place;
 }
+/* Counts what a sample lacks, and its id. */
+static void see_gaps(struct file_tally *tally, const struct example *example) {
+    size_t blank = 0, options = 0;
+    while (options < OPTIONS_MAX && example->options[options]) options++;
+    for (size_t i = 0; i < example->answers.count; i++) blank += !example->answers.items[i][0];
+    tally->no_question += example->question && !example->question[strspn(example->question, " \t\n")];
+    tally->no_answer += !example->answer && !example->answers.count;
+    tally->blank_answer += example->answers.count ? blank == example->answers.count
+                                                  : example->answer && !example->answer[0];
+    tally->no_option += options > 1 && example->answer && example->answer[0] >= 'A' && example->answer[0] <= 'Z'
+                        && !example->answer[1] && (size_t)(example->answer[0] - 'A') >= options;
+    if (tally->id_count == tally->id_capacity) {
+        tally->id_capacity = tally->id_capacity * 2 + 1024;
+        tally->ids = resize(tally->ids, tally->id_capacity, sizeof *tally->ids);
+    }
+    tally->ids[tally->id_count++] = hash_bytes(HASH_START, example->id.data, example->id.bytes);
+}
 static void count_sample(const struct data_job *job, struct table *table, struct file_tally *tally,
                          const struct example *example, size_t index) {
     int64_t tokens = 0;
@@ -236,6 +255,7 @@ static void count_sample(const struct data_job *job, struct table *table, struct
     tally->answered += example->answer || example->answers.count;
     tally->few_answers += example->answers.count ? example->answers.count < 3 : example->answer != NULL;
     tally->several += example->picture_count > 1;
+    see_gaps(tally, example);
     if (!example->picture_count && !tally->without++)
         snprintf(tally->first_without, sizeof tally->first_without, "%s", place_of(table, index).text);
     for (size_t i = 0; i < example->picture_count; i++) {
@@ -366,13 +386,23 @@ static void print_missing(const struct file_tally *tally, const char *what, cons
     for (size_t i = 0; i < tally->keys.count && i < 40; i++) print_plain("%s%s", i ? ", " : "", tally->keys.items[i]);
     print_plain("%s\n", tally->keys.count > 40 ? ", .." : "");
 }
+static void print_count(size_t count, const char *what) {
+    if (count) print_plain("  note      %zu sample%s %s\n", count, count == 1 ? " has" : "s have", what);
+}
 /* Prints notes about data that a sweep would miss. */
 static void print_notes(const struct table *table, const struct file_tally *tally) {
+    const size_t repeated = count_repeated(tally->ids, tally->id_count);
     const int is_own = table->format == DATA_VLMPROF || table->format == DATA_TSV || table->format == DATA_CSV
                        || ((table->parquet || table->arrow) && !table->task);
     char *annotations = annotations_path(table->path);
     if (is_own && tally->usable && !tally->pictures) print_missing(tally, "an image", "\"image\"");
     if (is_own && tally->usable && !tally->answered) print_missing(tally, "an answer", "\"answer\" or \"answers\"");
+    print_count(tally->no_question, "an empty question");
+    if (tally->answered) print_count(tally->no_answer, "no answer to score by");
+    print_count(tally->blank_answer, "only empty reference answers, which an empty answer meets");
+    print_count(tally->no_option, "an answer that is none of its options, so nothing scores");
+    if (repeated)
+        print_plain("  note      %zu id%s more than once\n", repeated, repeated == 1 ? " is there" : "s are there");
     if (table->format == DATA_VQA && !table->notes_path)
         print_plain("  note      no annotations, so nothing is scored: %.300s is missing; use --annotations for "
                     "another file\n", annotations ? annotations : "a file like v2_mscoco_val2014_annotations.json");
@@ -410,8 +440,10 @@ static int32_t new_tokens_of(const struct data_job *job, const struct table *tab
 /* Prints a line about samples that the rule can never score as correct. */
 static void print_few_answers(const struct table *table, const struct file_tally *tally) {
     char line[200];
-    if (!strcmp(rule_of(table, tally), "vqa_seed") && tally->few_answers)
-        print_plain("  note      %s\n", few_answers_text(tally->few_answers, line, sizeof line));
+    vp_score_metric metric;
+    if (tally->few_answers && vp_score_metric_find(rule_of(table, tally), &metric) == VP_OK
+        && (metric == VP_SCORE_VQA_SEED || metric == VP_SCORE_VQA_OFFICIAL))
+        print_plain("  note      %s\n", few_answers_text(metric, tally->few_answers, line, sizeof line));
 }
 /* 1: a sweep rejects the samples without a picture, because most samples have one. */
 static int lacks_pictures(const struct file_tally *tally) {
@@ -513,6 +545,7 @@ static int read_file(struct data_job *job, const char *path) {
     job->bad += tally.bad;
     free(line.data);
     text_list_free(&tally.keys);
+    free(tally.ids);
     row_free(&row);
     example_free(&example);
     table_close(&table);

@@ -125,6 +125,7 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
     job->cleaning = vp_json_get(json, 0, "schema") == VP_JSON_NONE ? VP_SCORE_CLEAN_NONE
                                                                    : vp_score_metric_of(job->metric)->run_cleaning;
     job->tally.is_binary = vp_score_metric_of(job->metric)->is_binary;
+    job->tally.keeps_values = 1;
     free(stored);
     free(dataset);
     return code;
@@ -160,6 +161,7 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
     if (!code && job.differ_count)
         code = complain(EXIT_WORK, "%s: %d of %lld stored accuracies differ from those of %s", path, job.differ_count,
                         (long long)job.tally.row_count, vp_score_metric_of(job.metric)->name);
+    tally_free(&job.tally);
     scoring_free(&scoring);
     free(out.data);
     return code;

@@ -86,6 +86,7 @@ static int run_command(const struct options *options) {
         code = score_sets(&job, rule->metric);
     else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     pairs_free(&pairs);
+    tally_free(&job.tally);
     by_free(&by);
     free(job.text);
     free((void *)job.lines);

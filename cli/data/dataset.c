@@ -906,11 +906,12 @@ int dataset_check_usable(const struct dataset *dataset, const struct model *mode
     sample_free(&first);
     return code;
 }
-/* 1: a record with 1 or 2 reference answers, too few for a full score by vqa_seed. */
-static int has_few_answers(struct scoring *scoring, const vp_json *json) {
+/* 1: a record with 1 or 2 reference answers. */
+static int lacks_answers(struct scoring *scoring, const vp_json *json) {
     scoring_clear(scoring);
-    return !scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0) && scoring->sample.reference_count > 0
-           && scoring->sample.reference_count < 3;
+    if (scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0)) return 0;
+    scoring->sample.is_plain_reference = 0;
+    return has_few_answers(scoring, VP_SCORE_VQA_SEED);
 }
 /* Lines that `data --output` wrote of another tool's data: the file's name says nothing about their prompts, and the
  * first line has the set's answer length. */
@@ -942,10 +943,15 @@ static int check_samples(struct loader *loader) {
     const vp_prompt_dataset *same = NULL; /* the defaults that all records agree on */
     struct sample sample, before;
     struct scoring scoring;
+    const vp_json *json = &loader->reader.scratch.json;
+    uint64_t *ids;
+    size_t id_count = 0, repeated;
+    uint32_t id;
     int code = 0, tells = dataset->kind == KIND_TABLE;
     dataset->hash = HASH_START;
     memset(&before, 0, sizeof before);
     memset(&scoring, 0, sizeof scoring);
+    ids = resize(NULL, dataset->count + 1, sizeof *ids);
     for (size_t i = 0; i < dataset->count && !code; i++) {
         struct entry *entry = &dataset->samples[i];
         vp_result result = fetch_texts(dataset, &loader->reader, entry, &entry->hash, &error);
@@ -960,7 +966,11 @@ static int check_samples(struct loader *loader) {
             same = !i || same == sample.dataset ? sample.dataset : NULL;
             entry->text_count = sample.text_count;
             entry->no_bos = sample.no_bos != 0;
-            loader->few_answers += has_few_answers(&scoring, &loader->reader.scratch.json);
+            id = vp_json_get(json, 0, "id");
+            if (has_value(json, 0, "id"))
+                ids[id_count++] = hash_bytes(HASH_START, json->text + json->nodes[id].start,
+                                             (size_t)json->nodes[id].bytes);
+            loader->few_answers += lacks_answers(&scoring, &loader->reader.scratch.json);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
             tells |= too_many_images(loader->model, &sample) != NULL;
             entry->is_text = dataset->kind != KIND_TABLE && sample.no_image;
@@ -976,6 +986,11 @@ static int check_samples(struct loader *loader) {
     scoring_free(&scoring);
     close_progress();
     if (!code) tells |= reject_without_image(loader);
+    repeated = count_repeated(ids, id_count);
+    free(ids);
+    if (!code && repeated)
+        complain(0, "%s: %zu id%s more than once: only sample_id distinguishes such records", dataset->path,
+                 repeated, repeated == 1 ? " is there" : "s are there");
     if (!code && tells) tell_bad_rows(dataset);
     /* for a file with an uninformative name */
     if (!dataset->defaults) dataset->defaults = same;
@@ -1092,7 +1107,9 @@ int dataset_load(const struct options *options, const struct model *model, struc
                                                               : 16;
     if (!code) warn_without_images(model, dataset);
     if (!code) code = settle_metric(model, dataset);
-    if (!code && dataset->metric == VP_SCORE_VQA_SEED && loader.few_answers)
-        complain(0, "%s: %s", dataset->path, few_answers_text(loader.few_answers, line, sizeof line));
+    if (!code && loader.few_answers
+        && (dataset->metric == VP_SCORE_VQA_SEED || dataset->metric == VP_SCORE_VQA_OFFICIAL))
+        complain(0, "%s: %s", dataset->path,
+                 few_answers_text(dataset->metric, loader.few_answers, line, sizeof line));
     return code;
 }

@@ -315,10 +315,9 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
 }
 /* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of at least 2 is a factor, a smaller
  * one a change in percent. */
-static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, double base,
-                      const vp_mean_interval *change, char out[520]) {
+static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob,
+                      const vp_mean_interval *ratio, char out[520]) {
     const int kind = tradeoff->knob_of[knob];
-    const double ratio = 1 + change->mean / base;
     const char *axis = METRIC_KEYS[report->settings.axis], *flat = "";
     char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], name[KNOB_TEXT_BYTES + 60];
     report_level_text(tradeoff, report->results, kind, 0, first);
@@ -328,18 +327,34 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
         if (name[0] >= 'a' && name[0] <= 'z') name[0] = (char)(name[0] - 'a' + 'A');
     } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
     else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
-    if (ratio >= 2) {
+    if (ratio->mean >= 2) {
         snprintf(out, 520, "%s costs %s times the mean %s of %s", name,
-                 number_estimate(1, ratio, 1 + change->low / base, 1 + change->high / base).text, axis, first);
+                 number_estimate(1, ratio->mean, ratio->low, ratio->high).text, axis, first);
         return;
     }
-    if (change->low / base > -0.03 && change->high / base < 0.03) flat = " (flat: it saves no time)";
-    if (ratio >= 1)
+    if (ratio->low > 0.97 && ratio->high < 1.03) flat = " (flat: it saves no time)";
+    if (ratio->mean >= 1)
         snprintf(out, 520, "%s costs %s %% more mean %s than %s%s", name,
-                 number_estimate(100 / base, change->mean, change->low, change->high).text, axis, first, flat);
+                 number_estimate(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1).text, axis, first, flat);
     else
         snprintf(out, 520, "%s costs %s %% less mean %s than %s%s", name,
-                 number_estimate(-100 / base, change->mean, change->high, change->low).text, axis, first, flat);
+                 number_estimate(-100, ratio->mean - 1, ratio->high - 1, ratio->low - 1).text, axis, first, flat);
+}
+/* The ratio of the means of paired values and its interval, which is never negative: Student's interval of the
+ * logarithm, whose error each pair contributes high / mean high - low / mean low to. Scales both. Returns 0 if the
+ * values give none. */
+static int ratio_of_means(double *low, double *high, size_t count, vp_mean_interval *ratio) {
+    const double before = vp_statistics_mean(low, count), after = vp_statistics_mean(high, count);
+    if (!(before > 0) || !(after > 0)) return 0;
+    for (size_t i = 0; i < count; i++) {
+        low[i] /= before;
+        high[i] /= after;
+    }
+    if (vp_paired_t(low, high, count, 0.95, ratio) != VP_OK) return 0;
+    ratio->low = after / before * exp(ratio->low);
+    ratio->high = after / before * exp(ratio->high);
+    ratio->mean = after / before;
+    return 1;
 }
 /* Describes the cost of a knob from its lowest to its highest level and what it buys, with all others equal, paired
  * over the samples. Knobs with a known effect on accuracy come first. */
@@ -350,12 +365,11 @@ static void find_changes(struct report *report, const struct tradeoff *tradeoff)
                                                         : "";
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
         char cost[520], accuracy[200] = "";
-        vp_mean_interval change;
+        vp_mean_interval ratio;
         size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
-        double base = vp_statistics_mean(low, tradeoff->sample_count);
         int is_decided = 0;
-        if (!pairs || !(base > 0) || vp_paired_t(low, high, tradeoff->sample_count, 0.95, &change) != VP_OK) continue;
-        cost_text(report, tradeoff, k, base, &change, cost);
+        if (!pairs || !ratio_of_means(low, high, tradeoff->sample_count, &ratio)) continue;
+        cost_text(report, tradeoff, k, &ratio, cost);
         if (tradeoff->accuracy) {
             sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
             is_decided = accuracy_text(tradeoff, pairs, low, high, accuracy);

@@ -4,10 +4,11 @@
 #include "base/json.h"
 #include "vlmprof.h"
 
-struct scored { uint64_t id; double score; };
+struct scored { uint64_t id; double score; size_t row; };
 struct pairs {
     struct scored *rows; size_t count, capacity;
     double *first, *second; size_t joined; /* scores of rows in both files: the baseline's, and the file's */
+    size_t alone, baseline_alone, repeated; /* rows without a partner on either side; ids that a file repeats */
 };
 
 /* Adds a row by its "id". Rows without a score are skipped. */

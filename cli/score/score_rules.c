@@ -334,6 +334,8 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     vp_json_end_object(writer);
     job->tally.unread_count += outcome.is_unread != 0;
     job->tally.nearest_count += outcome.is_nearest;
+    job->few_count += !is_corpus(rule) && has_few_answers(scoring, (vp_score_metric)rule->metric);
+    job->empty_count += !is_corpus(rule) && scoring->sample.references && !scoring->sample.reference_count;
     job->whole_count += rule->metric == VP_SCORE_VQA_SEED && scoring->sample.is_plain_reference;
     is_empty = scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0];
     if (job->by && parsed->json.node_count)
@@ -477,6 +479,7 @@ static int score_baseline(struct score_job *job, const struct score_rule *rule) 
     if (!code) code = score_rows(&other, rule);
     if (!code) code = pairs_join(job->pairs, &pairs, job->source, other.source);
     pairs_free(&pairs);
+    tally_free(&other.tally);
     free(other.text);
     free((void *)other.lines);
     free(other.line_bytes);
@@ -501,6 +504,25 @@ static int check_by(const struct score_job *job, struct parsed *parsed) {
     free(fields.data);
     return code;
 }
+/* Returns 0, or EXIT_INPUT after a message with the fields of the first row: no row has a prediction. */
+static int check_predictions(const struct score_job *job, struct parsed *parsed) {
+    static const char *const keys[] = {"prediction", "text", "pred", "rows"};
+    struct text_buffer fields = {NULL, 0, 0};
+    int is_there = 0, code;
+    for (size_t i = 0; i < job->line_count && !is_there; i++) {
+        if (parse_json(parsed, job->lines[i], job->line_bytes[i], NULL) != VP_OK
+            || !node_is(&parsed->json, 0, VP_JSON_OBJECT))
+            continue;
+        for (size_t k = 0; k < 4; k++) is_there |= has_value(&parsed->json, 0, keys[k]);
+        if (!fields.bytes) add_fields(&parsed->json, 0, &fields);
+    }
+    code = is_there || !fields.bytes
+               ? 0
+               : complain(EXIT_INPUT, "%s: no row has a \"prediction\" to score; the fields are %s", job->source,
+                          fields.data);
+    free(fields.data);
+    return code;
+}
 int score_rows(struct score_job *job, const struct score_rule *rule) {
     struct scoring scoring;
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -510,8 +532,10 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     int code = score_check_lines(job);
     const int is_tool = rule->metric >= 0 && vp_score_is_tool((vp_score_metric)rule->metric);
     if (!code && job->by) code = check_by(job, &parsed);
+    if (!code) code = check_predictions(job, &parsed);
     memset(&scoring, 0, sizeof scoring);
     if (rule->metric == VP_SCORE_MCQ_CIRCULAR_VK) job->circles = &circles;
+    job->tally.keeps_values = !is_corpus(rule);
     job->tally.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
     for (size_t i = 0; !code && i < job->line_count; i++) {
         line.bytes = 0;
@@ -531,7 +555,14 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         code = summary_end(&writer, &line, job->source);
     }
     if (!code && !job->is_silent) {
+        char few[200];
         tally_print(&job->tally, job->name);
+        if (job->empty_count)
+            print_note("vlmprof: %zu row%s an empty list of references: the score 0 is in the mean\n",
+                       job->empty_count, job->empty_count == 1 ? " has" : "s have");
+        if (job->few_count)
+            print_note("vlmprof: %s\n",
+                       few_answers_text((vp_score_metric)rule->metric, job->few_count, few, sizeof few));
         if (job->whole_count)
             print_note("vlmprof: %zu row%s one text, not a list of references: vqa_seed compares the whole text, so an "
                        "equal one scores 1; in a list, [\"TEXT\"], it is one person's answer and scores 1/3\n",

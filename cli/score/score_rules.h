@@ -24,6 +24,8 @@ struct score_job {
     struct pairs *pairs;     /* scores by id, for --baseline; NULL if not given */
     int is_silent;           /* 1 for the rows of --baseline itself: nothing is printed */
     size_t whole_count;      /* rows of vqa_seed with one text instead of a list */
+    size_t empty_count;      /* rows with an empty list of references */
+    size_t few_count;        /* rows of a VQA rule with 1 or 2 reference answers */
     struct score_groups_by *by; /* tallies of --by; NULL if not given */
     struct circles *circles; /* questions of circular rows; NULL for other rules */
 };

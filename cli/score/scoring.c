@@ -14,10 +14,17 @@
 int find_row_metric(const char *name, vp_score_metric *metric) {
     return vp_score_metric_find(!strcmp(name, "captions") ? "caption_jaccard" : name, metric) == VP_OK;
 }
-const char *few_answers_text(size_t count, char *line, size_t capacity) {
-    snprintf(line, capacity, "%zu sample%s fewer than 3 reference answers: vqa_seed gives at most 1/3 for each answer; "
-                             "--metric em compares with a single answer", count, count == 1 ? " has" : "s have");
+const char *few_answers_text(vp_score_metric metric, size_t count, char *line, size_t capacity) {
+    snprintf(line, capacity, "%zu sample%s fewer than 3 reference answers: %s; --metric em compares with a single "
+                             "answer", count, count == 1 ? " has" : "s have",
+             metric == VP_SCORE_VQA_SEED ? "vqa_seed gives at most 1/3 for each answer"
+                                         : "vqa_official gives at most 0.3 for two, and 0 for one");
     return line;
+}
+int has_few_answers(const struct scoring *scoring, vp_score_metric metric) {
+    const vp_score_sample *sample = &scoring->sample;
+    return (metric == VP_SCORE_VQA_SEED || metric == VP_SCORE_VQA_OFFICIAL) && !sample->is_plain_reference
+           && sample->reference_count > 0 && sample->reference_count < 3;
 }
 void scoring_clear(struct scoring *scoring) {
     for (size_t i = 0; i < scoring->owned_count; i++) free(scoring->owned[i]);
@@ -188,6 +195,13 @@ void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty)
     if (is_unparsed) score = 0; /* the reference implementation would guess; here a guess scores 0 */
     if (isfinite(score)) {
         double before = score - tally->mean;
+        if (tally->keeps_values && !tally->is_binary) {
+            if ((size_t)tally->scored_count == tally->value_capacity) {
+                tally->value_capacity = tally->value_capacity * 2 + 1024;
+                tally->values = resize(tally->values, tally->value_capacity, sizeof *tally->values);
+            }
+            tally->values[tally->scored_count] = score;
+        }
         tally->mean += before / (double)++tally->scored_count;
         tally->spread += before * (score - tally->mean);
     } else tally->unscored_count++;
@@ -196,18 +210,35 @@ double tally_error(const struct tally *tally) {
     double count = (double)tally->scored_count;
     return tally->scored_count > 1 ? sqrt(tally->spread / (count - 1) / count) : (double)NAN;
 }
-/* Returns 1 if all scores are 0 or 1, and *low and *high are Wilson's interval of the mean at 95 %. */
-static int tally_has_interval(const struct tally *tally, double *low, double *high) {
+void tally_free(struct tally *tally) {
+    free(tally->values);
+    tally->values = NULL;
+}
+/* The interval of the mean at 95 %, Wilson's of right and wrong answers, Gaffke's of kept values. Returns its name, or
+ * NULL if there is none. */
+static const char *tally_interval(const struct tally *tally, double *low, double *high) {
     const uint64_t count = (uint64_t)tally->scored_count, hits = (uint64_t)floor(tally->mean * (double)count + 0.5);
-    return tally->is_binary && vp_rate_interval(hits, count, 0.95, low, high) == VP_OK;
+    const size_t bytes = vp_bounded_scratch_bytes((size_t)count);
+    vp_bounded_interval interval;
+    void *scratch;
+    int is_found;
+    if (tally->is_binary) return vp_rate_interval(hits, count, 0.95, low, high) == VP_OK ? "Wilson" : NULL;
+    if (!tally->values) return NULL;
+    scratch = resize(NULL, bytes, 1);
+    is_found = vp_bounded_mean(NULL, tally->values, (size_t)count, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK;
+    free(scratch);
+    *low = is_found ? interval.low : 0;
+    *high = is_found ? interval.high : 0;
+    return is_found ? "Gaffke" : NULL;
 }
 void tally_print(const struct tally *tally, const char *metric) {
-    double low, high, error = tally_error(tally);
+    double low = 0, high = 0, error = tally_error(tally);
     const int64_t unreadable = tally->unparsed_count + tally->unread_count;
+    const char *interval = tally_interval(tally, &low, &high);
     print_note("vlmprof: %s: %lld row%s", metric, (long long)tally->row_count, plural_s(tally->row_count));
     if (tally->scored_count) print_note(", mean %.6f over %lld", tally->mean, (long long)tally->scored_count);
     if (isfinite(error)) print_note(", standard error %.6f", error);
-    if (tally_has_interval(tally, &low, &high)) print_note(", 95 %% interval %.6f to %.6f (Wilson)", low, high);
+    if (interval) print_note(", 95 %% interval %.6f to %.6f (%s)", low, high, interval);
     if (tally->unscored_count) print_note("; %lld without a score", (long long)tally->unscored_count);
     if (unreadable)
         print_note("; %lld answer%s the rule could not read (0 in the mean)", (long long)unreadable,
@@ -220,7 +251,7 @@ void tally_print(const struct tally *tally, const char *metric) {
 }
 void tally_put(vp_json_writer *writer, const struct tally *tally, const char *metric) {
     double low = 0, high = 0;
-    int has_interval = tally_has_interval(tally, &low, &high);
+    int has_interval = tally_interval(tally, &low, &high) != NULL;
     PUT(writer, KEY("metric", metric), KEY("rows", tally->row_count), KEY("scored", tally->scored_count),
         KEY("unscored", tally->unscored_count), KEY("unparsed", tally->unparsed_count),
         KEY("nearest", tally->nearest_count), KEY("empty", tally->empty_count),

@@ -26,9 +26,11 @@ int find_row_metric(const char *name, vp_score_metric *metric);
 /* The rule of a row whose data set is unknown: mc if its answer is one of its options, otherwise vqa_seed. */
 vp_score_metric scoring_default_metric(struct scoring *scoring, const vp_json *json);
 
-/* The warning about samples with only 1 or 2 reference answers, which cannot reach the full score of vqa_seed. Returns
- * `line`. */
-const char *few_answers_text(size_t count, char *line, size_t capacity);
+/* The warning about samples with only 1 or 2 reference answers, which cannot reach the full score of a VQA rule.
+ * Returns `line`. */
+const char *few_answers_text(vp_score_metric metric, size_t count, char *line, size_t capacity);
+/* Returns 1 if the row has 1 or 2 reference answers, too few for a full score by vqa_seed or vqa_official. */
+int has_few_answers(const struct scoring *scoring, vp_score_metric metric);
 
 /* Takes over a malloc'ed text until the next scoring_clear; NULL stays NULL. */
 const char *scoring_own(struct scoring *scoring, char *text);
@@ -52,6 +54,8 @@ void scoring_as_run(struct scoring *scoring);
 
 struct tally {
     int is_binary;
+    int keeps_values; /* 1: of fractional scores, for their interval; tally_free frees them */
+    double *values; size_t value_capacity;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
     int64_t unread_count; /* for rules of other tools: answers that the rule could not read */
     int64_t nearest_count; /* answers that name no option: the rule took the nearest one */
@@ -60,6 +64,8 @@ struct tally {
 
 /* Counts one row. NaN counts as no score, an unparsed answer as 0. */
 void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty);
+
+void tally_free(struct tally *tally);
 
 /* The standard error of the mean: sample standard deviation / sqrt(count); NaN with fewer than two scores. */
 double tally_error(const struct tally *tally);
