@@ -175,6 +175,16 @@ static int is_forced(const struct options *options, const char *what) {
         if (!strcmp(value->items[i], what) || !strcmp(value->items[i], "all")) return 1;
     return 0;
 }
+static size_t common_samples(const struct result_pair *pair) {
+    size_t count = 0;
+    for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
+        const int64_t before = pair->before->ids[i], after = pair->after->ids[k];
+        count += before == after;
+        i += before <= after;
+        k += after <= before;
+    }
+    return count;
+}
 /* Complains about differences that --force does not name, and warns about those that it names. Returns 0 or an exit
  * code. */
 static int check_alike(struct comparison_job *job) {
@@ -187,6 +197,10 @@ static int check_alike(struct comparison_job *job) {
             pair++;
         if (pair == job->pair_count) continue;
         snprintf(line, sizeof line, "%s (%s / %s)", ALIKE[what], values[0], values[1]);
+        if (what == ALIKE_DATA)
+            snprintf(line, sizeof line, "%s (%s / %s: %zu / %zu samples, %zu of them with the same ids)", ALIKE[what],
+                     values[0], values[1], job->pairs[pair].before->count, job->pairs[pair].after->count,
+                     common_samples(&job->pairs[pair]));
         if (is_forced(job->options, ALIKE[what]))
             text_list_add(&job->warnings, "they differ in %s; compared anyway", line);
         else {
@@ -476,16 +490,18 @@ static void warn_of_noise(struct comparison_job *job) {
     int is_any_noisy = 0;
     double runs = HUGE_VAL;
     vp_noise_summary *items = resize(NULL, count, sizeof *items);
-    const char **names = (const char **)resize(NULL, count, sizeof *names);
+    const char **paths = (const char **)resize(NULL, 2 * count, sizeof *paths), **names = paths + count;
     for (size_t i = 0; i < count; i++) {
         const struct result_pair *pair = &job->pairs[i / 2];
         items[i] = i % 2 ? pair->after->noise : pair->before->noise;
-        names[i] = i % 2 ? pair->after->path : pair->before->path;
+        paths[i] = i % 2 ? pair->after->path : pair->before->path;
+        names[i] = strrchr(paths[i], '/') ? strrchr(paths[i], '/') + 1 : paths[i];
         runs = fmin(runs, (double)(i % 2 ? pair->after : pair->before)->num_runs_per_sample);
     }
     for (size_t i = 0; i < job->count; i++) is_any_noisy |= job->rows[i].is_noisy;
-    noise_warn(&job->warnings, items, names, count, is_any_noisy ? NOISE_ADVICE_COMPARE : noise_advice_sweep(runs));
-    free((void *)names);
+    noise_warn(&job->warnings, items, paths, names, count,
+               is_any_noisy ? NOISE_ADVICE_COMPARE : noise_advice_sweep(runs));
+    free((void *)paths);
     free(items);
 }
 /* Adjusts all verdicts for their number. */
@@ -641,17 +657,21 @@ static void write_rows(struct document *document, const struct comparison_job *j
 }
 /* How the numbers were made. */
 static void write_method(struct document *document, const struct comparison_job *job) {
+    char repeats[120] = "";
     document_text(document, BLOCK_HEADING, "How to read this");
     document_text(
         document, BLOCK_LINE,
         "differences paired by sample, B minus A, each with its 95 %% interval; SAME: within +-%.3g %%, of accuracy "
         "+-%.3g points",
         100 * job->margin, 100 * job->accuracy_margin);
+    if (job->family < job->count)
+        snprintf(repeats, sizeof repeats, "; the other %zu are latencies that repeat the ratios of one of these",
+                 job->count - job->family);
     document_text(
         document, BLOCK_LINE,
-        "verdicts are corrected for all %zu comparisons together (Holm, 5 %%): same if the interval at that level is "
+        "verdicts are corrected for %s%zu comparisons together (Holm, 5 %%): same if the interval at that level is "
         "inside, changed if it excludes 0%s",
-        job->family, job->family < job->count ? "; latencies in proportion to each other count once" : "");
+        *repeats ? "" : "all ", job->family, repeats);
     document_text(document, BLOCK_LINE,
                   "an accuracy that is equal in all pairs has no say in the verdict of all comparisons");
     document_text(document, BLOCK_LINE,

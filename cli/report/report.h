@@ -13,7 +13,7 @@ struct report {
     const struct results *results;
     struct report_settings settings;
     struct text_list warnings, findings;
-    size_t stage_findings;              /* index of the first finding on stages; those on configurations come first */
+    size_t stage_findings;              /* index of the first finding on details of stages */
     struct decomposition *items;        /* [results->count] */
     double peak_tflops, peak_gbs;       /* the roofs */
     int peaks_are_given;                /* 1 if given by options; else the best that a stage reaches */
@@ -40,9 +40,8 @@ const char *report_full_name(const struct results *results, const struct result_
 const char *report_baseline(const struct results *results, size_t group);
 
 /* Warns if the machine was not quiet. Older files do not record its other load; for them the spread of a sample's runs
- * is used instead. decompositions: [results->count]. */
-void results_warn_of_noise(const struct results *results, const struct decomposition *decompositions,
-                           struct text_list *warnings);
+ * is used instead, from 10 pairs of runs. */
+void results_warn_of_noise(const struct results *results, struct text_list *warnings);
 
 /* Returns 1 if some file has times of the stage. */
 int stage_is_known(const struct report *report, int stage);

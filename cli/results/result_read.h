@@ -45,7 +45,7 @@ struct result_file {
     int no_cache;                    /* 1 if --no_cache */
     double cached_tokens, cached_of; /* prompt tokens from a cache, of those of the runs where that is known */
     int64_t cached_runs;             /* whose prompt the server read from a cache; -1: not said */
-    char *importance, *device, *host, *version;
+    char *importance, *device, *host, *version, *command; /* command: of the sweep */
     int64_t seed, ignore_eos;
     vp_noise_summary noise;          /* what else the machine did; of older files nothing is known */
     int64_t failed_count;

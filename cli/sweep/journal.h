@@ -91,6 +91,7 @@ struct journal_index {
     struct index_shape *shapes; size_t shape_count;
     int32_t configuration_hint; /* the likely configuration of the next line */
     int64_t damaged;            /* lines of the journal that is being read */
+    int is_read_again;          /* 1: its damaged lines were reported the first time */
     struct parsed scratch; struct text_buffer line; /* of index_read_line */
 };
 
