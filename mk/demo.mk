@@ -4,20 +4,23 @@
 SMALL_MODEL := --model samples/tiny/model --importance_scores_file samples/tiny/importance-scores.json --max_new_tokens 8
 # Asks only for a word or a number, because reading needs resolution. One run per sample leaves time for more samples; P95 needs 60.
 DEMO_SAMPLES ?= 60
+# Stopped and run again it goes on; after a whole demo it starts again. Other files in the folder stay.
 demo: $(PROGRAM)
-	@rm -rf $(B)/demo && mkdir -p $(B)/demo
+	@if [ -e $(B)/demo/report/report.html ]; then rm -rf $(B)/demo/report $(B)/demo/journal*.jsonl $(B)/demo/*imgsize*.json; fi; mkdir -p $(B)/demo
+	@echo "A small model answers $(DEMO_SAMPLES) questions about drawings in 12 configurations, then a report: about a minute"
 	@grep -E '"kind": "(word|number|small print)"' samples/tiny/heldout.jsonl > $(B)/reading.jsonl
 	@$(PROGRAM) sweep $(SMALL_MODEL) --data $(B)/reading.jsonl --image_dir samples/tiny --output_dir $(B)/demo --num_samples $(DEMO_SAMPLES) \
 	    --num_runs_per_sample 1 --tier_list low medium high --top_k_list 1 2 --num_active_blocks_list 2 5
 	@$(PROGRAM) report $(B)/demo --output_dir $(B)/demo/report
-	@$(if $(NO_GPU_CODE),echo "No GPU driver here: $(PROGRAM) may lack the GPU code. make builds it with $(NVCC).")
-	@sed -n '/^## Findings/,/^## E/s/^- //p' $(B)/demo/report/report.md | head -n 3
+	@sed -n '/^## Findings/,/^## E/s/^- //p' $(B)/demo/report/report.md | head -n 4
+	@echo "The page: $(B)/demo/report/report.html. Which kinds of questions need resolution: $(PROGRAM) report $(B)/demo --by kind"
 	@echo "The small model can only read drawings. For your own model: $(PROGRAM) help sweeps"
 	@$(PROGRAM) report $(B)/demo --csv 2>/dev/null | awk -F, '\
 	    NR == 1 { for (i = 1; i <= NF; i++) column[$$i] = i; next } \
 	    $$column["front"] == 1 { print int($$column["T_total_p95"]) + 1 }' | sort -n | awk '\
 	    { budget[NR] = $$1 } END { print "The most accurate configuration whose P95 is within " budget[int((NR + 1) / 2)] " ms (the report'"'"'s front is by P50): " \
 	    "$(PROGRAM) best $(B)/demo --budget_ms " budget[int((NR + 1) / 2)] }'
+	@$(if $(NO_GPU_CODE),echo "No GPU driver here: $(PROGRAM) may lack the GPU code. make builds it with $(NVCC).")
 
 # continues when stopped and run again; opens the page if there is a program for that
 PARETO_SAMPLES ?= 200

@@ -100,7 +100,7 @@ static void test_page(void) {
     struct drawn all;
     check_case("the page of a request: table, chart and words; --output and --trace go with it");
     CHECK_INT(run(TINY " --profile --num_runs 2 --html %%F/page.html --profile_format json -o %%F/ops.json --trace %%F/trace.json"), 0);
-    CHECK(strstr(last.err, "trace written"));
+    CHECK(strstr(last.err, "trace written") && strstr(last.err, "vlmprof: the page is in "));
     page = text_of_file(in_folder("page.html"));
     page_is_good(page);
     CHECK_INT(parts_in_order(page), sizeof PARTS / sizeof PARTS[0]);

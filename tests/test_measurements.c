@@ -270,6 +270,12 @@ static void test_warnings_of_errors(void) {
             held[kind][part] = one;
         }
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
+    vision->of.mape = 0.51;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
+    CHECK(is_warned("held-out configurations: predictions of vision are far off (MAPE 51 %): do not rely on them"));
+    CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
+    vision->of.mape = 0.49;
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     vision->of.bias = -3; vision->bias_low = -4; vision->bias_high = -2;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
     CHECK(is_warned("held-out configurations: predictions of vision are biased (-3.0 [-4.0, -2.0] ms, 3.0 % of the mean): measure more"));

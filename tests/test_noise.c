@@ -217,16 +217,18 @@ static void test_json(void) {
     free(parsed.nodes);
     free(text.data);
 }
-static void check_warning(const vp_noise_summary *items, size_t count, const char *wanted) {
+static void check_warning_of(const vp_noise_summary *items, const char *const *paths, size_t count, const char *wanted) {
     static const char *const names[] = {"a.json", "b.json", "c.json"};
     struct text_list warnings = {NULL, 0};
-    noise_warn(&warnings, items, names, count, "do this");
+    noise_warn(&warnings, items, paths, names, count, "do this");
     CHECK_INT(warnings.count, wanted != NULL);
     if (wanted && warnings.count) CHECK_TEXT(warnings.items[0], wanted);
     text_list_free(&warnings);
 }
+static void check_warning(const vp_noise_summary *items, size_t count, const char *wanted) { check_warning_of(items, NULL, count, wanted); }
 static void test_words(void) {
-    vp_noise_summary items[3] = {blocks(1, 10, 90, 0), blocks(14, 30, 62, 0), blocks(0, 10, 0, 0)};
+    static const char *const paths[] = {"build/one/a.json", "build/two/b.json", "build/one/c.json"};
+    vp_noise_summary items[3] = {blocks(1, 10, 90, 0), blocks(14, 30, 62, 0), blocks(0, 10, 0, 0)}, several[3];
     check_case("the warning gives the observation, the worst place and the remedy");
     check_warning(items + 2, 1, NULL);
     check_warning(items, 3, "the machine was not quiet: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: b.json; 2 of 3 configurations are "
@@ -242,6 +244,17 @@ static void test_words(void) {
     check_warning(items + 2, 1, "the machine was not quiet: other processes used 50 % of the CPU during 3 of 3 blocks of runs; the host of this virtual machine "
                                 "took 6 % of the CPU during 3 of 3 blocks of runs; neighbouring runs of equal work differ by 8.0 % (standard deviation, 12 pairs). "
                                 "Times may be too high: do this");
+    check_case("each number is followed by the configuration that it is of, and each sweep has its own clause");
+    several[0] = blocks(14, 30, 62, 0);
+    several[1] = blocks(3, 30, 50, 0);
+    several[2] = spread_of(0.2, NAN);
+    check_warning(several, 3, "the machine was not quiet: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: a.json); neighbouring runs of equal "
+                              "work differ by 20.0 % (standard deviation, 0 pairs) (worst: c.json; 3 of 3 configurations are affected). Times may be too high: do this");
+    check_warning_of(several, paths, 3, "the machine was not quiet: build/one: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: a.json); "
+                                        "neighbouring runs of equal work differ by 20.0 % (standard deviation, 0 pairs) (worst: c.json; 2 of 2 configurations are "
+                                        "affected); build/two: other processes used 50 % of the CPU during 3 of 30 blocks of runs. Times may be too high: do this");
+    several[0] = several[2] = blocks(0, 10, 0, 0);
+    check_warning_of(several, paths, 3, "the machine was not quiet: build/two: other processes used 50 % of the CPU during 3 of 30 blocks of runs. Times may be too high: do this");
 }
 static vp_estimate estimate(double value, double low, double high) {
     vp_estimate made;

@@ -233,6 +233,14 @@ static int is_number(const char *text) {
     strtod(text, &end);
     return !*end;
 }
+void shell_word(struct text_buffer *out, const char *word) {
+    int plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,@+=")];
+    if (!plain) text_add_string(out, "'");
+    for (const char *byte = word; *byte; byte++)
+        if (*byte == '\'') text_add_string(out, "'\\''");
+        else text_add(out, byte, 1);
+    if (!plain) text_add_string(out, "'");
+}
 void csv_text(struct text_buffer *out, const char *text) {
     int is_formula = *text && strchr("=+-@", *text) && !is_number(text), quoted = text[strcspn(text, ",\"")] != 0;
     char *copy = copy_text(text, strlen(text));

@@ -63,6 +63,9 @@ struct number_text number_change(double scale, double value, double low, double 
 /* A share of a whole: "83.0 %"; a ratio above 1 is a factor: "1.23 times". */
 struct number_text number_share(double share);
 
+/* Appends a word in shell syntax, with quotes if it needs them. */
+void shell_word(struct text_buffer *out, const char *word);
+
 /* A CSV field, with quotes if it needs them. Control characters become '?'. A text that a spreadsheet would run as a
  * formula (it begins with = + - @ and is not a number) gets a leading apostrophe. */
 void csv_text(struct text_buffer *out, const char *text);

@@ -64,7 +64,7 @@ static const struct result_group *group_of(const struct results *results, const 
 /* The best configuration and the second best, and the share of the best one's requests that meet the budget. */
 struct pick {
     size_t config, runner_up;
-    int has_runner_up;
+    int has_runner_up, is_tied; /* with the runner-up: see is_tie */
     double within, within_low, within_high; /* the share and its 95 % interval */
     size_t within_of;                       /* requests */
 };
@@ -84,6 +84,27 @@ static void share_within(const struct results *results, const struct tradeoff *t
     /* never fails: at least 2 samples */
     if (vp_rate_interval(hits, pick->within_of, 0.95, &pick->within_low, &pick->within_high) != VP_OK) abort();
 }
+/* Returns 1 if two configurations have the same accuracy, and the samples do not show which of them is faster. */
+static int is_tie(const struct tradeoff *tradeoff, size_t one, size_t other) {
+    const size_t count = tradeoff->sample_count;
+    vp_mean_interval change;
+    return !(tradeoff->at_accuracy[one] < tradeoff->at_accuracy[other])
+           && !(tradeoff->at_accuracy[one] > tradeoff->at_accuracy[other])
+           && vp_paired_t(tradeoff->latency + one * count, tradeoff->latency + other * count, count, 0.95, &change)
+                  == VP_OK
+           && change.low <= 0 && change.high >= 0;
+}
+/* Of the configurations that tie with the best one and meet the budget: the one with the fewest experts. */
+static size_t least_experts(const struct results *results, const struct tradeoff *tradeoff, double budget,
+                            size_t best) {
+    const size_t fastest = best;
+    for (size_t i = 0; i < tradeoff->config_count; i++)
+        if (tradeoff->at_latency[i] <= budget && is_tie(tradeoff, fastest, i)
+            && knob_number(&results->files[tradeoff->group->paired[i]].knobs, KNOB_TOP_K)
+                   < knob_number(&results->files[tradeoff->group->paired[best]].knobs, KNOB_TOP_K))
+            best = i;
+    return best;
+}
 /* Returns 1 and fills *pick if a configuration meets the budget and the accuracy. */
 static int can_pick_best(const struct results *results, const struct tradeoff *tradeoff,
                          const struct report_settings *settings, struct pick *pick) {
@@ -96,6 +117,7 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
                 == VP_OK;
     memset(pick, 0, sizeof *pick);
     if (found) {
+        best = (uint32_t)least_experts(results, tradeoff, settings->budget, best);
         pick->config = best;
         for (size_t i = 0; i < tradeoff->config_count; i++) {
             if (i == best) continue;
@@ -106,20 +128,12 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
         pick->has_runner_up = vp_pareto_best(latency, accuracy, count, settings->budget, settings->min_accuracy, &best)
                               == VP_OK;
         if (pick->has_runner_up) pick->runner_up = places[best];
+        pick->is_tied = pick->has_runner_up && is_tie(tradeoff, pick->config, pick->runner_up);
         share_within(results, tradeoff, settings, pick);
     }
     free(accuracy);
     free(places);
     return found;
-}
-/* Appends a word in shell syntax, with quotes if it needs them. */
-static void shell_word(struct text_buffer *out, const char *word) {
-    int plain = *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:,@+=")];
-    if (!plain) text_add_string(out, "'");
-    for (const char *byte = word; *byte; byte++)
-        if (*byte == '\'') text_add_string(out, "'\\''");
-        else text_add(out, byte, 1);
-    if (!plain) text_add_string(out, "'");
 }
 static void add_answer_options(struct text_buffer *out, const struct result_file *file) {
     if (file->max_new_tokens > 0)
@@ -239,10 +253,11 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     number_percent(point->within_budget).text, settings->resamples, number_percent(point->best).text);
     print_cached(&results->files[tradeoff->group->paired[pick->config]]);
     if (pick->has_runner_up)
-        print_plain("  runner-up   %s: accuracy %s, %s %s ms\n",
+        print_plain("  runner-up   %s: accuracy %s, %s %s ms%s\n",
                     setting_text(&results->files[tradeoff->group->paired[pick->runner_up]], name),
                     number_estimate(1, second->accuracy, second->accuracy_low, second->accuracy_high).text, of,
-                    number_estimate(1, second->latency, second->latency_low, second->latency_high).text);
+                    number_estimate(1, second->latency, second->latency_low, second->latency_high).text,
+                    pick->is_tied ? "; tied: which of the two is faster is not known" : "");
     else print_plain("  runner-up   none: no other configuration meets the budget\n");
     print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
     free(words);
@@ -322,10 +337,8 @@ static int objective_of(const struct options *options, struct objective *objecti
 }
 /* Warns on stderr about missing data, noise, and accuracies that do not differ, which concern every pick. */
 static void print_notes(const struct results *results, const struct tradeoff *tradeoff, int is_by_budget) {
-    struct decomposition *items = zeroed(results->count, sizeof *items);
     struct text_list warnings = {NULL, 0};
-    for (size_t i = 0; i < results->count; i++) decompose(&items[i], &results->files[i]);
-    results_warn_of_noise(results, items, &warnings);
+    results_warn_of_noise(results, &warnings);
     for (size_t i = 0; i < results->notes.count; i++) print_note("vlmprof: %s\n", results->notes.items[i]);
     for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
     if (is_by_budget && accuracies_are_equal(tradeoff))
@@ -333,7 +346,6 @@ static void print_notes(const struct results *results, const struct tradeoff *tr
     if (results->files[tradeoff->group->first].synthetic)
         print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
     text_list_free(&warnings);
-    free(items);
 }
 /* Picks a configuration from sweeps. Returns the exit code. */
 static int best_of_results(const struct options *options, const struct objective *objective,

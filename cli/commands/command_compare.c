@@ -177,6 +177,16 @@ static int is_forced(const struct options *options, const char *what) {
         if (!strcmp(value->items[i], what) || !strcmp(value->items[i], "all")) return 1;
     return 0;
 }
+static size_t common_samples(const struct result_pair *pair) {
+    size_t count = 0;
+    for (size_t i = 0, k = 0; i < pair->before->count && k < pair->after->count;) {
+        const int64_t before = pair->before->ids[i], after = pair->after->ids[k];
+        count += before == after;
+        i += before <= after;
+        k += after <= before;
+    }
+    return count;
+}
 /* Complains about differences that --force does not name, and warns about the others. Returns 0 or an exit code. */
 static int check_alike(struct comparison_job *job) {
     struct text_buffer refused = {NULL, 0, 0}, words = {NULL, 0, 0};
@@ -188,6 +198,10 @@ static int check_alike(struct comparison_job *job) {
             pair++;
         if (pair == job->pair_count) continue;
         snprintf(line, sizeof line, "%s (%s / %s)", ALIKE[what], values[0], values[1]);
+        if (what == ALIKE_DATA)
+            snprintf(line, sizeof line, "%s (%s / %s: %zu / %zu samples, %zu of them with the same ids)", ALIKE[what],
+                     values[0], values[1], job->pairs[pair].before->count, job->pairs[pair].after->count,
+                     common_samples(&job->pairs[pair]));
         if (is_forced(job->options, ALIKE[what]))
             text_list_add(&job->warnings, "A and B differ in %s; compared anyway", line);
         else {
@@ -485,16 +499,18 @@ static void warn_of_noise(struct comparison_job *job) {
     int is_any_noisy = 0;
     double runs = HUGE_VAL;
     vp_noise_summary *items = resize(NULL, count, sizeof *items);
-    const char **names = (const char **)resize(NULL, count, sizeof *names);
+    const char **paths = (const char **)resize(NULL, 2 * count, sizeof *paths), **names = paths + count;
     for (size_t i = 0; i < count; i++) {
         const struct result_pair *pair = &job->pairs[i / 2];
         items[i] = i % 2 ? pair->after->noise : pair->before->noise;
-        names[i] = i % 2 ? pair->after->path : pair->before->path;
+        paths[i] = i % 2 ? pair->after->path : pair->before->path;
+        names[i] = strrchr(paths[i], '/') ? strrchr(paths[i], '/') + 1 : paths[i];
         runs = fmin(runs, (double)(i % 2 ? pair->after : pair->before)->num_runs_per_sample);
     }
     for (size_t i = 0; i < job->count; i++) is_any_noisy |= job->rows[i].is_noisy;
-    noise_warn(&job->warnings, items, names, count, is_any_noisy ? NOISE_ADVICE_COMPARE : noise_advice_sweep(runs));
-    free((void *)names);
+    noise_warn(&job->warnings, items, paths, names, count,
+               is_any_noisy ? NOISE_ADVICE_COMPARE : noise_advice_sweep(runs));
+    free((void *)paths);
     free(items);
 }
 /* Corrects all verdicts for their number. */
@@ -673,17 +689,21 @@ static void write_rows(struct document *document, const struct comparison_job *j
 }
 /* How the numbers were made. */
 static void write_method(struct document *document, const struct comparison_job *job) {
+    char repeats[120] = "";
     document_text(document, BLOCK_HEADING, "How to read this");
     document_text(
         document, BLOCK_LINE,
         "differences (B minus A) are paired by sample and have 95 %% intervals; SAME: within +-%.3g %% for latencies, "
         "+-%.3g points for accuracy",
         100 * job->margin, 100 * job->accuracy_margin);
+    if (job->family < job->count)
+        snprintf(repeats, sizeof repeats, "; the other %zu are latencies that repeat the ratios of one of these",
+                 job->count - job->family);
     document_text(
         document, BLOCK_LINE,
-        "verdicts are corrected for all %zu comparisons together (Holm, 5 %%): same if the corrected interval is "
+        "verdicts are corrected for %s%zu comparisons together (Holm, 5 %%): same if the corrected interval is "
         "within these margins, changed if it excludes 0%s",
-        job->family, job->family < job->count ? "; proportional latencies count once" : "");
+        *repeats ? "" : "all ", job->family, repeats);
     document_text(document, BLOCK_LINE,
                   "an accuracy that is equal in all pairs does not affect the overall verdict");
     document_text(document, BLOCK_LINE,

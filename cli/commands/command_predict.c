@@ -92,6 +92,7 @@ struct asked {
     char (*sizes)[SIZE_BYTES];
     struct prediction *predictions;
     double budget; /* NaN if none */
+    struct text_buffer medians; /* the counts that were not given */
 };
 /* Student's interval of the total: the half-widths of the stages, added by the correlation of their residuals. */
 static void predict_total_interval(const struct estimator *estimator, struct prediction *prediction) {
@@ -225,8 +226,17 @@ static int print_predictions_json(const struct estimator *estimator, const struc
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
     int code;
-    for (size_t i = 0; i < asked->count; i++)
-        write_prediction(&document, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
+    for (size_t i = 0; i < asked->count; i++) {
+        size_t same = 0;
+        while (memcmp(&asked->requests[same], &asked->requests[i], sizeof *asked->requests)) same++;
+        if (same == i)
+            write_prediction(&document, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
+        else
+            document_text(&document, BLOCK_LINE, "%s: the same request as %s, so the same prediction", asked->sizes[i],
+                          asked->sizes[same]);
+    }
+    if (asked->medians.bytes)
+        document_text(&document, BLOCK_LINE, "not given, so the medians of the model's data: %s", asked->medians.data);
     document_list(&document, "Warnings", warnings);
     code = print_document(&document);
     document_free(&document);
@@ -317,7 +327,9 @@ static int predict_requests(const struct options *options, const struct estimato
     const size_t count = has_sizes ? options->operand_count - 1 : 1;
     struct asked asked = {count, zeroed(count, sizeof *asked.requests), zeroed(count, sizeof *asked.sizes),
                           zeroed(count, sizeof *asked.predictions),
-                          is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN};
+                          is_given(options, "budget_ms") ? opt(options, "budget_ms")->real : (double)NAN,
+                          {NULL, 0, 0}};
+    static const int counts[] = {FEATURE_TEXT, FEATURE_EXPERTS, FEATURE_ACTIVE, FEATURE_OUTPUT};
     struct text_list warnings = {NULL, 0};
     vp_tile_options tiles;
     int code = 0;
@@ -329,6 +341,10 @@ static int predict_requests(const struct options *options, const struct estimato
                         "and --sequence, as counted by vlmprof tile --family",
                         estimator->architecture);
     if (!code && has_sizes) code = tile_options_of(options, &tiles);
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (!is_given(options, ESTIMATE_KNOBS[counts[i]].name))
+            text_add_format(&asked.medians, "%s%s %d", asked.medians.bytes ? ", " : "", ESTIMATE_KNOBS[counts[i]].name,
+                            knob_of(options, estimator, counts[i]));
     for (size_t i = 0; i < count && !code; i++) {
         vp_latency_request *request = &asked.requests[i];
         request->text_tokens = knob_of(options, estimator, FEATURE_TEXT);
@@ -348,11 +364,14 @@ static int predict_requests(const struct options *options, const struct estimato
             code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
     }
     if (!code) {
+        for (size_t i = 0; i < estimator->warnings.count; i++)
+            text_list_add(&warnings, "the model's fit: %s", estimator->warnings.items[i]);
         warn_of_ranges(estimator, asked.requests, asked.predictions, count, &warnings);
         code = is_given(options, "json") ? print_predictions_json(estimator, &asked, &warnings)
                                          : print_predictions(&asked, &warnings);
     }
     text_list_free(&warnings);
+    free(asked.medians.data);
     free(asked.requests);
     free(asked.sizes);
     free(asked.predictions);

@@ -158,8 +158,9 @@ static int run_command(const struct options *options) {
     if (!code && (asked || !text_of(options, "output_dir"))) {
         struct text_buffer out = {NULL, 0, 0};
         report_form_write(&report, form, &out);
-        code = form == FORM_HTML && text_of(options, "html") ? file_write_text(text_of(options, "html"), &out)
-                                                             : print_whole(&out);
+        const char *page = form == FORM_HTML ? text_of(options, "html") : NULL;
+        code = page ? file_write_text(page, &out) : print_whole(&out);
+        if (page && !code) print_note("vlmprof: the page is in %s\n", page);
         free(out.data);
     } else if (!code)
         print_note("vlmprof: report.html, report.md, report.csv, e1_stage_decomposition.json, e2_pareto_coupling.json "

@@ -201,11 +201,13 @@ static int sweep_report(const struct sweep *sweep) {
         unwritten = summaries_print(&sweep->results);
     summaries_warn(&sweep->results, &warnings);
     for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
-    print_note("vlmprof: %s%zu configuration%s, %zu point%s (%zu measured now, %lld failed) in %s%s\n", rank,
+    print_note("vlmprof: %s%zu configuration%s, %zu point%s (%zu measured now, %lld failed) in %s%s; next: vlmprof "
+               "report %s\n", rank,
                sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count), sweep->point_count,
                plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before, (long long)sweep->failed,
                text_of(sweep->options, "output_dir"),
-               sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "");
+               sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "",
+               text_of(sweep->options, "output_dir"));
     if (sweep->plan.repeats)
         print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
                    text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
@@ -371,6 +373,9 @@ static int sweep_open(struct sweep *sweep) {
         code = check_result(sweep, folder, sweep->plan.configurations[i].file_name);
     }
     sweep->done_before = sweep->done;
+    if (!code && sweep->done)
+        print_note("vlmprof: %zu of %zu points were measured before%s\n", sweep->done, sweep->point_count,
+                   sweep->done < sweep->point_count ? ": going on" : "; for new measurements give another --output_dir");
     return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }
 /* Makes the plan of a sweep of servers. Several processes are rejected, because they would disturb each other's

@@ -53,7 +53,7 @@ void runs_print_interrupted(const struct timed_runs *timed) {
         print_note("vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n");
 }
 void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise) {
-    noise_warn(&timed->warnings, noise, NULL, 1, NOISE_ADVICE_RUN);
+    noise_warn(&timed->warnings, noise, NULL, NULL, 1, NOISE_ADVICE_RUN);
     for (size_t i = 0; i < timed->warnings.count; i++) complain(0, "%s", timed->warnings.items[i]);
 }
 
@@ -93,14 +93,13 @@ static void print_steps(const struct timed_runs *timed) {
         count += steps_of(run, steps + count);
     }
     if (count > (size_t)!is_served) {
-        char number[80];
+        char number[80], longest[120];
         const double median = median_range_of(steps, count).median;
-        snprintf(number, sizeof number, "%s..", number_measured(median, (double)NAN, (double)NAN).text);
-        snprintf(number + strlen(number), sizeof number - strlen(number), "%s ms",
+        snprintf(number, sizeof number, "%s ms", number_measured(median, (double)NAN, (double)NAN).text);
+        snprintf(longest, sizeof longest, "the median; the longest took %s ms",
                  number_measured(steps[count - 1], (double)NAN, (double)NAN).text);
         print_term(timed, is_served ? "itl" : TERMS[TERM_STEP].key, number,
-                   is_served ? served_meaning(TERM_STEP) : TERMS[TERM_STEP].meaning,
-                   is_served ? "median..longest" : "median..longest of all steps");
+                   is_served ? served_meaning(TERM_STEP) : TERMS[TERM_STEP].meaning, longest);
     }
     free(steps);
 }

@@ -101,24 +101,52 @@ const char *noise_advice_sweep(double runs_per_sample) {
                                 : "stop other programs and sweep again into another folder, with --num_runs_per_sample "
                                   "3 or more";
 }
-void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
-                const char *advice) {
+static size_t folder_bytes(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) : 0;
+}
+static int are_of_one_sweep(const char *const *paths, size_t first, size_t second) {
+    return !paths
+           || (folder_bytes(paths[first]) == folder_bytes(paths[second])
+               && !memcmp(paths[first], paths[second], folder_bytes(paths[first])));
+}
+/* Adds what was seen in the sweep of the item `first`. Each number is followed by the configuration that it is of. */
+static void say_sweep(struct text_buffer *out, const vp_noise_summary *items, const char *const *paths,
+                      const char *const *names, size_t first, size_t count) {
     static const int reasons[] = {VP_NOISE_IS_BUSY, VP_NOISE_IS_STOLEN, VP_NOISE_IS_SPREAD};
-    char seen[3 * SEEN_BYTES] = "", where[320] = "";
-    size_t shown = 0, affected = 0;
-    for (size_t k = 0; k < count; k++) affected += vp_noise_reasons(&items[k]) != 0;
-    if (!affected) return;
-    for (size_t i = 0; i < sizeof reasons / sizeof *reasons; i++) {
-        size_t worst = 0, bytes = strlen(seen);
-        for (size_t k = 0; k < count; k++)
-            if (badness(&items[k], reasons[i]) > badness(&items[worst], reasons[i])) worst = k;
-        if (!(badness(&items[worst], reasons[i]) > 0)) continue;
-        if (!bytes) shown = worst;
-        bytes += (size_t)snprintf(seen + bytes, sizeof seen - bytes, "%s", bytes ? "; " : "");
-        say_seen(seen + bytes, sizeof seen - bytes, &items[worst], reasons[i]);
+    size_t affected = 0, all = 0, shown = count;
+    for (size_t k = first; k < count; k++) {
+        if (!are_of_one_sweep(paths, first, k)) continue;
+        all++;
+        affected += vp_noise_reasons(&items[k]) != 0;
     }
-    if (count > 1)
-        snprintf(where, sizeof where, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown],
-                 affected, count);
-    text_list_add(warnings, "the machine was not quiet: %s%s. Times may be too high: %s", seen, where, advice);
+    if (affected && out->bytes) text_add_string(out, "; ");
+    if (affected && all < count) text_add_format(out, "%.*s: ", (int)folder_bytes(paths[first]), paths[first]);
+    for (size_t i = 0; affected && i < sizeof reasons / sizeof *reasons; i++) {
+        char seen[SEEN_BYTES];
+        size_t worst = first;
+        for (size_t k = first; k < count; k++)
+            if (are_of_one_sweep(paths, first, k) && badness(&items[k], reasons[i]) > badness(&items[worst], reasons[i]))
+                worst = k;
+        if (!(badness(&items[worst], reasons[i]) > 0)) continue;
+        if (shown < count && shown != worst) text_add_format(out, " (worst: %.200s)", names[shown]);
+        if (shown < count) text_add_string(out, "; ");
+        say_seen(seen, sizeof seen, &items[worst], reasons[i]);
+        text_add_string(out, seen);
+        shown = worst;
+    }
+    if (affected && all > 1)
+        text_add_format(out, " (worst: %.200s; %zu of %zu configurations are affected)", names[shown], affected, all);
+}
+void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *paths,
+                const char *const *names, size_t count, const char *advice) {
+    struct text_buffer seen = {NULL, 0, 0};
+    for (size_t first = 0; first < count; first++) {
+        size_t earlier = 0;
+        while (earlier < first && !are_of_one_sweep(paths, earlier, first)) earlier++;
+        if (earlier == first) say_sweep(&seen, items, paths, names, first, count);
+    }
+    if (seen.bytes)
+        text_list_add(warnings, "the machine was not quiet: %s. Times may be too high: %s", seen.data, advice);
+    free(seen.data);
 }

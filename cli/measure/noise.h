@@ -37,9 +37,10 @@ struct number_text number_cost(vp_estimate percent);
 void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs);
 
 /* ---- warnings */
-/* Adds a warning if the machine was not quiet: the worst observation among the items, and what to do.
- * names: [count]; not read if there is only one item. */
-void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
-                const char *advice);
+/* Adds a warning if the machine was not quiet: the worst observation among the items, and what to do. Each sweep
+ * (folder of the paths) has its own clause.
+ * paths: [count]; NULL if all items are of one sweep. names: [count]; not read if there is only one item. */
+void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *paths,
+                const char *const *names, size_t count, const char *advice);
 
 #endif

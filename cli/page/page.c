@@ -60,8 +60,19 @@ void page_items(struct text_buffer *out, const struct text_list *items, size_t f
     if (from == to) return;
     text_add_string(out, "<ul>\n");
     for (size_t i = from; i < to; i++) {
-        page_element(out, "li", items->items[i]);
-        text_add_string(out, "\n");
+        const char *text = items->items[i], *option;
+        text_add_string(out, "<li>");
+        for (; (option = strstr(text, "--")) != NULL; text = option) { /* names of options are not broken */
+            const size_t bytes = 2 + strspn(option + 2, "abcdefghijklmnopqrstuvwxyz_0123456789");
+            char *before = copy_text(text, (size_t)(option - text)), *name = copy_text(option, bytes);
+            page_text(out, before);
+            page_element(out, "code", name);
+            option += bytes;
+            free(before);
+            free(name);
+        }
+        page_text(out, text);
+        text_add_string(out, "</li>\n");
     }
     text_add_string(out, "</ul>\n");
 }

@@ -354,10 +354,16 @@ static void page_parts(struct text_buffer *out, const struct report *report, con
 /* ---- E1: scaling */
 enum { CURVES_SHOWN = 6 };
 
+/* A mean whose interval is drawn only down to 0: no time is below. */
+static vp_estimate drawn_mean(const struct curve_bin *bin) {
+    vp_estimate mean = bin->mean;
+    if (mean.low < 0) mean.low = 0;
+    return mean;
+}
 static void curve_span(const struct curve *curve, struct span *x_span, struct span *y_span) {
     for (size_t bin = 0; bin < curve->bin_count; bin++) {
         span_add(x_span, curve->bins[bin].mean_x);
-        span_add_estimate(y_span, curve->bins[bin].mean);
+        span_add_estimate(y_span, drawn_mean(&curve->bins[bin]));
     }
     for (size_t bin = 0; bin < curve->bin_count; bin += curve->bin_count > 1 ? curve->bin_count - 1 : 1)
         span_add(y_span, curve->intercept.value + curve->slope.value * curve->bins[bin].mean_x);
@@ -377,7 +383,7 @@ static void curve_marks(struct plot *plot, const struct curve *curve, int sign) 
         double x = scale_place(&plot->x, mark->mean_x), y = scale_place(&plot->y, mark->mean.value);
         snprintf(title, sizeof title, "%s\n%s %s: mean %s ms, %zu samples", curve->label, curve->x_name,
                  number_plain(mark->mean_x).text, number_of_estimate(mark->mean).text, mark->count);
-        plot_whiskers(plot, x, y, estimate_none(), mark->mean);
+        plot_whiskers(plot, x, y, estimate_none(), drawn_mean(mark));
         plot_mark(plot, sign, x, y, 3.6, 1, title);
     }
 }

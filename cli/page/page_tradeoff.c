@@ -146,7 +146,7 @@ static void page_front(struct text_buffer *out, const struct report *report, con
     figure_open(out, caption, note, 1);
     legend_open(out);
     legend_item(out, COLOUR_SERIES, 1, 0, 3, "on the Pareto front");
-    legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; darker: more often on the front when resampled");
+    legend_item(out, COLOUR_SERIES, 0, 0, 0, "not on it; stronger colour: more often on the front when resampled");
     legend_close(out);
     for (int i = 0; i < drawing_count(report->results->count, WIDE_COUNT); i++)
         front_draw(out, report, tradeoff, caption, WIDE_PX[i]);

@@ -158,7 +158,8 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                  {"host", offsetof(struct result_file, host)},
                  {"vlmprof", offsetof(struct result_file, version)},
                  {"timing", offsetof(struct result_file, timing)},
-                 {"status", offsetof(struct result_file, status)}};
+                 {"status", offsetof(struct result_file, status)},
+                 {"command", offsetof(struct result_file, command)}};
     static const struct { const char *name; size_t offset;
     } numbers[] = {{"seed", offsetof(struct result_file, seed)},
                    {"minimum runs per sample", offsetof(struct result_file, num_runs_per_sample)},

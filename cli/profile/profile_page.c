@@ -135,6 +135,7 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     flame.request.step_count = kept->step_count;
     flame_page_write(&flame, &out);
     code = file_write_text(text_of(profiler->options, "html"), &out);
+    if (!code) print_note("vlmprof: the page is in %s\n", text_of(profiler->options, "html"));
     text_list_free(&flame.facts);
     free(out.data);
     return code;

@@ -44,7 +44,8 @@ static double column_part(const struct result_file *file, int which, double *scr
     size_t count = column_values(file, which, scratch);
     return count ? vp_statistics_sum(scratch, count) / (double)file->count : (double)NAN;
 }
-static double run_spread_of(const struct result_file *file, double *scratch) {
+double run_spread_of(const struct result_file *file) {
+    double *scratch = resize(NULL, file->count, sizeof *scratch), spread;
     size_t count = 0;
     for (size_t i = 0; i < file->count; i++) {
         size_t runs = file->run_at[i + 1] - file->run_at[i];
@@ -53,7 +54,9 @@ static double run_spread_of(const struct result_file *file, double *scratch) {
                            / vp_statistics_mean(file->run_total + file->run_at[i], runs)
                            * sqrt((double)runs / (double)(runs - 1));
     }
-    return median_of(scratch, count).value;
+    spread = median_of(scratch, count).value;
+    free(scratch);
+    return spread;
 }
 static void decompose_stage(struct decomposition *decomposition, int stage, double total, double *scratch) {
     const struct result_file *file = decomposition->file;
@@ -95,8 +98,7 @@ void decompose(struct decomposition *decomposition, const struct result_file *fi
     decomposition->idle_share = device > 0 ? 1 - kernels / device : (double)NAN;
     decomposition->unaccounted_share = decomposition->mean[METRIC_UNACCOUNTED] / decomposition->mean[METRIC_TOTAL];
     decomposition->closure = 1 - decomposition->unaccounted_share;
-    decomposition->run_spread = run_spread_of(file, scratch);
-    decomposition->run_pairs = (int64_t)(file->run_at[file->count] - file->count);
+    decomposition->run_spread = run_spread_of(file);
     free(scratch);
 }
 

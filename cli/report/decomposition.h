@@ -33,9 +33,11 @@ struct decomposition {
     size_t counts[METRIC_STAGE]; /* samples that have it; T_total: only those with a TTFT, if any has one */
     struct stage_cost stages[VP_STAGE_COUNT];
     double closure, unaccounted_share, idle_share;
-    int64_t run_pairs; /* pairs of neighbouring runs of a sample */
     double run_spread; /* std / mean over the runs of a sample; median over samples */
 };
+
+/* std / mean over the runs of a sample; the median over the samples. */
+double run_spread_of(const struct result_file *file);
 
 /* A part's share of the time of all requests; requests without the part count as 0. */
 double share_of_total(const struct decomposition *decomposition, int metric);

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define MAPE_LARGE 0.5       /* a mean error above this causes a warning */
 #define BIAS_MATTERS 0.02    /* a bias above this share of the mean measured time causes a warning */
 #define BASELINE_BETTER 0.95 /* a baseline with an RMSE below this share of the model's causes a warning */
 
@@ -85,7 +86,7 @@ void errors_of(const struct measurements *measurements, const double *predicted,
     }
     free(measured);
 }
-enum { ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
+enum { ERRORS_LARGE, ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
 /* Parts that share a warning: their names, and the details for the last one. */
 struct part_warning { char parts[80], words[160]; };
 static void add_part(struct part_warning *warning, int part) {
@@ -97,6 +98,10 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
     const struct part_errors *errors = &held_out[chosen][part];
     const double bias = errors->of.bias;
     if (!errors->of.count) return;
+    if (errors->of.mape > MAPE_LARGE) {
+        add_part(&warnings[ERRORS_LARGE], part);
+        snprintf(warnings[ERRORS_LARGE].words, sizeof warnings->words, "MAPE %.0f %%", 100 * errors->of.mape);
+    }
     if ((errors->bias_low > 0 || errors->bias_high < 0) && fabs(bias) > BIAS_MATTERS * errors->measured_mean) {
         add_part(&warnings[ERRORS_BIASED], part);
         snprintf(warnings[ERRORS_BIASED].words, sizeof warnings->words, "%s ms, %.1f %% of the mean",
@@ -125,6 +130,9 @@ void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], in
         const vp_linear_errors *other = &held_out[kind][ESTIMATE_TOTAL].of;
         if (other->count && other->rmse < held_out[best][ESTIMATE_TOTAL].of.rmse) best = kind;
     }
+    if (found[ERRORS_LARGE].parts[0])
+        text_list_add(warnings, "held-out configurations: predictions of %s are far off (%s): do not rely on them",
+                      found[ERRORS_LARGE].parts, found[ERRORS_LARGE].words);
     if (found[ERRORS_BIASED].parts[0])
         text_list_add(warnings, "held-out configurations: predictions of %s are biased (%s): measure more "
                                 "configurations and more runs per sample, on a quiet machine",

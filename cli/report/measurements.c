@@ -5,6 +5,7 @@
 #include "report/measurements.h"
 
 #include "base/console.h"
+#include "report/report.h"
 #include "results/metrics.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
@@ -232,6 +233,7 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     for (int axis = KNOB_SIZE + 1; axis < KNOB_COUNT; axis++)
         if (knob_is_axis(axis) && !KNOBS[axis].in_model && results->files[0].told_apart >> axis & 1)
             text_list_add(warnings, "the configurations differ in %s, which is not in the model", KNOBS[axis].axis);
+    results_warn_of_noise(results, warnings);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);
 }
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts) {

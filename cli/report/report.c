@@ -53,22 +53,25 @@ static size_t differing_files(const struct results *results, size_t offset) {
     }
     return count;
 }
-void results_warn_of_noise(const struct results *results, const struct decomposition *decompositions,
-                           struct text_list *warnings) {
+void results_warn_of_noise(const struct results *results, struct text_list *warnings) {
     double runs = HUGE_VAL;
     vp_noise_summary *items = resize(NULL, results->count, sizeof *items);
-    const char **names = (const char **)resize(NULL, results->count, sizeof *names);
+    const char **names = (const char **)resize(NULL, 2 * results->count, sizeof *names),
+               **paths = names + results->count;
     char (*texts)[160] = resize(NULL, results->count, sizeof *texts);
     for (size_t i = 0; i < results->count; i++) {
-        items[i] = results->files[i].noise;
-        if (!isfinite(items[i].spread)) {
-            items[i].spread = decompositions[i].run_spread;
-            items[i].pair_count = decompositions[i].run_pairs;
+        const struct result_file *file = &results->files[i];
+        const int64_t pairs = (int64_t)(file->run_at[file->count] - file->count); /* of neighbouring runs */
+        items[i] = file->noise;
+        if (!isfinite(items[i].spread) && pairs >= VP_NOISE_PAIRS_MIN) {
+            items[i].spread = run_spread_of(file);
+            items[i].pair_count = pairs;
         }
         runs = fmin(runs, (double)results->files[i].num_runs_per_sample);
         names[i] = report_full_name(results, &results->files[i], texts[i]);
+        paths[i] = results->files[i].path;
     }
-    noise_warn(warnings, items, names, results->count, noise_advice_sweep(runs));
+    noise_warn(warnings, items, paths, names, results->count, noise_advice_sweep(runs));
     free(texts);
     free((void *)names);
     free(items);
@@ -255,7 +258,7 @@ static void find_best(struct report *report, const struct tradeoff *tradeoff) {
                       TERMS[report->settings.axis].unit);
     }
 }
-/* Returns the configuration at the knob's highest level whose other knobs equal those of `config`, which has the lowest
+/* Returns the configuration at the knob's highest level whose other knobs equal those of `config`, which has a lower
  * level; config_count if it was not measured. */
 static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t knob) {
     size_t width = (size_t)tradeoff->knobs.knob_count, i = 0;
@@ -267,14 +270,15 @@ static size_t other_end(const struct tradeoff *tradeoff, size_t config, int32_t 
     }
     return i;
 }
-/* Sums values [config_count, sample_count] for each sample: low over the configurations at a knob's lowest level, high
- * over their partners at its highest level. Returns the number of pairs. */
-static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, const double *values, double *low, double *high) {
+/* Sums values [config_count, sample_count] for each sample: low over the configurations at a level of a knob, high over
+ * their partners at its highest level. Returns the number of pairs. */
+static size_t sum_ends(const struct tradeoff *tradeoff, int32_t knob, int32_t level, const double *values, double *low,
+                       double *high) {
     size_t pairs = 0;
     memset(low, 0, tradeoff->sample_count * sizeof *low);
     memset(high, 0, tradeoff->sample_count * sizeof *high);
     for (size_t i = 0; i < tradeoff->config_count; i++) {
-        size_t end = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)knob]
+        size_t end = tradeoff->levels[i * (size_t)tradeoff->knobs.knob_count + (size_t)knob] != level
                          ? tradeoff->config_count
                          : other_end(tradeoff, i, knob);
         if (end == tradeoff->config_count) continue;
@@ -315,18 +319,24 @@ static int accuracy_text(const struct tradeoff *tradeoff, size_t pairs, const do
 }
 /* "High resolution costs 5.6 times [5.3, 5.9] the mean T_total of low": a ratio of at least 2 is a factor, a smaller
  * one a change in percent. */
-static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob,
+static void cost_text(const struct report *report, const struct tradeoff *tradeoff, int32_t knob, int32_t level,
                       const vp_mean_interval *ratio, char out[520]) {
     const int kind = tradeoff->knob_of[knob];
     const char *axis = METRIC_KEYS[report->settings.axis], *flat = "";
     char first[KNOB_TEXT_BYTES], last[KNOB_TEXT_BYTES], name[KNOB_TEXT_BYTES + 60];
-    report_level_text(tradeoff, report->results, kind, 0, first);
+    report_level_text(tradeoff, report->results, kind, level, first);
     report_level_text(tradeoff, report->results, kind, tradeoff->knobs.level_counts[knob] - 1, last);
     if (kind == KNOB_SIZE && !strchr("0123456789", *last)) { /* a tier */
         snprintf(name, sizeof name, "%s resolution", last);
         if (name[0] >= 'a' && name[0] <= 'z') name[0] = (char)(name[0] - 'a' + 'A');
     } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
     else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
+    if (ratio->low <= 1 && ratio->high >= 1) {
+        if (ratio->low > 0.97 && ratio->high < 1.03) flat = ", flat: it saves no time";
+        snprintf(out, 520, "%s has no proven effect on mean %s compared with %s (%s %%%s)", name, axis, first,
+                 number_change(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1).text, flat);
+        return;
+    }
     if (ratio->mean >= 2) {
         snprintf(out, 520, "%s costs %s times the mean %s of %s", name,
                  number_estimate(1, ratio->mean, ratio->low, ratio->high).text, axis, first);
@@ -356,30 +366,40 @@ static int ratio_of_means(double *low, double *high, size_t count, vp_mean_inter
     ratio->mean = after / before;
     return 1;
 }
-/* Describes the cost of a knob from its lowest to its highest level and what it buys, with all others equal, paired
- * over the samples. Knobs with a known effect on accuracy come first. */
-static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
-    double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
-    struct text_list decided = {NULL, 0}, open = {NULL, 0};
+/* Adds the cost of raising a knob from a level to its highest and the gain, with all others equal, paired over the
+ * samples. low, high: double [sample_count]. */
+static void find_change(struct report *report, const struct tradeoff *tradeoff, int32_t knob, int32_t level,
+                        double *low, double *high, struct text_list lists[2]) {
     const char *task = report->results->group_count > 1 ? report->results->files[tradeoff->group->first].dataset_name
                                                         : "";
-    for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
-        char cost[520], accuracy[200] = "";
-        vp_mean_interval ratio;
-        size_t pairs = sum_ends(tradeoff, k, tradeoff->latency, low, high);
-        int is_decided = 0;
-        if (!pairs || !ratio_of_means(low, high, tradeoff->sample_count, &ratio)) continue;
-        cost_text(report, tradeoff, k, &ratio, cost);
-        if (tradeoff->accuracy) {
-            sum_ends(tradeoff, k, tradeoff->accuracy, low, high);
-            is_decided = accuracy_text(tradeoff, pairs, low, high, accuracy);
-        }
-        text_list_add(is_decided ? &decided : &open, "%.240s%s%s%s", task, *task ? ": " : "", cost, accuracy);
+    char cost[520], accuracy[200] = "";
+    vp_mean_interval ratio;
+    size_t pairs = sum_ends(tradeoff, knob, level, tradeoff->latency, low, high);
+    int is_decided = level > 0 && lists[1].count; /* next to the whole range of its knob */
+    if (!pairs || !ratio_of_means(low, high, tradeoff->sample_count, &ratio)) return;
+    cost_text(report, tradeoff, knob, level, &ratio, cost);
+    if (tradeoff->accuracy) {
+        sum_ends(tradeoff, knob, level, tradeoff->accuracy, low, high);
+        is_decided |= accuracy_text(tradeoff, pairs, low, high, accuracy);
     }
-    for (size_t i = 0; i < decided.count; i++) text_list_add(&report->findings, "%s", decided.items[i]);
-    for (size_t i = 0; i < open.count; i++) text_list_add(&report->findings, "%s", open.items[i]);
-    text_list_free(&decided);
-    text_list_free(&open);
+    text_list_add(&lists[is_decided], "%.240s%s%s%s", task, *task ? ": " : "", cost, accuracy);
+}
+/* Adds each knob's cost from its lowest to its highest level, and the image size's also from the level below the
+ * highest, which may be as accurate. Knobs with a known effect on accuracy come first. */
+static void find_changes(struct report *report, const struct tradeoff *tradeoff) {
+    double *low = resize(NULL, tradeoff->sample_count, 2 * sizeof *low), *high = low + tradeoff->sample_count;
+    struct text_list lists[2] = {{NULL, 0}, {NULL, 0}};
+    for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
+        const int32_t levels = tradeoff->knobs.level_counts[k];
+        find_change(report, tradeoff, k, 0, low, high, lists);
+        if (tradeoff->knob_of[k] == KNOB_SIZE && levels > 2)
+            find_change(report, tradeoff, k, levels - 2, low, high, lists);
+    }
+    for (int decided = 1; decided >= 0; decided--) {
+        for (size_t i = 0; i < lists[decided].count; i++)
+            text_list_add(&report->findings, "%s", lists[decided].items[i]);
+        text_list_free(&lists[decided]);
+    }
     free(low);
 }
 /* Reports the gain and loss of each pruned configuration. */
@@ -464,25 +484,36 @@ static void find_first_token(struct report *report) {
         text_list_add(&report->findings, "the time to the first token is %s of a request",
                       shares_text(low, high, shares));
 }
+/* The mean time of a decode step, and where a few slow steps make it larger than the median, that too. The time of its
+ * bytes is a share of it only where the roof is given: the best stage of these files includes decode itself. */
 static void find_decode(struct report *report) {
-    double low = HUGE_VAL, high = -HUGE_VAL, least = HUGE_VAL, most = -HUGE_VAL;
-    size_t count = 0;
+    vp_estimate mean = {0, HUGE_VAL, -HUGE_VAL}, median = mean, share = mean;
+    int has_slow_steps = 0;
     char shares[64], steps[64];
+    struct text_buffer text = {NULL, 0, 0};
     for (size_t i = 0; i < report->results->count; i++) {
         const struct stage_cost *cost = &report->items[i].stages[VP_STAGE_DECODE];
-        double step = report->items[i].mean[METRIC_PER_TOKEN],
-               floor_ms = cost->bytes / cost->mean * step / report->peak_gbs / 1e6;
-        if (!(floor_ms > 0) || !(step > 0)) continue;
-        count++;
-        if (step < low) low = step;
-        if (step > high) high = step;
-        if (floor_ms / step < least) least = floor_ms / step;
-        if (floor_ms / step > most) most = floor_ms / step;
+        const double step = report->items[i].mean[METRIC_PER_TOKEN], p50 = report->items[i].p50[METRIC_PER_TOKEN].value,
+                     floor_ms = cost->bytes / cost->mean * step / report->settings.peak_gbs / 1e6;
+        if (!(step > 0)) continue;
+        mean.low = fmin(mean.low, step);
+        mean.high = fmax(mean.high, step);
+        median.low = fmin(median.low, p50);
+        median.high = fmax(median.high, p50);
+        has_slow_steps |= step > 1.5 * p50;
+        share.low = fmin(share.low, floor_ms / step);
+        share.high = fmax(share.high, floor_ms / step);
     }
-    if (count)
-        text_list_add(&report->findings, "a decode step takes %s; reading its bytes at %s GB/s takes %s%s",
-                      range_text("%.3g", low, high, "ms", steps), number_short(report->peak_gbs).text,
-                      shares_text(least, most, shares), most > 1 ? " as long" : " of that");
+    if (!(mean.high > 0)) return;
+    text_add_format(&text, "a decode step takes %s on average", range_text("%.3g", mean.low, mean.high, "ms", steps));
+    if (has_slow_steps)
+        text_add_format(&text, " (P50 %s: some steps are much slower)",
+                        range_text("%.3g", median.low, median.high, "ms", steps));
+    if (share.high > 0)
+        text_add_format(&text, "; reading its bytes at %s GB/s takes %s%s", number_short(report->settings.peak_gbs).text,
+                        shares_text(share.low, share.high, shares), share.high > 1 ? " as long" : " of that");
+    text_list_add(&report->findings, "%s", text.data);
+    free(text.data);
 }
 static void find_idle(struct report *report) {
     double least = HUGE_VAL, most = -HUGE_VAL, host = 0;
@@ -528,7 +559,7 @@ void report_make(struct report *report, const struct results *results, const str
     for (size_t i = 0; i < results->count; i++)
         for (int k = 0; k < VP_STAGE_COUNT; k++)
             report->items[i].stages[k].limit = bound_of(report, &report->items[i].stages[k]);
-    results_warn_of_noise(report->results, report->items, &report->warnings);
+    results_warn_of_noise(report->results, &report->warnings);
     warn_of_files(report);
     warn_of_samples(report);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(&report->warnings, "%s", results->notes.items[i]);
@@ -543,12 +574,12 @@ void report_make(struct report *report, const struct results *results, const str
         }
         find_agreement(report, i);
     }
+    if (!are_all_served(results)) find_dominant(report);
     report->stage_findings = report->findings.count;
     if (are_all_served(results)) {
         find_first_token(report);
         return;
     }
-    find_dominant(report);
     find_decode(report);
     find_idle(report);
 }

@@ -40,9 +40,8 @@ const char *report_full_name(const struct results *results, const struct result_
 const char *report_baseline(const struct results *results, size_t group);
 
 /* Warns if the machine was not quiet. Older files do not record other load; for them, the spread of a sample's runs is
- * used instead. decompositions is [results->count]. */
-void results_warn_of_noise(const struct results *results, const struct decomposition *decompositions,
-                           struct text_list *warnings);
+ * used instead, with at least 10 pairs of runs. */
+void results_warn_of_noise(const struct results *results, struct text_list *warnings);
 
 /* Returns 1 if any file has times of the stage. */
 int stage_is_known(const struct report *report, int stage);

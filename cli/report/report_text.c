@@ -432,9 +432,10 @@ static void write_front(struct document *document, const struct report *report, 
         document_text(
             document, BLOCK_LINE,
             "member: share of %zu resamples in which it is on the front; *: after a step of at least %s ms and %.3g "
-            "points",
+            "point%s",
             report->settings.resamples, number_short(tradeoff->epsilon_latency).text,
-            100 * report->settings.epsilon_accuracy);
+            100 * report->settings.epsilon_accuracy,
+            plural_s(fabs(report->settings.epsilon_accuracy - 0.01) < 1e-9));
     if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
         document_text(document, BLOCK_LINE,
                       "with only %zu sample%s, even a share of 0 or 100 %% of the resamples is uncertain",
@@ -585,8 +586,10 @@ static void write_knob_fronts(struct document *document, const struct report *re
 }
 static void write_gains(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     struct text_list *table = NULL;
+    int is_any_free = 0;
     for (size_t i = 0; i < tradeoff->gain_count; i++) {
         const struct knob_gain *gain = &tradeoff->gains[i];
+        const int is_free = !(gain->gain.latency.mean > 0);
         char from[80], level[KNOB_TEXT_BYTES];
         if (!is_listed(tradeoff->front, tradeoff->front_count, gain->from)) continue;
         if (!table) {
@@ -603,10 +606,16 @@ static void write_gains(struct document *document, const struct report *report, 
         text_list_add(table, "%s %s", KNOBS[gain->knob].axis, level);
         CELLS(table, number_estimate(1, gain->gain.latency.mean, gain->gain.latency.low, gain->gain.latency.high).text,
             number_estimate(100, gain->gain.accuracy.mean, gain->gain.accuracy.low, gain->gain.accuracy.high).text);
-        if (isfinite(gain->gain.low) && isfinite(gain->gain.high))
+        is_any_free |= is_free;
+        if (is_free) text_list_add(table, "-");
+        else if (isfinite(gain->gain.low) && isfinite(gain->gain.high))
             text_list_add(table, "%s", number_estimate(100, gain->gain.gain, gain->gain.low, gain->gain.high).text);
         else text_list_add(table, "unbounded"); /* the latency may be unchanged */
     }
+    if (is_any_free)
+        document_text(document, BLOCK_LINE, "-: the next level took no more time, so there are no points per ms%s",
+                      is_measured_busy(report) ? "; these times come from a busy machine, which can hide what it costs"
+                                               : "");
 }
 /* Writes the loss from pruning image tokens, compared with all tokens and with random ones. */
 static void write_pruning(struct document *document, const struct report *report, size_t group) {

@@ -2,6 +2,7 @@
  * The files are ours or come from the experiments. Reports, estimates and comparisons use only these arrays. */
 #include "results/result_read.h"
 
+#include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "results/fields.h"
@@ -17,7 +18,7 @@
 int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAGE_COUNT + stage; }
 
 static void result_file_free(struct result_file *file) {
-    char **texts[] = {&file->path,   &file->importance, &file->device,       &file->host, &file->version,
+    char **texts[] = {&file->path,   &file->importance, &file->device,       &file->host, &file->version, &file->command,
                       &file->server, &file->variant,    &file->variant_name};
     fields_free(&RESULT, &file->head);
     fields_free(&RESULT_ACCURACY, &file->scores);
@@ -461,11 +462,25 @@ static int read_knobs(struct result_file *file, const vp_json *json) {
     }
     return 0;
 }
+/* The command of "argv" in shell syntax; NULL: the file does not say it. */
+static char *read_command(const vp_json *json, uint32_t provenance) {
+    const uint32_t list = vp_json_get(json, provenance, "argv");
+    struct text_buffer out = {NULL, 0, 0};
+    if (list == VP_JSON_NONE || json->nodes[list].type != VP_JSON_ARRAY) return NULL;
+    for (uint32_t i = list + 1, k = 0; k < json->nodes[list].count; k++, i = json->nodes[i].end) {
+        char *word = node_text(json, i);
+        if (k) text_add_string(&out, " ");
+        shell_word(&out, word ? word : "");
+        free(word);
+    }
+    return out.data;
+}
 static void read_provenance(struct result_file *file, const vp_json *json) {
     uint32_t from = vp_json_get(json, 0, "provenance"), config = vp_json_get(json, 0, "config");
     vp_model_config preset;
     file->device = result_text(json, from, "device");
     file->host = result_text(json, from, "host");
+    file->command = read_command(json, from);
     file->version = result_text(json, from, "version");
     for (int knob = 0; knob < KNOB_COUNT; knob++) /* knobs of a sweep, and the weights of older files */
         if (KNOBS[knob].of == KNOB_OF_SWEEP || (knob == KNOB_WEIGHTS && !knob_is_set(&file->knobs, knob)))

@@ -896,7 +896,7 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
         names[i] = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
         runs_least = fmin(runs_least, (double)all->items[i].run_count / (double)all->items[i].ok);
     }
-    noise_warn(warnings, items, names, all->count, noise_advice_sweep(runs_least));
+    noise_warn(warnings, items, NULL, names, all->count, noise_advice_sweep(runs_least));
     free(items);
     for (size_t i = 0; i < all->count; i++) {
         runs += all->items[i].run_count;

@@ -381,7 +381,7 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
 }
 /* Reports a skipped line; the first two of a journal are reported with their offsets. */
 static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
-    if (index->damaged++ >= 2) return;
+    if (index->is_read_again || index->damaged++ >= 2) return;
     complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and left out%s", file->path, (long long)file->lines,
              (long long)at,
              kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or a line that it needs is damaged)",
@@ -553,6 +553,7 @@ int journal_open_file(const char *path) {
     return -1;
 }
 int journal_open(struct journal *journal, struct journal_index *index) {
+    struct stat info;
     int code;
     journal->fd = journal_open_file(journal->path);
     if (journal->fd < 0) return EXIT_OUTPUT;
@@ -561,5 +562,7 @@ int journal_open(struct journal *journal, struct journal_index *index) {
     if ((code = index_read(index, journal->path, journal->fd, 0)) != 0 || (code = index_sort(index)) != 0) return code;
     journal->end = index->files[0].end;
     journal->synced_ns = vp_clock_ns();
+    if (fstat(journal->fd, &info) == 0 && info.st_size > journal->end)
+        print_note("vlmprof: %s: the last line is cut off and left out; its point is measured again\n", journal->path);
     return ftruncate(journal->fd, (off_t)journal->end) ? journal_fail(journal) : 0;
 }

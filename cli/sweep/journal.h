@@ -91,6 +91,7 @@ struct journal_index {
     struct index_shape *shapes; size_t shape_count;
     int32_t configuration_hint; /* the likely configuration of the next line */
     int64_t damaged;            /* damaged lines of the current journal */
+    int is_read_again;          /* 1 if its damaged lines were already reported */
     struct parsed scratch; struct text_buffer line; /* for index_read_line */
 };
 

@@ -754,14 +754,17 @@ static void print_plan_resolution(const struct estimate *estimate) {
     else print_plain("resolution  %zu samples are too few to distinguish two accuracies\n", estimate->fewest);
     if (isfinite(resolution->mean))
         print_plain(
-            "            and mean latencies that differ by %.2g %%, P50s by %.2g %% (spread between samples: %.2g %%; "
+            "            %s mean latencies that differ by %.2g %%, P50s by %.2g %% (spread between samples: %.2g %%; "
             "paired comparisons resolve smaller differences)\n",
-            100 * resolution->mean, 100 * resolution->p50, 100 * estimate->variation);
+            isfinite(resolution->accuracy) ? "and" : "but they distinguish", 100 * resolution->mean,
+            100 * resolution->p50, 100 * estimate->variation);
     if (estimate->fewest < PLAN_SAMPLES_ENOUGH)
         print_plain(
-            "warning     fewer than %d samples: accuracies of neighbouring configurations differ by less than the "
-            "noise; raise --num_samples\n",
-            PLAN_SAMPLES_ENOUGH);
+            "warning     fewer than %d samples: accuracies of neighbouring configurations may differ by less than the "
+            "noise; %s\n",
+            PLAN_SAMPLES_ENOUGH,
+            (double)estimate->fewest < number_of(estimate->plan->sets[0].options, "num_samples") ? "these are all that the data have"
+                                                                                : "raise --num_samples");
 }
 static int print_plan(const struct estimate *estimate) {
     const struct plan *plan = estimate->plan;

@@ -33,7 +33,8 @@ int ranks_read_folder(struct journal_index *index, const char *folder, const str
         char *path;
         if (!can_parse_journal_name(names.items[i], &rank, &world_size)) continue;
         path = join_path(folder, names.items[i]);
-        if (own && !strcmp(path, own->path)) code = index_read(index, path, own->fd, 0);
+        index->is_read_again = own && !strcmp(path, own->path);
+        if (index->is_read_again) code = index_read(index, path, own->fd, 0);
         else {
             vp_error error = {VP_OK, -1, "", ""};
             struct stat info;

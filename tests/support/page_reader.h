@@ -3,7 +3,7 @@
 #define PAGE_READER_H
 #include "check.h"
 enum { DEPTH_MOST = 64, TEXTS_MOST = 4096 };
-static const char TAGS[] = " html head meta title style body header h1 h2 h3 p nav a section ul li dl dt dd div figure figcaption span svg g path rect circle text "
+static const char TAGS[] = " html head meta title style body header h1 h2 h3 p nav a section ul li dl dt dd div figure figcaption span code svg g path rect circle text "
                            "main clipPath table thead tbody tfoot tr th td button small i b noscript script details summary ";
 static const char OPEN_ENDED[] = " tr th td thead "; /* HTML closes these by itself */
 static inline int is_word(const char *words, const char *word) {
