@@ -31,7 +31,7 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
 /* Returns 1 if the questions are complete prompts of a tool. */
 int table_rows_are_asked(const struct table_rows *rows);
 
-/* Why the latest record cannot be used, in 480 bytes; "" if it can. */
+/* The reason if the latest record cannot be used, in 480 bytes; otherwise "". */
 const char *table_rows_reason(struct table_rows *rows);
 
 /* Appends the files of the latest record's pictures, and to `temporary` those that exist only for its sample. */
