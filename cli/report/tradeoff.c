@@ -37,7 +37,7 @@ const char *no_interval_text(const struct tradeoff *tradeoff, double percentile,
     const size_t needs = percentile < 0 ? 2 : vp_statistics_percentile_needs(percentile, 0.95);
     out[0] = 0;
     if (tradeoff->sample_count < needs)
-        snprintf(out, NO_INTERVAL_BYTES, "%s of latency has no 95 %% interval with fewer than %zu samples",
+        snprintf(out, NO_INTERVAL_BYTES, "%s of latency has no 95 %% interval below %zu samples",
                  percentile_text(percentile), needs);
     return out;
 }
