@@ -620,7 +620,7 @@ static int verdict_of(const struct comparison_job *job, size_t index) {
     default: return SAYS_INCONCLUSIVE;
     }
 }
-/* Why no interval decides; NULL if one does. */
+/* The reason if no interval decides; otherwise NULL. */
 static const char *why_open(const struct comparison_job *job, const struct compared_row *row) {
     return job->is_identical ? NULL : row->reason ? row->reason : row->is_noisy ? "not quiet" : NULL;
 }
@@ -687,7 +687,7 @@ static void write_rows(struct document *document, const struct comparison_job *j
             else text_list_add(list, "%s", SAYS[says]);
         }
 }
-/* How the numbers were made. */
+/* Writes how to read the numbers. */
 static void write_method(struct document *document, const struct comparison_job *job) {
     char repeats[120] = "";
     document_text(document, BLOCK_HEADING, "How to read this");

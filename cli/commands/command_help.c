@@ -32,7 +32,7 @@ static void print_names(const struct command *const *commands) {
     for (const struct guide *guide = GUIDES; guide->name; guide++)
         if (!command_of(commands, guide->name)) print_plain("%s\n", guide->name);
 }
-/* The known evaluation sets, below their guide. */
+/* Prints the known evaluation sets below their guide. */
 static int print_tasks(void) {
     struct document document;
     struct text_list *cells;

@@ -28,7 +28,7 @@ int table_rows_drops(struct table_rows *rows, int64_t index);
 /* Appends the record of a row to `record`. Returns 0 if the tool drops the row. */
 int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer *record);
 
-/* Why the latest record cannot be used, in 480 bytes; "" if it can. */
+/* The reason if the latest record cannot be used, in 480 bytes; otherwise "". */
 const char *table_rows_reason(struct table_rows *rows);
 
 /* Appends the files of the latest record's pictures, and to `temporary` those that exist only for its sample. */

@@ -41,7 +41,7 @@ struct model_rules {
     /* The same for a preset, and its tokenizer. */
     int (*load_preset)(struct model *model);
 
-    /* Why a prompt can have at most one image; NULL if it can have several. */
+    /* The reason if a prompt can have at most one image; otherwise NULL. */
     const char *(*one_image)(const struct model *model);
     /* The prompt of a question, malloc'ed. style may be NULL. places [image_count]: byte offsets of the images in the
      * question, if the model's prompts support them; NULL: images come first. */

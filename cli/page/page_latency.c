@@ -390,7 +390,7 @@ static void curve_marks(struct plot *plot, const struct curve *curve, int sign) 
 /* "k4 b12: 12.3 [12.0, 12.6] us/token". steepest is the largest slope of the legend, so that all its slopes get the
  * same unit. */
 static void slope_text(const struct curve *curve, double steepest, char out[160]) {
-    /* units of a second */
+    /* fractions of a second */
     static const struct { double scale; const char *prefix; } units[] = {{1, "m"}, {1e3, "\xC2\xB5"}, {1e6, "n"}};
     int unit = steepest >= 1 ? 0 : steepest >= 1e-3 ? 1 : 2;
     if (!isfinite(curve->slope.value)) snprintf(out, 160, "%s: all equal, no line", curve->label);

@@ -289,8 +289,8 @@ void limits_read(struct model_reader *reader, uint32_t parts, const struct model
 static const char *verdict_of(const struct prediction *prediction, int total, double budget) {
     return prediction->high[total] <= budget ? "holds" : prediction->low[total] > budget ? "exceeds" : "unsure";
 }
-/* The share of such requests within a budget. Each side of the prediction is treated as half of a normal distribution,
- * with the width of that side of the interval. */
+/* The share of requests like this one within a budget. Each side of the prediction is treated as half of a normal
+ * distribution, with the width of that side of the interval. */
 static double share_within(const struct prediction *prediction, int total, double budget) {
     const double value = prediction->value[total],
                  side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;

@@ -10,7 +10,7 @@
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
 
-/* The statistic that a prediction estimates for requests, and that a sample's time is over its runs: not the median. */
+/* The statistic of predictions, and of a sample's time over its runs: the mean, not the median. */
 #define ESTIMATE_LOCATION "mean"
 
 enum { MODEL_PARTS_MOST = VP_LATENCY_STAGE_COUNT + 1 };

@@ -55,7 +55,7 @@ void tradeoff_free(struct tradeoff *tradeoff);
 size_t equal_points(const struct tradeoff *tradeoff, size_t config);
 int is_listed(const uint32_t *items, size_t count, size_t value);
 
-/* Text about why latencies have no interval (too few common samples); empty if they have one. Returns out. */
+/* The reason if latencies have no interval (too few common samples); otherwise empty. Returns out. */
 enum { NO_INTERVAL_BYTES = 80 };
 const char *no_interval_text(const struct tradeoff *tradeoff, double percentile, char out[NO_INTERVAL_BYTES]);
 
