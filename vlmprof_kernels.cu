@@ -4,8 +4,8 @@
  *   CPU backend              cc -x c -std=c11 -O3 -fopenmp -c vlmprof_kernels.cu        (also compiles as C++17)
  *   GPU backend              nvcc -std=c++17 -O3 -arch=sm_90 -c vlmprof_kernels.cu -o vlmprof_cuda.o
  *   the same, without a GPU  g++ -x c++ -std=c++17 -include tests/emulator/cuda_on_cpu.h -c vlmprof_kernels.cu
- * The engine (parts/engine) reaches a backend through one table of functions (parts/engine/backend.h), vk_cpu_code()
- * or vk_gpu_code(). The second is a weak symbol: if the second object is linked too, the engine finds it.
+ * The engine (parts/engine) calls a backend through one table of functions (parts/engine/backend.h), which
+ * vk_cpu_code() or vk_gpu_code() returns. vk_gpu_code is a weak symbol, found if vlmprof_cuda.o is linked.
  *
  * Shared kernels are written once. One rule makes this work: A KERNEL BODY IS CORRECT FOR ANY NUMBER OF THREADS IN A
  * BLOCK, INCLUDING 1. The CPU build is the case of 1 thread, where a block is one iteration of an OpenMP loop. Kernels
@@ -30,10 +30,10 @@
 #include "vlmprof_engine.h"
 
 enum {
-    VK_BLOCK_MAX = 256, /* threads of a block of most kernels */
-    /* below these a second thread costs more than it gains */
+    VK_BLOCK_MAX = 256, /* threads per block of most kernels */
+    /* loops with less work than this run on one thread */
     VK_PARALLEL_BYTES = 131072, VK_PARALLEL_PRODUCTS = 1 << 21,
-    VK_TEAM_PRODUCTS = 1 << 14 /* the same if threads already wait for work: kernels/cpu/team.h */
+    VK_TEAM_PRODUCTS = 1 << 14 /* the same, if threads already wait for work: kernels/cpu/team.h */
 };
 
 #if defined(__CUDACC__) || defined(CUDA_ON_CPU)
@@ -43,17 +43,17 @@ enum {
 /* ================================================================================================ targets >>targets
  * name                 GPU                                  CPU
  * KERNEL / LAUNCH      __global__ / <<<blocks, threads>>>   static function / OpenMP loop over blocks. `flops` and
- *                                                           `bytes`, what the arithmetic needs, are counted; the
- *                                                           CPU also asks them whether waking threads is worth it
- * BLK TID NTID         blockIdx.x threadIdx.x blockDim.x    the block's number, 0, 1
+ *                                                           `bytes` are the counts that the arithmetic needs; the
+ *                                                           CPU also decides by them whether to wake threads
+ * BLK TID NTID         blockIdx.x threadIdx.x blockDim.x    the block's index, 0, 1
  * EACH(i, n)           block-stride loop                    SIMD loop
  * EACH_OUTER           the same, for bodies with a loop     plain loop
- * EACH_SUM, EACH_MAX   the same loop, one value a thread    SIMD reduction
+ * EACH_SUM, EACH_MAX   the same, one value per thread       SIMD reduction
  * EACH_WARP            warps over rows                      plain loop
- * EACH_LANE_SUM        lanes along memory                   SIMD reduction
+ * EACH_LANE_SUM        a warp's lanes over elements         SIMD reduction
  * block_sum block_max block_scan warp_sum                   identity (scan: 0, total = v)
  * SHARED SYNC          __shared__ __syncthreads()           automatic array, nothing */
-/* the shape of the next operation, as in vp_launch, outermost dimension first; 0 where there is no dimension */
+/* the shape of the next operation, as in vp_launch, outermost dimension first; 0 for unused dimensions */
 static void vk_shape(vk_queue *queue, int64_t size0, int64_t size1, int64_t size2, int64_t size3) {
     int64_t shape[4] = { size0, size1, size2, size3 };
     for (int i = 0; i < 4; i++) queue->next.shape[i] = (int32_t)(shape[i] < INT32_MAX ? shape[i] : INT32_MAX);
@@ -64,11 +64,11 @@ static void vk_grid(vk_queue *queue, const void *kernel, int64_t blocks, int thr
     queue->next.threads = (uint32_t)threads;
     queue->next.shared_bytes = (uint32_t)shared_bytes;
 }
-/* the time before (end 0) and after (1) record `index`: taken on the CPU; on a GPU an event that vk_backend.read_log
- * reads later */
+/* Takes the time before (end 0) or after (end 1) launch `index` of the log. A GPU records an event instead, which
+ * vk_backend.read_log reads later. */
 #ifdef VK_CUDA
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end); /* >>cuda */
-static void vk_stamp_node(vk_queue *queue, int64_t index); /* of a graph that was just sent */
+static void vk_stamp_node(vk_queue *queue, int64_t index); /* launch `index` is a node of the graph just sent */
 #else
 static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
     int64_t now = vp_clock_ns();
@@ -78,7 +78,7 @@ static void vk_stamp_launch(vk_queue *queue, int64_t index, int end) {
     else launch->begin_ns = now;
 }
 #endif
-/* a place in the sources: this file, or one of kernels/ that it includes */
+/* a source location: this file, or one of kernels/ that it includes */
 #define VK_HERE __FILE__, __LINE__
 static const char *vk_file_name(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -92,7 +92,7 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     launch = &queue->log[index];
     memset(launch, 0, sizeof *launch);
     launch->name = name;
-    launch->stage = VP_STAGE_DECODE; /* until another stage ends */
+    launch->stage = VP_STAGE_DECODE; /* changed if another stage ends */
     launch->step = queue->step;
     launch->part = queue->part;
     launch->block = queue->block;
@@ -110,7 +110,7 @@ static void vk_log_begin(vk_queue *queue, const char *name, int64_t flops, int64
     else if (queue->traced) vk_stamp_node(queue, index);
 #endif
 }
-/* Each operation is between these two calls. This one counts it and returns whether to send it, .. */
+/* Called before each operation. Counts it and returns 1 if it is to be sent. */
 #define vk_begin(queue, name, flops, bytes) vk_begin_at(queue, name, flops, bytes, VK_HERE)
 static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t bytes, const char *file, int line) {
     if (!queue->error) {
@@ -125,11 +125,11 @@ static int vk_begin_at(vk_queue *queue, const char *name, int64_t flops, int64_t
     memset(&queue->next, 0, sizeof queue->next);
     return !queue->error && !queue->dry;
 }
-/* .. and this one is called after it was sent. */
+/* Called after the operation was sent. */
 static void vk_end(vk_queue *queue) {
     if (queue->log && queue->log_count <= queue->log_capacity) vk_stamp_launch(queue, queue->log_count - 1, 1);
 }
-/* threads of a block whose loops run over `count` elements */
+/* threads per block for loops over `count` elements */
 static int vk_threads_for(int count) {
     return count >= VK_BLOCK_MAX ? VK_BLOCK_MAX : count <= 32 ? 32 : (count + 31) / 32 * 32;
 }
@@ -144,8 +144,8 @@ static int vk_threads_for(int count) {
 #include <dlfcn.h>
 #define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) \
     name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
-#define CUDA_LAUNCH_PAIRS CUDA_LAUNCH /* the kernel says so itself */
-/* of launch records; with an emulated device it runs as that device's clock */
+#define CUDA_LAUNCH_PAIRS CUDA_LAUNCH /* the kernel itself declares the cluster */
+/* the clock of launch records; an emulated device replaces it with its own */
 #define VK_HOST_CLOCK() vp_clock_ns()
 #define CUDA_LAUNCH_DEPENDENT(name, blocks, threads, shared_bytes, stream, ...) \
     vk_launch_dependent(name, blocks, threads, shared_bytes, stream, __VA_ARGS__)
@@ -156,11 +156,11 @@ static int vk_threads_for(int count) {
 #include <stdio.h>
 #include <stdlib.h>
 #define KERNEL(name, ...) static __global__ void name(__VA_ARGS__)
-/* a kernel for exactly this many threads; `resident` blocks per multiprocessor limit its registers */
+/* a kernel for exactly this many threads; its registers are limited so that `resident` blocks fit a multiprocessor */
 #define KERNEL_OF(threads, resident, name, ...) \
     static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
-/* two neighbouring blocks access each other's shared memory: a cluster, from compute capability 9.0 on. Code for other
- * chips is never launched. */
+/* two neighbouring blocks access each other's shared memory as a cluster (compute capability 9.0 and later). Code for
+ * other chips is never launched. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
 #define KERNEL_OF_PAIRS KERNEL_OF
 #else
@@ -169,9 +169,9 @@ static int vk_threads_for(int count) {
 #endif
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) \
     LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
-/* with this many bytes of dynamic shared memory; GPU only */
+/* a launch with dynamic shared memory; GPU only */
 #define LAUNCH_SHARED(name, ...) LAUNCH_BY(CUDA_LAUNCH, name, __VA_ARGS__)
-/* of a kernel of pairs: an even number of blocks */
+/* launches a kernel of block pairs: an even number of blocks */
 #define LAUNCH_PAIRS(name, ...) LAUNCH_BY(CUDA_LAUNCH_PAIRS, name, __VA_ARGS__)
 #define LAUNCH_BY(send, name, blocks, threads, shared, flops, bytes, ...) \
     do { \
@@ -246,7 +246,7 @@ FN int block_scan(int value, int *total) {
     return sums[TID] - value;
 }
 FN float vk_exp(float x) { return expf(x); }
-/* within 2 ulp, without the branches of an IEEE division; 0 for divisors from 2^126 on */
+/* within 2 ulp, without the branches of an IEEE division; 0 for divisors of 2^126 and above */
 FN float vk_divide(float x, float y) { return __fdividef(x, y); }
 FN float vk_b2f(uint16_t bits) { return __uint_as_float((unsigned)bits << 16); }
 FN uint16_t vk_f2b(float value) { return __bfloat16_as_ushort(__float2bfloat16_rn(value)); }
@@ -285,14 +285,14 @@ FN void vk_mma(float (*c)[4], const uint32_t *a, const uint32_t *b, int count) {
             : "+f"(c[i][0]), "+f"(c[i][1]), "+f"(c[i][2]), "+f"(c[i][3])
             : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[2 * i]), "r"(b[2 * i + 1]));
 }
-/* 16 bytes of device memory on their way to shared memory; the copies of a thread up to a commit form a group */
+/* starts to copy 16 bytes from device to shared memory; a thread's copies up to a commit form a group */
 FN void vk_copy_async(void *shared_to, const void *from) {
     asm volatile("cp.async.cg.shared.global [%0],[%1],16;" ::"r"((unsigned)__cvta_generic_to_shared(shared_to)),
                  "l"(from)
                  : "memory");
 }
 FN void vk_copy_commit(void) { asm volatile("cp.async.commit_group;" ::: "memory"); }
-/* waits until at most `groups` of this thread's groups, a constant, are under way */
+/* waits until at most `groups` (a constant) of this thread's groups are in flight */
 #define vk_copy_wait(groups) asm volatile("cp.async.wait_group %0;" ::"n"(groups) : "memory")
 /* within 2 ulp; results below 2^-126 are 0 */
 FN float vk_exp2(float x) {
@@ -351,8 +351,8 @@ static void vk_span_end(const vk_queue *queue, int64_t since);
         } \
         vk_end(queue); \
     } while (0)
-/* The work of each thread in a parallel loop is between these two: a span of the open launch, if spans are requested.
- * A loop run by one thread has no span, because its launch has the same times. */
+/* vk_span_begin and vk_span_end enclose each thread's work in a parallel loop. If spans are requested, they record a
+ * span of the open launch. A loop run by one thread has no span, because its launch has the same times. */
 static int64_t vk_span_begin(const vk_queue *queue) { return queue->spans ? vp_clock_ns() : 0; }
 static void vk_span_end(const vk_queue *queue, int64_t since) {
 #ifdef _OPENMP
@@ -380,7 +380,7 @@ static void vk_span_end(const vk_queue *queue, int64_t since) {
 #define EACH(i, n) VK_SIMD for (int i = 0; i < (n); i++)
 #define EACH_SUM(i, n, s) VK_PRAGMA(omp simd reduction(+ : s)) for (int i = 0; i < (n); i++)
 #ifdef __clang__
-/* vectorises no float maximum without fast-math */
+/* clang does not vectorise a float maximum without fast-math */
 #define EACH_MAX(i, n, s) for (int i = 0; i < (n); i++)
 #else
 #define EACH_MAX(i, n, s) VK_PRAGMA(omp simd reduction(max : s)) for (int i = 0; i < (n); i++)
@@ -486,8 +486,8 @@ KERNEL(k_convert, void *out, const float *in, int width, int ld_out, int wide) {
     EACH(i, width) vk_put(out, BLK * (size_t)ld_out + (size_t)i, in[BLK * (size_t)width + (size_t)i], wide);
 }
 
-/* One row of ViT input: class embedding (NULL: there is none) or patch row, plus its position. patches f32 [views,
- * count - 1, width], or count of them without a class -> out f32 [views, count, width] */
+/* One row of ViT input: class embedding (if not NULL) or patch row, plus its position embedding. patches f32 [views,
+ * count - 1, width], or [views, count, width] without a class -> out f32 [views, count, width] */
 KERNEL(k_vit_embed, float *out, const float *patches, const float *class_embedding, const float *positions, int count,
        int width) {
     size_t view = BLK / (size_t)count, at = BLK % (size_t)count, before = class_embedding != NULL;
@@ -502,7 +502,7 @@ KERNEL(k_vit_embed, float *out, const float *patches, const float *class_embeddi
  * [views, patches + 1, width] (row 0 is the class token), side by side. Adds pad_embed f32 [2, layers * width]: [0]
  * if the patch is all padding (mask 0), [1] if it is partly padding or the mask is -1; mask f32 [views, patches].
  * keys in-type [views * windows * pool * pool, ld]; query in-type [views * windows, ld] = their mean. dead int32
- * [views]: the view has no picture, its features are 0. */
+ * [views]: not 0 if the view has no picture; its features are then 0. */
 KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float *mask, const int32_t *dead,
        const float *pad_embed, size_t layer_floats, int layers, int width, int side, int pool, int ld, int wide) {
     int across = side / pool, patches = pool * pool, view = (int)BLK / (across * across),
@@ -554,7 +554,7 @@ KERNEL(k_pool_windows, void *keys, void *query, const float *hidden, const float
 }
 
 /* Attention of one query over the keys of its window: q f32 [windows, width], kv f32 [windows * keys, 2 * width]
- * (keys, then values) -> out in-type [windows, ld_out]. places: NULL, or int32 [windows, keys]: negative: no key */
+ * (keys, then values) -> out in-type [windows, ld_out]. places: NULL, or int32 [windows, keys], negative for no key */
 KERNEL(k_pool_attention, void *out, const float *q, const float *kv, const int32_t *places, int keys, int heads,
        int head_dim, int ld_out, float scale, int wide) {
     SHARED float weights[VK_POOL_MAX];
@@ -598,10 +598,10 @@ KERNEL(k_silu_mul, void *out, const float *gate_up, int width, int ld_out, int w
 }
 
 /* out f32 [tokens, width] = embedding rows. k_argmax returns a negative id for NaN logits; its row is 0. The step after
- * such a token may already be running before the host knows. */
+ * such a token may already be running before the host knows of it. */
 FN void vk_embed_row(float *to, const vk_table *from_table, int id, int width, int wide) {
     const vk_table table = *from_table;
-    int row = id < 0 ? 0 : id, in_panel = row % VK_PAD, word = wide ? 1 : 2; /* elements of a word */
+    int row = id < 0 ? 0 : id, in_panel = row % VK_PAD, word = wide ? 1 : 2; /* elements per word */
     size_t from = (size_t)(table.panels ? row - in_panel : row) * (size_t)table.ld;
     if (table.panels)
         EACH(i, width)
@@ -617,15 +617,15 @@ KERNEL(k_embed, float *out, vk_table table, const int32_t *ids, int width, int w
     vk_embed_row(out + BLK * (size_t)width, &table, ids[BLK], width, wide);
 }
 
-/* image features are ADDED to the embedding of their <im_patch>; index < 0: part of the overlap of neighbouring
- * crops, dropped */
+/* image features are ADDED to the embedding of their <im_patch>. Features with index < 0 (the overlap of neighbouring
+ * crops) are dropped. */
 KERNEL(k_scatter_add, float *stream, const float *features, const int32_t *index, int width) {
     int at = index[BLK];
     if (at >= 0)
         EACH(i, width) stream[(size_t)at * (size_t)width + (size_t)i] += features[BLK * (size_t)width + (size_t)i];
 }
 
-/* q and k of one token: norm, cut, RoPE (half-split pairs); v: cut. qkv f32 [tokens, q | k | v]; q in-type [tokens,
+/* q and k of one token: norm, clip, RoPE (half-split pairs); v: clip. qkv f32 [tokens, q | k | v]; q in-type [tokens,
  * ldq]; key and value in-type [positions, kv_heads * head_dim], written at *position + BLK */
 FN float vk_cut(float value, float clip) {
     value = value > clip ? clip : value;
@@ -681,8 +681,8 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
 
 #ifdef VK_CUDA
 /* One query against the *position + 1 cached keys, or the last `window` of them, one block per head; scores f32
- * [heads, lds] is scratch. out, q
- * in-type, heads side by side; key, value in-type [positions, d], each head of which serves `sharing` heads of q */
+ * [heads, lds] is scratch. out, q in-type, heads side by side; key, value in-type [positions, d]. Each head of key and
+ * value serves `sharing` heads of q. */
 KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void *value, float *scores,
        const int32_t *position, int lds, int d, int head_dim, int sharing, const int32_t *left, int window, float scale,
        int wide) {
@@ -728,8 +728,8 @@ KERNEL(k_attention_decode, void *out, const void *q, const void *key, const void
 #endif
 
 /* Router: softmax over all experts in fp32, then the top_k largest; with norm_topk their weights sum to 1. An expert's
- * place is the number of experts that beat it, so this needs no reduction, the order of arrival does not matter, and
- * ties go to the lower index. index, weight [tokens, top_k] */
+ * rank is the number of experts that beat it, so no reduction is needed and the order of threads does not matter. Ties
+ * go to the lower index. index, weight [tokens, top_k] */
 KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts, int top_k, int norm_topk) {
     SHARED float shares[VK_EXPERTS_MAX];
     const float *row = logits + BLK * (size_t)experts;
@@ -759,8 +759,8 @@ KERNEL(k_router, int32_t *index, float *weight, const float *logits, int experts
 /* Block e lists the (token, slot) pairs that are routed to expert e, in token order. count [experts]; start [experts
  * + 1]: rows before expert e; list [pairs]: the pairs in the order of those rows; slot_row [pairs]: the row of each
  * pair. tiles (or NULL): the rows of the experts in tiles of at most tile_rows, int32 [pairs / tile_rows + experts,
- * 2], expert and first row. Expert e's tiles begin at start[e] / tile_rows + e, which leaves room for all of them.
- * If there is one tile more than it needs, that tile begins after its rows. Each thread examines consecutive pairs. */
+ * 2], expert and first row. Expert e's tiles begin at start[e] / tile_rows + e, which leaves room for all of them. An
+ * expert may get one unneeded tile, whose first row is after its rows. Each thread examines consecutive pairs. */
 KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row, int32_t *tiles,
        const int32_t *index, int pairs, int tile_rows) {
     int expert = (int)BLK, each = (pairs + NTID - 1) / NTID, from = TID * each,
@@ -781,8 +781,7 @@ KERNEL(k_moe_lists, int32_t *count, int32_t *start, int32_t *list, int32_t *slot
     }
 }
 
-/* out row b = in row of the token that list[b] = token * top_k + slot names; in-type rows of row_bytes, copied as
- * bytes */
+/* out row b = in row of the token in list[b] = token * top_k + slot; in-type rows of row_bytes, copied as bytes */
 KERNEL(k_gather, void *out, const void *in, const int32_t *list, int top_k, int row_bytes) {
     const uint32_t *from = (const uint32_t *)((const char *)in + (size_t)(list[BLK] / top_k) * (size_t)row_bytes);
     uint32_t *to = (uint32_t *)((char *)out + BLK * (size_t)row_bytes);
@@ -834,8 +833,8 @@ KERNEL(k_advance, int32_t *position, int by) {
 }
 
 #ifndef VK_CUDA /* the GPU's body: kernels/gpu/rows.h */
-/* The sum of each block's `count` floats, only to read them, as one stream or as four at once. The faster one depends
- * on the machine. */
+/* Sums each block's `count` floats, only to read them: as one stream, or as four at once. The faster way depends on
+ * the machine. */
 KERNEL(k_read, float *sums, const float *from, int count, int streams) {
     const float *block = from + BLK * (size_t)count;
     int quarter = count / 4;
@@ -858,12 +857,12 @@ static int64_t vk_weight_bytes(const vk_linear *linear) {
     if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 2;
     return weights * vk_element(linear->wide);
 }
-/* FLOPs of a value's activation */
+/* FLOPs of the activation per value */
 static int64_t vk_gelu_flops(vk_epilogue epilogue) {
     return epilogue == VK_QUICKGELU ? 4 : epilogue == VK_GELU ? 5 : epilogue == VK_GELU_TANH ? 8 : 0;
 }
 
-/* each with its launchers */
+/* kernels with their launchers */
 #include "kernels/shared/stream_rows.h"
 #include "kernels/shared/native.h"
 #include "kernels/shared/prune.h"
@@ -937,11 +936,11 @@ static void l_scatter_add(vk_queue *queue, float *stream, const float *features,
     vk_shape(queue, rows, width, 0, 0);
     LAUNCH(k_scatter_add, rows, vk_threads_for(width), count, count * 12 + 4 * rows, stream, features, index, width);
 }
-/* FLOPs of a value of q or k: the norm's 4, the rotation's 3 */
+/* FLOPs per value of q or k: 4 for the norm, 3 for the rotation */
 static int64_t vk_turn_flops(const vk_heads *heads) {
     return (int64_t)(heads->heads + heads->kv_heads) * heads->head_dim * (heads->norm == VK_NORM_NONE ? 3 : 7);
 }
-/* of the norms' weights */
+/* number of weights in the norms */
 static int64_t vk_turn_floats(const vk_heads *heads) {
     return heads->norm == VK_NORM_NONE   ? 0
            : heads->norm == VK_NORM_HEAD ? 2 * heads->head_dim
@@ -956,7 +955,7 @@ static void l_qk_norm_rope(vk_queue *queue, void *q, void *key, void *value, con
            count * (4 + vk_element(wide)) + 4 * (vk_turn_floats(heads) + (int64_t)rows * heads->head_dim + 1), q, key,
            value, qkv, *heads, position, ldq, wide);
 }
-/* what of it is counted */
+/* number of keys that are counted */
 static int vk_seen_keys(int keys, const vk_heads *heads) {
     return keys - VK_GONE(heads->gone_counted, heads->window, keys - 1);
 }
@@ -967,7 +966,7 @@ static int64_t vk_attention_decode_bytes(int keys, const vk_heads *heads, int wi
     int64_t head_dim = heads->head_dim;
     return (vk_seen_keys(keys, heads) * heads->kv_heads + heads->heads) * head_dim * 2 * vk_element(wide) + 4;
 }
-/* of all heads of a job over many tokens: the scores needed, not the full squares that are computed */
+/* scores that a job over many tokens needs in all heads; the full squares that are computed are more */
 static int64_t vk_attention_scores(const vk_attention_job *job) {
     int64_t tokens = job->tokens,
             scores = job->scores ? job->scores
@@ -999,7 +998,7 @@ static void l_router(vk_queue *queue, int32_t *index, float *weight, const float
     LAUNCH(k_router, rows, vk_threads_for(experts), count * (4 + experts) + (norm_topk ? 2 * (int64_t)rows * top_k : 0),
            count * 4 + (int64_t)rows * top_k * 8, index, weight, logits, experts, top_k, norm_topk);
 }
-/* three comparisons of each pair with each expert; tiles count as if all possible ones existed */
+/* three comparisons per pair and expert; the maximum number of tiles is counted */
 static void l_moe_lists(vk_queue *queue, int32_t *count, int32_t *start, int32_t *list, int32_t *slot_row,
                         int32_t *tiles, const int32_t *index, int experts, int pairs, int tile_rows) {
     int64_t tile_count = tiles ? pairs / tile_rows + experts : 0;
@@ -1076,10 +1075,10 @@ static void vk_no_telemetry(vp_telemetry *telemetry) {
  * little. */
 enum { VK_GROUP_ROWS = 128, VK_GROUP_COLUMNS = 128, VK_GROUP_DEPTH = 64, VK_GROUP_STAGES = 3, VK_GROUP_THREADS = 256,
        VK_GROUP_BYTES = VK_GROUP_STAGES * (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH * 2 };
-/* a block's tile; row, column, vector: of the first of 4 rows, 32 apart, that a thread fetches */
+/* a block's tile */
 typedef struct vk_group {
     const uint16_t *x, *weights;
-    const int32_t *list; /* of the tile's rows, or NULL: they are consecutive in x */
+    const int32_t *list; /* entries of the tile's rows; NULL if the rows are consecutive in x */
     int rows, column, n, k_padded, ldx, top_k, gated;
 } vk_group;
 /* row `row` of 64 values, vector `vector`, in shared memory */
@@ -1109,7 +1108,7 @@ FN void vk_group_fetch(const vk_group *group, uint16_t *slice, const int source[
                               + (size_t)(from + vector * 8));
     }
 }
-/* acc += a slice's products; `live`: how many rows of this warp exist, the same number in all lanes */
+/* acc += a slice's products; `live`: number of existing rows of this warp, equal in all lanes */
 FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *slice, uint16_t *weights, int from,
                           int live) {
     int lane = TID & 31, warp = TID >> 5,
@@ -1127,7 +1126,7 @@ FN void vk_group_multiply(const vk_group *group, float (*acc)[4][4], uint16_t *s
         }
     }
 }
-/* the rows that a thread fetches, and sums of 0 */
+/* finds the rows that a thread fetches, and sets the sums to 0 */
 FN void vk_group_begin(const vk_group *group, int source[4], float (*acc)[4][4]) {
     VK_UNROLL for (int j = 0; j < 4; j++) {
         int r = (TID >> 3) + 32 * j;
@@ -1157,7 +1156,7 @@ FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
         vk_group_multiply(group, acc, slice, slice + VK_GROUP_ROWS * VK_GROUP_DEPTH, s * VK_GROUP_DEPTH, live);
     }
 }
-/* block b's tile; 0: there is none. x: of the whole product */
+/* Sets the block's tile; returns 0 if there is none. x is the input of the whole product. */
 FN int vk_group_tile(vk_group *group, int *first, const int32_t *tiles, const int32_t *start, const int32_t *list,
                      const uint16_t *x, const char *weights, size_t stride_bytes, int column_tiles, int n, int k_padded,
                      int ldx, int top_k) {
@@ -1173,7 +1172,7 @@ FN int vk_group_tile(vk_group *group, int *first, const int32_t *tiles, const in
     group->column = (int)(BLK % (size_t)column_tiles) * (group->gated ? VK_GROUP_COLUMNS / 2 : VK_GROUP_COLUMNS);
     return rows > 0;
 }
-/* bf16 results of a row: hidden = silu(gate) * up; .. */
+/* stores bf16 results: hidden = silu(gate) * up */
 FN void vk_group_store_gated(const vk_group *group, float (*acc)[4][4], uint16_t *hidden, int first, int ldy) {
     int lane = TID & 31, warp = TID >> 5;
     VK_UNROLL for (int i = 0; i < 8; i++) {
@@ -1189,7 +1188,7 @@ FN void vk_group_store_gated(const vk_group *group, float (*acc)[4][4], uint16_t
         }
     }
 }
-/* .. y = share[list[row]] * sum */
+/* stores bf16 results: y = share[list[row]] * sum */
 FN void vk_group_store_shares(const vk_group *group, float (*acc)[4][4], uint16_t *y, const int32_t *list,
                               const float *share, int first, int ldy) {
     int lane = TID & 31, warp = TID >> 5;
@@ -1208,8 +1207,8 @@ FN void vk_group_store_shares(const vk_group *group, float (*acc)[4][4], uint16_
         }
     }
 }
-/* hidden bf16 [pairs, ldy] = silu(gate) * up of the token that list[row] = token * top_k + slot names; weights: n rows
- * of gates over n of ups */
+/* hidden bf16 [pairs, ldy] = silu(gate) * up of the token in list[row] = token * top_k + slot; weights: n rows of
+ * gates, then n rows of ups */
 KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_gate_up, uint16_t *hidden, const uint16_t *x, const char *weights,
           size_t stride_bytes, const int32_t *tiles, const int32_t *start, const int32_t *list, int column_tiles, int n,
           int k_padded, int ldx, int ldy, int top_k) {
@@ -1238,8 +1237,8 @@ KERNEL_OF(VK_GROUP_THREADS, 2, k_experts_down, uint16_t *y, const uint16_t *hidd
     vk_group_sums(&group, acc);
     vk_group_store_shares(&group, acc, y, list, share, first, ldy);
 }
-/* stream row t f32 [width] += the sum of its top_k slots' rows of y bf16, 8 columns a thread. Every token reads its own
- * rows in the order of the slots, so it needs no atomics and the order is fixed. */
+/* stream row t f32 [width] += the sum of its top_k slots' rows of y bf16, 8 columns per thread. Every token reads its
+ * own rows in the order of the slots, so no atomics are needed and the order is fixed. */
 KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y, const int32_t *__restrict__ slot_row,
        int top_k, int width, int ldy) {
     float *row = stream + BLK * (size_t)width;
@@ -1275,19 +1274,19 @@ KERNEL(k_experts_sum, float *__restrict__ stream, const uint16_t *__restrict__ y
  * if its buffer is still in flight. */
 enum {
     VK_STAGE_BYTES = 16 << 20,      /* one of two pinned halves for copying weights and inputs */
-    VK_WORKSPACE_BYTES = 32 << 20,  /* what cuBLAS needs on Hopper; provided so that it never allocates */
+    VK_WORKSPACE_BYTES = 32 << 20,  /* needed by cuBLAS on Hopper; provided so that it never allocates */
     VK_WIDENED_BYTES = 32 << 20,    /* limit of integers as bf16: fits the second-level cache of Ampere and later */
     VK_INBOX_BYTES = 64 << 10,      /* pinned; small results land here */
     VK_ATTENTION_ROWS = 640,        /* queries whose scores are kept at once: all of a ViT view */
-    VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest makes room: a sweep visits its
-                                     * configurations in turn */
-    VK_PLANS = 1024,                /* shapes of products whose algorithms are kept; the oldest makes room: 7 a number
-                                     * of views, and if tuned 5 a length of the prompt */
+    VK_RECORDINGS = 512,            /* decode steps kept as graphs; the oldest is replaced. A sweep cycles
+                                     * through its configurations. */
+    VK_PLANS = 1024,                /* product shapes whose algorithms are kept; the oldest is replaced: 7 shapes per
+                                     * number of views and, if tuned, 5 per prompt length */
     VK_LT_ALGORITHMS = 8,
     VK_LT_ROUNDS = 3,
-    VK_FACTS = 64,                  /* kernels whose registers are remembered */
+    VK_FACTS = 64,                  /* kernels whose register counts are cached */
     VK_CAPABILITY_MIN = 80,
-    VK_CUBLAS_ERROR = 100000        /* a queue's error from here on is a cuBLAS status */
+    VK_CUBLAS_ERROR = 100000        /* added to a cuBLAS status in a queue's error */
 };
 #define VK_TRY(call) vk_cuda_check(queue, call, #call, VK_HERE)
 
@@ -1319,8 +1318,8 @@ typedef struct vk_cublas {
 #define VK_LT_FIELD(field, name) decltype(&name) field;
 typedef struct vk_lt { VK_LT_FUNCTIONS(VK_LT_FIELD) int present; } vk_lt;
 #undef VK_LT_FIELD
-/* y [m, n] = x W^T + bias: what an algorithm depends on. All operands and the bias begin at multiples of `alignment`
- * bytes. */
+/* the shape that an algorithm depends on: y [m, n] = x W^T + bias. All operands and the bias begin at multiples of
+ * `alignment` bytes. */
 typedef struct vk_lt_shape { int m, n, k, ldx, ldy, in, out, alignment, biased; } vk_lt_shape;
 typedef struct vk_lt_plan {
     vk_lt_shape shape;
@@ -1329,8 +1328,8 @@ typedef struct vk_lt_plan {
     cublasLtMatmulAlgo_t algorithm;
     int usable, tuned; /* usable 0: this shape takes two launches */
 } vk_lt_plan;
-/* a launch that is timed on its own: the events before and after it, its kernel (NULL: copies and cuBLAS's), and the
- * mark that it follows; CUPTI's records of it, and the longest kernel among them */
+/* A launch that is timed on its own: the events before and after it, its kernel (NULL for copies and cuBLAS), and the
+ * mark before it. Also CUPTI's records of it, and the longest kernel among them. */
 typedef struct vk_timer {
     cudaEvent_t event[2];
     const void *kernel;
@@ -1354,24 +1353,24 @@ typedef struct vk_cuda {
     vk_lt lt;
     vk_lt_plan plans[VK_PLANS];
     int next_plan;
-    int vision_tiles, prefill_tiles; /* whose attention runs on tensor cores here */
+    int vision_tiles, prefill_tiles; /* 1 if attention runs on tensor cores here */
     char ways[80];
     char *memory, *staging, *inbox;
     int half;
-    cudaEvent_t sent[2]; /* the copy out of each staging half */
+    cudaEvent_t sent[2]; /* event after the copy out of each staging half */
     int in_flight[2];
     int64_t marks, timers, timers_with_events;
     cudaEvent_t *mark;
-    cudaEvent_t *arrived; /* [marks] without times: used to wait for tokens when timing is off */
-    const char **after;   /* [marks] the first operation behind each mark; .. */
+    cudaEvent_t *arrived; /* [marks] events without times, to wait for tokens when timing is off */
+    const char **after;   /* [marks] the first operation after each mark; .. */
     int reached;          /* .. the last mark that was waited for */
     vk_timer *timer;      /* [timers], the first timers_with_events of which have events */
-    const char *events_only; /* why CUPTI (kernels/gpu/cupti.h) does not time launches; NULL: it does if available */
-    int64_t cupti_zero_ns;   /* its clock when mark 0 was reached */
+    const char *events_only; /* reason not to time launches by CUPTI (kernels/gpu/cupti.h); NULL if it may be used */
+    int64_t cupti_zero_ns;   /* CUPTI's clock when mark 0 was reached */
     int64_t graph_launch, graph_begin_ns, graph_ns; /* the last graph's first launch, and the host's times */
-    int last_mark;        /* slot of the newest one */
-    int64_t host_zero_ns; /* the host's clock when mark 0 was reached: launch times of the host count from it */
-    vk_kernel_facts facts[VK_FACTS]; /* of kernels queried so far */
+    int last_mark;        /* slot of the newest mark */
+    int64_t host_zero_ns; /* the host's clock when mark 0 was reached; the host's launch times are relative to it */
+    vk_kernel_facts facts[VK_FACTS]; /* facts of the kernels queried so far */
     vk_residence residences[VK_FACTS];
     int32_t *tokens;      /* [marks] in mapped host memory, by position: k_decode_pick writes them there, .. */
     int32_t *tokens_there; /* .. at this address */
@@ -1382,14 +1381,14 @@ typedef struct vk_cuda {
     int next_recording, no_recordings;
     int persistent, step_blocks; /* VP_GPU_PERSISTENT; blocks of k_decode_step */
     char *step_memory;           /* a plan, then the counter of its blocks */
-    struct vk_step_plan *plan;   /* the one that is being made; otherwise NULL */
+    struct vk_step_plan *plan;   /* the plan being made; otherwise NULL */
     const struct vk_step_plan *plan_sent;
     const char *plan_fault;
     int64_t plan_launches;
 } vk_cuda;
 static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
-/* Not in prefill: its last block also uses kernels of a step, but position and cache have just been written. */
-/* Not in profiles, which time single kernels. */
+/* Not used in prefill: its last block also uses kernels of a step, but position and cache have just been written. */
+/* Not used in profiles, which time single kernels. */
 static int vk_is_persistent(const vk_queue *queue) { return ((const vk_cuda *)queue)->persistent && !queue->log; }
 static void vk_plan_open(vk_queue *queue);
 static void vk_plan_block(vk_queue *queue, const vk_decode_job *job);
@@ -1419,7 +1418,7 @@ static vp_result vk_cuda_count(int32_t *count, vp_error *error) {
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", "no NVIDIA driver on this machine");
     if (status == cudaErrorInsufficientDriver) {
         snprintf(text, sizeof text,
-                 "the NVIDIA driver is too old: it serves CUDA %d.%d, this program was built with CUDA %d.%d",
+                 "the NVIDIA driver is too old: it supports CUDA %d.%d, but this program was built with CUDA %d.%d",
                  driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10);
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
@@ -1434,14 +1433,14 @@ static vp_result vk_cuda_find(int32_t index, vp_error *error) {
     vp_result result = vk_cuda_count(&count, error);
     if (result != VP_OK) return result;
     if (index < 0 || index >= count) {
-        snprintf(text, sizeof text, "there is no device %d; this process sees %d, counted from 0", (int)index,
+        snprintf(text, sizeof text, "there is no device %d; this process sees %d device(s), counted from 0", (int)index,
                  (int)count);
         return vp_fail(error, VP_ERR_DEVICE, -1, "cuda", text);
     }
     return VP_OK;
 }
 static uint64_t vk_nvml_free_bytes(int32_t index);
-/* makes no context: that would take about 300 MB of the device and 300 ms, even to list devices */
+/* creates no context: one takes about 300 MB of device memory and 300 ms, too much just to list devices */
 static vp_result vk_cuda_describe_device(int32_t index, vp_device_info *info, vp_error *error) {
     struct cudaDeviceProp properties;
     int driver = 0, runtime = 0;
@@ -1488,7 +1487,7 @@ static int vk_cublas_symbol(vk_cublas *blas, void *function, const char *name) {
     memcpy(function, &found, sizeof found);
     return found != NULL;
 }
-/* 1: started, 0: no such library, -1: it cannot start, and neither could another one */
+/* Returns 1 if started, 0 if there is no such library, -1 if neither it nor another version can start. */
 static int vk_cublas_start(vk_cuda *cuda, const char *name, char *why, size_t capacity) {
     vk_cublas *blas = &cuda->blas;
     cublasStatus_t status;
@@ -1525,8 +1524,8 @@ static void vk_lt_open(vk_cuda *cuda) {
     snprintf(text, sizeof text, "products with a bias take two launches: cuBLAS lacks %s", lacks);
     vk_note(&cuda->queue, text);
 }
-/* the library of the toolkit that compiled this, then its neighbours; a library that does not start stays open, as
- * in vk_cuda_close */
+/* Tries the library of the toolkit that compiled this, then neighbouring versions. A library that does not start stays
+ * open; vk_cuda_close gives the reason. */
 static vp_result vk_cublas_open(vk_cuda *cuda, vp_error *error) {
     static const char *const others[] = { "libcublas.so.13", "libcublas.so.12", "libcublas.so",
                                           "/usr/local/cuda/lib64/libcublas.so" };
@@ -1560,7 +1559,7 @@ static void vk_lt_forget(const vk_lt *lt, vk_lt_plan *plan) {
     memset(plan, 0, sizeof *plan);
 }
 static void vk_cupti_close(vk_queue *queue); /* kernels/gpu/cupti.h */
-static int vk_cuda_engines; /* open in this process, on any device */
+static int vk_cuda_engines; /* engines open in this process, on any device */
 static void vk_cuda_close(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_cupti_close(queue);
@@ -1588,7 +1587,7 @@ static void vk_cuda_close(vk_queue *queue) {
      * vp_device_reset. */
     __atomic_sub_fetch(&vk_cuda_engines, 1, __ATOMIC_SEQ_CST);
     cudaGetLastError();
-    /* the library stays open: cuBLAS registers code with the CUDA runtime, and unloading would leave it behind */
+    /* the library stays open: cuBLAS registers code with the CUDA runtime, which would remain after unloading */
     free(cuda->mark);
     free(cuda->arrived);
     free(cuda->after);
@@ -1603,7 +1602,7 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
     if (__atomic_load_n(&vk_cuda_engines, __ATOMIC_SEQ_CST) > 0)
         return vp_fail(error, VP_ERR_STATE, -1, "cuda", "an engine is still open: close all of them before the reset");
     cudaGetDevice(&current);
-    if (current != index) cudaSetDevice(index); /* a broken context answers with its error, but is chosen */
+    if (current != index) cudaSetDevice(index); /* a broken context returns its error, but is selected */
     status = cudaDeviceReset();
     if (current != index) cudaSetDevice(current);
     cudaGetLastError();
@@ -1612,8 +1611,8 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
 #include "kernels/gpu/wgmma_launch.h"
 #include "kernels/gpu/quant_launch.h"
 
-/* VP_OK: the switch would change something on this device. Only an engine asks the driver for cuTensorMapEncodeTiled,
- * without which wgmma, clusters and mma change nothing. */
+/* Returns VP_OK if the switch would change something on this device. Only an engine asks the driver for
+ * cuTensorMapEncodeTiled; without it, wgmma, clusters and mma change nothing. */
 static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
     vp_device_info info;
     const char *lacks = NULL;
@@ -1631,7 +1630,7 @@ static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
 #ifndef VLMPROF_SM_90A
         lacks = "this build has no code for sm_90a";
 #endif
-        if (info.compute_major != 9 || info.compute_minor != 0) lacks = "needs compute capability 9.0 and no other";
+        if (info.compute_major != 9 || info.compute_minor != 0) lacks = "needs exactly compute capability 9.0";
     }
     return lacks ? vp_fail(error, VP_ERR_UNSUPPORTED, -1, "--gpu", lacks) : VP_OK;
 }
@@ -1645,7 +1644,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     vp_result result = vk_cuda_describe_device(setup->device, &info, error);
     if (result != VP_OK) return result;
     if (setup->gemm)
-        return vp_fail(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm names a CPU kernel; on a GPU cuBLAS does it");
+        return vp_fail(error, VP_ERR_RANGE, -1, setup->gemm, "--gemm selects a CPU kernel; a GPU uses cuBLAS");
     if (info.compute_major * 10 + info.compute_minor < VK_CAPABILITY_MIN) {
         snprintf(text, sizeof text, "%.80s has compute capability %d.%d; vlmprof needs 8.0 (bf16)", info.name,
                  (int)info.compute_major, (int)info.compute_minor);
@@ -1719,14 +1718,14 @@ static void *vk_cuda_allocate(vk_queue *queue, size_t bytes) {
     cudaError_t status = cudaMalloc((void **)&cuda->memory, bytes);
     if (status != cudaSuccess) {
         cuda->memory = NULL;
-        if (status == cudaErrorMemoryAllocation) cudaGetLastError(); /* the caller shows it, with numbers */
+        if (status == cudaErrorMemoryAllocation) cudaGetLastError(); /* the caller reports it, with sizes */
         else vk_cuda_check(queue, status, "cudaMalloc", VK_HERE);
         return NULL;
     }
     VK_TRY(cudaMemsetAsync(cuda->memory, 0, bytes, cuda->stream));
     return cuda->memory;
 }
-/* on tensor cores (>>cuda's k_attention_head..), or by cuBLAS and a softmax between */
+/* Returns 1 if attention runs on tensor cores (k_attention_head..), 0 if by cuBLAS with a softmax between products. */
 static int vk_cuda_has_tiles(int wide, const vk_attention_job *job) {
     return !wide && (job->head_dim == 64 || job->head_dim == 128);
 }
@@ -1750,7 +1749,7 @@ static size_t vk_cuda_scratch(const vk_extent *extent, size_t at[4]) {
 }
 static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     size_t at[4];
-    vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* set here, because counted requests use nothing */
+    vk_cuda_of(queue)->widened_bytes = vk_widened_bytes(extent); /* here, because counted requests allocate nothing */
     return vk_cuda_scratch(extent, at) + 256;
 }
 static void vk_route_use(vk_queue *queue); /* kernels/gpu/route.h */
@@ -1836,8 +1835,8 @@ static void vk_cuda_copy(vk_queue *queue, void *to, const void *from, size_t byt
     vk_end(queue);
 }
 
-/* ---- products. cuBLAS thinks in columns: a row-major [m, n] is its column-major [n, m]. */
-/* ends what the caller's vk_begin began */
+/* ---- products. cuBLAS is column-major: a row-major [m, n] is its [n, m]. */
+/* calls vk_end for the caller's vk_begin */
 static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type, const void *x, int ldx, int m,
                             const vk_linear *linear, float beta) {
     const float one = 1.0f;
@@ -1851,7 +1850,7 @@ static void vk_cuda_product(vk_queue *queue, void *y, int ldy, cudaDataType type
     vk_end(queue);
 }
 #include "kernels/gpu/lt_products.h"
-/* One launch; or two if cublasLt does not add the bias: first the bias, then a product that adds to it. Both methods
+/* One launch if cublasLt adds the bias, otherwise two: first the bias, then a product that adds to it. Both methods
  * add the bias to fp32 sums, which are rounded to bf16 for bf16 results. QuickGELU is not in any library and takes
  * another launch. */
 static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
@@ -1908,7 +1907,7 @@ static void vk_experts_add(vk_queue *queue, const vk_experts_job *job) {
     LAUNCH(k_experts_sum, rows, vk_threads_for((int)(n + 7) / 8), pairs * n, 2 * pairs * n + 8 * rows * n + 4 * pairs,
            job->stream, (const uint16_t *)job->y, job->slot_row, job->top_k, (int)n, job->ldy);
 }
-/* both products by mma.sync, as vk_cuda_experts counts them */
+/* sends both products by mma.sync, with the FLOPs that vk_cuda_experts counts */
 static void vk_tiles_experts_send(vk_queue *queue, const vk_experts_job *job, const int64_t flops[2],
                                   const int64_t bytes[2]) {
     const vk_linear *up = job->gate_up, *down = job->down;
@@ -1947,8 +1946,8 @@ static void vk_cuda_experts(vk_queue *queue, const vk_experts_job *job) {
     vk_experts_add(queue, job);
 }
 #include "kernels/gpu/check_experts.h"
-/* One of the two products of attention over `rows` queries: y = a b for all heads, at once for those that read
- * different keys. b's heads are hd apart; those of a and y, several of which share one of b, a_head and y_head. */
+/* One of the two products of attention over `rows` queries: y = a b for all heads. Heads that read different keys are
+ * one call. Heads of b are hd apart, those of a a_head, those of y y_head; several heads of a and y share one of b. */
 typedef struct vk_attend_product {
     cublasOperation_t b_as;
     int columns, rows, depth, lda, ldb, ldy, hd;
@@ -2063,7 +2062,7 @@ static int64_t vk_cuda_mark(vk_queue *queue, int slot, const int32_t *token) {
     cuda->last_mark = slot;
     cuda->after[slot] = NULL;
     queue->first_sent = &cuda->after[slot];
-    if (slot == 0 && queue->log) { /* read after the device has passed it, so that no launch appears after its kernel */
+    if (slot == 0 && queue->log) { /* read clocks after the device passed mark 0: no launch is later than its kernel */
         VK_TRY(cudaEventSynchronize(cuda->mark[0]));
         cuda->host_zero_ns = VK_HOST_CLOCK();
         if (queue->traced) {
@@ -2093,7 +2092,7 @@ static vp_result vk_cuda_wait(vk_queue *queue, int slot, vp_error *error) {
         snprintf(text, sizeof text, "%s (%s, %s:%d)", cudaGetErrorString((cudaError_t)queue->error),
                  cudaGetErrorName((cudaError_t)queue->error), queue->file, queue->line);
     used = strlen(text);
-    /* a call that waits reports errors of earlier kernels */
+    /* a waiting call also reports errors of earlier kernels */
     if (strncmp(where, "k_", 2) && strstr(where, "Synchronize") && first && queue->last_sent)
         snprintf(text + used, sizeof text - used, "; sent since the device was last known to work: %s .. %s; "
                  "CUDA_LAUNCH_BLOCKING=1 names the kernel", first, queue->last_sent);
@@ -2134,7 +2133,7 @@ static void vk_stamp_node(vk_queue *queue, int64_t index) {
     vp_launch *launch = &queue->log[index];
     launch->node = (int32_t)(index - cuda->graph_launch) + 1;
     launch->host_begin_ns = cuda->graph_begin_ns;
-    launch->host_ns = cuda->graph_ns; /* divided among the nodes when all are there */
+    launch->host_ns = cuda->graph_ns; /* divided among the nodes once all are known */
     cuda->timer[index].kernel = queue->next.kernel;
     cuda->timer[index].mark = cuda->last_mark;
     cuda->timer[index].longest_ns = 0;
@@ -2148,7 +2147,7 @@ static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
         cuda->timer = grown;
         cuda->timers = count;
     }
-    if (cuda->persistent) vk_note(queue, "profiles time decode steps by the kernels of a graph, not as one kernel");
+    if (cuda->persistent) vk_note(queue, "profiles run decode steps as a graph of kernels, not as one kernel");
     vk_cupti_start(queue);
     if (queue->traced) return 1;
     for (; cuda->timers_with_events < count; cuda->timers_with_events++) {
@@ -2174,8 +2173,8 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
-/* The host's and the device's clock drift apart by some us per second. If launches appear after their kernels, they and
- * all later ones are moved back by the smallest drift that explains it. Launches between two marks move
+/* The host's and the device's clocks drift apart by a few us per second. If launches appear after their kernels, they
+ * and all later ones are moved back by the smallest drift that explains it. Launches between two marks move
  * together. */
 static void vk_cuda_align_host(vk_queue *queue) {
     const vk_timer *timer = vk_cuda_of(queue)->timer;
@@ -2218,8 +2217,8 @@ static int vk_cuda_read_log(vk_queue *queue) {
     vk_cuda_align_host(queue);
     return 1;
 }
-/* Waits for the work that a failed call left behind. Every call, including this one, returns an error that the device
- * does not recover from. */
+/* Waits for the work that a failed call left behind. Every call, including this one, returns an error if the device
+ * cannot recover. */
 static void vk_cuda_recover(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     if (cudaSetDevice(cuda->device) != cudaSuccess || cudaStreamSynchronize(cuda->stream) != cudaSuccess) {
@@ -2237,7 +2236,7 @@ static uint64_t vk_cuda_pinned_bytes(vk_queue *queue) {
 static void *vk_cuda_borrow(vk_queue *queue, size_t bytes) {
     void *memory = NULL;
     cudaError_t status = cudaMalloc(&memory, bytes);
-    if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller shows it */
+    if (status == cudaErrorMemoryAllocation) { cudaGetLastError(); return NULL; } /* the caller reports it */
     if (!vk_cuda_check(queue, status, "cudaMalloc", VK_HERE)) return NULL;
     VK_TRY(cudaMemsetAsync(memory, 0x3c, bytes, vk_cuda_of(queue)->stream));
     return memory;
@@ -2277,7 +2276,7 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
             status = cudaGraphLaunch(cuda->recordings[i].steps, cuda->stream);
             if (queue->traced) cuda->graph_ns = VK_HOST_CLOCK() - cuda->graph_begin_ns;
             if (queue->traced) vk_cupti_leave();
-            /* an unknown part of it was sent: this request fails, and the next one does not use it */
+            /* an unknown part of the graph was sent: this request fails, and the next one does not use the graph */
             if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaGraphLaunch");
             vk_cuda_check(queue, status, "cudaGraphLaunch", VK_HERE);
             return 1;
@@ -2294,7 +2293,7 @@ static int vk_cuda_record(vk_queue *queue) {
     if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaStreamBeginCapture");
     return status == cudaSuccess;
 }
-/* the step's place, or the oldest one cleared; a step may be stored as a graph and, for profiles, as a plan */
+/* the step's slot, or else the oldest slot, cleared; a step may be stored as a graph and, for profiles, as a plan */
 static vk_recording *vk_recording_of(vk_cuda *cuda, uint64_t key) {
     vk_recording *slot;
     for (int i = 0; i < VK_RECORDINGS; i++) {
@@ -2325,7 +2324,7 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
         queue->error = 0;
     } else if (ended != cudaSuccess) what = "cudaStreamEndCapture";
     else { what = "cudaGraphInstantiate"; status = cudaGraphInstantiate(&steps, graph, 0); }
-    /* here, not at the first replay, which a warm-up of two tokens does not reach */
+    /* uploaded here, because a warm-up of two tokens does not reach the first replay */
     if (steps && status == cudaSuccess) { what = "cudaGraphUpload"; status = cudaGraphUpload(steps, cuda->stream); }
     if (steps && status != cudaSuccess) cudaGraphExecDestroy(steps);
     if (graph) cudaGraphDestroy(graph);
@@ -2342,25 +2341,25 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
  * 132 multiprocessors. Hence:
  *  - A warp sums a row of weights. Each lane requests VK_FLIGHT vectors of 16 bytes before it uses the first: 4 kB per
  *    warp, 32 kB per block of 8 warps. With at most 128 registers per thread, two such blocks fit on a multiprocessor:
- *    twice the number needed, so one of them may compute or end.
+ *    twice the number needed, so one of them may compute or finish.
  *  - The first weights are requested before the block reads x, so that norms, merging and barriers overlap with their
  *    arrival.
  *  - Small work (norms, the merge of attention, the choice of experts, silu) is repeated by every block that needs it,
  *    while loading shared memory: reading 16 kB from the second-level cache costs less than a separate kernel, which
  *    takes about 1.5 us between neighbours in a graph.
- * A grid has as many blocks as the GPU reports that it runs at once (vk_resident), if there are enough rows; blocks
- * walk the rows in strides of the grid. One warp sums a row in an order that does not depend on the grid, and
- * nothing is added by atomics: the same input gives the same bits.
+ * A grid has as many blocks as the GPU can run at once (vk_resident), if there are enough rows; blocks walk the rows
+ * in strides of the grid. One warp sums a row in an order that does not depend on the grid, and there are no atomic
+ * additions: the same input gives the same bits.
  *
  * bf16 and fp32 use the same kernels; fp32 reads twice the bytes. If the rows of a head are not whole vectors of 16
  * bytes, or have more vectors than a warp has lanes, the shared kernels k_qk_norm_rope and k_attention_decode are
  * used instead. */
 enum {
     VK_FLIGHT = 8,
-    VK_FLIGHT_MOST = 16,        /* for the router: its rows are f32, and its few blocks have no other work */
+    VK_FLIGHT_MOST = 16,        /* for the router, whose rows are f32 and whose few blocks have no other work */
     VK_STRIP = 1024,            /* vectors of x in shared memory at a time: 16 kB, all of x in current models */
     VK_DECODE_THREADS = 256,
-    VK_ATTENTION_THREADS = 512, /* a block or two on each multiprocessor: .. */
+    VK_ATTENTION_THREADS = 512, /* one or two blocks per multiprocessor: .. */
     VK_ATTENTION_FLIGHT = 3,    /* .. 48 kB each of keys and values in flight, in 64 registers per thread */
     VK_ROUTER_THREADS = 128     /* few rows: small blocks reach more multiprocessors */
 };
@@ -2381,8 +2380,8 @@ enum {
 
 #include "kernels/gpu/dependent.h"
 
-/* Vectors first + lane, + 32, .. of a row of `count`. Weights are read once; data that all blocks read stay in the
- * caches. */
+/* Fetches vectors first + lane, first + lane + 32, .. of a row of `count`. Weights are read once; data that all blocks
+ * read stay in the caches. */
 FN void vk_fetch(const int flight, uint4 *out, const uint4 *row, int first, int count) {
     VK_UNROLLED for (int j = 0; j < flight; j++) {
         int i = first + (TID & 31) + 32 * j;
@@ -2437,18 +2436,18 @@ FN float vk_products(const int flight, float sum, const uint4 *fetched, const ui
     return sum;
 }
 
-/* where a linear's x comes from (known at compile time of a kernel), and which part of it is in shared memory */
+/* the source of a linear's x (known when the kernel is compiled), and the part of x that is in shared memory */
 typedef enum vk_origin { VK_NORM_OF_X, VK_MERGED, VK_PLAIN } vk_origin;
 typedef struct vk_input {
     vk_origin origin;
-    const float *x, *norm;           /* f32 [d]: norm * x / rms(x), or x alone if norm is NULL; .. */
+    const float *x, *norm;           /* f32 [d]: norm * x / rms(x), or only x if norm is NULL; .. */
     const float *partial;            /* .. the merged results of vk_decode_attend; .. */
     const uint4 *plain;              /* .. unchanged */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
-    int d, head_dim, wide, held;     /* held: the first vector of the loaded strip, -1: none */
-    int waited;                      /* for the kernel that makes x; .. */
-    vk_turns *turns;                 /* .. NULL, or it is a phase */
-    int summing;                     /* threads that sum x's squares, as in a kernel of that size; 0: all */
+    int d, head_dim, wide, held;     /* held: the first vector of the loaded strip, -1 if none */
+    int waited;                      /* 1 after waiting for the kernel that makes x; .. */
+    vk_turns *turns;                 /* .. not NULL in a phase of k_decode_step */
+    int summing;                     /* threads that sum x's squares, as in a block of that size; 0: all */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
     vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0, NULL, 0 };
@@ -2489,7 +2488,7 @@ FN float4 vk_columns(const float *row, int column, int width) {
     if (column + 3 >= width) four.w = 0.0f;
     return four;
 }
-/* a thread's part of the sum of squares of a row, which `threads` of the block share */
+/* a thread's part of a row's sum of squares, divided among `threads` of the block */
 FN float vk_squares(const float *row, int width, int threads) {
     float sum = 0.0f;
     VK_UNROLLED_BY_2 for (int i = 4 * TID; i < width && TID < threads; i += 4 * threads) {
@@ -2498,7 +2497,7 @@ FN float vk_squares(const float *row, int width, int threads) {
     }
     return sum;
 }
-/* what a norm needs before its first column; all threads of the block call this together */
+/* computes the scale that a norm needs before its first column; all threads of the block call this together */
 FN void vk_input_ready(vk_input *in) {
     if (in->origin != VK_NORM_OF_X || in->scale != 0.0f) return;
     for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* arrives while x is summed */
@@ -2522,7 +2521,7 @@ FN void vk_input_four(float v[4], const vk_input *in, int column) {
         v[3] = vk_high(four.y);
     } else if (column < in->d) vk_merge_columns(v, in->partial, column, in->d, in->head_dim);
 }
-/* vectors first .. first + count of x into shared memory, in-type; all threads of the block call this together */
+/* loads vectors first .. first + count of x into shared memory, in-type; all threads of the block call this together */
 FN void vk_stage(uint4 *strip, vk_input *in, int first, int count) {
     int a_vector = in->wide ? 4 : 8, from = first * a_vector, columns = count * a_vector;
     vk_input_ready(in);
@@ -2557,8 +2556,8 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
     }
     return warp_sum(sum);
 }
-/* The rows of a linear, one per warp: y f32 [n] = x W^T (+ bias f32 [n] or NULL), or += with `add`. A block does NTID /
- * 32 rows at a time. */
+/* The rows of a linear, one per warp: y f32 [n] = x W^T (+ bias f32 [n] or NULL), or += with `add`. A block computes
+ * NTID / 32 rows at a time. */
 FN void vk_rows(const int flight, uint4 *strip, vk_input *in, float *y, const uint4 *weights, const float *bias, int n,
                 int vectors, int add) {
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
@@ -2580,19 +2579,19 @@ KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 
 }
 
 FN float vk_rounded(float value, int wide) { return wide ? value : vk_b2f(vk_f2b(value)); }
-/* over the `group` lanes that share a key */
+/* sum over the `group` lanes that share a key */
 FN float vk_group_sum(float value, int group) {
     for (int o = group >> 1; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o);
     return value;
 }
-/* 1 / rms of what is normed together with head `head` of `width` values */
+/* 1 / rms of the values that are normed together with head `head`: the head's own, or all `width` values of the row */
 FN float vk_decode_scale(const vk_heads *heads, const float *row, int width, int head) {
     int whole = heads->norm == VK_NORM_WHOLE, count = whole ? width : heads->head_dim;
     if (heads->norm == VK_NORM_NONE) return 1.0f;
     return 1.0f / sqrtf(block_sum(vk_squares(whole ? row : row + head * heads->head_dim, count, NTID)) / (float)count
                         + heads->eps);
 }
-/* Norm, cut and RoPE of a head's q. The last split also does those of its k, and if it `writes`, k and v go to the
+/* Norm, clip and RoPE of a head's q. The last split also does those of its k and, if it `writes`, stores k and v in the
  * cache. f32 [head_dim] each, rounded as the cache rounds. */
 FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, const float *qkv, const vk_heads *heads,
                          int position, int head, int last, int wide) {
@@ -2621,11 +2620,11 @@ FN void vk_decode_rotate(float *q, float *k, float *v, void *key, void *value, c
         if (writes) vk_put(value, row + (size_t)i, v[i], wide);
     }
 }
-/* the result of some keys: the sum of exp(score - top), and the same sum weighted by the values */
+/* the partial result of some keys: the sum of exp(score - top), and the same sum weighted by the values */
 typedef struct vk_found { float top, weights, sum[8]; } vk_found;
-/* what is subtracted from scores; if nothing was found, exp(top - base) must be 0 */
+/* the value subtracted from scores; if nothing was found, exp(top - base) must be 0 */
 FN float vk_base(float top) { return top == -INFINITY ? 0.0f : top; }
-/* merges two of them, by exchange with the lane `bits` away, which contains the same columns */
+/* merges the results of two lanes, `bits` apart, that have the same columns */
 FN void vk_found_meet(vk_found *found, int bits) {
     float other = __shfl_xor_sync(~0u, found->top, bits), most = other > found->top ? other : found->top;
     float scale = vk_exp(found->top - vk_base(most)); /* nothing found adds nothing; NaN stays in the sums */
@@ -2663,8 +2662,8 @@ FN void vk_found_leave(vk_found *found, float *sums, float *tops, float *partial
         out[1] = weights;
     }
 }
-/* One query against the cache. The keys are dealt out to VK_SPLITS blocks per head of q; block b does head b % heads.
- * Lanes form groups, each as large as a head's row needs; each group takes one key, VK_ATTENTION_FLIGHT at a time.
+/* One query against the cache. Each head of q has VK_SPLITS blocks, which divide the keys; block b has head b % heads.
+ * Lanes form groups, each as large as a head's row needs. A group fetches VK_ATTENTION_FLIGHT keys at a time.
  * partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The
  * first keys are requested before q is ready. group: a power of two, at least the number of vectors of a head. */
 FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, const float *qkv, const vk_heads *of,
@@ -2691,7 +2690,7 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
         keys[u] = there ? *((const uint4 *)key + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
         values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
     }
-    VK_FETCH_KEYS(from) /* written by earlier steps, as the position is */
+    VK_FETCH_KEYS(from) /* written by earlier steps, like the position */
     vk_wait_for_inputs(turns);
     vk_decode_rotate(q, k, v, key, value, qkv, &shape, cached, head, last, wide);
     SYNC();
@@ -2736,8 +2735,8 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
 #undef VK_FETCH_KEYS
     vk_found_leave(&found, sums, tops, partial, &shape, group, item, column, columns);
 }
-/* 128 blocks for 16 heads. On chips with 108 or 114 multiprocessors, some run two of them, and all run at once; chips
- * of compute capability 10.0 have 148. */
+/* 128 blocks for 16 heads. On chips with 108 or 114 multiprocessors, some of these run two blocks, so all blocks run at
+ * once; chips of compute capability 10.0 have 148. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
 #define VK_ATTENTION_RESIDENT 1
 #else
@@ -2763,7 +2762,7 @@ KERNEL_OF(VK_DECODE_THREADS, 2, k_decode_out, float *x, const float *partial, co
     vk_let_next_begin();
     vk_rows(VK_FLIGHT, strip, &in, x, weights, NULL, n, vectors, add);
 }
-/* x f32 [n] += W attended, in-type, or = without `add`: after the shared attention; a dense MLP's second product */
+/* x f32 [n] += W attended, in-type, or = without `add`. Used after the shared attention, and in dense MLPs. */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
        int wide) {
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0, NULL, 0 };
@@ -2771,8 +2770,7 @@ KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
 /* hidden in-type [rows] = silu(gate norm(x)) * up norm(x) of a dense MLP, or with tanh GELU; norm may be NULL.
- * A warp sums one row of gate
- * and the same row of up. */
+ * A warp sums one row of gate and the same row of up. */
 KERNEL(k_decode_dense, void *hidden, const float *x, const float *norm, const uint4 *weights, int rows, int vectors,
        int width, float eps, int gelu, int wide) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
@@ -2798,7 +2796,7 @@ KERNEL(k_decode_router, float *logits, void *normed, const float *x, const float
     vk_rows(VK_FLIGHT_MOST, strip, &in, logits, weights, NULL, experts, vectors, 0);
     if (BLK == 0) EACH(i, width) vk_put(normed, (size_t)i, norm[i] * (x[i] * in.scale), wide);
 }
-/* Puts the experts of ranks 0 .. top_k - 1 into shared memory; places as in k_router. The first block also writes
+/* Puts the experts of ranks 0 .. top_k - 1 into shared memory; ranks as in k_router. The first block also writes
  * them to memory, with their weights. */
 FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const float *logits, int experts, int top_k,
                           int norm_topk) {
@@ -2809,7 +2807,7 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
         EACH_SUM(i, experts, sum) sum += vk_exp(logits[i] - most);
         sum = block_sum(sum);
     }
-    for (int i = TID; i < top_k; i += NTID) chosen[i] = 0; /* NaN logits leave places empty */
+    for (int i = TID; i < top_k; i += NTID) chosen[i] = 0; /* NaN logits leave slots empty */
     SYNC();
     for (int i = TID; i < experts; i += NTID) {
         float mine = logits[i];
@@ -2829,12 +2827,12 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
     }
 }
 /* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts. A warp sums one row of gate and the same
- * row of up. index and weight [top_k] are the choice. */
+ * row of up. index and weight [top_k] are the chosen experts. */
 FN void vk_decode_chosen(int32_t *chosen, void *hidden, int32_t *index, float *weight, const float *logits,
                          const uint4 *normed, const char *weights, size_t stride_bytes, int experts, int top_k,
                          int norm_topk, int expert_dim, int vectors, int ldh, vk_turns *turns, int wide) {
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
-    vk_wait_for_inputs(turns); /* then the weights to read are known */
+    vk_wait_for_inputs(turns); /* only then are the weights to read known */
     vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
@@ -2867,7 +2865,7 @@ KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const floa
  * one row for all of them, two slots at a time. */
 FN void vk_decode_back(float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
                        size_t stride_bytes, int top_k, int row, int vectors, int wide) {
-    enum { HALF = VK_FLIGHT / 2 }; /* of each slot: their rows are short */
+    enum { HALF = VK_FLIGHT / 2 }; /* vectors per slot: the rows are short */
     float sum = 0.0f;
     for (int slot = 0; slot < top_k; slot += 2) {
         int two = slot + 1 < top_k;
@@ -2902,7 +2900,7 @@ KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const
     if (row < n) vk_decode_back(x, hidden, index, weight, weights, stride_bytes, top_k, row, vectors, wide);
 }
 
-/* a row that may have the largest value. NaN never has it; of equal values the lower row has it; index -1: none */
+/* a row that may have the largest value. NaN never wins; the lower row wins ties; index is -1 if there is no row */
 typedef struct vk_candidate { float value; int32_t index; } vk_candidate;
 FN vk_candidate vk_better(vk_candidate best, vk_candidate other) {
     return other.index >= 0
@@ -2968,7 +2966,7 @@ KERNEL(k_decode_pick, int32_t *token, int32_t *position, int32_t *tokens, int pl
 
 /* ---- launchers. FLOPs and bytes are counted as elsewhere: FLOPs that the arithmetic needs, and every operand once,
  * even if blocks read it repeatedly. */
-/* Blocks that a multiprocessor runs at once. If the driver does not report it, it is 1, and a note reports that. */
+/* Returns the number of blocks that a multiprocessor runs at once; 1, with a note, if the driver does not report it. */
 static int vk_resident(vk_queue *queue, const void *kernel, int threads, size_t shared_bytes) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_residence *row = cuda->residences, *end = row + VK_FACTS;
@@ -2978,7 +2976,7 @@ static int vk_resident(vk_queue *queue, const void *kernel, int threads, size_t 
         int blocks = 0;
         if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes) != cudaSuccess)
             cudaGetLastError(); /* as in vk_cuda_check */
-        if (blocks < 1) vk_note(queue, "decode grids have one block a multiprocessor: no occupancy was reported");
+        if (blocks < 1) vk_note(queue, "decode grids have one block per multiprocessor: occupancy is unknown");
         if (blocks < 1) blocks = 1;
         if (row < end) {
             row->kernel = kernel;
@@ -3017,7 +3015,7 @@ static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
                 job->qkv, job->x, norm, (const uint4 *)linear->weights,
                   linear->bias, linear->n, vk_vectors(linear), job->d, job->eps, linear->wide);
 }
-/* heads whose rows are whole vectors, no more than a warp has lanes */
+/* Returns 1 if a head's row is whole vectors, at most as many as a warp has lanes. */
 static int vk_heads_fit(const vk_decode_job *job) {
     int bytes = job->heads.head_dim * (int)vk_element(job->att_proj->wide);
     return bytes % 16 == 0 && bytes <= 512;
@@ -3058,8 +3056,8 @@ static void vk_cuda_decode_plain(vk_queue *queue, const vk_linear *linear, float
     LAUNCH_ROWS(k_decode_out_plain, out, VK_DECODE_THREADS, 0, flops, bytes, to,
            (const uint4 *)plain, (const uint4 *)linear->weights, linear->n, vk_vectors(linear), add, linear->wide);
 }
-/* merging: per split and head a difference, exponential, product and sum; per column a product and a sum, and a
- * division at the end */
+/* FLOPs of merging: a difference, exponential, product and sum per split and head; a product and a sum per split and
+ * column; one division per column */
 static void vk_cuda_decode_out(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->attn_out;
     int add = !job->attn_after;
@@ -3135,7 +3133,7 @@ static int vk_head_grid(vk_queue *queue, const vk_linear *head) {
                       : vk_decode_grid(queue, (const void *)k_decode_head, head->n, VK_DECODE_THREADS,
                                        vk_strip_bytes(head));
 }
-/* one comparison per row to find the best of a block, and one per block */
+/* comparisons: one per row to find the best of a block, and one per block */
 static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     const vk_linear *linear = job->head;
     int grid = vk_head_grid(queue, linear);
@@ -3151,7 +3149,7 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
 static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
     int count = vk_head_grid(queue, job->head);
     vk_shape(queue, 1, count, 0, 0);
-    /* bytes: on the device; the host's token is not counted */
+    /* bytes on the device; the host's token is not counted */
     LAUNCH_STEP(k_decode_pick, 1, vk_threads_for(count), 0, count + 1, 8 * count + 4 + 8, job->token, job->position,
                 vk_cuda_of(queue)->tokens_there, (int)vk_cuda_of(queue)->marks,
                 (const vk_candidate *)(const void *)job->scratch, count);
@@ -3529,7 +3527,7 @@ static void l_attention_decode(vk_queue *queue, void *out, const void *q, const 
 #include "kernels/cpu/gemm_choice.h"
 
 /* ======================================================================================================== cpu >>cpu
- * The CPU after the backend table: when a call returns, everything is done. */
+ * The CPU backend: when a call returns, its work is complete. */
 static vk_cpu *vk_cpu_of(vk_queue *queue) { return (vk_cpu *)queue; }
 
 /* zeroed pages; large ones if available, because a decode step reads gigabytes of weights */
@@ -3577,8 +3575,8 @@ static vp_result vk_cpu_open(const vk_setup *setup, vk_queue **queue, vp_error *
     *queue = &cpu->queue;
     return VP_OK;
 }
-/* ---- the processor's name. On ARM /proc/cpuinfo has numbers of the implementer and of the part instead; the names of
- * common cores are those of Linux's cputype.h and of the makers' manuals. */
+/* ---- the processor's name. On ARM, /proc/cpuinfo contains implementer and part numbers instead. The names of common
+ * cores are from Linux's cputype.h and the vendors' manuals. */
 static void vk_cpu_core_name(long implementer, long part, char *text, size_t capacity) {
     static const struct { long implementer, part; const char *name; } cores[] = {
         {0x41, 0xd03, "Cortex-A53"},    {0x41, 0xd04, "Cortex-A35"},    {0x41, 0xd05, "Cortex-A55"},
@@ -3600,7 +3598,7 @@ static void vk_cpu_core_name(long implementer, long part, char *text, size_t cap
         }
     snprintf(text, capacity, "ARM implementer 0x%lx part 0x%lx", implementer, part);
 }
-/* The number after the colon of a line that begins with `key`; -1: another line, or no number. */
+/* The number after the colon of a line that begins with `key`; -1 for another line or if there is no number. */
 static long vk_cpu_number_of(const char *line, const char *key) {
     const char *colon = strchr(line, ':');
     char *end;
@@ -3609,7 +3607,7 @@ static long vk_cpu_number_of(const char *line, const char *key) {
     value = strtol(colon + 1, &end, 0);
     return end == colon + 1 || value < 0 ? -1 : value;
 }
-/* The model's name, or each kind of core once, in their order. Files are under `root`, which is "" except in tests. */
+/* The model's name, or each kind of core once, in order. Files are under `root`, which is "" except in tests. */
 static void vk_cpu_name(const char *root, char *text, size_t capacity) {
     char path[400], line[256], core[48];
     long implementer = -1;
@@ -3669,7 +3667,7 @@ static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena)
     cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
     cpu->widened_bytes = (size_t)extent->quant_k * VK_PAD * 2;
     cpu->widened = vk_take(arena, threads, cpu->widened_bytes);
-    /* the rows of one job at least; a decode step's experts all at once */
+    /* at least the rows of one job, and all experts of a decode step at once */
     cpu->integers_bytes = (size_t)(extent->llm.tokens > extent->experts ? extent->llm.tokens : extent->experts + 1)
                           * (size_t)(extent->quant_k / VK_QUANT_BLOCK) * sizeof(vk_fine);
     cpu->integers = vk_take(arena, cpu->integers_bytes + (extent->quant_k ? vk_bytes_spare(extent->quant_k) : 0), 1);
@@ -3813,7 +3811,7 @@ static void *vk_cpu_borrow(vk_queue *queue, size_t bytes) {
 static void vk_cpu_give_back(vk_queue *queue, void *memory, size_t bytes) { (void)queue; vk_release(memory, bytes); }
 
 /* ---- telemetry. Files are under `root`, which is "" except in tests. A number that cannot be read is unknown;
- * cores may be off. */
+ * cores may be offline. */
 static int vk_read_number(const char *path, double *out) {
     char text[64], *end = text;
     FILE *file = fopen(path, "r");
@@ -3859,7 +3857,7 @@ static void vk_cpu_clock_of_cpuinfo(const char *root, vp_telemetry *telemetry) {
     if (file) fclose(file);
     if (count) telemetry->sm_clock_mhz = (double)sum / count;
 }
-/* the hottest of the processor's zones */
+/* the hottest of the processor's thermal zones */
 static void vk_cpu_temperature(const char *root, vp_telemetry *telemetry) {
     for (int zone = 0; zone < 256; zone++) {
         char path[400], type[64] = "";
@@ -3898,7 +3896,7 @@ static vp_result vk_cpu_telemetry_here(int32_t index, vp_telemetry *out, vp_erro
 static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
     (void)index;
     (void)joules;
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "energy", "is counted on GPUs only, by NVML");
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "energy", "is counted only on GPUs, by NVML");
 }
 
 static const vk_backend vk_cpu_backend = {

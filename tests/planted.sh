@@ -92,7 +92,7 @@ plant "the neighbour's bias" '/^static void vk_lt_product(/,/^}/ { s/if (plan->s
 plant "a product with a bias that forgets the residual" '/^static cublasStatus_t vk_lt_run(/,/^}/ { s/const float one = 1.0f;/const float one = 1.0f, none = 0.0f;/; s/&job->beta/plan->shape.biased ? \&none : \&job->beta/ }'
 plant "wrong launch size" 's/LAUNCH(k_silu_mul, rows,/LAUNCH(k_silu_mul, rows - 1,/'
 plant "missing copy" '/^static void vk_cuda_copy(/,/^}/ { /cudaMemcpyAsync/d }'
-plant "missing barrier between tiles of keys" 's/SYNC(); \/\* this tile is complete/\/\* this tile is complete/' kernels
+plant "missing barrier between tiles of keys" 's/SYNC(); \/\* all threads have this tile/\/\* all threads have this tile/' kernels
 plant "wait for one tile of keys too few" 's/vk_copy_wait(0);/vk_copy_wait(1);/' kernels
 plant "missing barrier between slices of experts" 's/SYNC(); \/\* all threads have written this slice and/\/\* all threads have written this slice and/' kernels
 plant "wait for one slice of experts too few" 's/vk_copy_wait(VK_GROUP_STAGES - 2);/vk_copy_wait(VK_GROUP_STAGES - 1);/' kernels
@@ -116,7 +116,7 @@ plant "a pair without rows that brings nothing" 's/^    live = tile->rows > 0;/ 
 plant "as it is, dependent launches" '' step
 plant "a step's kernel that does not wait" '/if (!in->waited) vk_wait_for_inputs(in->turns);/d' step
 plant "a step's product that waits behind its norm" '/if (!in->waited) vk_wait_for_inputs(in->turns);/d; s/in->held = first;/in->held = first; vk_wait_for_last();/' step
-plant "experts' products that do not wait" '/vk_wait_for_inputs(turns); .. then the weights to read/d' step
+plant "experts' products that do not wait" '/vk_wait_for_inputs(turns); .. only then are the weights/d' step
 plant "attention that does not wait" '/VK_FETCH_KEYS(from) .. written by/,/vk_decode_rotate/ s/vk_wait_for_inputs(turns);//' step
 plant "a wait behind attention's rotation" '/VK_FETCH_KEYS(from) .. written by/,/    SYNC();/ { s/vk_wait_for_inputs(turns);//; s/    SYNC();/    vk_wait_for_last(); SYNC();/ }' step
 plant "dependent launches in prefill" 's/->dependent \&\& queue->step > 0;/->dependent;/' step

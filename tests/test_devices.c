@@ -144,7 +144,7 @@ static void test_emulated(void) {
     check_case("emulated: info lists the available switches, and why others are unavailable");
     CHECK_INT(cli("info"), 0);
     CHECK(last.out && strstr(last.out, "  ways      experts by mma.sync; --gpu (all off by default): events persistent tuned; not dependent: needs compute "
-                                       "capability 9.0; not wgmma: needs compute capability 9.0 and no other; "));
+                                       "capability 9.0; not wgmma: needs exactly compute capability 9.0; "));
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
     CHECK_INT(cli("info"), 0);
     CHECK(last.out && strstr(last.out, "  ways      experts by wgmma, if it matches mma.sync when an engine opens; "
@@ -164,8 +164,8 @@ static void test_emulated(void) {
     CHECK(last.out && !strstr(last.out, "wgmma"));
     setenv("CUDA_ON_CPU_PLANT", "wgmma:1", 1);
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu clusters --max_new_tokens 2"), 0);
-    CHECK(last.out && strstr(last.out, "products go without clusters: their results differ from those of mma.sync here; "
-                                       "products go without wgmma: its results differ from those of mma.sync here"));
+    CHECK(last.out && strstr(last.out, "products do not use clusters: their results differ from those of mma.sync here; "
+                                       "products do not use wgmma: its results differ from those of mma.sync here"));
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma --max_new_tokens 2"), 0);
     CHECK(last.out && !strstr(last.out, "wgmma"));
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma wgmma --max_new_tokens 2"), 2);

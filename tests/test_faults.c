@@ -338,7 +338,7 @@ static void test_cupti_works(const char *setting, int whole, vp_launch *launches
     CHECK_INT(open_engine(&second, 320, &error), VP_OK);
     CHECK_INT(run_request(second, &r, &a, &error), VP_OK);
     CHECK(is_healthy(&a) && launches[a.reply.launch_count - 1].node == 0);
-    CHECK_TEXT(vp_engine_launch_timer(second), "CUDA events: CUPTI serves another engine of this process");
+    CHECK_TEXT(vp_engine_launch_timer(second), "CUDA events: another engine of this process uses CUPTI");
     vp_engine_close(engine);
     CHECK_INT(run_request(second, &r, &a, &error), VP_OK);
     check_traced(launches, &a, by_events, events);
@@ -395,11 +395,11 @@ static void test_cupti(void) {
     test_cupti_fails("130001,stretch", "CUDA events: a stage is longer by CUPTI's clock than by events",
                      "launches are timed by events: a stage is longer by CUPTI's clock than by events");
     no_cupti("130001,cuptiActivityFlushAll", "CUDA events: libcupti.so.13 has no cuptiActivityFlushAll");
-    no_cupti("17", "CUDA events: libcupti.so.13 has version 17, whose records are not known here");
-    no_cupti("140000", "CUDA events: libcupti.so.13 has version 140000, whose records are not known here");
+    no_cupti("17", "CUDA events: libcupti.so.13 has version 17, which vlmprof does not support");
+    no_cupti("140000", "CUDA events: libcupti.so.13 has version 140000, which vlmprof does not support");
     no_cupti("130001,cuptiGetVersion=35", "CUDA events: cuptiGetVersion: CUPTI_ERROR_INSUFFICIENT_PRIVILEGES (status 35)");
     no_cupti("130001,cuptiActivityRegisterCallbacks=1", "CUDA events: cuptiActivityRegisterCallbacks: CUPTI_ERROR_UNKNOWN (status 1)");
-    test_cupti_fails("17", "CUDA events: libcupti.so.13 has version 17, whose records are not known here", "");
+    test_cupti_fails("17", "CUDA events: libcupti.so.13 has version 17, which vlmprof does not support", "");
     test_cupti_fails("130001,cuptiActivityEnable=39",
                      "CUDA events: cuptiActivityEnable: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (status 39)", "");
     check_case("events, as requested, although CUPTI is available");
@@ -519,9 +519,9 @@ static void test_persistent(void) {
         { "MULTIPROCESSORS", "8", "", 0, VP_WEIGHTS_BF16, 0 },
         { "MULTIPROCESSORS", "8", "", 0, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
         { "MULTIPROCESSORS", "3", "", 0, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
-        { "COOPERATIVE", "0", "no persistent decode kernel: the device has no cooperative launch; steps go as one graph", 0, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
-        { "MULTIPROCESSORS", "8", "profiles time decode steps by the kernels of a graph, not as one kernel", VP_TIMING_KERNEL, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
-        { "MULTIPROCESSORS", "8", "no persistent decode kernel: weights of integers; steps go as one graph", 0, VP_WEIGHTS_INT8, VP_GPU_PERSISTENT } };
+        { "COOPERATIVE", "0", "no persistent decode kernel: the device has no cooperative launch; steps run as one graph", 0, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
+        { "MULTIPROCESSORS", "8", "profiles run decode steps as a graph of kernels, not as one kernel", VP_TIMING_KERNEL, VP_WEIGHTS_BF16, VP_GPU_PERSISTENT },
+        { "MULTIPROCESSORS", "8", "no persistent decode kernel: integer weights; steps run as one graph", 0, VP_WEIGHTS_INT8, VP_GPU_PERSISTENT } };
     vp_engine_options options = vp_engine_options_default();
     size_t bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
     float *want = (float *)malloc(bytes), *logits = (float *)malloc(bytes);
@@ -560,7 +560,7 @@ static void test_persistent(void) {
             memset(logits, 0, bytes);
             for (int i = 0; i < 2; i++) CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
             CHECK(!memcmp(logits, want, bytes) && cuda_on_cpu_calls("graph") > 0);
-            CHECK(strstr(vp_engine_device_note(engine), "no persistent decode kernel: operation not supported; steps go as one graph") != NULL);
+            CHECK(strstr(vp_engine_device_note(engine), "no persistent decode kernel: operation not supported; steps run as one graph") != NULL);
         }
         vp_engine_close(engine);
         CHECK_INT(cuda_on_cpu_live(), 0);
@@ -927,7 +927,7 @@ int main(void) {
     test_energy();
     test_machine("CUDA_ON_CPU_DEVICES", "0", VP_ERR_DEVICE, "no NVIDIA GPU");
     test_machine("CUDA_ON_CPU_DRIVER", "0", VP_ERR_DEVICE, "no NVIDIA driver");
-    test_machine("CUDA_ON_CPU_DRIVER", "11040", VP_ERR_DEVICE, "too old: it serves CUDA 11.4");
+    test_machine("CUDA_ON_CPU_DRIVER", "11040", VP_ERR_DEVICE, "too old: it supports CUDA 11.4");
     test_machine("CUDA_ON_CPU_CAPABILITY", "7.5", VP_ERR_DEVICE, "compute capability 7.5; vlmprof needs 8.0");
     test_machine("CUDA_ON_CPU_MEMORY", "30000000", VP_ERR_MEMORY, "0.03 GB are free on the GPU");
     test_machine("CUDA_ON_CPU_CUBLAS", "0", VP_ERR_DEVICE, "libcublas.so.13");

@@ -670,11 +670,11 @@ static void test_energy(void) {
     cli("run --synthetic tiny --prompt a --device cuda --gpu persistent --max_new_tokens 3");
     CHECK(last.out && strstr(last.out, "gemv, one kernel a step"));
     cli("CUDA_ON_CPU_COOPERATIVE=0 run --synthetic tiny --prompt a --device cuda --gpu persistent --max_new_tokens 3");
-    CHECK(last.code == 0 && last.out && strstr(last.out, "no persistent decode kernel: the device has no cooperative launch; steps go as one graph"));
+    CHECK(last.code == 0 && last.out && strstr(last.out, "no persistent decode kernel: the device has no cooperative launch; steps run as one graph"));
     cli("run --synthetic tiny --prompt a --device cuda --gpu clusters --max_new_tokens 2");
-    CHECK(last.code == 0 && last.out && strstr(last.out, "products go without clusters: they need compute capability 9.0"));
+    CHECK(last.code == 0 && last.out && strstr(last.out, "products do not use clusters: they need compute capability 9.0"));
     cli("CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_CLUSTERS=0 run --synthetic tiny --prompt a --device cuda --gpu clusters --max_new_tokens 2");
-    CHECK(last.code == 0 && last.out && strstr(last.out, "products go without clusters: the device cannot run two blocks that share memory"));
+    CHECK(last.code == 0 && last.out && strstr(last.out, "products do not use clusters: the device cannot run two blocks that share memory"));
     check_case("emulated: products by pairs of blocks equal those of single blocks bit for bit");
     cli("CUDA_ON_CPU_CAPABILITY=9.0 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma --max_new_tokens 2 --dump %F/alone");
     cli("CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_SEED=3 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma clusters "

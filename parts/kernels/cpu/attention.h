@@ -8,15 +8,15 @@
 #define VK_CPU_ATTENTION_H
 
 enum {
-    VK_ATTEND_KEYS = 256 /* of a block */
+    VK_ATTEND_KEYS = 256 /* keys per block */
 };
 
-/* ---- packing: elements of the panels of all heads of K, or of V */
+/* ---- packing */
 static size_t vk_attention_panel_elements(int tokens, int heads, int head_dim) {
     return (size_t)heads * vk_round_up((size_t)tokens, VK_PAD) * vk_round_up((size_t)head_dim, VK_PAD);
 }
-/* a panel of K: 32 interleaved keys, as words of two bf16 or one f32; keys from `live` on, and words after the head's
- * bytes, are 0 */
+/* packs a panel of K: 32 interleaved keys, as words of two bf16 or one f32. Keys after the first `live`, and words
+ * after the head's bytes, are 0. */
 static VK_CLONES void vk_pack_keys(uint32_t *panel, const char *keys, size_t key_bytes, int live, int bytes,
                                    int words) {
     for (int j = 0; j < words; j++, panel += VK_PAD) {
@@ -27,7 +27,7 @@ static VK_CLONES void vk_pack_keys(uint32_t *panel, const char *keys, size_t key
             memcpy(&panel[c], keys + (size_t)c * key_bytes + 4 * (size_t)j, left);
     }
 }
-/* 32 keys of a panel of V, 32 columns wide; in bf16, pairs of keys are interleaved */
+/* packs 32 keys of a panel of V, 32 columns wide; in bf16, pairs of keys are interleaved */
 static VK_CLONES void vk_pack_values(void *panel, const char *values, size_t key_bytes, int live, int columns,
                                      int wide) {
     const size_t bytes = (size_t)columns * (wide ? 4 : 2);
@@ -44,7 +44,7 @@ static VK_CLONES void vk_pack_values(void *panel, const char *values, size_t key
         EACH(c, VK_PAD) pairs[c] = (uint32_t)even[c] | (uint32_t)odd[c] << 16;
     }
 }
-/* 32 keys of one head, from key `first` on */
+/* packs 32 keys of one head, starting at key `first` */
 static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, int head, int first) {
     size_t element = cpu->wide ? 4 : 2, keys = vk_round_up((size_t)job->tokens, VK_PAD),
            width = vk_round_up((size_t)job->head_dim, VK_PAD), row_bytes = (size_t)job->ldk * element,
@@ -60,7 +60,7 @@ static void vk_attention_pack(const vk_cpu *cpu, const vk_attention_job *job, in
                        job->head_dim - c < VK_PAD ? job->head_dim - c : VK_PAD, cpu->wide);
 }
 
-/* ---- a strip. One thread's scratch: scores and weights of a block, and the results so far, in tiles of 32 x 32. */
+/* ---- a strip. A thread's scratch: scores and weights of a block, and the results so far, in tiles of 32 x 32. */
 typedef struct vk_attend_room { float *scores, *sums; char *weights, *queries; } vk_attend_room;
 static size_t vk_attend_bytes(size_t head_dim, int wide) {
     const size_t element = wide ? 4 : 2;
@@ -75,7 +75,7 @@ static vk_attend_room vk_attend_room_of(const vk_cpu *cpu, size_t width, int thr
     room.queries = (char *)(room.sums + VK_ROWS_MAX * width);
     return room;
 }
-/* a strip of queries packed as [32, width]: rows some kB apart would compete for too few cache lines */
+/* packs a strip of queries as [32, width], because rows several kB apart would compete for too few cache lines */
 static void vk_attend_queries(char *to, const char *q, size_t row_bytes, size_t head_bytes, size_t width_bytes,
                               int rows) {
     if (head_bytes < width_bytes || rows < VK_ROWS_MAX) memset(to, 0, VK_ROWS_MAX * width_bytes);
@@ -95,11 +95,11 @@ static VK_CLONES void vk_attend_store(void *y, size_t at, int ld, const float *s
         EACH(i, columns) vk_put(y, at + (size_t)i, sums[r * VK_PAD + i] * inverse, wide);
     }
 }
-/* the first key after those that query `row` sees */
+/* the end of the keys that query `row` sees */
 static int vk_attend_end(const vk_attention_job *job, int row) {
     return job->reach ? job->reach[row] : job->causal ? row + 1 : job->tokens;
 }
-/* processes `count` keys from key `first` on for the strip's queries */
+/* processes `count` keys for the strip's queries, starting at key `first` */
 static void vk_attend_block(const vk_cpu *cpu, const vk_attention_job *job, const vk_attend_room *room, vk_met *met,
                             const char *k_panels, const char *v_panels, int row, int rows, int first, int count) {
     const vk_gemm_kernel *kernel = cpu->gemm[cpu->wide][VK_SHAPES - 1];
@@ -155,7 +155,7 @@ static void vk_attention_task(const vk_cpu *cpu, const vk_attention_job *job, in
 typedef struct vk_attention_list {
     const vk_cpu *cpu;
     const vk_attention_job *job;
-    int rows, strips, chunks; /* queries of a strip; strips, and chunks of 32 keys, of a head */
+    int rows, strips, chunks; /* queries per strip; strips, and chunks of 32 keys, per head */
 } vk_attention_list;
 static void vk_attention_pack_share(const void *context, int64_t task, int thread) {
     const vk_attention_list *list = (const vk_attention_list *)context;

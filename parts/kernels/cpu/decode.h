@@ -2,7 +2,7 @@
  *
  * In the cache, all heads of a position are next to each other. A task is a range of positions with all heads, so it
  * reads memory without gaps. One head per task would read 256 bytes of every 4 kB, which is half as fast. Each range
- * has its own largest score, sum and results; at the end these are combined in the order of the ranges. */
+ * has its own largest score, sum and results; they are then combined in the order of the ranges. */
 #ifndef VK_CPU_DECODE_H
 #define VK_CPU_DECODE_H
 
@@ -28,7 +28,7 @@ VK_INLINE float vk_softmax_row(float *scores, int keys, float *most) {
     *most = top;
     return sum;
 }
-/* sums += weights of 4 keys * their values */
+/* sums += weight * value of each of 4 keys */
 VK_INLINE void vk_blend(float *sums, const float *weights, const char *value, size_t from, size_t ld, int head_dim,
                         const int wide) {
     float a = weights[0], b = weights[1], c = weights[2], d = weights[3];
@@ -100,7 +100,7 @@ static VK_CLONES void vk_pieces_add(const vk_one_query *one, int pieces) {
         EACH(i, head_dim) vk_put(one->out, (size_t)h * (size_t)head_dim + (size_t)i, into[i] / sum, one->cpu->wide);
     }
 }
-/* ranges depend only on the keys, so a request gives the same bits with any number of threads */
+/* ranges depend only on the number of keys, so a request gives the same bits with any number of threads */
 static void vk_one_query_run(vk_one_query *one, int worth) {
     int pieces;
     one->piece_keys = vk_divide_up(one->keys, VK_PIECES);

@@ -1,6 +1,6 @@
 /* softmax.h - turns scores into weights: the softmax of >>attention on the CPU, one block of keys at a time
  *
- * Part of section >>gemm in vlmprof_kernels.cu, because each GEMM kernel has its own. */
+ * Part of section >>gemm in vlmprof_kernels.cu, because each GEMM kernel has its own softmax. */
 #ifndef VK_CPU_SOFTMAX_H
 #define VK_CPU_SOFTMAX_H
 
@@ -120,7 +120,7 @@ VK_T512DQ VK_INLINE float vk_most_avx512(float most, const float *scores, size_t
         met->sum = met->sum * before + _mm512_reduce_add_ps(_mm512_add_ps(sum, more)); \
         return before; \
     }
-/* to nearest even, as vk_f2b */
+/* rounds to nearest even, like vk_f2b */
 VK_T512DQ VK_INLINE __m256i vk_round_avx512(__m512 values) {
     __m512i bits = _mm512_castps_si512(values),
             odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

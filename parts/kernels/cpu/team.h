@@ -1,8 +1,8 @@
 /* team.h - the CPU's threads and how they share work, part of vlmprof_kernels.cu
  *
  * A parallel loop over tasks opens its own OpenMP region. Within vk_team_together, which a decode step uses, the region
- * is already open and its threads wait for loops: first spinning, then asleep. The sender never waits for a thread that
- * has not begun. On a busy machine it does the work itself. */
+ * is already open and its threads wait for loops: first spinning, then asleep. The calling thread never waits for a
+ * thread that has not begun: on a busy machine it does the work itself. */
 #ifndef VK_CPU_TEAM_H
 #define VK_CPU_TEAM_H
 
@@ -20,11 +20,11 @@ enum {
  * than scattered tasks. A thread that finishes continues with the next thread's range. */
 typedef struct vk_team_range { int64_t next, end; char apart[48]; } vk_team_range;
 typedef struct vk_team {
-    const vk_queue *queue; /* for spans */
+    const vk_queue *queue; /* its spans are recorded */
     vk_task work;
     const void *context;
     int closed, ranges;
-    char apart[64]; /* a cache line for each of the following */
+    char apart[64]; /* keeps the following on separate cache lines */
     uint32_t state, sleepers;
     char far_apart[64];
     vk_team_range range[VK_TEAM_RANGES];
@@ -32,9 +32,9 @@ typedef struct vk_team {
 
 #ifdef _OPENMP
 static int vk_team_thread(void) { return omp_get_thread_num(); }
-/* no loop is open around this one */
+/* Returns 1 outside parallel regions. */
 static int vk_alone(void) { return !omp_in_parallel(); }
-/* several threads work on this loop */
+/* Returns 1 if several threads work on this loop. */
 static int vk_team_shared(void) { return omp_in_parallel() && omp_get_level() == 1; }
 static void vk_team_sleep(vk_team *team, uint32_t seen) {
     __atomic_add_fetch(&team->sleepers, 1u, __ATOMIC_SEQ_CST);
@@ -80,7 +80,7 @@ static void vk_team_tasks(vk_team *team, int thread) {
     }
     if (worked) vk_span_end(team->queue, since);
 }
-/* the loop of all threads except the sender until the region ends */
+/* the loop of all threads except the calling thread, until the region ends */
 static void vk_team_serve(vk_team *team, int thread) {
     uint32_t last = 0;
     int spins = 0;

@@ -1,23 +1,23 @@
 /* attend_tiles.h - attention of many rows on tensor cores, on a GPU; included by vlmprof_kernels.cu */
 
-/* Attention with scores that never leave the chip, bf16, head width WIDTH. A block is VK_ATTEND_ROWS queries of one
+/* Attention in bf16 for heads of WIDTH values; scores never leave the chip. A block is VK_ATTEND_ROWS queries of one
  * head of one sequence, 32 per warp. Keys and values pass through shared memory in tiles; the next tile is fetched
  * while one is used. The softmax is updated for each tile: sums and results are scaled to the maximum so far. Rows and
  * keys after the last token are copies of the last one: their scores are masked and their results dropped. Tiles that
  * causal attention masks completely are not read. `scale` is for exp2. */
 enum { VK_ATTEND_THREADS = 128, VK_ATTEND_ROWS = 128 };
-typedef struct vk_attend { /* the operands of a block's head */
+typedef struct vk_attend { /* operands of a block's head */
     uint16_t *y;
     const uint16_t *q, *k, *v;
     int tokens, ldy, ldq, ldk, causal;
     float scale;
-    const int32_t *reach, *gone; /* MASKED: as in vk_attention_job */
+    const int32_t *reach, *gone; /* if MASKED: as in vk_attention_job */
     int window;
 } vk_attend;
-/* keys of a tile: as many as there are registers for scores */
+/* keys per tile: as many as there are registers for scores */
 #define VK_ATTEND_KEYS(width) ((width) > 64 ? 32 : 64)
-/* Bytes of shared memory: queries | two stages of keys, values. Rows are padded by 16 bytes, so no two rows of an
- * ldmatrix share a bank. */
+/* Size of shared memory in bytes: queries | two stages of keys and values. Rows are padded by 16 bytes, so no two rows
+ * of an ldmatrix share a bank. */
 #define VK_ATTEND_BYTES(width) ((VK_ATTEND_ROWS + 4 * VK_ATTEND_KEYS(width)) * ((width) + 8) * 2)
 template <int WIDTH>
 FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows, int tokens, int ld) {
@@ -26,8 +26,8 @@ FN void vk_attend_fetch(uint16_t *to, const uint16_t *from, int first, int rows,
         vk_copy_async(to + row * (WIDTH + 8) + column, from + (size_t)at * (size_t)ld + (size_t)column);
     }
 }
-/* Masks a warp's tile of scores, for keys from `from` on: a score that its row does not see becomes -infinity. This
- * lane's parts of the rows are s[r / 2][n][r % 2 * 2] and the next, for keys n * 8 + lane % 4 * 2 and the next. */
+/* Masks a warp's tile of scores, for keys starting at `from`: the score of a key that its row does not see becomes
+ * -infinity. This lane has s[r / 2][n][r % 2 * 2] and the next, for keys n * 8 + lane % 4 * 2 and the next. */
 template <int WIDTH, int MASKED>
 FN void vk_attend_mask(const vk_attend *at, float (*s)[VK_ATTEND_KEYS(WIDTH) / 8][4], int warp_first, int from) {
     int key = from + (TID & 3) * 2;
@@ -42,7 +42,7 @@ FN void vk_attend_mask(const vk_attend *at, float (*s)[VK_ATTEND_KEYS(WIDTH) / 8
                     s[r >> 1][n][(r & 1) * 2 + j] = -INFINITY;
     }
 }
-/* Returns 1 if all rows of a warp see all keys of a tile. Most tiles are like that and need no masking. All lanes
+/* Returns 1 if all rows of a warp see all keys of a tile. Most tiles are such, and need no masking. All lanes
  * return the same value. */
 template <int WIDTH, int MASKED> FN int vk_attend_sees_all(const vk_attend *at, int warp_first, int from) {
     int last = warp_first + 31 < at->tokens ? warp_first + 31 : at->tokens - 1;
@@ -134,14 +134,14 @@ template <int WIDTH, int MASKED> FN void vk_attend_block(const vk_attend *at, in
         int from = t * KEYS;
         float s[2][KEYS / 8][4];
         vk_copy_wait(0);
-        SYNC(); /* this tile is complete for all threads, and none still reads the tile before */
+        SYNC(); /* all threads have this tile, and none still reads the previous tile */
         if (t + 1 < tiles) {
             vk_attend_fetch<WIDTH>(next, at->k, from + KEYS, KEYS, at->tokens, at->ldk);
             vk_attend_fetch<WIDTH>(next + TILE, at->v, from + KEYS, KEYS, at->tokens, at->ldk);
         }
         vk_copy_commit();
         if (warp_first >= at->tokens || (at->causal && !(MASKED && at->reach) && from > warp_first))
-            continue; /* both are multiples of 32: none of these queries sees one of these keys */
+            continue; /* both are multiples of 32: none of these queries sees any of these keys */
         vk_attend_scores<WIDTH>(s, queries + (warp_first - first) * LD, keys);
         if (!vk_attend_sees_all<WIDTH, MASKED>(at, warp_first, from))
             vk_attend_mask<WIDTH, MASKED>(at, s, warp_first, from);
@@ -180,7 +180,7 @@ KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_head128, VK_ATTEND_PARAMETERS) {
     vk_attend at = VK_ATTEND_ARGUMENTS;
     vk_attend_any<128, 0>(at, row_blocks, heads, group);
 }
-/* the same for queries that see each other both ways, or a window of keys */
+/* the same, for bidirectional attention or a window of keys */
 KERNEL_OF(VK_ATTEND_THREADS, 2, k_attention_masked64, VK_ATTEND_PARAMETERS, const int32_t *reach, const int32_t *gone,
           int window) {
     vk_attend at = VK_ATTEND_ARGUMENTS;

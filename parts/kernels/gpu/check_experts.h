@@ -21,7 +21,7 @@ static double vk_trial_value(uint16_t bits) {
     memcpy(&value, &wide, sizeof value);
     return value;
 }
-/* values of both signs below 1, the same each time */
+/* fills in values between -1 and 1, the same each time */
 static void vk_trial_fill(uint16_t *values, size_t count, uint32_t seed) {
     for (size_t i = 0; i < count; i++) {
         uint32_t hash = ((uint32_t)i + seed) * 2654435761u;
@@ -79,8 +79,8 @@ static void vk_trial_run(vk_queue *queue, vk_trial *there, vk_trial *trial, int 
     if (!queue->error) VK_TRY(cudaMemcpyAsync(trial->y, there->y, sizeof trial->y, cudaMemcpyDeviceToHost, stream));
     if (!queue->error) VK_TRY(cudaStreamSynchronize(stream));
 }
-/* Each way rounds a result to 8 bits, and `hidden` before it: half a unit (2^-9) each, so rows differ by at most 2^-7
- * of their length. NaN differs. */
+/* Each method rounds `hidden` and the result to 8 bits, with an error of half a unit (2^-9) each. So rows differ by at
+ * most 2^-7 of their norm. NaN counts as different. */
 static int vk_trial_agrees(const vk_trial *one, const vk_trial *other) {
     for (int row = 0; row < VK_TRIAL_ROWS; row++) {
         double length = 0.0, distance = 0.0;
@@ -105,8 +105,8 @@ static void vk_check_experts(vk_queue *queue) {
         for (int pairs = cuda->pairs > 0; pairs >= 0 && cuda->encode && !queue->error; pairs--) {
             vk_trial_run(queue, there, by_wgmma, 1, pairs);
             if (queue->error || vk_trial_agrees(by_wgmma, by_tiles)) continue;
-            if (pairs) vk_note(queue, "products go without clusters: their results differ from those of mma.sync here");
-            else vk_note(queue, "products go without wgmma: its results differ from those of mma.sync here");
+            if (pairs) vk_note(queue, "products do not use clusters: their results differ from those of mma.sync here");
+            else vk_note(queue, "products do not use wgmma: its results differ from those of mma.sync here");
             cuda->pairs = 0;
             if (!pairs) cuda->encode = NULL;
         }

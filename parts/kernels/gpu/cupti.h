@@ -12,25 +12,25 @@
 
 #include "kernels/gpu/cupti_records.h"
 
-/* work on the device for one call; name NULL: a copy */
+/* work on the device for one call; name is NULL for a copy */
 typedef struct vk_activity {
     uint64_t begin_ns, end_ns;
     uint32_t correlation, grid, threads, registers, shared_bytes;
     const char *name;
 } vk_activity;
-typedef struct vk_call { uint32_t correlation; int32_t launch; } vk_call; /* that belongs to a launch */
+typedef struct vk_call { uint32_t correlation; int32_t launch; } vk_call; /* a call of a launch */
 #define VK_CUPTI_FIELD(field, name, parameters) int (*field) parameters;
 static struct vk_cupti {
     VK_CUPTI_FUNCTIONS(VK_CUPTI_FIELD)
     int state;             /* 1: found, -1: not found; searched again while there is no owner */
-    char text[200];        /* its version, or why it is not used */
+    char text[200];        /* CUPTI's version, or the reason why it is not used */
     const vk_queue *owner; /* the engine that uses it */
     uint32_t request;      /* the upper half of ids */
     vk_activity *activities;
     vk_call *calls;
     size_t activity_count, activity_room, call_count, call_room;
     uint64_t lost;
-    char **names;          /* of kernels and of launches; kept until the program ends, like launches */
+    char **names;          /* names of kernels and launches, kept until the program ends */
     size_t name_count, name_room;
 } vk_cupti;
 #undef VK_CUPTI_FIELD
@@ -39,7 +39,7 @@ static const int vk_cupti_kinds[] = { VK_CUPTI_KERNEL, VK_CUPTI_MEMCPY, VK_CUPTI
 enum { VK_CUPTI_KINDS = sizeof vk_cupti_kinds / sizeof vk_cupti_kinds[0], VK_CUPTI_SLACK_NS = 20000 };
 static pthread_mutex_t vk_cupti_lock = PTHREAD_MUTEX_INITIALIZER; /* CUPTI has a thread of its own */
 
-/* makes room for one more; 0: out of memory, which loses a record */
+/* makes room for one more; returns 0 if out of memory, which loses a record */
 static int vk_cupti_room(void *array, size_t count, size_t *room, size_t element) {
     void *was, *grown;
     size_t wanted = *room ? 2 * *room : 1024;
@@ -51,7 +51,7 @@ static int vk_cupti_room(void *array, size_t count, size_t *room, size_t element
     *room = wanted;
     return 1;
 }
-/* a copy of `name`, after "before: " unless that is NULL; the same pointer each time */
+/* a copy of `name`, prefixed by "before: " unless that is NULL; the same pointer each time */
 static const char *vk_cupti_name(const char *before, const char *name) {
     char text[600];
     snprintf(text, sizeof text, "%s%s%s", before ? before : "", before ? ": " : "", name);
@@ -94,7 +94,7 @@ static void vk_cupti_take(const void *record) {
         activity.begin_ns = copy.begin_ns;
         activity.end_ns = copy.end_ns;
         activity.correlation = copy.correlation;
-    } else return; /* records of calls: only the links before them count */
+    } else return; /* call records are not needed: the links before them are */
     if (vk_cupti_room(&vk_cupti.activities, vk_cupti.activity_count, &vk_cupti.activity_room, sizeof activity))
         vk_cupti.activities[vk_cupti.activity_count++] = activity;
 }
@@ -102,7 +102,7 @@ static void vk_cupti_take(const void *record) {
 static void vk_cupti_lend(uint8_t **buffer, size_t *bytes, size_t *most_records) {
     *buffer = (uint8_t *)malloc(VK_CUPTI_BUFFER_BYTES);
     *bytes = *buffer ? (size_t)VK_CUPTI_BUFFER_BYTES : 0;
-    *most_records = 0; /* as many as fit */
+    *most_records = 0; /* 0: as many as fit */
 }
 static void vk_cupti_read(void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid_bytes) {
     void *record = NULL;
@@ -151,7 +151,7 @@ static int vk_cupti_find(void) {
 #undef VK_CUPTI_FIND
     if ((status = vk_cupti.version(&version)) != 0) return vk_cupti_refuse("cuptiGetVersion", status);
     if (version < VK_CUPTI_OLDEST || version >= VK_CUPTI_TOO_NEW) {
-        snprintf(vk_cupti.text, sizeof vk_cupti.text, "%s has version %u, whose records are not known here", name,
+        snprintf(vk_cupti.text, sizeof vk_cupti.text, "%s has version %u, which vlmprof does not support", name,
                  version);
         return 0;
     }
@@ -161,7 +161,7 @@ static int vk_cupti_find(void) {
     vk_cupti.state = 1;
     return 1;
 }
-/* how launches are timed, or why a queue cannot use CUPTI; queue NULL: for any engine */
+/* Returns how launches are timed, or why a queue cannot use CUPTI; for any engine if queue is NULL. */
 static const char *vk_cuda_launch_timer(vk_queue *queue) {
     static char text[240];
     int there;
@@ -171,7 +171,7 @@ static const char *vk_cuda_launch_timer(vk_queue *queue) {
         snprintf(text, sizeof text, "CUDA events: %.200s", vk_cuda_of(queue)->events_only);
     else if (!there) snprintf(text, sizeof text, "CUDA events: %.200s", vk_cupti.text);
     else if (queue && vk_cupti.owner && vk_cupti.owner != queue)
-        snprintf(text, sizeof text, "CUDA events: CUPTI serves another engine of this process");
+        snprintf(text, sizeof text, "CUDA events: another engine of this process uses CUPTI");
     else snprintf(text, sizeof text, "%.200s", vk_cupti.text);
     pthread_mutex_unlock(&vk_cupti_lock);
     return text;
@@ -272,7 +272,7 @@ static int vk_cupti_fit(vk_queue *queue, int64_t launch, const vk_activity *acti
     }
     return 1;
 }
-/* Returns 1 if each launch of the request has begin_ns and ns by CUPTI's clock (ns: its end). */
+/* Returns 1 if each launch of the request has CUPTI's times: begin_ns, and the time of its end in ns. */
 static int vk_cupti_match(vk_queue *queue) {
     vk_timer *timer = vk_cuda_of(queue)->timer;
     size_t at = 0;
@@ -287,7 +287,7 @@ static int vk_cupti_match(vk_queue *queue) {
         while (at + count < vk_cupti.activity_count
                && vk_cupti.activities[at + count].correlation == call->correlation)
             count++;
-        /* a step that was sent ahead and not needed has no launch */
+        /* a step that was sent in advance and not needed has no launch */
         if (call->launch < queue->log_count && count
             && !vk_cupti_fit(queue, call->launch, vk_cupti.activities + at, count))
             return 0;
@@ -335,17 +335,17 @@ static void vk_cupti_align(vk_queue *queue) {
         queue->log[i].begin_ns -= zero;
     }
 }
-/* fills in the times of a request from records; 0: some launches have none */
+/* Fills in the times of a request from records. Returns 0 if records are missing or do not fit. */
 static int vk_cupti_finish(vk_queue *queue) {
     int matched;
     uint64_t lost;
     char text[100];
-    VK_TRY(cudaStreamSynchronize(vk_cuda_of(queue)->stream)); /* includes a step that was sent ahead */
+    VK_TRY(cudaStreamSynchronize(vk_cuda_of(queue)->stream)); /* includes a step that was sent in advance */
     vk_cupti.flush(0);
     pthread_mutex_lock(&vk_cupti_lock);
     matched = vk_cupti_match(queue);
     lost = vk_cupti.lost;
-    if (!matched && !lost) { /* also delivers buffers that are not full or not known to be complete */
+    if (!matched && !lost) { /* also flushes incomplete buffers */
         pthread_mutex_unlock(&vk_cupti_lock);
         vk_cupti.flush(VK_CUPTI_FLUSH_FORCED);
         pthread_mutex_lock(&vk_cupti_lock);

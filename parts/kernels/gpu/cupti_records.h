@@ -1,7 +1,7 @@
 /* cupti_records.h - the parts of libcupti that vlmprof uses, so a build needs no headers; included by cupti.h
  *
  * source: CUDA Toolkit 13.0, cupti_activity.h: CUpti_ActivityKernel8 to 10, ..Memcpy5, ..Memcpy6, ..Memset4,
- *         ..ExternalCorrelation, whose beginnings are the same since 11.8; tests/test_cupti.sh compares */
+ *         ..ExternalCorrelation, whose first fields have been the same since 11.8; tests/test_cupti.sh compares them */
 #ifndef VK_CUPTI_RECORDS_H
 #define VK_CUPTI_RECORDS_H
 #include <stddef.h>
@@ -13,11 +13,11 @@ enum {
     VK_CUPTI_OURS = 3,             /* CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 */
     VK_CUPTI_FLUSH_FORCED = 1,     /* CUPTI_ACTIVITY_FLAG_FLUSH_FORCED */
     VK_CUPTI_END = 12,             /* CUPTI_ERROR_MAX_LIMIT_REACHED: no record follows */
-    VK_CUPTI_OLDEST = 18,          /* CUPTI's number of 11.8 */
-    VK_CUPTI_TOO_NEW = 140000,     /* of 14.0, whose records are unknown */
+    VK_CUPTI_OLDEST = 18,          /* CUPTI's version number in CUDA 11.8 */
+    VK_CUPTI_TOO_NEW = 140000,     /* the number of CUDA 14.0, whose records are unknown */
     VK_CUPTI_BUFFER_BYTES = 2 << 20
 };
-/* the beginnings of records */
+/* the first fields of records */
 typedef struct vk_cupti_kernel {
     uint32_t kind;
     uint8_t cache, shared_config;

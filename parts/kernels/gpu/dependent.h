@@ -2,8 +2,8 @@
  *
  * A kernel of a decode step lets its successor begin at once (vk_let_next_begin). The successor requests its first
  * weights, which are read-only, and then waits for the end of this kernel (vk_wait_for_last). Before that wait it may
- * read only data from before the step, and write nothing. Every kernel waits, because the next one relies on it. Both
- * instructions do nothing without the launch attribute (VP_GPU_DEPENDENT off, or a chip before sm_90).
+ * read only data written before the step, and may not write. Every kernel waits, because the next one relies on it.
+ * Both instructions do nothing without the launch attribute (VP_GPU_DEPENDENT off, or a chip before sm_90).
  * source: CUDA C++ Programming Guide, "Programmatic Dependent Launch and Synchronization"; PTX ISA, griddepcontrol */
 #if defined(CUDA_ON_CPU)
 #define vk_let_next_begin cuda_on_cpu_grid_launch_dependents
@@ -38,7 +38,7 @@ static void vk_launch_dependent(void (*kernel)(P...), unsigned blocks, unsigned 
 
 /* The phases of a step that is one kernel (persistent.h). Blocks synchronise between phases with a counter, to which
  * each adds 1 at the end of a phase. A block requests its first weights before it waits for the previous phase.
- * `target`: the count when all blocks have ended that phase. */
+ * `target`: the count once all blocks have ended that phase. */
 typedef struct vk_turns {
     unsigned *arrived, target;
     int waited;
@@ -71,7 +71,7 @@ FN void vk_turns_end(vk_turns *turns) {
     turns->target += (unsigned)gridDim.x;
     turns->waited = 0;
 }
-/* waits until the inputs are complete: the previous kernel or phase has ended */
+/* waits until the previous kernel or phase has ended, so the inputs are complete */
 FN void vk_wait_for_inputs(vk_turns *turns) {
     if (turns) vk_turns_wait(turns);
     else vk_wait_for_last();
@@ -94,7 +94,7 @@ FN void vk_wait_for_inputs(vk_turns *turns) {
     } while (0)
 
 /* Memory is idle while attention waits for its sums. This prefetches the next kernel's data into the second-level
- * cache, one line of 128 bytes per thread at a time. bytes 0: nothing */
+ * cache, one line of 128 bytes per thread at a time. bytes 0: does nothing. */
 FN void vk_bring_ahead(const uint4 *from, int64_t bytes) {
     for (int64_t at = 128 * ((int64_t)BLK * NTID + TID); at < bytes; at += 128 * (int64_t)gridDim.x * NTID)
         VK_AHEAD_IN_L2((const char *)(const void *)from + at);

@@ -1,8 +1,8 @@
 /* epilogues.h - bias, activation and softmax as separate GPU kernels, for products that do not include them; included
  * by vlmprof_kernels.cu (>>cuda). The CPU does not need them: its GEMM and attention tiles include these steps. */
 
-/* y in-type [rows, ldy], the first n columns: QuickGELU in place, `vectors` times 8
- * bf16 at once, then one by one. One block per row. */
+/* y in-type [rows, ldy], the first n columns: QuickGELU in place. `vectors` vectors of 8 bf16 are computed at
+ * once, the rest one by one. One block per row. */
 FN uint32_t vk_quickgelu_pair(uint32_t two) {
     return vk_f2b(vk_quickgelu(vk_b2f((uint16_t)two)))
            | (uint32_t)vk_f2b(vk_quickgelu(vk_b2f((uint16_t)(two >> 16)))) << 16;
@@ -29,14 +29,14 @@ KERNEL(k_gelu, void *y, int n, int ldy, int tanh_kind, int wide) {
         vk_put(y, row + (size_t)i, tanh_kind ? vk_gelu_tanh(value) : vk_gelu(value), wide);
     }
 }
-/* writes the bias f32 [n] into each row of y [rows, ldy], in-type, or adds it if `add`; a product that adds to y
- * follows */
+/* writes the bias f32 [n] into each row of y [rows, ldy], in-type, or adds it if `add`. A product that adds to y
+ * follows. */
 KERNEL(k_bias_rows, void *y, const float *bias, int n, int ldy, int add, int wide) {
     size_t row = BLK * (size_t)ldy;
     EACH(i, n) vk_put(y, row + (size_t)i, add ? vk_get(y, row + (size_t)i, wide) + bias[i] : bias[i], wide);
 }
 /* Attention weights in-type [count, ld] = softmax of scores f32 [count, ld] * scale over the first `live` keys; 0
- * from there to `keys`. causal: row r of each head's `rows` sees live + r keys, or reach[live - 1 + r] keys if reach
+ * for the other keys. causal: row r of each head's `rows` sees live + r keys, or reach[live - 1 + r] keys if reach
  * is given. With a window it sees no key before live + r - window, or left[live - 1 + r]. One warp per row. */
 KERNEL(k_softmax_rows, void *weights, const float *scores, int count, int rows, int live, int keys, int ld, int causal,
        const int32_t *reach, const int32_t *left, int window, float scale, int wide) {

@@ -1,7 +1,7 @@
 /* lt_products.h - products by cublasLt, which can add a bias and has several algorithms per shape; included
  * by vlmprof_kernels.cu */
 
-/* Plans a product in one launch, with or without a bias. `found`: algorithms, the one expected to be fastest first.
+/* Plans a product in one launch, with or without a bias. `found`: algorithms, in order of expected speed.
  * Types are those of cublasLtMatmul's table: a bias has the type of the result (cublasLt.h,
  * CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE), so bf16 results need it in bf16. The workspace is shared with cuBLAS, which is
  * safe because one stream runs one product at a time. Partial sums stay fp32: only algorithms that reduce in compute
@@ -10,7 +10,7 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, cublasLtMatmul
                                  const char **what) {
     const vk_lt *lt = &cuda->lt;
     const vk_lt_shape *shape = &plan->shape;
-    /* a search uses only its alignment; products have their own */
+    /* only the alignment matters to the search; products set their own bias */
     const void *bias = (const void *)(size_t)shape->alignment;
     const cublasOperation_t transposed = CUBLAS_OP_T;
     const cublasLtEpilogue_t epilogue = shape->biased ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
@@ -44,7 +44,7 @@ static cublasStatus_t vk_lt_make(vk_cuda *cuda, vk_lt_plan *plan, cublasLtMatmul
     if (status == CUBLAS_STATUS_SUCCESS) plan->algorithm = found->algo;
     return status;
 }
-/* one operand each; y's old value counts `beta` times */
+/* operands of a product; `beta` times the old y is added */
 typedef struct vk_lt_job {
     void *y;
     const void *x, *weights, *bias;
@@ -57,7 +57,7 @@ static cublasStatus_t vk_lt_run(vk_cuda *cuda, const vk_lt_plan *plan, const vk_
                              plan->x, &job->beta, job->y, plan->y, job->y, plan->y, algorithm, cuda->workspace,
                              VK_WORKSPACE_BYTES, cuda->stream);
 }
-/* Times each algorithm: the shortest of several rounds after a warm-up round; negative: it cannot run. */
+/* Times each algorithm: the shortest of several rounds after a warm-up round, negative if it cannot run. */
 static void vk_lt_rounds(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
                          const cublasLtMatmulHeuristicResult_t *found, int count, float *least) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -79,8 +79,7 @@ static void vk_lt_rounds(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job
     for (int i = 0; i < 2; i++)
         if (event[i]) cudaEventDestroy(event[i]);
 }
-/* Finds the fastest algorithm for these operands. Restores y afterwards, because rounds that add to y change
- * it. */
+/* Finds the fastest algorithm for these operands. Restores y afterwards, because the rounds may add to y. */
 static void vk_lt_tune(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
                        const cublasLtMatmulHeuristicResult_t *found, int count) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -97,7 +96,7 @@ static void vk_lt_tune(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
         return;
     if (cudaMalloc(&before, bytes) != cudaSuccess) {
         cudaGetLastError(); /* as in vk_cuda_check */
-        vk_note(queue, "a product's algorithms were not timed: no memory for what it adds to");
+        vk_note(queue, "a product's algorithms were not timed: no memory for a copy of its output");
         return;
     }
     VK_TRY(cudaMemcpyAsync(before, job->y, bytes, cudaMemcpyDeviceToDevice, cuda->stream));
@@ -110,8 +109,8 @@ static void vk_lt_tune(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
         if (least[i] >= 0.0f && (least[best] < 0.0f || least[i] < least[best])) best = i;
     if (least[best] >= 0.0f) plan->algorithm = found[best].algo;
 }
-/* The plan for this shape, made on first use: this takes host time, in warm-up requests. NULL: two launches, which a
- * note reports. */
+/* The plan for this shape, made on first use, which takes host time in warm-up requests. NULL means two launches, which
+ * a note reports. */
 static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const vk_lt_job *job) {
     vk_cuda *cuda = vk_cuda_of(queue);
     vk_lt_plan *plan = NULL;
@@ -147,7 +146,7 @@ static vk_lt_plan *vk_lt_find(vk_queue *queue, const vk_lt_shape *shape, const v
     vk_note(queue, text);
     return NULL;
 }
-/* ends what the caller's vk_begin began */
+/* calls vk_end for the caller's vk_begin */
 static void vk_lt_product(vk_queue *queue, const vk_lt_plan *plan, const vk_lt_job *job) {
     vk_cuda *cuda = vk_cuda_of(queue);
     if (plan->shape.biased)

@@ -1,7 +1,7 @@
 /* nvml.h - clocks, power, temperature and energy of a GPU, through NVML; included by vlmprof_kernels.cu */
 
 /* ---- telemetry. The library stays loaded and NVML counts its users, so nothing is stored here and any thread may
- * call. */
+ * call these functions. */
 typedef struct vk_nvml_shares { unsigned gpu, memory; } vk_nvml_shares;
 typedef struct vk_nvml_memory { unsigned long long total, free, used; } vk_nvml_memory;
 typedef struct vk_nvml {
@@ -19,7 +19,7 @@ typedef struct vk_nvml {
     int (*energy)(void *device, unsigned long long *millijoules); /* since the driver was loaded */
 } vk_nvml;
 enum { VK_NVML_CLOCK_SM = 1, VK_NVML_CLOCK_MEMORY = 2, VK_NVML_SENSOR_GPU = 0 };
-/* function: address of a function pointer; NULL: not there */
+/* function: address of a function pointer, which becomes NULL if the library lacks `name` */
 static void vk_nvml_symbol(void *library, void *function, const char *name) {
     void *found = dlsym(library, name);
     memcpy(function, &found, sizeof found);
@@ -46,7 +46,7 @@ static vp_result vk_nvml_open(vk_nvml *nvml, vp_error *error) {
     vk_nvml_symbol(library, &nvml->shares, "nvmlDeviceGetUtilizationRates");
     vk_nvml_symbol(library, &nvml->memory, "nvmlDeviceGetMemoryInfo");
     vk_nvml_symbol(library, &nvml->energy, "nvmlDeviceGetTotalEnergyConsumption");
-    /* the name since driver 535; before that: */
+    /* the new name, since driver 535; before that: */
     vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksEventReasons");
     if (!nvml->reasons) vk_nvml_symbol(library, &nvml->reasons, "nvmlDeviceGetCurrentClocksThrottleReasons");
     if (!nvml->start || !nvml->find)
@@ -72,7 +72,7 @@ static vp_result vk_nvml_find(vk_nvml *nvml, int32_t index, void **device, vp_er
              nvml->text ? nvml->text(status) : "", status);
     return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
 }
-/* UINT64_MAX: not known */
+/* UINT64_MAX if unknown */
 static uint64_t vk_nvml_free_bytes(int32_t index) {
     vk_nvml nvml;
     vk_nvml_memory memory;
@@ -124,7 +124,7 @@ static vp_result vk_cuda_energy(int32_t index, double *joules, vp_error *error) 
         *joules = (double)millijoules * 1e-3;
         return VP_OK;
     }
-    snprintf(text, sizeof text, "counts no energy on this device: %.100s (status %d)",
+    snprintf(text, sizeof text, "does not count energy on this device: %.100s (status %d)",
              nvml.text ? nvml.text(status) : "", status);
     return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "NVML", text);
 }

@@ -1,22 +1,22 @@
 /* persistent.h - a decode step as one kernel (VP_GPU_PERSISTENT), included by vlmprof_kernels.cu
  *
  * One block per multiprocessor runs all phases of a step: the embedding, six phases per transformer block, the head,
- * the choice of the token. All blocks synchronise between two phases (vk_turns): 6 times per transformer block and
- * twice more. This saves the launches of a graph's kernels and their partly filled last waves, and costs one barrier
- * per phase. The work is done by the functions of k_decode_*. Rows are summed in the same order, and squares by the
- * same number of threads, so the bits are the same.
+ * and the choice of the token. All blocks synchronise between phases (vk_turns): 6 times per transformer block and
+ * twice more. This saves the launches of a graph's kernels and their partly filled last waves, at the cost of one
+ * barrier per phase. The functions of k_decode_* do the work. Rows are summed in the same order, and squares by the
+ * same number of threads, so results are bit-identical.
  *
  * Weights do not depend on the previous phase, so a warp requests its first ones before it waits (vk_row), and
  * attention its first keys. The experts are known only after the wait. Meanwhile the next att_proj is prefetched into
- * the second-level cache, as are attn_out during attention and the router during attn_out.
+ * the second-level cache; so are attn_out during attention, and the router during attn_out.
  *
  * A phase may read data written by earlier phases, and may not write data that the same phase reads. Only one warp
  * reads and writes a given x[row]. Only loads of weights may be marked read-only for the whole kernel (const
- * __restrict__, __ldg): such loads may return data from before another block's write. */
+ * __restrict__, __ldg): such loads may return data older than another block's write. */
 enum {
     VK_STEP_THREADS = 512,
-    VK_STEP_BLOCKS = 64,              /* transformer blocks, at most */
-    VK_STEP_AHEAD_BYTES = 8 << 20     /* of the next att_proj, while the experts are chosen */
+    VK_STEP_BLOCKS = 64,              /* maximum number of transformer blocks */
+    VK_STEP_AHEAD_BYTES = 8 << 20     /* prefetched from the next att_proj, while the experts are chosen */
 };
 /* the data for the phases of a transformer block; `job` points to these linears */
 typedef struct vk_step_block {
@@ -26,9 +26,9 @@ typedef struct vk_step_block {
 typedef struct vk_step_plan {
     vk_decode_end_job end;
     vk_linear head;
-    int32_t *tokens; /* of the host: vk_take_token */
+    int32_t *tokens; /* in host memory: vk_take_token */
     int places;
-    int count; /* of blocks */
+    int count; /* number of blocks */
     vk_step_block blocks[VK_STEP_BLOCKS];
 } vk_step_plan;
 
@@ -67,8 +67,8 @@ FN void vk_step_out(uint4 *shared, const vk_step_block *block, vk_turns *turns) 
     vk_rows(VK_FLIGHT, shared, &in, block->job.x, (const uint4 *)linear->weights, NULL, linear->n,
             vk_linear_vectors(linear), 1);
 }
-/* Few rows: one per block, as long as there are blocks. They are already in the second-level cache, so fewer vectors at
- * a time than in k_decode_router are enough, which saves registers. */
+/* Few rows: one per block, if there are enough blocks. They are already in the second-level cache, so fewer vectors in
+ * flight than in k_decode_router are enough, which saves registers. */
 FN void vk_step_router(uint4 *shared, const vk_step_block *block, vk_turns *turns) {
     const vk_decode_job *job = &block->job;
     const vk_linear *linear = &block->router;
@@ -111,7 +111,7 @@ FN void vk_step_head(uint4 *shared, const vk_step_plan *plan, vk_turns *turns) {
     vk_decode_best(shared, &in, end->logits, (vk_candidate *)(void *)end->scratch,
                    (const uint4 *)plan->head.weights, plan->head.n, vk_linear_vectors(&plan->head));
 }
-/* Launched cooperatively. `arrived` is 0 before and after: the last block to continue resets it. */
+/* Launched cooperatively. `arrived` is 0 before and after, because the last block to continue resets it. */
 KERNEL_OF(VK_STEP_THREADS, 1, k_decode_step, const vk_step_plan *plan, unsigned *arrived) {
     CUDA_DYNAMIC_SHARED(uint4, shared);
     const vk_decode_end_job *end = &plan->end;

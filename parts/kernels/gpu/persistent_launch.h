@@ -8,16 +8,16 @@ static void vk_launch_cooperative(void (*kernel)(P...), unsigned blocks, unsigne
                                   cudaStream_t stream, A... arguments) {
     void *pointers[] = { (void *)&arguments... };
     (void)cudaLaunchCooperativeKernel((const void *)kernel, dim3(blocks), dim3(threads), pointers, shared_bytes,
-                                      stream); /* the caller asks for the last error */
+                                      stream); /* the caller checks the last error */
 }
 #define CUDA_LAUNCH_COOPERATIVE(name, blocks, threads, shared_bytes, stream, ...) \
     vk_launch_cooperative(name, blocks, threads, shared_bytes, stream, __VA_ARGS__)
 #endif
-enum { VK_STEP_KERNELS = 6 }; /* of a transformer block */
+enum { VK_STEP_KERNELS = 6 }; /* per transformer block */
 
 static void vk_plan_refuse(vk_queue *queue, const char *why) {
     char text[160];
-    snprintf(text, sizeof text, "no persistent decode kernel: %.100s; steps go as one graph", why);
+    snprintf(text, sizeof text, "no persistent decode kernel: %.100s; steps run as one graph", why);
     vk_cuda_of(queue)->persistent = 0;
     vk_note(queue, text);
 }
@@ -42,12 +42,12 @@ static void vk_plan_block(vk_queue *queue, const vk_decode_job *job) {
     if (!plan) return;
     if (!job->router->n || job->att_proj->bits || job->attn_out->bits || job->gate_up->bits || job->down->bits
         || job->attn_after || job->ff_after || !vk_heads_fit(job) || plan->count == VK_STEP_BLOCKS) {
-        cuda->plan_fault = job->att_proj->bits || job->gate_up->bits ? "weights of integers" : "another architecture";
+        cuda->plan_fault = job->att_proj->bits || job->gate_up->bits ? "integer weights" : "another architecture";
         return;
     }
     block = &plan->blocks[plan->count++];
     block->job = *job;
-    block->job.keys = 0; /* the position on the device counts */
+    block->job.keys = 0; /* the position on the device is used instead */
     block->att_proj = *job->att_proj;
     block->attn_out = *job->attn_out;
     block->router = *job->router;
@@ -57,13 +57,13 @@ static void vk_plan_block(vk_queue *queue, const vk_decode_job *job) {
 static void vk_plan_end(vk_queue *queue, const vk_decode_end_job *job) {
     vk_cuda *cuda = vk_cuda_of(queue);
     if (!cuda->plan) return;
-    if (job->head->bits) cuda->plan_fault = "weights of integers";
+    if (job->head->bits) cuda->plan_fault = "integer weights";
     cuda->plan->end = *job;
     cuda->plan->tokens = cuda->tokens_there;
     cuda->plan->places = (int)cuda->marks;
     cuda->plan->head = *job->head;
 }
-/* 1: work sent from now on is only counted and described, until vk_plan_keep */
+/* Returns 1 if work sent until vk_plan_keep is only counted and described. */
 static int vk_plan_begin(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cuda->plan = (vk_step_plan *)calloc(1, sizeof *cuda->plan);
@@ -85,7 +85,7 @@ static void vk_plan_keep(vk_queue *queue, uint64_t key) {
         vk_plan_refuse(queue, cuda->plan_fault);
     } else {
         vk_recording_of(cuda, key)->plan = cuda->plan;
-        cuda->plan_sent = NULL; /* its memory may be that of an old plan */
+        cuda->plan_sent = NULL; /* its address may be that of an old plan */
     }
     cuda->plan = NULL;
 }
@@ -111,9 +111,9 @@ static void vk_plan_send(vk_queue *queue, const vk_step_plan *plan) {
                             vk_plan_shared(plan), cuda->stream,
                             (const vk_step_plan *)(const void *)cuda->step_memory, arrived);
     cudaError_t status = cudaGetLastError();
-    /* the engine now counts the kernels that this one replaces */
+    /* the engine counts the kernels that this one replaces */
     queue->work.launches -= 2 + (int64_t)VK_STEP_KERNELS * plan->count;
-    /* this request fails; the next one's steps are a graph */
+    /* this request fails; the next one uses a graph per step */
     if (status != cudaSuccess) vk_plan_refuse(queue, cudaGetErrorString(status));
     vk_cuda_check(queue, status, "k_decode_step", VK_HERE);
 }

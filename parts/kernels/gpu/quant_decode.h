@@ -1,42 +1,42 @@
-/* quant_decode.h - one token through linears with integer weights of 8 or 4 bits, on a GPU; included by
+/* quant_decode.h - decode kernels for linears with integer weights of 8 or 4 bits, on a GPU; included by
  * vlmprof_kernels.cu, whose section >>decode has the same kernels for bf16 and fp32
  *
  * A decode step waits for memory, and reads 8.5 or 4.5 bits per weight instead of 16. Rows of integers are consecutive,
  * k_padded * bits / 8 bytes each, followed by scales bf16 [n, k_padded / 32] (vk_linear.scales). With 4 bits a word
  * contains 8 values: value 2 i is nibble i, value 2 i + 1 is nibble i + 4; weight = scale * (nibble - 8). A warp sums
  * two rows, so it uses each unpacked value of x (bf16 in shared memory) twice: an H200 loads 33 4-bit weights per cycle
- * and multiprocessor, which issues 128 operations in that time. A weight becomes f32 by bit operations: 16 + nibble is
- * 0x41800000 | nibble << 19, and the excess of 24 is subtracted as 24 * sum of x, once per 32 values; 2^23 + 128 + byte
- * is 0x4b000000 | byte ^ 128. Products and sums are f32; only x is rounded. */
+ * and multiprocessor, which issues 128 operations in that time. A weight becomes f32 by bit operations. For 4 bits,
+ * 16 + nibble is 0x41800000 | nibble << 19; the excess of 24 is subtracted as 24 * sum of x, once per 32 values. For
+ * bytes, 2^23 + 128 + byte is 0x4b000000 | byte ^ 128. Products and sums are f32; only x is rounded. */
 
 /* the values in a vector of 16 bytes, and the vectors of x that they multiply */
 #define VK_QUANT_VALUES(bits) (128 / (bits))
 #define VK_QUANT_MEETS(bits) (VK_QUANT_VALUES(bits) / 8)
-/* vectors that a lane requests before it uses the first: 2 of each of two rows, 48 kB on a multiprocessor that runs
- * three blocks, or 4 of one */
+/* vectors that a lane requests before it uses the first: 4 of one row, or 2 of each of two rows (48 kB on a
+ * multiprocessor that runs three blocks) */
 enum { VK_QUANT_FLIGHT = 4 };
 
-/* Rows of integers. With `index`, rows of experts: row r is then the concatenation of row r of all experts in `index`,
- * `stride` bytes apart in memory, each times its share. */
+/* Rows of integers. With `index`, row r is the concatenation of row r of all experts in `index`, each times its share;
+ * experts are `stride` bytes apart in memory. */
 typedef struct vk_quant {
     const char *weights, *scales;
     const int32_t *index;
     const float *share;
     size_t stride;
-    int vectors; /* of one row of one matrix */
+    int vectors; /* per row of one matrix */
 } vk_quant;
 
-/* Where a vector of x is in shared memory: lanes read vectors 2 or 4 apart, 8 of which then share no bank. Strips
- * are as long as a multiple of 8 vectors. */
+/* The slot of a vector of x in shared memory. Lanes read vectors 2 or 4 apart; these slots keep 8 of them in different
+ * banks. The length of a strip is a multiple of 8 vectors. */
 FN int vk_quant_place(int vector) { return vector ^ (vector >> 3 & 7); }
 static __host__ __device__ inline int vk_quant_strip(int x_vectors) {
     return x_vectors < VK_STRIP ? (x_vectors + 7) / 8 * 8 : VK_STRIP;
 }
-/* bytes of a strip and its sums */
+/* size of a strip and its sums, in bytes */
 static __host__ __device__ inline size_t vk_quant_shared(int x_vectors) {
     return (size_t)vk_quant_strip(x_vectors) * 17;
 }
-/* copies vectors first .. first + count of x to shared memory as bf16, with the sum of each 32 values; all threads of
+/* copies vectors first .. first + count of x to shared memory as bf16, with the sums of 32 values each; all threads of
  * the block call this together */
 FN void vk_quant_stage(uint4 *strip, float *sums, vk_input *in, int first, int count) {
     int from = first * 8, columns = count * 8;
@@ -64,7 +64,7 @@ template <int BITS> FN float vk_quant_dot(float sum, const uint32_t *word, const
     }
     return sum;
 }
-/* vectors first + lane, + 32, .. of rows, those below `end`, and their scales */
+/* fetches vectors first + lane, first + lane + 32, .. below `end` of rows, and their scales */
 template <int BITS, int ROWS, int FLIGHT>
 FN void vk_quant_fetch(uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const vk_quant *from, const size_t *row,
                        int first, int end) {
@@ -83,7 +83,7 @@ FN void vk_quant_fetch(uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const vk
         }
     }
 }
-/* sum + scaled products of the vectors from vk_quant_fetch with the strip; first, count: of the strip */
+/* sum + scaled products of the vectors from vk_quant_fetch with the strip, which has `count` vectors from `first` */
 template <int BITS, int ROWS, int FLIGHT>
 FN void vk_quant_products(float *sum, uint4 (*packed)[FLIGHT], float (*scale)[FLIGHT], const uint4 *strip,
                           const float *sums, int first, int count) {
@@ -103,8 +103,8 @@ FN void vk_quant_products(float *sum, uint4 (*packed)[FLIGHT], float (*scale)[FL
         VK_UNROLLED for (int r = 0; r < ROWS; r++) sum[r] += scale[r][f] * part[r];
     }
 }
-/* The sums of a warp's rows with x: `vectors` vectors of integers, from the row[r]th on. All warps of the block call
- * this together, even those without a row (live 0). */
+/* The sums of a warp's rows with x: `vectors` vectors of integers, starting at vector row[r]. All warps of the block
+ * call this together, even those without a row (live 0). */
 template <int BITS, int ROWS, int FLIGHT>
 FN void vk_quant_sums(float *sum, uint4 *strip, vk_input *in, const vk_quant *from, const size_t *row, int vectors,
                       int live) {
@@ -134,7 +134,7 @@ FN vk_quant vk_quant_of(const char *weights, const char *scales, int vectors) {
     vk_quant from = { weights, scales, NULL, NULL, 0, vectors };
     return from;
 }
-/* y f32 [n] = x W^T (+ bias f32 [n] or NULL), or += with `add`; a warp does two rows */
+/* y f32 [n] = x W^T (+ bias f32 [n] or NULL), or += with `add`; a warp computes two rows */
 template <int BITS>
 FN void vk_quant_rows(uint4 *strip, vk_input *in, float *y, const vk_quant *from, const float *bias, int n, int add) {
     int warps = NTID >> 5;
@@ -157,7 +157,7 @@ FN void vk_quant_rows(uint4 *strip, vk_input *in, float *y, const vk_quant *from
         else vk_quant_rows<4>(__VA_ARGS__); \
     } while (0)
 #define VK_QUANT_KERNEL(...) KERNEL_OF(VK_DECODE_THREADS, 3, __VA_ARGS__)
-/* as k_decode_qkv */
+/* like k_decode_qkv */
 VK_QUANT_KERNEL(k_quant_qkv, float *qkv, const float *x, const float *norm, const char *weights, const char *scales,
                 const float *bias, int n, int vectors, int width, float eps, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
@@ -165,7 +165,7 @@ VK_QUANT_KERNEL(k_quant_qkv, float *qkv, const float *x, const float *norm, cons
     vk_quant from = vk_quant_of(weights, scales, vectors);
     VK_QUANT_ROWS(strip, &in, qkv, &from, bias, n, 0);
 }
-/* as k_decode_out; merging takes more registers */
+/* like k_decode_out; merging takes more registers */
 KERNEL_OF(VK_DECODE_THREADS, 2, k_quant_out, float *x, const float *partial, const char *weights, const char *scales,
           int n, int vectors, int width, int head_dim, int add, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
@@ -177,7 +177,7 @@ FN vk_input vk_input_plain(const uint4 *plain) {
     vk_input in = { VK_PLAIN, NULL, NULL, NULL, plain, 0.0f, 1.0f, 0, 0, 0, -1, 0, NULL, 0 };
     return in;
 }
-/* as k_decode_out_plain */
+/* like k_decode_out_plain */
 VK_QUANT_KERNEL(k_quant_plain, float *x, const uint4 *plain, const char *weights, const char *scales, int n,
                 int vectors, int add, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
@@ -196,7 +196,7 @@ FN void vk_quant_gated(uint16_t *hidden, uint4 *strip, vk_input *in, const vk_qu
     vk_quant_sums<BITS, 2, VK_QUANT_FLIGHT / 2>(sum, strip, in, from, two, from->vectors, live);
     if (LANE0 && live) hidden[row] = vk_f2b((gelu ? vk_gelu_tanh(sum[0]) : vk_silu(sum[0])) * sum[1]);
 }
-/* as k_decode_dense */
+/* like k_decode_dense */
 VK_QUANT_KERNEL(k_quant_dense, uint16_t *hidden, const float *x, const float *norm, const char *weights,
                 const char *scales, int rows, int vectors, int width, float eps, int gelu, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
@@ -208,7 +208,7 @@ VK_QUANT_KERNEL(k_quant_dense, uint16_t *hidden, const float *x, const float *no
         else vk_quant_gated<4>(hidden, strip, &in, &from, rows, first + (TID >> 5), gelu);
     }
 }
-/* as k_decode_gate_up; shared memory: the strip, then top_k experts */
+/* like k_decode_gate_up; shared memory: the strip, then top_k experts */
 VK_QUANT_KERNEL(k_quant_gate_up, uint16_t *hidden, int32_t *index, float *weight, const float *logits,
                 const uint4 *normed, const char *weights, const char *scales, size_t stride_bytes, int experts,
                 int top_k, int norm_topk, int expert_dim, int vectors, int ldh, int bits) {
@@ -226,7 +226,7 @@ VK_QUANT_KERNEL(k_quant_gate_up, uint16_t *hidden, int32_t *index, float *weight
         else vk_quant_gated<4>(to, strip, &in, &from, expert_dim, row, 0);
     }
 }
-/* As k_decode_down. A row of all chosen experts is one long row, with all their hidden rows. */
+/* Like k_decode_down. The rows of all chosen experts form one long row, as do their hidden rows. */
 template <int BITS>
 FN void vk_quant_down(float *x, uint4 *strip, vk_input *in, const vk_quant *from, int top_k, int n) {
     size_t row = BLK * (size_t)(NTID >> 5) + (size_t)(TID >> 5), first;
@@ -263,7 +263,7 @@ FN vk_candidate vk_quant_best(float *logits, uint4 *strip, vk_input *in, const v
     }
     return best;
 }
-/* as k_decode_head, with as many blocks */
+/* like k_decode_head, with the same number of blocks */
 VK_QUANT_KERNEL(k_quant_head, float *logits, vk_candidate *candidates, const float *x, const float *norm,
                 const char *weights, const char *scales, int n, int vectors, int width, float eps, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
@@ -275,12 +275,12 @@ VK_QUANT_KERNEL(k_quant_head, float *logits, vk_candidate *candidates, const flo
     if (TID == 0) candidates[BLK] = best;
 }
 
-/* ---- launchers; FLOPs and bytes are counted by those of >>decode */
+/* ---- launchers; the launchers of >>decode count FLOPs and bytes */
 static size_t vk_quant_room(const vk_linear *linear, int rows) {
     return vk_quant_shared(rows * linear->k_padded / 8);
 }
 static int vk_quant_vectors(const vk_linear *linear) { return linear->k_padded * linear->bits / 128; }
-/* blocks for `pairs` pairs of rows, one a warp */
+/* blocks for `pairs` pairs of rows, one pair per warp */
 static int vk_quant_grid(vk_queue *queue, const void *kernel, int pairs, size_t shared_bytes) {
     return vk_decode_grid(queue, kernel, pairs, VK_DECODE_THREADS, shared_bytes);
 }
@@ -327,7 +327,7 @@ static void vk_quant_send_down(vk_queue *queue, const vk_decode_job *job, int64_
                   flops, bytes, job->x, (const uint4 *)job->hidden, job->index, job->weight, VK_QUANT_WEIGHTS(linear),
                   job->down_stride, job->top_k, linear->n, vk_quant_vectors(linear), linear->bits);
 }
-/* the grid is k_decode_head's: k_decode_pick reads a candidate of each block */
+/* with the grid of k_decode_head, because k_decode_pick reads a candidate per block */
 static void vk_quant_send_head(vk_queue *queue, const vk_decode_end_job *job, int grid, int64_t flops, int64_t bytes) {
     const vk_linear *linear = job->head;
     LAUNCH_SHARED(k_quant_head, grid, VK_DECODE_THREADS, vk_quant_room(linear, 1), flops, bytes, job->logits,

@@ -1,9 +1,9 @@
-/* quant_launch.h - how the GPU backend sends the kernels of quant_tiles.h, included by vlmprof_kernels.cu */
+/* quant_launch.h - launches the kernels of quant_tiles.h, included by vlmprof_kernels.cu */
 
 static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                            vk_epilogue epilogue);
 /* For each panel: widens as many rows of weights as fit, then computes their columns of y as for a bf16 linear.
- * Panels are whole tiles of columns for any kernel. */
+ * A panel is a whole number of column tiles for any kernel. */
 static void vk_quant_linear(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *linear,
                             vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -28,7 +28,7 @@ static void vk_quant_linear(vk_queue *queue, void *y, int ldy, const void *x, in
         vk_cuda_linear(queue, (char *)y + (size_t)first * element, ldy, x, ldx, m, &panel, epilogue);
     }
 }
-/* both products of the experts, as vk_cuda_experts counts them */
+/* sends both products of the experts, with the FLOPs that vk_cuda_experts counts */
 static void vk_quant_experts_send(vk_queue *queue, const vk_experts_job *job, int64_t tiles, const int64_t flops[2],
                                   const int64_t bytes[2]) {
     const vk_linear *up = job->gate_up, *down = job->down;

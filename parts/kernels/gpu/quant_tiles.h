@@ -1,9 +1,9 @@
-/* quant_tiles.h - many tokens through linears with integer weights of 8 or 4 bits, on a GPU; included by
- * vlmprof_kernels.cu. quant_decode.h describes their layout.
+/* quant_tiles.h - kernels for many tokens and linears with integer weights of 8 or 4 bits, on a GPU; included by
+ * vlmprof_kernels.cu. quant_decode.h describes the layout of the weights.
  *
  * Both methods widen weights to bf16 and use the existing bf16 products. A dense linear is widened panel by panel into
  * memory that fits the second-level cache, for cuBLAS or wgmma. Experts are widened while they are loaded into shared
- * memory, for the tiles of mma.sync on every chip: only the device knows which experts have rows, and all experts of a
+ * memory, for the tiles of mma.sync on every chip. Only the device knows which experts have rows, and all experts of a
  * block would take 0.8 GB. A thread loads 32 values of one row of weights and their scale into registers while the
  * previous slice is multiplied. */
 
@@ -12,7 +12,7 @@ FN float vk_nibble(uint32_t word, int n) {
     uint32_t high = n < 5 ? word << (19 - 4 * n) : word >> (4 * n - 19);
     return __uint_as_float((high & 0x780000u) | 0x41800000u);
 }
-/* byte n of a word of signed ones, whose top bits were flipped */
+/* byte n of a word of signed bytes, whose top bits were flipped */
 FN float vk_byte(uint32_t word, int n) {
     return __uint_as_float(__byte_perm(word, 0x4b000000u, 0x7540u + (unsigned)n)) - 8388736.0f;
 }
@@ -39,10 +39,10 @@ KERNEL(k_quant_widen, uint4 *__restrict__ out, const uint32_t *__restrict__ weig
                        : vk_quant_widen<4>(weights[i], 0, scale);
 }
 
-/* ---- experts: as k_experts_gate_up and k_experts_down */
+/* ---- experts: like k_experts_gate_up and k_experts_down */
 enum { VK_QUANT_X = VK_GROUP_ROWS * VK_GROUP_DEPTH, VK_QUANT_W = VK_GROUP_COLUMNS * VK_GROUP_DEPTH,
        VK_QUANT_BYTES = (VK_GROUP_STAGES * VK_QUANT_X + 2 * VK_QUANT_W) * 2 };
-typedef struct vk_quant_piece { /* a thread's next 32 values: column TID / 2 of the tile, from `k` on */
+typedef struct vk_quant_piece { /* a thread's next 32 values: column TID / 2 of the tile, starting at `k` */
     const uint4 *weights;
     const uint16_t *scales;
     uint4 packed[2]; /* 4 bits use only the first */
@@ -53,7 +53,7 @@ template <int BITS>
 FN vk_quant_piece vk_quant_begin(const vk_group *group, const char *scales) {
     int column = TID >> 1, is_up = group->gated && column >= VK_GROUP_COLUMNS / 2,
         c = group->column + column - (is_up ? VK_GROUP_COLUMNS / 2 : 0), k = (TID & 1) * VK_QUANT_BLOCK,
-        row = c < group->n ? is_up ? group->n + c : c : 0; /* columns past the end only affect dropped results */
+        row = c < group->n ? is_up ? group->n + c : c : 0; /* columns after the last only affect dropped results */
     size_t block = ((size_t)row * (size_t)group->k_padded + (size_t)k) / VK_QUANT_BLOCK;
     vk_quant_piece piece = { (const uint4 *)(const void *)group->weights + block * (BITS / 4),
                              (const uint16_t *)(const void *)scales + block,
@@ -70,7 +70,7 @@ template <int BITS> FN void vk_quant_bring(vk_quant_piece *piece, int k_padded) 
     piece->scales += VK_GROUP_DEPTH / VK_QUANT_BLOCK;
     piece->k += VK_GROUP_DEPTH;
 }
-/* values after the last k are from the previous piece, and are not multiplied */
+/* values after the last k remain from the previous piece, and are not multiplied */
 template <int BITS> FN void vk_quant_put(uint16_t *slice, const vk_quant_piece *piece) {
     const uint32_t word[8] = { piece->packed[0].x, piece->packed[0].y, piece->packed[0].z, piece->packed[0].w,
                                piece->packed[1].x, piece->packed[1].y, piece->packed[1].z, piece->packed[1].w };
@@ -79,7 +79,7 @@ template <int BITS> FN void vk_quant_put(uint16_t *slice, const vk_quant_piece *
             BITS == 8 ? vk_quant_widen<8>(word[2 * j], word[2 * j + 1], piece->scale)
                       : vk_quant_widen<4>(word[j], 0, piece->scale);
 }
-/* Slices of x as in vk_group_sums; two slices of weights: one being multiplied, one being filled. */
+/* Slices of x are as in vk_group_sums. There are two slices of weights: one is multiplied while the other is filled. */
 template <int BITS>
 FN void vk_quant_group_sums(const vk_group *group, const char *scales, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
@@ -98,7 +98,7 @@ FN void vk_quant_group_sums(const vk_group *group, const char *scales, float (*a
     VK_ROLLED for (int s = 0; s < steps; s++) {
         int ahead = s + VK_GROUP_STAGES - 1;
         vk_copy_wait(VK_GROUP_STAGES - 2);
-        SYNC(); /* all threads have written this slice of both and read the previous ones */
+        SYNC(); /* all threads have written these slices and read the previous ones */
         vk_group_fetch_x(group, slices + ahead % VK_GROUP_STAGES * VK_QUANT_X, source, ahead * VK_GROUP_DEPTH);
         vk_copy_commit();
         vk_quant_put<BITS>(widened + (~s & 1) * VK_QUANT_W, &piece);

@@ -4,15 +4,15 @@
  * normed rows and the logits again, and a product of 64 columns in f32 leaves most of a GPU idle. The normed rows stay
  * in shared memory. The router's weights are read once: a warp multiplies every eighth vector of all its rows, 4 rows
  * by 8 experts per lane, and requests the next vectors before it multiplies. The warps' sums are added in order, so the
- * same input gives the same bits. Everything is f32: a flipped expert costs more than rounding. */
+ * same input gives the same bits. Everything is f32, because rounding could change the choice of experts. */
 enum {
     VK_ROUTE_ROWS = 16, VK_ROUTE_THREADS = 256,
     VK_ROUTE_EXPERTS = 64 /* at a time */
 };
-/* stride in floats of a normed row: 16 bytes more than a multiple of all banks */
+/* stride in floats of a normed row: 16 bytes more than a multiple of 128, to avoid bank conflicts */
 #define VK_ROUTE_PITCH(vectors) ((vectors) * 4 + 4)
 
-/* vector `at` of each of this lane's experts */
+/* fetches vector `at` of each of this lane's experts */
 FN void vk_route_fetch(float4 out[8], const float4 *weights, const int from[8], int at) {
     VK_UNROLLED for (int j = 0; j < 8; j++) out[j] = weights[from[j] + at];
 }
@@ -29,8 +29,8 @@ FN void vk_route_multiply(float sums[4][8], const float *rows, const float4 weig
         }
     }
 }
-/* This warp's share of the logits of 64 experts from `first` on: sums[i][j] of row lane / 8 + 4 i and expert
- * first + lane % 8 + 8 j. Past the end it multiplies the last one, and the result is not read. */
+/* This warp's share of the logits of 64 experts, starting at `first`: sums[i][j] of row lane / 8 + 4 i and expert
+ * first + lane % 8 + 8 j. After the last expert, it multiplies the last one again; the result is not read. */
 FN void vk_route_sums(float sums[4][8], const float *rows, const float4 *weights, int first, int experts, int vectors) {
     enum { STEP = VK_ROUTE_THREADS / 32 };
     int lane = TID & 31, pitch = VK_ROUTE_PITCH(vectors), last = vectors - 1, at = TID >> 5, from[8];
@@ -50,7 +50,7 @@ FN void vk_route_sums(float sums[4][8], const float *rows, const float4 *weights
         vk_route_multiply(sums, rows, two, at + STEP, pitch);
     }
 }
-/* a warp: norm(x) to shared memory, with zeros where there are no weights, and to `normed` in-type */
+/* a warp stores norm(x) in shared memory, with zeros after the last weight, and in `normed` in-type */
 FN void vk_route_norm(float *to, void *normed, size_t normed_at, const float *x, const float *norm, int width,
                       int vectors, float eps, int wide) {
     int lane = TID & 31;
@@ -71,7 +71,7 @@ FN void vk_route_norm(float *to, void *normed, size_t normed_at, const float *x,
                 = make_uint2(vk_pack2(v.x, v.y), vk_pack2(v.z, v.w));
     }
 }
-/* a warp: the top_k of a row's logits, places as in k_router */
+/* a warp finds the top_k of a row's logits, with ranks as in k_router */
 FN void vk_route_choose(int32_t *index, float *weight, const float *logits, int experts, int top_k, int norm_topk) {
     int lane = TID & 31;
     float most = -INFINITY, sum = 0.0f, chosen = 0.0f;
@@ -96,7 +96,7 @@ FN void vk_route_choose(int32_t *index, float *weight, const float *logits, int 
     __syncwarp();
     for (int j = lane; j < top_k; j += 32) weight[j] /= chosen;
 }
-/* where experts go, and how many there are */
+/* the outputs of the choice, and the numbers of experts */
 typedef struct vk_route_shape {
     int rows, width, ld, experts, vectors, top_k, norm_topk, wide;
     float eps;

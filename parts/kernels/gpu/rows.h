@@ -1,9 +1,9 @@
 /* rows.h - GPU bodies of the row kernels that every layer uses, included by vlmprof_kernels.cu. One block per row.
  *
  * A row is read once, 16 bytes per load, and stays in registers between the sums and the result. bf16 results are
- * stored 8 bytes at a time. Longer rows, or rows whose length or address does not fit vectors, use single values. */
-enum { VK_HELD = 4 }; /* vectors of a thread: rows of up to 4096 values with 256 threads */
-/* addresses: the bitwise OR of those of all rows and weights */
+ * stored 8 bytes at a time. Longer rows, and rows whose length or address does not fit vectors, use single values. */
+enum { VK_HELD = 4 }; /* vectors per thread: rows of up to 4096 values with 256 threads */
+/* addresses: the bitwise OR of the addresses of all rows and weights */
 FN int vk_row_fits(size_t addresses, int width, int ld_out) {
     return !((width | ld_out) & 3) && width <= 4 * VK_HELD * NTID && !(addresses & 15);
 }
@@ -79,7 +79,7 @@ KERNEL(k_layernorm, void *out, const float *in, const float *__restrict__ weight
     EACH(i, width) vk_put(out, to + (size_t)i, (row[i] - mean) * scale * weight[i] + bias[i], wide);
 }
 
-/* One head's values i and half + i: norm, cut, rotation */
+/* One head's values i and half + i: norm, clip, rotation */
 typedef struct vk_turn {
     const float *c, *s;
     float clip;
@@ -94,7 +94,7 @@ FN void vk_turn_pair(const vk_turn *turn, void *to, size_t at, const float *from
     vk_put(to, at + (size_t)i, e * turn->c[i] - f * turn->s[i], turn->wide);
     vk_put(to, at + (size_t)(turn->half + i), f * turn->c[i] + e * turn->s[i], turn->wide);
 }
-/* All threads work on all heads at once; heads normed separately have a warp each. No head of q: only k and v. */
+/* All threads work on all heads at once; heads normed separately have a warp each. Without heads of q: only k and v. */
 KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_heads heads, const int32_t *position,
        int ldq, int wide) {
     int head_dim = heads.head_dim, half = head_dim / 2, q_width = heads.heads * head_dim,
@@ -131,8 +131,8 @@ KERNEL(k_qk_norm_rope, void *q, void *key, void *value, const float *qkv, vk_hea
     EACH(i, kv_width) vk_put(value, row + (size_t)i, vk_cut(v[i], heads.clip), wide);
 }
 
-/* The sum of each block's `count` floats, only to read them: 16 bytes per load. It always reads four streams: with
- * loads of all threads in flight, `streams` makes no difference here. */
+/* Sums each block's `count` floats, only to read them: 16 bytes per load. It always reads four streams, because
+ * `streams` makes no difference with the loads of all threads in flight. */
 KERNEL(k_read, float *__restrict__ sums, const float *__restrict__ from, int count, int streams) {
     const float4 *block = (const float4 *)(const void *)(from + BLK * (size_t)count);
     int quarter = count / 16;

@@ -1,18 +1,18 @@
 /* spin.h - waits with a limit, included by vlmprof_kernels.cu
  *
  * A kernel that waits for an arrival that never comes would hang the device without a message. Built with
- * -DVK_SPIN_LIMIT=SECONDS (make first-gpu), a wait on an mbarrier or on the other blocks of a grid traps after that
+ * -DVK_SPIN_LIMIT=SECONDS (make first-gpu), waiting for an mbarrier or for the other blocks of a grid traps after that
  * time. The first thread to trap records where it waited in host memory, which survives the context. */
 #if defined(VK_SPIN_LIMIT) && !defined(CUDA_ON_CPU)
 typedef struct vk_stuck { unsigned count, block, thread, phase; unsigned long long place; } vk_stuck;
 static __device__ vk_stuck *vk_stuck_there;
-static vk_stuck *vk_stuck_here; /* of the process, mapped */
+static vk_stuck *vk_stuck_here; /* one per process, in mapped host memory */
 FN unsigned long long vk_spin_begin(void) {
     unsigned long long now;
     asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
     return now;
 }
-/* place: that of the barrier in shared memory, which includes a stage number; or the address of the grid's counter */
+/* place: the barrier's address in shared memory, which reveals its stage, or the address of the grid's counter */
 FN void vk_spin(unsigned long long since, unsigned phase, unsigned long long place) {
     if (vk_spin_begin() - since < VK_SPIN_LIMIT * 1000000000ull) return;
     if (vk_stuck_there && atomicAdd_system(&vk_stuck_there->count, 1u) == 0) {
@@ -35,7 +35,7 @@ static cudaError_t vk_spin_open(void) {
     if (status == cudaSuccess) status = cudaMemcpyToSymbol(vk_stuck_there, &there, sizeof there);
     return status;
 }
-/* appends the place of a wait that was too long, if any */
+/* appends the place of a wait that exceeded the limit, if any */
 static void vk_spin_tell(char *text, size_t capacity) {
     size_t used = strlen(text);
     if (vk_stuck_here && vk_stuck_here->count)

@@ -1,31 +1,31 @@
 /* wgmma.h - products of bf16 matrices on Hopper (sm_90a): wgmma, TMA, mbarriers; included by vlmprof_kernels.cu
  *
- * Twins of what other chips do by mma.sync (>>tiles) or cuBLAS: the experts of routed tokens, and linears of many rows
- * with their bias and activation. A block stays on its multiprocessor and walks tiles of 128 rows by 256 columns: one
- * warpgroup brings slices of both operands, 64 deep, through a ring of stages in shared memory; two others multiply, 64
- * rows each, and store. The two sides meet at mbarriers: `full` (the slice is there) and
- * `empty` (no one reads it any more). Slices are as wgmma reads them: rows of 128 bytes, whose 16-byte vectors are at
- * their number ^ (row & 7), in stages at multiples of 1024 bytes.
+ * These do what other chips do by mma.sync (>>tiles) or cuBLAS: the experts of routed tokens, and linears of many rows
+ * with their bias and activation. A block stays on its multiprocessor and walks tiles of 128 rows by 256 columns. One
+ * warpgroup loads slices of both operands, 64 deep, into a ring of stages in shared memory. Two others multiply 64 rows
+ * each, and store. The two sides synchronise by mbarriers: `full` (the slice is complete) and `empty` (nothing reads it
+ * any more). Slices are as wgmma reads them: rows of 128 bytes, whose 16-byte vectors are at index ^ (row & 7), in
+ * stages at multiples of 1024 bytes.
  *
- * One thread asks TMA for whole slices. Rows that are chosen by a list (the tokens of an expert) TMA of this chip
- * cannot fetch: the producers copy them by cp.async, and fence.proxy.async is between those copies and wgmma.
+ * One thread requests whole slices from TMA. TMA of this chip cannot fetch rows that are chosen by a list (the tokens
+ * of an expert). The producers copy those by cp.async, with fence.proxy.async between the copies and wgmma.
  *
- * In pairs (VP_GPU_CLUSTERS) two neighbouring blocks are a cluster and work on tiles below each other, with the same
- * columns of B: each brings one half of a slice of B for both, by TMA multicast, so that the second-level cache gives
- * 32 kB a slice and block instead of 48. Hence a stage is free when no one of either block reads it: consumers arrive
- * at `empty` of both. A block that has no rows brings its half all the same, and neither ends before the other, which
- * may still reach into its shared memory.
+ * In pairs (VP_GPU_CLUSTERS), two neighbouring blocks form a cluster and work on tiles below each other, with the same
+ * columns of B. Each loads one half of a slice of B for both, by TMA multicast, so the second-level cache supplies
+ * 32 kB per slice and block instead of 48. A stage is therefore free when neither block reads it: consumers arrive at
+ * `empty` of both. A block without rows still loads its half. Neither block ends before the other, which may still
+ * access its shared memory.
  *
- * A row's sum does not depend on the tile it is in, nothing is added by atomics: the same input gives the same bits. */
+ * A row's sum does not depend on its tile, and there are no atomic additions: the same input gives the same bits. */
 enum {
     VK_WIDE_COLUMNS = 256, VK_WIDE_DEPTH = 64, VK_WIDE_GROUP = 128, /* threads of a warpgroup */
     VK_WIDE_ROWS = 128, VK_WIDE_THREADS = 3 * VK_WIDE_GROUP, VK_WIDE_STAGES = 4,
     VK_WIDE_B_BYTES = VK_WIDE_COLUMNS * VK_WIDE_DEPTH * 2, VK_WIDE_A_BYTES = VK_WIDE_ROWS * VK_WIDE_DEPTH * 2,
     VK_WIDE_STAGE_BYTES = VK_WIDE_A_BYTES + VK_WIDE_B_BYTES,
-    /* stages, their barriers, the list of copied rows, and what the first stage's alignment takes */
+    /* stages, their barriers, the list of copied rows, and padding to align the first stage */
     VK_WIDE_BYTES = VK_WIDE_STAGES * VK_WIDE_STAGE_BYTES + 128 + VK_WIDE_ROWS * 4 + 1024
 };
-#define VK_WIDE_LAG 2 /* slices of copied rows that are under way */
+#define VK_WIDE_LAG 2 /* slices of copied rows in flight */
 
 /* ---- the instructions */
 #ifdef CUDA_ON_CPU
@@ -56,18 +56,18 @@ FN uint64_t vk_shared_address(const void *p) { return (uint64_t)__cvta_generic_t
 FN void vk_barrier_init(uint64_t *barrier, unsigned count) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"((unsigned)vk_shared_address(barrier)), "r"(count));
 }
-/* the inits are seen by TMA */
+/* makes the initialised barriers visible to TMA */
 FN void vk_barriers_ready(void) { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 FN void vk_barrier_arrive(uint64_t *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"((unsigned)vk_shared_address(barrier)) : "memory");
 }
-/* arrives, and `bytes` of bulk copies are awaited too */
+/* arrives, and makes the phase also wait for `bytes` of bulk copies */
 FN void vk_barrier_expect(uint64_t *barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"((unsigned)vk_shared_address(barrier)),
                  "r"(bytes)
                  : "memory");
 }
-/* until the phase of this parity is over */
+/* waits until the phase of this parity is over */
 #ifdef VK_SPIN_LIMIT
 FN void vk_barrier_wait(const uint64_t *barrier, unsigned parity) {
     const unsigned long long since = vk_spin_begin();
@@ -93,26 +93,26 @@ FN void vk_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int z, ui
                  "l"(map), "r"(x), "r"(y), "r"(z), "r"((unsigned)vk_shared_address(barrier))
                  : "memory");
 }
-/* ---- of two blocks: the same places of shared memory in both */
+/* ---- pairs of blocks, which use the same offsets in shared memory */
 FN unsigned vk_pair_rank(void) {
     unsigned rank;
     asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
     return rank;
 }
-/* all threads of both blocks */
+/* a barrier for all threads of both blocks */
 FN void vk_pair_meet(void) {
     asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
 }
 FN void vk_pair_barriers_ready(void) { asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
-/* No words of memory are passed on by it: what stays in order are wgmma's reads, which were waited for, and what TMA
- * writes after the arrival. With .release.cluster each arrival would be a fence of the whole GPU (MEMBAR.ALL.GPU). */
+/* Passes on no data, so it needs no release: it only orders wgmma's completed reads before TMA's later writes. With
+ * .release.cluster, each arrival would be a fence of the whole GPU (MEMBAR.ALL.GPU). */
 FN void vk_barrier_arrive_at(uint64_t *barrier, unsigned rank) {
     asm volatile("{\n.reg .b32 there;\nmapa.shared::cluster.u32 there, %0, %1;\n"
                  "mbarrier.arrive.shared::cluster.b64 _, [there];\n}" ::"r"((unsigned)vk_shared_address(barrier)),
                  "r"(rank)
                  : "memory");
 }
-/* to the same place of both blocks; each block's barrier counts the bytes that it gets */
+/* copies to the same offset in both blocks; each block's barrier counts the bytes that the block gets */
 FN void vk_bulk_to_both(void *shared_to, const CUtensorMap *map, int x, int y, int z, uint64_t *barrier) {
     asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster "
                  "[%0], [%1, {%2, %3, %4}], [%5], %6;" ::"r"((unsigned)vk_shared_address(shared_to)),
@@ -122,13 +122,13 @@ FN void vk_bulk_to_both(void *shared_to, const CUtensorMap *map, int x, int y, i
 FN void vk_wgmma_fence(void) { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 FN void vk_wgmma_commit(void) { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 #define vk_wgmma_wait(groups) asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(groups) : "memory")
-/* nothing is loaded before this that is after it: loads for later columns would take registers */
+/* keeps loads after this from moving before it: loads for later columns would take registers */
 #define VK_IN_ORDER() asm volatile("" ::: "memory")
 #define VK_MORE_REGISTERS(count) asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count))
 #define VK_FEWER_REGISTERS(count) asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
 #define VK_F4(i) "+f"(sums[i][0]), "+f"(sums[i][1]), "+f"(sums[i][2]), "+f"(sums[i][3])
 #define VK_F16(i) VK_F4(i), VK_F4(i + 1), VK_F4(i + 2), VK_F4(i + 3)
-/* sums [64][256] of a warpgroup = (onto: +=) a b; a, b: descriptors of 16 columns of A [64] and B [256] */
+/* sums [64][256] of a warpgroup = (onto: +=) a b; a, b: descriptors of 16 columns of A (64 rows) and B (256 rows) */
 FN void vk_wgmma(float (*sums)[4], uint64_t a, uint64_t b, int onto) {
     asm volatile(
         "{\n.reg .pred p;\nsetp.ne.b32 p, %130, 0;\n"
@@ -144,20 +144,20 @@ FN void vk_wgmma(float (*sums)[4], uint64_t a, uint64_t b, int onto) {
 }
 #endif
 
-/* ---- what launches name, on all chips */
-/* the tiles of a launch. Experts: list of tiles (k_moe_lists), and where each expert's rows begin; else start NULL */
+/* ---- arguments of launches, on all chips */
+/* the tiles of a launch; for experts with the lists of k_moe_lists (tiles, and each expert's first row), else NULL */
 typedef struct vk_wide_tiles {
     const int32_t *tiles, *start;
     int row_tiles, column_tiles, rows, columns, steps;
 } vk_wide_tiles;
-/* rows of A that a list chooses */
+/* rows of A chosen by a list */
 typedef struct vk_chosen {
     const uint16_t *x;
     const int32_t *list;
     int ldx, top_k, k_padded;
 } vk_chosen;
 
-/* where the results of a linear go */
+/* the destination of a linear's results */
 typedef struct vk_wide_linear {
     void *y;
     const float *bias; /* f32 [n] or NULL */
@@ -165,16 +165,16 @@ typedef struct vk_wide_linear {
 } vk_wide_linear;
 
 #ifdef VK_HAS_WGMMA
-/* K-major rows of 128 bytes, swizzled; 8 of them are 1024 bytes */
+/* describes swizzled K-major rows of 128 bytes; 8 of them are 1024 bytes */
 FN uint64_t vk_wide_descriptor(const void *rows) {
     return ((vk_shared_address(rows) & 0x3ffff) >> 4) | (uint64_t)1 << 16 | (uint64_t)(1024 >> 4) << 32
            | (uint64_t)1 << 62;
 }
-/* the ring, as one side sees it */
+/* one side's view of the ring */
 typedef struct vk_ring {
     unsigned char *slices;
     uint64_t *full, *empty;
-    int32_t *rows; /* in x, of a tile's copied rows */
+    int32_t *rows; /* indices in x of a tile's copied rows */
     int stage;
     unsigned phase;
 } vk_ring;
@@ -186,7 +186,7 @@ FN void vk_ring_next(vk_ring *ring) {
     ring->stage = 0;
     ring->phase ^= 1;
 }
-/* copied: also the 128 producers, each for its rows, arrive at `full` */
+/* copied: the 128 producers also arrive at `full`, each for its rows */
 template <int PAIR> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
     vk_ring ring;
     ring.slices = (unsigned char *)(((size_t)shared + 1023) & ~(size_t)1023);
@@ -198,7 +198,7 @@ template <int PAIR> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
     if (TID == 0) {
         for (int i = 0; i < VK_WIDE_STAGES; i++) {
             vk_barrier_init(&ring.full[i], copied ? 1 + VK_WIDE_GROUP : 1);
-            vk_barrier_init(&ring.empty[i], VK_WIDE_ROWS / 16 * (1 + PAIR)); /* a warp each */
+            vk_barrier_init(&ring.empty[i], VK_WIDE_ROWS / 16 * (1 + PAIR)); /* one arrival per warp */
         }
         vk_barriers_ready();
         if (PAIR) vk_pair_barriers_ready();
@@ -207,23 +207,23 @@ template <int PAIR> FN vk_ring vk_ring_new(unsigned char *shared, int copied) {
     else SYNC();
     return ring;
 }
-/* a warp has read the stage */
+/* called when a warp has read the stage */
 template <int PAIR> FN void vk_ring_free(const vk_ring *ring, int stage) {
     if (LANE0) {
         if (PAIR) { vk_barrier_arrive_at(&ring->empty[stage], 0); vk_barrier_arrive_at(&ring->empty[stage], 1); }
         else vk_barrier_arrive(&ring->empty[stage]);
     }
 }
-/* what a block works on: rows first .. first + rows of A (none where rows < 1), 256 rows of B (of `expert`) from
- * `column` on */
+/* a block's tile: rows first .. first + rows - 1 of A (none if rows < 1) and 256 rows of B (of `expert`), starting at
+ * `column` */
 typedef struct vk_wide_tile { int first, rows, column, expert; } vk_wide_tile;
-/* tiles of this block: from, from + step, .. of `count`; the blocks of a pair have the same, and take halves of them */
+/* this block's tiles: from, from + step, .. below `count`; the blocks of a pair have the same tiles, half each */
 typedef struct vk_wide_turns { int from, step, count; } vk_wide_turns;
 template <int PAIR> FN vk_wide_turns vk_wide_turns_of(const vk_wide_tiles *all) {
     vk_wide_turns turns = { (int)BLK / (1 + PAIR), (int)gridDim.x / (1 + PAIR), all->row_tiles * all->column_tiles };
     return turns;
 }
-/* 0: nothing to do there */
+/* Sets tile `index`; returns 0 if it has no rows for the block or its pair. */
 template <int PAIR> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, vk_wide_tile *tile) {
     int half = PAIR ? (int)vk_pair_rank() * VK_WIDE_ROWS : 0, live;
     tile->expert = 0;
@@ -244,7 +244,7 @@ template <int PAIR> FN int vk_wide_tile_at(const vk_wide_tiles *all, int index, 
     if (tile->rows > VK_WIDE_ROWS) tile->rows = VK_WIDE_ROWS;
     return live;
 }
-/* One slice of B, by TMA. gated: 128 gates, and the ups of the same columns, `gated` rows later */
+/* Loads one slice of B by TMA. gated: 128 gates, and the ups of the same columns, `gated` rows later. */
 template <int PAIR> FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap *b, const vk_wide_tile *tile, int from,
                                             int gated, uint64_t *full) {
     int second = tile->column + (gated ? gated : 128);
@@ -256,7 +256,7 @@ template <int PAIR> FN void vk_wide_bring_b(unsigned char *to, const CUtensorMap
     vk_bulk(to, b, from, tile->column, tile->expert, full);
     vk_bulk(to + VK_WIDE_B_BYTES / 2, b, from, second, tile->expert, full);
 }
-/* the producer where A's rows follow each other: one thread */
+/* the producer if A's rows are consecutive: one thread */
 template <int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all, const CUtensorMap *a,
                                                       const CUtensorMap *b) {
     vk_wide_turns turns = vk_wide_turns_of<PAIR>(all);
@@ -277,7 +277,7 @@ template <int PAIR> FN void vk_wide_bring(vk_ring ring, const vk_wide_tiles *all
         }
     }
 }
-/* this thread's rows of a slice: row TID / 8 + 16 j, vector TID % 8; what is after k is zero */
+/* this thread's rows of a slice: row TID / 8 + 16 j, vector TID % 8; zeros after k */
 FN void vk_wide_copy(const vk_ring *ring, const vk_chosen *chosen, int rows, int from) {
     unsigned char *slice = vk_ring_slice(ring);
     int vector = TID & 7;
@@ -291,7 +291,8 @@ FN void vk_wide_copy(const vk_ring *ring, const vk_chosen *chosen, int rows, int
     }
     vk_copy_commit();
 }
-/* the producers where it does: 128 threads. A slice is announced when VK_WIDE_LAG later ones are under way. */
+/* the producers if a list chooses A's rows: 128 threads. A slice is announced once VK_WIDE_LAG later ones are in
+ * flight. */
 template <int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_tiles *all,
                                                              const vk_chosen *chosen, const CUtensorMap *b, int gated) {
     vk_wide_turns turns = vk_wide_turns_of<PAIR>(all);
@@ -299,7 +300,7 @@ template <int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_til
     for (int t = turns.from; t < turns.count; t += turns.step) {
         vk_ring late = ring;
         if (!vk_wide_tile_at<PAIR>(all, t, &tile)) continue;
-        __syncwarp(); /* no one of this warp needs the rows before: each warp reads what it writes */
+        __syncwarp(); /* this warp no longer needs the previous rows; each warp reads only rows that it wrote */
         for (int i = TID & 31; i < VK_WIDE_ROWS / 4; i += 32) {
             int row = (TID >> 5) * 4 + (i & 3) + 16 * (i >> 2);
             if (row < tile.rows) ring.rows[row] = chosen->list[tile.first + row] / chosen->top_k;
@@ -318,13 +319,13 @@ template <int PAIR> FN void vk_wide_bring_chosen(vk_ring ring, const vk_wide_til
             } else vk_copy_commit();
             if (s < VK_WIDE_LAG) continue;
             vk_copy_wait(VK_WIDE_LAG);
-            vk_fence_async(); /* what was copied is seen by wgmma */
+            vk_fence_async(); /* makes the copies visible to wgmma */
             vk_barrier_arrive(&late.full[late.stage]);
             vk_ring_next(&late);
         }
     }
 }
-/* a group without rows keeps the ring going */
+/* a group without rows only releases the stages */
 template <int PAIR> FN void vk_wide_pass(vk_ring *ring, int steps) {
     for (int s = 0; s < steps; s++) {
         vk_barrier_wait(&ring->full[ring->stage], ring->phase);
@@ -332,7 +333,7 @@ template <int PAIR> FN void vk_wide_pass(vk_ring *ring, int steps) {
         vk_ring_next(ring);
     }
 }
-/* A warpgroup's sums of a tile; group: its number. Nothing but wgmma touches them in the loop. */
+/* A tile's sums of warpgroup `group`. In the loop, only wgmma uses the sums. */
 template <int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, float (*sums)[4]) {
     int before = -1;
     VK_UNROLL for (int i = 0; i < VK_WIDE_COLUMNS / 8; i++) sums[i][0] = sums[i][1] = sums[i][2] = sums[i][3] = 0.0f;
@@ -344,7 +345,7 @@ template <int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, fl
         vk_wgmma_fence();
         VK_UNROLL for (int k = 0; k < VK_WIDE_DEPTH / 16; k++) vk_wgmma(sums, a + 2 * k, b + 2 * k, 1);
         vk_wgmma_commit();
-        vk_wgmma_wait(1); /* the slice before is read */
+        vk_wgmma_wait(1); /* the previous slice has been read */
         if (before >= 0) vk_ring_free<PAIR>(ring, before);
         before = ring->stage;
         vk_ring_next(ring);
@@ -352,7 +353,7 @@ template <int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, fl
     vk_wgmma_wait(0);
     vk_ring_free<PAIR>(ring, before);
 }
-/* Two neighbours of a row, in-type or f32. CHECKED 0: both columns are there, and are on one vector. */
+/* Stores two neighbouring values of a row, in-type or f32. CHECKED 0: both columns exist, in one aligned vector. */
 template <int CHECKED>
 FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float right, int wide) {
     if (!CHECKED || (column + 1 < n && !(at & 1))) {
@@ -363,13 +364,13 @@ FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float r
         if (column + 1 < n) vk_put(y, at + 1, right, wide);
     }
 }
-/* whether all columns from `first` on are there, and each pair of them is on one vector */
+/* Returns 1 if all `columns` columns from `first` exist, and each pair of them is in one aligned vector. */
 FN int vk_wide_is_whole(const vk_wide_linear *to, int first, int columns) {
     return first + columns <= to->n && !(to->ldy & 1);
 }
 #endif
 
-/* ---- kernels. Their parameters; code for other chips than sm_90a stops there: it is never launched. */
+/* ---- kernels. For chips other than sm_90a they have no body, because they are never launched there. */
 #ifdef VK_HAS_WGMMA
 FN float vk_wide_activate(float value, int epilogue) {
     return epilogue == VK_QUICKGELU   ? vk_quickgelu(value)
@@ -377,8 +378,9 @@ FN float vk_wide_activate(float value, int epilogue) {
            : epilogue == VK_GELU_TANH ? vk_gelu_tanh(value)
                                       : value;
 }
-/* y = epilogue(x W^T + bias) of this warpgroup's rows. The end of a tile is as long as a third of a short sum, so that
- * whole tiles have one for each epilogue, without a question at each value. EPILOGUE -1: any, and columns that end. */
+/* y = epilogue(x W^T + bias) of this warpgroup's rows. Storing a tile takes up to a third of the time of a short sum.
+ * So there is a version for each epilogue, for whole tiles, without branches per value. EPILOGUE -1: any epilogue, and
+ * incomplete tiles. */
 template <int EPILOGUE, int BIAS>
 FN void vk_wide_linear_rows(const vk_wide_linear *to, const vk_wide_tile *tile, int group, float (*sums)[4]) {
     enum { CHECKED = EPILOGUE < 0 };
@@ -419,7 +421,7 @@ FN void vk_wide_linear_store(const vk_wide_linear *to, const vk_wide_tile *tile,
     default: vk_wide_linear_rows<-1, 0>(to, tile, group, sums); break;
     }
 }
-/* the multiplying warpgroups' way through the tiles: `store` is what becomes of a tile's sums */
+/* the loop of a multiplying warpgroup over the tiles; `store` stores a tile's sums */
 #define VK_WIDE_MULTIPLY(store) \
     do { \
         vk_wide_turns turns = vk_wide_turns_of<PAIR>(all); \
@@ -518,8 +520,8 @@ template <int PAIR> FN void vk_wide_down_block(const vk_wide_tiles *all, const C
 #define VK_WIDE_BODY(call) \
     (void)all; (void)b; (void)to; __trap()
 #endif
-/* Tiles of 192 rows would take 128 sums of each of 512 threads, more registers than a kernel of so many threads is
- * compiled with. */
+/* Tiles of 192 rows would need 512 threads with 128 sums each: more registers than a thread of such a kernel can
+ * have. */
 #define VK_WIDE_MAP const __grid_constant__ CUtensorMap
 #define VK_WIDE_LINEAR(kernel, name, pair) \
     kernel(VK_WIDE_THREADS, 1, name, const vk_wide_tiles all, VK_WIDE_MAP a, VK_WIDE_MAP b, const vk_wide_linear to) { \

@@ -1,6 +1,6 @@
-/* wgmma_launch.h - how the GPU backend sends the kernels of wgmma.h, included by vlmprof_kernels.cu */
+/* wgmma_launch.h - launches the kernels of wgmma.h, included by vlmprof_kernels.cu */
 
-/* TMA's description of a matrix is made by the driver, on the host; NULL: this driver has no such function */
+/* the driver's function that describes a matrix to TMA, on the host; NULL if the driver lacks it */
 typedef CUresult (*vk_encode_tiled)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
                                     const cuuint64_t *, const cuuint32_t *, const cuuint32_t *,
                                     CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
@@ -22,7 +22,8 @@ static vk_encode_tiled vk_wide_encoder(void) {
     memcpy(&encode, &found, sizeof encode);
     return encode;
 }
-/* `rows` rows of k_padded bf16, `stride` values apart, `layers` times, layer_bytes apart; slices of box_rows rows */
+/* describes `layers` matrices, layer_bytes apart, of `rows` rows of k_padded bf16, `stride` values apart, in slices of
+ * box_rows rows */
 static int vk_wide_map(const vk_cuda *cuda, CUtensorMap *map, const void *from, int k_padded, int64_t rows,
                        int64_t stride, int layers, size_t layer_bytes, int box_rows) {
     cuuint64_t size[3] = { (cuuint64_t)k_padded, (cuuint64_t)rows, (cuuint64_t)layers },
@@ -33,10 +34,11 @@ static int vk_wide_map(const vk_cuda *cuda, CUtensorMap *map, const void *from, 
                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
            == CUDA_SUCCESS;
 }
-/* what TMA can read: 16-byte places and rows */
+/* Returns 1 if TMA can read the matrix: address and rows are aligned to 16 bytes. */
 static int vk_wide_fits(const void *from, int64_t stride) { return !((size_t)from & 15) && !(stride & 7); }
-/* Whether pairs take no more time than single blocks. Both wait for their slices of A and B, at about 31 bytes a cycle,
- * more than for the tensor cores; each of a pair brings half of B. The last round of blocks counts as a whole one. */
+/* Returns 1 if pairs should take no more time than single blocks. Both wait longer for their slices of A and B, at
+ * about 31 bytes per cycle, than for the tensor cores; each block of a pair loads half of B. The last round of blocks
+ * counts as a whole round. */
 static int vk_wide_prefers_pairs(const vk_cuda *cuda, int rows, int n) {
     int64_t columns = (n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS, bytes[2] = { 0, INT64_MAX };
     for (int pair = 0; pair < (cuda->pairs ? 2 : 1); pair++) {
@@ -46,8 +48,9 @@ static int vk_wide_prefers_pairs(const vk_cuda *cuda, int rows, int n) {
     }
     return bytes[1] <= bytes[0];
 }
-/* Whether pairs should take less time than cuBLAS. That one is counted with 580 TFLOP/s, pairs with 755 of what their
- * rounds of tiles do: 78 % of it must be work. An activation is a launch of its own next to cuBLAS, a third more. */
+/* Returns 1 if pairs should take less time than cuBLAS. The estimates are 580 TFLOP/s for cuBLAS, and 755 for whole
+ * rounds of tiles of pairs, so at least 78 % of the rounds must be useful work. With cuBLAS, an activation is another
+ * launch, which takes a third more time. */
 static int vk_wide_pays(const vk_cuda *cuda, int rows, int n, vk_epilogue epilogue) {
     int64_t tiles = (int64_t)((rows + 255) / 256) * ((n + VK_WIDE_COLUMNS - 1) / VK_WIDE_COLUMNS),
             rounds = cuda->pairs ? (tiles + cuda->pairs - 1) / cuda->pairs : 0;
@@ -58,20 +61,20 @@ static int vk_wide_grid(const vk_cuda *cuda, const vk_wide_tiles *all, int pair)
     int64_t tiles = (int64_t)all->row_tiles * all->column_tiles, most = pair ? cuda->pairs : cuda->multiprocessors;
     return (int)(tiles < most ? tiles : most) * (1 + pair);
 }
-/* what both products of the experts need */
+/* Returns 1 if both products of the experts can use wgmma. */
 static int vk_wide_takes_experts(const vk_cuda *cuda, const vk_experts_job *job) {
     const vk_linear *up = job->gate_up, *down = job->down;
     return cuda->encode && !up->bits && vk_wide_fits(job->x, job->ldx) && vk_wide_fits(job->hidden, down->k_padded)
            && vk_wide_fits(up->weights, up->k_padded) && vk_wide_fits(down->weights, down->k_padded)
            && (job->experts < 2 || !((job->gate_up_stride | job->down_stride) & 15));
 }
-/* Pairs take two tiles for each expert where one may do: less time where a third of the experts has more rows than one
- * tile, that is from 124 rows an expert on. */
+/* Pairs use two tiles per expert even if one is enough. They take less time if a third of the experts have more rows
+ * than one tile, which is so from about 124 rows per expert. */
 static int vk_wide_takes_pairs(const vk_cuda *cuda, const vk_experts_job *job) {
     return cuda->pairs && job->pairs >= 124 * (int64_t)job->experts && vk_wide_takes_experts(cuda, job);
 }
-/* y = epilogue(x W^T + bias) in one launch; 0: not here. Only where asked for: without pairs cuBLAS should take less
- * (tests/bench/results/gpu-predictions.md) */
+/* y = epilogue(x W^T + bias) in one launch; returns 0 if not supported here. Used only on request: without pairs,
+ * cuBLAS should take less time (tests/bench/results/gpu-predictions.md). */
 static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m,
                                const vk_linear *linear, vk_epilogue epilogue) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -102,7 +105,8 @@ static int vk_wide_linear_send(vk_queue *queue, void *y, int ldy, const void *x,
     else LAUNCH_SHARED(k_linear_wgmma128, grid, VK_WIDE_THREADS, VK_WIDE_BYTES, flops, bytes, all, a, b, to);
     return 1;
 }
-/* Both products of the experts, as vk_cuda_experts counts them; 0: not here. Tiles are k_moe_lists's. */
+/* Sends both products of the experts, with the FLOPs that vk_cuda_experts counts; returns 0 if not supported here. The
+ * tiles are from k_moe_lists. */
 static int vk_wide_experts_send(vk_queue *queue, const vk_experts_job *job, const int64_t flops[2],
                                 const int64_t bytes[2]) {
     vk_cuda *cuda = vk_cuda_of(queue);
@@ -120,7 +124,7 @@ static int vk_wide_experts_send(vk_queue *queue, const vk_experts_job *job, cons
         || !vk_wide_map(cuda, &columns, down->weights, down->k_padded, down->n, down->k_padded, job->experts,
                         job->down_stride, 128)
         || !vk_wide_map(cuda, &rows, job->hidden, down->k_padded, job->pairs, down->k_padded, 1, 0, 64)) {
-        /* tiles of pairs are none of the kernels that would do without */
+        /* the other kernels cannot use the tiles of pairs */
         if (pair) vk_cuda_check(queue, cudaErrorInvalidValue, "cuTensorMapEncodeTiled", VK_HERE);
         return pair;
     }
@@ -164,8 +168,8 @@ static cudaError_t vk_max_pairs(int *count, void (*kernel)(P...), int threads, s
     return cudaOccupancyMaxActiveClusters(count, kernel, &config);
 }
 #endif
-/* How many pairs the device can run at once. Half as many as it has multiprocessors, fewer where a group of these,
- * which no pair spans, has an odd number of them; more pairs than that would wait until the first ones have ended. */
+/* The number of pairs that the device can run at once: half the number of multiprocessors, or fewer if a group of these
+ * (no pair spans two groups) has an odd number. More pairs would wait until the first ones end. */
 static int vk_wide_pairs(void) {
     int count = 0;
     if (cudaFuncSetAttribute(k_gate_up_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES)
@@ -175,7 +179,7 @@ static int vk_wide_pairs(void) {
     cudaGetLastError(); /* as in vk_cuda_check */
     return 0;
 }
-/* on Hopper, where this build has its code; gpu: vp_gpu_switch */
+/* enables wgmma on Hopper if this build has code for it; gpu: vp_gpu_switch */
 static void vk_wide_open(vk_queue *queue, const vp_device_info *info, uint32_t gpu) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const int clusters = (gpu & VP_GPU_CLUSTERS) != 0;
@@ -183,20 +187,20 @@ static void vk_wide_open(vk_queue *queue, const vp_device_info *info, uint32_t g
 #ifdef VLMPROF_SM_90A
     if (info->compute_major == 9 && info->compute_minor == 0 && !(gpu & VP_GPU_MMA)) {
         cuda->encode = vk_wide_encoder();
-        if (!cuda->encode) vk_note(queue, "products go without wgmma: the driver has no cuTensorMapEncodeTiled");
+        if (!cuda->encode) vk_note(queue, "products do not use wgmma: the driver has no cuTensorMapEncodeTiled");
         if (cuda->encode && clusters) cuda->pairs = vk_wide_pairs();
     }
 #endif
     if (!clusters || cuda->pairs) return;
-    vk_note(queue, cuda->encode ? "products go without clusters: the device cannot run two blocks that share memory"
-                                : "products go without clusters: they need compute capability 9.0");
+    vk_note(queue, cuda->encode ? "products do not use clusters: the device cannot run two blocks that share memory"
+                                : "products do not use clusters: they need compute capability 9.0");
 }
 static void vk_wide_use(vk_queue *queue) {
     if (!vk_cuda_of(queue)->encode) return;
     VK_TRY(cudaFuncSetAttribute(k_linear_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_gate_up_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_down_wgmma128, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
-    if (!vk_cuda_of(queue)->pairs) return; /* that of gate_up: vk_wide_pairs */
+    if (!vk_cuda_of(queue)->pairs) return; /* the kernel of gate_up: vk_wide_pairs */
     VK_TRY(cudaFuncSetAttribute(k_linear_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_down_wgmma_pair, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_WIDE_BYTES));
 }
