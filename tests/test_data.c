@@ -310,6 +310,24 @@ static void test_columns(void) {
                                        "\"D\": \"9223372036854775808\"}"));
     CHECK(strstr(last.out, "{\"A\": \"1.5\", \"B\": \"-0.0\", \"C\": \"2\", \"D\": \"\"}"));
 }
+static const char *only_result(const char *name) {
+    static char path[700];
+    DIR *folder_of = opendir(in_folder(name));
+    struct dirent *entry;
+    while (folder_of && (entry = readdir(folder_of)) != NULL)
+        if (strstr(entry->d_name, ".json") && !strstr(entry->d_name, "journal")) snprintf(path, sizeof path, "%s/%s/%s", folder, name, entry->d_name);
+    if (folder_of) closedir(folder_of);
+    return path;
+}
+/* Base64 of a multiple of 3 bytes. */
+static void put_base64(const unsigned char *data, size_t bytes, char *out) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < bytes; i += 3) {
+        const uint32_t bits = (uint32_t)data[i] << 16 | (uint32_t)data[i + 1] << 8 | data[i + 2];
+        for (int k = 3; k >= 0; k--) *out++ = digits[bits >> 6 * k & 63];
+    }
+    *out = 0;
+}
 static void test_errors(void) {
     size_t bytes = 0;
     char *text;
@@ -422,18 +440,53 @@ static void test_errors(void) {
     CHECK(last.out && strstr(last.out, "  prompt    none: the raw question, as in a sweep"));
     CHECK_INT(cli("data --prompt_origin lmms_eval %F/v2_OpenEnded_mscoco_val2014_questions.json"), 3);
     CHECK(last.out && strstr(last.out, "  prompt    lmms_eval\n"));
+    check_case("data: COCO's captions and files like them are not annotations of VQA v2");
+    put_file("/captions.json", "{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\"}], \"annotations\": [{\"id\": 1, \"image_id\": 1, \"caption\": \"a cat\"}]}");
+    CHECK_INT(cli("data %F/captions.json"), 3);
+    CHECK(last.err && strstr(last.err, "COCO's form, images and annotations with captions") && !strstr(last.err, "VQA v2"));
+    put_file("/captions.json", "{\"images\": [], \"annotations\": [{\"image_id\": 1, \"question\": \"a?\", \"answer\": \"b\"}]}");
+    CHECK_INT(cli("data %F/captions.json"), 3);
+    CHECK(last.err && strstr(last.err, "annotations with questions, which is not read"));
+    check_case("data and sweep: a table with names alone; a quoted cell that does not end, by its row");
+    put_file("/k.tsv", "index\tquestion\tanswer\timage\n");
+    CHECK_INT(cli("data %F/k.tsv"), 3);
+    CHECK(last.err && strstr(last.err, "there is no row in it"));
+    REFUSED("sweep --synthetic tiny --data %F/k.tsv --output_dir %F/o", 3, "there is no row in it");
+    put_file("/k.csv", "index,question\n1,\"a\n");
+    CHECK_INT(cli("data %F/k.csv"), 3);
+    CHECK(last.err && strstr(last.err, "a quoted cell of row 1 does not end"));
+    check_case("data: all troubles up to 5, one metric next to rows without an answer, --check; sweep: damage by its row");
+    text = check_read("samples/sign.png", &bytes);
+    if (CHECK(text != NULL)) {
+        char base64[4 * 600 + 8], table[8000];
+        put_base64((const unsigned char *)text, 600, base64); /* cut behind its header */
+        snprintf(table, sizeof table, "index\tquestion\tA\tB\tanswer\timage\n1\ta?\tx\ty\tB\t%s\n"
+                 "2\ta?\tx\ty\t\t%s\n3\t\tx\ty\tA\t%s\n4\ta?\tx\ty\tA\t%%%%\n", base64, base64, base64);
+        put_file("/k.tsv", table);
+    }
+    free(text);
+    CHECK_INT(cli("data %F/k.tsv"), 0);
+    CHECK(last.out && strstr(last.out, "trouble   row 3: it has no question\n") && strstr(last.out, "trouble   row 4: its image "));
+    CHECK(last.out && strstr(last.out, "  metric    mcq_vlmevalkit\n") && strstr(last.out, "(headers only; --check decodes)"));
+    cli("data --check %F/k.tsv");
+    CHECK(last.out && strstr(last.out, "trouble   row 1: picture 1 cannot be decoded: "));
+    CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --output_dir %F/cut --data %F/k.tsv"), 1);
+    CHECK(last.err && strstr(last.err, "measures them again; the first: sample 0: row 1, picture 1: ") && !strstr(last.err, ".img"));
+    text = check_read(only_result("cut"), NULL);
+    CHECK(text && strstr(text, "\"reason\": \"row 1, picture 1: ") && !strstr(text, ".img"));
+    free(text);
+    check_case("sweep: a missing picture of a line names the line");
+    write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"image\": \"no.png\"}\n{\"question\": \"a?\"}\n");
+    CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_runs_per_sample 1 --threads 1 --output_dir %F/gone --data %F/k.jsonl"), 1);
+    text = check_read(only_result("gone"), NULL);
+    CHECK(text && strstr(text, "\"reason\": \"line 1: ") && strstr(text, "no.png: there is no such file\""));
+    free(text);
+    check_case("sweep --plan: the least difference that few samples distinguish");
+    CHECK_INT(cli("sweep --plan --synthetic tiny --data samples/questions.jsonl --num_samples 8 --output_dir %F/o"), 0);
+    CHECK(last.out && strstr(last.out, "resolution  8 samples distinguish accuracies that differ by 75 points of 100 or more (6 questions"));
     check_case("sweep --data: an unknown format");
     CHECK_INT(cli("sweep --synthetic tiny --data %F/a.xlsx --output_dir %F/o"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
-}
-static const char *only_result(const char *name) {
-    static char path[700];
-    DIR *folder_of = opendir(in_folder(name));
-    struct dirent *entry;
-    while (folder_of && (entry = readdir(folder_of)) != NULL)
-        if (strstr(entry->d_name, ".json") && !strstr(entry->d_name, "journal")) snprintf(path, sizeof path, "%s/%s/%s", folder, name, entry->d_name);
-    if (folder_of) closedir(folder_of);
-    return path;
 }
 /* Options and answer of %F/FILE as data shows them and a sweep takes them. */
 static void check_choice(const char *file, const char *answer) {

@@ -9,6 +9,7 @@
 #include "commands/commands.h"
 #include "formats/table.h"
 #include "model/prompt.h"
+#include "model/webp_gif.h"
 #include "score/scoring.h"
 #include "tile/family.h"
 #include "vlmprof.h"
@@ -36,6 +37,7 @@ static const struct option_spec DATA_OPTIONS[] = {
     {"images", TEXT, "DIR", NULL, 0, 0, NULL, "with --output: write pictures embedded in the data to DIR",
      .needs = "output"},
     {"json", FLAG, NULL, NULL, 0, 0, NULL, "one JSON object per sample on stdout, with the hash of each picture"},
+    {"check", FLAG, NULL, NULL, 0, 0, NULL, "decode every picture, to find damage behind its header"},
     OPTIONS_OF_ALL,
 };
 
@@ -47,6 +49,7 @@ struct data_job {
     vp_family *family; /* from --family; NULL without it */
     size_t usable, bad;
 };
+enum { TROUBLES_SHOWN = 5 };
 /* The results for one file. */
 struct file_tally {
     size_t usable, bad, dropped, pictures, answered, few_answers, several, by_format[6];
@@ -59,6 +62,7 @@ struct file_tally {
     vp_score_metric own_metric; /* of the first sample, by its options */
     const char *metric;        /* of the first sample; "several" if others differ */
     char first_bad[REASON_BYTES + 80];
+    struct text_list troubles; /* the first TROUBLES_SHOWN at most */
     char refused[REASON_BYTES + 80]; /* the first row of our own format that stops a sweep; empty if none */
     struct text_list keys;     /* columns of the first row */
     char set_name[64];         /* its "dataset" */
@@ -244,14 +248,15 @@ static void count_sample(const struct data_job *job, struct table *table, struct
         if (!tally->bad++)
             snprintf(tally->first_bad, sizeof tally->first_bad, "%s: %s", place_of(table, index).text,
                      example->reason);
+        if (tally->troubles.count < TROUBLES_SHOWN)
+            text_list_add(&tally->troubles, "%s: %s", place_of(table, index).text, example->reason);
         return;
     }
     for (int i = 0; i < OPTIONS_MAX && table->origin == ORIGIN_NONE && !tally->origin[0]; i++)
         if (example->options[i] && ++tally->with_options) break;
     if (!tally->usable++) tally->metric = example->metric;
-    else if (example->metric != tally->metric &&
-             (!example->metric || !tally->metric || strcmp(example->metric, tally->metric)))
-        tally->metric = "several";
+    else if (!tally->metric) tally->metric = example->metric; /* a row without an answer has none */
+    else if (example->metric && strcmp(example->metric, tally->metric)) tally->metric = "several";
     tally->answered += example->answer || example->answers.count;
     tally->few_answers += example->answers.count ? example->answers.count < 3 : example->answer != NULL;
     tally->several += example->picture_count > 1;
@@ -447,7 +452,7 @@ static void print_few_answers(const struct table *table, const struct file_tally
 }
 /* 1: a sweep rejects the samples without a picture, because most samples have one. */
 static int lacks_pictures(const struct file_tally *tally) {
-    return tally->without && tally->usable - tally->without > tally->without;
+    return tally->without && tally->usable - tally->without >= 3 * tally->without;
 }
 static void print_tally(const struct data_job *job, const struct table *table, const struct file_tally *tally) {
     const char *const origins[] = {tally->with_options ? "none: the question and its options, as a sweep asks them"
@@ -470,7 +475,9 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     print_plain("  images    %zu", tally->pictures);
     for (size_t i = 0; i < 6; i++)
         if (tally->by_format[i]) print_plain(", %zu %s", tally->by_format[i], PICTURE_FORMATS[i]);
-    if (tally->pictures) print_plain(", sides of %d to %d px", tally->least_px, tally->most_px);
+    if (tally->pictures)
+        print_plain(", sides of %d to %d px%s", tally->least_px, tally->most_px,
+                    is_given(job->options, "check") ? ", all decoded" : " (headers only; --check decodes)");
     print_plain("\n");
     if (job->family)
         print_plain("  tokens    %lld in all images by the rule of %s, at most %lld in one sample\n",
@@ -478,14 +485,37 @@ static void print_tally(const struct data_job *job, const struct table *table, c
     print_columns(table);
     print_notes(table, tally);
     print_few_answers(table, tally);
+    if (tally->without && tally->pictures && !lacks_pictures(tally))
+        print_count(tally->without, "no picture and will be measured as text only");
     if (lacks_pictures(tally))
         print_plain("  trouble   %zu sample%s no picture, and most have one: %s in a sweep; the first: %s\n",
                     tally->without, tally->without == 1 ? " has" : "s have",
                     tally->without == 1 ? "it fails" : "they fail", tally->first_without);
-    if (tally->bad) print_plain("  trouble   %s\n", tally->first_bad);
+    for (size_t i = 0; i < tally->troubles.count; i++) print_plain("  trouble   %s\n", tally->troubles.items[i]);
+    if (tally->bad > tally->troubles.count)
+        print_plain("  trouble   %zu more; --json shows all\n", tally->bad - tally->troubles.count);
 }
 
 /* ---- files */
+/* Decodes the pictures of a sample; damage is its reason. */
+static void check_pictures(struct example *example, const struct row *row) {
+    for (size_t i = 0; i < example->picture_count && !example->reason[0]; i++) {
+        const struct picture *picture = &example->pictures[i];
+        vp_error error = {VP_OK, -1, "", ""};
+        char *file = NULL;
+        size_t bytes = picture->bytes;
+        vp_image image;
+        vp_result result = picture->path ? vp_file_read(picture->file, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error)
+                                         : VP_OK;
+        if (result == VP_OK)
+            result = any_image_decode(file ? (const uint8_t *)file : row->blobs[picture->blob].data, bytes, &image,
+                                      &error);
+        if (result == VP_OK) vp_image_free(&image);
+        else example_fail(example, "picture %zu cannot be decoded: %.300s", i + 1,
+                          error.text[0] ? error.text : vp_result_text(result));
+        free(file);
+    }
+}
 static int read_file(struct data_job *job, const char *path) {
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
     const struct options *options = job->options;
@@ -523,6 +553,7 @@ static int read_file(struct data_job *job, const char *path) {
                 snprintf(tally.refused, sizeof tally.refused, "%s: %s", place_of(&table, i).text,
                          example.reason);
             example_see_pictures(&example, &row, table.folder, table.image_dir, is_given(options, "json") && !shows);
+            if (is_given(options, "check")) check_pictures(&example, &row);
             if (shows) {
                 show_sample(job, &table, &row, &example, i);
                 continue;
@@ -540,12 +571,14 @@ static int read_file(struct data_job *job, const char *path) {
     if (!show && !is_given(options, "json") && !code) print_tally(job, &table, &tally);
     if (!code && is_given(options, "json") && tally.bad)
         complain(0, "%s: %zu of %zu rows cannot be used; %s", path, tally.bad, table.row_count, tally.first_bad);
+    if (!code && !table.row_count) code = complain(EXIT_INPUT, "%s: there is no row in it", path);
     if (!code && tally.refused[0]) code = complain(EXIT_INPUT, "%s: %s; a sweep stops at it", path, tally.refused);
     job->usable += tally.usable;
     job->bad += tally.bad;
     free(line.data);
     text_list_free(&tally.keys);
     free(tally.ids);
+    text_list_free(&tally.troubles);
     row_free(&row);
     example_free(&example);
     table_close(&table);

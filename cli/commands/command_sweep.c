@@ -213,7 +213,7 @@ static int sweep_report(const struct sweep *sweep) {
                    text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
     if (sweep->failed)
         complain(EXIT_WORK, "failed points are rows with status \"failed\" and a reason in the result files; "
-                            "--retry_failed measures them again");
+                            "--retry_failed measures them again%s", sweep->first_failure);
     if (is_given(sweep->options, "json")) code = print_summary(sweep, &warnings, code);
     else if (unwritten) code = unwritten;
     text_list_free(&warnings);

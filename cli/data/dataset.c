@@ -632,8 +632,12 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     if (!code && entry->reason) {
         const char *image = dataset->kind == KIND_TABLE ? NULL : unusable_image(entry, sample);
         char reason[LINE_BYTES];
-        snprintf(reason, sizeof reason, "%.320s: %.480s", image ? image : dataset->path,
-                 dataset->reasons[entry->reason - 1]);
+        if (dataset->kind == KIND_LINES)
+            snprintf(reason, sizeof reason, "line %lld: %.320s%s%.440s", (long long)entry->id + 1, image ? image : "",
+                     image ? ": " : "", dataset->reasons[entry->reason - 1]);
+        else
+            snprintf(reason, sizeof reason, "%.320s: %.480s", image ? image : dataset->path,
+                     dataset->reasons[entry->reason - 1]);
         sample->reason = copy_text(reason, strlen(reason));
     }
     if (!code) return 0;
@@ -653,6 +657,12 @@ int sample_images(const struct sample *sample, vp_image **images, char *reason, 
         const struct image_px *size = &sample->sizes[i];
         vp_image *image = &(*images)[i];
         code = load_image(path, image, reason, capacity);
+        if (code && text_list_has(&sample->own_images, path)) { /* the temporary file says nothing to a reader */
+            char *why = copy_text(reason, strlen(reason));
+            snprintf(reason, capacity, "row %lld, picture %zu: %.400s", (long long)sample->id + 1, i + 1,
+                     !strncmp(why, path, strlen(path)) ? why + strlen(path) + strspn(why + strlen(path), ": ") : why);
+            free(why);
+        }
         if (code || (image->width_px == size->width_px && image->height_px == size->height_px)) continue;
         snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
                  path, image->width_px, image->height_px, size->width_px, size->height_px);
@@ -925,10 +935,14 @@ static void take_tokens(struct loader *loader) {
     }
     free(origin);
 }
-/* Where most samples have an image, one without it would be answered blindly and pull the medians down: it fails. */
+/* Where three quarters of the samples have an image, one without it would be answered blindly and pull the medians
+ * down: it fails. Returns 1 if there are such samples. A smaller share is a data set of both kinds. */
 static int reject_without_image(struct loader *loader) {
     struct dataset *dataset = loader->dataset;
-    if (!loader->without || loader->with_images <= loader->without) return 0;
+    if (loader->without && loader->with_images && loader->with_images < 3 * loader->without)
+        complain(0, "%s: %zu of %zu samples have no image: their requests are text only, and their times are in all "
+                    "statistics", dataset->path, loader->without, loader->with_images + loader->without);
+    if (!loader->without || loader->with_images < 3 * loader->without) return 0;
     for (size_t i = 0; i < dataset->count; i++)
         if (!dataset->samples[i].image_count && !dataset->samples[i].reason && !dataset->samples[i].is_text)
             dataset->samples[i].reason = (unsigned char)add_reason(
@@ -970,8 +984,8 @@ static int check_samples(struct loader *loader) {
             if (has_value(json, 0, "id"))
                 ids[id_count++] = hash_bytes(HASH_START, json->text + json->nodes[id].start,
                                              (size_t)json->nodes[id].bytes);
-            loader->few_answers += lacks_answers(&scoring, &loader->reader.scratch.json);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
+            loader->few_answers += !entry->reason && lacks_answers(&scoring, json);
             tells |= too_many_images(loader->model, &sample) != NULL;
             entry->is_text = dataset->kind != KIND_TABLE && sample.no_image;
             if (!entry->reason && entry->image_count) loader->with_images++;
@@ -1090,7 +1104,9 @@ int dataset_load(const struct options *options, const struct model *model, struc
                : complain_result(EXIT_INPUT, dataset->path, result, &error);
     if (!code && !loader.population)
         code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
-                        dataset->kind == KIND_VQA ? "question" : "line");
+                        dataset->kind == KIND_VQA     ? "question"
+                        : dataset->kind == KIND_TABLE ? "row"
+                                                      : "line");
     if (!code) code = choose_records(&loader, &chosen);
     if (!code) code = keep_places(&loader, chosen);
     free(chosen);

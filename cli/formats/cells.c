@@ -319,7 +319,7 @@ vp_result cells_open(struct cells *cells, const char *path, char delimiter,
         add_row(cells, start);
         if (end == ROW_CUT)
             result = vp_failf(error, VP_ERR_FORMAT, start, path, "a quoted cell in row %zu is not closed",
-                              cells->row_count - 1);
+                              cells->row_count);
         else if (each) result = each(user, cells, cells->row_count - 1);
     }
     for (size_t i = 0; i < cells->names.count; i++) cells->types[i] = type_of(&sights[i]);

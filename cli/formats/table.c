@@ -254,11 +254,24 @@ static vp_result open_notes(struct table *table, const char *annotations, vp_err
     qsort(table->note_keys, table->note_count, sizeof *table->note_keys, compare_notes);
     return VP_OK;
 }
-/* Complains about the annotations of VQA v2, which contain no questions. */
-static vp_result annotations_alone(const struct table *table, vp_error *error) {
+/* Complains about the annotations of VQA v2, which contain no questions, and about COCO's captions and similar files. */
+static vp_result annotations_alone(struct table *table, vp_error *error) {
+    struct row row;
+    int has_caption = 0, has_question = 0;
     static const char tail[] = "_annotations.json";
     const char *word = strstr(table->name, "mscoco_"), *end = strstr(table->name, tail);
     char questions[160] = "v2_OpenEnded_mscoco_.._questions.json";
+    memset(&row, 0, sizeof row);
+    if (table->json.count && json_rows_read(&table->json, 0, &row, NULL) == VP_OK && row_parse(&row, NULL) == VP_OK) {
+        has_caption = has_value(&row.parsed.json, 0, "caption");
+        has_question = has_value(&row.parsed.json, 0, "question");
+    }
+    row_free(&row);
+    if (has_caption || has_question)
+        return vp_failf(error, VP_ERR_UNSUPPORTED, 0, table->path,
+                        "this is COCO's form, images and annotations with %s, which is not read: write JSONL, a line "
+                        "{\"image\": FILE_NAME, %s} for each", has_caption ? "captions" : "questions",
+                        has_caption ? "\"answers\": [CAPTIONS]" : "\"question\": TEXT, \"answers\": [TEXT]");
     if (word && end && end > word && !end[strlen(tail)])
         snprintf(questions, sizeof questions, "%.*sOpenEnded_%.*s_questions.json", (int)(word - table->name),
                  table->name, (int)(end - word), word);

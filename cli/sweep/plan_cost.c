@@ -744,6 +744,8 @@ static void print_plan_time(const struct estimate *estimate) {
                                                 : ";\n            answers are assumed to be as long as allowed");
     }
 }
+/* 6 pairs that differ in one direction have a two-sided p of 2 / 2^6, the least number below 5 % */
+enum { MCNEMAR_LEAST = 6 };
 static void print_plan_resolution(const struct estimate *estimate) {
     const vp_resolution *resolution = &estimate->resolution;
     if (isfinite(resolution->accuracy))
@@ -751,6 +753,10 @@ static void print_plan_resolution(const struct estimate *estimate) {
             "resolution  %zu samples distinguish accuracies that differ by %.1f points of 100 (if only one is right "
             "on %.0f %% of the questions)\n",
             estimate->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
+    else if (estimate->fewest >= MCNEMAR_LEAST)
+        print_plain("resolution  %zu samples distinguish accuracies that differ by %.0f points of 100 or more (%d "
+                    "questions on which only one side is right)\n",
+                    estimate->fewest, 100.0 * MCNEMAR_LEAST / (double)estimate->fewest, MCNEMAR_LEAST);
     else print_plain("resolution  %zu samples are too few to distinguish two accuracies\n", estimate->fewest);
     if (isfinite(resolution->mean))
         print_plain(

@@ -259,6 +259,9 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     /* not evidence about earlier failures */
     else code = journal_append(&sweep->journal, sweep->journal.line.data, sweep->journal.line.bytes);
     point->is_open = 0;
+    if (!sweep->first_failure[0])
+        snprintf(sweep->first_failure, sizeof sweep->first_failure, "; the first: sample %lld: %.200s",
+                 (long long)sample->id, reason);
     sweep->done += !code;
     sweep->failed += !code;
     return code;
