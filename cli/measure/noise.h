@@ -36,8 +36,9 @@ struct number_text number_cost(vp_estimate percent);
 void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs);
 
 /* ---- warnings */
-/* Adds a warning when the machine was not quiet: what was seen, at its worst among the items, and what to do. Each sweep
- * (folder of the paths) has a clause of its own.
+#define NOISE_WARNING "the machine was not quiet"
+/* Adds a warning when the machine was not quiet: what was seen, at its worst among the items, and what to do. Each
+ * sweep (folder of the paths) has a clause of its own.
  * paths: [count]; NULL: one sweep. names: [count]; not read where there is one item. */
 void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *paths,
                 const char *const *names, size_t count, const char *advice);

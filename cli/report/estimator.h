@@ -47,8 +47,9 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
 void errors_of(const struct measurements *measurements, const double *predicted,
                struct part_errors errors[ESTIMATE_PARTS]);
 
-/* Warns if, for configurations that a model of the chosen kind never saw, its predictions are biased, are worse than
- * the mean, or are worse than a baseline, which is each other kind. Gives the remedy. */
+#define ERRORS_FAR_OFF "are far off: do not rely on them"
+/* Warns if, for configurations that a model of the chosen kind never saw, its predictions are far off or biased, are
+ * worse than the mean, or are worse than a baseline, which is each other kind. Gives the remedy. */
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings);
 
 /* Fills the guardrails: the requests that a budget admits by their predicted totals. */

@@ -756,14 +756,16 @@ static void print_plan_resolution(const struct estimate *estimate) {
         print_plain(
             "            %s mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; "
             "pairs resolve more)\n",
-            isfinite(resolution->accuracy) ? "and" : "but they distinguish", 100 * resolution->mean, 100 * resolution->p50, 100 * estimate->variation);
+            isfinite(resolution->accuracy) ? "and" : "but they distinguish", 100 * resolution->mean,
+            100 * resolution->p50, 100 * estimate->variation);
     if (estimate->fewest < PLAN_SAMPLES_ENOUGH)
         print_plain(
             "warning     fewer than %d samples: accuracies of neighbouring configurations may differ by less than the "
             "noise; %s\n",
             PLAN_SAMPLES_ENOUGH,
-            (double)estimate->fewest < number_of(estimate->plan->sets[0].options, "num_samples") ? "these are all that the data have"
-                                                                                : "raise --num_samples");
+            (double)estimate->fewest < number_of(estimate->plan->sets[0].options, "num_samples")
+                ? "these are all that the data have"
+                : "raise --num_samples");
 }
 static int print_plan(const struct estimate *estimate) {
     const struct plan *plan = estimate->plan;
