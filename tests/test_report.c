@@ -369,9 +369,10 @@ static void test_warnings(void) {
     check_case("noise is also said by fit, by predictions of its model, and by a report of several sweeps next to the right one");
     t.lost_share = 0;
     t.size_count = 3;
+    t.weights = "int8";
     write_sweep("quiet", &t);
+    t.weights = "bf16";
     t.busy_blocks = 20;
-    t.first_id = 100;
     write_sweep("busy", &t);
     CHECK_INT(run("fit %%F/busy --num_experts 64 -o %%F/busy.model"), 0);
     CHECK(strstr(last.out, "the machine was not quiet: other processes used 50 % of the CPU during 20 of 20 blocks of runs (worst: low k4 b12; 12 of 12 "));
@@ -388,7 +389,7 @@ static void test_warnings(void) {
     CHECK(strstr(last.out, "; its bytes at 4.000 GB/s take "));
     check_case("the highest resolution is compared with the lowest and with the next one");
     CHECK(strstr(last.out, "\n  High resolution costs ") && strstr(last.out, " mean T_total of low") && strstr(last.out, " mean T_total than medium"));
-    t.busy_blocks = t.first_id = 0;
+    t.busy_blocks = 0;
     t.size_count = 2;
     check_case("samples that some configurations lack are not paired, and are reported");
     t.samples = 15;
