@@ -193,6 +193,13 @@ static void test_not_comparable(void) {
     CHECK_INT(run("compare %%F/a %%F/b --force device seed"), 0);
     CHECK(strstr(last.out, "A and B differ in device") != NULL);
     CHECK_INT(run("compare %%F/a %%F/b --force all"), 0);
+    t = truth_default();
+    t.samples = 15;
+    t.size_count = 1;
+    t.first_id = 10;
+    write_sweep("drawn", &t);
+    if (CHECK(system("sed -i 's/\"data_hash\": \"77\"/\"data_hash\": \"78\"/' \"$TEST_FOLDER\"/drawn/*.json") == 0)) run("compare %%F/a %%F/drawn");
+    check_refused(2, "data (77 / 78: 20 / 15 samples, 10 of them with the same ids); --force data");
     run("compare %%F/a %%F/b --force seeds");
     check_refused(2, "--force: unknown value \"seeds\"; did you mean seed?");
     run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json");

@@ -272,7 +272,7 @@ static void test_warnings_of_errors(void) {
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     vision->of.mape = 0.51;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
-    CHECK(is_warned("held-out configurations: predictions of vision are far off (MAPE 51 %): do not rely on them"));
+    CHECK(is_warned("held-out configurations: predictions of vision (MAPE 51 %) are far off: do not rely on them"));
     CHECK_INT(count_warnings(VP_LATENCY_SEED), 0);
     vision->of.mape = 0.49;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);

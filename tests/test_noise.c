@@ -248,13 +248,15 @@ static void test_words(void) {
     several[0] = blocks(14, 30, 62, 0);
     several[1] = blocks(3, 30, 50, 0);
     several[2] = spread_of(0.2, NAN);
-    check_warning(several, 3, "the machine was not quiet: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: a.json); neighbouring runs of equal "
-                              "work differ by 20.0 % (standard deviation, 0 pairs) (worst: c.json; 3 of 3 configurations are affected). Times may be too high: do this");
+    check_warning(several, 3, "the machine was not quiet: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: a.json); neighbouring runs of "
+                              "equal work differ by 20.0 % (standard deviation, 0 pairs) (worst: c.json; 3 of 3 configurations are affected). Times may be too high: "
+                              "do this");
     check_warning_of(several, paths, 3, "the machine was not quiet: build/one: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: a.json); "
                                         "neighbouring runs of equal work differ by 20.0 % (standard deviation, 0 pairs) (worst: c.json; 2 of 2 configurations are "
                                         "affected); build/two: other processes used 50 % of the CPU during 3 of 30 blocks of runs. Times may be too high: do this");
     several[0] = several[2] = blocks(0, 10, 0, 0);
-    check_warning_of(several, paths, 3, "the machine was not quiet: build/two: other processes used 50 % of the CPU during 3 of 30 blocks of runs. Times may be too high: do this");
+    check_warning_of(several, paths, 3, "the machine was not quiet: build/two: other processes used 50 % of the CPU during 3 of 30 blocks of runs. Times may be "
+                                        "too high: do this");
 }
 static vp_estimate estimate(double value, double low, double high) {
     vp_estimate made;

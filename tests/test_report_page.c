@@ -202,6 +202,11 @@ static void test_odd(void) {
     CHECK_INT(page_count(last.out, "<tr data-set=\"1\"><th scope=\"row\""), 4);
     CHECK(strstr(last.out, "<h3>alpha</h3>") && strstr(last.out, "<h3>beta</h3>"));
 }
+static void test_command(void) {
+    check_case("the command that repeats the sweep; names of options are not broken");
+    CHECK_INT(run("report tests/golden/results/tiers --resamples 20 --html"), 0);
+    CHECK(strstr(last.out, "<dt>command</dt><dd>") && strstr(last.out, " sweep --synthetic ") && strstr(last.out, "<code>--num_runs_per_sample</code>"));
+}
 
 int main(void) {
     if (!program_begin("html")) return 1;
@@ -211,6 +216,7 @@ int main(void) {
     test_hostile();
     test_odd();
     test_ends();
+    test_command();
     program_end();
     return check_done("test_report_page");
 }

@@ -325,10 +325,21 @@ static void test_damage(void) {
     RUNS(0, GRID "--output_dir %F/out");
     SAYS("is damaged and left out");
     SAYS("out/journal.jsonl: line ");
+    at = strstr(last.err, "is damaged and left out");
+    CHECK(at && !strstr(at + 1, "is damaged and left out")); /* said once */
     same_results(in_folder("whole"), in_folder("out"));
     CHECK_INT(cli("merge %F/out --quiet"), 0);
     same_results(in_folder("whole"), in_folder("out"));
     free(journal);
+    check_case("a last line that is cut off is reported, and how many points were measured before");
+    RUNS(0, LOUD "--output_dir %F/loud");
+    journal = check_read(in_folder("loud/journal.jsonl"), &bytes);
+    if (CHECK(journal != NULL)) write_file(in_folder("loud/journal.jsonl"), journal, bytes - 20);
+    free(journal);
+    RUNS(0, LOUD "--output_dir %F/loud");
+    SAYS("loud/journal.jsonl: the last line is cut off and left out");
+    SAYS(" points were measured before");
+    remove_folder(in_folder("loud"));
     check_case("merge does not leave out points in silence");
     journal = check_read(in_folder("out/journal.jsonl"), &bytes);
     at = journal;

@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/predict_server.h"
+#include "measure/noise.h"
 #include "measure/prune.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
@@ -342,7 +343,8 @@ static int predict_requests(const struct options *options, const struct estimato
                         estimator->architecture);
     if (!code && has_sizes) code = tile_options_of(options, &tiles);
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        if (!is_given(options, ESTIMATE_KNOBS[counts[i]].name))
+        if (!is_given(options, ESTIMATE_KNOBS[counts[i]].name)
+            && (counts[i] != FEATURE_EXPERTS || estimator->expert_count))
             text_add_format(&asked.medians, "%s%s %d", asked.medians.bytes ? ", " : "", ESTIMATE_KNOBS[counts[i]].name,
                             knob_of(options, estimator, counts[i]));
     for (size_t i = 0; i < count && !code; i++) {
@@ -364,8 +366,10 @@ static int predict_requests(const struct options *options, const struct estimato
             code = complain(EXIT_USAGE, "predict: a count of the request is out of range");
     }
     if (!code) {
-        for (size_t i = 0; i < estimator->warnings.count; i++)
-            text_list_add(&warnings, "the model's fit: %s", estimator->warnings.items[i]);
+        for (size_t i = 0; i < estimator->warnings.count; i++) /* those that concern every prediction */
+            if (strstr(estimator->warnings.items[i], NOISE_WARNING)
+                || strstr(estimator->warnings.items[i], ERRORS_FAR_OFF))
+                text_list_add(&warnings, "the model's fit: %s", estimator->warnings.items[i]);
         warn_of_ranges(estimator, asked.requests, asked.predictions, count, &warnings);
         code = is_given(options, "json") ? print_predictions_json(estimator, &asked, &warnings)
                                          : print_predictions(&asked, &warnings);

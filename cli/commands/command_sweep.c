@@ -375,7 +375,8 @@ static int sweep_open(struct sweep *sweep) {
     sweep->done_before = sweep->done;
     if (!code && sweep->done)
         print_note("vlmprof: %zu of %zu points were measured before%s\n", sweep->done, sweep->point_count,
-                   sweep->done < sweep->point_count ? ": going on" : "; for new measurements give another --output_dir");
+                   sweep->done < sweep->point_count ? ": going on"
+                                                    : "; for new measurements give another --output_dir");
     return !code && !is_same_grid(sweep) ? write_head(sweep) : code;
 }
 /* Makes the plan of a sweep of servers. Several processes are rejected, because they would disturb each other's

@@ -254,7 +254,7 @@ static vp_result open_notes(struct table *table, const char *annotations, vp_err
     qsort(table->note_keys, table->note_count, sizeof *table->note_keys, compare_notes);
     return VP_OK;
 }
-/* Complains about the annotations of VQA v2, which contain no questions, and about COCO's captions and similar files. */
+/* Complains about the annotations of VQA v2, which contain no questions, and about files like COCO's captions. */
 static vp_result annotations_alone(struct table *table, vp_error *error) {
     struct row row;
     int has_caption = 0, has_question = 0;

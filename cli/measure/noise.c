@@ -126,7 +126,8 @@ static void say_sweep(struct text_buffer *out, const vp_noise_summary *items, co
         char seen[SEEN_BYTES];
         size_t worst = first;
         for (size_t k = first; k < count; k++)
-            if (are_of_one_sweep(paths, first, k) && badness(&items[k], reasons[i]) > badness(&items[worst], reasons[i]))
+            if (are_of_one_sweep(paths, first, k)
+                && badness(&items[k], reasons[i]) > badness(&items[worst], reasons[i]))
                 worst = k;
         if (!(badness(&items[worst], reasons[i]) > 0)) continue;
         if (shown < count && shown != worst) text_add_format(out, " (worst: %.200s)", names[shown]);
@@ -147,6 +148,6 @@ void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const
         if (earlier == first) say_sweep(&seen, items, paths, names, first, count);
     }
     if (seen.bytes)
-        text_list_add(warnings, "the machine was not quiet: %s. Times may be too high: %s", seen.data, advice);
+        text_list_add(warnings, NOISE_WARNING ": %s. Times may be too high: %s", seen.data, advice);
     free(seen.data);
 }

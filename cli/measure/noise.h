@@ -37,6 +37,7 @@ struct number_text number_cost(vp_estimate percent);
 void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs);
 
 /* ---- warnings */
+#define NOISE_WARNING "the machine was not quiet"
 /* Adds a warning if the machine was not quiet: the worst observation among the items, and what to do. Each sweep
  * (folder of the paths) has its own clause.
  * paths: [count]; NULL if all items are of one sweep. names: [count]; not read if there is only one item. */

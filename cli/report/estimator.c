@@ -88,7 +88,7 @@ void errors_of(const struct measurements *measurements, const double *predicted,
 }
 enum { ERRORS_LARGE, ERRORS_BIASED, ERRORS_USELESS, ERRORS_BEATEN, ERROR_KINDS = ERRORS_BEATEN + ESTIMATE_KINDS };
 /* Parts that share a warning: their names, and the details for the last one. */
-struct part_warning { char parts[80], words[160]; };
+struct part_warning { char parts[160], words[160]; };
 static void add_part(struct part_warning *warning, int part) {
     const size_t used = strlen(warning->parts);
     snprintf(warning->parts + used, sizeof warning->parts - used, "%s%s", used ? ", " : "", part_name(part));
@@ -98,9 +98,11 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
     const struct part_errors *errors = &held_out[chosen][part];
     const double bias = errors->of.bias;
     if (!errors->of.count) return;
-    if (errors->of.mape > MAPE_LARGE) {
+    if (errors->of.mape > MAPE_LARGE && part != VP_LATENCY_OTHER) {
+        char *parts = warnings[ERRORS_LARGE].parts;
         add_part(&warnings[ERRORS_LARGE], part);
-        snprintf(warnings[ERRORS_LARGE].words, sizeof warnings->words, "MAPE %.0f %%", 100 * errors->of.mape);
+        snprintf(parts + strlen(parts), sizeof warnings->parts - strlen(parts), " (MAPE %.0f %%)",
+                 100 * errors->of.mape);
     }
     if ((errors->bias_low > 0 || errors->bias_high < 0) && fabs(bias) > BIAS_MATTERS * errors->measured_mean) {
         add_part(&warnings[ERRORS_BIASED], part);
@@ -131,8 +133,8 @@ void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], in
         if (other->count && other->rmse < held_out[best][ESTIMATE_TOTAL].of.rmse) best = kind;
     }
     if (found[ERRORS_LARGE].parts[0])
-        text_list_add(warnings, "held-out configurations: predictions of %s are far off (%s): do not rely on them",
-                      found[ERRORS_LARGE].parts, found[ERRORS_LARGE].words);
+        text_list_add(warnings, "held-out configurations: predictions of %s " ERRORS_FAR_OFF,
+                      found[ERRORS_LARGE].parts);
     if (found[ERRORS_BIASED].parts[0])
         text_list_add(warnings, "held-out configurations: predictions of %s are biased (%s): measure more "
                                 "configurations and more runs per sample, on a quiet machine",

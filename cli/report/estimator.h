@@ -47,8 +47,9 @@ size_t pair_rows(const struct measurements *measurements, const double *predicte
 void errors_of(const struct measurements *measurements, const double *predicted,
                struct part_errors errors[ESTIMATE_PARTS]);
 
-/* Warns if predictions of the chosen kind, for configurations that it never saw, are biased, worse than the mean, or
- * worse than a baseline (any other kind). Gives the remedy. */
+#define ERRORS_FAR_OFF "are far off: do not rely on them"
+/* Warns if, for configurations that it never saw, predictions of the chosen kind are far off, biased, worse than the
+ * mean, or worse than a baseline (any other kind). Gives the remedy. */
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings);
 
 /* Fills the guardrails: which requests a budget admits, by their predicted totals. */

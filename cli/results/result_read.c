@@ -18,8 +18,8 @@
 int stage_column(int stage, int detail) { return COLUMN_STAGE + detail * VP_STAGE_COUNT + stage; }
 
 static void result_file_free(struct result_file *file) {
-    char **texts[] = {&file->path,   &file->importance, &file->device,       &file->host, &file->version, &file->command,
-                      &file->server, &file->variant,    &file->variant_name};
+    char **texts[] = {&file->path,    &file->importance, &file->device,  &file->host,        &file->version,
+                      &file->command, &file->server,     &file->variant, &file->variant_name};
     fields_free(&RESULT, &file->head);
     fields_free(&RESULT_ACCURACY, &file->scores);
     fields_free(&RESULT_FIDELITY, &file->fidelity);

@@ -563,6 +563,6 @@ int journal_open(struct journal *journal, struct journal_index *index) {
     journal->end = index->files[0].end;
     journal->synced_ns = vp_clock_ns();
     if (fstat(journal->fd, &info) == 0 && info.st_size > journal->end)
-        print_note("vlmprof: %s: the last line is cut off and left out; its point is measured again\n", journal->path);
+        print_note("vlmprof: %s: the last line is cut off and left out\n", journal->path);
     return ftruncate(journal->fd, (off_t)journal->end) ? journal_fail(journal) : 0;
 }

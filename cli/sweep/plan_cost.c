@@ -769,8 +769,9 @@ static void print_plan_resolution(const struct estimate *estimate) {
             "warning     fewer than %d samples: accuracies of neighbouring configurations may differ by less than the "
             "noise; %s\n",
             PLAN_SAMPLES_ENOUGH,
-            (double)estimate->fewest < number_of(estimate->plan->sets[0].options, "num_samples") ? "these are all that the data have"
-                                                                                : "raise --num_samples");
+            (double)estimate->fewest < number_of(estimate->plan->sets[0].options, "num_samples")
+                ? "these are all that the data have"
+                : "raise --num_samples");
 }
 static int print_plan(const struct estimate *estimate) {
     const struct plan *plan = estimate->plan;
