@@ -242,7 +242,7 @@ typedef enum vp_result {
     VP_RESULT_LAST_ = -12
 } vp_result;
 
-/* what went wrong and where; `offset` is a byte offset into the input, or -1 */
+/* the details of an error; `offset` is a byte offset into the input, or -1 */
 typedef struct vp_error {
     vp_result code;
     int64_t offset;
@@ -305,7 +305,7 @@ typedef struct vp_geometry {
     int32_t margin_right_patches;
     int32_t pool;                /* pooling window side in patches: 2 */
     int32_t max_crops;           /* adaptive tiling's limit, without the global view: 12 */
-    float mean[3], std[3];       /* of RGB in 0..1 */
+    float mean[3], std[3];       /* of RGB values in 0..1 */
 } vp_geometry;
 /* The geometry of MolmoE-1B and all Molmo 0924 models, with CLIP's mean and std. */
 VP_API vp_geometry vp_geometry_default(void);
@@ -588,7 +588,7 @@ typedef struct vp_statistics {
  * vision encoder, prefill and decode steps. Work on a GPU must be complete before its mark ends. */
 typedef struct vp_stage_mark {
     const char *name;         /* the caller's; must outlive the mark */
-    int64_t begin_ns, end_ns; /* of vp_clock_ns; end_ns is -1 until the stage ends */
+    int64_t begin_ns, end_ns; /* times of vp_clock_ns; end_ns is -1 until the stage ends */
     size_t inside;            /* index of the enclosing mark; SIZE_MAX if there is none */
 } vp_stage_mark;
 typedef struct vp_stage_clock {
@@ -640,7 +640,7 @@ VP_API vp_result vp_statistics_compute(const double *values, size_t count, doubl
 /* ---- inference from samples. A confidence is a share: 0.95. If there are too few values for an answer, the result is
  * VP_ERR_UNSUPPORTED or, in a struct, NaN; it is never a guess. Values must be independent; the caller removes warm-up
  * and drift. */
-/* Are `count` values enough for this percentile?
+/* Returns whether `count` values are enough for this percentile.
  * returns: 1 if count is at least 3 / min(p, 1 - p) (P50: 6, P95: 60, P99: 300); at least one value is then beyond the
  *          percentile with 95 % probability. Otherwise 0, also for percentiles 0, 100 and NaN */
 VP_API int vp_statistics_percentile_supported(size_t count, double percentile);
@@ -722,11 +722,12 @@ typedef enum vp_stop {
 VP_API const char *vp_stop_name(int32_t stop); /* NULL outside the list */
 typedef struct vp_stop_rule {
     int64_t min_runs, max_runs; /* 1 <= min_runs <= max_runs; max_runs only matters with a half-width */
-    double half_width;          /* of the interval of P50, as a share of P50: 0.01 is +-1 %; 0: exactly min_runs runs */
-    double confidence;          /* of that interval: 0.95 */
+    double half_width;          /* target for the interval of P50, as a share of P50: 0.01 is +-1 %; 0: exactly min_runs
+                                 * runs */
+    double confidence;          /* confidence of that interval: 0.95 */
     int64_t box_ns;             /* time limit for all runs of a point; 0: none */
 } vp_stop_rule;
-/* Is another run needed? Call it after each run.
+/* Decides whether another run is needed. Call it after each run.
  * in:      values      double [count]  values of the runs so far
  *          elapsed_ns  time since the start of the first run
  * out:     scratch     double [count]
@@ -898,7 +899,7 @@ VP_EXTERN_C_END
 #if defined(VLMPROF_IMPLEMENTATION) && !defined(VLMPROF_IMPLEMENTATION_DONE)
 #define VLMPROF_IMPLEMENTATION_DONE
 #if defined(__FAST_MATH__)
-#error "statistics look for NaN and infinity: do not compile this file with fast-math"
+#error "statistics check for NaN and infinity: do not compile this file with fast-math"
 #endif
 #include <math.h>
 #include <string.h>
@@ -1379,7 +1380,7 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
     if (canvas_width > VP_CANVAS_PX_LIMIT || canvas_height > VP_CANVAS_PX_LIMIT
         || !vp_impl_count_tokens(&grid, tiling, &out)) {
         return vp_fail(error, VP_ERR_RANGE, -1, "tiling",
-                       "the canvas is over 8388608 px on a side, or the token counts leave 32 bits");
+                       "the canvas is over 8388608 px on a side, or the token counts exceed 32 bits");
     }
     out.width_px = image[0] = width_px;
     out.height_px = image[1] = height_px;

@@ -12,8 +12,8 @@
  * memory:  none
  * threads: reentrant
  *
- * Needs vlmprof.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_FAMILIES_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_FAMILIES_H
 #define VLMPROF_FAMILIES_H
@@ -59,7 +59,7 @@ typedef enum vp_slot {
 typedef struct vp_family_key {
     const char *name; /* name in the configuration; NULL: fixed by the family */
     vp_slot slot;
-    double fallback;  /* of the published checkpoints */
+    double fallback;  /* value of the published checkpoints */
 } vp_family_key;
 typedef struct vp_family_preset {
     const char *name, *aliases; /* aliases: separated by spaces */
@@ -1908,7 +1908,8 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     size_t wanted;
     if (!knob) return vp_fail(error, VP_ERR_NOT_FOUND, -1, family->preset->name, "has no key that limits its tokens");
     if (!size_count || !(share > 0.0 && share <= 1.0) || max_tokens < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "largest", "no sizes, share or tokens");
+        return vp_fail(error, VP_ERR_RANGE, -1, "largest",
+                       "size_count, share and max_tokens must be above 0, and share at most 1");
     wanted = (size_t)ceil(share * (double)size_count);
     if (wanted > size_count) wanted = size_count;
     if (knob->slot == VP_SLOT_SIDE) most = 16384;

@@ -14,8 +14,8 @@
  * companions are in this header, under ---- system, once for POSIX and once for Windows (MinGW-w64). The rest uses
  * stdio and malloc. On Windows, paths are in the program's code page.
  *
- * Needs vlmprof.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_FILE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_FILE_H
 #define VLMPROF_FILE_H

@@ -26,8 +26,8 @@
  *   VLMPROF_NO_STB        no stb_image: vp_image_size, _decode and _resized return VP_ERR_UNSUPPORTED; preprocessing
  *                         still works
  *
- * Needs vlmprof.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_IMAGE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_IMAGE_H
 #define VLMPROF_IMAGE_H
@@ -932,7 +932,7 @@ static vp_result vp_impl_jpeg_frame(int marker, const uint8_t *segment, size_t l
     if (info->components == 4) return vp_impl_image_fail(error, VP_ERR_UNSUPPORTED, at, "CMYK JPEG; convert it to RGB");
     if (info->components != 1 && info->components != 3)
         return vp_impl_image_fail(error, VP_ERR_FORMAT, at,
-                                  "JPEG with neither 1 nor 3 components; the file is damaged");
+                                  "JPEG must have 1 or 3 components; the file is damaged");
     return VP_OK;
 }
 

@@ -29,8 +29,8 @@
  * threads: one vp_ranges per thread; fill the tables when the threads are done
  * example: samples/04_profile_yourself.c
  *
- * Needs vlmprof.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_RANGES_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_RANGES_H
 #define VLMPROF_RANGES_H
@@ -130,9 +130,9 @@ typedef struct vp_op {
     /* total: with nested calls, counting each call of a recursion (torch); self: without nested calls */
     int64_t host_total_ns, host_self_ns;
     int64_t host_cumulative_ns;      /* total of only the primitive calls (cProfile) */
-    int64_t host_min_ns, host_max_ns; /* of the totals of single calls */
+    int64_t host_min_ns, host_max_ns; /* smallest and largest total of a single call */
     int64_t device_total_ns, device_self_ns, device_min_ns, device_max_ns;
-    int64_t flops, bytes;            /* of the operation itself, without nested calls */
+    int64_t flops, bytes;            /* work of the operation itself, without nested calls */
     int64_t host_memory_bytes, host_self_memory_bytes; /* allocated less freed, with and without nested calls */
     int64_t device_memory_bytes, device_self_memory_bytes;
     int64_t memory_peak_bytes;       /* largest peak of the calls; 0: not known */
@@ -242,7 +242,7 @@ typedef struct vp_ops_print_options {
     int with_memory, with_flops;     /* profile_memory, with_flops */
     int with_rates;                  /* not in torch: GB/s, TFLOP/s and, with ops->ceilings, the share of the
                                       * roofline */
-    int32_t decimals;                /* of seconds in cProfile's table, 3..9 */
+    int32_t decimals;                /* decimals of seconds in cProfile's table, 3..9 */
 } vp_ops_print_options;
 /* torch's defaults: 100 rows, widths 55, 80 and 75, no optional columns; 3 decimals */
 VP_API vp_ops_print_options vp_ops_print_options_default(void);
@@ -648,7 +648,7 @@ VP_API vp_result vp_ops_add(vp_ops *ops, const vp_op *op) {
         return VP_OK;
     }
     row = &ops->rows[ops->count];
-    next = row->bucket; /* of the unrelated chain that begins here */
+    next = row->bucket; /* belongs to the unrelated chain that begins here */
     *row = one;
     row->bucket = next;
     row->next = ops->rows[bucket].bucket;

@@ -12,8 +12,8 @@
  * Texts are UTF-8 and end with a NUL. Case, white space, digits and word characters follow Python's str and re
  * (Unicode 14.0). Bytes that are not UTF-8 are kept unchanged.
  *
- * Needs vlmprof.h and vlmprof_unicode.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h and vlmprof_unicode.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_SCORE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_SCORE_H
 #define VLMPROF_SCORE_H

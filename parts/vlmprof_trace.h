@@ -46,8 +46,8 @@
  * source:  pytorch/kineto 002d991 libkineto/src/output_json.cpp; readers: torch-tb-profiler 0.4.3,
  *          HolisticTraceAnalysis f4d0062
  *
- * Needs vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h, vlmprof_file.h, vlmprof_ranges.h and vlmprof_stages.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_TRACE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_TRACE_H
 #define VLMPROF_TRACE_H
@@ -541,10 +541,10 @@ static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *
         return vp_fail(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
     for (i = 0; i < options->device_count; i++) {
         if (options->devices[i].id < 0 || options->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !options->devices[i].name)
-            return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and a number of 0..63");
+            return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and an id of 0..63");
         for (k = 0; k < i; k++)
             if (options->devices[k].id == options->devices[i].id)
-                return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same number");
+                return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same id");
     }
     for (i = 0; i < options->metadata_count; i++) {
         const vp_trace_metadata *entry = &options->metadata[i];

@@ -10,8 +10,8 @@
  * memory:  none
  * threads: reentrant
  *
- * Needs vlmprof.h, and includes what is missing.
- * Define VLMPROF_IMPLEMENTATION in one file, for all headers of vlmprof that it includes, or
+ * Includes vlmprof.h if needed.
+ * In one file, define VLMPROF_IMPLEMENTATION for all headers of vlmprof that it includes, or
  * VLMPROF_UNICODE_IMPLEMENTATION for only this one. The manual is in vlmprof.h. */
 #ifndef VLMPROF_UNICODE_H
 #define VLMPROF_UNICODE_H

@@ -256,7 +256,7 @@ static void test_errors(void) {
     check_case("no memory to borrow");
     begin(MIB, 0);
     device.has_no_memory = 1;
-    refused(VP_ERR_MEMORY, "takes 256 MiB for a moment", 0, 0);
+    refused(VP_ERR_MEMORY, "needs 256 MiB temporarily", 0, 0);
     CHECK(device.reads == 0 && device.copies == 0);
     check_case("the device fails on the way: nothing more is sent, and it can go on");
     begin(MIB, 0);

@@ -598,7 +598,7 @@ static void test_limits(void) {
         for (i = 0; i < 1000 && result == VP_OK; i++)
             result = form == 0 ? vp_chat_reply_feed(&reply, piece, sizeof piece - 1, 1, &error) : vp_chat_reply_feed(&reply, " 2345678", 8, 1, &error);
         CHECK_INT(result, VP_ERR_RANGE);
-        CHECK(i == (form == 0 ? 11 : 13) && strstr(error.text, "longer") != NULL);
+        CHECK(i == (form == 0 ? 11 : 13) && strstr(error.text, "exceeds the size limit") != NULL);
         CHECK_INT(reply.text_bytes, form == 0 ? 100 : 0);
         vp_chat_reply_free(&reply);
     }

@@ -667,8 +667,8 @@ static const header_case header_cases[] = {
     {"overlap", "{" TENSOR("a", "U8", "2", "0", "2") "," TENSOR("b", "U8", "2", "1", "3") "}", 3, VP_ERR_FORMAT, "overlap"},
     {"the same data twice", "{" TENSOR("a", "U8", "2", "0", "2") "," TENSOR("b", "U8", "2", "0", "2") "}", 2, VP_ERR_FORMAT, "overlap"},
     {"an empty tensor inside another", "{" TENSOR("a", "U8", "2", "0", "2") "," TENSOR("b", "U8", "0", "1", "1") "}", 2, VP_ERR_FORMAT, "overlap"},
-    {"a hole", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("b", "U8", "1", "2", "3") "}", 3, VP_ERR_FORMAT, "hole"},
-    {"a hole at the start", "{" TENSOR("a", "U8", "1", "1", "2") "}", 2, VP_ERR_FORMAT, "hole"},
+    {"a gap", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("b", "U8", "1", "2", "3") "}", 3, VP_ERR_FORMAT, "gap"},
+    {"a hole at the start", "{" TENSOR("a", "U8", "1", "1", "2") "}", 2, VP_ERR_FORMAT, "gap"},
     {"buffer too short", "{" TENSOR("a", "U8", "4", "0", "4") "}", 3, VP_ERR_FORMAT, "truncated"},
     {"trailing bytes", "{" TENSOR("a", "U8", "4", "0", "4") "}", 5, VP_ERR_FORMAT, "1 bytes follow"},
     {"trailing bytes without tensors", "{}", 1, VP_ERR_FORMAT, "follow"},
@@ -802,7 +802,7 @@ static void test_folders(void) {
         {"a tensor outside the map", "{\"weight_map\":{\"b\":\"2.safetensors\",\"c\":\"1.safetensors\"}}", VP_ERR_MISMATCH,
          "1 missing: c (not in 1.safetensors); 1 extra: a (in 1.safetensors, not in the index)"},
         {"tensors in each other's file", "{\"weight_map\":{\"a\":\"2.safetensors\",\"b\":\"1.safetensors\"}}", VP_ERR_MISMATCH,
-         "2 in another file than the index says: a, b"},
+         "2 in a different file than in the index: a, b"},
     };
     vp_checkpoint *cp = NULL;
     vp_tensor t;
@@ -1088,20 +1088,20 @@ static void test_packed(void) {
         packed_refused("a damaged header", &c, VP_ERR_FORMAT, "header is damaged");
     }
     packed_write(&packed, 3, 0);
-    packed_refused("another magic", &c, VP_ERR_FORMAT, "not a file that convert packed");
+    packed_refused("another magic", &c, VP_ERR_FORMAT, "not a packed file from convert");
     packed_write(&packed, 8, 0);
     packed_refused("another byte order", &c, VP_ERR_UNSUPPORTED, "byte order");
     packed_write(&packed, 12, 0);
-    packed_refused("a newer version", &c, VP_ERR_UNSUPPORTED, "is version 3, this program reads versions 1 to 2");
+    packed_refused("a newer version", &c, VP_ERR_UNSUPPORTED, "is version 3, but this program reads versions 1 to 2");
     packed.version = 0;
     packed_write(&packed, -1, 0);
-    packed_refused("no version", &c, VP_ERR_UNSUPPORTED, "is version 0, this program reads versions 1 to 2");
+    packed_refused("no version", &c, VP_ERR_UNSUPPORTED, "is version 0, but this program reads versions 1 to 2");
     packed.version = VP_PACKED_VERSION;
     test_packed_precisions(&packed, &c);
     packed_write(&packed, 16, 0);
     packed_refused("another length of the header", &c, VP_ERR_FORMAT, "header is damaged");
     packed_write(&packed, -1, 1);
-    packed_refused("one byte short", &c, VP_ERR_FORMAT, "truncated: it has 199 bytes of weights, its header says 200");
+    packed_refused("one byte short", &c, VP_ERR_FORMAT, "truncated: it has 199 bytes of weights, its header declares 200");
     packed_write(&packed, -1, -1);
     packed_refused("one byte more", &c, VP_ERR_FORMAT, "too long: it has 201");
     packed_write(&packed, -1, PACKED_BYTES + 1);

@@ -109,7 +109,7 @@ static void stop_convert(int signal_number, int code) {
     kill(child, signal_number);
     finish(child, in_folder("stdout"));
     if (last.code == 5 && last.err && strstr(last.err, "the weights need")) { check_skip("a convert that is stopped", "it needs 14.4 GB on the disk"); return; }
-    if (last.code == 4 && last.err && strstr(last.err, "no room for the packed weights")) {
+    if (last.code == 4 && last.err && strstr(last.err, "not enough address space for the packed weights")) {
         check_skip("a convert that is stopped", "a limit of this process's memory below 14.4 GB");
         return;
     }

@@ -541,7 +541,7 @@ static void test_other_models(void) {
     REFUSED("run " OTHER "llava/checkpoint -p a --top_k 1", 2, "--top_k: LLaVA has no experts");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --max_crops 3", 2, "--max_crops");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --vision_tokens 600", 2, "--vision_tokens: LLaVA: vision_tokens: this model's images have one size");
-    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels a side: nothing can be set");
+    REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels per side: there is no setting");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "there are: max_patches, min_patches");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes only one value");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected integers of 1 or more");
@@ -654,7 +654,7 @@ static void test_vision_integers(void) {
         remove_folder(in_folder("rounded"));
     }
     remove_folder(in_folder("plain"));
-    REFUSED("run samples/cat.jpg -p What --synthetic tiny --device cpu --weights fp32 --vision_weights int8", 2, "leaves no integers");
+    REFUSED("run samples/cat.jpg -p What --synthetic tiny --device cpu --weights fp32 --vision_weights int8", 2, "cannot be used with integers");
 }
 static void test_integers(void) {
     static const char *const kinds[2] = {"int8", "int4"};

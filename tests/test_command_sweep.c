@@ -520,7 +520,7 @@ static void test_other_models(void) {
             "--tier_list: tiers belong to the Molmo models, not to LLaVA");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --vision_tokens_list 288", 2,
             "--vision_tokens_list: LLaVA: vision_tokens: this model's images have one size");
-    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2", 2, "nothing can be set");
+    REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2", 2, "there is no setting");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --top_k_list 2", 2, "LLaVA has no experts");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --style vqa2", 2, "--style");
     REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob tiles=2", 2, "there are: max_patches, min_patches");

@@ -300,7 +300,7 @@ static void test_integers_refused(const vp_model_config *c, const vp_checkpoint 
         e.checkpoint = cp;
         if (i == 5) e.weights = VP_WEIGHTS_BF16;
         if (i < 5) packed_refused("integers that their header tells wrong", &e, VP_ERR_MISMATCH, "convert the original folder again");
-        else packed_refused("int4 is not bf16", &e, VP_ERR_UNSUPPORTED, "they are int4; another precision needs the folder they were made of");
+        else packed_refused("int4 is not bf16", &e, VP_ERR_UNSUPPORTED, "they are int4; another precision needs the folder that they were made from");
         vp_checkpoint_close(cp);
     }
 }
@@ -361,7 +361,7 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     check_case("packed weights cannot be converted again");
     o.checkpoint = cp;
     CHECK_INT(vp_engine_convert(&o, &error), VP_ERR_UNSUPPORTED);
-    CHECK(strstr(error.text, "the folder they were made of"));
+    CHECK(strstr(error.text, "the folder that they were made from"));
     vp_checkpoint_close(cp);
     check_case("packed weights of version 1");
     answer_of_folder(c, &packed_now);

@@ -147,7 +147,7 @@ static void test_emulated(void) {
                                        "capability 9.0; not wgmma: needs compute capability 9.0 and no other; "));
     setenv("CUDA_ON_CPU_CAPABILITY", "9.0", 1);
     CHECK_INT(cli("info"), 0);
-    CHECK(last.out && strstr(last.out, "  ways      experts by wgmma, if it agrees with mma.sync when an engine opens; "
+    CHECK(last.out && strstr(last.out, "  ways      experts by wgmma, if it matches mma.sync when an engine opens; "
                                        "--gpu (all off by default): events dependent wgmma persistent tuned clusters mma\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a switch that this GPU does not support is reported and changes no bit of the result");
@@ -169,7 +169,7 @@ static void test_emulated(void) {
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma --max_new_tokens 2"), 0);
     CHECK(last.out && !strstr(last.out, "wgmma"));
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma wgmma --max_new_tokens 2"), 2);
-    CHECK(last.err && strstr(last.err, "mma excludes wgmma and clusters"));
+    CHECK(last.err && strstr(last.err, "mma cannot be used with wgmma or clusters"));
     unsetenv("CUDA_ON_CPU_PLANT");
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a sweep on a GPU is not gone on with on the CPU");

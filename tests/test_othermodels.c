@@ -422,7 +422,7 @@ static vp_engine *open_engine(const family *f, vp_weights weights, const char *d
     if (strcmp(device, "cpu") && config->d_model % 4) { /* own_llava_a */
         CHECK_INT(vp_engine_open(&options, &engine, &error), VP_ERR_UNSUPPORTED);
         CHECK_TEXT(error.where, "hidden_size");
-        CHECK(strstr(error.text, "runs with --device cpu"));
+        CHECK(strstr(error.text, "run this model with --device cpu"));
     } else if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     return engine;
 }

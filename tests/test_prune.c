@@ -902,11 +902,11 @@ static void test_every_method(const char *name, vp_weights weights) {
 static void test_rejected(void) {
     static const struct { vp_prune_method method; double keep; int layer, a, b; const char *says; } bad[] = {
         { VP_PRUNE_FASTV, 0, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, -3, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, NAN, 1, 0, 0, "keep must be" },
-        { VP_PRUNE_FASTV, 2.5, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, 1e9, 1, 0, 0, "and the image has 36 tokens" },
-        { VP_PRUNE_FASTV, 37, 1, 0, 0, "and the image has 36 tokens" }, { VP_PRUNE_RANDOM, 0.001, 0, 0, 0, "is none" },
+        { VP_PRUNE_FASTV, 2.5, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, 1e9, 1, 0, 0, "but the image has 36 tokens" },
+        { VP_PRUNE_FASTV, 37, 1, 0, 0, "but the image has 36 tokens" }, { VP_PRUNE_RANDOM, 0.001, 0, 0, 0, "keeps none" },
         { VP_PRUNE_FASTV, 0.5, 0, 0, 0, "layer must be at least 1" }, { VP_PRUNE_FASTV, 0.5, 99, 0, 0, "the last block that runs is 2" },
         { VP_PRUNE_STRIDE, 0.5, -1, 0, 0, "layer must be 0 or more" }, { VP_PRUNE_DIVPRUNE, 0.5, 1, 0, 0, "acts before the language model" },
-        { VP_PRUNE_DART, 4, 1, 0, 0, "at least the number of pivots" }, { VP_PRUNE_VISIONZIP, 0, 0, 30, 30, "dominant and contextual are 37" },
+        { VP_PRUNE_DART, 4, 1, 0, 0, "at least the number of pivots" }, { VP_PRUNE_VISIONZIP, 0, 0, 30, 30, "dominant and contextual sum to 37" },
         { VP_PRUNE_VISIONZIP, 0, 0, 38, 0, "dominant must be 1 to 37" }, { VP_PRUNE_PDROP, 0, 0, 2, 1, "must ascend" } };
     int32_t blocks[64];
     vp_error error = { VP_OK, -1, "", "" };
@@ -960,7 +960,7 @@ static void test_rejected(void) {
         CHECK_INT(vp_engine_open(&options, &m.engine, &error), VP_OK);
         r = request_of(&m.config, &in, &prune, blocks);
         CHECK_INT(run(&m, &r, &o, &error), VP_ERR_RANGE);
-        CHECK_TEXT(error.text, "this engine was opened without room for it");
+        CHECK_TEXT(error.text, "this engine was opened without `prunes`");
         free_output(&o);
         m.config.vit_block_count = 0;
         CHECK_INT(vp_prune_request(&m.config, &r, VP_WEIGHTS_BF16, &pruned, &error), VP_ERR_UNSUPPORTED);

@@ -25,8 +25,8 @@ fastv:keep=nan|keep=nan: expected
 fastv:keep=inf|keep=inf: expected
 fastv:keep=1.5|keep=1.5: expected
 fastv:keep= 4|keep= 4: expected
-fastv:keep=99999|keep=99999, and the image has 384 tokens
-fastv:keep=0.0001|is none
+fastv:keep=99999|keep=99999, but the image has 384 tokens
+fastv:keep=0.0001|keeps none
 fastv:keep=4,keep=5|keep is given twice
 fastv:layer=0|layer=0: expected an integer from 1 to 100000
 fastv:layer=77|the last block that runs is 3
@@ -105,7 +105,7 @@ sweep() {
 sweep --max_points 5
 sweep
 check "a file for each value" [ "$(ls "$work/sweep"/*_prune-*.json | wc -l)" = 4 ]
-check "a keep that an image cannot give is a failed row with the reason" grep -q 'random: keep=300, and the image has' "$work/sweep"/*prune-random-keep-300.json
+check "a keep that an image cannot give is a failed row with the reason" grep -q 'random: keep=300, but the image has' "$work/sweep"/*prune-random-keep-300.json
 check "rows say how many tokens went on" grep -q '"kept_vision_tokens": 96' "$work/sweep"/*prune-fastv-keep-0.25-layer-2.json
 check "and how many rows a block had" grep -qE '"mean_sequence_length": [0-9]' "$work/sweep"/*prune-fastv-keep-0.25-layer-2.json
 check "without pruning they do not" [ "$(grep -c kept_vision_tokens "$work/sweep"/*prune-none.json)" = 0 ]
@@ -130,7 +130,7 @@ check "and does not warn that the files differ in what it knows" [ "$(grep -c 'd
 check "predict has what goes on" grep -q '"kept_vision_tokens": 72' "$work/said"
 check "and how many blocks see all" grep -q '"num_full_blocks": 2' "$work/said"
 "$PROGRAM" predict "$work/model.json" 640x480 --tier low --prune fastv:keep=9999 >"$work/said" 2>"$work/complaint"
-check "predict rejects what the request has no tokens for" grep -q -- '--prune: fastv: keep=9999, and the image has' "$work/complaint"
+check "predict rejects what the request has no tokens for" grep -q -- '--prune: fastv: keep=9999, but the image has' "$work/complaint"
 check "a list with a bad value does not begin" [ "$("$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/no" --prune_list none foo 2>&1 | grep -c 'unknown method "foo"')" = 1 ]
 echo "test_prune.sh: $passed passed, $failed failed, 0 skipped"
 [ $failed -eq 0 ]

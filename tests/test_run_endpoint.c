@@ -325,7 +325,7 @@ static void test_failures(void) {
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2);
     said("need an image");
     CHECK_INT(run("run -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2);
-    said("vlmprof: --endpoint: a URL begins with http://");
+    said("vlmprof: --endpoint: a URL must begin with http://");
     CHECK_INT(run("run %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
     said("none.jpg");
     CHECK_INT(run("run README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
@@ -364,7 +364,7 @@ static void test_address(void) {
     CHECK(last.err && !strstr(last.err, "not credible"));
     check_case("a URL without a scheme: the error proposes one");
     CHECK_INT(run("ask -p Hi --endpoint 127.0.0.1:%d --endpoint_model good", port), 2);
-    said("a URL begins with http:// or https://; did you mean http://127.0.0.1:");
+    said("a URL must begin with http:// or https://; did you mean http://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint api.example.org/v1 --endpoint_model good"), 2);
     said("did you mean https://api.example.org/v1?");
     CHECK_INT(run("ask -p Hi --endpoint me:secret@api.example.org --endpoint_model good"), 2);

@@ -120,7 +120,7 @@ static const struct single {
     {"429 with a date that is over", STEPS(SAY(HOSTILE_NO("429 Slow", "Retry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 429, 3, NULL, "HTTP 429 (after 3 attempts)"},
     {"429 with a long pause", STEPS(SAY(HOSTILE_NO("429 Slow", "Retry-After: 3600\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
-        VP_ERR_DEVICE, 429, 1, NULL, "HTTP 429 (it asks for a pause of 3600 s)"},
+        VP_ERR_DEVICE, 429, 1, NULL, "HTTP 429 (it requests a pause of 3600 s)"},
     {"redirect within the server", STEPS(SAY(HOSTILE_NO("307 Away", "Location: /v2/chat\r\n", "")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE, 307, 1, NULL,
         "another path of the same server"},
     {"wrong JSON", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {oops\n\n"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""},
@@ -138,7 +138,7 @@ static const struct single {
     {"an error inside the stream, and nonsense", STEPS(SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"out of memory\"}\n\ndata: {oops\n\n"), {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 200, 1, "", "the server reports an error: out of memory"},
     {"a date far in the future", STEPS(SAY(HOSTILE_NO("503 Busy", "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", "")), {HOSTILE_CLOSE, NULL, 0}),
-        VP_ERR_DEVICE, 503, 1, NULL, "HTTP 503 (it asks for a pause of 1000000000 s)"},
+        VP_ERR_DEVICE, 503, 1, NULL, "HTTP 503 (it requests a pause of 1000000000 s)"},
     {"a stream that ends too early", STEPS(SAY(HOSTILE_STREAM "\r\n" HOSTILE_DELTA("half")), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, "half",
         "before the server marked"},
     {"half a chunk", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_DELTA("half"), 0}, SAY("40\r\ndata: {"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_DEVICE,
@@ -318,7 +318,7 @@ static void test_connections(void) {
         options.api_key = "a-long-secret-key";
         server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
-        snprintf(want, sizeof want, "HTTP 302: the server redirects to 127.0.0.1:%s, and redirects are not followed: give that URL", url);
+        snprintf(want, sizeof want, "HTTP 302: the server redirects to 127.0.0.1:%s, and redirects are not followed: use that URL", url);
         CHECK_TEXT(exchange.error.text, want);
         CHECK_INT(other.connection_count, 0);
         vp_exchange_free(&exchange);
@@ -649,9 +649,9 @@ static void test_timeouts(void) {
             SAY(HOSTILE_DELTA("lo") HOSTILE_END), {HOSTILE_CLOSE, NULL, 0}};
     static const struct { const char *name; const hostile_step *steps; int idle_ms, total_ms; size_t most_bytes; vp_result result; const char *error,
         *text; } cases[] = {
-        {"no byte", mute, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", NULL},
-        {"no further byte", stalled, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte came for 0.100 s", "half"},
-        {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is not whole after 0.200 s", ""},
+        {"no byte", mute, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte arrived for 0.100 s", NULL},
+        {"no further byte", stalled, 100, 5000, 1 << 20, VP_ERR_DEVICE, "no byte arrived for 0.100 s", "half"},
+        {"pings without end", endless, 5000, 200, 1 << 20, VP_ERR_DEVICE, "the answer is not complete after 0.200 s", ""},
         {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "exceeds the size limit", NULL},
         {"an error, and no further byte", said, 100, 5000, 1 << 20, VP_ERR_DEVICE, "the server reports an error: out of memory", ""},
         {"pauses that are short enough", drip, 1000, 20000, 1 << 20, VP_OK, "", "Hello"}};

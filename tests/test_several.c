@@ -222,16 +222,16 @@ static void check_rejections(const several *s, vp_engine *engine) {
     CHECK_INT(vp_engine_count(engine, &r, &work, &error), VP_OK);
     r.views = 1;
     CHECK_INT(vp_engine_count(engine, &r, &work, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.text, "the images' views must be `views` together");
+    CHECK_TEXT(error.text, "the views of all images must sum to `views`");
     r.views = 2; r.image_count = 3;
     CHECK_INT(vp_engine_count(engine, &r, &work, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, s->model.config.vit_native ? "request grid" : "request images");
     r.image_count = 2; r.images = NULL;
     CHECK_INT(vp_engine_count(engine, &r, &work, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.text, "image_count needs that many in images");
+    CHECK_TEXT(error.text, "images must have image_count entries");
     r.images = views; r.prune = &prune; prune.keep = 1; prune.image_tokens = 2;
     CHECK_INT(vp_prune_request(&s->model.config, &r, VP_WEIGHTS_FP32, &pruned, &error), VP_ERR_UNSUPPORTED);
-    CHECK(strstr(error.text, "one image a prompt, and this one has several"));
+    CHECK(strstr(error.text, "one image per prompt, and this prompt has several"));
 }
 static void run_model(const char *name) {
     for (int i = 0; i < 2; i++) {
@@ -262,7 +262,7 @@ static void test_one_image(void) {
     const size_t places[] = { 0, 3 }, back[] = { 3, 1 }, beyond[] = { 0, 9 };
     check_case("models of one image, and places that are none");
     CHECK(!vp_processor_one_image(VP_PROCESSOR_QWEN3_VL) && !vp_processor_one_image(VP_PROCESSOR_GEMMA3));
-    CHECK(strstr(vp_processor_one_image(VP_PROCESSOR_LLAVA), "one image a conversation"));
+    CHECK(strstr(vp_processor_one_image(VP_PROCESSOR_LLAVA), "one image per conversation"));
     CHECK(vp_processor_one_image(VP_PROCESSOR_MOLMO2) && vp_processor_one_image(VP_PROCESSOR_PLAIN));
     CHECK(strstr(MOLMO_RULES.one_image(NULL), "one image a prompt"));
     CHECK_INT(vp_processor_prompt(VP_PROCESSOR_LLAVA, "What?", NULL, 2, NULL, 0, &needed), VP_ERR_RANGE);

@@ -1,7 +1,7 @@
 /* backend.h - the interface between engine and device: queue, jobs, one table of functions
  *
- * vlmprof_kernels.cu contains the devices: the CPU, and the GPU if nvcc compiled the file a second time. Only their two
- * tables are visible outside. */
+ * vlmprof_kernels.cu contains the devices: the CPU, and the GPU if nvcc also compiled the file. Only their two tables
+ * are visible outside. */
 #ifndef VK_BACKEND_H
 #define VK_BACKEND_H
 
@@ -13,24 +13,24 @@
 #include "vlmprof_stages.h"
 
 enum {
-    VK_PAD = 32,           /* columns of a packed weight panel; rows are padded to a multiple */
+    VK_PAD = 32,           /* columns of a packed weight panel; rows are padded to a multiple of it */
     VK_EXPERTS_MAX = 1024, /* the router keeps one row of probabilities in shared memory */
     VK_POOL_MAX = 1024,    /* heads * keys of a pooling window */
     VK_ROWS_MAX = 32,      /* rows of one GEMM tile */
     VK_THREADS_MAX = 4096
 };
 
-/* receives work: the part of a backend's state that launchers see; vk_cpu and vk_cuda start with it */
+/* the part of a backend's state that launchers see, where they count work; vk_cpu and vk_cuda start with it */
 typedef struct vk_work {
     int64_t launches, flops, bytes;
 } vk_work;
 
-/* Describes the next operation. vk_begin takes it and resets it, so an operation never inherits the description of the
- * previous one. */
+/* Describes the next operation. vk_begin uses and resets it, so that no operation inherits the previous one's
+ * description. */
 typedef struct vk_next {
     int32_t kind, shape[4];               /* vp_launch_kind; vk_shape */
-    uint32_t grid, threads, shared_bytes; /* shared_bytes: given at the launch */
-    const void *kernel;                   /* GPU: the function whose registers the driver reports */
+    uint32_t grid, threads, shared_bytes; /* shared_bytes: set at launch */
+    const void *kernel;                   /* GPU: the function whose register count the driver reports */
 } vk_next;
 
 typedef struct vk_spans {
@@ -39,27 +39,28 @@ typedef struct vk_spans {
 } vk_spans;
 
 typedef struct vk_queue {
-    vk_work work; /* of everything sent so far */
-    int dry;      /* only count, and log without times: a recorded step is replayed next */
+    vk_work work; /* total submitted so far */
+    int dry;      /* 1: only count, and log without times, because a recorded step is replayed next */
     int threads;  /* CPU */
     void *stream; /* GPU: cudaStream_t */
-    /* GPU: the first CUDA or cuBLAS status other than success, and its place. It is sticky: nothing more is sent. */
+    /* GPU: the first CUDA or cuBLAS status except success, and its source line. It is sticky: nothing more is
+     * submitted. */
     int error, line;
     const char *error_at, *file; /* the call or the kernel; the source file of `line` */
-    const char *last_sent, **first_sent; /* GPU: the last operation; where the next one's name goes, or NULL */
-    char note[400];       /* GPU: what differed from the plan, and why */
+    const char *last_sent, **first_sent; /* GPU: the last operation; the address for the next one's name, or NULL */
+    char note[400];       /* GPU: deviations from the usual operation, with reasons */
     int timing;           /* vp_timing of the running request */
-    int64_t stamps;       /* taken in this request */
+    int64_t stamps;       /* number of stamps in this request */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record per operation; otherwise NULL */
-    int traced;           /* GPU: the device times them itself, even in a recorded step (kernels/gpu/cupti.h) */
+    int traced;           /* GPU: 1: CUPTI times operations, even in a recorded step (kernels/gpu/cupti.h) */
     int64_t log_capacity, log_count;
     int32_t step, part, block; /* of new records */
     vk_next next;
     vk_spans *spans; /* CPU: the work of each thread in parallel loops, in addition to the log, or NULL */
 } vk_queue;
 
-/* How a row of the fused projection, f32 [q | k | v], becomes heads: which norms apply and how heads are rotated. The
- * first heads / kv_heads heads of q read the first head of k and v, and so on. */
+/* How a row of the fused projection, f32 [q | k | v], becomes heads: their norms and rotation. The first heads /
+ * kv_heads heads of q use the first head of k and v, and so on. */
 enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* as vp_qk_norm (vlmprof_config.h) */
 typedef struct vk_heads {
     int heads, kv_heads, head_dim;
@@ -67,32 +68,33 @@ typedef struct vk_heads {
     float eps, clip;                /* clip: after the norm, values are limited to -clip..clip; INFINITY: no limit */
     const float *q_norm, *k_norm;   /* f32 [width] for VK_NORM_WHOLE, [head_dim] for VK_NORM_HEAD */
     const float *cs;                /* f32 [positions, head_dim]: cos, then sin */
-    int window;                     /* keys that a token sees, including its own; 0: all up to its own */
-    /* The window counts positions. For rows whose positions have gaps: int32 [rows], how many keys before each row have
-     * left its window, on the device and on the host. NULL: no gaps */
+    int window;                     /* keys that a token attends to, including its own; 0: all up to its own */
+    /* The window counts positions. If positions of rows have gaps: int32 [rows], the number of keys before each row
+     * that are outside its window, on the device and on the host. NULL: no gaps */
     const int32_t *gone, *gone_counted;
 } vk_heads;
-/* the keys before row `row` that have left its window */
+/* the number of keys before row `row` that are outside its window */
 #define VK_GONE(gone, window, row) \
     ((gone) ? (gone)[row] : (window) && (row) + 1 > (window) ? (row) + 1 - (window) : 0)
 
-/* A table of in-type embeddings: rows of `ld` elements, or for a tied head stored once the panels of a vk_linear with
- * k_padded == ld. `scale` multiplies them, and in bf16 mode the product rounds; 0: they stay unchanged. */
+/* A table of in-type embeddings: rows of `ld` elements, or for a tied head that is stored once, the panels of a
+ * vk_linear with k_padded == ld. `scale` multiplies them, and in bf16 mode the product is rounded; 0: they are
+ * unchanged. */
 typedef struct vk_table {
     const void *rows;
     int ld, panels;
     float scale;
 } vk_table;
 
-/* The size in patches of a picture of any size, and the side of the square of learned positions stretched over it. Its
- * patches are ordered by view, then by row within a view of pool x pool. */
+/* The size in patches of an image of any size, and the side of the square of learned positions that is stretched over
+ * it. Patches are ordered by view, then by row within a view of pool x pool. */
 typedef struct vk_picture_grid {
     int rows, cols, pool, side;
 } vk_picture_grid;
 
 /* Scores of `queries` rows of q against all keys, in-type as in vk_attention_job, without a mask. tops: f32 [queries,
- * heads, 2], the maximum and the sum for each query and head. received: f32 [keys], the attention that each key
- * receives from all queries, as a mean over heads. scale: multiplies each product */
+ * heads, 2], maximum and sum for each query and head. received: f32 [keys], attention that each key receives from all
+ * queries, averaged over heads. scale: factor of each product */
 typedef struct vk_scores_job {
     float *tops, *received;
     const void *q, *k;
@@ -124,7 +126,7 @@ typedef struct vk_scores_job {
     X(scatter_add, float *stream, const float *features, const int32_t *index, int rows, int width) \
     X(qk_norm_rope, void *q, void *key, void *value, const float *qkv, const vk_heads *heads, const int32_t *position, \
       int rows, int ldq, int wide) \
-    /* keys: what *position + 1 will be; used only for counting */ \
+    /* keys: the future value of *position + 1; used only for counting */ \
     X(attention_decode, void *out, const void *q, const void *key, const void *value, float *scores, \
       const int32_t *position, int keys, int lds, const vk_heads *heads, int wide) \
     X(router, int32_t *index, float *weight, const float *logits, int rows, int experts, int top_k, int norm_topk) \
@@ -150,7 +152,7 @@ typedef struct vk_scores_job {
     X(take_rows, void *out, const float *in, const int32_t *index, int rows, int width, int ld, int wide) \
     X(compose_rope, float *cs, const float *table, const int32_t *positions, const int32_t *axes, int rows, \
       int stride, int head_dim) \
-    /* of pruning image tokens (kernels/shared/prune.h) */ \
+    /* for pruning image tokens (kernels/shared/prune.h) */ \
     X(attention_tops, const vk_scores_job *job, int wide) \
     X(attention_received, const vk_scores_job *job, int wide) \
     X(row_size, float *out, const void *in, int rows, int width, int ld, int wide) \
@@ -170,37 +172,37 @@ typedef struct vk_kernels {
 #undef VK_KERNEL_MEMBER
 } vk_kernels;
 
-/* Pointers named y, x, to, from are to the backend's memory unless named host. Sending never waits. A failure on a GPU
- * stays in the queue: nothing more is sent, and `wait` returns it. */
+/* Pointers named y, x, to, from are to the backend's memory unless named host. Submitting never waits. A failure on a
+ * GPU stays in the queue: nothing more is submitted, and `wait` returns it. */
 
-/* A linear layer: y = x W^T + bias. Weights are in-type. Rows of W are padded from k to k_padded. They are consecutive
+/* A linear layer: y = x W^T + bias. Weights are in-type. Rows of W are padded from k to k_padded. Rows are consecutive
  * if the backend is row_major, otherwise in panels (vlmprof_kernels.cu >>gemm). */
 enum { VK_RUNS_MAX = 3 };
-typedef struct vk_stretch { /* a run of panels of one format: its first panel, at this byte */
+typedef struct vk_stretch { /* a run of panels of one format: its first panel, and that panel's byte offset */
     int first, format;
     size_t at;
 } vk_stretch;
 typedef struct vk_linear {
     void *weights;
     const float *bias; /* f32 [n] or NULL */
-    void *bias_bf16;   /* the same rounded, for bf16 results if the backend has rounds_bias; otherwise NULL */
+    void *bias_bf16;   /* the same, rounded, for bf16 results if the backend has rounds_bias; otherwise NULL */
     int n, k, k_padded;
-    /* f32 weights and inputs. The router has them in bf16 mode as well: a flipped expert costs more than rounding. Such
-     * a layer returns f32, so it takes only the _F32 epilogues. */
+    /* 1: f32 weights and inputs. The router has them even in bf16 mode, because rounding could flip an expert choice.
+     * Such a layer returns f32, so it supports only the _F32 epilogues. */
     int wide;
-    int bits; /* 8 or 4: integers with a scale per row and VK_QUANT_BLOCK values; 0: in-type */
-    uint16_t *scales; /* bf16, by row after the integers if the backend is row_major; panels contain theirs */
-    /* panels of GGUF blocks, with a new run when the tensor format changes; bits is then 4. 0: none */
+    int bits; /* 8 or 4: integers with a scale for every VK_QUANT_BLOCK values of a row; 0: in-type */
+    uint16_t *scales; /* bf16, by row after the integers if the backend is row_major; panels contain their own */
+    /* panels of GGUF blocks: a new run begins when the tensor format changes; bits is then 4. 0: none */
     int run_count;
     vk_stretch runs[VK_RUNS_MAX];
 } vk_linear;
-/* Formats of panels of blocks (kernels/cpu/gguf_rows.h): vp_dtype's numbers. Q6_K's integers have 8 bits there. */
+/* Formats of panels of blocks (kernels/cpu/gguf_rows.h): vp_dtype's numbers. In panels, Q6_K's integers have 8 bits. */
 enum { VK_Q8_0 = 3, VK_Q4_0 = 5, VK_Q4_K = 6, VK_Q6_K = 7, VK_SUPER_BLOCK = 256 };
 /* VK_QUANT_ORDER: identifies the order described in quant_rows.h in packed files; a new order needs a new number */
 enum { VK_QUANT_BLOCK = 32, VK_QUANT_ORDER = 1 };
 
-/* y (in-type [m, ldy], or f32 [m, ldy] for the _F32 ones) = epilogue(x W^T + bias); ADD: y +=. GELU is the exact one,
- * GELU_TANH its approximation. */
+/* y (in-type [m, ldy]; f32 [m, ldy] for _F32) = epilogue(x W^T + bias); ADD: y +=. GELU is exact, GELU_TANH its
+ * approximation. */
 typedef enum vk_epilogue {
     VK_STORE, VK_STORE_F32, VK_QUICKGELU, VK_ADD_F32, VK_GELU, VK_GELU_TANH
 } vk_epilogue;
@@ -212,35 +214,35 @@ typedef struct vk_gemm_job {
 } vk_gemm_job;
 
 /* softmax(q k^T / sqrt(head_dim)) v for `batch` consecutive sequences of `tokens` in-type rows; the heads of a row are
- * next to each other. heads is a multiple of kv_heads. Row r sees all keys. If causal, it sees keys before r + 1, or
- * before reach[r] if reach is given (int32 [tokens], at least r + 1). With a window, it sees no key before r + 1 -
- * window, or before gone[r]. */
+ * next to each other. heads is a multiple of kv_heads. Row r attends to all keys. If causal, it attends to keys before
+ * r + 1, or before reach[r] if reach is given (int32 [tokens], at least r + 1). With a window, it ignores keys before r
+ * + 1 - window, or before gone[r]. */
 typedef struct vk_attention_job {
     void *y;
     const void *q, *k, *v;
     int batch, tokens, heads, kv_heads, head_dim, ldy, ldq, ldk, causal, window; /* the last two: batch 1 */
     const int32_t *reach, *gone; /* gone: as in vk_heads */
-    int64_t scores; /* per head, for counting; 0: from batch, tokens and causal */
+    int64_t scores; /* number of scores per head, for counting; 0: computed from batch, tokens and causal */
 } vk_attention_job;
 
 /* Adds the experts' outputs to routed tokens: stream f32 [tokens, down->n] += the sum over a token's slots of weight *
- * down(silu(gate(x)) * up(x)). Weights are those of expert 0; the others follow at these strides. moe_lists makes
+ * down(silu(gate(x)) * up(x)). Weights are those of expert 0; the others follow at these strides. moe_lists fills
  * start, list, slot_row and tiles. */
 typedef struct vk_experts_job {
     float *stream;
-    void *y;       /* in-type [pairs, ldy], ldy a multiple of 8: what each slot adds, in the row order of the lists */
+    void *y;       /* in-type [pairs, ldy], ldy a multiple of 8: each slot's contribution, in row order of the lists */
     void *hidden;  /* in-type [pairs, padded down->k]: for silu(gate) * up */
     const void *x; /* in-type [tokens, ldx] */
     const vk_linear *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
     const int32_t *start, *list, *slot_row, *tiles;
-    const float *weight; /* [pairs] of the routing, token * top_k + slot */
+    const float *weight; /* [pairs] routing weights, token * top_k + slot */
     int ldx, ldy, pairs, top_k, experts;
-    int tile_rows; /* of tiles: the result of the backend's tile_rows() */
+    int tile_rows; /* rows per tile: the result of the backend's tile_rows() */
 } vk_experts_job;
-enum { VK_TILE_ROWS = 128 }; /* at least */
+enum { VK_TILE_ROWS = 128 }; /* minimum of tile_rows */
 
-/* Chooses the experts of many rows: normed = norm(x), for the experts, and the top_k of softmax(router(normed)) */
+/* Chooses the experts for many rows: normed = norm(x), the experts' input, and the top_k of softmax(router(normed)) */
 typedef struct vk_route_job {
     void *normed;              /* in-type [rows, ld] */
     int32_t *index;            /* [rows, top_k] */
@@ -252,19 +254,19 @@ typedef struct vk_route_job {
 } vk_route_job;
 
 /* One transformer block over one token at *position, and the buffers between its kernels. Weights are as in vk_linear.
- * gate_up and down are those of expert 0; the others follow at these strides. A dense block has no router: gate_up and
- * down are its own. */
+ * gate_up and down are those of expert 0; the others follow at these strides. In a dense block, which has no router,
+ * they are the block's own. */
 enum { VK_SPLITS = 8, VK_DECODE_BLOCKS = 1024 }; /* maxima of one launch */
 typedef struct vk_decode_job {
     const vk_linear *att_proj, *attn_out, *router, *gate_up, *down;
     size_t gate_up_stride, down_stride; /* bytes */
-    const float *attn_norm, *ff_norm;                   /* f32 [d], or NULL: for the input of attention and MLP, .. */
-    const float *attn_after, *ff_after;                 /* .. and for what they add to x */
+    const float *attn_norm, *ff_norm;                   /* f32 [d] or NULL: norms before attention and MLP, .. */
+    const float *attn_after, *ff_after;                 /* .. and after them, before they are added to x */
     int gelu;                                           /* 1: tanh GELU in the dense MLP instead of SiLU */
     vk_heads heads;                                     /* its table has max_sequence positions */
     float eps;
-    int d, expert_dim, top_k, norm_topk, max_sequence;  /* expert_dim: the dense MLP's as well */
-    int keys; /* the value that *position + 1 will have; used only for counting */
+    int d, expert_dim, top_k, norm_topk, max_sequence;  /* expert_dim: also the dense MLP's width */
+    int keys; /* the future value of *position + 1; used only for counting */
     const int32_t *position;
     float *x;                               /* f32 [d], the residual stream */
     float *qkv, *scratch, *logits, *weight; /* f32 [q | k | v], [vk_decode_floats], [experts], [top_k] */
@@ -279,14 +281,14 @@ typedef struct vk_decode_end_job {
     const float *norm;
     float eps;
     const vk_linear *head;
-    vk_table table; /* of the previous token's embedding, which x started from */
+    vk_table table; /* table of the previous token's embedding, which x starts from */
     float *logits, *scratch;
-    int32_t *token, *position; /* of the largest logit, -1 if logits are NaN; increases by one */
+    int32_t *token, *position; /* token: index of the largest logit, -1 if logits are NaN; position: increases by one */
 } vk_decode_end_job;
 
 typedef struct vk_decode_kernels {
     void (*qkv)(vk_queue *queue, const vk_decode_job *job);       /* qkv = att_proj(norm(x)) */
-    void (*attention)(vk_queue *queue, const vk_decode_job *job); /* cache appended, q against it */
+    void (*attention)(vk_queue *queue, const vk_decode_job *job); /* appends to the cache, then attends */
     void (*attn_out)(vk_queue *queue, const vk_decode_job *job);  /* x += attn_out(attention) */
     void (*router)(vk_queue *queue, const vk_decode_job *job);    /* logits = router(norm(x)), normed */
     /* index and weight from the logits; hidden = silu(gate normed) * up normed */
@@ -302,26 +304,26 @@ typedef struct vk_decode_kernels {
 typedef struct vk_extent {
     int wide, experts;
     int quant_k; /* k_padded of the longest rows of integers; 0: none */
-    int64_t quant_values; /* of the largest dense integer linear that is applied to many rows */
+    int64_t quant_values; /* values of the largest dense integer linear that is applied to many rows */
     int64_t marks;
     vk_attention_job vit, llm; /* sizes only */
 } vk_extent;
 
 typedef struct vk_setup {
     int device, threads, wide;
-    int counts_only; /* nothing will run */
+    int counts_only; /* 1: nothing will run */
     uint32_t gpu;    /* vp_gpu_switch */
     const char *gemm;
 } vk_setup;
 
 typedef struct vk_backend {
     vk_kernels kernels;
-    int row_major;      /* weights; see vk_linear */
-    int host_memory;    /* the host accesses this memory directly, and inputs need no copy */
+    int row_major;      /* layout of weights; see vk_linear */
+    int host_memory;    /* 1: the host accesses this memory directly, and inputs need no copy */
     int view_batch;     /* views that pass through the vision stages together */
-    int run_ahead;      /* results arrive late: a decode step is sent before the previous token is known */
-    int rounds_bias;    /* bf16 results get their bias in bf16 */
-    size_t stage_bytes; /* the most bytes for one stage() */
+    int run_ahead;      /* 1: results arrive late: a decode step is submitted before the previous token is known */
+    int rounds_bias;    /* 1: bf16 results get their bias in bf16 */
+    size_t stage_bytes; /* largest size for one stage() */
     int32_t toolkit;    /* the CUDA version at compile time */
     vp_result (*open)(const vk_setup *setup, vk_queue **queue, vp_error *error);
     void (*close)(vk_queue *queue); /* waits, then frees everything in the queue */
@@ -329,12 +331,12 @@ typedef struct vk_backend {
     const char *(*gemm)(vk_queue *queue, int wide, int rows);
     uint64_t (*free_bytes)(vk_queue *queue); /* 0: unknown */
     size_t (*scratch_bytes)(vk_queue *queue, const vk_extent *extent);
-    void *(*allocate)(vk_queue *queue, size_t bytes); /* called once; zeroed; NULL: no room, or the queue failed */
+    void *(*allocate)(vk_queue *queue, size_t bytes); /* called once; zeroed; NULL: no memory, or the queue failed */
     int (*use)(vk_queue *queue, const vk_extent *extent, void *scratch); /* 0: no memory, or the queue failed */
-    void (*enter)(vk_queue *queue);                          /* before a request: this thread uses this device */
+    void (*enter)(vk_queue *queue);                          /* before a request: makes this thread use this device */
     void *(*stage)(vk_queue *queue, void *to, size_t bytes); /* host memory to fill ... */
-    void (*commit)(vk_queue *queue, void *to, size_t bytes); /* ... which commit() sends to `to` */
-    void (*fetch)(vk_queue *queue, void *host, const void *from, size_t bytes); /* waits for all work sent */
+    void (*commit)(vk_queue *queue, void *to, size_t bytes); /* ... which commit() copies to `to` */
+    void (*fetch)(vk_queue *queue, void *host, const void *from, size_t bytes); /* waits for all submitted work */
     void (*copy)(vk_queue *queue, void *to, const void *from, size_t bytes);
     void (*linear)(vk_queue *queue, void *y, int ldy, const void *x, int ldx, int m, const vk_linear *w,
                    vk_epilogue epilogue);
@@ -343,58 +345,61 @@ typedef struct vk_backend {
     /* Records a time stamp and returns the host's clock, or 0 if timing is off. Keeps *token (unless NULL) for
      * token(). */
     int64_t (*mark)(vk_queue *queue, int slot, const int32_t *token);
-    vp_result (*wait)(vk_queue *queue, int slot, vp_error *error); /* until the mark is reached */
+    vp_result (*wait)(vk_queue *queue, int slot, vp_error *error); /* waits until the mark is reached */
     int64_t (*between)(vk_queue *queue, int from, int to);         /* ns between two reached marks */
     /* the token kept by mark `slot`, at `position` of the sequence */
     int32_t (*token)(vk_queue *queue, int slot, int position);
-    int (*reserve_log)(vk_queue *queue, int64_t count); /* room for this many launch stamps; 0: failed */
-    /* Writes times to queue->log; mark 0 began the request. 0: some are missing; the next request has all of them */
+    int (*reserve_log)(vk_queue *queue, int64_t count); /* makes room for this many launch stamps; 0: failed */
+    /* Writes times to queue->log; mark 0 is the start of the request. 0: some are missing; the next request will have
+     * all */
     int (*read_log)(vk_queue *queue);
     void (*recover)(vk_queue *queue);                   /* waits; clears the error if the device can continue */
-    uint64_t (*pinned_bytes)(vk_queue *queue);          /* of host memory that the device can access */
-    void *(*borrow)(vk_queue *queue, size_t bytes);     /* memory for a measurement, filled with 0x3c; NULL: no room */
-    void (*give_back)(vk_queue *queue, void *memory, size_t bytes); /* waits */
+    uint64_t (*pinned_bytes)(vk_queue *queue);          /* size of host memory that the device can access */
+    void *(*borrow)(vk_queue *queue, size_t bytes);     /* memory for a measurement, filled with 0x3c; NULL: no
+                                                         * memory */
+    void (*give_back)(vk_queue *queue, void *memory, size_t bytes); /* waits first */
     const char *(*launch_timer)(vk_queue *queue);       /* vp_engine_launch_timer; queue NULL: for any engine */
-    const vp_range_hooks *(*range_hooks)(void); /* host ranges for an attached tool; NULL: built without NVTX */
+    const vp_range_hooks *(*range_hooks)(void); /* sends host ranges to an attached tool; NULL: built without NVTX */
     /* the following are optional, otherwise NULL */
-    const char *(*gemm_name)(int32_t index); /* a kernel that this processor can run; NULL past the end */
+    const char *(*gemm_name)(int32_t index); /* name of a kernel that this processor can run; NULL past the end */
     vp_result (*device_count)(int32_t *count, vp_error *error);
     vp_result (*device_describe)(int32_t index, vp_device_info *info, vp_error *error);
     vp_result (*telemetry)(int32_t index, vp_telemetry *out, vp_error *error);
     vp_result (*energy)(int32_t index, double *joules, vp_error *error);
     vp_result (*device_reset)(int32_t index, vp_error *error);
     vp_result (*device_switch)(int32_t index, uint32_t bit, vp_error *error); /* vp_device_ways */
-    /* rows of moe_lists' tiles for this `job`, before its lists and tiles are set; .. */
+    /* rows per tile of moe_lists for this `job`, before its lists and tiles are set; .. */
     int (*tile_rows)(vk_queue *queue, const vk_experts_job *job);
-    void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. many tokens in bf16; lists stay on the device */
-    int (*route)(vk_queue *queue, const vk_route_job *job);      /* in one launch; NULL or 0: sizes not supported */
+    void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. and the experts for many tokens in bf16; lists
+                                                                  * stay on the device */
+    int (*route)(vk_queue *queue, const vk_route_job *job);      /* in one launch; NULL or returns 0: sizes not
+                                                                  * supported */
     const vk_decode_kernels *decode; /* if NULL, single tokens use the operations above */
-    /* A recorded step. Work sent between record() and keep(key) is recorded, not run. replay(key) sends it; 0: unknown
-     * key. If recording fails, queue->note says why, and requests are not affected. */
+    /* A recorded step. Work submitted between record() and keep(key) is recorded, not run. replay(key) submits it; 0:
+     * unknown key. If recording fails, queue->note gives the reason, and requests are not affected. */
     int (*replay)(vk_queue *queue, uint64_t key);
-    int (*record)(vk_queue *queue); /* 0: recording does not work here */
+    int (*record)(vk_queue *queue); /* 0: recording is not available */
     void (*keep)(vk_queue *queue, uint64_t key);
-    /* runs work(context), which sends operations, and keeps the device's threads ready during it; NULL: no threads */
+    /* runs work(context), which submits operations, and keeps the device's threads ready meanwhile; NULL: no threads */
     void (*together)(vk_queue *queue, void (*work)(void *context), void *context);
 } vk_backend;
 
 VP_EXTERN_C_BEGIN
 const vk_backend *vk_cpu_code(void);
-/* The GPU's table, a weak symbol: if the object that nvcc makes from vlmprof_kernels.cu is linked in as well, the
- * engine finds it. */
+/* The GPU's table is a weak symbol: the engine finds it if nvcc's object of vlmprof_kernels.cu is also linked. */
 #ifdef __GNUC__
 const vk_backend *vk_gpu_code(void) __attribute__((weak));
 #endif
 VP_EXTERN_C_END
 
 static inline size_t vk_round_up(size_t count, size_t to) { return (count + to - 1) / to * to; }
-/* bytes of the weights of 32 outputs: in-type, or blocks of 32 scales (bf16) and their integers */
+/* size of the weights of 32 outputs: in-type, or blocks of 32 scales (bf16) and their integers */
 static inline size_t vk_panel_bytes(const vk_linear *linear) {
     size_t k = (size_t)linear->k_padded;
     return linear->bits ? k / VK_QUANT_BLOCK * 32 * (2 + VK_QUANT_BLOCK * (size_t)linear->bits / 8)
                         : k * 32 * (linear->wide ? 4 : 2);
 }
-/* bytes of the weights of 32 outputs in blocks */
+/* size of the weights of 32 outputs in blocks */
 static inline size_t vk_blocks_bytes(int format, int k_padded) {
     size_t k = (size_t)k_padded;
     return format == VK_Q8_0   ? k / VK_QUANT_BLOCK * 32 * 34
@@ -414,18 +419,18 @@ static inline char *vk_panel_at(const vk_linear *linear, int panel) {
     return (char *)linear->weights + run->at
            + (size_t)(panel - run->first) * vk_blocks_bytes(run->format, linear->k_padded);
 }
-/* bytes of a linear in blocks, up to the panel of its last row */
+/* size of a linear in blocks, up to the panel of its last row */
 static inline size_t vk_runs_bytes(const vk_linear *linear) {
     return (size_t)(vk_panel_at(linear, (linear->n + VK_PAD - 1) / VK_PAD) - vk_panel_at(linear, 0));
 }
-/* the place of the scales if the backend is row_major */
+/* the address of the scales if the backend is row_major */
 static inline uint16_t *vk_row_scales(const vk_linear *linear) {
     return (uint16_t *)((uintptr_t)linear->weights
                         + (uintptr_t)linear->n * (uintptr_t)linear->k_padded * (uintptr_t)linear->bits / 8);
 }
 static inline size_t vk_max(size_t one, size_t other) { return one > other ? one : other; }
 
-/* The layout function runs twice: with a NULL base it adds up the bytes, with a base it assigns the addresses. */
+/* The layout function runs twice: with a NULL base it adds up the sizes, with a base it assigns the addresses. */
 typedef struct vk_arena {
     char *base;
     size_t used;

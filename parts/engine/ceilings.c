@@ -5,15 +5,15 @@
 #include <string.h>
 
 enum {
-    VK_CEILING_BYTES = 256 << 20,   /* borrowed */
-    VK_CEILING_READ_MAX = 1 << 30,  /* bytes read at most */
-    VK_CEILING_PIECE = 1 << 16,     /* floats read by a block */
+    VK_CEILING_BYTES = 256 << 20,   /* size of borrowed memory */
+    VK_CEILING_READ_MAX = 1 << 30,  /* largest size that is read */
+    VK_CEILING_PIECE = 1 << 16,     /* floats that a block reads */
     VK_CEILING_PRODUCT_MIN = 256,   /* rows and columns of the smallest product; .. */
     VK_CEILING_PRODUCT_MAX = 4096,  /* .. of the largest */
-    VK_CEILING_FILL = 8 << 20,      /* bytes filled, then copied over the rest */
-    VK_CEILING_ROUNDS = 16,         /* most rounds of a measurement */
+    VK_CEILING_FILL = 8 << 20,      /* size that is filled, then copied over the rest */
+    VK_CEILING_ROUNDS = 16,         /* largest number of rounds */
     VK_CEILING_ROW = 8,             /* consecutive products */
-    VK_CEILING_NS = 100000000,      /* for one measurement, .. */
+    VK_CEILING_NS = 100000000,      /* time for one measurement, .. */
     VK_CEILING_MOST_NS = 2000000000 /* .. for all products */
 };
 
@@ -34,14 +34,15 @@ static void vk_fill_ceiling(vp_engine *engine, char *memory) {
     for (size_t at = piece; at < VK_CEILING_BYTES; at += piece)
         backend->copy(engine->queue, memory + at, memory, piece);
 }
-/* ns on the device for the work sent since mark 0 */
+/* ns on the device for the work submitted since mark 0 */
 static int64_t vk_ceiling_end(vp_engine *engine) {
     engine->backend->mark(engine->queue, 1, NULL);
     if (engine->backend->wait(engine->queue, 1, NULL) != VP_OK) return 0;
     return engine->backend->between(engine->queue, 0, 1);
 }
 
-/* Returns 1 if the measurement begun at `start` needs another round: at least two, until time or rounds run out. */
+/* Returns 1 if the measurement that began at `start` needs another round: at least two, until time or rounds run
+ * out. */
 static int vk_ceiling_goes_on(const vp_engine *engine, int round, int64_t start) {
     return !engine->queue->error && (round < 2 || (round < VK_CEILING_ROUNDS && vp_clock_ns() - start < VK_CEILING_NS));
 }
@@ -53,14 +54,14 @@ static void vk_ceiling_rate(vp_engine *engine, double bytes, double *most) {
 
 /* Measures reads: of the weights if they are larger than the borrowed memory, because a decode step reads them. Rounds
  * alternate between reading a block as four streams and as one. The best round counts, because the first one includes
- * loading the kernel, and the clocks of an idle GPU take some ms to rise. */
+ * loading the kernel, and an idle GPU needs some ms to raise its clocks. */
 static void vk_measure_read(vp_engine *engine, char *memory, vp_ceilings *out) {
     int from_weights = engine->weights_bytes > VK_CEILING_BYTES;
     const float *x = from_weights ? (const float *)engine->weights : (const float *)(void *)memory;
     size_t piece = sizeof(float) * VK_CEILING_PIECE,
            most = from_weights ? engine->weights_bytes : VK_CEILING_BYTES - ((size_t)1 << 20);
     int blocks = (int)((most < (size_t)VK_CEILING_READ_MAX ? most : (size_t)VK_CEILING_READ_MAX) / piece);
-    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* after the part that is read */
+    float *sums = (float *)(void *)(memory + VK_CEILING_BYTES - ((size_t)1 << 20)); /* after the memory that is read */
     int64_t start = vp_clock_ns();
     out->read_bytes = (uint64_t)blocks * piece;
     for (int round = 0; vk_ceiling_goes_on(engine, round, start); round++) {
@@ -97,11 +98,11 @@ static int64_t vk_time_products(vp_engine *engine, char *memory, int size, int c
     return vk_ceiling_end(engine);
 }
 
-/* Keeps the best rate of products of n x n matrices. n doubles at least once, and until the next size would take long.
- * The first product of a size does not count, because a GPU's library then loads its kernel for tens of ms. A GPU gets
- * short products in batches: the next one is sent while one runs. */
+/* Keeps the best rate of products of n x n matrices. n doubles at least once, then until the next size would take too
+ * long. The first product of a size is not counted, because a GPU's library then spends tens of ms loading its kernel.
+ * A GPU gets short products in batches, so that the next one is submitted while one runs. */
 static void vk_measure_product(vp_engine *engine, char *memory, vp_ceilings *out) {
-    int64_t took = 0, begin = vp_clock_ns(); /* took: one product, by the host's clock */
+    int64_t took = 0, begin = vp_clock_ns(); /* took: time of one product by the host's clock */
     for (int size = VK_CEILING_PRODUCT_MIN; size <= VK_CEILING_PRODUCT_MAX && !engine->queue->error; size *= 2) {
         int64_t start;
         int count = 1;
@@ -139,7 +140,7 @@ VP_API vp_result vp_engine_ceilings_again(vp_engine *engine, vp_ceilings *out, v
     engine->queue->timing = VP_TIMING_STAGE;
     memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);
     if (!memory && !engine->queue->error) {
-        snprintf(text, sizeof text, "measuring what the device can takes %d MiB for a moment", VK_CEILING_BYTES >> 20);
+        snprintf(text, sizeof text, "measuring the device's limits needs %d MiB temporarily", VK_CEILING_BYTES >> 20);
         return vp_fail(error, VP_ERR_MEMORY, -1, "ceilings", text);
     }
     if (memory && !engine->queue->error) vk_fill_ceiling(engine, memory);

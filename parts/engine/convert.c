@@ -1,5 +1,5 @@
-/* convert.c - writes the weights of a model to files. The loader's own functions produce them, in the same order, but
- * the result goes to disk instead of memory. */
+/* convert.c - writes the weights of a model to files. The loader's functions produce them, in the same order, but the
+ * result goes to disk instead of memory. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
 #define _DEFAULT_SOURCE 1 /* mmap's flags and fsync under -std=c11 */
 #endif
@@ -24,7 +24,7 @@ static vp_result vk_output_open(vp_output *out, const char *directory, const cha
     return vp_output_open(path, out, error);
 }
 
-/* result: of the writes so far */
+/* result: that of the writes so far */
 static vp_result vk_output_close(vp_output *out, vp_result result, vp_error *error) {
     if (result == VP_OK) return vp_output_commit(out, error);
     vp_output_discard(out);
@@ -39,12 +39,12 @@ static vp_result vk_check_room(const char *directory, uint64_t bytes, vp_error *
         return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
     }
     if ((double)info.f_bavail * (double)info.f_frsize >= (double)bytes) return VP_OK;
-    snprintf(text, sizeof text, "the weights need %.3g GB, the disk has %.3g GB free", (double)bytes / 1e9,
+    snprintf(text, sizeof text, "the weights need %.3g GB, but the disk has %.3g GB free", (double)bytes / 1e9,
              (double)info.f_bavail * (double)info.f_frsize / 1e9);
     return vp_fail(error, VP_ERR_WRITE, -1, directory, text);
 }
 
-/* ---- packed: addresses for all weights are reserved, and completed parts are written to the file */
+/* ---- packed: address space is reserved for all weights, and completed parts are written to the file */
 enum { VK_PIECE_BYTES = 64 << 20 };
 
 typedef struct vk_packer {
@@ -78,7 +78,7 @@ static void vk_pack_until(vk_loader *loader, size_t end) {
     if (loader->result != VP_OK) return;
     loader->result = vp_output_write(&packer->out, packer->base + packer->written, end - packer->written,
                                      loader->error);
-    /* except the page that contains `end`, which is not complete yet */
+    /* except the page with `end`, which is still incomplete */
     vk_discard(packer->base + packer->written, packer->base + end);
     packer->written = end;
 }
@@ -118,7 +118,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
     if (result == VP_OK) result = vk_check_room(options->directory, (uint64_t)bytes + sizeof header, loader->error);
     if (result == VP_OK && !(packer.base = (char *)vk_reserve_addresses(bytes)))
         result = vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert",
-                         "no room for the packed weights in this process's addresses");
+                         "not enough address space for the packed weights");
     if (result == VP_OK) result = vk_output_open(&packer.out, options->directory, VP_PACKED_FILE, loader->error);
     if (result == VP_OK) {
         vk_describe_packed(&bits, &packed);
@@ -129,7 +129,7 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
         arena.base = packer.base;
         arena.used = 0;
         vk_layout_model(&arena, &model, options->config, 0, &bits);
-        loader->backend = vk_cpu_code(); /* its `stage` returns the destination itself and uses no queue */
+        loader->backend = vk_cpu_code(); /* its `stage` returns the destination and uses no queue */
         loader->total = (int64_t)bytes;
         loader->reached = vk_pack_reached;
         loader->reached_user = &packer;
@@ -167,8 +167,8 @@ static vk_source vk_open_entry(vk_loader *loader, const vk_entry *entry) {
     return vk_open_source(loader, entry->spec.name, entry->rows, entry->columns);
 }
 
-/* Tensors that the engine keeps in fp32 stay fp32 if bf16 would change a value: a flipped expert costs more than 0.1 %
- * of the bytes. */
+/* Tensors that the engine keeps in fp32 stay fp32 if bf16 would change a value: a flipped expert is worse than 0.1 %
+ * more bytes. */
 static int vk_needs_fp32(vk_loader *loader, const vk_entry *entry, float *row) {
     const char *name = entry->spec.name;
     vk_source source;
@@ -195,7 +195,7 @@ static vp_result vk_folder_plan(vk_loader *loader, const vp_convert_options *opt
     folder->count = vp_model_tensor_count(options->config);
     folder->entries = calloc((size_t)folder->count, sizeof *folder->entries);
     if (!folder->entries)
-        return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for the list of tensors");
+        return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "not enough memory for the list of tensors");
     for (int64_t i = 0; i < folder->count; i++) {
         vk_entry *entry = &folder->entries[i];
         if (vp_model_tensor(options->config, i, &entry->spec) != VP_OK)
@@ -203,14 +203,14 @@ static vp_result vk_folder_plan(vk_loader *loader, const vp_convert_options *opt
         entry->rows = entry->spec.dimensions > 1 ? entry->spec.shape[0] : 1;
         entry->columns = entry->spec.dimensions > 1 ? 1 : entry->spec.shape[0];
         for (int k = 1; k < entry->spec.dimensions; k++) entry->columns *= entry->spec.shape[k];
-        if (entry->spec.dimensions == 3) { /* as the loader does: each of its synthetic rows has a key */
+        if (entry->spec.dimensions == 3) { /* as in the loader, where each synthetic row has a key */
             entry->rows *= entry->spec.shape[1];
             entry->columns = entry->spec.shape[2];
         }
         if (entry->columns > widest) widest = entry->columns;
     }
     row = malloc((size_t)widest * sizeof *row);
-    if (!row) return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for a row");
+    if (!row) return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "not enough memory for a row");
     for (int64_t i = 0; i < folder->count && loader->result == VP_OK; i++) {
         vk_entry *entry = &folder->entries[i];
         entry->wide = vk_needs_fp32(loader, entry, row);
@@ -228,7 +228,7 @@ static vp_result vk_folder_plan(vk_loader *loader, const vp_convert_options *opt
     folder->rows_bytes = vk_max((size_t)widest * sizeof *row, 8 << 20);
     folder->rows = malloc(folder->rows_bytes);
     if (loader->result == VP_OK && !folder->rows)
-        return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for the rows that are written");
+        return vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "not enough memory for the output rows");
     return loader->result;
 }
 
@@ -237,8 +237,8 @@ static void vk_shard_name(const vk_folder *folder, int shard, char *name, size_t
     else snprintf(name, capacity, "model-%05d-of-%05d.safetensors", shard + 1, folder->shard_count);
 }
 
-/* Makes the length and header of a shard, in one malloc'ed piece. Data begin at a multiple of 8 with fp32 tensors
- * first, so all are aligned for their types. The names need no escapes. */
+/* Makes the length and header of a shard, in one malloc'ed piece. Data begin at a multiple of 8, with fp32 tensors
+ * first, so that all are aligned for their types. The names need no escapes. */
 static char *vk_shard_header(const vk_folder *folder, int shard, size_t *bytes) {
     size_t used = 8, capacity = 128;
     uint64_t offset = 0, length;
@@ -288,7 +288,8 @@ static vp_result vk_write_shard(vk_loader *loader, const vp_convert_options *opt
     size_t bytes = 0;
     vp_output out;
     char *header = vk_shard_header(folder, shard, &bytes);
-    vp_result result = header ? VP_OK : vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert", "no memory for a header");
+    vp_result result = header ? VP_OK : vp_fail(loader->error, VP_ERR_MEMORY, -1, "convert",
+                                                "not enough memory for a header");
     vk_shard_name(folder, shard, name, sizeof name);
     if (result == VP_OK) result = vk_output_open(&out, options->directory, name, loader->error);
     if (result == VP_OK) {
@@ -365,16 +366,16 @@ VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *
     if (options->threads < 0 || options->threads > VK_THREADS_MAX || !options->shard_bytes
         || (options->layout != VP_CONVERT_HF && options->layout != VP_CONVERT_PACKED))
         return vp_fail(error, VP_ERR_RANGE, -1, "convert options",
-                       "threads 0..4096, shard_bytes from 1, layout HF or PACKED");
+                       "threads must be 0..4096, shard_bytes at least 1, layout HF or PACKED");
     if ((unsigned)options->weights > VP_WEIGHTS_INT4 || options->weights == VP_WEIGHTS_FP32
         || (unsigned)options->head_weights > VP_WEIGHTS_INT4 || options->head_weights == VP_WEIGHTS_FP32
         || (unsigned)options->vision_weights > VP_WEIGHTS_INT4 || options->vision_weights == VP_WEIGHTS_FP32)
         return vp_fail(error, VP_ERR_RANGE, -1, "convert options", "weights are written as bf16, int8 or int4");
     if (options->layout == VP_CONVERT_HF && (options->weights || options->head_weights || options->vision_weights))
-        return vp_fail(error, VP_ERR_RANGE, -1, "convert options", "integers need the layout PACKED");
+        return vp_fail(error, VP_ERR_RANGE, -1, "convert options", "integers need layout PACKED");
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "they cannot be converted; give the folder they were made of");
+                       "they cannot be converted; give the folder that they were made from");
     memset(&loader, 0, sizeof loader);
     loader.description = vk_description_of(options->config);
     loader.checkpoint = options->checkpoint;

@@ -17,7 +17,7 @@ const vk_backend *vk_gpu(void) {
 static vp_result vk_no_gpu_code(vp_error *error) {
     return vp_fail(error, VP_ERR_DEVICE, -1, "cuda",
                    access("/proc/driver/nvidia/version", F_OK)
-                       ? "this build has no GPU code; build it where nvcc is found (CUDA Toolkit 12.8 or later)"
+                       ? "this build has no GPU code; build it with nvcc (CUDA Toolkit 12.8 or later)"
                        : "this build has no GPU code, but there is an NVIDIA driver: install the CUDA Toolkit 12.8 or "
                          "later with cuBLAS, then make again");
 }
@@ -39,7 +39,7 @@ VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_e
     if (result != VP_OK) return result;
     snprintf(text, capacity, "experts by %s; --gpu (all off by default):",
              vk_gpu()->device_switch(index, VP_GPU_MMA, NULL) == VP_OK
-                 ? "wgmma, if it agrees with mma.sync when an engine opens"
+                 ? "wgmma, if it matches mma.sync when an engine opens"
                  : "mma.sync");
     for (int is_possible = 1; is_possible >= 0; is_possible--)
         for (int32_t i = 0; (word = vp_gpu_word_at(i)) != NULL; i++) {

@@ -1,4 +1,4 @@
-/* engine.c - an engine from its options to its end */
+/* engine.c - opens, describes and closes an engine */
 #include "engine_internal.h"
 
 #include <stdio.h>
@@ -46,12 +46,12 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
     if (options->max_sequence < 1 || options->max_views < 0 || options->threads < 0
         || options->threads > VK_THREADS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "engine options",
-                       "max_sequence must be positive, max_views not negative, threads 0..4096");
+                       "max_sequence must be positive, max_views must not be negative, threads must be 0..4096");
     if (options->weights == VP_WEIGHTS_FP32 && (bits.head || bits.vision))
         return vp_fail(error, VP_ERR_RANGE, -1, bits.head ? "head_weights" : "vision_weights",
-                       "fp32 arithmetic everywhere leaves no integers");
+                       "fp32 arithmetic cannot be used with integers");
     if (options->gpu & VP_GPU_MMA && options->gpu & (VP_GPU_WGMMA | VP_GPU_CLUSTERS))
-        return vp_fail(error, VP_ERR_RANGE, -1, "gpu", "mma excludes wgmma and clusters");
+        return vp_fail(error, VP_ERR_RANGE, -1, "gpu", "mma cannot be used with wgmma or clusters");
     return vk_check_config(config, error);
 }
 
@@ -60,8 +60,8 @@ static void vk_append(vp_error *error, const char *text) {
     snprintf(error->text + used, sizeof error->text - used, "%s", text);
 }
 
-/* Packed weights serve one arithmetic on one kind of device. Anything else is an error, never a silent fallback.
- * packed NULL: nothing to check. */
+/* Packed weights fit one arithmetic on one kind of device. Anything else is an error, never a silent fallback. packed
+ * NULL: nothing to check. */
 static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packed, vp_error *error) {
     vk_arena arena = { NULL, 0 };
     vk_model model = engine->model; /* its tables get pointers from a NULL arena; the next layout replaces them */
@@ -72,18 +72,18 @@ static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packe
         || packed->head_bits != vk_stored_bits(engine->bits.head)
         || packed->vision_bits != vk_stored_bits(engine->bits.vision))
         return vp_failf(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                        "they are %s; another precision needs the folder they were made of, or one of convert "
-                        "--layout hf", text);
+                        "they are %s; another precision needs the folder that they were made from, or one from "
+                        "convert --layout hf", text);
     if (!engine->backend->host_memory || engine->backend->row_major)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "they are laid out for the CPU; a GPU needs the folder they were made of, or one of convert "
-                       "--layout hf; or use --device cpu");
+                       "they are laid out for the CPU; a GPU needs the folder that they were made from, or one from "
+                       "convert --layout hf; or use --device cpu");
     vk_layout_model(&arena, &model, &engine->config, 0, &engine->bits);
     if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used
         || (vk_has_integers(&engine->bits)
             && (packed->quant_values != VK_QUANT_BLOCK || packed->quant_order != VK_QUANT_ORDER)))
         return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights",
-                       "their layout is not this program's; convert the original folder again");
+                       "their layout differs from this program's; convert the original folder again");
     return VP_OK;
 }
 
@@ -91,7 +91,7 @@ void vk_recover(vp_engine *engine) {
     if (engine->queue->error) engine->backend->recover(engine->queue);
 }
 
-/* chooses how much is processed at once */
+/* chooses the batch sizes */
 static void vk_choose_batches(vp_engine *engine) {
     int experts = engine->config.expert_count, most = engine->backend->view_batch;
     engine->view_batch = engine->max_views < most || engine->config.vit_native ? engine->max_views : most;
@@ -104,7 +104,7 @@ static void vk_choose_batches(vp_engine *engine) {
     if ((int64_t)engine->max_sequence * experts < engine->moe_rows) engine->moe_rows = engine->max_sequence * experts;
 }
 
-/* loads or draws the weights, then rounds the biases that the backend wants rounded */
+/* loads or draws the weights, then rounds the biases for backends with rounds_bias */
 static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp_error *error) {
     vk_loader loader;
     vp_result result;
@@ -142,18 +142,18 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     result = vk_choose_device(engine, device, &setup.device, error);
     if (result == VP_OK && engine->backend->decode && engine->config.d_model % 4)
         result = vp_failf(error, VP_ERR_UNSUPPORTED, -1, "hidden_size",
-                          "%d is not a multiple of 4, and the GPU's decode steps read rows in fours: this model runs "
-                          "with --device cpu", (int)engine->config.d_model);
+                          "%d is not a multiple of 4, and the GPU's decode steps read four values at once: run this "
+                          "model with --device cpu", (int)engine->config.d_model);
     if (result == VP_OK && engine->bits.file && engine->backend->row_major)
         result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "weights",
-                         "a GPU has no products with the blocks of GGUF files: use --weights bf16, int8 or int4, or "
+                         "a GPU cannot multiply GGUF blocks: use --weights bf16, int8 or int4, or "
                          "--device cpu");
     if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);
     if (result == VP_OK) result = vk_check_packed(engine, packed, error);
     if (result != VP_OK) return result;
     result = engine->backend->open(&setup, &engine->queue, error);
     if (result == VP_ERR_DEVICE && error && strcmp(device, "auto") == 0)
-        vk_append(error, "; --device cpu does without");
+        vk_append(error, "; --device cpu does not need it");
     return result;
 }
 
@@ -188,7 +188,7 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     if (result != VP_OK) return result;
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
     opened = calloc(1, sizeof *opened);
-    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
     result = vk_begin(options, packed, opened, error);
     if (options->counts_only) {
         if (result == VP_OK) result = vk_lay_out(opened, error);

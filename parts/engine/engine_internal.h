@@ -1,7 +1,8 @@
-/* engine_internal.h - the internals of an engine, shared by the files of this folder
+/* engine_internal.h - internals of an engine, shared by the files in this folder
  *
- * The path of a request: request.c checks it and sends its inputs. stages.c sends the stages in the order given by the
- * model's config. record.c records the time of each. Every operation goes to the backend (backend.h). */
+ * The path of a request: request.c checks it and copies its inputs to the device. stages.c submits the stages in the
+ * order given by the model's config. record.c records the time of each. Every operation goes to the backend
+ * (backend.h). */
 #ifndef VK_ENGINE_INTERNAL_H
 #define VK_ENGINE_INTERNAL_H
 
@@ -10,50 +11,50 @@
 
 #include <math.h>
 
-/* Everything a request touches, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and
+/* All buffers of a request, sized once for the longest request. In-type buffers have VK_ROWS_MAX spare rows and
  * rows padded to VK_PAD. */
 typedef struct vk_buffers {
     /* vision: `view_batch` views at a time */
-    float *pixels, *masks; /* f32 [max_views, patches, ..]: the request's own if the backend uses host memory */
+    float *pixels, *masks; /* f32 [max_views, patches, ..]; the request's own arrays if the backend uses host memory */
     int32_t *dead;         /* int32 [max_views] */
-    void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type; patches of a native tower f32 */
+    void *patches, *vit_normed, *vit_qkv, *vit_attended, *vit_hidden; /* in-type; f32 patches for a native tower */
     float *vit_gate_up;                                               /* f32, for gated MLPs: vk_gated_rows at a time */
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
-    float *hidden; /* f32 [layers, max_views, positions, vit_width]: the block outputs used */
-    /* for a native tower: data of the picture's patches in row order; the place of each view's patches; cos and sin of
+    float *hidden; /* f32 [layers, max_views, positions, vit_width]: the used block outputs */
+    /* for a native tower: data of the image's patches in row order; positions of each view's patches; cos and sin of
      * rows and columns. If windows span crops, places: int32 [tokens, patches of a window], -1: none */
     int32_t *places, *view_place;
     float *vit_cs;
-    /* pool_query_in: in-type, the connector's input. Connectors without attention pooling need only this buffer, f32
-     * projector_gate_up before a norm, and projector_hidden. */
+    /* pool_query_in: the connector's input, in-type. Connectors without attention pooling need only this buffer,
+     * projector_hidden and, before a norm, projector_gate_up in f32. */
     void *pool_keys, *pool_query_in, *pool_attended, *pool_out, *projector_hidden;
     float *pool_query, *pool_key_value, *projector_gate_up;
     float *image_features; /* f32 [1 + deepstack_count, max_views, tokens_per_crop, d_model] */
     /* language */
-    /* position: that of the first row in progress, one per region (prune.h), and a spare one */
+    /* position: of the first row in progress, one per region (prune.h), and a spare one */
     int32_t *ids, *image_index, *position, *token;
     float *x, *qkv, *logits, *cs, *decode_scratch;
-    /* with M-RoPE cs belongs to the request and is composed from the table of all positions: int32 [3, max_sequence],
+    /* with M-RoPE, cs belongs to the request and is composed from the table of all positions: int32 [3, max_sequence],
      * [head_dim / 2] */
     float *cs_table;
     float *cs_local; /* like cs, for blocks with a window */
     int32_t *reach;  /* int32 [max_sequence]: the request's span_ends */
     int32_t *rope_positions, *rope_axes;
-    float *y; /* f32 [max_sequence, d_model]: outputs to norm before adding; only for norms after attention and MLP */
+    float *y; /* f32 [max_sequence, d_model]: outputs before their norm; only with norms after attention and MLP */
     void *normed, *normed_wide, *q, *attended; /* normed_wide: f32, the router's input */
     void *key, *value;                         /* in-type [blocks, max_sequence, kv_head_count * head_dim] */
     int32_t *expert_index, *expert_count, *expert_start, *expert_list, *slot_row, *expert_tiles;
     float *router_logits, *expert_weight, *gate_up;
-    void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or in-type where the backend has `experts` */
-    void *scratch; /* the backend's */
-    vk_prune_buffers prune; /* of engines that prune */
+    void *gathered, *expert_hidden, *expert_out; /* expert_out: f32, or in-type if the backend has `experts` */
+    void *scratch; /* for the backend */
+    vk_prune_buffers prune; /* if the engine can prune */
 } vk_buffers;
 
-/* sequences of a native tower for one attention call: how many, and the rows of each */
+/* sequences of a native tower for one attention call: their count, and the rows of each */
 typedef struct vk_window {
     int first, batch, tokens;
 } vk_window;
-enum { VK_WINDOWS = 4 }; /* kinds per image: whole, at the right edge, at the lower edge, in the corner */
+enum { VK_WINDOWS = 4 }; /* kinds per image: whole, at the right edge, at the lower edge, and in the corner */
 /* an image of a native tower, and its first view */
 typedef struct vk_picture {
     vk_picture_grid grid;
@@ -72,35 +73,36 @@ struct vp_engine {
     int max_sequence, max_views, view_batch, vit_layer_at[VP_VIT_LAYERS_MAX];
     /* rows of the expert buffers: (token, slot) pairs processed at once; for a dense MLP: tokens */
     int moe_rows;
-    /* the host's side of a grouped product */
+    /* the host's part of a grouped product */
     vk_gemm_job *jobs;
     int32_t *counts;
     vk_spans spans;
     vp_launch *log; /* VP_TIMING_KERNEL; reused by later requests */
-    int repeats;    /* the last request must run again */
+    int repeats;    /* 1: the last request must run again */
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes, prune_bytes;
     vp_opening opening;
-    int weights_mapped; /* weights are in a mapped file, outside the allocation */
-    size_t paper_bytes; /* counts_only: the size of unused addresses that replace memory; otherwise 0 */
+    int weights_mapped; /* 1: weights are in a mapped file, outside the allocation */
+    size_t paper_bytes; /* counts_only: size of the unused addresses that replace memory; otherwise 0 */
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
     /* of the running request */
     const float *pixels, *masks;
     int has_reach, image_tokens;
-    int64_t scores[2]; /* per head over all input tokens: without a window, with it; 0: as in causal attention */
-    /* for a native tower, [max_views]: the images, each a sequence, and the windows of all images */
+    int64_t scores[2]; /* attention scores per head over all input tokens: [0] without the sliding window, [1] with it;
+                        * 0: the causal count */
+    /* for a native tower, [max_views]: the images, each of which is a sequence, and the windows of all images */
     vk_picture *pictures;
     vk_window *wholes, *windows;
     int picture_count, window_count;
-    int32_t *host_places; /* for a native tower: where the host prepares what the request sends */
+    int32_t *host_places; /* for a native tower: host buffer for the request's data */
     vk_work counted;
     int64_t since_ns, logged;
-    /* stages in the order they ended, each with its mark; a stage interrupted by pruning ends more than once */
+    /* stages in order of their end, each with its mark; a stage that pruning interrupts ends more than once */
     vk_segment *segments;
     int segment_count;
-    int prunes; /* as opened */
+    int prunes; /* as in vp_engine_options */
     vk_pruning pruning;
 };
 
@@ -135,25 +137,25 @@ static inline int vk_window_width(const vp_model_config *config) {
 static inline int vk_has_mrope(const vp_model_config *config) {
     return config->rope.sections[0] + config->rope.sections[1] + config->rope.sections[2] > 0;
 }
-/* rows of a gated MLP processed at once */
+/* number of rows of a gated MLP that are processed at once */
 static inline int vk_gated_rows(const vp_engine *engine) {
     int rows = engine->view_batch * engine->config.vit_positions;
     return rows < 4096 ? rows : 4096;
 }
-/* hidden width of the MLP: an expert's, or the dense one's */
+/* hidden width of an expert, or of the dense MLP */
 static inline int vk_mlp_dim(const vp_model_config *config) {
     return config->expert_count ? config->expert_dim : config->mlp_dim;
 }
-/* the linears whose bias is added to bf16 results, if the backend rounds it; NULL after the last one */
+/* the linears whose bias is added to bf16 results if the backend rounds it; NULL after the last one */
 vk_linear *vk_rounded(vp_engine *engine, int index);
 void vk_fill_extent(vp_engine *engine);
 void vk_layout_buffers(vk_arena *arena, vp_engine *engine);
-/* Computes how many bytes they take; vk_allocate sets their addresses. */
+/* Computes the sizes of weights and buffers; vk_allocate sets their addresses. */
 void vk_measure(vp_engine *engine);
 /* Puts weights and buffers into one allocation; packed weights stay mapped. */
 void vk_bring_pages(vp_engine *engine);
 vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error);
-/* The same layout as addresses without memory, for a request that is only counted. */
+/* Sets the same layout with addresses but no memory, for requests that are only counted. */
 vp_result vk_lay_out(vp_engine *engine, vp_error *error);
 void vk_free_paper(vp_engine *engine);
 /* copies host memory to the backend in pieces */
@@ -162,15 +164,15 @@ void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
 void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp_rope *rope);
 
 /* ---- record.c */
-/* the work sent since the previous stage ended */
+/* counts the work submitted since the previous stage ended */
 void vk_end_count(vp_engine *engine, vp_stage_times *times, vp_stage stage);
-/* Ends a stage. The host's time and the count are known now, the device's time after the request. */
+/* Ends a stage. The host's time and the counts are known now, the device's time only after the request. */
 void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage);
-/* makes the copies for request->dump: after the vision stages; after an active block that processed `rows` rows */
+/* copies for request->dump: after the vision stages; after an active block that processed `rows` rows */
 void vk_dump_vision(vp_engine *engine, const vp_request *request);
 void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int rows);
 void vk_dump_logits(vp_engine *engine, const vp_dump *dump, int step);
-/* Copies for a dump are not the model's work: they are neither counted nor timed. */
+/* Copies for a dump; they are not counted or timed, because they are not the model's work. */
 void vk_dump_fetch(vp_engine *engine, void *host, const void *from, size_t bytes);
 
 /* ---- stages.c */
@@ -183,53 +185,53 @@ static inline int vk_region_of(const vp_engine *engine, int block) {
     return region;
 }
 
-/* sets the part of the model and the block of the work that follows; -1: no block */
+/* sets the model part and the block for subsequent work; -1: no block */
 static inline void vk_at(vk_queue *queue, vp_part part, int block) {
     queue->part = (int32_t)part;
     queue->block = block;
 }
-/* pixels of `count` views from `first` on -> the required block outputs in buffers.hidden, after the tower's last norm
- * if it has one */
+/* pixels of `count` views, starting at `first` -> the required block outputs in buffers.hidden, after the tower's last
+ * norm if it has one */
 void vk_vit(vp_engine *engine, int first, int count);
 /* the connector: buffers.hidden -> buffers.image_features of `count` views */
 void vk_connector(vp_engine *engine, int first, int count);
 /* x = the embeddings of `rows` ids; .. */
 void vk_embed(vp_engine *engine, const int32_t *ids, int rows);
-/* .. plus buffers.image_features at image_index, or replaced by them */
+/* .. plus, or replaced by, buffers.image_features at image_index */
 void vk_add_image(vp_engine *engine);
 /* cos and sin of the `rows` positions that the request can reach, .. */
 void vk_compose_rope(vp_engine *engine, int rows);
-/* .. and their three positions: int32 [3, stride], of the first `count` */
+/* .. and the three positions of the first `count`: int32 [3, stride] */
 void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count);
-/* x += sum of weight * expert(normed), for `rows` tokens from x's row `first` on */
+/* x += sum of weight * expert(normed), for `rows` tokens, starting at row `first` of x */
 void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k);
-/* one transformer block over `rows` new tokens from *buffers.position on (`position` on the host); x is the residual
- * stream */
+/* one transformer block over `rows` new tokens, starting at *buffers.position (`position` on the host); x is the
+ * residual stream */
 void vk_block_forward(vp_engine *engine, int block, int rows, int position, int top_k);
-/* runs the stages of a request up to the first token, each with its vk_end_stage, .. */
+/* submits the stages of a request up to the first token, each with its vk_end_stage, .. */
 void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply);
 /* .. and the stages of one decode step at `position` */
 void vk_step(vp_engine *engine, const vp_request *request, int position);
-/* logits of the residual row `row` */
+/* computes the logits of residual row `row` */
 void vk_head(vp_engine *engine, int row);
-/* Picks the next token from the logits. The position moves past the `rows` tokens just processed, or by one if single
+/* Picks the next token from the logits. The position increases by the `rows` tokens just processed, or by one if single
  * tokens have their own kernels. */
 void vk_sample(vp_engine *engine, int rows);
-/* A decode step: sent kernel by kernel the first time, then recorded, then replayed. */
+/* Submits a decode step: kernel by kernel the first time, then recorded, then replayed. */
 void vk_send_step(vp_engine *engine, const vp_request *request, int position);
 
 /* ---- devices.c */
-const vk_backend *vk_gpu(void); /* NULL: this build has no GPU code */
-/* the device that `device` names -> the backend and its device number */
+const vk_backend *vk_gpu(void); /* NULL if this build has no GPU code */
+/* finds the backend and device number for the name `device` */
 vp_result vk_choose_device(vp_engine *engine, const char *device, int *index, vp_error *error);
 
 /* ---- engine.c */
 
-/* Called after every request: an error that remains has broken the device permanently. */
+/* Called after every request; an error that remains has broken the device permanently. */
 void vk_recover(vp_engine *engine);
 
-/* ---- native.c: what a picture of any size needs on the device */
-/* sets engine->pictures, wholes and windows, and sends places and positions to the device */
+/* ---- native.c: device data for images of any size */
+/* sets engine->pictures, wholes and windows, and copies places and positions to the device */
 void vk_send_grid(vp_engine *engine, const vp_request *request);
 void vk_send_positions(vp_engine *engine, const vp_request *request);
 
@@ -243,22 +245,22 @@ static inline vp_image_views vk_image_at(const vp_request *request, int image) {
 }
 
 /* ---- model_molmo2.c */
-/* tokens of a picture with this many views: one and rows x cols crops if windows span crops */
+/* tokens of an image with this many views; if windows span crops, one view and rows x cols crops */
 int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols);
-/* of all images of a request, including images that are not in its prompt */
+/* tokens of all images of a request, including those not in its prompt */
 int vk_request_image_tokens(const vp_model_config *config, const vp_request *request);
-/* sends the patches of each window */
+/* copies the patches of each window to the device */
 void vk_send_windows(vp_engine *engine, const vp_request *request);
 
 /* ---- request.c */
 void vk_send_request(vp_engine *engine, const vp_request *request);
 
 /* ---- prune.c */
-/* The number of scores in attention over `rows` rows. A row sees the rows before reach[row], or before row + 1 if reach
- * is NULL. gone: the host's, as in vk_heads */
+/* The number of scores in attention over `rows` rows. A row attends to the rows before reach[row], or before row + 1 if
+ * reach is NULL. gone: the host's array, as in vk_heads */
 void vk_count_scores(vp_engine *engine, int rows, const int32_t *reach, const int32_t *gone);
-/* ---- what stages.c and prune.c share: rows of a block */
-/* how the heads of a block are normed and rotated, by the positions of a region or of its own region */
+/* ---- shared by stages.c and prune.c: rows of a block */
+/* norms and rotation of a block's heads, with the positions of a given region or of its own */
 static inline vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_region *region) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
@@ -283,12 +285,12 @@ static inline vk_heads vk_heads_in(const vp_engine *engine, int block, const vk_
 static inline vk_heads vk_heads_of(const vp_engine *engine, int block) {
     return vk_heads_in(engine, block, &engine->pruning.regions[vk_region_of(engine, block)]);
 }
-/* where a block's keys and values begin, in bytes */
+/* byte offset of a block's keys and values */
 static inline size_t vk_cache_of(const vp_engine *engine, int block) {
     return (size_t)block * (size_t)engine->max_sequence * (size_t)vk_kv_width(&engine->config)
            * (engine->wide ? 4 : 2);
 }
-/* a linear's rows from `first` on, `count` of them */
+/* `count` rows of a linear, starting at `first` */
 static inline vk_linear vk_rows_of(const vk_linear *linear, int first, int count, int wide) {
     vk_linear rows = *linear;
     rows.weights = (char *)rows.weights
@@ -300,7 +302,7 @@ static inline vk_linear vk_rows_of(const vk_linear *linear, int first, int count
     rows.n = count;
     return rows;
 }
-/* the input of attention or the MLP: x, normed if norms come first */
+/* makes the input of attention or the MLP: x, normed if norms come first */
 static inline void vk_norm_before(vp_engine *engine, const vk_norm *norm, int first, int rows) {
     const vp_model_config *config = &engine->config;
     const vk_kernels *kernels = &engine->backend->kernels;
@@ -310,14 +312,14 @@ static inline void vk_norm_before(vp_engine *engine, const vk_norm *norm, int fi
     if (!norm->weight) kernels->convert(engine->queue, normed, x, rows, d, ld, engine->wide);
     else kernels->rmsnorm(engine->queue, normed, x, norm->weight, rows, d, ld, config->norm_eps, engine->wide);
 }
-/* the most image tokens, and rows of the tower, of any request */
+/* the largest number of image tokens, and of tower rows, of any request */
 static inline size_t vk_tokens_most(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)vk_view_tokens(&engine->config);
 }
 static inline size_t vk_tower_rows(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)engine->config.vit_positions;
 }
-/* the first mark after those of stages and tokens; the most times that stages end */
+/* the first mark after those of stages and tokens; the largest number of stage ends */
 static inline int vk_spare_marks(const vp_engine *engine) { return VP_STAGE_COUNT + 1 + engine->max_sequence; }
 static inline int vk_segments_most(const vp_engine *engine) {
     return VP_STAGE_COUNT + (engine->prunes ? 2 * engine->max_views + 2 * VK_REGIONS_MAX + 2 : 0);

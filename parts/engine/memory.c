@@ -12,7 +12,7 @@ static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
 }
 
-/* linears with a bias and in-type results: those of the tower's blocks, then those of the connector */
+/* linears with a bias and in-type results: in the tower's blocks, then in the connector */
 static vk_linear *vk_with_bias(vk_model *model, const vp_model_config *config, int index) {
     int per_block = config->vit_qkv_bias + !config->vit_gated, blocks = per_block * config->vit_blocks_needed;
     if (index < blocks) {
@@ -29,7 +29,7 @@ vk_linear *vk_rounded(vp_engine *engine, int index) {
     return vk_with_bias(&engine->model, &engine->config, index);
 }
 
-/* the most patches along one side of a native picture */
+/* the largest number of patches along a side of a native image */
 static size_t vk_native_side(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)engine->config.geometry.pool;
 }
@@ -154,7 +154,7 @@ static void vk_layout_language_buffers(vk_arena *arena, vp_engine *engine) {
                                                : vk_take(arena, pairs * (size_t)d, 4);
 }
 
-/* most members of all tokens: patches, squares of tokens, or patches of windows that span crops */
+/* largest total of the tokens' members: patches, squares of tokens, or patches of windows that span crops */
 static size_t vk_members_most(const vp_engine *engine) {
     size_t windows = (size_t)(engine->config.window_pool * engine->config.window_pool);
     return vk_max(vk_tower_rows(engine), vk_tokens_most(engine) * vk_max(4, windows));
@@ -243,7 +243,7 @@ static int vk_widest_of_vision(const vp_model_config *config) {
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) if (inputs[i] > widest) widest = inputs[i];
     return widest;
 }
-/* the number of inputs of the widest linear; includes tower and connector if `vision` */
+/* the number of inputs of the widest linear; including tower and connector if `vision` */
 static int vk_widest(const vp_model_config *config, int vision) {
     int q = vk_q_width(config), mlp = vk_mlp_dim(config), widest = config->d_model;
     if (q > widest) widest = q;
@@ -251,13 +251,13 @@ static int vk_widest(const vp_model_config *config, int vision) {
     return vision && vk_widest_of_vision(config) > widest ? vk_widest_of_vision(config) : widest;
 }
 static int64_t vk_max_values(int64_t left, int64_t right) { return left > right ? left : right; }
-/* an upper bound on a linear's weights: its outputs are the widest inputs, d_model, or two MLPs next to each other */
+/* an upper bound on a linear's weights: outputs are at most the widest inputs, d_model, or two adjacent MLPs */
 static int64_t vk_most_of_vision(const vp_model_config *config) {
     int64_t widest = vk_padded(vk_widest_of_vision(config));
     return widest * vk_max_values(2 * widest, config->d_model);
 }
 
-/* weights of its largest dense linear */
+/* number of weights of the largest dense linear */
 static int64_t vk_most_weights(const vp_model_config *config) {
     int64_t d = vk_padded(config->d_model), q = vk_q_width(config), mlp = config->mlp_dim,
             most = (q + 2 * vk_kv_width(config)) * d;
@@ -294,7 +294,7 @@ void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes) {
 }
 
 /* source: transformers 5.23.0, modeling_rope_utils.py */
-/* the pair that turns `turns` times in the original positions, as a fraction of pairs */
+/* the (fractional) index of the pair that turns `turns` times in the original positions */
 static double vk_yarn_pair(const vp_rope *rope, int head_dim, double theta, double turns) {
     return head_dim * log(rope->original_positions / (turns * 2.0 * 3.14159265358979323846)) / (2.0 * log(theta));
 }
@@ -329,7 +329,7 @@ void vk_fill_rope(float *cs, int positions, int head_dim, double theta, const vp
     }
 }
 
-/* sends, for each pair of a head, which of a token's three positions rotates it */
+/* copies, for each pair of a head, the index of the position that rotates it */
 static void vk_send_axes(vp_engine *engine) {
     const vp_rope *rope = &engine->config.rope;
     int32_t axis[256];
@@ -375,7 +375,7 @@ void vk_measure(vp_engine *engine) {
     engine->memory_bytes = weights.used + buffers.used;
 }
 
-/* The pages of a mapped file are loaded on first access. All threads together read all pages here. */
+/* The pages of a mapped file are loaded on first access. Here all threads together read all pages. */
 void vk_bring_pages(vp_engine *engine) {
     enum { PAGE = 4096, PIECE = 8 << 20 };
     const char *weights = (const char *)engine->weights;
@@ -421,7 +421,7 @@ vp_result vk_lay_out(vp_engine *engine, vp_error *error) {
         engine->weights = base;
         if (vk_place(engine, base, base + engine->weights_bytes)) return VP_OK;
     }
-    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
 }
 void vk_free_paper(vp_engine *engine) {
     if (engine->paper_bytes) munmap((void *)(uintptr_t)engine->weights, engine->paper_bytes);
@@ -445,13 +445,13 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     if (!weights.base) {
         int hopeless = free_bytes && engine->weights_bytes > free_bytes; /* for any request */
         snprintf(text, sizeof text,
-                 "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), %.2f GB are free on %s; %s%s",
+                 "weights need %.2f GB and buffers %.2f GB (%d positions, %d views), but %.2f GB are free on %s; %s%s",
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
                  engine->wide ? "--weights bf16 halves it; "
-                 : !engine->bits.blocks && !packed ? "--weights int8 and int4 need half and a third; " : "",
-                 hopeless ? "the weights alone do not fit"
-                          : "smaller: fewer crops, a shorter prompt, fewer new tokens");
+                 : !engine->bits.blocks && !packed ? "--weights int8 needs half and int4 a third; " : "",
+                 hopeless ? "even the weights do not fit"
+                          : "use fewer crops, a shorter prompt or fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
     if (!packed) buffers.base = weights.base + weights.used;
@@ -460,7 +460,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
         && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch) && vk_send_tables(engine))
         return VP_OK;
     if (engine->queue->error) return engine->backend->wait(engine->queue, 0, error);
-    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "no memory");
+    return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
 }
 
 VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memory_block *out) {

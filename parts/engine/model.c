@@ -19,14 +19,14 @@ const vk_description *vk_description_of(const vp_model_config *config) {
 
 vp_result vk_check_config(const vp_model_config *config, vp_error *error) {
     if ((unsigned)config->architecture >= VP_ARCHITECTURE_COUNT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "architecture", "is none of VP_ARCHITECTURES");
+        return vp_fail(error, VP_ERR_RANGE, -1, "architecture", "is not one of VP_ARCHITECTURES");
     if (config->kv_head_count < 1 || config->head_count % config->kv_head_count)
         return vp_fail(error, VP_ERR_RANGE, -1, "kv_head_count", "must divide head_count");
     if (config->expert_count > VK_EXPERTS_MAX)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts", "at most 1024 experts");
     if (config->expert_count && (config->mlp_dim || config->norm_after || config->norm_around || config->gated_gelu))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "moe_num_experts",
-                       "experts next to a dense MLP, with GELU, or with norms after them, are not implemented");
+                       "experts together with a dense MLP, GELU, or norms after them are not implemented");
     if (config->vit_block_count && (config->vit_layer_count < 1 || config->vit_layer_count > VP_VIT_LAYERS_MAX))
         return vp_fail(error, VP_ERR_RANGE, -1, "vit_layers", "1 to 4 layers");
     if (3 * config->geometry.patch_px * config->geometry.patch_px > VK_PATCH_VALUES_MAX)
@@ -42,7 +42,7 @@ vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error 
     model->blocks = calloc((size_t)config->block_count, sizeof *model->blocks);
     if (!linears || !model->vit || !model->blocks) {
         free(linears);
-        return vp_fail(error, VP_ERR_MEMORY, -1, "model", "no memory for the table of layers");
+        return vp_fail(error, VP_ERR_MEMORY, -1, "model", "not enough memory for the table of layers");
     }
     for (int b = 0; b < config->block_count; b++) {
         model->blocks[b].gate_up = linears + (size_t)b * 2 * experts;
@@ -57,7 +57,7 @@ void vk_model_free(vk_model *model) {
     free(model->vit);
 }
 
-/* Gives the waiting linear its place: as blocks if all its tensors are in blocks, otherwise in-type. */
+/* Reserves the waiting linear: as blocks if all its tensors are blocks, otherwise in-type. */
 static void settle(vk_pass *pass) {
     vk_linear *linear = pass->waiting;
     const int runs = linear && pass->blocks && !pass->plain ? linear->run_count : 0;
@@ -65,7 +65,7 @@ static void settle(vk_pass *pass) {
     pass->waiting = NULL;
     vk_layout_linear(pass->arena, linear, linear->n, linear->k, pass->waiting_bias, pass->wide, 0, runs);
 }
-/* notes the type of a tensor that fills rows of the waiting linear */
+/* records the type of a tensor that fills rows of the waiting linear */
 static void note_rows(vk_pass *pass, vk_linear *linear, int first_row, const char *name) {
     const int format = vk_format_of(pass->bits.file, name), last = linear->run_count - 1;
     pass->plain |= !format;
@@ -180,7 +180,7 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
                    const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
-    if (pass->waiting == linear) /* a transposed tensor becomes in-type */
+    if (pass->waiting == linear) /* transposed tensors become in-type */
         note_rows(pass, pass->waiting, first_row, piece->patch_px || piece->columns ? "" : text);
     if (pass->loader) vk_load_linear_piece(pass->loader, text, linear, first_row, rows, piece);
 }

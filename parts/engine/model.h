@@ -1,29 +1,29 @@
-/* model.h - describes a model to the engine: its weights and the constraints on its shape
+/* model.h - the description of a model for the engine: its weights and the constraints on its shape
  *
- * A new model is a row of VP_ARCHITECTURES (vlmprof_config.h), which reads its config.json (vp_model_config) and
- * lists its tensors (vp_model_tensor), a file model_NAME.c next to this one that defines a vk_description, its extern
- * line below, and its place in vk_description_of (model.c). The stages in stages.c follow the config (heads, norms,
- * tower, connector). A layer that they lack needs a place in vk_model (weights.h) and its operation in stages.c. */
+ * A new model needs a row in VP_ARCHITECTURES (vlmprof_config.h), code that reads its config.json (vp_model_config) and
+ * lists its tensors (vp_model_tensor), a file model_NAME.c in this folder that defines a vk_description, its extern
+ * line below, and an entry in vk_description_of (model.c). The stages in stages.c follow the config (heads, norms,
+ * tower, connector). A layer that they lack needs a member in vk_model (weights.h) and its operation in stages.c. */
 #ifndef VK_MODEL_H
 #define VK_MODEL_H
 
 #include "weights.h"
 
-/* A description visits its weights once, in loading order, so that a file of them can be written front to back. The
- * same pass assigns their places (arena) or fills them (loader); the other one is NULL. Names are printf formats,
+/* A description visits its weights once, in loading order, so that a packed file can be written front to back. The same
+ * pass assigns addresses (arena) or fills the weights (loader); the other pointer is NULL. Names are printf formats,
  * without ".weight" and ".bias" for norms and linears. */
 typedef struct vk_pass {
     vk_arena *arena;
     vk_loader *loader;
     int wide;
     vk_precision bits;
-    /* A linear without a place yet, because the place depends on the types of the tensors that follow. plain, blocks:
+    /* A linear without an address yet, because its size depends on the types of the following tensors. plain, blocks:
      * rows of each kind so far */
     vk_linear *waiting;
     int waiting_bias, plain, blocks;
 } vk_pass;
-/* has a bias; stays in fp32 in every mode; belongs to a block of the language model, or to its head (otherwise to tower
- * or connector) */
+/* flags: has a bias; stays in fp32 in every mode; belongs to a block of the language model, or to its head (otherwise
+ * to tower or connector) */
 enum { VK_BIAS = 1, VK_FP32 = 2, VK_LLM = 4, VK_HEAD = 8 };
 #ifdef __GNUC__
 #define VK_FORMAT(name, first) __attribute__((format(printf, name, first)))
@@ -41,20 +41,20 @@ void vk_pass_table_rows(vk_pass *pass, void *table, int first_row, int rows, int
 /* a linear of n outputs and k inputs from one tensor (and its bias); .. */
 void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags, const char *name, ...)
     VK_FORMAT(6, 7);
-/* .. or first its place, then its rows from consecutive tensors */
+/* .. or first reserves it, then fills its rows from consecutive tensors */
 void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags);
 void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...)
     VK_FORMAT(5, 6);
-/* .. or from part of a tensor, without a bias: rows from `piece->first` on */
+/* .. or from part of a tensor, without a bias: rows starting at `piece->first` */
 void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const vk_piece *piece,
                    const char *name, ...) VK_FORMAT(6, 7);
 /* the linear over a patch's pixels [side, side, 3], from a tensor [outputs, 3, frames, side, side] */
 void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, int frames, int flags, const char *name);
 
-/* values read after this call become times * (value + plus); 0, 0: they stay unchanged */
+/* values read after this call become times * (value + plus); 0, 0: values are unchanged */
 void vk_pass_scale(vk_pass *pass, float times, float plus);
 
-/* Shared by several descriptions: weights under their names in transformers. Prefixes end in a dot; `head` is the name
+/* Shared by several descriptions: weights with transformers' names. Prefixes end in a dot; `head` is the name
  * without ".weight". */
 void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix,
                       const char *head);
@@ -63,7 +63,7 @@ void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config,
 void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 extern const vk_draw vk_common_draws[];      /* for those names */
 extern const char *const vk_common_fp32[];
-/* of the Molmo models: everything except the head, whose blocks differ */
+/* for the Molmo models, whose blocks differ: everything except the head */
 typedef void vk_block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index);
 void vk_pass_molmo_text(vk_pass *pass, vk_model *model, const vp_model_config *config, vk_block_weights *block);
 vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error);
@@ -76,10 +76,11 @@ struct vk_description {
     /* rejects what the kernels do not support, in addition to vk_check_config */
     vp_result (*check)(const vp_model_config *config, vp_error *error);
     void (*weights)(vk_pass *pass, vk_model *model, const vp_model_config *config);
-    const vk_draw *draws; /* by the end of a name, first match; the last entry's is NULL */
-    /* ends of names of matrices that stay fp32 in converted files if bf16 changes a value; the last is NULL */
+    const vk_draw *draws; /* by the end of a name, first match; the last entry's name is NULL */
+    /* name endings of matrices that stay fp32 in converted files if bf16 changes a value; the last is NULL */
     const char *const *fp32;
-    int32_t (*is_dead_view)(const float *pixels, size_t count); /* 1 if the view has no picture; NULL: all have one */
+    int32_t (*is_dead_view)(const float *pixels, size_t count); /* returns 1 if the view has no image; NULL: all have
+                                                                 * one */
 };
 extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3, vk_internvl, vk_internvl_chat,
     vk_qwen2_5_vl, vk_qwen3_vl, vk_gemma3, vk_gemma3_text, vk_molmo2, vk_llama;
@@ -87,7 +88,7 @@ extern const vk_description vk_molmoe, vk_molmo, vk_olmoe, vk_llava, vk_idefics3
 const vk_description *vk_description_of(const vp_model_config *config);
 /* rejects configs that the kernels do not support */
 vp_result vk_check_config(const vp_model_config *config, vp_error *error);
-/* the structs with the pointers; the weights themselves are in the arena */
+/* allocates the structs with the pointers; the weights themselves are in the arena */
 vp_result vk_model_new(vk_model *model, const vp_model_config *config, vp_error *error);
 void vk_model_free(vk_model *model);
 void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide,

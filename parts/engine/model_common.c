@@ -1,9 +1,9 @@
-/* model_common.c - weights that several models share under the names of transformers */
+/* model_common.c - weights that several models share, with transformers' names */
 #include "engine_internal.h"
 
 #include <stdio.h>
 
-/* synthetic weights: norms near 1, small biases, embeddings near the size of the rows they are added to */
+/* synthetic weights: norms near 1, small biases, embeddings as large as the rows that they are added to */
 const vk_draw vk_common_draws[] = {
     { "norm.weight", 1.0f, 0.1f },
     { "norm1.weight", 1.0f, 0.1f },
@@ -55,7 +55,8 @@ static void layer_experts(vk_pass *pass, vk_block *block, const vp_model_config 
     }
 }
 
-/* Norms around attention and MLP have their own names. q's scale is folded into its norm's weights: RoPE keeps it. */
+/* Norms around attention and MLP have their own names. q's scale is folded into its norm's weights: RoPE preserves
+ * it. */
 static void layer_norms(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix, int index) {
     int d = config->d_model, whole = config->qk_norm == VP_QK_NORM_WHOLE, around = config->norm_around;
     float plus = config->norm_plus_one ? 1.0f : 0.0f;
@@ -117,7 +118,7 @@ void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *con
     vk_pass_norm(pass, &model->ln_f, d, 0, "%snorm", prefix);
     vk_pass_scale(pass, 0.0f, 0.0f);
     for (int b = 0; b < config->block_count; b++) layer_weights(pass, &model->blocks[b], config, prefix, b);
-    /* a tied head of integers is a second copy */
+    /* a tied integer head is a second copy */
     if (config->tied_head) vk_pass_linear(pass, &model->head, rows, d, VK_HEAD, "%sembed_tokens", prefix);
     else vk_pass_linear(pass, &model->head, rows, d, VK_HEAD, "%s", head);
     if (once) model->embedding = model->head.weights;

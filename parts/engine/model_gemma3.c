@@ -1,5 +1,5 @@
-/* model_gemma3.c - Gemma 3: SigLIP, the mean of each window of patches through one matrix, blocks of two kinds with
- * norms around attention and MLP
+/* model_gemma3.c - Gemma 3: SigLIP, the mean of each window of patches, then one matrix, two kinds of blocks with norms
+ * around attention and MLP
  *
  * source: transformers 5.23.0, models/gemma3/modeling_gemma3.py and models/siglip/modeling_siglip.py */
 #include "model.h"

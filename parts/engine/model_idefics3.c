@@ -1,4 +1,4 @@
-/* model_idefics3.c - Idefics3, SmolVLM and SmolVLM2: SigLIP, windows of patches through one matrix, Llama
+/* model_idefics3.c - Idefics3, SmolVLM and SmolVLM2: SigLIP, one matrix over windows of patches, Llama
  *
  * source: transformers 5.23.0, models/idefics3/modeling_idefics3.py and models/smolvlm/modeling_smolvlm.py */
 #include "engine_internal.h"

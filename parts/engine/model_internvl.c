@@ -1,5 +1,5 @@
-/* model_internvl.c - InternVL3 and 3.5: InternViT of 300M and 6B, windows of patches, a norm and two matrices, Qwen2,
- * Qwen3 or Llama; in transformers' form and under the original names
+/* model_internvl.c - InternVL3 and 3.5: InternViT-300M or 6B, a norm and two matrices over windows of patches, Qwen2,
+ * Qwen3 or Llama; in transformers' form or with the original names
  *
  * source: transformers 5.23.0, models/internvl/modeling_internvl.py; convert_internvl_weights_to_hf.py of
  * huggingface/transformers 015d3b2; OpenGVLab/InternVL, modeling_intern_vit.py and modeling_internvl_chat.py */

@@ -1,4 +1,5 @@
-/* model_llama.c - language models alone, under transformers' names: Llama, Qwen2 and Qwen3, dense; OLMoE and Qwen3-MoE
+/* model_llama.c - language models without a tower, with transformers' names: Llama, Qwen2 and Qwen3 (dense), OLMoE and
+ * Qwen3-MoE
  *
  * source: transformers 5.23.0, models/{llama,qwen2,qwen3,olmoe,qwen3_moe}/modeling_*.py */
 #include "model.h"

@@ -1,8 +1,8 @@
-/* model_molmo.c - Molmo-7B-O, Molmo-7B-D and 72B: MolmoE's tower and pooling in front of a dense language model
+/* model_molmo.c - Molmo-7B-O, Molmo-7B-D and 72B: MolmoE's tower and pooling, then a dense language model
  *
  * source: the files next to the published Molmo-7B-D-0924 (modeling_molmo.py); github.com/allenai/molmo 793fa38,
- * olmo/model.py. O norms q and k over their whole width, and norms after attention and MLP; D and 72B have grouped
- * heads of k and v, and a bias in the fused projection. */
+ * olmo/model.py. O has norms of q and k over their whole width, and norms after attention and MLP. D and 72B have
+ * grouped k and v heads, and a bias in the fused projection. */
 #include "engine_internal.h"
 
 #define BLOCK "model.transformer.blocks.%d."

@@ -1,7 +1,7 @@
 /* model_molmo2.c - Molmo2: SigLIP's tower, attention pooling over windows that span crops, a Qwen3-like or
  * OLMo-like language model
  *
- * source: transformers 5.23.0, models/molmo2/modeling_molmo2.py and image_processing_molmo2.py; the names of tensors:
+ * source: transformers 5.23.0, models/molmo2/modeling_molmo2.py and image_processing_molmo2.py; tensor names:
  * conversion_mapping.py */
 #include "engine_internal.h"
 
@@ -38,7 +38,7 @@ static void molmo2_weights(vk_pass *pass, vk_model *model, const vp_model_config
 
 const vk_description vk_molmo2 = { "Molmo2", molmo2_check, molmo2_weights, vk_molmo_draws, vk_molmo_fp32, NULL };
 
-/* ---- windows: over the whole picture in one view, and over the crops' patches put together */
+/* ---- windows over the whole image in one view, and over the joined patches of the crops */
 static int windows_across(int patches, int pool) { return (patches + pool - 1) / pool; }
 /* patches of all crops along one axis */
 static int canvas_patches(const vp_geometry *geometry, int crops) {
@@ -55,19 +55,19 @@ int vk_image_tokens(const vp_model_config *config, int views, int rows, int cols
                  * windows_across(canvas_patches(geometry, cols), pool);
 }
 int vk_request_image_tokens(const vp_model_config *config, const vp_request *request) {
-    const vp_image_views first = vk_image_at(request, 0); /* the only image where windows span crops */
+    const vp_image_views first = vk_image_at(request, 0); /* if windows span crops, there is only one image */
     return vk_image_tokens(config, request->views, first.rows, first.cols);
 }
 
-/* the crop along an axis that provides patch `at`: each crop keeps the patches that no neighbour's middle covers */
+/* the crop along an axis that provides patch `at`; each crop provides the patches outside its margins */
 static int crop_of(const vp_geometry *geometry, int at, int crops) {
     int window = geometry->crop_px / geometry->patch_px - geometry->margin_left_patches
                  - geometry->margin_right_patches,
         crop = at < geometry->margin_left_patches ? 0 : (at - geometry->margin_left_patches) / window;
     return crop < crops ? crop : crops - 1;
 }
-/* Lists the patches of each window over rows x cols crops, the first of which is view `first`. A place beyond the edges
- * is -1, with half of the padding in front. Returns the end of the list. */
+/* Lists the patches of each window over rows x cols crops, the first of which is view `first`. An entry beyond the
+ * edges is -1; half of this padding comes first. Returns the end of the list. */
 static int32_t *put_windows(const vp_model_config *config, int32_t *places, int first, int rows, int cols) {
     const vp_geometry *geometry = &config->geometry;
     int side = geometry->crop_px / geometry->patch_px, pool = config->window_pool,

@@ -1,7 +1,7 @@
-/* model_molmoe.c - MolmoE: the names of its weights and what it needs from kernels; also the tower of all Molmo models
+/* model_molmoe.c - MolmoE: the names of its weights and its constraints on kernels; also the tower of all Molmo models
  *
- * source: github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py. The numbers of a config.json come
- * as vp_model_config. */
+ * source: github.com/ChulanZhang/molmo_hf 09bce1f, molmo/models/modeling_molmoe.py. Sizes come from config.json as
+ * vp_model_config. */
 #include "engine_internal.h"
 
 vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error) {
@@ -12,8 +12,8 @@ vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error) 
     return VP_OK;
 }
 
-/* ---- weights, in loading order. Packed files have the same layout: a change of order, panels or padding needs a new
- * VP_PACKED_VERSION. */
+/* ---- weights, in loading order. Packed files have the same layout, so a change of order, panels or padding needs a
+ * new VP_PACKED_VERSION. */
 
 #define VIT "model.vision_backbone.image_vit."
 #define VIT_BLOCK VIT "transformer.resblocks.%d."
@@ -34,7 +34,7 @@ static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model
 #define PROJECTOR "model.vision_backbone.image_projector."
 static void molmo_vision(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     int width = config->vit_width, features = width * config->vit_layer_count, hidden = config->projector_dim;
-    int clip = config->vit_class_token; /* Molmo2 has SigLIP's tower, and its pictures have no padding */
+    int clip = config->vit_class_token; /* Molmo2 has SigLIP's tower, and its images have no padding */
     if (clip) vk_pass_floats(pass, &model->class_embedding, 1, width, VIT "class_embedding");
     vk_pass_floats(pass, &model->positions, config->vit_positions, width, VIT "positional_embedding");
     if (clip) vk_pass_floats(pass, &model->pad_embed, 2, features, "model.vision_backbone.pad_embed");
@@ -85,7 +85,7 @@ static void molmoe_weights(vk_pass *pass, vk_model *model, const vp_model_config
     vk_pass_linear(pass, &model->head, config->embedding_size, config->d_model, VK_HEAD, "lm_head");
 }
 
-/* synthetic weights: norms near 1, small biases, embeddings near the size of the rows they are added to */
+/* synthetic weights: norms near 1, small biases, embeddings as large as the rows that they are added to */
 const vk_draw vk_molmo_draws[] = {
     { "norm.weight", 1.0f, 0.1f },
     { "ln_f.weight", 1.0f, 0.1f },
@@ -97,7 +97,7 @@ const vk_draw vk_molmo_draws[] = {
     { "pad_embed", 0.0f, 0.3f },
     { NULL, 0.0f, 0.0f }
 };
-/* tensors with more than one dimension that stay in fp32 above */
+/* tensors above with more than one dimension that stay fp32 */
 const char *const vk_molmo_fp32[] = { ".mlp.gate.weight", "pad_embed", "positional_embedding", NULL };
 
 /* the reference treats a view with a pixel of exactly -1 as padding: its features are zeroed */

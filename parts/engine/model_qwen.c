@@ -1,8 +1,8 @@
-/* model_qwen.c - Qwen2.5-VL, Qwen3-VL and Qwen3-VL-MoE: towers for pictures of any size, mergers, Qwen2 or Qwen3
+/* model_qwen.c - Qwen2.5-VL, Qwen3-VL and Qwen3-VL-MoE: towers for images of any size, mergers, Qwen2 or Qwen3
  *
  * source: transformers 5.23.0, models/{qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/modeling_*.py. Qwen2.5-VL's tower has windows,
- * RMS norms and SwiGLU; Qwen3-VL's a stretched table of positions, and features for the first blocks of the language
- * model as well. Tensors have the names and layouts of published checkpoints. */
+ * RMS norms and SwiGLU; Qwen3-VL's has a stretched table of positions, and also provides features for the first blocks
+ * of the language model. Tensors have the names and layouts of published checkpoints. */
 #include "model.h"
 
 #define LAYER "%sblocks.%d."
@@ -24,7 +24,8 @@ static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model
     vk_pass_linear(pass, &block->w2, width, hidden, VK_BIAS, LAYER "mlp.linear_fc2", tower, index);
 }
 
-/* the patch embedding stays in fp32: this is free, and bf16 cannot represent the sum of two frames' weights exactly */
+/* the patch embedding stays in fp32, which costs nothing, because bf16 cannot represent the sum of two frames' weights
+ * exactly */
 static void qwen2_5_vl_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     const char *const tower = "visual.";
     int merged = config->projector_dim;
@@ -59,7 +60,7 @@ static void qwen3_vl_weights(vk_pass *pass, vk_model *model, const vp_model_conf
 
 static vp_result check(const vp_model_config *config, vp_error *error) {
     if (6 * config->geometry.patch_px * config->geometry.patch_px > VK_PATCH_VALUES_MAX)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "at most 26 pixels of two frames");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "patch_size", "at most 26 pixels with two frames");
     return VP_OK;
 }
 

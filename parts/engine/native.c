@@ -1,12 +1,12 @@
-/* native.c - pictures of any size: the order of their patches in the tower, windows of attention, and positions in
- * three dimensions. The host computes these integers for each request.
+/* native.c - images of any size: the order of their patches in the tower, attention windows, and positions in three
+ * dimensions. The host computes these integers for each request.
  *
  * source: transformers 5.23.0, vision_utils.py (get_vision_window_index, get_vision_position_ids),
  * modeling_qwen2_5_vl.py (get_rope_index) */
 #include "engine_internal.h"
 
 
-/* Appends the views of an image from row `top` and column `left` to the tower's order. */
+/* Appends the views in a box of an image to the tower's order. */
 static int vk_put_views(vp_engine *engine, const vk_picture *picture, const int *box, int next) {
     int pool = picture->grid.pool, cols = picture->grid.cols / pool;
     int32_t *places = engine->host_places,
@@ -66,8 +66,8 @@ void vk_send_grid(vp_engine *engine, const vp_request *request) {
             (size_t)request->views * sizeof(int32_t));
 }
 
-/* time, row and column of every token that the request can reach: text counts up by one, the tokens of an image share
- * one time, and the text after an image continues after its largest position */
+/* time, row and column of every token that the request can reach: text counts up by one; the tokens of an image share
+ * one time; text after an image continues after its largest position */
 void vk_fill_positions(const vp_request *request, int32_t *positions, size_t stride, int count) {
     int next = 0, image = 0, first = 0, view = 0;
     vp_image_views views = vk_image_at(request, 0);

@@ -25,7 +25,7 @@ static inline void vk_put(void *out, size_t i, float value, int wide) {
     else ((uint16_t *)out)[i] = vk_f2b(value);
 }
 
-/* a convolution kernel with its three colours moved after its pixels */
+/* a convolution kernel with the colour dimension moved last */
 static void vk_source_patch(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
                             int wide) {
     vk_source plain = *source;
@@ -67,7 +67,7 @@ static void vk_source_column(const vk_source *source, int64_t row, void *out, in
     }
 }
 
-/* `count` values from element `first` on, both whole blocks */
+/* reads `count` values, starting at element `first`; both are whole blocks */
 static void vk_source_blocks(const vp_tensor *tensor, size_t first, int count, void *out, int wide) {
     int step = vp_dtype_block(tensor->dtype);
     const unsigned char *block = tensor->data + first / (size_t)step * (size_t)vp_dtype_block_bytes(tensor->dtype);
@@ -77,7 +77,7 @@ static void vk_source_blocks(const vp_tensor *tensor, size_t first, int count, v
         for (int k = 0; k < step; k++) vk_put(out, (size_t)(i + k), values[k], wide);
     }
 }
-/* the position in the file of a row in a head with paired rows */
+/* the file position of a row in a head with paired rows */
 static int64_t vk_paired_row(const vp_tensor *tensor, int64_t row) {
     int64_t rows = tensor->shape[0] / tensor->paired_heads, half = rows / 2, in = row % rows;
     return row - in + (in < half ? 2 * in : 2 * (in - half) + 1);
@@ -127,7 +127,7 @@ static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *ou
     VK_SIMD for (int i = 0; i < rest; i++) vk_put(out, (size_t)(columns + i), 0.0f, wide);
 }
 
-/* read, then scaled: in bf16 both steps round, as in the references */
+/* reads, then scales; in bf16 both steps round, as in the references */
 void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide) {
     vk_read_row(source, row, out, columns, padded_columns, wide);
     for (int i = 0; source->times && i < columns; i++) {
@@ -138,16 +138,16 @@ void vk_source_row(const vk_source *source, int64_t row, void *out, int columns,
 
 /* ---- panels */
 
-/* compiled into each of its callers' clones */
+/* inlined into each clone of its callers */
 #ifdef __GNUC__
 #define VK_ALWAYS inline __attribute__((always_inline))
 #else
 #define VK_ALWAYS inline
 #endif
-enum { VK_PIECE_WORDS = 16 }; /* words per row converted at once: one cache line */
+enum { VK_PIECE_WORDS = 16 }; /* words per row that are converted at once: one cache line */
 
 /* Interleaves `count` of 32 rows of words (two bf16 along k, or one f32), `stride` apart, into columns first.. of
- * `words` lines. A line has one word of each of the 32 rows. Goes through a small copy: rows are often a multiple of
+ * `words` lines. A line has one word of each of the 32 rows. It uses a small copy, because rows are often a multiple of
  * 4 kB apart and would evict each other from the cache. */
 static VK_CLONES void vk_interleave(uint32_t *lines, const uint32_t *rows, size_t stride, int first, int count,
                                     int words) {
@@ -162,14 +162,14 @@ static VK_CLONES void vk_interleave(uint32_t *lines, const uint32_t *rows, size_
 /* ---- drawn weights: the same bits as VK_PAD interleaved rows of vk_source_row, because a value depends only on its
  * row and column */
 
-/* Returns 1 if rows can be drawn directly into their places, without a temporary row. */
+/* Returns 1 if rows can be drawn directly into the panel, without a temporary row. */
 static int vk_is_drawn_whole(const vk_source *source) {
     return source->synthetic && !source->patch_px && !source->columns && !source->times;
 }
 static void vk_draw_keys(const vk_source *source, int64_t row, uint32_t *keys) {
     for (int c = 0; c < VK_PAD; c++) keys[c] = vk_row_key(source, source->first + row + c);
 }
-/* f32 lines first.. of k */
+/* draws f32 lines, starting at first */
 static VK_CLONES void vk_draw_lines(const vk_source *source, const uint32_t *keys, float *lines, int first, int count,
                                     int k) {
     const float scale = source->scale, offset = source->offset;
@@ -209,8 +209,8 @@ static inline int vk_rounded_off(float value) {
     /* the largest float below 0.5 */
     return (int)(value + vk_float((vk_bits(value) & 0x80000000u) | 0x3effffffu));
 }
-/* Limits magnitudes to 512, and turns NaN into 512. It compares integers because compilers do not vectorise comparisons
- * of floats, which may trap. */
+/* Limits magnitudes to 512, and turns NaN into 512. It compares integers, because compilers do not vectorise float
+ * comparisons, which may trap. */
 static inline float vk_cut(float value) {
     const uint32_t word = vk_bits(value), size = word & 0x7fffffffu;
     return vk_float((word & 0x80000000u) | (size > 0x44000000u ? 0x44000000u : size));
@@ -218,7 +218,7 @@ static inline float vk_cut(float value) {
 static inline int vk_clamped(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
-/* the bf16 scale for a largest value; integers are chosen by the rounded scale, so rounding it costs almost nothing */
+/* the bf16 scale for a largest value; integers are computed with the rounded scale, so its rounding hardly matters */
 static inline uint16_t vk_scale_of(float most, int bits) {
     const float scale = bits == 8 ? vk_float(vk_bits(most) & 0x7fffffffu) / 127.0f : most / -8.0f;
     return (vk_bits(scale) & 0x7fffffffu) > 0x7f800000u ? 0x7fc0 : vk_f2b(scale);
@@ -227,8 +227,8 @@ static inline float vk_inverse_of(uint16_t scale) {
     const uint32_t word = (uint32_t)scale << 16, is_zero = (word & 0x7fffffffu) == 0;
     return 1.0f / vk_float(is_zero ? 0x7f800000u : word); /* 1 / infinity: 0 */
 }
-/* value * inverse -> 8 bits: -127 to 127; 4 bits: 0 to 15. is_tame: the scale is a normal number or 0, so values are at
- * most 127.5 or 8.5 times the scale. */
+/* value * inverse -> 8 bits: -127 to 127; 4 bits: 0 to 15. is_tame: the scale is normal or 0, so values are at most
+ * 127.5 or 8.5 times the scale. */
 static inline uint32_t vk_integer_of(float value, float inverse, const int bits, const int is_tame) {
     const float times = value * inverse;
     int whole = vk_rounded_off(is_tame ? times : vk_cut(times));
@@ -237,7 +237,7 @@ static inline uint32_t vk_integer_of(float value, float inverse, const int bits,
     whole = whole > 15 ? 15 : whole;
     return (uint32_t)(is_tame || whole > 0 ? whole : 0);
 }
-/* a line of words from the lines of f32 that its bytes encode: kernels/cpu/quant_rows.h */
+/* makes a line of words from the f32 lines that its bytes encode: kernels/cpu/quant_rows.h */
 static VK_ALWAYS void vk_quantise_words(uint32_t *words, const float *lines, const float *inverse, int first, int last,
                                      const int bits, const int is_tame) {
     const float *a = lines, *b = lines + 2 * VK_PAD, *c = lines + VK_PAD, *d = lines + 3 * VK_PAD;
@@ -261,7 +261,7 @@ static VK_ALWAYS void vk_quantise_columns(char *block, const float *lines, int f
     const int each = bits == 8 ? 4 : 8;
     for (int k = 0; k < VK_QUANT_BLOCK; k++) {
         const float *line = lines + (size_t)k * VK_PAD;
-        VK_SIMD for (int c = first; c < last; c++) { /* NaN compares as largest and reaches scale and logits */
+        VK_SIMD for (int c = first; c < last; c++) { /* NaN compares as largest, so it propagates to scale and logits */
             const uint32_t word = vk_bits(line[c]);
             most[c] = (word & 0x7fffffffu) > (most[c] & 0x7fffffffu) ? word : most[c];
         }
@@ -278,9 +278,9 @@ static VK_ALWAYS void vk_quantise_columns(char *block, const float *lines, int f
         else vk_quantise_words(words, lines, inverse, first, last, bits, 1);
     }
 }
-/* Converts VK_QUANT_BLOCK lines of f32, each with a value of all VK_PAD rows, into columns first.. of a block in a
+/* Converts VK_QUANT_BLOCK lines of f32, each with one value of all VK_PAD rows, into columns first.. of a block in a
  * panel of integers. The largest value of a row becomes 127 or -127 in 8 bits, and -8 in 4 bits, as in GGUF's Q4_0.
- * Each branch is compiled for its own constants. */
+ * Each branch is specialised for its constants. */
 static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
     if (count == VK_PAD && bits == 8) vk_quantise_columns(block, lines, 0, VK_PAD, 8);
     else if (count == VK_PAD) vk_quantise_columns(block, lines, 0, VK_PAD, 4);
@@ -292,7 +292,7 @@ static VK_CLONES void vk_quantise_block(char *block, const float *lines, int fir
 static int vk_is_bf16(const vk_source *source) {
     return !source->synthetic && source->tensor.dtype == VP_DTYPE_BF16 && !source->patch_px && !source->times;
 }
-/* 16 lines of two bf16 -> 32 of f32 */
+/* converts 16 lines of two bf16 to 32 lines of f32 */
 static VK_CLONES void vk_split_pairs(float *lines, const uint32_t *pairs) {
     for (int j = 0; j < VK_QUANT_BLOCK / 2; j++, pairs += VK_PAD, lines += 2 * VK_PAD)
         VK_SIMD for (int c = 0; c < VK_PAD; c++) {
@@ -300,7 +300,8 @@ static VK_CLONES void vk_split_pairs(float *lines, const uint32_t *pairs) {
             lines[c + VK_PAD] = vk_float(pairs[c] & 0xffff0000u);
         }
 }
-/* Makes a panel of integers block by block. rows: NULL (drawn), bf16 if is_bf16, otherwise f32; `stride` words apart */
+/* Makes a panel of integers block by block. rows: NULL (drawn), bf16 if is_bf16, otherwise f32; they are `stride` words
+ * apart */
 static void vk_pack_integers(const vk_source *source, const vk_linear *linear, int64_t from, char *panel, int first,
                              int count, const uint32_t *rows, size_t stride, int is_bf16) {
     float lines[VK_QUANT_BLOCK * VK_PAD];
@@ -353,7 +354,7 @@ int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_line
         }
         free(buffer);
     }
-    (void)loader; /* without OpenMP there are no threads */
+    (void)loader; /* without OpenMP there is one thread */
     return !failed;
 }
 
@@ -361,7 +362,7 @@ int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_line
  *
  * source: llama.cpp ggml/src/ggml-quants.c, dequantize_row_*, get_scale_min_k4 */
 
-/* 32 integers of a row of a panel; `words`: of its column */
+/* stores 32 integers of a panel's row; `words`: those of its column */
 static inline void vk_put_words8(uint32_t *words, const int8_t *integers) {
     for (int j = 0; j < VK_QUANT_BLOCK / 4; j++, integers += 4)
         words[j * VK_PAD] = (uint32_t)(uint8_t)integers[0] | (uint32_t)(uint8_t)integers[2] << 8
@@ -401,7 +402,7 @@ static void vk_put_q6_k(char *panel, int column, const unsigned char *from) {
         vk_put_words8((uint32_t *)(void *)(panel + VK_PAD * 2) + column, integers);
     }
 }
-/* a block of a file -> column `column` of a block of a panel */
+/* converts a block of a file to column `column` of a panel's block */
 static void vk_put_block(char *panel, int column, const unsigned char *from, int format) {
     uint32_t *words = (uint32_t *)(void *)(panel + VK_PAD * 2) + column;
     int8_t integers[VK_QUANT_BLOCK];
@@ -439,7 +440,7 @@ int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_li
 
 /* ---- rows of integers */
 
-/* Converts a row by the same rule for backends with consecutive rows. With 4 bits, eight values are in four bytes:
+/* Converts a row by the same rule, for backends with consecutive rows. With 4 bits, four bytes contain eight values:
  * value 2 i in nibble i, value 2 i + 1 in nibble i + 4. */
 static VK_CLONES void vk_quantise_row(char *out, uint16_t *scales, const float *row, int k_padded, int bits) {
     for (int first = 0; first < k_padded; first += VK_QUANT_BLOCK, out += VK_QUANT_BLOCK * bits / 8) {
@@ -457,7 +458,7 @@ static VK_CLONES void vk_quantise_row(char *out, uint16_t *scales, const float *
         }
     }
 }
-/* tensor [rows, k] -> integers and scales of rows first_row.. of a linear. Returns 0 if out of memory. */
+/* tensor [rows, k] -> integers and scales of a linear's rows, starting at first_row. Returns 0 if out of memory. */
 int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
                      int64_t rows) {
     size_t blocks = (size_t)linear->k_padded / VK_QUANT_BLOCK,

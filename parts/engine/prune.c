@@ -1,4 +1,4 @@
-/* prune.c - pruning the image tokens of a request: the plan, the choice, and the rows that remain */
+/* prune.c - pruning the image tokens of a request: the plan, the choice, and the remaining rows */
 #include "engine_internal.h"
 
 #include <math.h>
@@ -39,7 +39,7 @@ static int vk_image_token_count(const vp_model_config *config, const vp_request 
     for (int i = 0; i < all; i++) count += request->image_input_idx[i] >= 0;
     return count;
 }
-/* tokens after the last one of the image */
+/* number of tokens after the image */
 static int vk_text_behind(const vp_model_config *config, const vp_request *request) {
     int all = vk_request_image_tokens(config, request), last = -1;
     if (!request->image_input_idx) return VP_PRUNE_PIVOTS_MAX;
@@ -47,7 +47,7 @@ static int vk_text_behind(const vp_model_config *config, const vp_request *reque
     return request->input_count - 1 - last;
 }
 
-/* `keep` as a number of tokens -> *count */
+/* converts `keep` to a number of tokens, *count */
 static vp_result vk_plan_keep(const vp_prune *prune, int tokens, int *count, vp_error *error) {
     char text[160];
     int is_share = prune->keep > 0 && prune->keep < 1;
@@ -56,8 +56,8 @@ static vp_result vk_plan_keep(const vp_prune *prune, int tokens, int *count, vp_
                          "keep must be a whole number of tokens, or a share between 0 and 1");
     *count = is_share ? vk_prune_count(prune->keep, tokens) : (int)prune->keep;
     if (*count >= 1 && *count <= tokens) return VP_OK;
-    if (*count < 1) snprintf(text, sizeof text, "keep=%g of %d image tokens is none", prune->keep, tokens);
-    else snprintf(text, sizeof text, "keep=%d, and the image has %d tokens", *count, tokens);
+    if (*count < 1) snprintf(text, sizeof text, "keep=%g of %d image tokens keeps none", prune->keep, tokens);
+    else snprintf(text, sizeof text, "keep=%d, but the image has %d tokens", *count, tokens);
     return vk_refuse(error, VP_ERR_RANGE, prune, text);
 }
 /* adds a cut before `block`, unless it would drop nothing */
@@ -97,14 +97,14 @@ static vp_result vk_plan_dart(const vp_model_config *config, const vp_request *r
     if (prune->pivot_image < 1 || prune->pivot_text < 0 || pivots > VP_PRUNE_PIVOTS_MAX
         || prune->pivot_image > plan->tokens)
         return vk_refuse(error, VP_ERR_RANGE, prune,
-                         "pivot_image must be 1 or more image tokens, pivot_text 0 or more, together at most 64");
+                         "pivot_image must be at least 1, pivot_text at least 0, and their sum at most 64");
     if (!prune->per_pivot) {
         result = vk_plan_keep(prune, plan->tokens, &keep, error);
         prune->per_pivot = keep / pivots;
     }
     if (result == VP_OK && prune->per_pivot < 1)
         result = vk_refuse(error, VP_ERR_RANGE, prune,
-                           "keep must be at least the number of pivots: each chooses as many");
+                           "keep must be at least the number of pivots, because each chooses equally many");
     if (result != VP_OK) return result;
     plan->text_pivots = prune->pivot_text < behind ? prune->pivot_text : behind;
     kept = prune->pivot_image + (int64_t)(prune->pivot_image + plan->text_pivots) * prune->per_pivot;
@@ -114,12 +114,12 @@ static vp_result vk_plan_pyramid(const vp_request *request, vk_pruning *plan, vp
     const vp_prune *prune = &plan->how;
     vp_result result = VP_OK;
     if (prune->cut_count < 1 || prune->cut_count > VP_PRUNE_CUTS_MAX)
-        return vk_refuse(error, VP_ERR_RANGE, prune, "layers and ratios must be 1 to 8 numbers each");
+        return vk_refuse(error, VP_ERR_RANGE, prune, "layers and ratios must have 1 to 8 numbers each");
     for (int i = 0; i < prune->cut_count && result == VP_OK; i++) {
         const int keep = prune->ratios[i] > 0 && prune->ratios[i] < 1 ? (int)(plan->tokens * prune->ratios[i]) : 0;
         if (!keep || (i && (prune->ratios[i] >= prune->ratios[i - 1] || prune->layers[i] <= prune->layers[i - 1])))
             return vk_refuse(error, VP_ERR_RANGE, prune,
-                             "layers must ascend; ratios must descend, be between 0 and 1, and leave a token");
+                             "layers must ascend; ratios must descend, be between 0 and 1, and keep a token");
         result = vk_plan_cut(request, plan, prune->layers[i], keep, error);
         if (result == VP_OK) result = vk_needs_block(request, prune, prune->layers[i], error);
     }
@@ -152,11 +152,11 @@ static vp_result vk_plan_zip(const vp_model_config *config, const vp_request *re
     if (plan->contextual > most) plan->contextual = most;
     plan->early_keep = plan->dominant + plan->contextual;
     if (plan->early_keep > plan->tokens) {
-        snprintf(text, sizeof text, "dominant and contextual are %d, and the image has %d tokens", plan->early_keep,
+        snprintf(text, sizeof text, "dominant and contextual sum to %d, but the image has %d tokens", plan->early_keep,
                  plan->tokens);
         return vk_refuse(error, VP_ERR_RANGE, prune, text);
     }
-    if (plan->early_keep == plan->tokens) return VP_OK; /* all are kept: nothing is pruned */
+    if (plan->early_keep == plan->tokens) return VP_OK; /* all tokens are kept: nothing is pruned */
     plan->early = is_published ? VK_EARLY_CONNECTOR : VK_EARLY_MERGE;
     plan->skips_features = is_published;
     return VP_OK;
@@ -168,12 +168,12 @@ static vp_result vk_plan_pool(const vp_model_config *config, const vp_request *r
         return vk_refuse(error, VP_ERR_RANGE, &plan->how, "the mean of four tokens has no position to keep");
     if (vk_has_mrope(config))
         return vk_refuse(error, VP_ERR_UNSUPPORTED, &plan->how,
-                         "compact positions have no meaning in this model's three dimensions; random, stride, "
+                         "compact positions are undefined in this model's three dimensions; random, stride, "
                          "divprune, visionzip, fastv, dart and pdrop keep theirs");
     if (config->vit_native || config->connector == VP_CONNECTOR_STITCHED
         || plan->tokens != request->views * side * side)
         return vk_refuse(error, VP_ERR_UNSUPPORTED, &plan->how,
-                         "the tokens of this model's crops are not whole grids; --image_knob and tiers make pictures "
+                         "the tokens of this model's crops are not whole grids; --image_knob and tiers make images "
                          "smaller");
     plan->early_keep = request->views * vk_prune_pool_count(side, side);
     plan->early = plan->early_keep < plan->tokens ? VK_EARLY_POOL : VK_EARLY_NONE;
@@ -198,18 +198,18 @@ static vp_result vk_plan_method(const vp_model_config *config, const vp_request 
         return vk_plan_cut(request, plan, prune->layer, keep, error);
     if (prune->layer)
         return vk_refuse(error, VP_ERR_RANGE, prune,
-                         prune->layer < 0 ? "layer must be 0 or more" : "acts before the language model: layer is 0");
+                         prune->layer < 0 ? "layer must be 0 or more" : "acts before the language model; layer is 0");
     plan->early_keep = keep;
     plan->early = keep < plan->tokens ? VK_EARLY_CHOICE : VK_EARLY_NONE;
     return VP_OK;
 }
-/* decides whether kept tokens keep their positions, and rejects what that excludes */
+/* decides whether kept tokens keep their positions, and rejects conflicting options */
 static vp_result vk_plan_positions(const vp_model_config *config, vk_pruning *plan, vp_error *error) {
     const vp_prune *prune = &plan->how;
     const int is_mrope = vk_has_mrope(config);
     if (is_mrope && prune->positions == VP_PRUNE_COMPACT)
         return vk_refuse(error, VP_ERR_UNSUPPORTED, prune,
-                         "compact positions have no meaning in this model's three dimensions; use positions=keep");
+                         "compact positions are undefined in this model's three dimensions; use positions=keep");
     plan->keeps_positions = prune->positions == VP_PRUNE_PUBLISHED
                                 ? is_mrope || plan->early == VK_EARLY_MERGE
                                       || (plan->cut_count && prune->method != VP_PRUNE_PDROP)
@@ -236,17 +236,17 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
     memset(&made, 0, sizeof made);
     if (prune && ((int)prune->method < 0 || prune->method >= VP_PRUNE_METHOD_COUNT || (int)prune->positions < 0
                   || prune->positions > VP_PRUNE_COMPACT))
-        return vp_fail(error, VP_ERR_RANGE, -1, "prune", "an unknown method or rule of positions");
+        return vp_fail(error, VP_ERR_RANGE, -1, "prune", "unknown method or position rule");
     if (prune && prune->method != VP_PRUNE_NONE) {
         made.how = *prune;
         made.tokens = vk_image_token_count(config, request);
         if (vk_image_count(request) > 1)
             return vk_refuse(error, VP_ERR_UNSUPPORTED, prune,
-                             "methods are published for one image a prompt, and this one has several");
+                             "methods are published for one image per prompt, and this prompt has several");
         if (!config->vit_block_count)
             return vk_refuse(error, VP_ERR_UNSUPPORTED, prune, "this model reads text only, and has no image tokens");
         if (made.tokens > request->input_count)
-            return vk_refuse(error, VP_ERR_RANGE, prune, "more image tokens than the prompt has");
+            return vk_refuse(error, VP_ERR_RANGE, prune, "more image tokens than are in the prompt");
         if (made.tokens) result = vk_plan_method(config, request, &made, error);
         if (result == VP_OK && made.tokens) result = vk_plan_positions(config, &made, error);
         if (!made.tokens) made.how.method = VP_PRUNE_NONE;
@@ -257,7 +257,7 @@ vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *reque
     return VP_OK;
 }
 
-/* the region that a block is in */
+/* the region of a block */
 static int vk_region_at(const vk_pruning *plan, int block) {
     int region = 0;
     for (int r = 1; r < plan->region_count; r++) if (plan->regions[r].first_block <= block) region = r;
@@ -295,8 +295,8 @@ static int vk_order_draws(const void *left, const void *right) {
     const int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
     return (a > b) - (a < b);
 }
-/* the image's tokens as the language model reads them. A request that is only counted may omit their places: they come
- * first then. */
+/* finds the image tokens in the language model's order. A request that is only counted may omit their positions; they
+ * then come first. */
 static void vk_find_tokens(vp_engine *engine, const vp_request *request) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -314,7 +314,7 @@ static void vk_find_tokens(vp_engine *engine, const vp_request *request) {
 void vk_begin_pruning(vp_engine *engine, const vp_request *request) {
     vk_pruning *pruning = &engine->pruning;
     const vk_prune_host host = pruning->host;
-    (void)vk_plan_pruning(&engine->config, request, pruning, NULL); /* vk_check_shape has checked that this succeeds */
+    (void)vk_plan_pruning(&engine->config, request, pruning, NULL); /* cannot fail after vk_check_shape */
     pruning->host = host;
     pruning->kept = pruning->tokens;
     pruning->now_rows = request->input_count;
@@ -326,7 +326,7 @@ void vk_begin_pruning(vp_engine *engine, const vp_request *request) {
     for (int row = 0; row < request->input_count; row++) host.row_at[row] = row;
 }
 
-/* ---- rows that remain */
+/* ---- remaining rows */
 static void vk_send_ints(vp_engine *engine, int32_t *to, const int32_t *from, int count) {
     vk_send(engine, to, from, (size_t)count * sizeof *to);
 }
@@ -349,7 +349,8 @@ static void vk_keep_rows(vp_engine *engine, const vp_request *request, int count
     pruning->kept = count;
     pruning->now_rows = rows;
 }
-/* A window counts positions. Finds, for each of `rows` rows, how many rows before it have left its window. */
+/* A window counts positions. Finds, for each of `rows` rows, the number of rows before it that are outside its
+ * window. */
 static void vk_window_region(vp_engine *engine, const int32_t *positions, int rows, int region) {
     const size_t at = (size_t)engine->max_sequence * (size_t)region;
     int32_t *counted = engine->pruning.host.gone + at, *gone = engine->buffers.prune.gone + at;
@@ -374,7 +375,7 @@ static void vk_turn_region(vp_engine *engine, const vp_request *request, int reg
     if (is_mrope && !engine->queue->dry) vk_fill_positions(request, host->positions, stride, all + added);
     for (int axis = 0; axis < axes; axis++) {
         int32_t *positions = host->positions + (size_t)axis * stride;
-        for (int row = 0; row < rows; row++) /* row_at is ascending and never below row */
+        for (int row = 0; row < rows; row++) /* row_at ascends and is never below row */
             positions[row] = is_mrope ? positions[host->row_at[row]] : host->row_at[row];
         for (int i = 0; i < added; i++) positions[rows + i] = is_mrope ? positions[all + i] : all + i;
         vk_send_ints(engine, prune->positions + (size_t)axis * stride, positions, rows + added);
@@ -415,7 +416,7 @@ static void vk_begin_region(vp_engine *engine, const vp_request *request, int re
     vk_count_scores(engine, pruning->now_rows, engine->has_reach ? host->reach : NULL,
                     pruning->regions[region].gone_counted);
 }
-/* After a choice before the language model: the ids and places of the remaining rows. */
+/* After a choice before the language model: sends the ids and places of the remaining rows. */
 static void vk_shorten(vp_engine *engine, const vp_request *request, int count) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -431,7 +432,7 @@ static void vk_shorten(vp_engine *engine, const vp_request *request, int count) 
 }
 
 /* ---- scores and choices */
-/* A failed device can return any choice. Indices are forced into range, and the request fails later. */
+/* A failed device can return any choice. Indices are clamped, and the request fails later. */
 static void vk_check_chosen(vp_engine *engine, int32_t *chosen, int count, int tokens) {
     int is_good = !engine->queue->dry;
     for (int i = 0; i < count && is_good; i++)
@@ -473,7 +474,7 @@ static int vk_choose_blindly(vp_engine *engine, int keep) {
 int vk_prunes_tower(const vp_engine *engine, int block) {
     return engine->pruning.early >= VK_EARLY_MERGE && block == engine->config.vit_blocks_needed - 1;
 }
-/* attention that `tokens` keys receive from one query or from all, in `batch` sequences from row `first` on */
+/* attention that `tokens` keys receive from one query or from all, in `batch` sequences, starting at row `first` */
 static void vk_score_tower(vp_engine *engine, int first, int out, int batch, int tokens) {
     const vp_model_config *config = &engine->config;
     const int ld = vk_padded(3 * config->vit_width), element = engine->wide ? 4 : 2;
@@ -537,8 +538,8 @@ static int vk_members_of(const vp_engine *engine, int token, int32_t *members) {
     }
     return count;
 }
-/* Once the dominant rows are known, picks the targets and assigns every other row to one, using the rows of length 1
- * in prune.unit. Puts the lists of the kept rows, as indices into `rows`, into host->base, list and start. */
+/* Once the dominant rows are known, picks the targets and assigns every other row to one, using the normalised rows in
+ * prune.unit. Puts the lists of the kept rows, as indices into `rows`, into host->base, list and start. */
 static void vk_zip_rows(vp_engine *engine, int rows, int width, int in_place) {
     const vk_backend *to = engine->backend;
     vk_pruning *pruning = &engine->pruning;
@@ -577,7 +578,7 @@ static void vk_send_merged(vp_engine *engine, float *out, const float *from, int
                                        prune->start, pruning->early_keep, pruning->host.start[pruning->early_keep],
                                        width);
 }
-/* sends rows f32 [count, vit_width], which are already tokens, through a connector of two matrices */
+/* passes rows f32 [count, vit_width], which are already tokens, through a connector of two matrices */
 static void vk_project_rows(vp_engine *engine, const float *rows, int count, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -609,14 +610,14 @@ void vk_prune_connector(vp_engine *engine, const vp_request *request) {
     vk_zip_rows(engine, rows, config->vit_head_dim, 0);
     vk_send_lists(engine);
     vk_send_merged(engine, prune->tokens, engine->buffers.hidden, config->vit_width);
-    for (int i = 0; i < pruning->early_keep; i++) host->chosen[i] = i; /* the first places of the picture */
+    for (int i = 0; i < pruning->early_keep; i++) host->chosen[i] = i; /* the first places of the image */
     vk_shorten(engine, request, pruning->early_keep);
     for (int i = 0; i < dominant; i++) host->kept[i] = host->dominant[i + 1] - 1;
     vk_end_stage(engine, pruning->reply, VP_STAGE_PRUNE);
     vk_at(engine->queue, VP_PART_PROJECTOR, -1);
     vk_project_rows(engine, prune->tokens, pruning->early_keep, prune->features);
 }
-/* in place: scores each image token by the mean of its patches */
+/* VisionZip in place: scores each image token by the mean of its patches */
 static void vk_choose_merged(vp_engine *engine, const vp_request *request) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -649,7 +650,7 @@ static void vk_choose_merged(vp_engine *engine, const vp_request *request) {
     for (int i = 0; i < host->start[pruning->early_keep]; i++) host->list[i] = host->source[host->list[i]];
 }
 
-/* ---- pool: the tokens of each square become one; the results take the first places of a view */
+/* ---- pool: the tokens of each square become one; the results get the first places of a view */
 static void vk_choose_squares(vp_engine *engine) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -693,12 +694,12 @@ void vk_prune_early_rows(vp_engine *engine, const vp_request *request) {
 }
 
 /* ---- before a block */
-/* rows of the remaining image tokens: host->index, which each cut sets, or `place` before the first cut */
+/* finds the rows of the remaining image tokens: host->index, which each cut sets, or `place` before the first cut */
 static void vk_find_rows(vk_pruning *pruning) {
     if (pruning->kept == pruning->tokens)
         memcpy(pruning->host.index, pruning->host.place, (size_t)pruning->tokens * sizeof(int32_t));
 }
-/* attention of one query to all rows in the cache of block `block`: f32 in prune.scores */
+/* computes the attention of one query to all rows in the cache of block `block`: f32 in prune.scores */
 static void vk_score_query(vp_engine *engine, int block, const void *query, int rows) {
     const vp_model_config *config = &engine->config;
     vk_pruning *pruning = &engine->pruning;
@@ -727,7 +728,7 @@ static void vk_score_query(vp_engine *engine, int block, const void *query, int 
                            (size_t)job.keys * sizeof *host->scores);
     for (int i = 0; i < gone; i++) host->scores[i] = 0.0f;
 }
-/* the share of the last query's attention that goes to image tokens */
+/* chooses by the last query's attention to image tokens */
 static void vk_choose_attended(vp_engine *engine, int keep) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;
@@ -739,15 +740,15 @@ static void vk_choose_fastv(vp_engine *engine, int block, int keep, int rows) {
     vk_score_query(engine, block - 1, (const char *)engine->buffers.q + (size_t)(rows - 1) * ld * element, rows);
     vk_choose_attended(engine, keep);
 }
-/* PyramidDrop: computes the block's own keys for all rows and its query for the last one. The block computes them again
- * for the remaining rows. Weights are in panels of VK_PAD rows: if keys begin within a panel, all rows get a query. */
+/* PyramidDrop: computes the block's own keys for all rows and its query for the last one. The block recomputes them for
+ * the remaining rows. Weights are in panels of VK_PAD rows; if keys begin inside a panel, all rows get a query. */
 static void vk_choose_pyramid(vp_engine *engine, int cut, int keep, int rows) {
     const int block = engine->pruning.cuts[cut].block;
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
-    vk_heads heads = vk_heads_in(engine, block, &engine->pruning.regions[cut]); /* still the rows before the cut */
+    vk_heads heads = vk_heads_in(engine, block, &engine->pruning.regions[cut]); /* the rows from before the cut */
     const int q = vk_q_width(config), kv = vk_kv_width(config), ld = vk_padded(config->d_model), ldq = vk_padded(q),
               wide = engine->wide, last = rows - 1, is_apart = q % VK_PAD == 0, first = is_apart ? q : 0;
     const size_t element = wide ? 4 : 2;
@@ -809,7 +810,7 @@ static void vk_choose_dart(vp_engine *engine, int block, int keep, int rows) {
     (void)vk_prune_dart(host->scores, pivots, tokens, pruning->how.per_pivot, host->flags, host->ranks, host->chosen);
     vk_check_chosen(engine, host->chosen, keep, tokens);
 }
-/* the rows that DeepStack features are added to from here on; -1: none */
+/* finds the rows to which DeepStack features are added after this cut; -1: none */
 static void vk_place_levels(vp_engine *engine) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;

@@ -104,7 +104,7 @@ static float product_of(const float *left, const float *right, int32_t width) {
     for (int32_t i = 0; i < width; i++) sum += left[i] * right[i];
     return sum;
 }
-/* unit rows, and relevance with its sign flipped and scaled: the patches least like the text score highest */
+/* computes normalised rows, and negated, scaled relevance: the patches least similar to the text score highest */
 static void scale_features(const float *features, const float *relevance, int32_t count, int32_t width, float *unit,
                            float *quality) {
     float least = INFINITY, most = -INFINITY;

@@ -26,7 +26,7 @@ void vk_dump_vision(vp_engine *engine, const vp_request *request) {
                       level * sizeof(float));
     }
     if (!request->dump->vit_features) return;
-    /* a tower with windows orders its views differently from the picture */
+    /* a tower with windows orders its views differently from the image */
     const int32_t *view_place = config->vit_native ? engine->host_places + 2 * views * patches : NULL;
     for (size_t v = 0; v < (size_t)request->views; v++) {
         const size_t place = view_place ? (size_t)view_place[v] : v;
@@ -54,7 +54,7 @@ void vk_dump_block(vp_engine *engine, const vp_request *request, int slot, int r
         vk_dump_fetch(engine, request->dump->block_last + (size_t)slot * d, engine->buffers.x + (rows - 1) * d,
                       d * sizeof(float));
     if (!out) return;
-    enum { COLUMNS = 256 }; /* a strip at a time: a dump needs no memory of its own */
+    enum { COLUMNS = 256 }; /* one strip at a time, so that a dump needs no extra memory */
     for (size_t from = 0; from < d; from += COLUMNS) {
         size_t count = d - from < (size_t)COLUMNS ? d - from : (size_t)COLUMNS;
         double sum[COLUMNS] = { 0.0 };

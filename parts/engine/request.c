@@ -12,23 +12,24 @@ static vp_result vk_check_images(const vp_model_config *config, const vp_request
     if (request->image_count < 0 || (request->image_count && !request->images)
         || (request->image_count > 1 && is_stitched))
         return vp_fail(error, VP_ERR_RANGE, -1, "request images",
-                       is_stitched ? "this model's windows are across the crops of one image"
-                                   : "image_count needs that many in images");
+                       is_stitched ? "this model's windows span the crops of one image"
+                                   : "images must have image_count entries");
     for (int i = 0; i < vk_image_count(request); i++) {
         const vp_image_views image = vk_image_at(request, i);
         sum += image.views;
         if ((is_stitched || config->vit_native)
             && (image.rows < 1 || image.cols < 1 || (int64_t)image.rows * image.cols + is_stitched != image.views))
             return vp_fail(error, VP_ERR_RANGE, i, "request grid",
-                           is_stitched ? "rows times columns and one must be the number of views"
-                                       : "rows times columns must be the number of views");
-        if (image.views < 1) return vp_fail(error, VP_ERR_RANGE, i, "request images", "an image needs a view");
+                           is_stitched ? "rows times columns plus one must equal the number of views"
+                                       : "rows times columns must equal the number of views");
+        if (image.views < 1) return vp_fail(error, VP_ERR_RANGE, i, "request images",
+                                            "an image needs at least one view");
     }
     return sum == request->views
                ? VP_OK
-               : vp_fail(error, VP_ERR_RANGE, -1, "request images", "the images' views must be `views` together");
+               : vp_fail(error, VP_ERR_RANGE, -1, "request images", "the views of all images must sum to `views`");
 }
-/* checks sizes, knobs and room for records; a request that is only counted needs them as well */
+/* checks sizes, knobs and room for records, also for requests that are only counted */
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
     char text[160];
@@ -36,7 +37,7 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
     if ((int64_t)request->input_count + request->max_new_tokens - 1 > engine->max_sequence) {
         snprintf(text, sizeof text,
-                 "%d input tokens and %d new ones do not fit the %d positions this engine was opened for",
+                 "%d input tokens and %d new ones exceed the %d positions that this engine was opened for",
                  request->input_count, request->max_new_tokens, engine->max_sequence);
         return vp_fail(error, VP_ERR_RANGE, -1, "request", text);
     }
@@ -61,16 +62,16 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_fail(error, VP_ERR_RANGE, -1, "span_ends", "this model's images need them");
     for (int i = 0; i < request->input_count && request->span_ends && config->image_bidirectional; i++)
         if (request->span_ends[i] <= i || request->span_ends[i] > request->input_count)
-            return vp_fail(error, VP_ERR_RANGE, i, "span_ends", "must be after the token, up to input_count");
+            return vp_fail(error, VP_ERR_RANGE, i, "span_ends", "must be above the token's index, at most input_count");
     if ((int)request->timing < VP_TIMING_STAGE || (int)request->timing > VP_TIMING_KERNEL)
         return vp_fail(error, VP_ERR_RANGE, -1, "timing",
-                       "is none of VP_TIMING_STAGE, VP_TIMING_OFF, VP_TIMING_KERNEL");
+                       "must be VP_TIMING_STAGE, VP_TIMING_OFF or VP_TIMING_KERNEL");
     if (request->launch_capacity < 0 || (request->launch_capacity && !request->launches))
-        return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launch_capacity needs that much room in launches");
+        return vp_fail(error, VP_ERR_RANGE, -1, "launches", "launches must have room for launch_capacity records");
     if (request->span_capacity < 0 || (request->span_capacity && !request->spans))
-        return vp_fail(error, VP_ERR_RANGE, -1, "spans", "span_capacity needs that much room in spans");
+        return vp_fail(error, VP_ERR_RANGE, -1, "spans", "spans must have room for span_capacity records");
     if (request->prune && request->prune->method != VP_PRUNE_NONE && request->views && !engine->prunes)
-        return vp_fail(error, VP_ERR_RANGE, -1, "prune", "this engine was opened without room for it");
+        return vp_fail(error, VP_ERR_RANGE, -1, "prune", "this engine was opened without `prunes`");
     return vk_plan_pruning(config, request, NULL, error);
 }
 static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
@@ -94,13 +95,13 @@ static vp_result vk_check_request(const vp_engine *engine, const vp_request *req
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx", "a position beyond the end of the sequence");
         else if (config->vit_native && request->image_input_idx[i] <= (i ? request->image_input_idx[i - 1] : -1))
             return vp_fail(error, VP_ERR_RANGE, i, "image_input_idx",
-                           "must ascend: the picture's views in their order");
+                           "must ascend: views are in order");
     return VP_OK;
 }
 
 static vp_result vk_not_numbers(vp_error *error) {
     return vp_fail(error, VP_ERR_FORMAT, -1, "logits",
-                   "are not numbers: the weights or the pixels contain NaN or infinity, or overflow on the way");
+                   "are not numbers: the weights or pixels contain NaN or infinity, or a value overflowed");
 }
 
 void vk_send_request(vp_engine *engine, const vp_request *request) {
@@ -132,7 +133,7 @@ void vk_send_request(vp_engine *engine, const vp_request *request) {
         engine->pixels = buffers->pixels;
         engine->masks = buffers->masks;
     }
-    /* while the pixels travel */
+    /* while the pixels are copied */
     for (size_t first = 0; first < views; first += 64) {
         int32_t dead[64];
         size_t count = views - first < 64 ? views - first : 64;
@@ -151,7 +152,7 @@ static void vk_decode_step(vp_engine *engine, const vp_request *request, int ste
     engine->backend->mark(engine->queue, vk_token_mark(step), engine->buffers.token);
 }
 
-/* Replaces the sampled token with a given one. Like the copies of a dump, this does not count as the model's work. */
+/* Replaces the sampled token with a given one. Like the copies of a dump, this is not part of the model's work. */
 static void vk_force_token(vp_engine *engine, int32_t token) {
     vk_work before = engine->queue->work;
     vk_send(engine, engine->buffers.token, &token, sizeof token);
@@ -165,8 +166,8 @@ static int vk_ends(const vp_request *request, int32_t token) {
     return ends && !request->ignore_eos && !request->forced_tokens;
 }
 
-/* Decodes up to the last token. If results arrive late, the step after token i is sent before token i is known. If
- * token i turns out to be EOS, that step is neither waited for nor counted. */
+/* Decodes up to the last token. If results arrive late, the step after token i is submitted before token i is known. If
+ * token i is EOS, that step is not awaited or counted. */
 static vp_result vk_decode(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
     const vk_backend *to = engine->backend;
     int ahead = to->run_ahead && !request->dump && !request->forced_tokens;
@@ -233,7 +234,7 @@ static void vk_count(vp_engine *engine, const vp_request *request, vp_stage_time
     vp_request shape = *request;
     vp_reply reply;
     memset(&reply, 0, sizeof reply);
-    if (!shape.pixels) shape.pixels = shape.image_masks = engine->weights; /* any address: nothing is read */
+    if (!shape.pixels) shape.pixels = shape.image_masks = engine->weights; /* any address will do: nothing is read */
     engine->queue->dry = 1;
     engine->counted = before;
     vk_send_request(engine, &shape);
@@ -252,7 +253,7 @@ VP_API vp_result vp_engine_count(vp_engine *engine, const vp_request *request, v
     return result;
 }
 
-/* VP_TIMING_KERNEL: reserves room for every launch that this request can make */
+/* VP_TIMING_KERNEL: reserves room for all possible launches of this request */
 static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_error *error) {
     vk_queue *queue = engine->queue;
     vp_request begun = *request;
@@ -272,7 +273,7 @@ static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_er
     }
     if (most > engine->log_capacity || !engine->backend->reserve_log(queue, most)) {
         if (queue->error) return engine->backend->wait(queue, 0, error);
-        snprintf(text, sizeof text, "no memory to time %lld launches one by one: fewer new tokens, or VP_TIMING_STAGE",
+        snprintf(text, sizeof text, "not enough memory to time %lld launches: use fewer new tokens or VP_TIMING_STAGE",
                  (long long)most);
         return vp_fail(error, VP_ERR_MEMORY, -1, "timing", text);
     }
@@ -289,7 +290,7 @@ static vp_result vk_open_log(vp_engine *engine, const vp_request *request, vp_er
 static int vk_read_log(vp_engine *engine, const vp_request *request, vp_reply *reply) {
     vk_queue *queue = engine->queue;
     int64_t copied = queue->log_count < request->launch_capacity ? queue->log_count : request->launch_capacity;
-    if (queue->log_count > queue->log_capacity) return 1; /* cannot happen; has_kernels would show it */
+    if (queue->log_count > queue->log_capacity) return 1; /* cannot happen; has_kernels would reveal it */
     if (!engine->backend->read_log(queue)) return 0;
     for (int64_t i = 0; i < queue->log_count; i++) {
         reply->times.kernel_ns[queue->log[i].stage] += queue->log[i].ns;
@@ -327,10 +328,10 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
     vp_result result = vk_check_request(engine, request, error);
     if (result == VP_OK && engine->paper_bytes)
-        result = vp_fail(error, VP_ERR_STATE, -1, "engine", "was opened to count requests, not to run them");
+        result = vp_fail(error, VP_ERR_STATE, -1, "engine", "was opened only to count requests");
     if (result != VP_OK) return result;
     engine->backend->enter(engine->queue);
-    do { /* runs again with the other timer if launch times were lost */
+    do { /* runs again with the other timer if launch times are missing */
         engine->repeats = 0;
         if (request->timing == VP_TIMING_KERNEL) result = vk_open_log(engine, request, error);
         if (result == VP_OK) result = vk_run(engine, request, reply, error);

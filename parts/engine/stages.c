@@ -1,4 +1,4 @@
-/* stages.c - sends the stages of a model to a backend, one operation at a time */
+/* stages.c - submits the stages of a model to a backend, one operation at a time */
 #include "engine_internal.h"
 
 #include <math.h>
@@ -72,11 +72,11 @@ static void vk_vit_norm(vp_engine *engine, void *out, const float *in, const vk_
                            config->vit_norm_eps, wide);
 }
 
-/* of the norms of q and k; a constant in transformers, separate from the eps of the configuration */
+/* eps of the norms of q and k: a constant in transformers, separate from the configuration's eps */
 #define VK_VIT_QK_EPS 1e-6f
 
-/* attention of a block, from vit_qkv to vit_attended: one view at a time, or in a native tower one image or one square
- * at a time */
+/* attention of a block, from vit_qkv to vit_attended: one view at a time; in a native tower, one image or one square at
+ * a time */
 static void vk_vit_attend(vp_engine *engine, int block, int count) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -131,7 +131,7 @@ static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
     vk_vit_add(engine, buffers->vit_hidden, ldh, rows, &layer->w2, layer->scale2);
 }
 
-/* q, k and v of a block next to each other, from vit_normed to vit_qkv; q and k with norms pass through fp32 rows */
+/* computes adjacent q, k and v of a block, from vit_normed to vit_qkv; q and k with norms pass through fp32 rows */
 static void vk_vit_qkv(vp_engine *engine, const vk_vit_block *layer, int rows) {
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;
@@ -174,8 +174,8 @@ void vk_vit(vp_engine *engine, int first, int count) {
     }
 }
 
-/* attention over `windows` windows of n patches, then SwiGLU. places: the patches of each window if some are beyond an
- * edge, otherwise NULL */
+/* attention over `windows` windows of n patches, then SwiGLU. places: the patches of each window if windows extend
+ * beyond an edge, otherwise NULL */
 static void vk_pool_rows(vp_engine *engine, int windows, int n, const int32_t *places, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -213,7 +213,7 @@ static void vk_pool(vp_engine *engine, int first, int count, float *features) {
         engine->wide);
     vk_pool_rows(engine, count * vp_geometry_tokens_per_crop(&config->geometry), pool * pool, NULL, features);
 }
-/* windows that span crops, at most as many at once as `count` views have */
+/* windows that span crops, at most as many at once as in `count` views */
 static void vk_stitch(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
     vk_buffers *buffers = &engine->buffers;
@@ -231,7 +231,7 @@ static void vk_stitch(vp_engine *engine, int first, int count, float *features) 
 }
 
 #define VK_TORCH_EPS 1e-5f /* the default of torch.nn.LayerNorm; projector configs have no eps */
-/* the concatenated patches of each window, through one matrix or two */
+/* passes the concatenated patches of each window through one or two matrices */
 static void vk_project(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -263,7 +263,7 @@ static void vk_project(vp_engine *engine, int first, int count, float *features)
                VK_STORE_F32);
 }
 
-/* the mean of each window's patches, normed, through one matrix */
+/* passes the normed mean of each window's patches through one matrix */
 static void vk_mean(vp_engine *engine, int first, int count, float *features) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -283,8 +283,8 @@ static void vk_mean(vp_engine *engine, int first, int count, float *features) {
                VK_STORE_F32);
 }
 
-/* windows of a native picture: their patches are normed, concatenated and sent through two matrices. The outputs of the
- * DeepStack blocks go the same way but are normed after concatenation. */
+/* windows of a native image: their patches are normed, concatenated and passed through two matrices. The outputs of the
+ * DeepStack blocks are processed in the same way, but normed after concatenation. */
 static void vk_merge(vp_engine *engine, int count) {
     const vp_model_config *config = &engine->config;
     const vk_model *model = &engine->model;
@@ -396,8 +396,8 @@ static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, in
     to->experts(engine->queue, &job);
 }
 
-/* the experts of many tokens: gather the rows of each expert, one product per expert, combine. A GPU uses this for
- * fp32 only. The host then waits once per block for the counts, because cuBLAS takes its sizes from the host. */
+/* the experts of many tokens: gather the rows of each expert, one product per expert, combine. A GPU uses this only for
+ * fp32. The host then waits once per block for the counts, because cuBLAS needs the sizes on the host. */
 static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, int rows, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -407,8 +407,8 @@ static void vk_moe_tokens(vp_engine *engine, const vk_block *layer, int first, i
         pairs = rows * top_k;
     size_t element = engine->wide ? 4 : 2, start = 0;
     const char *normed = (const char *)buffers->normed + (size_t)first * (size_t)ld * element;
-    /* These counts remain if the device has failed. A dry run spreads the rows evenly over the experts, which gives the
-     * largest number of launches. */
+    /* These counts are used if the device has failed. A dry run spreads the rows evenly over the experts, which gives
+     * the largest number of launches. */
     for (int i = 0; i < config->expert_count; i++)
         engine->counts[i] = queue->dry ? pairs / config->expert_count + (i < pairs % config->expert_count) : 0;
     to->kernels.moe_lists(queue, buffers->expert_count, buffers->expert_start, buffers->expert_list, buffers->slot_row,
@@ -450,7 +450,7 @@ void vk_moe(vp_engine *engine, int block, int first, int rows, int top_k) {
     else vk_moe_tokens(engine, layer, first, rows, top_k);
 }
 
-/* a dense MLP; its input is `normed` from row `first` on */
+/* a dense MLP; its input is `normed`, starting at row `first` */
 static void vk_dense(vp_engine *engine, const vk_block *layer, int first, int rows) {
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
@@ -511,7 +511,8 @@ static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position
     return job;
 }
 
-/* one transformer block over one token (row `row` of x), like vk_block_forward but with every choice on the device */
+/* one transformer block over one token (row `row` of x), like vk_block_forward, but all choices are made on the
+ * device */
 static void vk_block_decode(vp_engine *engine, int block, int row, int position, int top_k) {
     const vk_decode_kernels *to = engine->backend->decode;
     vk_queue *queue = engine->queue;
@@ -577,7 +578,7 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     to->attention(queue, &job);
 }
 
-/* chooses the experts of `rows` rows from `first` on, and computes `normed`, which the experts read */
+/* chooses the experts for `rows` rows, starting at `first`, and computes `normed`, which the experts read */
 static void vk_choose(vp_engine *engine, int block, int first, int rows, int top_k) {
     const vp_model_config *config = &engine->config;
     const vk_block *layer = &engine->model.blocks[block];
@@ -638,7 +639,7 @@ void vk_block_forward(vp_engine *engine, int block, int rows, int position, int 
     }
 }
 
-/* The last block of a prefill. Only its last row is used later, so this computes keys and values of the rows before it,
+/* The last block of a prefill. Only its last row is used later, so it computes keys and values for the earlier rows,
  * then a decode step for the last row. The position becomes that of the last row. */
 static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     const vp_model_config *config = &engine->config;
@@ -665,7 +666,7 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
     vk_block_decode(engine, block, rows - 1, rows - 1, top_k);
 }
 
-/* logits of row `row` and the next token, from dedicated kernels */
+/* the job for logits of row `row` and the next token, with dedicated kernels */
 static vk_decode_end_job vk_decode_end_job_of(vp_engine *engine, int row) {
     vk_buffers *buffers = &engine->buffers;
     vk_decode_end_job job;
@@ -714,7 +715,7 @@ void vk_sample(vp_engine *engine, int rows) {
                                          rows > 1 ? engine->pruning.regions[region].rows : 1);
 }
 
-/* the stages of an image: its features, the ones that are kept, and their rows */
+/* the stages of an image: its features, the kept ones, and their rows */
 static void vk_prefill_image(vp_engine *engine, const vp_request *request, vp_reply *reply) {
     int views = request->views, batch = engine->view_batch;
     for (int v = 0; v < views; v += batch) vk_vit(engine, v, views - v < batch ? views - v : batch);
@@ -744,7 +745,7 @@ void vk_prefill(vp_engine *engine, const vp_request *request, vp_reply *reply) {
             is_last = is_active && i + 1 == request->active_block_count, region = vk_region_of(engine, b);
         vk_prune_before_block(engine, request, b);
         rows = pruning->regions[region].rows;
-        /* a dump of logits alone also skips the other rows of the last block, so it has the same bits */
+        /* a dump of only logits also skips the other rows of the last block, so that it is bit-identical */
         if (is_last && engine->backend->decode && !adds
             && !(request->dump && (request->dump->block_last || request->dump->block_mean)))
             one_row = region;
@@ -788,9 +789,9 @@ static void vk_work_step(void *context) {
     vk_step(work->engine, work->request, work->position);
 }
 
-/* A decode step: sent kernel by kernel the first time, then recorded, then replayed. Only data on the device (token,
- * position, caches) change between steps, so one recording serves all steps with these knobs. Recording takes the host
- * some time, once: warm up with at least two tokens. */
+/* Submits a decode step: kernel by kernel the first time, then recorded, then replayed. Only data on the device (token,
+ * position, caches) change between steps, so one recording serves all steps with these knobs. Recording once takes some
+ * host time, so warm up with at least two tokens. */
 void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     const vk_backend *to = engine->backend;
     uint64_t key = vk_mix((uint64_t)request->top_k);
@@ -803,7 +804,7 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     vk_queue *queue = engine->queue;
     const int replays = !queue->log || queue->traced; /* otherwise each launch is timed by two events */
     if (to->replay && replays && to->replay(queue, key)) {
-        engine->queue->dry = 1; /* the replay does the work; this counts it, with this step's number of keys */
+        engine->queue->dry = 1; /* the replay does the work; this only counts it, with this step's number of keys */
         vk_step(engine, request, position);
         engine->queue->dry = 0;
         return;
@@ -815,7 +816,7 @@ void vk_send_step(vp_engine *engine, const vp_request *request, int position) {
     }
     vk_step(engine, request, position);
     if (to->record && replays && to->record(queue)) {
-        vk_work counted = queue->work; /* recorded work is not sent */
+        vk_work counted = queue->work; /* recorded work is not submitted */
         vp_launch *log = queue->log;
         queue->log = NULL;
         vk_step(engine, request, position);

@@ -1,4 +1,4 @@
-/* weights.c - puts rows of weights, read from a checkpoint or drawn from their names, where the backend wants them */
+/* weights.c - puts rows of weights, read from a checkpoint or drawn from their names, into the backend's memory */
 #include "weights.h"
 
 #include <math.h>
@@ -83,7 +83,7 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
             loader->result = vp_fail(loader->error, found, -1, name, "the checkpoint has no such tensor");
         else if (elements != rows * columns || columns % vp_dtype_block(source.tensor.dtype))
             loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
-                                     "the tensor has another shape than the config says");
+                                     "the shape of the tensor does not match the config");
         else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
         if (source.tensor.with_one) source.plus = 0.0f;
         return source;
@@ -157,19 +157,20 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
     source.columns = piece->columns;
     if (row_bytes > loader->backend->stage_bytes)
         loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
-                                 "rows are longer than the buffer that uploads pass through");
+                                 "rows exceed the upload buffer");
     else if (linear->run_count) {
         if (!vk_pack_blocks(loader, &source, linear, first_row, rows))
             loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
-                                     "its type is not the one that its place was made for");
+                                     "its type differs from the type that its memory was reserved for");
     } else if (linear->bits && loader->backend->row_major) {
         if (!vk_send_integers(loader, &source, linear, first_row, rows))
-            loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
+            loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name,
+                                     "not enough memory for the packing buffer");
     } else if (loader->backend->row_major)
         vk_send_rows(loader, &source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k,
                      linear->k_padded, linear->wide);
     else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
-        loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "no memory for the packing buffer");
+        loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "not enough memory for the packing buffer");
     row_bytes = linear->run_count ? vk_blocks_bytes((int)source.tensor.dtype, linear->k_padded) / VK_PAD
                 : linear->bits    ? vk_panel_bytes(linear) / VK_PAD
                                   : row_bytes;

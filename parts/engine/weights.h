@@ -1,5 +1,4 @@
-/* weights.h - the weights of a model: where they are, and how they get there from a checkpoint or from numbers drawn by
- * name */
+/* weights.h - the weights of a model: their layout, and loading from a checkpoint or from numbers drawn by name */
 #ifndef VK_WEIGHTS_H
 #define VK_WEIGHTS_H
 
@@ -9,17 +8,16 @@
 
 typedef struct vk_description vk_description; /* model.h */
 
-/* bits of the integers in linears: the language model's blocks, its head, tower and connector; 0:
- * in-type */
+/* bits of integer linears: the language model's blocks, its head, tower and connector; 0: in-type */
 typedef struct vk_precision {
     int blocks, head, vision;
-    /* keeps this checkpoint's block formats where the three above are 0; NULL: blocks become in-type */
+    /* keeps this checkpoint's block formats if the three above are 0; NULL: blocks become in-type */
     const vp_checkpoint *file;
 } vk_precision;
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
 static inline uint32_t vk_stored_bits(int bits) { return bits ? (uint32_t)bits : 16; } /* as in packed files */
 
-/* ---- what the stages multiply with */
+/* ---- the weights of the stages */
 typedef struct vk_norm {
     float *weight, *bias;
 } vk_norm;
@@ -27,9 +25,9 @@ typedef struct vk_norm {
 typedef struct vk_vit_block {
     vk_norm attention_norm, ffn_norm;
     vk_linear qkv, wo, w1, w2; /* w1 of a gated MLP: gate rows over up rows */
-    vk_norm q_norm, k_norm;    /* with vit_qk_norm; qkv is then v only, and q and k have these */
+    vk_norm q_norm, k_norm;    /* with vit_qk_norm: for q and k; qkv is then only v */
     vk_linear q, k;
-    float *scale1, *scale2; /* f32 [width]: scales of what attention and MLP add; NULL: none */
+    float *scale1, *scale2; /* f32 [width]: scales of the outputs of attention and MLP; NULL: none */
 } vk_vit_block;
 
 typedef struct vk_block {
@@ -48,7 +46,7 @@ typedef struct vk_merger {
 typedef struct vk_model {
     const vk_description *description;
     /* Parts that a model lacks stay NULL or empty: class_embedding, pre_ln and post_ln (before and after the tower's
-     * blocks), pooling, projector_norm. positions: also the table that is stretched over a native picture */
+     * blocks), pooling, projector_norm. positions: also the table that is stretched over a native image */
     float *class_embedding, *positions, *pad_embed;
     vk_norm pre_ln, post_ln, projector_norm, ln_f;
     vk_linear patch, pool_query, pool_key_value, pool_out, projector_gate_up, projector_in, projector_down, head;
@@ -59,11 +57,11 @@ typedef struct vk_model {
     vk_block *blocks;
 } vk_model;
 
-/* reserves room for a layer's weights in the backend's layout. runs > 0: the number of runs of block formats; their
- * first panels and formats are in linear->runs */
+/* reserves memory for a layer's weights in the backend's layout. runs > 0: number of runs of block formats; their first
+ * panels and formats are in linear->runs */
 void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits,
                       int runs);
-/* the format of a tensor's blocks in panels; 0: they become in-type */
+/* the panel format for a tensor's blocks; 0: they become in-type */
 int vk_format_of(const vp_checkpoint *checkpoint, const char *name);
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 
@@ -78,24 +76,24 @@ struct vk_loader {
     const vk_backend *backend;
     vk_queue *queue;
     const vp_checkpoint *checkpoint;
-    const vk_description *description; /* NULL: no name has its own draw */
+    const vk_description *description; /* NULL: no name has a special draw */
     uint64_t seed;
-    float times, plus; /* values become times * (value + plus); times 0: unchanged (vk_pass_scale) */
+    float times, plus; /* values become times * (value + plus); times 0: values are unchanged (vk_pass_scale) */
     int wide, threads;
     vp_progress progress;
     void *progress_user;
     int64_t done, total; /* bytes on the device */
     vp_result result;    /* sticky: once it is not VP_OK, nothing more is loaded */
     vp_error *error;
-    /* NULL, or called before a linear is loaded: everything at lower addresses is complete */
+    /* NULL, or called before a linear is loaded, when everything at lower addresses is complete */
     void (*reached)(vk_loader *loader, const void *at);
     void *reached_user;
 };
 
-/* The rows of a tensor with `of` rows that fill rows of a linear. patch_px > 0: a row is a convolution kernel
- * [3, frames, side, side]. It becomes [side, side, 3], the order of pixels, summed over its frames, which all get the
- * same picture. columns > 0: the tensor is transposed. Rows of the linear are then `columns` columns of its rows from
- * `first` on. */
+/* The rows of a tensor with `of` rows that fill rows of a linear. patch_px > 0: a row is a convolution kernel [3,
+ * frames, side, side]. It becomes [side, side, 3], the order of pixels, summed over its frames, which all get the same
+ * image. columns > 0: the tensor is transposed; rows of the linear are then `columns` columns of its rows, starting at
+ * `first`. */
 typedef struct vk_piece {
     int first, of, patch_px, frames, columns;
 } vk_piece;
@@ -108,7 +106,7 @@ typedef struct vk_source {
     uint64_t key;        /* synthetic: the name's hash */
     float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */
     int synthetic;
-    float times, plus;   /* the loader's when this was opened */
+    float times, plus;   /* copied from the loader when this was opened */
 } vk_source;
 
 uint64_t vk_mix(uint64_t x); /* splitmix64's finalizer */
@@ -116,12 +114,12 @@ int vk_ends_with(const char *text, const char *end);
 int vk_host_threads(int wanted); /* 0: all cores available to this process */
 
 vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns);
-/* one in-type row of k elements, with zeros up to k_padded */
+/* reads one in-type row of k elements, with zeros up to k_padded */
 void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide);
 /* releases the pages of a tensor's file after its data are in place */
 void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes);
 
-/* draws the numbers of a row */
+/* key for drawing the numbers of a row */
 static inline uint32_t vk_row_key(const vk_source *source, int64_t row) {
     return (uint32_t)vk_mix(source->key ^ (uint64_t)row);
 }
@@ -133,20 +131,20 @@ static inline float vk_drawn(uint32_t key, uint32_t column) {
     return (float)(int32_t)(h ^ (h >> 16)) * 4.656612873e-10f;
 }
 
-/* ---- pack.c: tensor [rows, k] -> rows first_row.. of a linear's panels, or integers and scales if rows are
- * consecutive. They return 0 if out of memory. */
+/* ---- pack.c: tensor [rows, k] -> rows of a linear's panels, starting at first_row, or integers and scales if rows are
+ * consecutive. Returns 0 if out of memory. */
 int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
 int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
 int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
                      int64_t rows);
 
-/* f32 vector or in-type table */
+/* loads an f32 vector or an in-type table */
 void vk_load_rows(vk_loader *loader, const char *name, void *out, int64_t rows, int columns, int wide);
 void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, int width);
-/* a piece of a tensor, or a tensor [rows, k] -> rows first_row.. of a linear, .. */
+/* loads a piece of a tensor, or a tensor [rows, k], into rows of a linear, starting at first_row, .. */
 void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows,
                           const vk_piece *piece);
 void vk_load_linear_rows(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows);
-/* .. with its bias, by the prefix that both names share */
+/* .. with its bias, by the common prefix of both names */
 void vk_load_linear(vk_loader *loader, const char *prefix, const vk_linear *linear, int first_row, int rows);
 #endif

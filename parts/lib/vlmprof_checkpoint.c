@@ -269,7 +269,7 @@ static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entr
         if (entries[i].begin < end)
             return vp_impl_header_fail(header, entries[i].name, "its data overlap those of another tensor");
         if (entries[i].begin > end)
-            return vp_impl_header_fail(header, entries[i].name, "there is a hole before its data");
+            return vp_impl_header_fail(header, entries[i].name, "there is a gap before its data");
         end = entries[i].end;
     }
     if (end > buffer_bytes)
@@ -421,7 +421,7 @@ static void vp_impl_faults_add(vp_impl_faults *faults, int kind, const char *nam
 
 static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char *where, vp_error *error) {
     static const char *const words[VP_IMPL_FAULT_KINDS] = {
-        "missing", "extra", "misshapen", "of an unusable type", "in another file than the index says", "in two files"};
+        "missing", "extra", "misshapen", "of an unusable type", "in a file other than the index says", "in two files"};
     char text[sizeof error->text];
     size_t used = 0;
     int kind, kinds = 0, shown;
@@ -601,7 +601,7 @@ static void vp_impl_checkpoint_compare_one(vp_impl_entry *entry, const vp_tensor
     for (i = 0; i < spec->dimensions; i++) same = same && entry->shape[i] == spec->shape[i];
     if (!same) {
         vp_impl_shape_text(got, sizeof got, entry->shape, entry->dimensions);
-        vp_impl_format(detail, sizeof detail, " is %s, wanted %s", got, wanted);
+        vp_impl_format(detail, sizeof detail, " is %s, expected %s", got, wanted);
         vp_impl_faults_add(faults, VP_IMPL_FAULT_SHAPE, spec->name, detail);
     }
     if (entry->type > VP_DTYPE_F16) {
@@ -742,7 +742,7 @@ static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model
     uint32_t order;
     uint64_t there;
     if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8))
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is not a file that convert packed");
+        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is not a packed file from convert");
     if (shard->map_bytes < VP_PACKED_HEADER_BYTES)
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
     memcpy(&order, shard->map + 8, sizeof order);
@@ -752,7 +752,7 @@ static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model
                        "the weights were packed on a machine with another byte order; convert them here");
     if (packed->version < 1 || packed->version > VP_PACKED_VERSION)
         return vp_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path,
-                        "the packed layout is version %lu, this program reads versions 1 to %d; "
+                        "the packed layout is version %lu, but this program reads versions 1 to %d; "
                         "convert the original folder again",
                         (unsigned long)packed->version, (int)VP_PACKED_VERSION);
     there = shard->map_bytes - VP_PACKED_HEADER_BYTES;
@@ -762,12 +762,12 @@ static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model
     if (!vp_impl_packed_has_bits(packed->block_bits) || !vp_impl_packed_has_bits(packed->head_bits)
         || !vp_impl_packed_has_bits(packed->vision_bits))
         return vp_failf(error, VP_ERR_UNSUPPORTED, 40, shard->path,
-                        "the weights have %lu, %lu and %lu bits, this program reads 16, 8 and 4; convert again",
+                        "the weights have %lu, %lu and %lu bits, but this program reads 16, 8 and 4; convert again",
                         (unsigned long)packed->block_bits, (unsigned long)packed->head_bits,
                         (unsigned long)packed->vision_bits);
     if (packed->weights_bytes != there)
         return vp_failf(error, VP_ERR_FORMAT, -1, shard->path,
-                             "the file is %s: it has %llu bytes of weights, its header says %llu; convert again",
+                             "the file is %s: it has %llu bytes of weights, its header declares %llu; convert again",
                              packed->weights_bytes > there ? "truncated" : "too long", (unsigned long long)there,
                              (unsigned long long)packed->weights_bytes);
     if (config && packed->model_hash != vp_model_hash(config))
@@ -820,7 +820,7 @@ static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *director
         return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     if (packed && (there || indexed))
         return vp_fail(error, VP_ERR_MISMATCH, -1, directory,
-                       "there are safetensors next to " VP_PACKED_FILE "; remove the one or the other");
+                       "there are safetensors next to " VP_PACKED_FILE "; remove one of them");
     if (packed) return vp_impl_checkpoint_packed(cp, directory, config, error);
     if (there) {
         result = vp_impl_checkpoint_add(cp, directory, single, error);

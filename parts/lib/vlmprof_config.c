@@ -183,7 +183,7 @@ static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_settin
                           setting->wanted);
         } else {
             if (!strcmp(setting->absent, setting->wanted) || !strcmp(setting->absent, setting->other_wanted)) continue;
-            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof runs models where it is %s",
+            vp_impl_print(text, sizeof text, "the field is absent, which means %s; vlmprof needs %s",
                           setting->absent, setting->wanted);
         }
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, setting->field, text);
@@ -267,7 +267,7 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
     if (config->d_model % config->head_count)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "d_model", "d_model is not a multiple of n_heads");
     else if (config->head_dim % 2)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE turns pairs"); else
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "n_heads", "d_model / n_heads is odd; RoPE rotates pairs"); else
     if (vp_impl_fields_int(fields, "head_dim", 1, 65536, config->head_dim) != config->head_dim)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "only d_model / n_heads is implemented");
     else if (vp_impl_fields_int(fields, "n_kv_heads", 1, 4096, config->head_count) != config->head_count)
@@ -281,7 +281,7 @@ static void vp_impl_molmoe_language(vp_impl_fields *fields, vp_model_config *con
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "additional_vocab_size",
                             "models without additional embedding rows are not implemented");
     else if (!(config->norm_eps > 0))
-        vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value is 0 in float32");
 }
 
 /* the ViT of the Molmo models; `vit_layers` is in the outer object. MolmoE and Molmo-7B have different defaults for
@@ -311,7 +311,7 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
         vp_impl_fields_fail(vision, VP_ERR_UNSUPPORTED, "image_num_key_value_heads",
                             "grouped-query attention is not implemented");
     else if (!(config->vit_norm_eps > 0))
-        vp_impl_fields_fail(vision, VP_ERR_RANGE, "image_norm_eps", "the value vanishes in float32");
+        vp_impl_fields_fail(vision, VP_ERR_RANGE, "image_norm_eps", "the value is 0 in float32");
     if (vision->result != VP_OK) return;
     config->vit_class_token = config->vit_qkv_bias = 1;
     config->vit_gelu = VP_GELU_QUICK;
@@ -426,7 +426,7 @@ static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *p
     }
     if (vp_geometry_check(&config->geometry) != VP_OK)
         return vp_fail(fields->error, VP_ERR_RANGE, -1, "geometry",
-                       "crop side, patch side, overlap_margins, max_crops, mean and std do not fit together");
+                       "crop side, patch side, overlap_margins, max_crops, mean and std are inconsistent");
     side = config->geometry.crop_px / config->geometry.patch_px;
     if (config->vit_positions != side * side + 1)
         return vp_fail(fields->error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
@@ -582,7 +582,7 @@ static void vp_impl_language_heads(vp_impl_fields *fields, const vp_impl_languag
     else if (!config->head_dim)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "num_attention_heads", "is above hidden_size; head_dim is absent");
     else if (config->head_dim % 2)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is odd; RoPE turns pairs");
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "head_dim", "is odd; RoPE rotates pairs");
 }
 /* if there is a list of block types, all must be full_attention */
 static void vp_impl_config_all_full(vp_impl_fields *fields) {
@@ -616,7 +616,7 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
     vp_impl_language_heads(fields, kind, config);
     vp_impl_config_rope(fields, kind->rope_theta, config);
     if (fields->result == VP_OK && !(config->norm_eps > 0))
-        vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "rms_norm_eps", "the value is 0 in float32");
 }
 /* text_config, for one of the first `kinds` of vp_impl_languages; without a model_type, for the first. InternVL's
  * original form calls it llm_config, where the language model alone sets tie_word_embeddings. */
@@ -632,7 +632,7 @@ static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_mod
         while (kind < kinds && !vp_impl_fields_is(&text, "model_type", vp_impl_languages[kind].model_type)) kind++;
     if (kind == kinds)
         vp_impl_fields_fail(&text, VP_ERR_UNSUPPORTED, "model_type",
-                            kinds > 1 ? "vlmprof runs llama, qwen2 and qwen3 here" : "vlmprof runs llama here");
+                            kinds > 1 ? "expected llama, qwen2 or qwen3" : "expected llama");
     else vp_impl_config_llama(&text, &vp_impl_languages[kind], config);
     fields->result = text.result;
 }
@@ -670,7 +670,7 @@ static void vp_impl_config_tower(vp_impl_fields *vision, const vp_impl_tower *ki
         return;
     }
     if (!(config->vit_norm_eps > 0)) {
-        vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+        vp_impl_fields_fail(vision, VP_ERR_RANGE, "layer_norm_eps", "the value is 0 in float32");
         return;
     }
     /* SigLIP's convolution ignores the remainder: 384 pixels are 27 patches of 14 */
@@ -703,7 +703,7 @@ static void vp_impl_config_colours(vp_impl_fields *fields, const vp_json *prepro
     fields->result = processor.result;
     if (fields->result == VP_OK && vp_geometry_check(geometry) != VP_OK)
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "geometry",
-                            "crop side, patch side, mean and std do not fit together");
+                            "crop side, patch side, mean and std are inconsistent");
 }
 
 /* the block output that the connector gets, counted as in transformers' hidden_states: 0 is before block 0 */
@@ -712,7 +712,7 @@ static void vp_impl_config_feature_layer(vp_impl_fields *fields, int32_t absent,
     int32_t blocks = config->vit_block_count, layer = vp_impl_fields_int(fields, field, -blocks, blocks, 0);
     if (fields->result != VP_OK) return;
     if (vp_impl_fields_get(fields, field, 1) == VP_JSON_NONE) layer = absent;
-    if (layer == 0) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, field, "0 is before any block");
+    if (layer == 0) vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, field, "0 (no block) is not implemented");
     if (layer < -blocks)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, field,
                             "this field is absent, and the tower has too few blocks for the default layer");
@@ -782,7 +782,7 @@ static vp_result vp_impl_config_molmo(vp_impl_fields *fields, const vp_json *pre
     vp_impl_language_heads(fields, &kind, config);
     vp_impl_config_rope(fields, kind.rope_theta, config);
     if (fields->result == VP_OK && !(config->norm_eps > 0))
-        vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value vanishes in float32");
+        vp_impl_fields_fail(fields, VP_ERR_RANGE, "layer_norm_eps", "the value is 0 in float32");
     if (fields->result == VP_OK && config->embedding_size < config->vocab_size)
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "embedding_size", "embedding_size is below vocab_size");
     if (fields->result != VP_OK) return fields->result;
@@ -924,7 +924,7 @@ static void vp_impl_qwen_sections(vp_impl_fields *text, vp_model_config *config)
     if (rope.result == VP_OK && config->rope.scaling != VP_ROPE_PLAIN)
         vp_impl_fields_fail(&rope, VP_ERR_UNSUPPORTED, "rope_type", "only plain frequencies are implemented here");
     if (rope.result == VP_OK && sections[0] + sections[1] + sections[2] != config->head_dim / 2)
-        vp_impl_fields_fail(&rope, VP_ERR_MISMATCH, "mrope_section", "does not sum up to half of head_dim");
+        vp_impl_fields_fail(&rope, VP_ERR_MISMATCH, "mrope_section", "does not sum to half of head_dim");
     text->result = rope.result;
 }
 
@@ -1187,7 +1187,7 @@ static void vp_impl_molmo2_language(vp_impl_fields *text, vp_model_config *confi
         vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "rope_parameters.rope_type",
                             "only plain frequencies are implemented here");
     if (text->result == VP_OK && !(config->norm_eps > 0))
-        vp_impl_fields_fail(text, VP_ERR_RANGE, "rms_norm_eps", "the value vanishes in float32");
+        vp_impl_fields_fail(text, VP_ERR_RANGE, "rms_norm_eps", "the value is 0 in float32");
 }
 
 /* checks that heads equal those of the tower's blocks */
@@ -1196,9 +1196,9 @@ static void vp_impl_molmo2_heads(vp_impl_fields *fields, const vp_model_config *
     const int32_t heads = config->vit_head_count;
     vp_impl_fields_settings(fields, settings, 1);
     if (vp_impl_fields_int(fields, "hidden_size", 1, 65536, 1152) != config->vit_width && fields->result == VP_OK)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "hidden_size", "is not the tower's");
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "hidden_size", "differs from the tower's");
     if (vp_impl_fields_int(fields, "num_attention_heads", 1, 4096, 16) != heads && fields->result == VP_OK)
-        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "num_attention_heads", "is not the tower's");
+        vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "num_attention_heads", "differs from the tower's");
     if (vp_impl_fields_int(fields, "num_key_value_heads", 1, 4096, 16) != heads && fields->result == VP_OK)
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "num_key_value_heads", "is not the number of heads");
     if (vp_impl_fields_int(fields, "head_dim", 1, 65536, 72) != config->vit_head_dim && fields->result == VP_OK)
@@ -1280,7 +1280,7 @@ static void vp_impl_molmo2_pictures(vp_impl_fields *fields, const vp_json *prepr
     vp_impl_config_colours(fields, preprocessor, geometry);
     if (fields->result == VP_OK && vp_geometry_check(geometry) != VP_OK)
         vp_impl_fields_fail(fields, VP_ERR_RANGE, "geometry",
-                            "crop side, patch side, overlap_margins and max_crops do not fit together");
+                            "crop side, patch side, overlap_margins and max_crops are inconsistent");
 }
 
 static vp_result vp_impl_config_molmo2(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {

@@ -122,7 +122,8 @@ typedef struct vp_model_config {
     double vit_rope_theta;                                     /* heads are rotated by row and column; 0: no rotation */
     int32_t vit_table_side;    /* side of the square of learned positions that is stretched over a native image; 0:
                                 * none */
-    int32_t vit_rms, vit_gated;                               /* 1: RMS norms without bias; 1: a SwiGLU MLP */
+    int32_t vit_rms, vit_gated;                               /* vit_rms 1: RMS norms without bias; vit_gated 1: a
+                                                               * SwiGLU MLP */
     int32_t vit_qk_norm; /* 1: q and k have RMS norms over all heads */
     int32_t vit_window;        /* side, in views, of the squares that limit attention; 0: none .. */
     uint64_t vit_full_blocks;                                  /* .. bit b: block b attends to everything */

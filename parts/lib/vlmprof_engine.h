@@ -4,7 +4,7 @@
  * is in parts/engine/ and vlmprof_kernels.cu; link libvlmprof.a. An engine owns packed weights, KV cache and all
  * buffers, sized once for the longest request, so vp_engine_run allocates nothing. One engine per thread.
  *
- * Needs vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h, and includes what is missing. The
+ * Includes vlmprof.h, vlmprof_stages.h, vlmprof_ranges.h and vlmprof_checkpoint.h if needed. The
  * manual is in vlmprof.h. */
 #ifndef VLMPROF_ENGINE_H
 #define VLMPROF_ENGINE_H

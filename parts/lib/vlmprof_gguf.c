@@ -130,7 +130,7 @@ static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed,
                                   "a tensor's entry ends beyond the file");
     if (dimensions < 1 || dimensions > 4)
-        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "a tensor has 1 to 4 dimensions");
+        return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "a tensor must have 1 to 4 dimensions");
     tensor->dimensions = (int32_t)dimensions;
     for (i = 0; i < dimensions; i++) {
         if (!vp_impl_gguf_number(at, 8, &length))
@@ -703,7 +703,7 @@ static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
     vp_json_begin_array(&out->writer);
     for (i = 0; vp_gguf_next_number(&value, &offset, &number); i++) {
         if (!(number >= 0 && number <= 65536) || (i == 3 && number != 0))
-            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "expected 3 counts of pairs, and 0");
+            vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "expected 3 counts of pairs, then 0");
         else if (i < 3) vp_json_int(&out->writer, (int64_t)number);
     }
     vp_json_end_array(&out->writer);
@@ -1054,7 +1054,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
     int scored;
     if (!vp_impl_gguf_key(out, "tokens", 1, 1, &texts) || !vp_impl_gguf_key(out, "token_type", 1, 0, &types)
         || types.count != texts.count || texts.count < 1 || texts.count > VP_IMPL_GGUF_TOKENS_MAX) {
-        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "expected texts, up to 4194304, and a token_type for each");
+        vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "expected texts, at most 4194304, with a token_type for each");
         return;
     }
     scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
@@ -1550,7 +1550,7 @@ static vp_result vp_impl_gguf_read_type(const vp_impl_gguf_gather *gather, int i
     return vp_failf(gather->error, VP_ERR_UNSUPPORTED, -1, gather->files[is_tower]->path,
                     "%s has the type %s, which vlmprof does not read; it reads F32, F16, BF16, Q8_0, Q5_0, Q4_0, Q4_K, "
                     "Q6_K", name,
-                    vp_gguf_type_name(found->type) ? vp_gguf_type_name(found->type) : "of an unknown number");
+                    vp_gguf_type_name(found->type) ? vp_gguf_type_name(found->type) : "unknown");
 }
 /* Joins tensors of the tower into one: `step` bytes of each in turn; 0: each as a whole. */
 static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_tensor *const *pieces, int count,

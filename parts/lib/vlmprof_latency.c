@@ -4,9 +4,9 @@
 #include <string.h>
 
 /* ---- regression
- * All fits go through a triangle: the R of the QR factorisation of the rows [sqrt(weight) x, sqrt(weight) y]. It is
- * made block by block, so the memory does not grow with the rows. Triangles of groups of rows add up in the same
- * way, which makes leaving out one group cheap. */
+ * All fits use a triangle: the R of the QR factorisation of the rows [sqrt(weight) x, sqrt(weight) y]. It is computed
+ * block by block, so memory does not grow with the rows. Triangles of groups of rows combine in the same way, which
+ * makes leaving out one group cheap. */
 enum {
     VP_IMPL_LINEAR_WIDTH = VP_LINEAR_COLUMNS_LIMIT + 1,
     VP_IMPL_LINEAR_BLOCK = 32,
@@ -48,7 +48,7 @@ static void vp_impl_gather_row(vp_impl_gather *gather, const double *x, double y
     if (++gather->pending == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
 }
 
-/* a triangle [width, width], column-major, as further rows */
+/* adds the rows of a triangle [width, width], column-major */
 static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triangle) {
     size_t i, j;
     for (i = 0; i < gather->width; i++) {
@@ -75,22 +75,21 @@ static double vp_impl_length(const double *values, size_t count) {
     return largest * sqrt(sum);
 }
 
-/* a least-squares problem of some columns of a triangle, each scaled to length 1 */
+/* a least-squares problem over some columns of a triangle, each scaled to length 1 */
 typedef struct vp_impl_subset {
-    size_t count, column[VP_LINEAR_COLUMNS_LIMIT];      /* which, ascending */
+    size_t count, column[VP_LINEAR_COLUMNS_LIMIT];      /* ascending */
     /* column-major, stride VP_IMPL_LINEAR_WIDTH; y after the last column */
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     double factor[VP_IMPL_LINEAR_WIDTH];
-    double solution[VP_LINEAR_COLUMNS_LIMIT];                  /* of the scaled columns */
+    double solution[VP_LINEAR_COLUMNS_LIMIT];                  /* for the scaled columns */
     double rest;                                     /* length of the residual */
 } vp_impl_subset;
 
-/* if less than this part of a column is outside the span of those before it, it is rounding error */
+/* if less than this part of a column is outside the span of earlier columns, it is rounding error */
 #define VP_IMPL_LINEAR_DEPENDENT 1e-11
 
-/* Solves for the columns with use[j]. A column that depends on those before it is removed from `use` (drop), or ends
- * the solution.
- * returns: the dependent column if it ended, otherwise width */
+/* Solves for the columns with use[j]. A column that depends on earlier ones is removed from `use` (drop), or else stops
+ * the solution. Returns the dependent column if it stopped, otherwise width. */
 static size_t vp_impl_subset_solve(const double *triangle, size_t width, const double *length, unsigned char *use,
                                    int drop, vp_impl_subset *subset) {
     size_t i, j, used = 0;
@@ -121,7 +120,8 @@ static size_t vp_impl_subset_solve(const double *triangle, size_t width, const d
     return width;
 }
 
-/* how fast the residual of the solution x (all columns, scaled) falls when the column grows: column'(y - A x) */
+/* the rate at which the residual of the solution x (all columns, scaled) decreases as the column grows: column'(y - A
+ * x) */
 static double vp_impl_gradient(const double *triangle, size_t width, const double *length, const double *x,
                                size_t column) {
     double sum = 0.0;
@@ -135,8 +135,8 @@ static double vp_impl_gradient(const double *triangle, size_t width, const doubl
     return sum;
 }
 
-/* Moves from x towards the solution in subset as far as no signed coefficient becomes negative; coefficients that
- * reach 0 leave `use`. 1: the solution itself is allowed. */
+/* Moves from x towards the solution in subset until a signed coefficient would become negative; coefficients that reach
+ * 0 leave `use`. Returns 1 if it reached the solution. */
 static int vp_impl_signed_step(const vp_impl_subset *subset, const unsigned char *nonnegative, unsigned char *use,
                                double *x) {
     double part = 1.0;
@@ -160,8 +160,8 @@ static int vp_impl_signed_step(const vp_impl_subset *subset, const unsigned char
     return first == subset->count;
 }
 
-/* Lawson and Hanson's active set. `use`: on entry, the columns that may be used; on return, those that are. 0: it
- * did not converge. */
+/* Lawson and Hanson's active set. `use`: on entry, the columns that may be used; on return, the used ones. Returns 0 if
+ * it did not converge. */
 static int vp_impl_signed_solve(const double *triangle, size_t width, const double *length,
                                 const unsigned char *nonnegative, unsigned char *use, vp_impl_subset *subset) {
     unsigned char may[VP_LINEAR_COLUMNS_LIMIT], barred[VP_LINEAR_COLUMNS_LIMIT];
@@ -170,7 +170,7 @@ static int vp_impl_signed_solve(const double *triangle, size_t width, const doub
     memcpy(may, use, sizeof may);
     memset(barred, 0, sizeof barred);
     memset(x, 0, sizeof x);
-    least = 1e-13 * vp_impl_length(triangle + (width - 1) * width, width); /* a gradient below this is rounding */
+    least = 1e-13 * vp_impl_length(triangle + (width - 1) * width, width); /* a smaller gradient is rounding error */
     for (j = 0; j + 1 < width; j++) use[j] = (unsigned char)(may[j] && !nonnegative[j]);
     for (round = 0; round < 64 * width; round++) {
         double most = least;
@@ -191,7 +191,7 @@ static int vp_impl_signed_solve(const double *triangle, size_t width, const doub
         if (vp_impl_subset_solve(triangle, width, length, use, 0, subset) != width) return 0;
         for (j = 0; subset->column[j] != best; j++) {}
         if (subset->solution[j] > 0.0) memset(barred, 0, sizeof barred);
-        else { /* its gradient was only rounding error: without this it would be added and removed forever */
+        else { /* its gradient was only rounding error; otherwise it would be added and removed forever */
             use[best] = 0;
             barred[best] = 1;
         }
@@ -238,7 +238,7 @@ static double vp_impl_condition(const vp_impl_subset *subset) {
     return n ? largest / smallest : 1.0;
 }
 
-/* the fit of a solved subset, in the units of the columns */
+/* fills the fit of a solved subset, in the units of the columns */
 static void vp_impl_linear_fill(const vp_impl_subset *subset, const double *length, const unsigned char *state,
                                 size_t columns, uint64_t rows, vp_linear *fit) {
     size_t i, j, k;
@@ -250,7 +250,8 @@ static void vp_impl_linear_fill(const vp_impl_subset *subset, const double *leng
     fit->degrees = (double)rows - (double)subset->count;
     fit->sigma = fit->degrees > 0.0 ? subset->rest / sqrt(fit->degrees) : (double)NAN;
     memcpy(fit->state, state, columns);
-    for (k = 0; k < subset->count; k++) { /* column k of R^-1 by back substitution; its rows scaled are the root's */
+    for (k = 0; k < subset->count; k++) { /* column k of R^-1 by back substitution; scaled, its rows are those of
+                                           * root */
         double inverse[VP_LINEAR_COLUMNS_LIMIT];
         for (i = k + 1; i-- > 0;) {
             inverse[i] = i == k ? 1.0 : 0.0;
@@ -280,7 +281,7 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
     for (j = 0; j < width; j++) {
         length[j] = vp_impl_length(triangle + j * width, width);
         if (!vp_all_finite(&length[j], 1) || length[j] > 1e300)
-            return vp_fail(error, VP_ERR_RANGE, -1, "fit", "the values are too large to add up");
+            return vp_fail(error, VP_ERR_RANGE, -1, "fit", "the sum of the values is too large");
         if (j + 1 == width) break;
         use[j] = 1;
         sign[j] = (unsigned char)(nonnegative && nonnegative[j]);
@@ -293,7 +294,7 @@ static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint
         vp_message_text(
             &m, rows < width - 1
                     ? ": there are fewer rows than columns"
-                    : " is zero or depends on those before it in these rows; leave it out, or measure more kinds");
+                    : " is zero or depends on earlier columns in these rows; omit it, or measure more kinds");
         return vp_fail(error, VP_ERR_MISMATCH, -1, "fit", m.text);
     }
     for (j = 0; j + 1 < width; j++) state[j] = (unsigned char)(use[j] ? VP_LINEAR_USED : VP_LINEAR_DROPPED);
@@ -316,7 +317,7 @@ static vp_result vp_impl_linear_check(const double *x, const double *y, size_t r
                                       const vp_linear_options *options, vp_error *error) {
     size_t i, points;
     if (!x || !y || !options || !rows || columns < 1 || columns > VP_LINEAR_COLUMNS_LIMIT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, and 1 to 24 columns");
+        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs at least one row, and 1 to 24 columns");
     if (!vp_size_multiply(rows, columns, &points) || points > SIZE_MAX / sizeof(double) || !vp_all_finite(x, points)
         || !vp_all_finite(y, rows))
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "a value is not finite");
@@ -332,7 +333,7 @@ VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     vp_impl_gather gather;
     size_t i;
-    if (!fit) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "no place for the result");
+    if (!fit) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "the output pointer is NULL");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
     vp_impl_gather_open(&gather, columns);
     for (i = 0; i < rows; i++)
@@ -402,7 +403,7 @@ VP_API vp_result vp_linear_errors_compute(const double *measured, const double *
         const double rest = predicted[i] - measured[i];
         made.mae += fabs(rest);
         made.bias += rest;
-        made.mape += fabs(rest) / fabs(measured[i]); /* measured 0: infinite or NaN */
+        made.mape += fabs(rest) / fabs(measured[i]); /* infinite or NaN if measured is 0 */
         squares += rest * rest;
         spread += (measured[i] - mean) * (measured[i] - mean);
         scratch[i] = fabs(rest);
@@ -431,8 +432,8 @@ VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_cou
     return bytes;
 }
 
-/* working memory of leave-one-out: a triangle, a triangle of all later groups, coefficients and a row count for each
- * group */
+/* working memory of leave-one-out: for each group a triangle, a triangle of all later groups, coefficients and a row
+ * count */
 typedef struct vp_impl_leave_out {
     double *own, *behind, *coefficient; /* [groups, width, width] twice, [groups, columns] */
     uint64_t *rows;                     /* [groups] */
@@ -446,7 +447,7 @@ static vp_result vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns
     const size_t square = (columns + 1) * (columns + 1) * sizeof(double);
     for (i = 0; i < rows; i++)
         if (of_row[i] >= groups)
-            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group is not below group_count");
+            return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group index is not below group_count");
     folds->width = columns + 1;
     folds->groups = groups;
     folds->own = (double *)vp_arena_take(&arena, groups, square);
@@ -460,8 +461,8 @@ static vp_result vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns
     return VP_OK;
 }
 
-/* adds one row to a group by rotating it into the group's triangle, element by element: so the rows may come in any
- * order of groups */
+/* adds a row to a group by rotating it into the group's triangle, element by element, so that rows may be in any order
+ * of groups */
 static void vp_impl_leave_out_row(vp_impl_leave_out *folds, size_t group, const double *x, double y, double weight) {
     double *triangle = folds->own + group * folds->width * folds->width, row[VP_IMPL_LINEAR_WIDTH];
     const double root = sqrt(weight);
@@ -483,8 +484,8 @@ static void vp_impl_leave_out_row(vp_impl_leave_out *folds, size_t group, const 
     }
 }
 
-/* One fit for each group that has rows, from all other groups: the groups before it are added up on the way, those
- * after it were added up beforehand. */
+/* Fits all other groups for each group with rows. Earlier groups are combined as it proceeds; later groups were
+ * combined beforehand. */
 static vp_result vp_impl_leave_out_solve(vp_impl_leave_out *folds, const unsigned char *nonnegative, int drop,
                                          vp_error *error) {
     const size_t square = folds->width * folds->width, columns = folds->width - 1;
@@ -537,7 +538,7 @@ VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uin
     vp_impl_leave_out folds;
     vp_result result;
     size_t i;
-    if (!groups || !predicted) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "no groups, or no place for the result");
+    if (!groups || !predicted) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "groups or predicted is NULL");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
     result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
     if (result != VP_OK) return result;
@@ -569,7 +570,7 @@ VP_API const char *vp_latency_column_name(vp_latency_features features, vp_laten
          "steps*blocks*top_k*bytes", "steps*blocks*widened", "steps*blocks*top_k*widened"},
         {"1", "views", "sequence"},
     };
-    /* columns that the weights add are after the physical ones */
+    /* columns for the weights follow the physical ones */
     static const int32_t plain[VP_LATENCY_STAGE_COUNT] = {3, 7, 4, 3};
     static const char *const seed[VP_LATENCY_COLUMNS_LIMIT] = {
         "1", "vision_tokens", "text_tokens", "tier_index", "top_k", "num_active_blocks", "output_tokens"};
@@ -605,7 +606,7 @@ static int vp_impl_latency_runs(vp_latency_stage stage, const vp_latency_request
     return stage == VP_LATENCY_VISION ? request->views > 0 : stage != VP_LATENCY_DECODE || request->output_tokens > 1;
 }
 
-/* adds what `blocks` blocks with n rows each contribute to the columns of prefill or decode that grow with blocks */
+/* adds the contribution of `blocks` blocks with n rows each to the block-dependent columns of prefill or decode */
 static void vp_impl_latency_blocks(vp_latency_stage stage, const vp_latency_request *request, double blocks, double n,
                                    double *x) {
     const double k = (double)request->top_k, steps = (double)request->output_tokens - 1.0;
@@ -616,7 +617,7 @@ static void vp_impl_latency_blocks(vp_latency_stage stage, const vp_latency_requ
     x[3] += blocks * n;
     x[4] += blocks * n * k;
     x[5] += blocks * n * n;
-    /* E (1 - (1 - k / E)^n), written for many experts and few tokens too */
+    /* E (1 - (1 - k / E)^n), accurate also for many experts and few tokens */
     x[6] += blocks * (double)request->expert_count
             * (request->top_k < request->expert_count ? -expm1(n * log1p(-k / (double)request->expert_count)) : 1.0);
 }
@@ -640,7 +641,7 @@ static int32_t vp_impl_latency_physical(vp_latency_stage stage, const vp_latency
     return count;
 }
 
-/* adds the cost of the weights' bytes and their widening, after the physical columns */
+/* adds the columns for reading and widening weights, after the physical columns */
 static int32_t vp_impl_latency_weights(vp_latency_stage stage, const vp_latency_request *request, double *x,
                                        int32_t count) {
     const double widened = request->weight_bits < 16 ? 1.0 : 0.0,
@@ -654,7 +655,7 @@ static int32_t vp_impl_latency_weights(vp_latency_stage stage, const vp_latency_
     return count + 4;
 }
 
-/* the row of a request that was already checked */
+/* the model inputs of a request that was already checked */
 static int32_t vp_impl_latency_row(vp_latency_features features, vp_latency_stage stage,
                                    const vp_latency_request *request, double *x) {
     const int runs = vp_impl_latency_runs(stage, request);
@@ -690,7 +691,7 @@ VP_API vp_result vp_latency_row(vp_latency_features features, vp_latency_stage s
     return VP_OK;
 }
 
-/* Can the fit learn from row i of a stage? 1: yes; 0: no; -1: the row is wrong, and the error says why. */
+/* Returns 1 if the fit can use row i of a stage, 0 if not, -1 if the row is invalid (the error gives the reason). */
 static int vp_impl_latency_use(vp_latency_features features, vp_latency_stage stage, const vp_latency_request *request,
                                double measured, size_t row, vp_error *error) {
     if (!vp_impl_latency_fits(features, request)) {
@@ -711,11 +712,11 @@ static const unsigned char *vp_impl_latency_signs(vp_latency_features features) 
     return vp_impl_latency_is_physical(features) ? all : NULL;
 }
 
-/* weights of the rows: equal at first, then by the predictions of the fit before */
+/* weights of the rows: equal at first, then from the predictions of the previous fit */
 typedef struct vp_impl_latency_weigh {
     int by_prediction;
     vp_linear before;
-    double least; /* of a prediction, so that none near 0 outweighs all others */
+    double least; /* lower bound of a prediction, so that none near 0 outweighs all others */
 } vp_impl_latency_weigh;
 enum { VP_IMPL_LATENCY_ROUNDS = 30 };
 #define VP_IMPL_LATENCY_LEAST 0.01   /* of the mean measured time */
@@ -727,7 +728,7 @@ static double vp_impl_latency_weight(const vp_impl_latency_weigh *weigh, const d
     return 1.0 / (value * value);
 }
 
-/* one pass over a stage's rows; `stride` is the distance in doubles between the measured values of two rows */
+/* fits a stage's rows once; `stride` is the distance in doubles between the measured values of two rows */
 static vp_result vp_impl_latency_fit_once(vp_latency_features features, vp_latency_stage stage,
                                           const vp_latency_request *requests, const double *measured, size_t stride,
                                           size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit, vp_error *error) {
@@ -761,8 +762,8 @@ static int vp_impl_latency_settled(const vp_linear *before, const vp_linear *now
     return 1;
 }
 
-/* One stage. fit->rows is 0 where no row says anything about it. *weigh begins cleared and ends as what the last pass
- * weighed by. */
+/* Fits one stage. fit->rows is 0 if no row can be used. *weigh must be cleared; it returns the weighting of the last
+ * pass. */
 static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_latency_stage stage,
                                            const vp_latency_request *requests, const double *measured, size_t stride,
                                            size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit,
@@ -785,7 +786,7 @@ VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_r
     int32_t s, any = 0;
     if (!requests || !measured || !rows || !model || !vp_impl_latency_kind(features)
         || rows > SIZE_MAX / sizeof *requests)
-        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows and a kind of features");
+        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs at least one row and valid features");
     memset(&made, 0, sizeof made);
     made.features = features;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
@@ -851,7 +852,7 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
     if (!model->fitted[stage]) return VP_ERR_MISMATCH;
     vp_impl_latency_row(model->features, stage, request, x);
     value = vp_linear_value(&model->fit[stage], x);
-    /* rows that are not measured yet are weighted by their prediction */
+    /* new rows are weighted by their prediction */
     weight = vp_impl_latency_is_physical(model->features) ? 1.0 / (value * value) : 1.0;
     result = vp_linear_interval(&model->fit[stage], x, weight, level, &made);
     if (result != VP_OK) return result;
@@ -869,7 +870,7 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
         made.mean_low = made.mean_high;
         made.mean_high = held;
     }
-    if (made.low < 0.0 && made.value >= 0.0) made.low = 0.0; /* no time is below 0 */
+    if (made.low < 0.0 && made.value >= 0.0) made.low = 0.0; /* times are never negative */
     if (made.mean_low < 0.0 && made.value >= 0.0) made.mean_low = 0.0;
     *range = made;
     return VP_OK;
@@ -932,11 +933,11 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
     memset(&weigh, 0, sizeof weigh);
     if (!requests || !measured || !groups || !rows || !predicted || !vp_impl_latency_kind(features) || (int)stage < 0
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
-        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a stage and a kind of features");
+        return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a valid stage and valid features");
     columns = (size_t)vp_impl_latency_row(features, stage, &any, x);
     result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
     if (result != VP_OK) return result;
-    if (vp_impl_latency_is_physical(features)) { /* folds share the weights, by which noise grows, of all rows */
+    if (vp_impl_latency_is_physical(features)) { /* all folds use the weights from the fit of all rows */
         result = vp_impl_latency_fit_stage(features, stage, requests, measured, 1, rows, &weigh, &fit, error);
         if (result != VP_OK) return result;
     }
@@ -962,7 +963,7 @@ VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, 
     if (!predicted || !measured || !affine || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
         return VP_ERR_RANGE;
     if (count < 2) return VP_ERR_MISMATCH;
-    for (i = 1; i < count; i++) { /* means of the differences to the first point */
+    for (i = 1; i < count; i++) { /* means of the differences from the first point */
         x += predicted[i] - predicted[0];
         y += measured[i] - measured[0];
     }
@@ -978,7 +979,7 @@ VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, 
     made.slope = xy / xx;
     made.offset = (measured[0] + y) - made.slope * (predicted[0] + x);
     spread = sqrt(xx / n);
-    /* of the angle between the columns; the two singular values are 1 -+ it */
+    /* cosine of the angle between the columns; the singular values' squares are 1 -+ cosine */
     cosine = fabs(predicted[0] + x) / hypot(predicted[0] + x, spread);
     made.condition = (1.0 + cosine) * hypot(predicted[0] + x, spread) / spread;
     made.ill_conditioned = !(made.condition <= VP_AFFINE_CONDITION_LIMIT);
@@ -992,13 +993,13 @@ VP_API double vp_affine_apply(const vp_affine *affine, double predicted) {
     return affine ? affine->slope * predicted + affine->offset : (double)NAN;
 }
 
-/* Returns 1 if a stage takes the same time in all requests: its model is an intercept alone. */
+/* Returns 1 if a stage's model is only an intercept, so that its time is the same in all requests. */
 static int vp_impl_latency_is_constant(const vp_latency_model *model, vp_latency_stage stage) {
     const vp_linear *fit = &model->fit[stage];
     const int has_intercept = stage != VP_LATENCY_DECODE || !vp_impl_latency_is_physical(model->features);
     return has_intercept && fit->used_columns == 1 && fit->state[0] == VP_LINEAR_USED;
 }
-/* The predictions are all the same: they are moved by the mean difference. */
+/* For constant predictions: shifts them by the mean difference. */
 static vp_affine vp_impl_affine_shift(double predicted, const double *measured, size_t count) {
     vp_affine made;
     size_t i;
@@ -1018,7 +1019,7 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
     size_t i, used;
     int32_t s;
     if (!vp_impl_latency_model_good(model) || !requests || !measured || !rows || !scratch)
-        return vp_fail(error, VP_ERR_RANGE, -1, "recalibration", "needs a model and rows");
+        return vp_fail(error, VP_ERR_RANGE, -1, "recalibration", "needs a model and at least one row");
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         const vp_latency_stage stage = (vp_latency_stage)s;
         line[s] = model->affine[s];
@@ -1039,12 +1040,12 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
         result = vp_affine_fit(scratch, scratch + rows, used, &line[s]);
         if (result != VP_OK) {
             return vp_fail(error, result, -1, vp_latency_stage_name(stage),
-                           "these measurements give no line: measure two or more requests of different sizes");
+                           "no line fits these measurements: measure at least two requests of different sizes");
         }
         if (line[s].ill_conditioned && !force) {
             return vp_fail(
                 error, VP_ERR_MISMATCH, -1, vp_latency_stage_name(stage),
-                "the measured requests are almost the same size, so that the line is worthless for others: measure "
+                "the measured requests are almost the same size, so the line is useless for others: measure "
                 "different sizes");
         }
     }
@@ -1061,7 +1062,7 @@ VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws) {
     return bytes;
 }
 
-/* makes the first `points` places of order a random choice; the others follow */
+/* moves a random choice to the first `points` entries of order; the others follow */
 static void vp_impl_draw_first(vp_random *random, uint32_t *order, size_t count, size_t points) {
     size_t i;
     for (i = 0; i < points; i++) {

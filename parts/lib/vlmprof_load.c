@@ -24,7 +24,7 @@ VP_API vp_result vp_arrivals_begin(vp_arrivals_kind kind, double rate, double sh
     vp_random_seed(&arrivals->random, seed);
     return VP_OK;
 }
-/* A number as JSON has it, whatever the locale; a 0 before the point may be missing. */
+/* Parses a JSON number, independent of the locale; a 0 before the point may be missing. */
 static int vp_impl_load_number(const char *text, size_t bytes, double *value) {
     char number[64] = "0";
     const size_t zero = *text == '.';
@@ -45,7 +45,7 @@ VP_API vp_result vp_arrivals_parse(const char *text, double rate, uint32_t seed,
         return VP_ERR_FORMAT;
     return vp_arrivals_begin((vp_arrivals_kind)kind, rate, shape, seed, arrivals);
 }
-/* Box and Muller's; the second of their two values is left out, so that a draw depends on nothing before it. */
+/* Box-Muller; the second of the two values is discarded, so that draws are independent of earlier ones. */
 static double vp_impl_arrivals_normal(vp_random *random) {
     const double radius = sqrt(-2.0 * log1p(-vp_random_double(random)));
     return radius * cos(6.283185307179586 * vp_random_double(random));
@@ -95,10 +95,10 @@ VP_API vp_result vp_slo_parse(const char *text, vp_slo *slo, vp_error *error) {
         if (i == 4 || name >= bytes)
             return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes,
                                     "is not ttft:MS, tpot:MS, e2e:MS or accuracy:SHARE");
-        if (!vp_impl_nan(limits[i])) return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "is there twice");
+        if (!vp_impl_nan(limits[i])) return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, "occurs twice");
         if (!vp_impl_load_number(text + name + 1, bytes - name - 1, &limits[i]))
             return vp_impl_slo_fail(error, VP_ERR_FORMAT, text, bytes, i == 3 ? "has no number"
-                                                                               : "has no number of milliseconds");
+                                                                               : "needs a number of milliseconds");
         if (!(limits[i] > 0.0 && limits[i] < (i == 3 ? 1.0 + 1e-12 : 1e12)))
             return vp_impl_slo_fail(error, VP_ERR_RANGE, text, bytes, i == 3 ? "must be above 0, and at most 1"
                                                                               : "must be above 0");
@@ -117,7 +117,7 @@ VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, doubl
            && (vp_impl_nan(slo->e2e_ms) || e2e_ms <= slo->e2e_ms);
 }
 
-/* Values that know as much as one independent value. zeros: double [count], overwritten. */
+/* The number of values that are worth one independent value. zeros: double [count], overwritten. */
 static double vp_impl_series_time(const double *values, size_t count, double *zeros) {
     vp_comparison comparison;
     double time = 1.0;

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- numbers of the kernel's texts */
-#define VP_IMPL_NOISE_NUMBER_MAX (INT64_C(1) << 56) /* ticks of a machine that no one will see; sums do not overflow */
-/* Reads digits after blanks. *at moves after them. -1: there are none, or too many. */
+/* ---- numbers in the kernel's text files */
+#define VP_IMPL_NOISE_NUMBER_MAX (INT64_C(1) << 56) /* more ticks than any machine reaches; sums do not overflow */
+/* Reads digits after blanks and moves *at past them. Returns -1 if there are none or too many. */
 static int64_t vp_impl_noise_number(const char **at) {
     int64_t value = 0;
     const char *text = *at;
@@ -20,20 +20,20 @@ static int64_t vp_impl_noise_number(const char **at) {
     *at = text;
     return value < VP_IMPL_NOISE_NUMBER_MAX ? value : -1;
 }
-/* The same with a fraction, whatever the locale; NaN: there is no number. */
+/* The same with a fraction, independent of the locale; NaN if there is no number. */
 static double vp_impl_noise_decimal(const char **at) {
     int64_t whole = vp_impl_noise_number(at);
     double part = 0.0, scale = 1.0;
     if (whole < 0) return (double)NAN;
     if (**at != '.') return (double)whole;
     for (++*at; **at >= '0' && **at <= '9'; ++*at) {
-        if (scale > 1e6) continue; /* finer than anything the kernel prints */
+        if (scale > 1e6) continue; /* more digits than the kernel prints */
         part = part * 10.0 + (**at - '0');
         scale *= 10.0;
     }
     return ((double)whole * scale + part) / scale;
 }
-/* The first bytes of a file, with a NUL after them; "" for a missing file. */
+/* Reads the start of a file and appends a NUL; "" for a missing file. */
 static void vp_impl_noise_text(const char *root, const char *name, char *text, size_t capacity) {
     char path[480];
     size_t bytes = 0;
@@ -48,7 +48,7 @@ static void vp_impl_noise_text(const char *root, const char *name, char *text, s
 }
 
 /* ---- the files */
-/* "cpu  user nice system idle iowait irq softirq steal ...", then a line for each CPU. Guests count as user. */
+/* "cpu  user nice system idle iowait irq softirq steal ...", then a line for each CPU. Guest time is part of user. */
 static void vp_impl_noise_stat(const char *root, vp_noise_reading *reading) {
     enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, FIELDS };
     char text[32768];
@@ -61,7 +61,7 @@ static void vp_impl_noise_stat(const char *root, vp_noise_reading *reading) {
         ticks[count] = vp_impl_noise_number(&at);
         if (ticks[count] < 0) break;
     }
-    /* the last number of a torn line may lack digits: it ends with a blank or the line */
+    /* the last number of a truncated line may lack digits; a complete one ends with a blank or newline */
     if (count < FIELDS || (*at != ' ' && *at != '\n')) return;
     for (line = text; (line = strstr(line, "\ncpu")) != NULL; line += 4) cpus += line[4] >= '0' && line[4] <= '9';
     if (cpus == 0) return;
@@ -70,7 +70,7 @@ static void vp_impl_noise_stat(const char *root, vp_noise_reading *reading) {
     reading->busy_ticks = ticks[USER] + ticks[NICE] + ticks[SYSTEM] + ticks[IRQ] + ticks[SOFTIRQ];
     reading->total_ticks = reading->busy_ticks + ticks[STEAL] + ticks[IDLE] + ticks[IOWAIT];
 }
-/* "pid (name) state ...", where the name can contain anything; the times are fields 14 to 17. */
+/* "pid (name) state ...", where the name can contain any characters; the times are fields 14 to 17. */
 static void vp_impl_noise_self(const char *root, vp_noise_reading *reading) {
     char text[1024];
     const char *at;
@@ -79,7 +79,7 @@ static void vp_impl_noise_self(const char *root, vp_noise_reading *reading) {
     vp_impl_noise_text(root, "/proc/self/stat", text, sizeof text);
     at = strrchr(text, ')');
     if (at == NULL || at[1] != ' ') return;
-    for (at += 2, field = 3; field < 14; field++) { /* some of them are negative, the state is a letter */
+    for (at += 2, field = 3; field < 14; field++) { /* some fields are negative, and the state is a letter */
         at = strchr(at, ' ');
         if (at == NULL) return;
         at++;
@@ -132,7 +132,7 @@ VP_API void vp_noise_read(const char *root, vp_noise_reading *reading) {
 }
 
 /* ---- a block */
-/* Ticks of a CPU between two readings; -1: not known. */
+/* Ticks per CPU between two readings; -1 if not known. */
 static int64_t vp_impl_noise_ticks(const vp_noise_reading *before, const vp_noise_reading *after) {
     if (before->total_ticks < 0 || after->total_ticks < before->total_ticks) return -1;
     return (after->total_ticks - before->total_ticks) / after->cpu_count;
@@ -149,11 +149,11 @@ VP_API int vp_noise_between(const vp_noise_reading *before, const vp_noise_readi
             steal = after->steal_ticks - before->steal_ticks, own = after->own_ticks - before->own_ticks;
     *noise = nothing;
     noise->load = after->load;
-    noise->mhz_low = fmin(before->mhz_low, after->mhz_low); /* one that is known, where the other is not */
+    noise->mhz_low = fmin(before->mhz_low, after->mhz_low); /* fmin ignores an unknown (NaN) value */
     noise->mhz_high = fmax(before->mhz_high, after->mhz_high);
     if (vp_impl_noise_ticks(before, after) >= VP_NOISE_TICKS_MIN && busy >= 0 && steal >= 0 && busy + steal <= total) {
         noise->steal_percent = 100.0 * (double)steal / (double)total;
-        /* much more time of its own than all CPUs had: the files count different things */
+        /* if its own time much exceeds that of all CPUs, the files are inconsistent */
         if (before->own_ticks >= 0 && own >= 0 && own - busy <= total / 10)
             noise->other_cpu_percent = 100.0 * (double)(busy - own) / (double)total;
     }
@@ -169,7 +169,7 @@ VP_API vp_noise_summary vp_noise_summary_none(void) {
     none.mhz_low = none.mhz_high = none.spread = none.bare_spread = (double)NAN;
     return none;
 }
-/* Takes a value into a mean of *count values; one that is not known does not count. */
+/* Adds a value to a mean of *count values; unknown values are ignored. */
 static void vp_impl_noise_mean(double *mean, double value, int64_t *count) {
     if (!vp_impl_noise_is_known(value)) return;
     ++*count;
@@ -199,7 +199,7 @@ VP_API double vp_noise_spread(double *log_ratios, size_t count) {
     middle = vp_statistics_percentile(log_ratios, count, 50.0);
     for (i = 0; i < count; i++) log_ratios[i] = fabs(log_ratios[i] - middle);
     qsort(log_ratios, count, sizeof *log_ratios, vp_impl_noise_order);
-    /* 1.4826: of a normal distribution, its standard deviation over the median of its distances */
+    /* 1.4826: standard deviation of a normal distribution over its median absolute deviation */
     return 1.4826 * vp_statistics_percentile(log_ratios, count, 50.0) / sqrt(2.0);
 }
 VP_API int vp_noise_reasons(const vp_noise_summary *summary) {

@@ -13,7 +13,7 @@ static vp_result vp_impl_processor_wrong(vp_error *error, vp_result code, const 
     return vp_fail(error, code, -1, where.text, text);
 }
 
-/* an integer under "a" or "a.b"; 0: there is none */
+/* an integer at "a" or "a.b"; 0 if there is none */
 static int32_t vp_impl_processor_int(const vp_json *json, const char *field, const char *inner) {
     uint32_t node = vp_json_get(json, 0, field);
     int64_t value = 0;
@@ -22,12 +22,12 @@ static int32_t vp_impl_processor_int(const vp_json *json, const char *field, con
     return (int32_t)value;
 }
 
-/* Each step that the file names must be as the official processor has it; what it does not name is so. */
+/* Checks that each step in the file equals the official processor's. Absent steps do. */
 static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *json, vp_error *error) {
     static const struct { const char *name; unsigned kinds; } steps[] = {
         {"do_resize", 766}, {"do_rescale", 766}, {"do_normalize", 766}, {"do_center_crop", 2},
         {"do_image_splitting", 4}};
-    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3, 2, 2, 0, 3}; /* Pillow's numbers */
+    static const int resample[VP_PROCESSOR_COUNT] = {0, 3, 1, 3, 3, 3, 2, 2, 0, 3}; /* Pillow's constants */
     uint32_t node;
     double factor = 0;
     int64_t filter = -1;
@@ -57,12 +57,12 @@ static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json 
     processor->shortest_edge_px = vp_impl_processor_int(json, "size", "shortest_edge");
     if (!processor->shortest_edge_px)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.shortest_edge",
-                                       "is not a number of pixels, and nothing else is implemented");
+                                       "must be a number of pixels; other forms are not supported");
     if (height != crop || width != crop)
-        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "crop_size", "is not the tower's image_size");
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "crop_size", "differs from the tower's image_size");
     if (processor->shortest_edge_px < crop)
         return vp_impl_processor_wrong(error, VP_ERR_UNSUPPORTED, "size.shortest_edge",
-                                       "is below crop_size, which would pad");
+                                       "is below crop_size, which would need padding");
     return VP_OK;
 }
 
@@ -74,7 +74,7 @@ static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_js
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is not a number of pixels");
     if (view - view % processor->geometry.patch_px != processor->geometry.crop_px)
         return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "max_image_size.longest_edge",
-                                       "is not the tower's image_size");
+                                       "differs from the tower's image_size");
     processor->view_px = view;
     vp_family_default(vp_family_find("smolvlm"), &processor->family);
     result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
@@ -87,7 +87,7 @@ static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_js
 static int vp_impl_processor_is_internvl(const vp_processor *processor) {
     return processor->kind == VP_PROCESSOR_INTERNVL || processor->kind == VP_PROCESSOR_INTERNVL_CHAT;
 }
-/* The original form has CLIP's file, whose size is one number, and the numbers of tiles in config.json. */
+/* The original form has CLIP's file, whose size is one number; the tile limits are in config.json. */
 static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_json *json, vp_error *error) {
     const int is_chat = processor->kind == VP_PROCESSOR_INTERNVL_CHAT;
     const int32_t crop = processor->geometry.crop_px,
@@ -97,7 +97,7 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
     if (is_chat ? vp_impl_processor_int(json, "size", NULL) != crop
                 : vp_impl_processor_int(json, "size", "height") != crop
                       || vp_impl_processor_int(json, "size", "width") != crop)
-        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "differs from the tower's image_size");
     if (!least || !most)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, least ? "max_patches" : "min_patches",
                                        "is not a number of tiles");
@@ -113,7 +113,7 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
 static vp_result vp_impl_processor_gemma3(vp_processor *processor, const vp_json *json, vp_error *error) {
     const int32_t crop = processor->geometry.crop_px;
     if (vp_impl_processor_int(json, "size", "height") != crop || vp_impl_processor_int(json, "size", "width") != crop)
-        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "differs from the tower's image_size");
     vp_family_default(vp_family_find("gemma3"), &processor->family);
     return vp_family_set_number(&processor->family, "image_seq_length",
                                 vp_geometry_tokens_per_crop(&processor->geometry), error);
@@ -126,10 +126,10 @@ static vp_result vp_impl_processor_molmo2(vp_processor *processor, const vp_json
     if (size != VP_JSON_NONE
         && (vp_impl_processor_int(json, "size", "height") != geometry->crop_px
             || vp_impl_processor_int(json, "size", "width") != geometry->crop_px))
-        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "is not the tower's image_size");
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "size", "differs from the tower's image_size");
     if (vp_json_get(json, 0, "patch_size") != VP_JSON_NONE
         && vp_impl_processor_int(json, "patch_size", NULL) != geometry->patch_px)
-        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "patch_size", "is not the tower's");
+        return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, "patch_size", "differs from the tower's");
     if (node != VP_JSON_NONE
         && (json->nodes[node].type != VP_JSON_ARRAY || json->nodes[node].count != 2
             || vp_json_to_int(json, vp_json_at(json, node, 0), &pool) != VP_OK
@@ -151,7 +151,7 @@ static vp_result vp_impl_processor_switch(const vp_json *json, const char *name,
 }
 VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *processor_config,
                                         const vp_json *tokenizer_config, vp_error *error) {
-    static const char *const names[2] = {"bos_token", "eos_token"}; /* the second replaces the first */
+    static const char *const names[2] = {"bos_token", "eos_token"}; /* eos_token if there is no bos_token */
     vp_result result = VP_OK;
     size_t needed = 0;
     int i;
@@ -182,7 +182,7 @@ VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *
 static int vp_impl_processor_is_qwen(const vp_processor *processor) {
     return processor->kind == VP_PROCESSOR_QWEN2_5_VL || processor->kind == VP_PROCESSOR_QWEN3_VL;
 }
-/* a limit of pixels by its own name or as an edge of `size`; NULL `size` there: the class's */
+/* a pixel limit, by name or as an edge of `size`; the class's default if both are absent */
 static vp_result vp_impl_processor_limit(const vp_json *json, const char *name, const char *edge, int64_t absent,
                                          int64_t *pixels, vp_error *error) {
     uint32_t node = vp_json_get(json, 0, name), size = vp_json_get(json, 0, "size");
@@ -193,7 +193,7 @@ static vp_result vp_impl_processor_limit(const vp_json *json, const char *name, 
     }
     if (!is_there) node = vp_json_get(json, size, edge);
     if (node == VP_JSON_NONE)
-        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is not there, nor as an edge of size");
+        return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, name, "is missing, also as an edge of size");
     if (vp_json_to_int(json, node, pixels) != VP_OK || *pixels < 1 || *pixels > (int64_t)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return vp_impl_processor_wrong(error, VP_ERR_RANGE, name, "is not a number of pixels up to 100 million");
     return VP_OK;
@@ -207,7 +207,7 @@ static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *
     int i;
     for (i = 0; i < 3; i++)
         if (vp_json_get(json, 0, names[i]) != VP_JSON_NONE && vp_impl_processor_int(json, names[i], NULL) != wanted[i])
-            return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, names[i], "is not the tower's");
+            return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, names[i], "differs from the tower's");
     result = vp_impl_processor_limit(json, "min_pixels", "shortest_edge", 3136, &least, error);
     if (result == VP_OK) result = vp_impl_processor_limit(json, "max_pixels", "longest_edge", 1003520, &most, error);
     if (result != VP_OK) return result;
@@ -223,17 +223,17 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
                                    vp_processor *processor, vp_error *error) {
     vp_result result;
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !geometry || !processor)
-        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "no such kind, or no geometry, or no place for it");
+        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "unknown kind, or geometry or processor is NULL");
     memset(processor, 0, sizeof *processor);
     processor->kind = kind;
     processor->geometry = *geometry;
     processor->view_px = geometry->crop_px;
     if (!vp_processor_placeholder(kind)) return VP_OK;
     if (vp_geometry_check(geometry) != VP_OK)
-        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry's numbers do not fit together");
+        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "the geometry is inconsistent");
     if (!preprocessor)
         return vp_fail(error, VP_ERR_NOT_FOUND, -1, "preprocessor_config.json",
-                       "is not there: how images are resized is not known");
+                       "is missing: the way to resize images is not known");
     if (preprocessor->nodes[0].type != VP_JSON_OBJECT)
         return vp_fail(error, VP_ERR_FORMAT, -1, "preprocessor_config.json", "is not a JSON object");
     result = vp_impl_processor_steps(kind, preprocessor, error);
@@ -248,7 +248,7 @@ VP_API vp_result vp_processor_read(vp_processor_kind kind, const vp_geometry *ge
 
 /* ------------------------------------------------------------------------------------------------------------ views */
 
-/* LLaVA: the shortest edge gets its size, then the centre is cut out */
+/* LLaVA: the image is scaled by its shortest edge, then its centre is cut out */
 static void vp_impl_processor_llava_layout(const vp_processor *processor, vp_layout *layout) {
     const double edge = processor->shortest_edge_px;
     const int32_t crop = processor->geometry.crop_px;
@@ -263,8 +263,8 @@ static void vp_impl_processor_llava_layout(const vp_processor *processor, vp_lay
     layout->tiling.rows = layout->tiling.cols = layout->views = 1;
 }
 
-/* What the first resize gives. Idefics3 has another one after it: its longest edge gets its size, the other one is cut
- * to an integer and made even; 4096 at most. */
+/* The size after the first resize. Idefics3 resizes again later. Its longest edge is scaled to longest_edge_px, at most
+ * 4096; the other one is truncated and made even. */
 static void vp_impl_processor_first(const vp_processor *processor, const vp_layout *layout, int32_t *width_px,
                                     int32_t *height_px) {
     const double aspect = (double)layout->width_px / (double)layout->height_px;
@@ -287,7 +287,7 @@ static void vp_impl_processor_first(const vp_processor *processor, const vp_layo
     *height_px = wide ? other : longest;
 }
 
-/* Gemma 3: the image and its crops are each squeezed to a square; a crop that would begin beyond the image cannot be */
+/* Gemma 3: the image and its crops are each squeezed to a square; an image too small for its crops is an error */
 static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     vp_vision_count count;
     int64_t parts, side;
@@ -301,17 +301,17 @@ static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, 
     parts = count.views > 2 ? count.views - 1 : 1;
     side = layout->tiling.cols > 1 ? layout->width_px : layout->height_px;
     if ((side + parts - 1) / parts * (parts - 1) >= side)
-        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "has too few pixels for so many crops: the last is empty");
+        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "has too few pixels for this many crops: the last is empty");
     return VP_OK;
 }
-/* windows over so many crops of an axis, the last patches alone in theirs */
+/* number of windows over the crops of an axis; remaining patches get their own */
 static int32_t vp_impl_molmo2_windows(const vp_processor *processor, int32_t crops) {
     const vp_geometry *geometry = &processor->geometry;
     const int32_t margins = geometry->margin_left_patches + geometry->margin_right_patches,
                   patches = crops * (geometry->crop_px / geometry->patch_px - margins) + margins;
     return (patches + processor->window_pool - 1) / processor->window_pool;
 }
-/* Molmo2: the whole image, then crops that overlap; each axis is stretched on its own */
+/* Molmo2: the whole image, then overlapping crops; each axis is stretched separately */
 static vp_result vp_impl_processor_molmo2_layout(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     const vp_geometry *geometry = &processor->geometry;
     const int32_t window = vp_geometry_window_px(geometry), margin = vp_geometry_margin_px(geometry),
@@ -340,9 +340,9 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
     vp_result result;
     int32_t first_width, first_height;
     if (!processor || !layout || width_px < 1 || height_px < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "no processor, no place for the picture, or an empty image");
+        return vp_fail(error, VP_ERR_RANGE, -1, "picture", "processor or layout is NULL, or the image is empty");
     if (!vp_processor_placeholder(processor->kind))
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text alone");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text only");
     memset(&made, 0, sizeof made);
     made.width_px = width_px;
     made.height_px = height_px;
@@ -359,10 +359,10 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
         if (result != VP_OK) return result;
         made.resized_width_px = (int32_t)count.resized_width_px;
         made.resized_height_px = (int32_t)count.resized_height_px;
-        made.tiling.rows = count.rows ? (int32_t)count.rows : 1; /* one view alone has no rows there */
+        made.tiling.rows = count.rows ? (int32_t)count.rows : 1; /* a single view has 0 rows in count */
         made.tiling.cols = count.cols ? (int32_t)count.cols : 1;
         made.views = (int32_t)count.views;
-        if (vp_impl_processor_is_qwen(processor)) { /* its rows and columns are patches, and its view is the image */
+        if (vp_impl_processor_is_qwen(processor)) { /* rows and columns are patches, and the view is the image */
             made.tiling.rows /= processor->geometry.pool;
             made.tiling.cols /= processor->geometry.pool;
             made.views = made.tiling.rows * made.tiling.cols;
@@ -388,7 +388,7 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
 
 /* --------------------------------------------------------------------------------------------------- size of images */
 
-/* the settings of a kind, the first one's step and most */
+/* the settings of a kind, and the largest value of the first */
 typedef struct vp_impl_processor_knobs { const char *names[2]; int32_t most; } vp_impl_processor_knobs;
 static vp_impl_processor_knobs vp_impl_processor_knobs_of(const vp_processor *processor) {
     static const vp_impl_processor_knobs none = {{NULL, NULL}, 0}, edge = {{"longest_edge", NULL}, 4096},
@@ -411,15 +411,15 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
     vp_message text = {{0}, 0};
     int32_t i;
     if (!vp_processor_knob(processor, 0)) {
-        vp_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model reads no images"
+        vp_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model does not read images"
                                                                      : "this model's images have one size, ");
         if (vp_processor_placeholder(processor->kind)) {
             vp_message_int(&text, processor->geometry.crop_px);
-            vp_message_text(&text, " pixels a side: nothing can be set");
+            vp_message_text(&text, " pixels per side: there is no setting");
         }
         return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
     }
-    vp_message_text(&text, "is not a setting of this model's images; there are: ");
+    vp_message_text(&text, "is not a setting of this model's images; settings: ");
     for (i = 0; vp_processor_knob(processor, i); i++) {
         vp_message_text(&text, i ? ", " : "");
         vp_message_text(&text, vp_processor_knob(processor, i));
@@ -431,7 +431,7 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
     vp_family tried;
     int32_t i = 0;
     vp_result result;
-    if (!processor || !name) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL, or has no name to set");
+    if (!processor || !name) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "processor or name is NULL");
     while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
     if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
     if (vp_impl_processor_is_qwen(processor) && value > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
@@ -449,7 +449,7 @@ VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int
     if (processor->kind == VP_PROCESSOR_GEMMA3) processor->family.value[VP_SLOT_SPLIT] = i || value > 1;
     return VP_OK;
 }
-/* max_pixels is found by halves: the tokens of an image grow with it */
+/* bisects max_pixels, because the tokens of an image grow with it */
 static vp_result vp_impl_processor_aim_pixels(vp_processor *processor, int32_t width_px, int32_t height_px,
                                               int32_t tokens, vp_error *error) {
     vp_processor tried = *processor;
@@ -480,7 +480,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
     vp_result result;
     int32_t step, steps;
     if (!processor || tokens < 1)
-        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL, or no token is allowed");
+        return vp_fail(error, VP_ERR_RANGE, -1, "processor", "processor is NULL, or tokens is below 1");
     knobs = vp_impl_processor_knobs_of(processor);
     if (!knobs.names[0]) {
         vp_impl_processor_no_knob(processor, "vision_tokens", error);
@@ -489,14 +489,14 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
     if (vp_impl_processor_is_qwen(processor))
         return vp_impl_processor_aim_pixels(processor, width_px, height_px, tokens, error);
     step = processor->kind == VP_PROCESSOR_IDEFICS3 ? processor->view_px : 1;
-    /* so many steps make as many views at least */
+    /* this many steps give at least as many views */
     steps = processor->kind == VP_PROCESSOR_MOLMO2 ? knobs.most
                                                    : tokens / vp_geometry_tokens_per_crop(&processor->geometry);
     if (steps > knobs.most / step) steps = knobs.most / step;
     result = vp_processor_layout(processor, width_px, height_px, &layout, error);
     if (result != VP_OK) return result;
     for (tried = *processor; steps >= 1; steps--) {
-        /* below InternVL's min_patches there is no grid */
+        /* values below InternVL's min_patches have no grid */
         if (vp_processor_set(&tried, knobs.names[0], steps * step, NULL) != VP_OK
             || vp_processor_layout(&tried, width_px, height_px, &layout, NULL) != VP_OK
             || layout.feature_tokens > tokens)
@@ -505,7 +505,7 @@ VP_API vp_result vp_processor_aim(vp_processor *processor, int32_t width_px, int
         return VP_OK;
     }
     vp_message_int(&text, tokens);
-    vp_message_text(&text, " tokens are too few for this image, whatever its size");
+    vp_message_text(&text, " tokens are too few for this image at any size");
     return vp_fail(error, VP_ERR_RANGE, -1, "vision_tokens", text.text);
 }
 
@@ -525,7 +525,8 @@ static double vp_impl_processor_filter(vp_filter filter, double x) {
     return x < 2.0 ? (((x - 5) * x + 8) * x - 4) * a : 0.0;
 }
 
-/* The weights of one axis: output i is made of count[i] inputs from first[i] on, in 1 << bits. */
+/* The weights of one axis: output i uses count[i] inputs, starting at first[i]; weights are in units of 1 / (1 <<
+ * bits). */
 typedef struct vp_impl_processor_axis {
     int32_t *first, *count;
     int16_t *weights;
@@ -582,8 +583,8 @@ static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32
     return VP_OK;
 }
 
-/* One axis of an image of `lines` lines: elements of `step` bytes follow one another along it, `channels` of each are
- * weighted together, lines are `in_stride` and `out_stride` bytes apart. */
+/* One axis of an image with `lines` lines. Elements of `step` bytes are consecutive along it; `channels` of each are
+ * weighted together. Lines are `in_stride` and `out_stride` bytes apart. */
 typedef struct vp_impl_processor_pass {
     const uint8_t *in;
     uint8_t *out;
@@ -641,7 +642,7 @@ VP_API vp_result vp_processor_resize(const uint8_t *rgb, int32_t width_px, int32
     return result;
 }
 
-/* where output i of an axis is: between inputs `first` and `second`, so far after the first one */
+/* position of output i of an axis: between inputs `first` and `second`, with their weights */
 typedef struct vp_impl_source_place { int32_t first, second; float behind, before; } vp_impl_source_place;
 static vp_impl_source_place vp_impl_resize_place(int32_t i, int32_t in, int32_t out) {
     const float scale = (float)in / (float)out, at = ((float)i + 0.5f) * scale - 0.5f, from = at > 0.0f ? at : 0.0f;
@@ -686,7 +687,7 @@ VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px,
 
 /* ----------------------------------------------------------------------------------------------------------- pixels */
 
-/* The image after all resizes but the whole image's, malloc'ed. */
+/* The image after all resizes except that for the whole-image view, malloc'ed. */
 static vp_result vp_impl_processor_resized(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
                                          uint8_t **resized) {
     const vp_filter filter = processor->kind == VP_PROCESSOR_IDEFICS3 ? VP_FILTER_LANCZOS : VP_FILTER_BICUBIC;
@@ -708,7 +709,7 @@ static vp_result vp_impl_processor_resized(const vp_processor *processor, const 
     return result;
 }
 
-/* Gemma 3: the whole image, then its crops, all of one size but the last of a row or column */
+/* Gemma 3: the whole image, then its crops, all of one size except the last of a row or column */
 static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_layout *layout, const uint8_t *rgb,
                                       uint8_t *views) {
     const int32_t side = processor->view_px, width = layout->width_px, height = layout->height_px,
@@ -777,7 +778,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_layo
             memcpy(views + (size_t)view * view_bytes + y * side * 3,
                    resized + ((top + y) * (size_t)layout->resized_width_px + left) * 3, side * 3);
     }
-    /* the whole image: Idefics3 makes it from the enlarged one, InternVL from the original */
+    /* the whole-image view: Idefics3 makes it from the enlarged image, InternVL from the original */
     if (result == VP_OK && layout->views > layout->tiling.rows * layout->tiling.cols)
         result = vp_processor_resize(is_idefics3 ? resized : rgb,
                                      is_idefics3 ? layout->resized_width_px : layout->width_px,
@@ -827,11 +828,11 @@ static void vp_impl_processor_add_int(vp_impl_processor_text *text, int32_t numb
     vp_impl_processor_add(text, digits.text);
 }
 
-/* InternVL's original form: the template internvl2_5 of OpenGVLab/InternVL's conversation.py, whose system message
- * says in Chinese who developed the model */
+/* InternVL's original form: the template internvl2_5 in OpenGVLab/InternVL's conversation.py, whose system message
+ * names the model's developers in Chinese */
 static const struct {
     const char *placeholder, *video, *before, *with_image, *without_image, *after;
-    uint64_t chat_templates[2]; /* FNV-1a of those that give this text */
+    uint64_t chat_templates[2]; /* FNV-1a of the templates that produce this text */
 } vp_impl_processor_formats[VP_PROCESSOR_COUNT] = {
     {NULL, NULL, "<|user|>\n", "", "", "\n<|assistant|>\n", {UINT64_C(0x38edd7b9e2cc8fc1), 0}},
     {"<image>", NULL, "USER: ", "<image>\n", "", " ASSISTANT:", {UINT64_C(0xd9ced1d7141b9c24), 0}},
@@ -894,7 +895,7 @@ VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_
                     || hash == vp_impl_processor_formats[kind].chat_templates[1]);
 }
 
-/* VP_OK if the text has room; `made` has been counted */
+/* VP_OK if the text of `made` bytes fits */
 static vp_result vp_impl_processor_room(size_t made, const char *out, size_t capacity, size_t *needed) {
     *needed = made;
     return out && made < capacity ? VP_OK : VP_ERR_CAPACITY;
@@ -908,13 +909,13 @@ VP_API vp_processor_kind vp_processor_text_kind(const char *chat_template, size_
 }
 
 VP_API const char *vp_processor_one_image(vp_processor_kind kind) {
-    return (unsigned)kind >= VP_PROCESSOR_COUNT || !vp_processor_placeholder(kind) ? "it reads no images"
-           : kind == VP_PROCESSOR_LLAVA  ? "LLaVA-1.5 is trained on one image a conversation"
+    return (unsigned)kind >= VP_PROCESSOR_COUNT || !vp_processor_placeholder(kind) ? "it does not read images"
+           : kind == VP_PROCESSOR_LLAVA  ? "LLaVA-1.5 was trained with one image per conversation"
            : kind == VP_PROCESSOR_MOLMO2 ? "the numbered images of Molmo2's prompts are not implemented"
                                          : NULL;
 }
 
-/* a piece of a question; Gemma 3's template trims */
+/* adds a piece of a question; Gemma 3's template trims */
 static void vp_impl_processor_add_piece(vp_impl_processor_text *text, vp_processor_kind kind, const char *piece,
                                         size_t bytes) {
     if (kind == VP_PROCESSOR_GEMMA3 || kind == VP_PROCESSOR_GEMMA3_TEXT) {
@@ -935,7 +936,7 @@ VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *questio
     bytes = strlen(question);
     for (i = 0; places && i < image_count; i++)
         if (places[i] > bytes || (i && places[i] < places[i - 1])) return VP_ERR_RANGE;
-    if (vp_processor_one_image(kind)) places = NULL; /* its image is first */
+    if (vp_processor_one_image(kind)) places = NULL; /* the image comes first */
     for (pass = 0; pass < 2; pass++) {
         text.bytes = done = 0;
         vp_impl_processor_add(&text, vp_impl_processor_formats[kind].before);
@@ -961,7 +962,7 @@ static void vp_impl_processor_add_view(vp_impl_processor_text *text, const vp_pr
     for (i = 0; i < tokens; i++) vp_impl_processor_add(text, vp_processor_image_token(processor->kind));
 }
 
-/* Gemma 3's views are apart, the whole image first */
+/* Gemma 3's views are separate, the whole image first */
 static void vp_impl_processor_add_gemma3(vp_impl_processor_text *text, const vp_processor *processor, int32_t views) {
     int32_t view;
     if (views > 1) vp_impl_processor_add(text, "Here is the original image ");
@@ -974,7 +975,7 @@ static void vp_impl_processor_add_gemma3(vp_impl_processor_text *text, const vp_
     }
 }
 
-/* a grid of Molmo2's windows */
+/* adds a grid of Molmo2's windows */
 static void vp_impl_processor_add_windows(vp_impl_processor_text *text, const char *start, int32_t rows, int32_t cols,
                                           int32_t col_tokens) {
     int32_t row, col;
@@ -985,7 +986,7 @@ static void vp_impl_processor_add_windows(vp_impl_processor_text *text, const ch
     }
     vp_impl_processor_add(text, "<im_end>");
 }
-/* what is in the place of an image */
+/* adds the tokens of an image */
 static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_processor *processor,
                                         const vp_layout *layout) {
     int32_t row, col, view;

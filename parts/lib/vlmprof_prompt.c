@@ -12,12 +12,12 @@ static const vp_prompt_dataset vp_impl_prompt_datasets[] = {
     {"tally_qa", "tally_qa", 16, VP_PROMPT_QUESTIONS},
     {"mmmu", "vqa2", 32, VP_PROMPT_MMMU},
     {"coco_caption", "coco_captioning", 64, VP_PROMPT_CAPTION},
-    /* other names that the reference takes */
+    /* other names that the reference accepts */
     {"coco_2014_vqa_multi", "vqa2", 32, VP_PROMPT_QUESTIONS},
     {"coco_captioning", "coco_captioning", 64, VP_PROMPT_CAPTION},
 };
 static const char vp_impl_prompt_choice_style[] = "a_okvqa_mc";
-/* the sixth is two templates in one: the reference's list lacks a comma there */
+/* the sixth joins two templates, because the reference's list lacks a comma */
 static const char *const vp_impl_prompt_templates[10] = {
     "Caption the image with 1 or two sentences",
     "Write a very short description of this image.",
@@ -97,7 +97,7 @@ static void vp_impl_prompt_write(vp_impl_prompt_text *prompt_text, const vp_impl
     }
 }
 
-/* Python: re.match("<img='(.*?)'>", option); the dot does not match a line feed */
+/* Python: re.match("<img='(.*?)'>", option); the dot does not match a newline */
 static int vp_impl_prompt_is_image(const char *option) {
     const char *end, *line;
     if (strncmp(option, "<img='", 6) != 0) return 0;
@@ -110,7 +110,7 @@ static int vp_impl_prompt_is_choice(const vp_prompt *prompt) {
     return prompt->style ? strcmp(prompt->style, vp_impl_prompt_choice_style) == 0 : prompt->options != NULL;
 }
 
-/* applies the rule of the record's data set */
+/* applies the rules of the record's data set */
 static void vp_impl_prompt_choose(vp_impl_prompt_plan *plan) {
     const vp_prompt *prompt = plan->prompt;
     const vp_prompt_kind kind = prompt->dataset ? prompt->dataset->kind : VP_PROMPT_QUESTIONS;
@@ -155,7 +155,7 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
     vp_impl_prompt_plan plan;
     size_t i;
     if (!prompt || (!prompt->questions && prompt->question_count) || (!prompt->options && prompt->option_count))
-        return vp_fail(error, VP_ERR_RANGE, -1, name, "no record, or a count without its texts");
+        return vp_fail(error, VP_ERR_RANGE, -1, name, "prompt is NULL, or a count has no texts");
     for (i = 0; i < prompt->question_count; i++)
         if (!prompt->questions[i]) return vp_fail(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
     for (i = 0; i < prompt->option_count; i++)
@@ -169,7 +169,7 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
     if (plan.has_options && !prompt->options)
         return vp_fail(error, VP_ERR_MISMATCH, -1, "options", "the record has no options to choose from");
     if (plan.info.options_dropped && !plan.info.style)
-        return vp_fail(error, VP_ERR_RANGE, -1, "options", "there are letters for 26 options at most");
+        return vp_fail(error, VP_ERR_RANGE, -1, "options", "at most 26 options have letters");
     vp_impl_prompt_write(&prompt_text, &plan);
     if (prompt_text.too_long) return vp_fail(error, VP_ERR_RANGE, -1, name, "the prompt is too long");
     if (out && prompt_text.bytes < capacity) {

@@ -39,7 +39,7 @@ enum {
     VP_IMPL_CURLE_PARTIAL_FILE = 18, VP_IMPL_CURLE_OUT_OF_MEMORY = 27, VP_IMPL_CURLE_GOT_NOTHING = 52,
     VP_IMPL_CURLE_SEND_ERROR = 55, VP_IMPL_CURLE_RECV_ERROR = 56, VP_IMPL_CURLE_BAD_CONTENT_ENCODING = 61,
     VP_IMPL_CURLE_TOO_LARGE = 100,
-    /* CURLoption: numbers from 0 on, pointers from 10000, functions from 20000, 64-bit numbers from 30000 */
+    /* CURLoption: numbers start at 0, pointers at 10000, functions at 20000, 64-bit numbers at 30000 */
     VP_IMPL_CURLOPT_VERBOSE = 41, VP_IMPL_CURLOPT_POST = 47, VP_IMPL_CURLOPT_FOLLOWLOCATION = 52,
     VP_IMPL_CURLOPT_SSL_VERIFYPEER = 64, VP_IMPL_CURLOPT_HTTPGET = 80, VP_IMPL_CURLOPT_SSL_VERIFYHOST = 81,
     VP_IMPL_CURLOPT_HTTP_VERSION = 84, VP_IMPL_CURLOPT_NOSIGNAL = 99, VP_IMPL_CURLOPT_TCP_NODELAY = 121,
@@ -103,22 +103,23 @@ typedef struct vp_impl_flight {
     vp_server *server;
     void *easy;
     vp_exchange *exchange;
-    struct vp_impl_flight *next;  /* among the free ones, or the finished ones */
-    int64_t at_ns; uint64_t order; /* when the next action is due; equal times are ordered by `order` */
-    size_t place;                 /* in the heap, from 1 on; 0: not there */
-    int is_flying;                /* 1 if libcurl has it */
+    struct vp_impl_flight *next;  /* in the list of free or of finished flights */
+    int64_t at_ns; uint64_t order; /* due time of the next action; equal times are ordered by `order` */
+    size_t place;                 /* index in the heap, from 1; 0: not in the heap */
+    int is_flying;                /* 1 if added to libcurl */
     const char *get_url;          /* NULL: a POST */
-    char *own_url;                /* of a GET */
-    int is_foreign;               /* 1: of another server, which gets no key */
-    int64_t heard_ns;             /* the last byte of the answer */
+    char *own_url;                /* allocated URL of a GET */
+    int is_foreign;               /* 1: the URL is on another server, which does not get the key */
+    int64_t heard_ns;             /* time of the last byte of the answer */
     int status, headers_ended, has_reply;
     size_t header_bytes;
     int64_t answer_bytes;
     int64_t pause_ms;             /* Retry-After; -1: none */
-    char content_type[128], location[2 * VP_IMPL_SERVER_KEY_MAX]; /* the key must fit: half of it is not found */
-    char *body; size_t body_bytes, body_capacity; /* of an error response, or of a GET */
+    char content_type[128], location[2 * VP_IMPL_SERVER_KEY_MAX]; /* the key must fit, because a truncated key is not
+                                                                   * found */
+    char *body; size_t body_bytes, body_capacity; /* body of an error response or a GET */
     int is_enough;                /* 1 if the rest of an error response is not read */
-    vp_error broken;              /* code: VP_OK, or why this side cancelled */
+    vp_error broken;              /* code: VP_OK, or the reason for cancelling it here */
     char curl_error[VP_IMPL_CURL_ERROR_BYTES];
 } vp_impl_flight;
 
@@ -133,12 +134,12 @@ struct vp_server {
     int64_t armed_ns, curl_at_ns; /* 0: not set */
     vp_impl_flight **flights, **heap, *unused, *first_done, *last_done;
     size_t flight_count, flight_capacity, heap_count, active_count;
-    long connection_count;        /* kept open */
+    long connection_count;        /* largest number of open connections */
     uint64_t order;
 };
 
 static void vp_impl_server_wipe(char *text) {
-    volatile char *at = text; /* the compiler must not leave it out */
+    volatile char *at = text; /* volatile, so that the compiler does not omit the writes */
     if (at) while (*at) *at++ = 0;
 }
 static int vp_impl_server_hex(const char *at, const char *end, int digits, unsigned *value) {
@@ -150,10 +151,10 @@ static int vp_impl_server_hex(const char *at, const char *end, int digits, unsig
     }
     return 1;
 }
-/* How a text is read: raw, with escapes of JSON and URLs, or with those of JSON inside JSON strings. */
+/* The decoding of a text: raw, with escapes of JSON and URLs, or with those of JSON inside JSON strings. */
 typedef enum vp_impl_server_spelling { VP_IMPL_SERVER_PLAIN, VP_IMPL_SERVER_ESCAPED, VP_IMPL_SERVER_NESTED }
     vp_impl_server_spelling;
-/* Reads a character. Returns its bytes. */
+/* Reads a character. Returns its size. */
 static size_t vp_impl_server_character(const char *at, const char *end, vp_impl_server_spelling spelling,
                                        unsigned *character) {
     const char *rest = at;
@@ -179,8 +180,8 @@ static int vp_impl_server_is_end(const char *at, const char *end) {
            && vp_impl_server_hex(rest + 1, end, (int)(end - rest) - 1, &value);
 }
 /* Length of the key at the start of a text, or of its first 8 or more characters if the text or a JSON string ends
- * after them; 0: none. Characters may be escaped, with blanks, line ends or their replacement by vp_text_copy (?)
- * between them. */
+ * after them; 0 if there is no key. Characters may be escaped, and separated by blanks, line ends or vp_text_copy's
+ * replacement for them (?). */
 static size_t vp_impl_server_key_bytes(const char *key, const char *text, const char *end,
                                        vp_impl_server_spelling spelling) {
     const char *at = text, *letter = key;
@@ -196,7 +197,8 @@ static size_t vp_impl_server_key_bytes(const char *key, const char *text, const 
     return vp_impl_server_is_end(at, end) ? (size_t)(at - text) : 0;
 }
 /* Removes the API key from a text in which a server may have echoed it. Every text from a server passes through here
- * before it is cut. A shorter key is a word like "EMPTY". Returns the text's new length. */
+ * before it is truncated. Shorter keys, which are words like "EMPTY", are ignored. Returns the new length of the
+ * text. */
 static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t bytes) {
     static const char mark[] = "[key]";
     const char *key = server->api_key;
@@ -219,7 +221,7 @@ static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t b
     *out = 0;
     return (size_t)(out - text);
 }
-/* The same for a message on one line, which is cut afterwards: half a key would not be found. */
+/* The same for a message on one line, before it is truncated, because half a key would not be found. */
 static void vp_impl_server_scrub_words(const vp_server *server, char *text) {
     size_t bytes = text ? vp_impl_server_scrub(server, text, strlen(text)) : 0, at = VP_IMPL_SERVER_WORDS_MAX;
     if (bytes <= at) return;
@@ -275,7 +277,7 @@ static vp_result vp_impl_server_break(vp_impl_flight *flight, vp_result code, co
     if (flight->broken.code == VP_OK) vp_fail(&flight->broken, code, -1, flight->server->url, text);
     return code;
 }
-/* The value of a header line with this name; NULL: another name. */
+/* The value of a header line with this name; NULL if the name differs. */
 static const char *vp_impl_server_header(const char *line, size_t bytes, const char *name, size_t *value_bytes) {
     size_t i = 0;
     for (; name[i]; i++) {
@@ -292,7 +294,7 @@ static void vp_impl_server_copy(char *out, size_t capacity, const char *text, si
     memcpy(out, text, bytes);
     out[bytes] = 0;
 }
-/* Seconds, or a date; in ms. */
+/* Parses Retry-After, seconds or a date, into ms. */
 static int64_t vp_impl_server_pause(const vp_server *server, const char *text) {
     int64_t seconds = 0;
     const char *at = text;
@@ -333,13 +335,13 @@ static size_t vp_impl_server_on_header(char *line, size_t size, size_t count, vo
     flight->heard_ns = vp_clock_ns();
     flight->header_bytes += bytes;
     if (flight->header_bytes > VP_IMPL_SERVER_HEADERS_MAX) {
-        vp_impl_server_break(flight, VP_ERR_FORMAT, "the server sends more than 64 KiB of headers");
+        vp_impl_server_break(flight, VP_ERR_FORMAT, "the server sent more than 64 KiB of headers");
         return 0;
     }
     if (flight->headers_ended) return bytes; /* trailers */
     if (bytes > 2 || (line[0] != '\r' && line[0] != '\n')) {
         vp_impl_server_take_header(flight, line, bytes);
-    } else if (flight->status >= 200) { /* below: an interim answer */
+    } else if (flight->status >= 200) { /* a lower status is an interim answer */
         flight->headers_ended = 1;
         flight->exchange->headers_ns = flight->heard_ns;
         flight->exchange->http_status = flight->status;
@@ -347,19 +349,19 @@ static size_t vp_impl_server_on_header(char *line, size_t size, size_t count, vo
     }
     return bytes;
 }
-/* Appends to a stored body; 0: too long, or out of memory. */
+/* Appends to a stored body. Returns 0 if it is too long or out of memory. */
 static int vp_impl_server_keep(vp_impl_flight *flight, const char *data, size_t bytes, size_t most) {
     size_t capacity = flight->body_capacity ? flight->body_capacity : 4096;
     char *grown;
     if (bytes > most - flight->body_bytes) {
-        vp_impl_server_break(flight, VP_ERR_RANGE, "the answer is longer than what is allowed");
+        vp_impl_server_break(flight, VP_ERR_RANGE, "the answer exceeds the size limit");
         return 0;
     }
     while (capacity <= flight->body_bytes + bytes) capacity *= 2;
     if (capacity != flight->body_capacity) {
         grown = (char *)VP_REALLOC(flight->body, capacity);
         if (!grown) {
-            vp_impl_server_break(flight, VP_ERR_MEMORY, "no memory for the answer");
+            vp_impl_server_break(flight, VP_ERR_MEMORY, "not enough memory for the answer");
             return 0;
         }
         flight->body = grown;
@@ -377,7 +379,7 @@ static size_t vp_impl_server_on_body(char *data, size_t size, size_t count, void
     const int64_t now = vp_clock_ns();
     flight->heard_ns = now;
     if (!flight->headers_ended) {
-        vp_impl_server_break(flight, VP_ERR_FORMAT, "the server sends no HTTP headers");
+        vp_impl_server_break(flight, VP_ERR_FORMAT, "the server sent no HTTP headers");
         return 0;
     }
     if (flight->status >= 300 && !flight->get_url) {
@@ -392,15 +394,15 @@ static size_t vp_impl_server_on_body(char *data, size_t size, size_t count, void
         if (vp_chat_reply_begin(&flight->exchange->reply, server->options.api,
                                 flight->content_type[0] ? flight->content_type : NULL,
                                 server->options.most_bytes) != VP_OK) {
-            vp_impl_server_break(flight, VP_ERR_MEMORY, "no memory for the answer");
+            vp_impl_server_break(flight, VP_ERR_MEMORY, "not enough memory for the answer");
             return 0;
         }
         flight->has_reply = 1;
     }
     return vp_chat_reply_feed(&flight->exchange->reply, data, bytes, now, &flight->broken) == VP_OK ? bytes : 0;
 }
-/* libcurl reports its writes to the socket. If it sends a request again because a kept connection turned out to be
- * closed, the request is stamped again. A proxy's CONNECT does not count. */
+/* libcurl reports its writes to the socket. If it resends a request because a reused connection was closed, the request
+ * is stamped again. A proxy's CONNECT does not count. */
 static int vp_impl_server_on_debug(void *easy, int kind, char *data, size_t bytes, void *user) {
     vp_impl_flight *flight = (vp_impl_flight *)user;
     (void)easy;
@@ -429,7 +431,7 @@ static int vp_impl_server_watch(vp_server *server, int socket, int what, int is_
     (void)is_known;
     EV_SET(&change[0], socket, EVFILT_READ, in ? EV_ADD : EV_DELETE, 0, 0, NULL);
     EV_SET(&change[1], socket, EVFILT_WRITE, out ? EV_ADD : EV_DELETE, 0, 0, NULL);
-    for (int i = 0; i < 2; i++) /* a missing filter cannot be removed */
+    for (int i = 0; i < 2; i++) /* removing a missing filter fails */
         if (kevent(server->poll, &change[i], 1, NULL, 0, NULL) != 0 && change[i].flags == EV_ADD) return -1;
 #endif
     return 0;
@@ -458,7 +460,7 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
 #if defined(__APPLE__)
     static const char *const names[] = {"libcurl.4.dylib"};
 #else
-    /* Debian, Ubuntu, Fedora, RHEL, SUSE, Alpine; Debian's and Ubuntu's other two; a folder of development files */
+    /* Debian, Ubuntu, Fedora, RHEL, SUSE, Alpine; Debian's and Ubuntu's other two; development files */
     static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4", "libcurl-nss.so.4", "libcurl.so"};
 #endif
     void *library = NULL, *call;
@@ -467,8 +469,8 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
     for (i = 0; i < sizeof names / sizeof *names && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, names[0], "libcurl is not installed, and servers are spoken to"
-                       " through it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
+        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, names[0], "libcurl is not installed; requests to servers need"
+                       " it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
     for (i = 0; i < sizeof calls / sizeof *calls; i++) {
         call = dlsym(library, calls[i].name);
         if (!call)
@@ -480,7 +482,7 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, curl->curl_version(), "libcurl 7.62 or later is needed");
     return VP_OK;
 }
-/* Bytes of "http://" or "https://" at the start; 0: neither. */
+/* Length of "http://" or "https://" at the start; 0 for anything else. */
 static size_t vp_impl_server_scheme(const char *url) {
     size_t i;
     for (i = 0; i < 8; i++) {
@@ -491,24 +493,24 @@ static size_t vp_impl_server_scheme(const char *url) {
     }
     return 8;
 }
-/* The error of a URL; NULL: none. */
+/* The error in a URL, or NULL. */
 static const char *vp_impl_server_bad_url(const char *url) {
     const size_t scheme = url ? vp_impl_server_scheme(url) : 0;
     const char *host, *end, *port, *at;
-    if (scheme == 0) return "a URL begins with http:// or https://";
+    if (scheme == 0) return "a URL must begin with http:// or https://";
     for (at = url; *at; at++)
         if ((unsigned char)*at <= ' ' || (unsigned char)*at >= 0x7f || strchr("\"<>\\^`{|}", *at))
             return "the URL contains an invalid character";
     host = url + scheme;
-    if (strpbrk(host, "?#")) return "the URL of a server has neither ? nor #";
+    if (strpbrk(host, "?#")) return "the URL of a server must not contain ? or #";
     end = host + strcspn(host, "/");
     at = (const char *)memchr(host, '@', (size_t)(end - host));
     if (at) return "the URL must not contain a user or a password; use the API key";
     port = *host == '[' ? (const char *)memchr(host, ']', (size_t)(end - host)) : host - 1;
-    if (!port) return "the URL's address lacks its ]";
+    if (!port) return "the URL's IPv6 address lacks its ]";
     port++;
     if (*host != '[') port += strcspn(port, ":/");
-    if (port == host || (*host == '[' && port == host + 2)) return "the URL names no host";
+    if (port == host || (*host == '[' && port == host + 2)) return "the URL has no host";
     if (port != end) {
         int32_t number = 0;
         if (*port != ':') return "the URL's host is malformed";
@@ -556,7 +558,7 @@ static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **lis
     VP_FREE(line);
     return longer != NULL;
 }
-/* Opens the descriptors that wait for sockets and for a time. Returns 0, or -1 with errno. */
+/* Opens the descriptors for waiting on sockets and on a time. Returns 0, or -1 with errno. */
 static int vp_impl_server_open_poll(vp_server *server) {
 #if defined(__linux__)
     struct epoll_event event;
@@ -581,24 +583,24 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
     if (server->url) server->url[vp_chat_base_bytes(server->url)] = 0;
     server->post_url = server->url ? vp_impl_server_join(server->url, vp_chat_api_path((int32_t)options->api)) : NULL;
     if (!server->post_url || (options->api_key && !server->api_key) || (options->ca_file && !server->ca_file))
-        return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
+        return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
     server->is_loopback = vp_impl_server_is_loopback(server->url);
     server->options = *options;
     server->options.url = server->options.api_key = server->options.ca_file = NULL;
     if (curl->curl_global_init(VP_IMPL_CURL_GLOBAL_ALL) != 0)
-        return vp_fail(error, VP_ERR_DEVICE, -1, "curl_global_init", "libcurl does not start");
+        return vp_fail(error, VP_ERR_DEVICE, -1, "curl_global_init", "libcurl failed to start");
     server->is_global = 1;
     server->multi = curl->curl_multi_init();
-    /* An empty Expect removes the header, with which a large body would wait for the server's "100 Continue". */
+    /* An empty Expect removes the header; with it, a large body would wait for the server's "100 Continue". */
     if (!server->multi || !vp_impl_server_header_list(server, &server->get_headers, "Accept: application/json")
         || !vp_impl_server_header_list(server, &server->post_headers, "Content-Type: application/json")
         || !curl->curl_slist_append(server->post_headers, "Expect:"))
-        return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
+        return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_SOCKETFUNCTION, vp_impl_server_on_socket);
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_SOCKETDATA, server);
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERFUNCTION, vp_impl_server_on_timer);
     failed |= curl->curl_multi_setopt(server->multi, VP_IMPL_CURLMOPT_TIMERDATA, server);
-    if (failed) return vp_fail(error, VP_ERR_DEVICE, -1, "curl_multi_setopt", "libcurl refuses an option");
+    if (failed) return vp_fail(error, VP_ERR_DEVICE, -1, "curl_multi_setopt", "libcurl rejected an option");
     if (vp_impl_server_open_poll(server) != 0)
         return vp_fail(error, VP_ERR_DEVICE, -1, "epoll or kqueue", strerror(errno));
     return VP_OK;
@@ -607,11 +609,11 @@ VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **se
     const char *wrong = vp_impl_server_bad_url(options->url);
     vp_server *opened;
     vp_result result;
-    if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* not the URL: it may contain a password */
+    if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* omits the URL, which may contain a password */
     wrong = vp_impl_server_bad_option(options);
     if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
     opened = (vp_server *)VP_CALLOC(1, sizeof *opened);
-    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a server");
+    if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
     opened->poll = opened->timer = -1;
     result = vp_impl_server_load(&opened->curl, error);
     if (result == VP_OK) result = vp_impl_server_prepare(opened, options, error);
@@ -654,7 +656,7 @@ static int vp_impl_server_configure(vp_impl_flight *flight) {
     failed |= set(easy, VP_IMPL_CURLOPT_HEADERDATA, flight);
     failed |= set(easy, VP_IMPL_CURLOPT_WRITEFUNCTION, vp_impl_server_on_body);
     failed |= set(easy, VP_IMPL_CURLOPT_WRITEDATA, flight);
-    failed |= set(easy, VP_IMPL_CURLOPT_VERBOSE, 1L); /* for the debug function: nothing is printed */
+    failed |= set(easy, VP_IMPL_CURLOPT_VERBOSE, 1L); /* enables the debug function; nothing is printed */
     failed |= set(easy, VP_IMPL_CURLOPT_DEBUGFUNCTION, vp_impl_server_on_debug);
     failed |= set(easy, VP_IMPL_CURLOPT_DEBUGDATA, flight);
     return failed == 0;
@@ -671,7 +673,7 @@ static vp_result vp_impl_server_room(vp_server *server) {
     server->flight_capacity = capacity;
     return VP_OK;
 }
-/* A reused flight or a new one. As many connections are kept as were ever open at once. */
+/* Returns a reused flight or a new one. libcurl keeps as many connections as were ever open at once. */
 static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
     vp_impl_flight *flight = server->unused;
     if (flight) {
@@ -712,7 +714,7 @@ static void vp_impl_server_land(vp_impl_flight *flight) {
     if (flight->is_flying) flight->server->curl.curl_multi_remove_handle(flight->server->multi, flight->easy);
     flight->is_flying = 0;
 }
-/* Ends an exchange; the caller of vp_server_step gets it. */
+/* Ends an exchange; vp_server_step returns it. */
 static void vp_impl_server_finish(vp_impl_flight *flight) {
     vp_server *server = flight->server;
     vp_exchange *exchange = flight->exchange;
@@ -749,7 +751,7 @@ static void vp_impl_server_fail(vp_impl_flight *flight, vp_result code, const ch
 }
 
 /* ---- the end of an attempt */
-/* Waits before the next attempt; 0: no attempt is left. */
+/* Schedules the next attempt. Returns 0 if no attempt is left. */
 static int vp_impl_server_retry(vp_impl_flight *flight) {
     const int32_t attempts = flight->exchange->attempts;
     int64_t pause_ms = flight->pause_ms;
@@ -772,7 +774,7 @@ static void vp_impl_server_curl_failed(vp_impl_flight *flight, int code) {
     if ((code == VP_IMPL_CURLE_TOO_LARGE || code == VP_IMPL_CURLE_OUT_OF_MEMORY) && flight->exchange->sent_ns != 0
         && !flight->headers_ended) {
         result = VP_ERR_FORMAT;
-        text = "the server sends a header line that is too long";
+        text = "the server sent a header line that is too long";
     }
     if (code == VP_IMPL_CURLE_UNSUPPORTED_PROTOCOL || code == VP_IMPL_CURLE_WEIRD_SERVER_REPLY
         || code == VP_IMPL_CURLE_BAD_CONTENT_ENCODING) result = VP_ERR_FORMAT;
@@ -788,7 +790,7 @@ static void vp_impl_server_target(const char *location, char *out, size_t capaci
     }
     host += 2;
     vp_impl_server_copy(text, sizeof text, host, strcspn(host, "/?#"));
-    /* a name before an @ may be a secret */
+    /* text before an @ may be a secret */
     vp_text_copy(out, capacity, strrchr(text, '@') ? strrchr(text, '@') + 1 : text);
 }
 static void vp_impl_server_refused(vp_impl_flight *flight) {
@@ -798,21 +800,21 @@ static void vp_impl_server_refused(vp_impl_flight *flight) {
     if (status < 400) {
         vp_impl_server_scrub(flight->server, flight->location, strlen(flight->location));
         vp_impl_server_target(flight->location, words, 160);
-        vp_impl_server_scrub(flight->server, words, strlen(words)); /* part of a URL, with its own end */
-        snprintf(text, sizeof text, "HTTP %d: the server redirects to %.160s, and redirects are not followed: give that"
+        vp_impl_server_scrub(flight->server, words, strlen(words)); /* part of a URL, with a separate end */
+        snprintf(text, sizeof text, "HTTP %d: the server redirects to %.160s, and redirects are not followed: use that"
                  " URL", status, words);
     } else {
         flight->body_bytes = vp_impl_server_scrub(flight->server, flight->body, flight->body_bytes);
         if (flight->body) vp_chat_failure(flight->body, flight->body_bytes, words, sizeof words);
         vp_impl_server_scrub_words(flight->server, words);
         if (flight->pause_ms > VP_IMPL_SERVER_PAUSE_MAX_MS)
-            snprintf(pause, sizeof pause, " (it asks for a pause of %lld s)", (long long)(flight->pause_ms / 1000));
+            snprintf(pause, sizeof pause, " (it requests a pause of %lld s)", (long long)(flight->pause_ms / 1000));
         snprintf(text, sizeof text, "HTTP %d%s%.300s%s", status, words[0] ? ": " : "", words, pause);
     }
     vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
 }
-/* Ends an exchange with the error that the server reported inside the answer, whatever the connection's state; 0: no
- * such error. */
+/* Ends an exchange with the error that the server reported inside the answer, regardless of the connection's state.
+ * Returns 0 if there is no such error. */
 static int vp_impl_server_reported(vp_impl_flight *flight) {
     char text[400];
     if (!flight->exchange->reply.failure) return 0;
@@ -872,8 +874,8 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     vp_exchange *exchange = flight->exchange;
     int (*const set)(void *, int, ...) = server->curl.curl_easy_setopt;
     int failed = 0;
-    /* A handle counts kept connections that turn out to be dead when a request needs them, and gives up at the sixth
-     * over its lifetime. This resets the count for each request. */
+    /* A handle counts reused connections that turn out to be dead, and gives up at the sixth in its lifetime. This
+     * resets the count for each request. */
     server->curl.curl_easy_reset(flight->easy);
     failed |= !vp_impl_server_configure(flight);
     vp_chat_reply_free(&exchange->reply);
@@ -899,14 +901,14 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     }
     flight->heard_ns = exchange->start_ns = vp_clock_ns();
     if (failed || server->curl.curl_multi_add_handle(server->multi, flight->easy) != 0) {
-        vp_impl_server_fail(flight, VP_ERR_DEVICE, "libcurl takes no request");
+        vp_impl_server_fail(flight, VP_ERR_DEVICE, "libcurl rejected the request");
         return;
     }
     flight->is_flying = 1;
     vp_impl_server_push(server, flight, vp_impl_server_deadline(flight));
 }
-/* Sends due requests, and ends those that waited too long. A deadline moves with each byte received; the heap is
- * updated when the old deadline is reached. */
+/* Sends due requests, and ends those that timed out. A deadline moves with each byte received; the heap is updated when
+ * the old deadline is reached. */
 static void vp_impl_server_run_due(vp_server *server, int64_t now) {
     while (server->heap_count > 0 && server->heap[0]->at_ns <= now) {
         vp_impl_flight *flight = server->heap[0];
@@ -922,7 +924,7 @@ static void vp_impl_server_run_due(vp_server *server, int64_t now) {
             continue;
         }
         is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
-        snprintf(text, sizeof text, is_total ? "the answer is not whole after %.3f s" : "no byte came for %.3f s",
+        snprintf(text, sizeof text, is_total ? "the answer is not complete after %.3f s" : "no byte arrived for %.3f s",
                  (is_total ? server->options.total_timeout_ms : server->options.idle_timeout_ms) / 1000.0);
         flight->exchange->end_ns = now;
         if (!vp_impl_server_reported(flight)) vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
@@ -936,10 +938,10 @@ static vp_result vp_impl_server_act(vp_server *server, int socket, int events, v
     return VP_OK;
 }
 static vp_result vp_impl_server_wait_failed(const char *call, vp_error *error) {
-    return errno == EINTR ? vp_fail(error, VP_ERR_INTERRUPTED, -1, "server", "a signal came")
+    return errno == EINTR ? vp_fail(error, VP_ERR_INTERRUPTED, -1, "server", "a signal arrived")
                           : vp_fail(error, VP_ERR_DEVICE, -1, call, strerror(errno));
 }
-/* Sleeps until something happens: until a socket is ready or `until_ns` (0: no limit) has come. */
+/* Sleeps until a socket is ready or until `until_ns` (0: no limit). */
 #if defined(__linux__)
 static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_error *error) {
     struct epoll_event events[VP_IMPL_SERVER_EVENTS];
@@ -949,7 +951,7 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
     int count, i;
     if (!is_due && until_ns != server->armed_ns) {
         struct itimerspec alarm;
-        const int64_t wait = until_ns ? until_ns - now : 0; /* of zero: none */
+        const int64_t wait = until_ns ? until_ns - now : 0; /* 0: no timer */
         memset(&alarm, 0, sizeof alarm);
         alarm.it_value.tv_sec = (time_t)(wait / 1000000000);
         alarm.it_value.tv_nsec = (long)(wait % 1000000000);
@@ -964,7 +966,7 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
         uint64_t expirations;
         if (events[i].data.fd == server->timer) {
             server->armed_ns = 0;
-            if (read(server->timer, &expirations, sizeof expirations) < 0) continue; /* it was rearmed */
+            if (read(server->timer, &expirations, sizeof expirations) < 0) continue; /* the timer was rearmed */
         } else {
             result = vp_impl_server_act(server, events[i].data.fd,
                                         (what & EPOLLIN ? VP_IMPL_CURL_CSELECT_IN : 0)
@@ -990,8 +992,8 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
     return result;
 }
 #endif
-/* Works until `wanted` (NULL: any exchange) is finished, or until until_ns. Without a limit it also ends when there is
- * no more work. */
+/* Works until `wanted` (NULL: any exchange) is finished, or until until_ns. Without a limit, it also returns when there
+ * is no more work. */
 static vp_result vp_impl_server_work(vp_server *server, const vp_exchange *wanted, int64_t until_ns, vp_error *error) {
     vp_result result = VP_OK;
     int has_waited = 0;
@@ -1014,7 +1016,7 @@ static vp_result vp_impl_server_work(vp_server *server, const vp_exchange *wante
     }
     return result;
 }
-/* Takes the first finished flight, or the one of this exchange, out of the queue. */
+/* Removes the first finished flight, or that of this exchange, from the queue. */
 static vp_impl_flight *vp_impl_server_take(vp_server *server, const vp_exchange *exchange) {
     vp_impl_flight *flight = server->first_done, *before = NULL;
     while (flight && exchange && flight->exchange != exchange) {
@@ -1027,7 +1029,7 @@ static vp_impl_flight *vp_impl_server_take(vp_server *server, const vp_exchange 
     if (server->last_done == flight) server->last_done = before;
     return flight;
 }
-/* Returns 1 if the URL is of this server, or NULL. */
+/* Returns 1 if the URL is on this server or NULL. */
 static int vp_impl_server_is_own(const vp_server *server, const char *url) {
     const size_t bytes = strlen(server->url);
     return !url || (strncmp(url, server->url, bytes) == 0 && (url[bytes] == '/' || url[bytes] == 0));
@@ -1035,9 +1037,9 @@ static int vp_impl_server_is_own(const vp_server *server, const char *url) {
 static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *own_url, vp_error *error) {
     vp_impl_flight *flight;
     if (exchange->state != VP_EXCHANGE_NEW)
-        return vp_fail(error, VP_ERR_STATE, -1, "exchange", "it was started before");
+        return vp_fail(error, VP_ERR_STATE, -1, "exchange", "the exchange was already started");
     flight = vp_impl_server_flight(server);
-    if (!flight) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a request");
+    if (!flight) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
     flight->exchange = exchange;
     flight->own_url = own_url;
     flight->get_url = own_url;
@@ -1065,7 +1067,7 @@ VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange
     if (flight) vp_impl_server_release(flight);
     return result;
 }
-/* Waits for one exchange; *body, if not NULL, gets the body of a GET. */
+/* Waits for one exchange; *body, if not NULL, receives the body of a GET. */
 static vp_result vp_impl_server_finish_one(vp_server *server, vp_exchange *exchange, char **body, size_t *bytes,
                                            vp_error *error) {
     vp_impl_flight *flight;
@@ -1105,7 +1107,7 @@ VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exc
     if (is_path ? *at != 0 : vp_impl_server_bad_url(path) != NULL)
         return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
     url = vp_impl_server_join(is_path ? server->url : "", path);
-    if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for a request");
+    if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
     result = vp_impl_server_begin(server, exchange, url, error);
     if (result != VP_OK) VP_FREE(url);
     return result;
@@ -1122,7 +1124,7 @@ VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status,
     result = vp_impl_server_finish_one(server, &exchange, &body, &body_bytes, error);
     if (result == VP_OK && exchange.http_status < 400 && !body) {
         body = (char *)VP_CALLOC(1, 1);
-        if (!body) result = vp_fail(error, VP_ERR_MEMORY, -1, "server", "no memory for the answer");
+        if (!body) result = vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for the answer");
     }
     if (result == VP_OK) *status = exchange.http_status;
     if (result == VP_OK && exchange.http_status < 400) {
@@ -1169,10 +1171,10 @@ VP_API void vp_server_close(vp_server *server) {
     VP_FREE(server->heap);
     VP_FREE(server);
 }
-#else /* neither epoll nor kqueue: a server cannot be opened, so the other functions are never used */
+#else /* without epoll and kqueue, a server cannot be opened, so the other functions are never used */
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
     (void)options, (void)server;
-    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "server", "servers can be spoken to on Linux and macOS only");
+    return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "server", "requests to servers work only on Linux and macOS");
 }
 VP_API void vp_server_close(vp_server *server) { (void)server; }
 VP_API const char *vp_server_url(const vp_server *server) { return (void)server, ""; }

@@ -4,7 +4,7 @@
 #include <string.h>
 
 enum {
-    VP_IMPL_TOKEN_LIMIT = 1 << 22,     /* ids; bounds what a hostile file can make us allocate */
+    VP_IMPL_TOKEN_LIMIT = 1 << 22,     /* ids; bounds the memory that a hostile file can make us allocate */
     VP_IMPL_ADDED_BYTES = 1024,        /* longest added token; bounds the time to match one */
     VP_IMPL_TEXT_BYTES = 1 << 29,
     VP_IMPL_SHORT_WORD = 64
@@ -20,47 +20,48 @@ typedef struct vp_impl_word { uint32_t hash; int32_t id; } vp_impl_word;        
 /* a character of the vocabulary and its token; id -1: free */
 typedef struct vp_impl_character { uint32_t code; int32_t id; } vp_impl_character;
 
-enum { VP_IMPL_TOKEN_PRESENT = 1, VP_IMPL_TOKEN_SPECIAL = 2, VP_IMPL_TOKEN_BYTE = 4 /* a byte to fall back on */ };
+enum { VP_IMPL_TOKEN_PRESENT = 1, VP_IMPL_TOKEN_SPECIAL = 2, VP_IMPL_TOKEN_BYTE = 4 /* a byte for the fallback */ };
 
-/* how a piece becomes words */
+/* the split of a piece into words */
 typedef enum vp_impl_split {
     VP_IMPL_SPLIT_GPT2,
-    VP_IMPL_SPLIT_DIGITS,  /* each number alone, the rest as GPT-2 */
-    VP_IMPL_SPLIT_QWEN2,   /* with CL100K's pattern, but each number alone */
-    VP_IMPL_SPLIT_CL100K,  /* up to three numbers in a word */
+    VP_IMPL_SPLIT_DIGITS,  /* single digits; otherwise as GPT-2 */
+    VP_IMPL_SPLIT_QWEN2,   /* CL100K's pattern, but single digits */
+    VP_IMPL_SPLIT_CL100K,  /* up to three digits in a word */
     VP_IMPL_SPLIT_NONE,    /* a piece is one word of characters: Llama */
-    VP_IMPL_SPLIT_SPACES   /* words of characters, each from a space on */
+    VP_IMPL_SPLIT_SPACES   /* words of characters, each starting at a space */
 } vp_impl_split;
-/* where U+2581 is put: of the last two, not where one is */
+/* pieces that get a U+2581 prepended; with the last two, unless they begin with one */
 typedef enum vp_impl_prefix {
     VP_IMPL_PREFIX_NONE, VP_IMPL_PREFIX_ALL, VP_IMPL_PREFIX_MISSING, VP_IMPL_PREFIX_FIRST
 } vp_impl_prefix;
-/* the vocabulary is of characters, not of bytes */
+/* 1 if the vocabulary consists of characters, not bytes */
 static inline int vp_impl_split_is_of_characters(vp_impl_split split) { return split >= VP_IMPL_SPLIT_NONE; }
 
 struct vp_tokenizer {
     vp_unicode_forms *unicode;     /* NULL: no words, no normaliser (byte tokenizer) */
     int nfc;
-    vp_impl_prefix prefix;  /* in front of a piece; none: Gemma */
-    int metaspace, strips;  /* spaces become U+2581 after added tokens; decoding drops one in front */
+    vp_impl_prefix prefix;  /* prepended to a piece; none: Gemma */
+    int metaspace, strips;  /* metaspace: spaces become U+2581 after added tokens; strips: decoding drops a leading
+                             * one */
     vp_impl_split split;
-    int32_t bos;                   /* of the template; -1: none */
+    int32_t bos;                   /* the template's token; -1: none */
     vp_impl_added_set raw, normalized;
     char *added_text;
     size_t added_used;
     uint32_t token_count;         /* largest id + 1 */
     uint8_t *token_flags;
-    int whole_words; /* 1 if a word that is a token is that token, whatever the merges make of it (ignore_merges) */
-    uint64_t *token_start;        /* [token_count + 1] into token_bytes: what a token decodes to */
+    int whole_words; /* 1 if a word that is a token becomes that token without merging (ignore_merges) */
+    uint64_t *token_start;        /* [token_count + 1] offsets into token_bytes, the decoded tokens */
     char *token_bytes;
     int32_t byte_id[256];         /* -1: the vocabulary lacks it */
     vp_impl_character *characters; /* Llama's */
     uint32_t character_mask;
     vp_impl_merge *merges;
     uint32_t merge_mask;
-    vp_impl_word *words;          /* tokens that their own bytes merge to: most words need no merging */
+    vp_impl_word *words;          /* tokens that their own bytes merge to; most words need no merging */
     uint32_t word_mask, word_longest;
-    int32_t special[7];           /* in the order of vp_impl_special_contents; -1: not there */
+    int32_t special[7];           /* in the order of vp_impl_special_contents; -1: missing */
 };
 
 static const char *const vp_impl_special_contents[7] = {
@@ -69,14 +70,14 @@ static const char *const vp_impl_special_contents[7] = {
 
 /* ------------------------------------------------------------------------------------------------------------- work */
 
-/* What one call of encode or decode needs; every buffer grows and is freed by vp_impl_work_free. */
+/* Working memory of a call of encode or decode. Buffers grow; vp_impl_work_free frees them. */
 typedef struct vp_impl_work {
     const vp_tokenizer *tokenizer;
     int32_t *ids;
     size_t id_count, id_capacity;
     char *text; /* the normalised piece */
     size_t text_used, text_capacity;
-    /* characters in normalisation: class << 24 | code point; the second half of the buffer is for sorting */
+    /* characters in normalisation: class << 24 | code point; the second half of the buffer is used for sorting */
     uint32_t *segment;
     size_t segment_count, segment_capacity;
     char *word; /* scratch of a long word */
@@ -91,7 +92,7 @@ static void vp_impl_work_free(vp_impl_work *work) {
     VP_FREE(work->word);
 }
 
-/* Room for `need` elements; 0 (and out_of_memory) if there is none. The content is kept. */
+/* Makes room for `need` elements and keeps the content. Returns 0 (and sets out_of_memory) if there is no memory. */
 static int vp_impl_work_room(vp_impl_work *work, void **buffer, size_t *capacity, size_t need, size_t element_bytes) {
     size_t capacity_new = *capacity < 64 ? 64 : *capacity;
     void *grown;
@@ -127,8 +128,7 @@ static void vp_impl_push_text(vp_impl_work *work, const char *text, size_t bytes
 
 /* -------------------------------------------------------------------------------------------------------------- NFC */
 
-/* Canonical ordering of a run of marks. It is stable, and linear for long runs, so that a megabyte of marks stays
- * cheap. */
+/* Canonical ordering of a run of marks. It is stable, and linear for long runs, so that a megabyte of marks is fast. */
 static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch) {
     size_t i, j, start[257];
     if (count <= 24) {
@@ -179,13 +179,14 @@ static void vp_impl_compose_segment(vp_impl_work *work) {
     work->text_used += bytes;
 }
 
-/* One segment: a stable character (or none, at the start of the piece) and the unstable characters that follow it. */
+/* Normalises one segment: a stable character (or none, at the start of the piece) and the unstable characters after
+ * it. */
 static void vp_impl_normalise_segment(vp_impl_work *work, const uint8_t *text, size_t bytes) {
     const vp_unicode_forms *forms = work->tokenizer->unicode;
     uint32_t parts[4];
     void *segment = work->segment;
     size_t at = 0, length, count, i;
-    /* one byte stays one character; more bytes become at most 4 characters; the buffer is needed twice, see segment */
+    /* one byte stays one character; more bytes become at most 4 characters; the buffer has two halves, see segment */
     if (!vp_impl_work_room(work, &segment, &work->segment_capacity, bytes * 4, sizeof(uint32_t))) return;
     work->segment = (uint32_t *)segment;
     work->segment_count = 0;
@@ -198,7 +199,7 @@ static void vp_impl_normalise_segment(vp_impl_work *work, const uint8_t *text, s
     vp_impl_compose_segment(work);
 }
 
-/* NFC of a piece of valid UTF-8. *out points to the piece itself if nothing can change, otherwise into work->text. */
+/* NFC of a piece of valid UTF-8. *out points to the piece itself if nothing changes, otherwise into work->text. */
 static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, const char **out, size_t *out_bytes) {
     const uint8_t *raw = (const uint8_t *)piece;
     const uint8_t *properties = work->tokenizer->unicode->properties;
@@ -228,8 +229,8 @@ static void vp_impl_nfc(vp_impl_work *work, const char *piece, size_t bytes, con
     *out_bytes = work->text_used;
 }
 
-/* Llama's spaces: U+2581 and the space are one character, which is a space in here, and one is in front; Gemma has
- * none there. is_first: the text begins with the piece. */
+/* Llama's spaces: U+2581 and the space count as one character, stored here as a space. One is prepended, but not for
+ * Gemma. is_first: the text begins with the piece. */
 static void vp_impl_spaces(vp_impl_work *work, const char *piece, size_t bytes, int is_first, const char **out,
                            size_t *out_bytes) {
     const vp_impl_prefix prefix = work->tokenizer->prefix;
@@ -251,7 +252,7 @@ static void vp_impl_spaces(vp_impl_work *work, const char *piece, size_t bytes, 
     *out_bytes = work->text_used;
 }
 
-/* A piece as its words are found in it. */
+/* Normalises a piece before it is split into words. */
 static void vp_impl_normalise(vp_impl_work *work, const char **piece, size_t *bytes) {
     if (work->tokenizer->nfc) vp_impl_nfc(work, *piece, *bytes, piece, bytes);
     else if (vp_impl_split_is_of_characters(work->tokenizer->split) && !work->tokenizer->metaspace)
@@ -260,8 +261,8 @@ static void vp_impl_normalise(vp_impl_work *work, const char **piece, size_t *by
 
 /* -------------------------------------------------------------------------------------------------------------- BPE */
 
-/* What a word is merged from: the ids of the bytes, or of the characters, at `at`; returns how many bytes they are.
- * ids has room for 4 of them. */
+/* The initial ids of a word: those of the byte or character at `at`. Returns its size in bytes. ids must have room for
+ * 4. */
 static inline size_t vp_impl_first_ids(const vp_tokenizer *tokenizer, const uint8_t *word, size_t at, int32_t *ids,
                                        size_t *count) {
     size_t length = 1, i;
@@ -299,12 +300,12 @@ static inline const vp_impl_merge *vp_impl_merge_find(const vp_tokenizer *tokeni
     return NULL;
 }
 
-/* Merges a word of at most VP_IMPL_SHORT_WORD bytes: searches the lowest rank again and again, leftmost first. */
+/* Merges a word of at most VP_IMPL_SHORT_WORD bytes: repeatedly searches the lowest rank, leftmost first. */
 static void vp_impl_merge_short(vp_impl_work *work, const uint8_t *word, size_t bytes) {
     const vp_tokenizer *tokenizer = work->tokenizer;
     const vp_impl_merge *found;
     int32_t id[VP_IMPL_SHORT_WORD];
-    /* of the pair that begins there; the last has none */
+    /* of the pair that begins at each index; the last has none */
     uint32_t rank[VP_IMPL_SHORT_WORD], product[VP_IMPL_SHORT_WORD];
     size_t i, best, count = 0, first_count;
     int32_t first[4];
@@ -340,7 +341,7 @@ static void vp_impl_merge_short(vp_impl_work *work, const uint8_t *word, size_t 
 
 /* a long word: a doubly linked list of symbols and a heap of rank << 32 | position */
 typedef struct vp_impl_list {
-    /* rank[i] is that of the pair that begins at i; UINT32_MAX: none, or i is gone */
+    /* rank[i]: rank of the pair that begins at i; UINT32_MAX: none, or i was merged */
     uint32_t *next, *previous, *rank, *product;
     int32_t *id;
     uint64_t *heap;
@@ -380,8 +381,8 @@ static void vp_impl_list_pair(const vp_tokenizer *tokenizer, vp_impl_list *list,
     vp_impl_heap_push(list, (uint64_t)found->rank << 32 | at);
 }
 
-/* Merges a word of any length in O(n log n). An entry of the heap is stale if the pair at its place has another rank
- * by now. Each merge pushes at most two entries, so 3 entries per byte are enough. */
+/* Merges a word of any length in O(n log n). A heap entry is stale if the rank of the pair at its position has changed.
+ * Each merge pushes at most two entries, so 3 entries per byte are enough. */
 static void vp_impl_merge_long(vp_impl_work *work, const uint8_t *word, size_t bytes) {
     const vp_tokenizer *tokenizer = work->tokenizer;
     vp_impl_list list;
@@ -404,7 +405,7 @@ static void vp_impl_merge_long(vp_impl_work *work, const uint8_t *word, size_t b
         for (k = 0; k < first_count; k++, count++) {
             list.id[count] = first[k];
             list.next[count] = count + 1;
-            list.previous[count] = count - 1; /* of 0: UINT32_MAX, none */
+            list.previous[count] = count - 1; /* for 0: UINT32_MAX, which means none */
         }
     }
     for (i = 0; i < count; i++) vp_impl_list_pair(tokenizer, &list, i, count);
@@ -447,7 +448,7 @@ static inline void vp_impl_encode_word(vp_impl_work *work, const uint8_t *word, 
 
 /* ------------------------------------------------------------------------------------------------- words and pieces */
 
-/* Bytes of the contraction at the start of `text` (its first byte is '), or 0. */
+/* Size of the contraction at the start of `text` (its first byte is '), or 0. */
 static size_t vp_impl_contraction(const uint8_t *text, size_t bytes) {
     if (bytes > 1 && (text[1] == 's' || text[1] == 't' || text[1] == 'm' || text[1] == 'd')) return 2;
     if (bytes > 2
@@ -457,7 +458,7 @@ static size_t vp_impl_contraction(const uint8_t *text, size_t bytes) {
     return 0;
 }
 
-/* Bytes of the first word of a piece (bytes > 0). */
+/* Size of the first word of a piece (bytes > 0). */
 static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *text, size_t bytes) {
     size_t at = 0, length, before;
     uint32_t kind;
@@ -478,19 +479,18 @@ static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *text,
         before = at;
         at += length;
     }
-    /* white space before a word gives its last character to that word */
+    /* the last white space character before a word belongs to that word */
     return kind == VP_UNICODE_SPACE && at < bytes && before > 0 ? before : at;
 }
 
-/* Bytes of the contraction at the start of `text` (its first byte is ') in either case, or 0. U+017F is an s as
- * well. */
+/* Size of the contraction at the start of `text` (its first byte is '), ignoring case, or 0. U+017F counts as s. */
 static size_t vp_impl_contraction_caseless(const uint8_t *text, size_t bytes) {
     const uint8_t lower[3] = {'\'', (uint8_t)(bytes > 1 ? text[1] | 32 : 0), (uint8_t)(bytes > 2 ? text[2] | 32 : 0)};
     if (bytes > 2 && text[1] == 0xC5 && text[2] == 0xBF) return 3;
     return vp_impl_contraction(lower, bytes < 3 ? bytes : 3);
 }
 
-/* The end of the characters of one class from `at` on, at most `most` of them. */
+/* The end of a run of characters of one class that starts at `at`, at most `most` of them. */
 static size_t vp_impl_run_end(const uint8_t *properties, const uint8_t *text, size_t at, size_t bytes, uint32_t kind,
                               size_t most) {
     size_t length;
@@ -500,8 +500,8 @@ static size_t vp_impl_run_end(const uint8_t *properties, const uint8_t *text, si
     return at;
 }
 
-/* Bytes of the white space at the start of `text` that is a word: up to its last line end, or without the character
- * that the next word takes. */
+/* Size of the white space at the start of `text` that is a word: up to its last line end, or without the character that
+ * belongs to the next word. */
 static size_t vp_impl_space_bytes(const uint8_t *properties, const uint8_t *text, size_t bytes) {
     const size_t end = vp_impl_run_end(properties, text, 0, bytes, VP_UNICODE_SPACE, SIZE_MAX);
     size_t at, length = 0;
@@ -515,7 +515,7 @@ static size_t vp_impl_space_bytes(const uint8_t *properties, const uint8_t *text
     return at ? at : end;
 }
 
-/* Bytes of the first word of a piece (bytes > 0) by the pattern of cl100k, with at most `digits` numbers in a word. */
+/* Size of the first word of a piece (bytes > 0) by cl100k's pattern, with at most `digits` digits in a word. */
 static size_t vp_impl_word_bytes_cl100k(const uint8_t *properties, const uint8_t *text, size_t bytes, size_t digits) {
     size_t at, length;
     const uint32_t kind = properties[vp_unicode_next_valid(text, &length)] & VP_UNICODE_CLASS;
@@ -533,7 +533,7 @@ static size_t vp_impl_word_bytes_cl100k(const uint8_t *properties, const uint8_t
     return at;
 }
 
-/* Bytes of the first word of a piece (bytes > 0): a number is one word, all else follows GPT-2's pattern. */
+/* Size of the first word of a piece (bytes > 0): a digit is one word; all else follows GPT-2's pattern. */
 static size_t vp_impl_word_bytes_digits(const uint8_t *properties, const uint8_t *text, size_t bytes) {
     size_t end = 0, length = 0;
     while (end < bytes
@@ -566,7 +566,7 @@ static void vp_impl_encode_words(vp_impl_work *work, const char *piece, size_t b
 }
 
 /* The longest added token at the start of `text`, or NULL. tokens[low..high) share the first `depth` bytes with the
- * text; the one that ends there sorts first. */
+ * text; a token of exactly this length sorts first. */
 static const vp_impl_added *vp_impl_added_at(const vp_impl_added_set *set, const char *text, size_t bytes) {
     uint32_t low = set->first[(uint8_t)*text], high = set->first[(uint8_t)*text + 1], end, middle, depth = 1;
     const vp_impl_added *best = NULL;
@@ -579,11 +579,11 @@ static const vp_impl_added *vp_impl_added_at(const vp_impl_added_set *set, const
         if (depth == bytes) break;
         byte = (uint8_t)text[depth];
         if (byte < (uint8_t)set->tokens[low].text[depth] || byte > (uint8_t)set->tokens[high - 1].text[depth]) break;
-        for (end = high; low < end;) { /* the first one not below byte */
+        for (end = high; low < end;) { /* the first token not below byte */
             middle = low + (end - low) / 2;
             if ((uint8_t)set->tokens[middle].text[depth] < byte) low = middle + 1; else end = middle;
         }
-        for (end = low; end < high;) { /* the first one above byte */
+        for (end = low; end < high;) { /* the first token above byte */
             middle = end + (high - end) / 2;
             if ((uint8_t)set->tokens[middle].text[depth] <= byte) end = middle + 1; else high = middle;
         }
@@ -592,7 +592,7 @@ static const vp_impl_added *vp_impl_added_at(const vp_impl_added_set *set, const
     return best;
 }
 
-/* The next added token in text[from..bytes): its position; or `bytes`, and *found is NULL. */
+/* The position of the next added token in text[from..bytes); `bytes`, with *found NULL, if there is none. */
 static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text, size_t from, size_t bytes,
                                  const vp_impl_added **found) {
     *found = NULL;
@@ -606,7 +606,7 @@ static size_t vp_impl_added_next(const vp_impl_added_set *set, const char *text,
     return bytes;
 }
 
-/* A piece without raw added tokens; is_first: the text begins with it. */
+/* Encodes a piece without raw added tokens; is_first: the text begins with it. */
 static void vp_impl_encode_piece(vp_impl_work *work, const char *piece, size_t bytes, int is_first) {
     const vp_impl_added *found;
     size_t from = 0, at;
@@ -651,7 +651,7 @@ VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *
 
 /* ----------------------------------------------------------------------------------------------------------- decode */
 
-/* Copies text and replaces every maximal invalid part by U+FFFD; out has room for three times as many bytes. */
+/* Copies text and replaces every maximal invalid part by U+FFFD; out must have room for three times the size. */
 static size_t vp_impl_lossy(const char *text, size_t bytes, char *out) {
     size_t at = 0, used = 0, length;
     while (at < bytes) {
@@ -691,11 +691,11 @@ static size_t vp_impl_clean_up(char *text, size_t bytes) {
     return bytes;
 }
 
-/* Llama's decoder: tokens' texts in order, with room for three bytes of each. Consecutive byte tokens are valid
- * UTF-8 together, or each of them is U+FFFD. Returns the bytes. */
+/* Llama's decoder: concatenates the tokens' texts. A run of byte tokens must be valid UTF-8, or each of them becomes
+ * U+FFFD. out needs room for three bytes per token. Returns the size. */
 static size_t vp_impl_decode_fallback(const vp_tokenizer *tokenizer, const int32_t *ids, size_t count, int skip,
                                       char *out) {
-    size_t used = 0, run = 0, i, k; /* run: bytes of byte tokens at the end of out */
+    size_t used = 0, run = 0, i, k; /* run: number of byte tokens at the end of out */
     for (i = 0; i <= count; i++) {
         const uint32_t id = i < count ? (uint32_t)ids[i] : UINT32_MAX;
         const uint8_t flags = id < tokenizer->token_count ? tokenizer->token_flags[id] : 0;
@@ -713,7 +713,7 @@ static size_t vp_impl_decode_fallback(const vp_tokenizer *tokenizer, const int32
         if (flags & VP_IMPL_TOKEN_BYTE) run++;
     }
     if (!tokenizer->strips || !used || out[0] != ' ') return used;
-    memmove(out, out + 1, used - 1); /* the space that was put in front */
+    memmove(out, out + 1, used - 1); /* removes the prepended space */
     return used - 1;
 }
 
@@ -726,7 +726,7 @@ VP_API vp_result vp_tokenizer_decode(const vp_tokenizer *tokenizer, const int32_
     vp_result result = VP_OK;
     if (!tokenizer || !needed || (count && !ids) || (capacity && !out)) return VP_ERR_RANGE;
     if (flags & ~(VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP)) return VP_ERR_RANGE;
-    /* first the length, then the bytes, which are made valid from the upper end of the buffer down */
+    /* first computes the length, then writes the bytes at the upper end of the buffer and makes them valid in place */
     for (pass = 0; pass < 2; pass++) {
         for (i = 0; i < count; i++) {
             uint32_t id = (uint32_t)ids[i];
@@ -768,7 +768,7 @@ typedef struct vp_impl_names {
     char *text;
     uint64_t *start; /* [count + 1] */
     int32_t *id;
-    uint8_t *added;  /* is in added_tokens; VP_IMPL_TOKEN_SPECIAL where special */
+    uint8_t *added;  /* flags of added_tokens; VP_IMPL_TOKEN_SPECIAL if special */
     uint32_t count, vocabulary_count;
     uint32_t *slots, mask; /* index + 1; 0: free */
 } vp_impl_names;
@@ -781,9 +781,9 @@ typedef struct vp_impl_loader {
     vp_tokenizer *tokenizer;
     vp_impl_names names;
     uint32_t added_node, vocabulary_node, merges_node;
-    uint32_t alphabet[256];  /* the character that stands for a byte */
-    int32_t byte_of[512];    /* and back; -1: none */
-    char *scratch;           /* json_bytes + 1: any one text of the file */
+    uint32_t alphabet[256];  /* the character that represents a byte */
+    int32_t byte_of[512];    /* the inverse; -1: none */
+    char *scratch;           /* [json_bytes + 1], enough for any text in the file */
     vp_impl_work work;
 } vp_impl_loader;
 
@@ -830,7 +830,7 @@ static int vp_impl_option_allows(const vp_json *json, uint32_t value, const char
     }
 }
 
-/* Checks an object against its options; values[i] gets the node of options[i] or VP_JSON_NONE. */
+/* Checks an object against its options; values[i] receives the node of options[i] or VP_JSON_NONE. */
 static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t object, const char *where,
                                       const vp_impl_option *options, size_t count, uint32_t *values) {
     const vp_json_node *nodes = loader->nodes;
@@ -842,9 +842,9 @@ static vp_result vp_impl_load_options(const vp_impl_loader *loader, uint32_t obj
     for (key = object + 1; key < nodes[object].end; key = nodes[key + 1].end) {
         for (i = 0; i < count && !vp_json_equals(&loader->json, key, options[i].key); i++) {}
         if (i == count)
-            return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, key, where, "option", "is not known to this reader");
+            return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, key, where, "option", "is not supported");
         if (values[i] != VP_JSON_NONE)
-            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, where, "option", "is given twice");
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, where, "option", "occurs twice");
         values[i] = key + 1;
     }
     for (i = 0; i < count; i++) {
@@ -865,7 +865,7 @@ static int vp_impl_load_is_null(const vp_impl_loader *loader, uint32_t node) {
     return node == VP_JSON_NONE || loader->nodes[node].type == VP_JSON_NULL;
 }
 
-/* The id of the special token at the start of a template; -1: it starts with something else, or with several ids. */
+/* The id of the special token at the start of a template; -1 if it starts with anything else, or with several ids. */
 static int32_t vp_impl_load_template_bos(const vp_impl_loader *loader, uint32_t item, uint32_t special_tokens) {
     uint32_t token = vp_json_get(&loader->json, item, "SpecialToken"), key, ids;
     int64_t id = -1;
@@ -886,8 +886,8 @@ static int32_t vp_impl_load_template_bos(const vp_impl_loader *loader, uint32_t 
     return (int32_t)id;
 }
 
-/* Only one token may be put in front of a text: the template of a single sequence is that sequence, alone or after a
- * special token. */
+/* Only one token may be prepended to a text: the template of a single sequence is that sequence, with or without a
+ * special token before it. */
 static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option byte_level[4] = {
         {"type", "=ByteLevel|=TemplateProcessing", 1},
@@ -923,7 +923,7 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
     return VP_OK;
 }
 
-/* The members of a Sequence under `key`; 0: it has another number of them. */
+/* The members of a Sequence under `key`. Returns 0 if their count differs. */
 static int vp_impl_load_members(const vp_impl_loader *loader, uint32_t object, const char *key, uint32_t count,
                                 uint32_t *members) {
     const uint32_t list = vp_json_get(&loader->json, object, key);
@@ -939,7 +939,7 @@ static int vp_impl_load_is_type(const vp_impl_loader *loader, uint32_t object, c
     return found != VP_JSON_NONE && vp_json_equals(&loader->json, found, type);
 }
 
-/* NFC, or Llama's: U+2581 in front, and in place of every space; Gemma's: the latter alone. */
+/* NFC; or Llama's: U+2581 is prepended and replaces every space; or Gemma's: U+2581 only replaces spaces. */
 static vp_result vp_impl_load_normalizer(vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option nfc[1] = { { "type", "=NFC", 1 } };
     static const vp_impl_option sequence[2] = { { "type", "=Sequence", 1 }, { "normalizers", "*", 1 } };
@@ -972,7 +972,7 @@ static vp_result vp_impl_load_normalizer(vp_impl_loader *loader, uint32_t node) 
     return result;
 }
 
-/* The pattern of a Split, by its text. */
+/* Recognises the pattern of a Split by its text. */
 static vp_result vp_impl_load_split(vp_impl_loader *loader, uint32_t node) {
 #define VP_IMPL_CL100K(numbers) \
     "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|" numbers \
@@ -1042,7 +1042,7 @@ static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t nod
         {"trim_offsets", "true|false", 0},
         {"use_regex", "false", 1}
     };
-    static const vp_impl_option spaces[4] = { /* after Replace there is none to split at */
+    static const vp_impl_option spaces[4] = { /* after Replace there is no space to split at */
         {"type", "=Split", 1},
         {"pattern", "*", 1},
         {"behavior", "=MergedWithPrevious", 1},
@@ -1081,7 +1081,7 @@ static vp_result vp_impl_load_pre_tokenizer(vp_impl_loader *loader, uint32_t nod
 
 static vp_result vp_impl_load_decoder(vp_impl_loader *loader, uint32_t node) {
     static const vp_impl_option byte_level[4] = {
-        /* none of these changes what ids decode to */
+        /* none of these changes the decoded text */
         {"type", "=ByteLevel", 1},
         {"add_prefix_space", "true|false", 0},
         {"trim_offsets", "true|false", 0},
@@ -1122,7 +1122,7 @@ static vp_result vp_impl_load_model(const vp_impl_loader *loader, uint32_t node,
     const vp_impl_option model[10] = {
         {"type", "=BPE", 0},
         {"dropout", "null|0|0.0", 0},
-        {"unk_token", falls_back ? "*" : "null", 0}, /* where every byte is a token, no text is unknown */
+        {"unk_token", falls_back ? "*" : "null", 0}, /* if every byte is a token, no text is unknown */
         {"continuing_subword_prefix", "null|=", 0},
         {"end_of_word_suffix", "null|=", 0},
         {"fuse_unk", falls_back ? "true|false" : "false", 0},
@@ -1134,7 +1134,7 @@ static vp_result vp_impl_load_model(const vp_impl_loader *loader, uint32_t node,
     return vp_impl_load_options(loader, node, "model", model, 10, values);
 }
 
-/* Every component is checked by name, every option by value. */
+/* Checks every component by name and every option by value. */
 static vp_result vp_impl_load_structure(vp_impl_loader *loader) {
     static const vp_impl_option top[9] = {
         {"version", "=1.0", 1},     {"truncation", "null", 0}, {"padding", "null", 0},
@@ -1176,7 +1176,7 @@ static void vp_impl_load_alphabet(vp_impl_loader *loader) {
     }
 }
 
-/* The byte that one of Llama's byte tokens means, such as <0x0A>; -1: not a byte token. */
+/* The byte of one of Llama's byte tokens, such as <0x0A>; -1 if it is not a byte token. */
 static int vp_impl_load_fallback_byte(const char *name, size_t bytes) {
     static const char digits[] = "0123456789ABCDEF";
     const char *high, *low;
@@ -1186,7 +1186,7 @@ static int vp_impl_load_fallback_byte(const char *name, size_t bytes) {
     return high && low ? (int)(high - digits) * 16 + (int)(low - digits) : -1;
 }
 
-/* The same where tokens are characters: U+2581 is a space. */
+/* The decoded text if tokens are characters: U+2581 is a space. */
 static size_t vp_impl_load_character_bytes(const char *name, size_t bytes, char *out) {
     const int byte = vp_impl_load_fallback_byte(name, bytes);
     size_t at, used = 0;
@@ -1205,14 +1205,14 @@ static size_t vp_impl_load_character_bytes(const char *name, size_t bytes, char 
     return used;
 }
 
-/* What a token decodes to; returns its bytes, never more than its name has. */
+/* Decodes a token; returns the size, at most that of its name. */
 static size_t vp_impl_load_token_bytes(const vp_impl_loader *loader, const char *name, size_t bytes, char *out) {
     size_t at = 0, used = 0, length;
     if (vp_impl_split_is_of_characters(loader->tokenizer->split))
         return vp_impl_load_character_bytes(name, bytes, out);
     while (at < bytes) {
         uint32_t code = vp_unicode_next_valid((const uint8_t *)name + at, &length);
-        if (code >= 512 || loader->byte_of[code] < 0) { /* not of the alphabet: the token is its own text */
+        if (code >= 512 || loader->byte_of[code] < 0) { /* not in the alphabet: the token is its own text */
             if (bytes) memcpy(out, name, bytes);
             return bytes;
         }
@@ -1222,14 +1222,14 @@ static size_t vp_impl_load_token_bytes(const vp_impl_loader *loader, const char 
     return used;
 }
 
-/* Power of two with room for twice `count`. */
+/* A power of two of at least twice `count`. */
 static uint32_t vp_impl_load_slots(uint32_t count) {
     uint32_t slots = 4;
     while (slots / 2 <= count && slots < (uint32_t)1 << 31) slots *= 2;
     return slots;
 }
 
-/* Index of a name, or UINT32_MAX; *slot: where it is or belongs */
+/* Index of a name, or UINT32_MAX; *slot: its slot, or the slot for it */
 static uint32_t vp_impl_names_find(const vp_impl_names *names, const char *text, size_t bytes, uint32_t *slot) {
     uint32_t at = vp_impl_word_hash((const uint8_t *)text, bytes) & names->mask;
     for (; names->slots[at]; at = (at + 1) & names->mask) {
@@ -1249,12 +1249,12 @@ static void vp_impl_names_add(vp_impl_names *names, size_t bytes, int32_t id, ui
     names->slots[slot] = ++names->count;
 }
 
-/* A token's id: an integer that fits our tables. */
+/* Reads a token's id, an integer that fits the tables. */
 static vp_result vp_impl_load_id(const vp_impl_loader *loader, uint32_t node, const char *where, int32_t *id) {
     int64_t value;
     if (loader->nodes[node].type != VP_JSON_NUMBER || vp_json_to_int(&loader->json, node, &value) != VP_OK
         || value < 0) {
-        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, where, "id", "is not a whole number from 0 on");
+        return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, where, "id", "is not a non-negative whole number");
     }
     if (value >= VP_IMPL_TOKEN_LIMIT)
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, node, where, "id", "is over 4194303");
@@ -1276,7 +1276,7 @@ static vp_result vp_impl_load_vocabulary(vp_impl_loader *loader) {
     }
     all = object->count + added;
     names->mask = vp_impl_load_slots(all) - 1;
-    /* an unescaped text is never longer than the escaped one */
+    /* unescaping never makes a text longer */
     names->text = (char *)VP_MALLOC(loader->json_bytes + 1);
     names->start = (uint64_t *)VP_CALLOC((size_t)all + 1, sizeof *names->start);
     names->id = (int32_t *)VP_CALLOC((size_t)all + 1, sizeof *names->id);
@@ -1293,7 +1293,7 @@ static vp_result vp_impl_load_vocabulary(vp_impl_loader *loader) {
         result = vp_impl_load_id(loader, key + 1, "model.vocab", &id);
         if (result != VP_OK) return result;
         if (vp_impl_names_find(names, text, bytes, &slot) != UINT32_MAX) {
-            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, "model.vocab", "token", "is there twice");
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, key, "model.vocab", "token", "occurs twice");
         }
         vp_impl_names_add(names, bytes, id, slot);
     }
@@ -1307,7 +1307,7 @@ static int vp_impl_added_compare(const void *left, const void *right) {
     return order ? order : (one->bytes > other->bytes) - (one->bytes < other->bytes);
 }
 
-/* Sorts a set and indexes it; 0 when two tokens are the same text. */
+/* Sorts and indexes a set. Returns 0 if two tokens have the same text. */
 static int vp_impl_added_sort(vp_impl_added_set *set) {
     uint32_t i, byte;
     if (set->count) qsort(set->tokens, set->count, sizeof *set->tokens, vp_impl_added_compare);
@@ -1337,9 +1337,8 @@ static int vp_impl_load_added_text(vp_impl_loader *loader, const char *name, siz
     return 1;
 }
 
-/* One added token. Its id must be the one that the reference would assign: the vocabulary's id; otherwise the next
- * one after the vocabulary's size and after every earlier added token (the reference ignores the number in the
- * file). */
+/* Reads an added token. Its id must be the one that the reference assigns: the vocabulary's id, or else the next one
+ * after the vocabulary and all earlier added tokens (the reference ignores the id in the file). */
 static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node, int64_t *highest) {
     static const vp_impl_option options[7] = {
         {"id", "*", 1},
@@ -1364,7 +1363,7 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
             != VP_OK
         || !bytes) {
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "content",
-                                  "is not a text of one character or more");
+                                  "is not a text of at least one character");
     }
     if (bytes > VP_IMPL_ADDED_BYTES)
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "added_tokens", "content",
@@ -1375,12 +1374,12 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
                    : (int64_t)names->vocabulary_count;
     if (index != UINT32_MAX) {
         if (names->added[index])
-            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "token", "is there twice");
+            return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "token", "occurs twice");
         expected = names->id[index];
     }
     if (id != expected) {
         return vp_impl_load_wrong(loader, VP_ERR_MISMATCH, values[1], "added_tokens", "token",
-                                  "has another id than its place in the vocabulary, or the next free one, gives it");
+                                  "its id is not the one in the vocabulary or the next free one");
     }
     if (index == UINT32_MAX) {
         index = names->count;
@@ -1415,12 +1414,12 @@ static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     }
     if (!vp_impl_added_sort(&loader->tokenizer->raw) || !vp_impl_added_sort(&loader->tokenizer->normalized)) {
         return vp_impl_load_wrong(loader, VP_ERR_FORMAT, VP_JSON_NONE, "added_tokens",
-                                  "two tokens are the same text after normalisation", "");
+                                  "two tokens have the same text after normalisation", "");
     }
     return VP_OK;
 }
 
-/* The tables from characters, and from the bytes of all others, to the ids that words start with. */
+/* Fills the tables from characters, and from the bytes of all others, to the initial ids of words. */
 static vp_result vp_impl_load_characters(vp_impl_loader *loader) {
     vp_impl_names *names = &loader->names;
     vp_tokenizer *tokenizer = loader->tokenizer;
@@ -1443,7 +1442,7 @@ static vp_result vp_impl_load_characters(vp_impl_loader *loader) {
         }
         if (!bytes) continue;
         code = vp_unicode_next_valid((const uint8_t *)name, &length);
-        if (length != bytes || code == ' ') continue; /* no text has a space: all are U+2581 */
+        if (length != bytes || code == ' ') continue; /* texts have no spaces: all are U+2581 */
         if (code == 0x2581) code = ' ';
         for (slot = (uint32_t)vp_unicode_mix(code) & tokenizer->character_mask; tokenizer->characters[slot].id >= 0;)
             slot = (slot + 1) & tokenizer->character_mask;
@@ -1458,7 +1457,7 @@ static vp_result vp_impl_load_characters(vp_impl_loader *loader) {
     return VP_OK;
 }
 
-/* The table from ids to bytes, and the table from bytes to the ids that words start with. */
+/* Fills the table from ids to bytes, and the table from bytes to the initial ids of words. */
 static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
     vp_impl_names *names = &loader->names;
     vp_tokenizer *tokenizer = loader->tokenizer;
@@ -1474,7 +1473,7 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
     tokenizer->token_bytes = (char *)VP_MALLOC((size_t)total + 1);
     if (!tokenizer->token_flags || !tokenizer->token_start || !tokenizer->token_bytes)
         return vp_impl_load_no_memory(loader);
-    for (i = 0; i < names->count; i++) { /* lengths first: ids come in any order */
+    for (i = 0; i < names->count; i++) { /* lengths first, because ids may be in any order */
         uint32_t id = (uint32_t)names->id[i];
         if (tokenizer->token_flags[id]) {
             vp_message message = { { 0 }, 0 };
@@ -1502,7 +1501,8 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
     return VP_OK;
 }
 
-/* The two parts of a merge, one after the other in scratch: from "a b" or ["a", "b"]. 0: it is neither. */
+/* Reads the two parts of a merge, "a b" or ["a", "b"], one after the other into scratch. Returns 0 for anything
+ * else. */
 static int vp_impl_load_merge_parts(vp_impl_loader *loader, uint32_t node, size_t *left, size_t *right) {
     const vp_json_node *found = &loader->nodes[node];
     size_t room = loader->json_bytes + 1;
@@ -1558,13 +1558,13 @@ static vp_result vp_impl_load_merges(vp_impl_loader *loader) {
         merge = &tokenizer->merges[i];
         merge->left = left_id;
         merge->right = right_id;
-        merge->rank = rank++; /* a pair listed twice has its last rank, as in the reference */
+        merge->rank = rank++; /* a duplicate pair has its last rank, as in the reference */
         merge->product = (uint32_t)names->id[product];
     }
     return VP_OK;
 }
 
-/* Finds the tokens that encoding of their own bytes gives back: a word equal to one of them needs no merging. */
+/* Finds the tokens whose own bytes encode to them: a word equal to one of them needs no merging. */
 static vp_result vp_impl_load_words(vp_impl_loader *loader) {
     vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t i, slot;
@@ -1604,10 +1604,11 @@ static void vp_impl_load_pad(vp_impl_loader *loader) {
 }
 
 static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
-    size_t needed = loader->json_bytes / 4 + 16; /* enough for every real file; the parser says when it is not */
+    size_t needed = loader->json_bytes / 4 + 16; /* enough for real files; otherwise the parser reports the needed
+                                                  * size */
     uint32_t i, slot, index;
     vp_result result = VP_ERR_CAPACITY;
-    vp_error parse_error; /* not the caller's: a second try may succeed */
+    vp_error parse_error; /* not the caller's, because a second try may succeed */
     while (result == VP_ERR_CAPACITY) {
         VP_FREE(loader->nodes);
         loader->nodes = needed <= SIZE_MAX / sizeof *loader->nodes
@@ -1647,7 +1648,7 @@ VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer 
     vp_impl_loader loader;
     vp_result result;
     if (!json || !tokenizer)
-        return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "no text or no place for the tokenizer");
+        return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "json or tokenizer is NULL");
     if (bytes > SIZE_MAX - 1) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "the text is too long");
     memset(&loader, 0, sizeof loader);
     loader.json_bytes = bytes;
@@ -1759,7 +1760,7 @@ VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error) {
     int i;
     if (!tokenizer || !ids)
-        return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "no tokenizer or no place for the ids");
+        return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "tokenizer or ids is NULL");
     for (i = 0; i < 7; i++) {
         vp_message message = { { 0 }, 0 };
         if (tokenizer->special[i] >= 0) continue;
