@@ -129,8 +129,9 @@
  *   A function that can fail returns a vp_result: VP_OK = 0, failures are negative and never change (VP_RESULTS). Many
  *   of them also fill a vp_error with details; it may be NULL. Outputs are untouched on failure. If a buffer is too
  *   small, the result is VP_ERR_CAPACITY and, where the declaration says so, the count that is needed. Nothing is
- *   clamped silently. Zero is a value, never "the default": vp_..._default() fills in the defaults. Every file and
- *   every number that a caller passes is treated as hostile.
+ *   clamped silently. Zero is a value, never "the default": vp_..._default() fills in the defaults. Every file, every
+ *   number and the contents of every text are treated as hostile. Pointers are the program's own: a pointer must not be
+ *   NULL unless its declaration says what NULL means. This is true of all headers.
  *
  * Memory
  *   The caller passes buffers; nothing is allocated, with these exceptions. Decoded images, whole files, checkpoint,
@@ -290,8 +291,7 @@ VP_API void vp_message_int(vp_message *message, int64_t value);     /* appends a
 /* =================================================================================== geometry and tiler >>tiler
  * Image size -> tiling (rows x cols of crops) -> canvas, resized size, pads. Integers in pixels. Nothing is
  * allocated; all functions are reentrant. Words: an image of `crops` crops has `views` = crops + 1 (one is the
- * global view); a crop has `patches` per side for the ViT and `tokens` per side after pooling. Pointers must not be
- * NULL unless stated. */
+ * global view); a crop has `patches` per side for the ViT and `tokens` per side after pooling. */
 enum {
     VP_CROPS_LIMIT = 65536,      /* most crops of any rule; more is VP_ERR_RANGE, so that no input makes a call slow */
     VP_CROP_PX_LIMIT = 32768,    /* longest side of a crop */
@@ -597,10 +597,11 @@ typedef struct vp_stage_clock {
     size_t open;            /* index of the innermost open mark; SIZE_MAX if there is none */
     size_t lost, lost_open; /* marks that did not fit, and those of them that are still open */
 } vp_stage_clock;
-/* A clock without marks over the caller's memory. */
+/* A clock without marks over the caller's memory; with NULL it has room for no mark. */
 VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity);
 /* Begins a stage inside the innermost open one. A mark that does not fit is counted as lost; there are then no
- * statistics.
+ * statistics. In C++, pass a literal or a text that outlives the clock, never c_str() of a temporary std::string.
+ * in:      name  NULL: the mark is lost, as are those inside it
  * memory:  none. numeric: the clock is read last in begin and first in end; the overhead is about 40 ns per stage on
  *          x86-64 Linux */
 VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name);
@@ -609,7 +610,8 @@ VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name);
 VP_API vp_result vp_stage_end(vp_stage_clock *clock);
 /* Statistics of all completed marks of a name, in nanoseconds.
  * out:     scratch     double [clock->count]
- * returns: VP_OK; VP_ERR_NOT_FOUND: no mark of that name is complete; VP_ERR_CAPACITY: marks were lost */
+ * returns: VP_OK; VP_ERR_NOT_FOUND: no mark of that name is complete; VP_ERR_CAPACITY: marks were lost, of this name or
+ *          another. The small buffer is then clock->marks, not scratch: clock->lost is the number of lost marks */
 VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *name, double *scratch,
                                      vp_statistics *statistics);
 /* The part of a mark's time that no mark directly inside it covers: the unaccounted time of a request.
@@ -764,7 +766,8 @@ VP_API void vp_sort_double(double *values, size_t count);
 typedef vp_result (*vp_json_sink)(void *user, const char *text, size_t bytes);
 
 /* Writes one JSON value into a caller's buffer or a sink. The writer places commas, quotes, escapes and line breaks.
- * Errors are sticky: calls need no check, and vp_json_finish reports the first error.
+ * Errors are sticky: calls need no check, and vp_json_finish reports the first error. Nothing is written after it, so
+ * the text ends where the error is: after `{"x": ` if the value of x is NaN.
  * returns: (in `result`, and from vp_json_finish) VP_OK; VP_ERR_STATE: a value without a key in an object, a key
  *          outside an object, an end call without its begin call, no or a second top-level value, an open container;
  *          VP_ERR_FORMAT: text that is not UTF-8 or NULL, a raw value that is not JSON; VP_ERR_RANGE: NaN or infinity,
@@ -1996,17 +1999,18 @@ VP_API int64_t vp_clock_ns(void) {
 VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity) {
     vp_stage_clock clock = {NULL, 0, 0, SIZE_MAX, 0, 0};
     clock.marks = marks;
-    clock.capacity = capacity;
+    clock.capacity = marks ? capacity : 0;
     return clock;
 }
 
 VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name) {
-    vp_stage_mark *mark = clock->marks + clock->count;
-    if (clock->lost_open || clock->count >= clock->capacity) { /* marks inside a lost mark are lost too */
+    vp_stage_mark *mark;
+    if (!name || clock->lost_open || clock->count >= clock->capacity) { /* marks inside a lost mark are lost too */
         clock->lost++;
         clock->lost_open++;
         return;
     }
+    mark = &clock->marks[clock->count];
     mark->name = name;
     mark->end_ns = -1;
     mark->inside = clock->open;

@@ -94,7 +94,7 @@ typedef struct vp_family {
 VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family);
 /* Sets a key by its name in the configuration. The text is a number, a word, true or false.
  * returns: VP_OK; VP_ERR_NOT_FOUND: no such key (the error names the nearest); VP_ERR_RANGE: a number or word that the
- *          key does not accept. On failure the family is untouched */
+ *          key does not accept, or a key or text that is NULL. On failure the family is untouched */
 VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *text, vp_error *error);
 VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double number, vp_error *error);
 /* Sets the canvases that a canvas rule (LLaVA, Aria, DeepSeek-VL2) chooses from. They are in tiles, in the order of the
@@ -1396,6 +1396,10 @@ static const vp_family_key *vp_impl_family_key(const vp_family *family, const ch
     const vp_family_key *nearest = NULL, *keys = family->preset->keys;
     vp_message m = {{0}, 0};
     int32_t i, least = 1000, distance;
+    if (!name) {
+        vp_fail(error, VP_ERR_RANGE, -1, "key", "is NULL");
+        return NULL;
+    }
     for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
         if (!keys[i].name) continue;
         distance = vp_impl_name_distance(name, keys[i].name);
@@ -1616,14 +1620,16 @@ static vp_result vp_impl_family_put(vp_family *family, const vp_family_key *key,
 }
 VP_API vp_result vp_family_set_number(vp_family *family, const char *key, double number, vp_error *error) {
     const vp_family_key *found = vp_impl_family_key(family, key, error);
-    return found ? vp_impl_family_put(family, found, number, error) : VP_ERR_NOT_FOUND;
+    if (!found) return key ? VP_ERR_NOT_FOUND : VP_ERR_RANGE;
+    return vp_impl_family_put(family, found, number, error);
 }
 VP_API vp_result vp_family_set(vp_family *family, const char *key, const char *text, vp_error *error) {
     const vp_family_key *found = vp_impl_family_key(family, key, error);
     const char *at = text;
     double number = 0.0, unit = 1.0;
     int32_t word = -1, digits = 0;
-    if (!found) return VP_ERR_NOT_FOUND;
+    if (!found) return key ? VP_ERR_NOT_FOUND : VP_ERR_RANGE;
+    if (!text) return vp_fail(error, VP_ERR_RANGE, -1, key, "is NULL; expected a number, a word, true or false");
     if (found->slot == VP_SLOT_SPLIT) {
         word = vp_impl_word_index(family->preset->words ? family->preset->words : "false true", text);
         if (word < 0 && family->preset->words) return vp_fail(error, VP_ERR_RANGE, -1, key, family->preset->words);

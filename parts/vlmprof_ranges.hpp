@@ -15,22 +15,23 @@ namespace vp {
 /* A range from here to the end of the scope. */
 class range {
   public:
-    /* in: ranges, name  as vp_range_begin; the name must outlive `ranges`
+    /* in: ranges, name  as vp_range_begin; the name must outlive `ranges`. A null `ranges` switches the range off
      *     file, line    the caller's position, filled in by the compiler (gcc, clang, MSVC) */
     range(vp_ranges *ranges, const char *name, const char *file = __builtin_FILE(), int32_t line = __builtin_LINE())
-        : ranges_(ranges), status_(vp_range_begin(ranges, name, file, line)) {}
+        : ranges_(ranges), status_(ranges ? vp_range_begin(ranges, name, file, line) : VP_OK) {}
     ~range() { end(); }
     range(const range &) = delete;
     range &operator=(const range &) = delete;
 
     /* Sets the range's work, as vp_range_set; only while it is the innermost open range. */
-    vp_result set(const vp_range_payload &payload) { return vp_range_set(ranges_, &payload); }
+    vp_result set(const vp_range_payload &payload) { return ranges_ ? vp_range_set(ranges_, &payload) : VP_OK; }
     /* Ends the range before the scope ends. Later calls and the destructor then do nothing. */
     void end() {
         if (ranges_ && status_ != VP_ERR_RANGE) vp_range_end(ranges_);
         ranges_ = nullptr;
     }
-    /* The result of vp_range_begin: VP_OK, or VP_ERR_CAPACITY if the range has no record and counts as dropped. */
+    /* The result of vp_range_begin: VP_OK, or VP_ERR_CAPACITY if the range has no record and counts as dropped. VP_OK
+     * for a range that is off. */
     vp_result status() const { return status_; }
 
   private:

@@ -1314,10 +1314,12 @@ static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *r
         const vp_range *range = &ranges->records[i];
         *what = "it has no name";
         if (!range->name) return i;
-        *what = "it began before the trace, or ends before it begins";
-        if (range->end_ns < range->begin_ns || !vp_impl_trace_time(trace, range->begin_ns, &at)
-            || !vp_impl_trace_time(trace, range->end_ns, &at))
-            return i;
+        *what = "it ends before it begins";
+        if (range->end_ns < range->begin_ns) return i;
+        *what = "it began before the trace was opened (before base_ns)";
+        if (!vp_impl_trace_time(trace, range->begin_ns, &at)) return i;
+        *what = "it ends too long after the trace was opened";
+        if (!vp_impl_trace_time(trace, range->end_ns, &at)) return i;
         *what = "its payload has more than 4 dimensions, or negative flops or bytes";
         if (range->payload.dimensions < 0 || range->payload.dimensions > 4 || range->payload.flops < 0
             || range->payload.bytes < 0)
@@ -1334,7 +1336,8 @@ static int64_t vp_impl_trace_bad_range(const vp_trace *trace, const vp_ranges *r
     }
     return -1;
 }
-VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error) {
+/* `list` is what the caller passed: "ranges" or "marks". */
+static vp_result vp_impl_trace_all_ranges(vp_trace *trace, const vp_ranges *ranges, const char *list, vp_error *error) {
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t i, at = 0;
     const char *what = "";
@@ -1346,9 +1349,10 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
         return vp_fail(error, VP_ERR_RANGE, -1, "ranges.thread", "expected 0 to VP_TRACE_THREADS_LIMIT - 1");
     for (i = 0; i < ranges->count; i++)
         if (ranges->records[i].end_ns == INT64_MIN)
-            return vp_fail(error, VP_ERR_STATE, i, "ranges", "a range is still open");
+            return vp_fail(error, VP_ERR_STATE, i, list,
+                           *list == 'm' ? "a mark is still open" : "a range is still open");
     if ((i = vp_impl_trace_bad_range(trace, ranges, &what)) >= 0) {
-        snprintf(where, sizeof where, "ranges[%lld]", (long long)i);
+        snprintf(where, sizeof where, "%s[%lld]", list, (long long)i);
         return vp_fail(error, VP_ERR_RANGE, i, where, what);
     }
     for (i = 0; i < ranges->count && !trace->full; i++) {
@@ -1364,6 +1368,9 @@ VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_er
     }
     if (trace->failed) return vp_impl_trace_write_failed(trace, error);
     return trace->full ? vp_impl_trace_is_full(trace, error) : VP_OK;
+}
+VP_API vp_result vp_trace_ranges(vp_trace *trace, const vp_ranges *ranges, vp_error *error) {
+    return vp_impl_trace_all_ranges(trace, ranges, "ranges", error);
 }
 VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, vp_error *error) {
     vp_ranges ranges;
@@ -1387,7 +1394,7 @@ VP_API vp_result vp_trace_stages(vp_trace *trace, const vp_stage_clock *clock, v
         range->begin_ns = mark->begin_ns;
         range->end_ns = mark->end_ns == -1 ? INT64_MIN : mark->end_ns;
     }
-    result = vp_trace_ranges(trace, &ranges, error);
+    result = vp_impl_trace_all_ranges(trace, &ranges, "marks", error);
     VP_FREE(ranges.records);
     return result;
 }
@@ -1427,10 +1434,13 @@ VP_API vp_result vp_trace_counter(vp_trace *trace, int64_t at_ns, int32_t device
     vp_result result = vp_impl_trace_ready(trace, error);
     int64_t at;
     if (result != VP_OK) return result;
-    if (!name || !(value >= -1.7e308 && value <= 1.7e308) || device < -1
-        || (device >= 0 && !vp_impl_trace_device(trace, device)) || !vp_impl_trace_time(trace, at_ns, &at))
-        return vp_fail(error, VP_ERR_RANGE, -1, "counter",
-                       "name is missing, value is not finite, device is unknown, or the time is before base_ns");
+    if (!name) return vp_fail(error, VP_ERR_RANGE, -1, "counter", "name is NULL");
+    if (!(value >= -1.7e308 && value <= 1.7e308))
+        return vp_fail(error, VP_ERR_RANGE, -1, name, "value is not finite");
+    if (device < -1 || (device >= 0 && !vp_impl_trace_device(trace, device)))
+        return vp_fail(error, VP_ERR_RANGE, -1, name, "the trace was opened without this device; -1 is the process");
+    if (!vp_impl_trace_time(trace, at_ns, &at))
+        return vp_fail(error, VP_ERR_RANGE, -1, name, "the time is before base_ns");
     if (!vp_impl_trace_room(trace, VP_IMPL_TRACE_EVENT + 4 * (uint64_t)strlen(name)))
         return vp_impl_trace_is_full(trace, error);
     vp_impl_trace_put(trace, ",\n{\"ph\": \"C\", \"name\": ");

@@ -325,6 +325,11 @@ static void test_keys(void) {
     before = family;
     CHECK_INT(vp_family_set(&family, "max_patch", "3", &error), VP_ERR_NOT_FOUND);
     CHECK(strstr(error.text, "max_patches") != NULL);
+    CHECK_INT(vp_family_set(&family, NULL, "3", &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "key");
+    CHECK_INT(vp_family_set_number(&family, NULL, 3, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_family_set(&family, "max_patches", NULL, &error), VP_ERR_RANGE);
+    CHECK(strstr(error.text, "is NULL") != NULL);
     check_case("bad values are rejected and change nothing");
     {
         static const char *const bad[] = {"", "0", "-1", "1.5", "257", "x", "1x", "1e3", " 5", "99999999999999999999", "nan", "5."};

@@ -81,7 +81,7 @@ target_link_libraries(uses vlmprof::vlmprof)
 CODE
     check "CMake: a C++ project is configured" cmake -S "$work/cmake" -B "$work/cmake/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER=$cxx -DCMAKE_CXX_FLAGS="$sanitized"
     check "CMake: it builds" cmake --build "$work/cmake/build"
-    check "CMake: the header's program runs" grep -q "sum 1500, 0 ranges open" <("$work/cmake/build/ranges")
+    check "CMake: the header's program runs" grep -q "sum 3000, 6 ranges, 0 open" <("$work/cmake/build/ranges")
     check "CMake: the library's program runs" [ "$("$work/cmake/build/uses")" = "internvl 0" ]
     sed -i 's/vlmprof 0.1/vlmprof 99/' "$work/cmake/CMakeLists.txt"
     cmake -S "$work/cmake" -B "$work/cmake/other" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_CXX_COMPILER=$cxx >"$work/refused" 2>&1

@@ -50,7 +50,7 @@ check "sample 04 counts the calls of its sort" [ "$(awk '$1 == "sort" { print $7
     "93 cumulative time 93/3" ]
 check "sample 04 saves its table" [ "$(grep -cE '"schema": "vlmprof-ops-1"|"calls": (93|3),' "$work/profile.json")" -eq 5 ]
 
-check "sample 05 ends its ranges with their scopes" grep -q "sum 1500, 0 ranges open" <("$B/samples/05_ranges")
+check "sample 05 ends its ranges with their scopes" grep -q "sum 3000, 6 ranges, 0 open" <("$B/samples/05_ranges")
 
 for target in $(grep -ohE '`?make [a-z-]+' README.md | awk '{ print $2 }' | sort -u); do
     check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile mk/*.mk

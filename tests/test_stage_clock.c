@@ -89,6 +89,17 @@ static void test_refusals(void) {
     CHECK_INT(marks[2].end_ns - marks[2].begin_ns, 10);
     CHECK_INT(vp_stage_statistics(&clock, "vision", scratch, &statistics), VP_ERR_CAPACITY);
     CHECK(memcmp(&statistics, &poison, sizeof poison) == 0);
+    check_case("stages: a mark without a name is lost with those inside it; a clock over NULL has room for none");
+    clock = vp_stage_clock_over(marks, 3);
+    vp_stage_begin(&clock, NULL);
+    vp_stage_begin(&clock, "vision");
+    CHECK(clock.count == 0 && clock.lost == 2 && clock.lost_open == 2);
+    CHECK_INT(vp_stage_end(&clock), VP_OK);
+    CHECK_INT(vp_stage_end(&clock), VP_OK);
+    CHECK_INT(vp_stage_statistics(&clock, "vision", scratch, &statistics), VP_ERR_CAPACITY);
+    clock = vp_stage_clock_over(NULL, 5);
+    request(&clock, 10);
+    CHECK(clock.count == 0 && clock.lost == 4 && clock.lost_open == 0);
 }
 static void test_memory(void) {
     char *text = NULL;

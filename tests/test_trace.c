@@ -587,17 +587,25 @@ static void test_stage_clock(void) {
     CHECK_INT(vp_trace_stages(NULL, &clock, NULL), VP_ERR_RANGE);
     marks[2].end_ns = -1;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_STATE);
+    CHECK_TEXT(error.where, "marks");
+    CHECK_TEXT(error.text, "a mark is still open");
     marks[2].end_ns = BASE + 1001; /* past the request's end */
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "ranges[2]");
+    CHECK_TEXT(error.where, "marks[2]");
     CHECK(strstr(error.text, "does not nest") != NULL);
     marks[2].inside = 7; /* no such mark */
     marks[2].end_ns = BASE + 1000;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
     marks[2].inside = 0;
+    marks[1].begin_ns = BASE - 1;
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
+    CHECK(strstr(error.text, "began before the trace") && !strstr(error.text, "ends"));
+    marks[1].begin_ns = BASE + 401;
+    CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.text, "it ends before it begins");
     marks[1].name = NULL;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
-    CHECK_TEXT(error.where, "ranges[1]");
+    CHECK_TEXT(error.where, "marks[1]");
     CHECK(strstr(error.text, "no name") != NULL);
     CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
     vp_trace_free(trace);
@@ -612,6 +620,7 @@ static void test_memory_and_counters(void) {
     char *path = in_folder("memory.json");
     vp_trace_options o = options_for(path);
     vp_trace *trace = NULL;
+    vp_error error = {VP_OK, -1, "", ""};
     file f;
     check_case("memory and counters");
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
@@ -624,7 +633,9 @@ static void test_memory_and_counters(void) {
     CHECK_INT(vp_trace_memory(trace, BASE, 1, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_memory(trace, BASE - 1, 0, 1, 1, 1, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_memory(trace, BASE, 0, UINT64_MAX, 1, 1, 1, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_counter(trace, BASE, 0, "nan", (double)NAN, NULL), VP_ERR_RANGE);
+    CHECK_INT(vp_trace_counter(trace, BASE, 0, "nan", (double)NAN, &error), VP_ERR_RANGE);
+    CHECK_TEXT(error.where, "nan");
+    CHECK_TEXT(error.text, "value is not finite");
     CHECK_INT(vp_trace_counter(trace, BASE, 0, "infinite", HUGE_VAL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_counter(trace, BASE, 0, NULL, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
@@ -718,7 +729,7 @@ static void test_limit(void) {
     o.max_bytes = 100;
     CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
     CHECK(strstr(error.text, "must be ") != NULL && !unfinished_files());
-    if (strstr(error.text, "must be ")) least = strtoull(strstr(error.text, "must be ") + 8, NULL, 10);
+    if (strstr(error.text, "must be at least ")) least = strtoull(strstr(error.text, "must be at least ") + 17, NULL, 10);
     o.max_bytes = least - 1;
     CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
     memset(&all, 0, sizeof all);
