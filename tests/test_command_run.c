@@ -331,8 +331,8 @@ static void test_bad_input(void) {
     REFUSED("run cli.c -p a --synthetic tiny", 3, "cli.c: no PNG, JPEG, WebP or GIF file");
     REFUSED("run %F -p a --synthetic tiny", 3, "");
     check_case("an output that cannot be written is reported before anything is measured");
-    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 5, "p.html: it cannot be written: there is no folder ");
-    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "it cannot be written: this is a folder");
+    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 5, "p.html: cannot be written: there is no folder ");
+    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "cannot be written: it is a folder");
     check_case("damaged images");
     if (CHECK(image != NULL)) write_file(in_folder("cut.png"), image, bytes / 2);
     REFUSED("run %F/cut.png -p a --synthetic tiny", 3, "cut.png");
@@ -383,7 +383,7 @@ static void test_bad_input(void) {
     make_empty(in_folder("dumped"));
     make_empty(in_folder("dumped/logits.npy"));
     CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --dump %F/dumped"), 5);
-    CHECK(strstr(last.err, "dumped/logits.npy: it cannot be written: this is a folder") != NULL);
+    CHECK(strstr(last.err, "dumped/logits.npy: cannot be written: it is a folder") != NULL);
 }
 
 /* numbers of a list in a case.json */
@@ -546,7 +546,7 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes one value");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected whole numbers from 1");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "expected NAME=NUMBER");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "exclude each other");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "cannot be used together");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "one view of InternVL has 4 tokens already");
     REFUSED("run " PICTURE OTHER "molmo_7b_d/checkpoint -p a --image_knob max_crops=2", 2, "--max_crops");
     REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --image_knob max_patches=2", 2, "there are: max_num_crops, min_crop_size");

@@ -525,7 +525,7 @@ static void test_other_models(void) {
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --style vqa2", 2, "--style");
     REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob tiles=2", 2, "there are: max_patches, min_patches");
     REFUSED("sweep --model " OTHER "internvl/checkpoint --data samples/questions.jsonl --plan --image_knob max_patches=2 --vision_tokens_list 9", 2,
-            "exclude each other");
+            "cannot be used together");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob longest_edge=448", 2, "there are: max_pixels, min_pixels");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob max_pixels=65536,4095", 2, "below min_pixels, which is 4096");
     REFUSED("sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --plan --image_knob min_pixels=1048577", 2, "above max_pixels, which is 1048576");

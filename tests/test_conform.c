@@ -300,7 +300,7 @@ static void test_hostile_files(void) {
     REFUSED("conform " PICTURE " " QUESTION " --model %F/nowhere --against " LLAVA, 3, "--model ");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:", 2, "--against dump:DIR: name the folder");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against ftp://127.0.0.1", 2, "--against ftp://127.0.0.1: a URL begins with http");
-    REFUSED("conform --script --json", 2, "--script and --json exclude each other");
+    REFUSED("conform --script --json", 2, "--script and --json cannot be used together");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against tests/golden/othermodels/molmo_7b_d/checkpoint", 3, "not the same model");
     REFUSED("conform " PICTURE " --model " LLAVA " --against " LLAVA, 2, "-p TEXT");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA, 2, "--against");

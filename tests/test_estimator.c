@@ -529,9 +529,9 @@ static void test_usage(void) {
     run("predict %%F/model.json --views 0 --tier low");
     check_refused(2, "for sizes");
     run("predict %%F/model.json --data %%F/a --top_k 2");
-    check_refused(2, "--top_k and --data exclude each other");
+    check_refused(2, "--top_k and --data cannot be used together");
     run("predict %%F/model.json --data %%F/a --recalibrate %%F/c -o x");
-    check_refused(2, "exclude each other");
+    check_refused(2, "cannot be used together");
     run("predict %%F/model.json --recalibrate %%F/c");
     check_refused(2, "--recalibrate needs --output FILE");
     run("predict %%F/model.json --views 0 -n 10");

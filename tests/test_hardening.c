@@ -84,7 +84,7 @@ static void test_pictures(void) {
     SAYS("37837 x 37840");
     RUNS(3, "ask %F/wide.png -p What --unique_image " URL);
     RUNS(0, "load " URL "--data %F/lies.jsonl --concurrency 1 --duration_s 0.2 --output_dir %F/load");
-    SAYS("2 of 3 samples are left out");
+    SAYS("2 of 3 samples are skipped");
     remove_folder(in_folder("load"));
     RUNS(3, "run %F/wraps.png -p What --synthetic tiny");
 }
@@ -328,8 +328,8 @@ static void test_lines(void) {
     for (int i = 0; i < 70; i++) fwrite(line, 1, 1000000, file);
     fputs("\n", file);
     fclose(file);
-    REFUSED("sweep --synthetic tiny --data %F/long.jsonl --output_dir %F/out", 3, "line 2 has 70000000 bytes, and a line may have 64 MB");
-    REFUSED("score --metric anls %F/long.jsonl", 3, "line 2 has 70000000 bytes, and a line may have 64 MB");
+    REFUSED("sweep --synthetic tiny --data %F/long.jsonl --output_dir %F/out", 3, "line 2 has 70000000 bytes, above the limit of 64 MB");
+    REFUSED("score --metric anls %F/long.jsonl", 3, "line 2 has 70000000 bytes, above the limit of 64 MB");
     RUNS(3, "load " URL "--data %F/long.jsonl --concurrency 1 --output_dir %F/out");
     SAYS("line 2 has 70000000 bytes");
     check_case("--line_max_mb moves the limit");
@@ -337,7 +337,7 @@ static void test_lines(void) {
     memcpy(line + 1299998, "\n", 2);
     cli_with("tokenize --synthetic tiny --line_max_mb 1", line, in_folder("stdout"), 0);
     CHECK_INT(last.code, 3);
-    SAYS("line 1 has 1299999 bytes, and a line may have 1 MB");
+    SAYS("line 1 has 1299999 bytes, above the limit of 1 MB");
     cli_with("tile --sizes -", line, in_folder("stdout"), 0);
     CHECK_INT(last.code, 3);
     SAYS("line 1 has 1299999 bytes");

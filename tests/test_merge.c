@@ -135,7 +135,7 @@ static void test_layout(void) {
     run("merge %%F/a --layout reference --output_dir %%F/laid");
     CHECK_INT(last.code, 0);
     CHECK_TEXT(last.out, "");
-    CHECK(strstr(last.err, "low_crops2_topk2_blocks4.json: 3 of 4 rows left out: a tier or a number is missing"));
+    CHECK(strstr(last.err, "low_crops2_topk2_blocks4.json: 3 of 4 rows were skipped: a tier or a number is missing"));
     CHECK(strstr(last.err, "vlmprof: 2 result files laid out in "));
     text = text_in("laid", LAID[0]);
     if (CHECK(read_json(text))) {
@@ -176,7 +176,7 @@ static void test_layout(void) {
     write_changed("null", "\"max_crops\": 3,", "\"max_crops\": null,");
     run("merge %%F/null --layout reference --output_dir %%F/laid-null");
     CHECK_INT(last.code, 1);
-    CHECK(strstr(last.err, "low.json was left out: the scripts need its \"max_crops\""));
+    CHECK(strstr(last.err, "low.json was skipped: the scripts need its \"max_crops\""));
 }
 static void test_layout_refusals(void) {
     char *text;
@@ -184,7 +184,7 @@ static void test_layout_refusals(void) {
     run("merge %%F/a --layout reference");
     check_refused(2, "--layout needs --output_dir");
     run("merge %%F/a --layout reference --output_dir %%F/x --partial");
-    check_refused(2, "--layout and --partial exclude each other");
+    check_refused(2, "--layout and --partial cannot be used together");
     run("merge %%F/a --layout other --output_dir %%F/x");
     CHECK_INT(last.code, 2);
     run("merge %%F/none --layout reference --output_dir %%F/x");
@@ -195,10 +195,10 @@ static void test_layout_refusals(void) {
     check_refused(3, "are the same configuration");
     write_changed("up", "\"dataset_name\": \"set\"", "\"dataset_name\": \"../set\"");
     run("merge %%F/up --layout reference --output_dir %%F/x");
-    check_refused(3, "cannot be the name of a folder");
+    check_refused(3, "is not a valid folder name");
     write_changed("plan", "\"plan\": \"", "\"plan\": \"0");
     run("merge %%F/a %%F/plan --layout reference --output_dir %%F/x");
-    check_refused(3, "are of one task but of two sweeps");
+    check_refused(3, "one task but two sweeps");
     run("merge %%F/plan --layout reference --output_dir %%F/laid");
     check_refused(2, "belongs to another plan");
     CHECK(access(in_folder("x"), F_OK) != 0);

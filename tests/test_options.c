@@ -1,4 +1,4 @@
-/* test_options.c: the options of all commands: help, unknown names with the nearest one, values out of range, options that exclude each other. Runs $PROGRAM (default
+/* test_options.c: the options of all commands: help, unknown names with the nearest one, values out of range, conflicting options. Runs $PROGRAM (default
  * ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -42,7 +42,7 @@ static void test_help(void) {
         CHECK_INT(cli(words), 0);
         CHECK(last.out && !strncmp(last.out, ".TH \"VLMPROF-", 13) && strstr(last.out, ".SH EXAMPLES"));
     }
-    check_case("help: the program, topics, unknown words, options that exclude each other");
+    check_case("help: the program, topics, unknown words, options that cannot be used together");
     CHECK_INT(cli("help"), 0);
     CHECK(last.out && strstr(last.out, "  tokens ") && strstr(last.out, "  sweep ") && strstr(last.out, "130"));
     CHECK_INT(cli("help definitions"), 0);
@@ -67,7 +67,7 @@ static void test_help(void) {
     REFUSED("help tokn", 2, "did you mean tokenize, tokens?");
     REFUSED("help nothing-like-it", 2, "unknown command or topic");
     REFUSED("help run --list", 2, "take no command or topic");
-    REFUSED("help --man --completion bash", 2, "exclude each other");
+    REFUSED("help --man --completion bash", 2, "cannot be used together");
     REFUSED("help --completion tcsh", 2, "bash zsh fish");
     REFUSED("help run tile", 2, "unexpected argument");
 }
@@ -96,10 +96,10 @@ static void test_usage(void) {
     REFUSED("run --topk 3", 2, "did you mean --top_k");
     REFUSED("sweep --max-new_tokens x", 2, "--max_new_tokens: \"x\"");
     REFUSED("zzzzzz", 2, "unknown command \"zzzzzz\"; vlmprof help");
-    REFUSED("run --csv", 2, "unknown option --csv of run (tile has it);");
+    REFUSED("run --csv", 2, "unknown option --csv of run (tile has this option);");
     REFUSED("infos", 2, "did you mean info?");
     REFUSED("self_test", 2, "did you mean selftest?");
-    REFUSED("info --tier low", 2, "of info (run has it)");
+    REFUSED("info --tier low", 2, "of info (run has this option)");
     REFUSED("load --rate 1", 2, "did you mean --request_rate, ");
     REFUSED("selftest --jsn", 2, "did you mean --json?");
     REFUSED("run -x", 2, "unknown option -x");
@@ -126,14 +126,14 @@ static void test_usage(void) {
     REFUSED("info now", 2, "now");
     REFUSED("info --synthetic huge", 2, "molmoe-1b");
     REFUSED("selftest --synthetic huge", 2, "molmoe-1b");
-    REFUSED("selftest --synthetic tiny --model x", 2, "--model and --synthetic exclude each other");
+    REFUSED("selftest --synthetic tiny --model x", 2, "--model and --synthetic cannot be used together");
     REFUSED("selftest --model %F/none", 3, "none");
     REFUSED("info --model %F/none", 3, "none");
     REFUSED("run -p a --synthetic tiny --gemm magic", 2, "plain");
     REFUSED("run -p a --synthetic tiny --gpu events magic", 2, "--gpu: unknown value \"magic\"; expected one of: ");
     REFUSED("run -p a --synthetic huge", 2, "molmoe-1b");
     REFUSED("run -p a", 2, "--model DIR");
-    REFUSED("run -p a --synthetic tiny --model x", 2, "--model and --synthetic exclude each other");
+    REFUSED("run -p a --synthetic tiny --model x", 2, "--model and --synthetic cannot be used together");
     REFUSED("run --synthetic tiny", 2, "-p TEXT");
     REFUSED("run a.png b.png -p a --synthetic tiny", 2, "one is the most");
     REFUSED("run -p a --synthetic tiny --style vqa2 --raw_prompt", 2, "exclude");
@@ -247,23 +247,23 @@ static void test_refusals(void) {
 /* rules of rows: what must be given together, what must not, and what lifts a rule */
 static void test_rules(void) {
     static const struct { const struct command *command; const char *words, *said; } rows[] = {
-        {&command_sweep, "--data a --output_dir b --tier_list low --vision_tokens_list 432", "--tier_list and --vision_tokens_list exclude each other\n"},
-        {&command_sweep, "--data a --output_dir b --weights_list bf16 --weights int8", "--weights_list and --weights exclude each other\n"},
+        {&command_sweep, "--data a --output_dir b --tier_list low --vision_tokens_list 432", "--tier_list and --vision_tokens_list cannot be used together\n"},
+        {&command_sweep, "--data a --output_dir b --weights_list bf16 --weights int8", "--weights_list and --weights cannot be used together\n"},
         {&command_sweep, "--data a", "sweep needs --output_dir DIR; see vlmprof sweep --help\n"},
         {&command_sweep, "--data a --plan", ""},
         {&command_sweep, "--plan", "sweep needs --data FILE..."},
         {&command_sweep, "--data a --plan --row_limit 3", "--row_limit needs --use_profiler\n"},
         {&command_sweep, "--data a --plan --use_profiler --row_limit 3", ""},
-        {&command_sweep, "--data a --plan --use_profiler --endpoint c", "--use_profiler and --endpoint exclude each other: only vlmprof"},
-        {&command_sweep, "--data a --plan --device cpu --endpoint c", "--device and --endpoint exclude each other: the server decides this; "},
-        {&command_run, "--endpoint a --seed 3", "--seed and --endpoint exclude each other: "},
+        {&command_sweep, "--data a --plan --use_profiler --endpoint c", "--use_profiler and --endpoint cannot be used together: only vlmprof"},
+        {&command_sweep, "--data a --plan --device cpu --endpoint c", "--device and --endpoint cannot be used together: the server decides this; "},
+        {&command_run, "--endpoint a --seed 3", "--seed and --endpoint cannot be used together: "},
         {&command_run, "--endpoint a --seed 3 --twins 2", ""},
         {&command_run, "--seed 3", ""},
         {&command_run, "--twins 2", "--twins needs --endpoint URL\n"},
         {&command_run, "--endpoint a --twins_method exact", "--twins_method needs --twins N\n"},
         {&command_tile, "--draw x.png", "--draw needs --family NAME, --checkpoint DIR or --compare A,B,...\n"},
         {&command_tile, "--draw x.png --checkpoint a", ""},
-        {&command_tile, "--csv --json", "--csv and --json exclude each other\n"}};
+        {&command_tile, "--csv --json", "--csv and --json cannot be used together\n"}};
     struct options o;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_case("rules: %s", rows[i].words);

@@ -336,8 +336,8 @@ static void test_mutations(void) {
 }
 static void test_usage(void) {
     static const struct { const char *arguments; int code; const char *says; } cases[] = {
-        {"", 2, "needs a file"}, {"a b", 2, "unexpected argument"}, {"known.json --csv --json", 2, "exclude each other"},
-        {"known.json --json --table ops", 2, "--table and --json exclude each other"}, {"known.json --csv --table summary", 2, "no summary"},
+        {"", 2, "needs a file"}, {"a b", 2, "unexpected argument"}, {"known.json --csv --json", 2, "cannot be used together"},
+        {"known.json --json --table ops", 2, "--table and --json cannot be used together"}, {"known.json --csv --table summary", 2, "no summary"},
         {"known.json --sort_by speed", 2, "unknown key \"speed\"; expected one of: cpu_time"}, {"known.json --table all,ops", 2, "unknown value \"all,ops\""},
         {"known.json --row_limit -1", 2, "outside"}, {"nothing.json", 3, "No such file"}, {". ", 3, "is a folder"}};
     check_case("usage of trace: exit codes and one line each");
@@ -591,13 +591,13 @@ static void test_interrupt(void) {
 static void test_profile_usage(void) {
     static const struct { const char *arguments; int code; const char *says; } cases[] = {
         {"--row_limit 3", 2, "--row_limit needs --profile"}, {"--trace a.json", 2, "--trace needs --profile"},
-        {"--profile --trace a --output_dir b", 2, "exclude each other"}, {"--profile --chrome_trace", 2, "needs --output_dir"},
+        {"--profile --trace a --output_dir b", 2, "cannot be used together"}, {"--profile --chrome_trace", 2, "needs --output_dir"},
         {"--profile --group_by colour", 2, "unknown value \"colour\"; expected one of: none shape"}, {"--profile --sort_by speed", 2, "expected one of: cpu_time"},
-        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --cold --warmup 1", 2, "--cold exclude each other"},
+        {"--profile --repeat 0", 2, "--num_runs"}, {"--profile --cold --warmup 1", 2, "--cold cannot be used together"},
         {"--profile --num_runs 1 --active 1", 2, "none of 1 request would be recorded"},
         {"--profile --active 3 --schedule_every_n_steps 2", 2, "schedule: every_n_steps is 2"}, {"--profile --cost_rounds 3", 2, "--cost_rounds needs --cost"},
-        {"--profile --json --profile_format csv", 2, "--profile_format and --json exclude each other"}, {"--profile --show_prompt", 2, "exclude each other"},
-        {"--profile --dump x", 2, "exclude each other"}, {"--profile --active 0", 2, "outside"},
+        {"--profile --json --profile_format csv", 2, "--profile_format and --json cannot be used together"}, {"--profile --show_prompt", 2, "cannot be used together"},
+        {"--profile --dump x", 2, "cannot be used together"}, {"--profile --active 0", 2, "outside"},
         {"--profile --trace %F/no/such/t.json", 5, "no/such/t.json"}, {"--profile -o %F/no/such/table", 5, "cannot be written"},
         {"--profile --output_dir %F/known.json", 5, "a file of this name exists"}};
     check_case("usage of run --profile: exit codes and one line each");

@@ -37,8 +37,8 @@ none:keep=3|takes no keys
 pool|not whole grids
 visionzip:contextual=3|contextual needs dominant
 visionzip:contextual=0|contextual needs dominant
-visionzip:keep=9,dominant=3|exclude each other
-visionzip:keep=9,contextual=0|exclude each other
+visionzip:keep=9,dominant=3|cannot be used together
+visionzip:keep=9,contextual=0|cannot be used together
 dart:pivot_image=0|pivot_image=0: expected a whole number from 1 to 64
 dart:keep=4|at least the number of pivots
 pdrop:layers=1/2,ratios=0.5|must be as many numbers

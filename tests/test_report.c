@@ -39,7 +39,7 @@ static void test_damaged(void) {
     damage("a number past double", "latency_stats", FOREIGN_ROW("7", "1e999", "39.0", "2", "1.0"), "T_total is not a number");
     damage("no total", "latency_stats", "{\"sample_id\": 1}", "T_total is missing");
     damage("no id", "latency_stats", "{\"T_total\": 1}", "sample_id is missing");
-    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not a whole number");
+    damage("half an id", "latency_stats", FOREIGN_ROW("7.5", "1", "1", "2", "1"), "sample_id is not an integer");
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
@@ -368,7 +368,7 @@ static void test_warnings(void) {
     t.samples = 5;
     write_made("warned", &t, 0, 0, 0);
     CHECK_INT(run("report %%F/warned --json"), 0);
-    CHECK(strstr(last.out, "5 of 20 samples are not measured in all configurations") && strstr(last.out, "low k4 b12 has 5 of 20 samples"));
+    CHECK(strstr(last.out, "5 of 20 samples were not measured in all configurations") && strstr(last.out, "low k4 b12 has 5 of 20 samples"));
     if (read_json(last.out)) CHECK_INT(whole(get(vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0), "num_samples")), 15);
     check_case("a corpus metric has no scores of samples");
     t = truth_default();

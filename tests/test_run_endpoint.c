@@ -133,12 +133,12 @@ static void test_text(void) {
     CHECK_INT(ask("nousage", NULL), 0);
     shows("prompt   ? tokens, text and image");
     shows("output   ? tokens in 3 pieces");
-    shows("the server does not say how many tokens it made");
+    shows("the server does not report how many tokens it generated");
     shows("cache    the server does not say");
     CHECK_INT(ask("body", NULL), 0);
     shows("answer   Hello\n");
     shows("in one body");
-    shows("its first token cannot be seen");
+    shows("its first token cannot be timed");
     CHECK_INT(ask("silent", NULL), 0);
     shows("the answer is empty");
     CHECK_INT(ask("lump", NULL), 0);
@@ -299,10 +299,10 @@ static void test_failures(void) {
     CHECK_INT(run("run --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 2);
     said("-p TEXT");
     CHECK_INT(ask("good", "--model x"), 2);
-    said("--model and --endpoint exclude each other");
+    said("--model and --endpoint cannot be used together");
     CHECK_INT(ask("good", "--synthetic tiny"), 2);
     CHECK_INT(ask("good", "--top_k 1"), 2);
-    said("--top_k and --endpoint exclude each other: the server decides");
+    said("--top_k and --endpoint cannot be used together: the server decides");
     CHECK_INT(ask("good", "--profile"), 2);
     CHECK_INT(ask("good", "--dump x"), 2);
     CHECK_INT(ask("good", "--max_crops 4"), 2);
@@ -344,7 +344,7 @@ static void test_ask(void) {
     }
     CHECK_TEXT(lines[0], lines[1]);
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --top_k 2", server.port), 2);
-    said("unknown option --top_k of ask (run has it)");
+    said("unknown option --top_k of ask (run has this option)");
     CHECK_INT(run("ask -p Hi"), 2);
     said("ask needs --endpoint URL");
 }

@@ -169,7 +169,7 @@ static void test_load(void) {
             CHECK_NEAR(number_at("load.0.trials.%d.held_out.T_total.p95.ms", i), number_at("load.0.trials.%d.waits.T_total.p95.ms", i), 0.45 * mean);
         } else CHECK(json.nodes[at_path(i ? "load.0.trials.3.held_out.TTFT.p50.ms" : "load.0.trials.0.held_out.TTFT.p50.ms")].type == (uint8_t)VP_JSON_NULL);
     }
-    CHECK(strstr(last.out, "1 trials are by concurrency") != NULL);
+    CHECK(strstr(last.out, "1 trials are skipped: they are by concurrency") != NULL);
     check_case("predictions between the rates, and none beyond them");
     CHECK_INT(run("predict %%F/loaded.json --vision_tokens 200 --text_tokens 50 --image_bytes 100000 --output_tokens 10 --rate 2.5 --json"), 0);
     if (read_json(last.out)) {
@@ -181,9 +181,9 @@ static void test_load(void) {
     CHECK_INT(run("predict %%F/loaded.json --vision_tokens 200 --rate 4"), 0);
     CHECK(strstr(last.out, "at 4 requests per second: the latency model, plus the wait beyond it") && strstr(last.out, "E2E P95"));
     run("predict %%F/loaded.json --vision_tokens 200 --rate 4.1");
-    check_refused(2, "outside of the measured rates of made-vl, 1 to 4");
+    check_refused(2, "outside the measured rates of made-vl, 1 to 4");
     run("predict %%F/loaded.json --vision_tokens 200 --rate 0.5");
-    check_refused(2, "outside of the measured rates");
+    check_refused(2, "outside the measured rates");
     run("predict %%F/law.json --vision_tokens 200 --rate 2");
     check_refused(2, "no load trials of");
     check_case("requests about other samples say nothing");
@@ -192,7 +192,7 @@ static void test_load(void) {
         other.model = "another";
         write_server("another", &other, 9, SAMPLES);
         CHECK_INT(run("fit %%F/another %%F/load"), 0);
-        CHECK(strstr(last.out, "5 trials are by concurrency, or of another server or model") && !strstr(last.out, "Waits under load"));
+        CHECK(strstr(last.out, "5 trials are skipped: they are by concurrency, or of another server or model") && !strstr(last.out, "Waits under load"));
     }
 }
 
@@ -222,7 +222,7 @@ static void test_damaged(void) {
         {"\"rows\": ", "\"rows\": 0, \"rows\": ", "appears twice"}, {"\"lines\": {", "\"lines\": [], \"l\": {", "lines"}};
     static const struct { const char *from, *to, *word; } loads[] = {
         {"\"load\": [", "\"load\": 7, \"x\": [", "load"}, {"\"law\": 0", "\"law\": 1", "law"}, {"\"trials\": [", "\"trials\": [3, ", "load.trials"},
-        {"\"trials\": [", "\"trials\": [], \"x\": [", "trials is empty"}, {"\"request_rate\": 1", "\"request_rate\": 3", "is not above the one before"},
+        {"\"trials\": [", "\"trials\": [], \"x\": [", "trials is empty"}, {"\"request_rate\": 1", "\"request_rate\": 3", "is not above the previous one"},
         {"\"p50\": {", "\"p51\": {", "p50"}, {"\"interval_ms\": [", "\"interval_ms\": [1e9, ", "interval_ms"}, {"\"load\": [", "\"load\": [null, ", "law"}};
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) check_damaged("loaded.json", loads[i].from, loads[i].to, loads[i].word);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_damaged("law.json", cases[i].from, cases[i].to, cases[i].word);

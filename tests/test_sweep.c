@@ -440,11 +440,11 @@ static void test_garbage(void) {
         RUNS(0, SMALL "--output_dir %F/out");
         write_file(kept, files[i], strlen(files[i]));
         RUNS(0, LOUD "--output_dir %F/out"); /* --quiet drops warnings */
-        SAYS("blocks4.json was not a result file of a sweep; it is written again from the journal");
+        SAYS("blocks4.json was not a result file of a sweep and is written again from the journal");
         same_results(in_folder("unbroken"), in_folder("out"));
         write_file(kept, files[i], strlen(files[i]));
         RUNS(0, "merge %F/out");
-        SAYS("it is written again from the journal");
+        SAYS("is written again from the journal");
         same_results(in_folder("unbroken"), in_folder("out"));
         write_file(kept, files[i], strlen(files[i]));
         unlink(in_folder("out/journal.jsonl"));

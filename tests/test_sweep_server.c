@@ -402,7 +402,7 @@ static void test_failures(void) {
     if (CHECK(load(&d, result_of("out", "asis", "model-a")))) {
         const uint32_t row = member(&d, 0, "per_sample_results") + 1;
         CHECK(is_null(&d, row, "output_tokens") && is_null(&d, row, "T_decode_per_token") && is_null(&d, row, "output_tokens_per_s"));
-        CHECK(!is_null(&d, row, "TTFT") && is_text(&d, member(&d, 0, "null_reasons"), "T_decode_per_token", "the server does not say how many tokens it made"));
+        CHECK(!is_null(&d, row, "TTFT") && is_text(&d, member(&d, 0, "null_reasons"), "T_decode_per_token", "the server does not report how many tokens it generated"));
     }
     unload(&d);
     chat.is_silent = 0;
@@ -418,16 +418,16 @@ static void test_failures(void) {
 }
 static void test_refusals(void) {
     static const struct { const char *options, *words; } table[] = {
-        {"--synthetic tiny", "--synthetic and --endpoint exclude each other"},
-        {"--top_k_list 1 2", "--top_k_list and --endpoint exclude each other: the server decides"},
-        {"--use_profiler", "--use_profiler and --endpoint exclude each other"},
-        {"--style vqa2", "--style and --endpoint exclude each other"},
+        {"--synthetic tiny", "--synthetic and --endpoint cannot be used together"},
+        {"--top_k_list 1 2", "--top_k_list and --endpoint cannot be used together: the server decides"},
+        {"--use_profiler", "--use_profiler and --endpoint cannot be used together"},
+        {"--style vqa2", "--style and --endpoint cannot be used together"},
         {"--request_knob image_url", "expected PATH=VALUE"},
         {"--request_knob messages[7].x=1", "--request_knob"},
         {"--family qwen2_vl --tier_list low", "with --family aim at tokens"},
         {"--family no_such_family", "--family"},
         {"--family qwen2_vl --no_such_key 3", "no_such_key"},
-        {"--tier_list low --vision_tokens_list 600", "exclude each other"},
+        {"--tier_list low --vision_tokens_list 600", "cannot be used together"},
         {"--vision_tokens_list 40", "288 tokens already"},
         {"--api_key_env NO_SUCH_NAME_HERE", "there is no such variable"}};
     char line[1500];

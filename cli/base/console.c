@@ -1,4 +1,4 @@
-/* console.c: messages on stderr, exit codes, the progress line, and what a signal does.
+/* console.c: messages on stderr, exit codes, the progress line, and signals.
  * Everything here writes to stderr, except print_visible and print_answer, which write to stdout. */
 #include "base/console.h"
 
@@ -63,7 +63,7 @@ int output_failed(void) {
     return EXIT_OUTPUT;
 }
 int end_output(int code) {
-    if (!ferror(stdout)) errno = 0; /* else an earlier write failed, and errno still has its reason */
+    if (!ferror(stdout)) errno = 0; /* otherwise an earlier write failed, and errno has its reason */
     if (fflush(stdout) || ferror(stdout)) output_failed();
     else if (!output_error) return code && interrupted ? EXIT_INTERRUPTED : code;
     if (output_error == EPIPE) return EXIT_OUTPUT;
@@ -98,14 +98,14 @@ int complain_result(int exit_code, const char *what, vp_result result, const vp_
 void end_in_order(void) { ends_in_order = 1; }
 static void on_signal(int number) {
     (void)number;
-    /* a second signal ends even a sweep at once: the journal always contains whole lines */
+    /* a second signal ends even a sweep at once: the journal only ever contains whole lines */
     if (interrupted || !ends_in_order) _exit(EXIT_INTERRUPTED);
     interrupted = 1;
 }
 void catch_signals(void) {
     struct sigaction action;
     memset(&action, 0, sizeof action);
-    action.sa_handler = on_signal; /* without SA_RESTART: a wait for a pipe or a terminal ends */
+    action.sa_handler = on_signal; /* without SA_RESTART: waiting for a pipe or a terminal ends */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     action.sa_handler = SIG_IGN; /* a write then fails with EFBIG or EPIPE, which is handled like a full disk */
@@ -146,7 +146,7 @@ static void print_cleaned(FILE *out, const char *format, va_list list) {
     bytes = vsnprintf(line, sizeof line, format, list);
     if (bytes >= (int)sizeof line && (text = (char *)malloc((size_t)bytes + 1)) != NULL)
         vsnprintf(text, (size_t)bytes + 1, format, again);
-    if (!text) text = line; /* without memory it is cut */
+    if (!text) text = line; /* without memory, the text is cut */
     va_end(again);
     for (char *piece = text;;) {
         char *end = piece + strcspn(piece, "\n\t"), kept = *end;

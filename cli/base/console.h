@@ -1,4 +1,4 @@
-/* console.h: messages on stderr, exit codes, the progress line, and what a signal does.
+/* console.h: messages on stderr, exit codes, the progress line, and signals.
  * An error comes in as text, or as a vp_result with its vp_error. One line goes to stderr, an exit code comes back. */
 #ifndef VLMPROF_CLI_CONSOLE_H
 #define VLMPROF_CLI_CONSOLE_H
@@ -7,16 +7,16 @@
 #include <stdio.h>
 
 enum { EXIT_WORK = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_DEVICE = 4, EXIT_OUTPUT = 5, EXIT_INTERRUPTED = 130 };
-enum { LINE_BYTES = 992 }; /* capacity of an error line: the place and the text of a vp_error fit */
+enum { LINE_BYTES = 992 }; /* capacity of an error line, for the place and the text of a vp_error */
 
-/* Returns 1 if a signal came after end_in_order. A sweep then finishes its current point. */
+/* 1 after a signal that followed end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;
 
 /* Options of all commands: --quiet silences progress, notes and warnings; --color is "always", "never", or "auto": on a
  * terminal, unless the environment has NO_COLOR with a value or TERM=dumb. */
 void console_configure(int quiet, const char *color);
 
-/* The bytes that begin a colour on this stream, or end it (COLOR_END); "" if it has no colours. */
+/* The bytes that start a colour on this stream, or end it (COLOR_END); "" if the stream has no colours. */
 enum console_color { COLOR_END, COLOR_BOLD, COLOR_RED, COLOR_GREEN, COLOR_YELLOW };
 const char *color_bytes(FILE *out, enum console_color color);
 
@@ -28,11 +28,11 @@ void hide_control_bytes(char *text);
  * Returns exit_code, so that callers can return the call. */
 int complain(int exit_code, const char *format, ...);
 
-/* Call this after a failed write to stdout: it keeps the reason. Returns EXIT_OUTPUT. */
+/* Call this after a failed write to stdout, to save the reason. Returns EXIT_OUTPUT. */
 int output_failed(void);
 
 /* Flushes all output and returns the exit code of a command that ended with `code`. Complains if stdout cannot be
- * written, but not about a pipe that its reader closed (vlmprof .. | head -1). */
+ * written, but not if the reader closed the pipe (vlmprof .. | head -1). */
 int end_output(int code);
 
 /* The exit code of a library result; 0 for VP_OK. */
@@ -42,7 +42,7 @@ int exit_code_of(vp_result result);
 void error_line(char *out, size_t capacity, vp_result result, const vp_error *error);
 
 /* Complains about a library error. `what` is the file or the step; it is omitted if it is NULL or if the error's line
- * already contains it. Returns exit_code, or EXIT_DEVICE if memory is exhausted, whatever the step was. */
+ * already contains it. Returns exit_code, or EXIT_DEVICE if memory is exhausted. */
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error);
 
 /* After this call the first signal only sets `interrupted`, and the command ends by itself: a sweep finishes its point,
@@ -69,10 +69,10 @@ void close_progress(void);
 void print_plain(const char *format, ...) PRINTS;
 void print_note(const char *format, ...) PRINTS;
 
-/* Prints a text on stdout with control characters as \xNN, byte by byte; newlines and tabs stay. A model with random
- * weights may answer with any bytes. */
+/* Prints a text on stdout with control characters as \xNN, byte by byte; newlines and tabs are kept. A model with
+ * random weights may answer with any bytes. */
 void print_visible(const char *text, size_t bytes);
-/* Prints a model's answer on stdout: as print_visible on a terminal, its own bytes to a file or a pipe. */
+/* Prints a model's answer on stdout: like print_visible on a terminal, unchanged to a file or a pipe. */
 void print_answer(const char *text, size_t bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /* document.c: headings, lines and tables as text or Markdown; numbers as text; CSV.
- * Blocks come in one by one and are kept; document_print measures the tables and appends everything to a text. */
+ * Blocks come in one by one and are stored; document_print measures the tables and appends everything to a text. */
 #include "base/document.h"
 
 #include "vlmprof.h"
@@ -60,7 +60,7 @@ static void print_markdown_rule(struct text_buffer *out, const size_t *widths, s
     }
     text_add_string(out, "|\n");
 }
-/* Begins a colour, or ends it with COLOR_END, if there is one. */
+/* Starts a colour, or ends it with COLOR_END, if the output has colours. */
 static void add_color(struct text_buffer *out, enum console_color color, enum console_color bytes_of) {
     if (color != COLOR_END) text_add_string(out, color_bytes(stdout, bytes_of));
 }
@@ -157,12 +157,12 @@ struct number_text number_formatted(const char *format, double value) {
     else snprintf(number.text, sizeof number.text, "-");
     return number;
 }
-/* "-0.000" loses its sign. */
+/* Removes the sign of "-0.000". */
 static void drop_sign_of_zero(struct number_text *number) {
     if (number->text[0] == '-' && number->text[1] && !number->text[1 + strspn(number->text + 1, "0.")])
         memmove(number->text, number->text + 1, strlen(number->text));
 }
-/* A value with as many decimals as a number of this size needs for about four significant digits. Only sizes below 0.01
+/* A value with the decimals that a number of this size needs for about four significant digits. Only sizes below 0.01
  * get an exponent. */
 static struct number_text number_sized(double value, double size) {
     struct number_text number = number_formatted(size >= 1000 || !(size > 0) ? "%.0f"
@@ -187,9 +187,9 @@ static struct number_text number_rounded(double value, int exponent) {
     return text;
 }
 struct number_text number_measured(double value, double low, double high) {
-    /* what differs by a millionth is rounding, not spread */
+    /* a difference of a millionth is rounding, not spread */
     const int is_range = isfinite(low) && isfinite(high) && high - low > 1e-6 * fmax(fabs(low), fabs(high));
-    /* a skewed range is much wider than its value, which keeps two digits, but none below a thousandth of the range */
+    /* if a skewed range is much wider than its value, the value keeps two digits, but none below 1/1000 of the range */
     const double width = is_range ? high - low : fabs(value) / 5, own = fmax(fabs(value) / 10, width / 1000),
                  size = fabs(value) > 0 ? fmin(width / 20, own) : width / 20;
     const int exponent = size > 0 && isfinite(size) ? (int)floor(log10(size)) : 0;
@@ -223,7 +223,7 @@ struct number_text number_share(double share) {
                      : number_formatted("%.1f %%", 100 * share);
 }
 
-/* Returns 1 if the whole text is one number, which a spreadsheet may read as a number. */
+/* Returns 1 if the whole text is one number, so a spreadsheet may read it as a number. */
 static int is_number(const char *text) {
     char *end;
     if (!strchr("+-.0123456789", *text) || text[strspn(text, "+-.0123456789eE")]) return 0;
@@ -247,7 +247,7 @@ void csv_number(struct text_buffer *out, double value) {
     text_add_string(out, text);
 }
 int print_whole(const struct text_buffer *out) {
-    /* flushed, so that the next output to stderr does not cut a line in two if both go to one pipe */
+    /* flushed, so that stderr does not split a line if both streams go to the same pipe */
     return fwrite(out->data, 1, out->bytes, stdout) == out->bytes && !fflush(stdout) ? 0 : output_failed();
 }
 int print_document(const struct document *document) {

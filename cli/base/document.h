@@ -11,14 +11,14 @@ struct column { const char *name; size_t offset; }; /* the name of a number, and
 typedef enum block_kind { BLOCK_HEADING, BLOCK_LINE, BLOCK_DRAWING, BLOCK_TABLE } block_kind;
 struct text_block {
     block_kind kind;
-    char *text;                             /* of a heading, a line, or a line of a drawing, whose spaces count */
-    size_t columns; struct text_list cells; /* of a table, row by row; the first row contains the heads */
+    char *text;                             /* a heading, a line, or a line of a drawing (spaces matter) */
+    size_t columns; struct text_list cells; /* a table's, row by row; the first row has the heads */
 };
-/* The colour of a heading or of a cell in the last column; COLOR_END: none. */
+/* The colour of a heading or of a cell in the last column; COLOR_END for none. */
 typedef enum console_color text_color(const char *text);
 struct document {
     struct text_block *blocks; size_t count;
-    text_color *color_of; /* used if stdout has colours, and never in Markdown; NULL: no text has one */
+    text_color *color_of; /* used if stdout has colours, never in Markdown; NULL: no colours */
 };
 
 /* Adds an empty block, which is valid until the next one is added. */
@@ -35,7 +35,7 @@ void document_list(struct document *document, const char *heading, const struct 
 struct text_list *document_table(struct document *document, const char *heads);
 void document_free(struct document *document);
 
-/* The columns that a text takes on a screen: one for each UTF-8 character. */
+/* The number of screen columns of a text: one per UTF-8 character. */
 size_t text_width(const char *text);
 
 /* Appends the whole document to out. Control characters become '?'; in Markdown, markup is escaped. */
@@ -49,28 +49,28 @@ struct number_text { char text[64]; };
 void add_cells(struct text_list *cells, const char *const *texts, size_t count);
 
 struct number_text number_whole(int64_t value);
-struct number_text number_formatted(const char *format, double value); /* "-" when the value is not finite */
+struct number_text number_formatted(const char *format, double value); /* "-" if the value is not finite */
 struct number_text number_short(double value);                         /* about four significant digits */
 struct number_text number_percent(double share);                       /* one decimal, without the % */
 
 /* "2.3 [1.2, 3.4]", rounded to a power of ten below a twentieth of the range and a tenth of the value, so that noise
- * is not printed. Without a range three significant digits. Every interval that a person reads is rounded here. */
+ * is not printed. Without a range: three significant digits. Every interval in text output is rounded here. */
 struct number_text number_measured(double value, double low, double high);
-struct number_text number_value(double value, double low, double high); /* its first number */
-struct number_text number_estimate(double scale, double value, double low, double high); /* of the three times scale */
+struct number_text number_value(double value, double low, double high); /* the value of the above, without the range */
+struct number_text number_estimate(double scale, double value, double low, double high); /* all times scale */
 struct number_text number_change(double scale, double value, double low, double high);   /* "+2.3 [-1.2, +3.4]" */
 
-/* A part of a whole: "83.0 %". A ratio above 1 is a factor: "1.23 times". */
+/* A share of a whole: "83.0 %"; a ratio above 1 is a factor: "1.23 times". */
 struct number_text number_share(double share);
 
 /* A CSV field, with quotes if it needs them. Control characters become '?'. A text that a spreadsheet would run as a
- * formula (it begins with = + - @ and is not a number) gets an apostrophe in front. */
+ * formula (it begins with = + - @ and is not a number) gets a leading apostrophe. */
 void csv_text(struct text_buffer *out, const char *text);
 
-/* A comma and a number with all its digits; the field stays empty if the value is not finite. */
+/* Appends a comma and a number with all digits; the field is empty if the value is not finite. */
 void csv_number(struct text_buffer *out, double value);
 
-/* Write to stdout; 0 or an exit code. */
+/* Both print on stdout and return 0 or an exit code. */
 int print_whole(const struct text_buffer *out);
 int print_document(const struct document *document);
 

@@ -1,4 +1,4 @@
-/* files.c: folders, paths, whole files read and written.
+/* files.c: folders, paths, reading and writing of whole files.
  * Paths come in as text; messages go to stderr and exit codes go out. */
 #include "base/files.h"
 
@@ -63,7 +63,7 @@ size_t line_read(FILE *file, char **text, size_t *capacity, size_t most) {
     return bytes;
 }
 const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes, int64_t most_mb) {
-    snprintf(out, capacity, "line %lld has %llu bytes, and a line may have %lld MB (--line_max_mb)", (long long)number,
+    snprintf(out, capacity, "line %lld has %llu bytes, above the limit of %lld MB (--line_max_mb)", (long long)number,
              (unsigned long long)bytes, (long long)most_mb);
     return out;
 }
@@ -102,7 +102,7 @@ int names_of_folder(const char *folder, struct text_list *names) {
     const struct dirent *entry = NULL;
     int error = listing ? 0 : errno;
     do {
-        errno = 0; /* readdir returns NULL at the end, and also for an error */
+        errno = 0; /* readdir returns NULL at the end and after an error */
         entry = listing ? readdir(listing) : NULL;
         if (listing && !entry) error = errno;
         if (entry && strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..")) text_list_copy(names, entry->d_name);
@@ -117,16 +117,16 @@ int folder_check(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = slash && slash > path ? copy_text(path, (size_t)(slash - path)) : NULL;
     int code = 0;
-    if (is_folder(path)) code = complain(EXIT_OUTPUT, "%s: it cannot be written: this is a folder", path);
+    if (is_folder(path)) code = complain(EXIT_OUTPUT, "%s: cannot be written: it is a folder", path);
     else if (folder && !is_folder(folder))
-        code = complain(EXIT_OUTPUT, "%s: it cannot be written: there is no folder %s", path, folder);
+        code = complain(EXIT_OUTPUT, "%s: cannot be written: there is no folder %s", path, folder);
     free(folder);
     return code;
 }
 int file_write(const char *path, const char *data, size_t bytes) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    fflush(stdout); /* the path may lead to stdout: earlier output goes first */
+    fflush(stdout); /* the path may be stdout: earlier output comes first */
     result = vp_file_write(path, data, bytes, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), path, result, &error);
 }

@@ -1,5 +1,5 @@
-/* files.h: folders, paths, reading and writing of whole files. Functions that can fail complain on stderr themselves
- * and return 0 or an exit code, unless they say otherwise. */
+/* files.h: folders, paths, reading and writing of whole files. Functions that can fail print an error on stderr
+ * and return 0 or an exit code, unless stated otherwise. */
 #ifndef VLMPROF_CLI_FILES_H
 #define VLMPROF_CLI_FILES_H
 #include "base/memory.h"
@@ -9,20 +9,20 @@
 
 int is_folder(const char *path);
 
-/* Complains unless a file of this name could be written: its folder must exist, and it must not be a folder itself. */
+/* Complains if a file of this name cannot be written: its folder must exist, and it must not be a folder itself. */
 int folder_check(const char *path);
 
 /* Makes a folder and its parents. */
 int make_folder(const char *path);
 
-/* Keeps other processes with the same lock out of a folder until *lock is closed. *lock is -1 if the folder cannot be
- * locked. Returns EXIT_USAGE after a message that names the writer if another process has it. */
+/* Locks a folder against other processes that take this lock, until *lock is closed. *lock is -1 if the folder cannot
+ * be locked. If another process has the lock, returns EXIT_USAGE after a message that names `who`. */
 int lock_folder(const char *path, const char *who, int *lock);
 
-/* Reads a line with its newline. Returns its bytes, of which at most `most` and a NUL are kept in *text; 0: the file
- * has ended or cannot be read. */
+/* Reads a line with its newline. Returns its length in bytes; *text receives at most `most` of them and a NUL. Returns
+ * 0 if the file has ended or cannot be read. */
 size_t line_read(FILE *file, char **text, size_t *capacity, size_t most);
-/* The error for line `number`, counted from 1, that is longer than --line_max_mb allows. Returns out. */
+/* The error for line `number`, counted from 1, which is longer than --line_max_mb. Returns out. */
 const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes, int64_t most_mb);
 
 /* FOLDER/NAME, malloc'ed. */
@@ -30,10 +30,10 @@ char *join_path(const char *folder, const char *name);
 
 enum { JSON_FILE_BYTES_MAX = 256 << 20, IMAGE_FILE_BYTES_MAX = 1 << 30 };
 
-/* Reads FOLDER/NAME into a malloc'ed text; `identity`, unless NULL, adds its bytes to a hash. */
+/* Reads FOLDER/NAME into a malloc'ed text, and adds its bytes to the hash *identity unless that is NULL. */
 int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity);
 
-/* Returns 1 if the name has an image file's ending and is not hidden. */
+/* Returns 1 if the name has the extension of an image file and is not hidden. */
 int is_image_name(const char *name);
 
 /* Appends a folder's names to the list and sorts it. Returns 0, or an exit code if the list lacks names. */

@@ -18,7 +18,7 @@ vp_result file_sink(void *user, const char *text, size_t bytes) {
 }
 
 int json_end(vp_json_writer *writer) {
-    /* flushed, so that the next output to stderr does not cut a line in two if both go to one pipe */
+    /* flushed, so that stderr does not split a line if both streams go to the same pipe */
     return vp_json_finish(writer) == VP_OK && putchar('\n') != EOF && !fflush(stdout) ? 0 : output_failed();
 }
 void json_lossy(vp_json_writer *writer, const char *text) {
@@ -104,9 +104,9 @@ int has_value(const vp_json *json, uint32_t object, const char *key) {
 }
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node) {
     const vp_json_node *value = &json->nodes[node];
-    const size_t quotes = value->type == VP_JSON_STRING; /* the node of a string begins after its quote */
+    const size_t quotes = value->type == VP_JSON_STRING; /* the node of a string starts after the quote */
     char *text = copy_text(json->text + value->start - quotes, (size_t)value->bytes + 2 * quotes);
-    for (char *end = text; (end = strpbrk(end, "\r\n")) != NULL;) *end = ' '; /* strings contain no raw line end */
+    for (char *end = text; (end = strpbrk(end, "\r\n")) != NULL;) *end = ' '; /* strings contain no raw line ends */
     vp_json_raw(writer, text, (size_t)value->bytes + 2 * quotes);
     free(text);
 }
@@ -133,7 +133,7 @@ void json_compact(vp_json_writer *writer, const vp_json *json, uint32_t node, js
     } else json_node(writer, json, node);
 }
 int json_depth(const vp_json *json, uint32_t node) {
-    uint32_t ends[64]; /* of the containers around the node; vp_json_parse reads 64 levels */
+    uint32_t ends[64]; /* ends of the containers around the node; vp_json_parse reads 64 levels */
     int depth = 0, deepest = 0;
     for (uint32_t at = node; at < json->nodes[node].end; at++) {
         while (depth && at >= ends[depth - 1]) depth--;

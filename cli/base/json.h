@@ -23,7 +23,7 @@ void put_pair(vp_json_writer *writer, const char *key, int64_t first, int64_t se
 void put_null(vp_json_writer *writer, const char *key);
 void put_ints(vp_json_writer *writer, const char *key, const int32_t *values, int32_t count);
 
-/* Parsed text with its array of nodes, which the next parse_json reuses. The caller frees `nodes`. */
+/* Parsed text and its array of nodes, which the next parse_json reuses. The caller frees `nodes`. */
 struct parsed { vp_json json; vp_json_node *nodes; size_t capacity; };
 
 /* Parses a text, which must outlive the result. */
@@ -31,43 +31,43 @@ vp_result parse_json(struct parsed *parsed, const char *text, size_t bytes, vp_e
 int node_is(const vp_json *json, uint32_t node, vp_json_type type);
 /* A malloc'ed copy of a string without escapes; NULL if the node is not a string or contains \u0000. */
 char *node_text(const vp_json *json, uint32_t node);
-double node_number(const vp_json *json, uint32_t node); /* NaN when it is not a number */
-/* Fails with VP_ERR_FORMAT: "KEY" must be WANT. */
+double node_number(const vp_json *json, uint32_t node); /* NaN if it is not a number */
+/* Sets the error `"KEY" must be WANT`. Returns VP_ERR_FORMAT. */
 vp_result bad_member(vp_error *error, const char *key, const char *want);
-int has_value(const vp_json *json, uint32_t object, const char *key);       /* 1 if the key is there and not null */
+int has_value(const vp_json *json, uint32_t object, const char *key);       /* 1 if the key exists and is not null */
 /* Adds the names of an object's members to a message: "id, answer". */
 void add_fields(const vp_json *json, uint32_t object, struct text_buffer *out);
-/* Writes the node as read, on one line. */
+/* Writes the node's original text, on one line. */
 void json_node(vp_json_writer *writer, const vp_json *json, uint32_t node);
-/* The same without the white space inside it. `other`, unless NULL, returns 1 for a node that it wrote itself. */
+/* The same without white space between values. `other`, unless NULL, returns 1 for a node that it wrote itself. */
 typedef int json_other(vp_json_writer *writer, const vp_json *json, uint32_t node, const void *context);
 void json_compact(vp_json_writer *writer, const vp_json *json, uint32_t node, json_other *other, const void *context);
-/* The members of an object into the open one. */
+/* Writes the members of an object into the open one. */
 void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t object, json_other *other,
                           const void *context);
 int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 
-/* Adds "sum" to a whole object as its last member: FNV-1a of the text before it, without white space between values, so
- * that re-indenting a file keeps it valid. */
+/* Adds "sum" to a complete object as its last member: FNV-1a of the text before it, without white space between values.
+ * The sum therefore stays valid if the file is re-indented. */
 void json_seal(struct text_buffer *object);
 /* Returns 1 if the object has no "sum", or one that matches its text. */
 int json_seal_fits(const vp_json *json, uint32_t object);
 
-/* An object received from a server, malloc'ed and on one line. NULL: the text is not an object, is NULL, or is nested
- * deeper than FOREIGN_DEPTH_MAX. Journals and results add levels around it, and a text has at most 64. */
+/* An object received from a server, malloc'ed and on one line. NULL if the text is NULL, is not an object, or is nested
+ * deeper than FOREIGN_DEPTH_MAX. Journals and results add levels around it, and the limit of a text is 64. */
 enum { FOREIGN_DEPTH_MAX = 48 };
 char *json_foreign(const char *text, size_t bytes);
 
 /* The integer under a key, or `otherwise`. */
 int64_t node_int(const vp_json *json, uint32_t object, const char *key, int64_t otherwise);
-/* [low, high]; null if an end is not finite, or if `known` is 0. */
+/* Write [low, high]; null if an end is not finite, or if `known` is 0. */
 void put_range(vp_json_writer *writer, const char *key, double low, double high);
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high);
 
 void json_texts(vp_json_writer *writer, const struct text_list *texts);
 void put_list(vp_json_writer *writer, const char *key, const struct text_list *list);
 
-/* Several members of an object at once, in their order:
+/* Writes several members of an object, in order:
  *     PUT(writer, KEY("name", text), KEY("count", 3), KEY_OBJECT("times"), KEY("mean_ms", mean), END_OBJECT);
  * KEY takes a text (NULL: null), an integer, or a double (not finite: null). With a NULL key OBJECT, ARRAY and values
  * are elements of an array. All values are computed before the first is written. */
@@ -79,7 +79,7 @@ void put_list(vp_json_writer *writer, const char *key, const struct text_list *l
              float: json_member_real, default: json_member_int)(key, value)
 #define KEY_BOOL(key, value) {key, MEMBER_BOOL, .whole = (value)}
 #define KEY_NULL(key) {key, MEMBER_NULL, .whole = 0}
-#define KEY_RANGE(key, low_end, high_end) {key, MEMBER_RANGE, .low = (low_end), .high = (high_end)} /* as put_range */
+#define KEY_RANGE(key, low_end, high_end) {key, MEMBER_RANGE, .low = (low_end), .high = (high_end)} /* see put_range */
 #define KEY_ESTIMATE(key, range_key, estimate) \
     KEY(key, (estimate).value), KEY_RANGE(range_key, (estimate).low, (estimate).high)
 #define KEY_TEXTS(key, texts) {key, MEMBER_LIST, .list = (texts)}
@@ -87,7 +87,7 @@ void put_list(vp_json_writer *writer, const char *key, const struct text_list *l
 #define END_OBJECT {NULL, MEMBER_END_OBJECT, .whole = 0}
 #define KEY_ARRAY(key) {key, MEMBER_ARRAY, .whole = 0}
 #define END_ARRAY {NULL, MEMBER_END_ARRAY, .whole = 0}
-/* An integer that is null unless it is known. */
+/* An integer, null unless it is known. */
 #define KEY_KNOWN(key, known, value) json_member_known(key, (known) != 0, value)
 
 /* A key with its value; as a cell of a table (base/table.h), a value without its key. */

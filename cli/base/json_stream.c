@@ -1,6 +1,6 @@
-/* json_stream.c: one JSON object of any size, read through a window that moves along the file. The window contains the
- * bytes from the current place on; it grows only if a single value does not fit. Quotes and brackets alone mark a
- * value's end; then the library's strict reader parses it. */
+/* json_stream.c: one JSON object of any size, read through a window that moves along the file. The window starts at
+ * the current position; it only grows if a single value does not fit. The end of a value is found by quotes and
+ * brackets alone; then the library's strict reader parses it. */
 #include "base/json_stream.h"
 
 #include "base/json.h"
@@ -56,7 +56,7 @@ vp_result source_text(const struct source *source, int64_t offset, int64_t bytes
 struct json_stream {
     const struct source *source;
     char *data; size_t begin, end, capacity; /* unread bytes are data[begin, end) */
-    int64_t base;                            /* the place of data[0] in the source */
+    int64_t base;                            /* offset of data[0] in the source */
     int ended;                               /* the source has no more bytes, or cannot be read */
     struct parsed value;                     /* the latest value */
 };
@@ -96,7 +96,7 @@ static int stream_has_taken(struct json_stream *stream, char wanted) {
     stream->begin++;
     return 1;
 }
-/* The length of the value that begins here; 0 if it does not end or is too long. Its text may still be invalid. */
+/* The length of the value that starts here; 0 if it does not end or is too long. Its text may still be invalid. */
 static size_t stream_extent(struct json_stream *stream) {
     size_t at = 0;
     int depth = 0, quoted = 0, escaped = 0;
@@ -123,12 +123,12 @@ static size_t stream_extent(struct json_stream *stream) {
             return at;
     }
 }
-/* Parses the next value into stream->value, which is valid until the next call. *place is its place in the file. */
+/* Parses the next value into stream->value, which is valid until the next call. *place is its offset in the file. */
 static vp_result stream_value(struct json_stream *stream, int64_t *place, size_t *bytes, vp_error *error) {
     vp_error inner = {VP_OK, -1, "", ""};
     vp_result result;
     stream_peek(stream);
-    *bytes = stream_extent(stream); /* may move the window; the place in the file stays */
+    *bytes = stream_extent(stream); /* may move the window, but not the position in the file */
     *place = stream_place(stream);
     if (!*bytes && stream->end - stream->begin >= VALUE_BYTES_MAX)
         return stream_fail(stream, "a value is longer than 64 MiB", error);

@@ -6,7 +6,7 @@
 #include "vlmprof.h"
 #include <sys/types.h>
 
-/* A file that is read by offset: through `fd`, or whole in memory if it is not a regular file (a pipe). */
+/* A file that is read by offset: through `fd`, or from memory if it is not a regular file (a pipe). */
 struct source { const char *path; int fd; char *memory; size_t memory_bytes; };
 
 vp_result source_open(struct source *source, const char *path, vp_error *error);
@@ -21,14 +21,14 @@ vp_result source_text(const struct source *source, int64_t offset, int64_t bytes
 
 enum { WINDOW_BYTES = 1 << 18, VALUE_BYTES_MAX = 64 << 20 };
 
-/* The callbacks for each element of one array and for each other member. A call that fails ends the walk, which returns
+/* The callbacks for each element of one array and for each other member. If a call fails, the walk ends and returns
  * that failure. */
 struct stream_visitor {
     const char *array; /* the key of the array whose elements are visited */
     vp_result (*element)(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error);
     vp_result (*member)(void *user, const char *key, const vp_json *value); /* may be NULL */
     void *user;
-    int found; /* 1 if the array is there */
+    int found; /* 1 if the array exists */
 };
 
 /* Visits {..., ARRAY: [...], ...} from front to back. Memory: twice the longest single value, and its nodes. */

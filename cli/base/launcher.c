@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 enum { LAUNCHER_COUNT = 4, LAUNCHER_SLURM = 3 };
-/* The names of a launcher's variables; NULL: it has none. */
+/* The names of a launcher's variables; NULL if it lacks one. */
 struct launcher { const char *name, *rank, *world, *world_before, *local, *local_world; };
 static const struct launcher LAUNCHERS[LAUNCHER_COUNT] = {
     {"torchrun", "RANK", "WORLD_SIZE", NULL, "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
@@ -21,7 +21,7 @@ const char *environment(void *user, const char *name) {
     (void)user;
     return getenv(name);
 }
-/* Decimal digits and nothing else, at most `limit`; -1 for any other text. */
+/* The number in a text of only digits, up to `limit`; -1 for any other text. */
 static int64_t digits_of(const char *text, int64_t limit) {
     int64_t value = 0;
     if (!*text) return -1;
@@ -41,12 +41,12 @@ static vp_result read_number(const struct source *source, const char *name, int3
         *out = (int32_t)value;
         return VP_OK;
     }
-    snprintf(words, sizeof words, "is \"%.200s\"; expected a number, 0 or more: start with a launcher that sets it, or "
+    snprintf(words, sizeof words, "is \"%.200s\"; expected a number of 0 or more: use a launcher that sets it, or "
                                   "unset it",
              text);
     return vp_fail(source->error, VP_ERR_FORMAT, -1, name, words);
 }
-/* Returns 1 if the launcher set its variables. Slurm's count only inside a step of srun. */
+/* Returns 1 if the launcher set its variables. Slurm's only count inside a step of srun. */
 static int is_there(const struct source *source, int launcher) {
     const struct launcher *variables = &LAUNCHERS[launcher];
     const char *step;
@@ -60,7 +60,7 @@ static vp_result check_order(const struct source *source, const char *name, int3
                              int32_t count) {
     char words[160];
     if (place < count) return VP_OK;
-    snprintf(words, sizeof words, "is %d, but %s is %d: ranks count from 0 to one below it", place, count_name,
+    snprintf(words, sizeof words, "is %d, but %s is %d: a rank must be below the count", place, count_name,
              count);
     return vp_fail(source->error, VP_ERR_RANGE, -1, name, words);
 }
@@ -74,7 +74,7 @@ static vp_result read_launcher(const struct source *source, const struct launche
         return result;
     if (out->rank < 0 || out->world_size < 0) {
         char words[160];
-        snprintf(words, sizeof words, "is not set, but %s set %s: set both, or neither", launcher->name,
+        snprintf(words, sizeof words, "is not set, but %s set %s: set both or none", launcher->name,
                  out->rank >= 0         ? launcher->rank
                  : out->world_size >= 0 ? world
                                         : "SLURM_STEP_ID");
@@ -97,7 +97,7 @@ vp_result launched_read(variable_lookup lookup, void *user, struct launched *lau
     if (first < LAUNCHER_COUNT) {
         if ((result = read_launcher(&source, &LAUNCHERS[first], &out)) != VP_OK) return result;
         out.launcher = LAUNCHERS[first].name;
-        source.error = NULL; /* errors in a launcher that is not used do not matter */
+        source.error = NULL; /* errors of an unused launcher are ignored */
         for (launcher = first + 1; launcher < LAUNCHER_COUNT; launcher++) {
             if (!is_there(&source, launcher)) continue;
             if (!out.ignored) out.ignored = LAUNCHERS[launcher].name;

@@ -5,8 +5,8 @@
 
 struct launched {
     const char *launcher;     /* "torchrun", "Open MPI", "PMI" (MPICH, Intel MPI, Hydra), "Slurm" or "none" */
-    const char *ignored;      /* the next launcher that also set its variables; NULL: none */
-    int32_t rank, world_size; /* 0..world_size - 1; alone: 0 and 1 */
+    const char *ignored;      /* the next launcher that also set its variables, or NULL */
+    int32_t rank, world_size; /* 0..world_size - 1; 0 and 1 for a single process */
     int32_t local_rank;       /* index among the processes of this machine; -1: unknown */
     int32_t local_world_size; /* processes on this machine; -1: unknown */
 };
@@ -26,8 +26,8 @@ const char *environment(void *user, const char *name);
  *          OMPI_COMM_WORLD_RANK, _SIZE, _LOCAL_RANK, _LOCAL_SIZE; PMI_RANK, PMI_SIZE, MPI_LOCALRANKID,
  *          MPI_LOCALNRANKS; SLURM_PROCID, SLURM_NTASKS (formerly SLURM_NPROCS), SLURM_LOCALID. Slurm's count is used
  *          only inside a step of srun: there SLURM_STEP_ID is a number below 0xfffffff0. (Batch scripts and the
- *          shells of salloc have SLURM_NTASKS too, but step numbers from there on.) If a launcher does not report a
- *          local rank, it is taken from a later launcher with the same rank and count */
+ *          shells of salloc also have SLURM_NTASKS, but step numbers of that value or more.) If a launcher does not
+ * report a          local rank, it is taken from a later launcher with the same rank and count */
 vp_result launched_read(variable_lookup lookup, void *user, struct launched *launched, vp_error *error);
 
 /* The device of a process: its local rank modulo the number of devices that it sees. This also works with a launcher

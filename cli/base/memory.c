@@ -1,4 +1,4 @@
-/* memory.c: memory that grows, text that grows, lists of texts, hashes. All memory comes from `resize`, which ends the
+/* memory.c: growing memory, growing text, lists of texts, hashes. All memory comes from `resize`, which ends the
  * program if there is none. */
 #include "base/memory.h"
 
@@ -23,7 +23,7 @@ void unfinished_end(struct unfinished *unfinished) {
     if (*at) *at = unfinished->before;
 }
 static void undo_unfinished(void) {
-    while (latest_unfinished) { /* taken off first: undoing may need memory as well */
+    while (latest_unfinished) { /* removed first, because undoing may also need memory */
         struct unfinished *unfinished = latest_unfinished;
         latest_unfinished = unfinished->before;
         unfinished->undo(unfinished->user);

@@ -1,21 +1,21 @@
-/* memory.h: memory that grows, text that grows, lists of texts, hashes.
- * No function here fails: when memory runs out, the program ends with a message. */
+/* memory.h: growing memory, growing text, lists of texts, hashes.
+ * No function here fails: if memory runs out, the program ends with a message. */
 #ifndef VLMPROF_CLI_MEMORY_H
 #define VLMPROF_CLI_MEMORY_H
 #include <stddef.h>
 #include <stdint.h>
 
-/* Memory of the command itself. Ending the program loses no measurement, because the journal is on disk already. */
+/* Memory of the command itself. Ending the program loses no measurement, because the journal is already on disk. */
 void *resize(void *memory, size_t count, size_t element_bytes);
 void *zeroed(size_t count, size_t element_bytes);
-/* Unfinished output that must not stay behind. If memory runs out, undo(user) is called before the program ends for all
- * that have begun and not ended, the latest first. The struct belongs to the caller. */
+/* Unfinished output that must be removed. If memory runs out, undo(user) is called for all unfinished outputs before
+ * the program ends, the latest first. The struct belongs to the caller. */
 struct unfinished { void (*undo)(void *user); void *user; struct unfinished *before; };
 void unfinished_begin(struct unfinished *unfinished, void (*undo)(void *user), void *user);
 void unfinished_end(struct unfinished *unfinished);
 
 /* The OpenMP runtime ends the program with exit code 1 if it gets no memory or no thread. After answer_for_libraries
- * such an end has EXIT_DEVICE instead. The program's own ends go through own_end, which returns its exit code. */
+ * the exit code is then EXIT_DEVICE. The program itself ends through own_end, which returns its exit code. */
 void answer_for_libraries(void);
 int own_end(int code);
 
@@ -23,29 +23,29 @@ char *copy_text(const char *text, size_t bytes);
 
 struct text_buffer { char *data; size_t bytes, capacity; };
 
-/* Append to the buffer, which always ends with a NUL that `bytes` does not count. */
+/* Append to the buffer. It always ends with a NUL, which `bytes` does not include. */
 void text_add(struct text_buffer *buffer, const char *text, size_t bytes);
 void text_add_string(struct text_buffer *buffer, const char *text);
 void text_add_format(struct text_buffer *buffer, const char *format, ...);
 
-/* The plural ending of a noun: "%lld row%s" with count, plural_s(count). */
+/* The plural ending of a noun: use "%lld row%s" with count, plural_s(count). */
 const char *plural_s(int64_t count);
 
-/* Texts that the list owns, in the order they came. {NULL, 0} is an empty list. */
+/* Texts that the list owns, in the order of adding. {NULL, 0} is an empty list. */
 struct text_list { char **items; size_t count; };
 
-void text_list_take(struct text_list *list, char *text); /* the list frees this malloc'ed text from now on */
+void text_list_take(struct text_list *list, char *text); /* the list now owns this malloc'ed text */
 void text_list_copy(struct text_list *list, const char *text);
 
 /* Adds a formatted text, cut at LINE_BYTES. */
 void text_list_add(struct text_list *list, const char *format, ...);
 int text_list_has(const struct text_list *list, const char *text);
 
-/* Sorts by bytes the texts from index `first` on. */
+/* Sorts the texts starting at index `first`, by bytes. */
 void text_list_sort(struct text_list *list, size_t first);
 void text_list_free(struct text_list *list);
 
-/* FNV-1a: adds data to a hash that began as HASH_START. A NULL text differs from every other text. */
+/* FNV-1a: adds data to a hash that started as HASH_START. A NULL text differs from every other text. */
 uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes);
 uint64_t hash_text(uint64_t hash, const char *text);
 uint64_t hash_number(uint64_t hash, int64_t value);
@@ -54,7 +54,7 @@ extern const uint64_t HASH_START;
 
 struct buffer { void *data; size_t bytes; };
 
-/* Makes room for `count` elements in memory that is reused. Returns its data. */
+/* Makes space for `count` elements in reused memory. Returns its data. */
 void *reserve(struct buffer *buffer, size_t count, size_t element_bytes);
 
 #endif

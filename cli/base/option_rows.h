@@ -4,7 +4,7 @@
 #define VLMPROF_CLI_OPTION_ROWS_H
 #include "base/options.h"
 
-/* Rules of rows that belong to vlmprof's own engine, where the command also takes --endpoint. */
+/* Rules for options of vlmprof's own engine, in commands that also have --endpoint. */
 #define OF_ENGINE \
     .excludes = "endpoint", .because = "the server decides this; --request_knob sets what a request may change"
 
@@ -13,7 +13,7 @@
      "checkpoint folder: config.json, tokenizer.json, and *.safetensors or weights packed by convert; or a GGUF file", \
      .excludes = "synthetic endpoint"}
 #define OPTION_MMPROJ \
-    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "with a GGUF file: the GGUF file of its vision tower", \
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "the GGUF file of the vision tower, if --model is a GGUF file", \
      .needs = "model", .because = "it is the vision tower of --model FILE.gguf"}
 #define OPTION_SYNTHETIC \
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
@@ -28,40 +28,40 @@
      .excludes = "crops vision_tokens endpoint"}
 #define OPTION_MAX_CROPS \
     {"max_crops", COUNT, "N", "12", 1, 1024, NULL, \
-     "adaptive tiling: most crops, not counting the global view (default: the checkpoint's, else 12)", \
-     .excludes = "crops vision_tokens endpoint", .unless = "family", .because = "it applies to adaptive tiling only"}
+     "adaptive tiling: maximum crops, excluding the global view (default: the checkpoint's, otherwise 12)", \
+     .excludes = "crops vision_tokens endpoint", .unless = "family", .because = "it only applies to adaptive tiling"}
 #define OPTION_CROPS \
-    {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the grid closest to the image's shape", \
+    {"crops", COUNT, "N", NULL, 1, 1024, NULL, "exactly N crops, in the grid closest to the image's aspect ratio", \
      .excludes = "vision_tokens endpoint"}
 #define OPTION_VISION_TOKENS \
     {"vision_tokens", COUNT, "N", NULL, 1, 1000000, NULL, "target number of vision tokens: N / 144 - 1 crops", \
      OF_ENGINE}
 #define OPTION_IMAGE_KNOB(values) \
     {"image_knob", TEXT, values, NULL, 0, 0, NULL, \
-     "the model's own setting of image sizes: Molmo max_crops, SmolVLM longest_edge, InternVL max_patches, " \
+     "the model's own image size setting: Molmo max_crops, SmolVLM longest_edge, InternVL max_patches, " \
      "min_patches, Qwen-VL max_pixels, min_pixels, Gemma 3 max_num_crops, min_crop_size", \
      .excludes = "tier_list vision_tokens_list vision_tokens endpoint"}
 #define OPTION_CSV \
     {"csv", FLAG, NULL, NULL, 0, 0, NULL, "comma-separated values", .excludes = "json"}
 #define OPTION_IMPORTANCE_SCORES_FILE \
     {"importance_scores_file", TEXT, "FILE", NULL, 0, 0, NULL, \
-     "JSON {\"block\": score}: the first and last blocks run, then those with the best scores", OF_ENGINE}
+     "JSON {\"block\": score}: the first and last blocks run, then the blocks with the best scores", OF_ENGINE}
 #define OPTION_IGNORE_EOS \
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always generate max_new_tokens tokens"}
 #define WEIGHTS_NAMES "bf16 fp32 int8 int4 gguf"
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
-     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks in integers, a scale per row " \
-     "and 32 values; gguf: a GGUF file's own blocks (Q8_0, Q4_0, Q4_K, Q6_K), the rest bf16; on the CPU only, " \
-     "the default there for GGUF files", \
+     "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks in integers, one scale per 32 " \
+     "values of a row; gguf: a GGUF file's own blocks (Q8_0, Q4_0, Q4_K, Q6_K), the rest bf16; only on the CPU, " \
+     "where it is the default for GGUF files", \
      OF_ENGINE}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "weights of the output head, independent of --weights; bf16: as the rest of the model", OF_ENGINE}
+     "weights of the output head, independent of --weights; bf16: like the rest of the model", OF_ENGINE}
 #define OPTION_VISION_WEIGHTS \
     {"vision_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
-     "weights of the linear layers of tower and connector, independent of --weights; bf16: as the rest of the model", \
-     OF_ENGINE}
+     "weights of the linear layers of tower and connector, independent of --weights; bf16: like the rest of the " \
+     "model", OF_ENGINE}
 #define DATA_FORMAT_WORDS \
     "auto vlmprof vqa vlmevalkit csv parquet docvqa infovqa textvqa chartqa pope ocrbench mathvista tallyqa llava " \
     "llava_questions openai aiperf vllm"
@@ -70,37 +70,37 @@
 #define OPTION_PROMPT_ORIGIN                                                                                           \
     {                                                                                                                  \
         "prompt_origin", CHOICE, "TOOL", NULL, 0, 0, "lmms_eval vlmevalkit none",                                      \
-            "prompt and score known sets as this tool does (help tasks; default: vlmevalkit for TSV and CSV, "         \
+            "prompt and score known sets like this tool (help tasks; default: vlmevalkit for TSV and CSV, "            \
             "lmms_eval for Parquet and official JSON, none for JSONL)"                                                 \
     }
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "seed of synthetic weights, data sampling and caption prompts"}
 #define OPTION_DEVICE \
-    {"device", TEXT, "D", "auto", 0, 0, NULL, "auto (the first GPU, else the CPU), cpu, cuda or cuda:N", OF_ENGINE}
+    {"device", TEXT, "D", "auto", 0, 0, NULL, "auto (the first GPU, otherwise the CPU), cpu, cuda or cuda:N", OF_ENGINE}
 #define OPTION_THREADS \
-    {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all this process may use", OF_ENGINE}
+    {"threads", COUNT, "N", "0", 0, 4096, NULL, "CPU threads; 0: all that this process may use", OF_ENGINE}
 #define OPTION_GEMM \
-    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest, by a short measurement", \
+    {"gemm", TEXT, "NAME", "auto", 0, 0, NULL, "CPU matrix kernel; auto: the fastest in a short measurement", \
      OF_ENGINE}
 #define OPTION_GPU \
     {"gpu", TEXTS, "WORD...", NULL, 0, 0, NULL, \
-     "GPU switches: events (a profile times launches by events where CUPTI could do it), dependent (decode kernels " \
-     "fetch weights while the one before runs), wgmma (Hopper: linears by our own kernels, not cuBLAS), tuned " \
-     "(cuBLAS's fastest of 8 algorithms by shape, timed in the warm-up), persistent (a decode step of MolmoE is one " \
-     "kernel), clusters (Hopper: products of many rows by pairs of our own blocks, where counts say that it pays); " \
+     "GPU switches: events (profiles use events even if CUPTI could time the launches), dependent (decode kernels " \
+     "fetch weights while the previous kernel runs), wgmma (Hopper: linear layers by our own kernels, not cuBLAS), " \
+     "tuned (the fastest of 8 cuBLAS algorithms per shape, timed in the warm-up), persistent (a MolmoE decode step " \
+     "is one kernel), clusters (Hopper: products of many rows by pairs of our own blocks, if it should pay off); " \
      "only events has been tried on a GPU so far", OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency on the x axis"}
-/* the same, where energy may take its place */
+/* the same with energy as an alternative */
 #define OPTION_AXIS \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft energy token_energy", \
-     "x axis of accuracy plots: a latency, or the J of a request or of an output token (GPU)"}
+     "x axis of accuracy plots: a latency, or the energy of a request or of an output token (GPU)"}
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "bootstrap resamples of the samples"}
 #define OPTION_LINE_MAX \
-    {"line_max_mb", COUNT, "N", "64", 1, 2047, NULL, "longest line in MB; a longer one is an error"}
+    {"line_max_mb", COUNT, "N", "64", 1, 2047, NULL, "maximum line length in MB; longer lines are an error"}
 #define OPTION_JSON \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
 #define OPTION_JSON_LINES \
@@ -108,10 +108,10 @@
      "add a last line {\"summary\": ...} with the counts; stdout is one JSON object per line either way"}
 #define OPTION_SORT_BY \
     {"sort_by", TEXT, "KEY", NULL, 0, 0, NULL, \
-     "order of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: the self time " \
-     "of CPU or GPU)"}
+     "sort key of the operations: self_cpu_time_total, cuda_time_total, count, cumulative ... (default: self time of " \
+     "CPU or GPU)"}
 #define OPTION_ROW_LIMIT \
-    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "at most N rows in the table"}
+    {"row_limit", COUNT, "N", "100", 0, INT32_MAX, NULL, "maximum number of rows in the table"}
 #define OPTION_GROUP_BY \
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
      "group operations by: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}
@@ -134,15 +134,15 @@
 #define OPTION_TRACE_MAX_BYTES \
     {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "stop recording before a trace exceeds this size"}
 #define OPTIONS_OF_ALL \
-    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "print only errors on stderr; sweep and merge: no table either"}, \
+    {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "only print errors on stderr; sweep and merge also omit their table"}, \
     {"color", CHOICE, "WHEN", "auto", 0, 0, "auto always never", "auto: on a terminal, unless NO_COLOR is set"}, \
     {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
-/* A row that is not an option: the title of the options below it in the help. */
+/* A row that is not an option: the title of the following options in the help. */
 #define OPTION_GROUP(title) \
     {title, GROUP, NULL, NULL, 0, 0, NULL, NULL}
 /* The same with rules: RULED_GROUP("profiling", .needs = "profile"). */
 #define RULED_GROUP(title, ...) \
     {title, GROUP, NULL, NULL, 0, 0, NULL, NULL, __VA_ARGS__}
 #define OPTION_SEED_OF_BOOTSTRAP \
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "of the bootstrap"}
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of the bootstrap"}
 #endif

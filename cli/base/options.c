@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Returns 1 if both name the same option. A hyphen and an underscore are equal. */
+/* Returns 1 if both name the same option. Hyphens and underscores are equivalent. */
 static int is_same_name(const char *one, const char *other, size_t bytes) {
     for (size_t i = 0; i < bytes; i++)
         if (one[i] != other[i] && !(one[i] == '_' && other[i] == '-')) return 0;
@@ -64,7 +64,7 @@ int edit_distance(const char *one, const char *other) {
     return rows[one_length % 3][other_length];
 }
 
-/* Returns 1 if the word is one of the parts of a name; _ separates them. */
+/* Returns 1 if the word is one of the parts of a name, which _ separates. */
 static int is_part(const char *name, const char *word, size_t bytes) {
     for (const char *part = name; *part; part += strcspn(part, "_"), part += *part == '_')
         if (bytes >= 3 && strcspn(part, "_") == bytes && !strncmp(part, word, bytes)) return 1;
@@ -180,13 +180,13 @@ static int option_store(struct options *options, int index, const char *word) {
     return is_list(spec) ? option_append(spec, value, word, number) : 0;
 }
 
-/* Copies a part of an argument into memory that lives as long as the options. */
+/* Copies part of an argument into memory that lives as long as the options. */
 static const char *keep_piece(struct options *options, const char *text, size_t bytes) {
     options->pieces = resize(options->pieces, options->piece_count + 1, sizeof *options->pieces);
     return options->pieces[options->piece_count++] = copy_text(text, bytes);
 }
 
-/* Stores the argument of a list; commas separate its values unless they stay. */
+/* Stores the argument of a list. Commas separate values, except in WHOLES. */
 static int option_store_list(struct options *options, int index, const char *word) {
     if (options->command->options[index].kind == WHOLES) return option_store(options, index, word);
     for (;;) {
@@ -213,7 +213,7 @@ static int unknown_option(const struct options *options, const char *argument, s
             add_near_word(&near, name, "--", options->command->options[i].name);
     for (const struct command *const *command = options->commands; command && *command && !other; command++)
         if (option_find(*command, given, strlen(given)) >= 0) other = (*command)->name;
-    if (other) snprintf(owner, sizeof owner, " of %s (%s has it)", own, other);
+    if (other) snprintf(owner, sizeof owner, " of %s (%s has this option)", own, other);
     code = complain(EXIT_USAGE, "unknown option --%s%s%.300s%s see vlmprof %s --help", given, owner,
                     near.bytes ? near.data : "", near.bytes ? "?" : ";", own);
     free(near.data);
@@ -231,7 +231,7 @@ int has_family_keys(const struct options *options) {
         }
     return 0;
 }
-/* Stores a family key with its value; NULL: the value is missing. */
+/* Stores a family key with its value; NULL if the value is missing. */
 static int key_store(struct options *options, const char *name, size_t bytes, const char *value) {
     if (!value) return complain(EXIT_USAGE, "--%.*s needs a value", (int)bytes, name);
     options->keys = resize(options->keys, options->key_count + 2, sizeof *options->keys);
@@ -240,7 +240,7 @@ static int key_store(struct options *options, const char *name, size_t bytes, co
     return 0;
 }
 
-/* Stores the arguments from argv[first] on that belong to a list option. *next is the first one that does not. */
+/* Stores the arguments of a list option, starting at argv[first]. *next is the first one that does not belong to it. */
 static int option_parse_list(struct options *options, int index, int first, int *next) {
     const struct option_spec *spec = &options->command->options[index];
     int code;
@@ -329,7 +329,7 @@ void options_free(struct options *options) {
 }
 
 /* ---- the rows' rules */
-/* The first of some names whose option is on the command line, as a row; NULL: none. */
+/* The row of the first named option that is on the command line, or NULL. */
 static const struct option_spec *first_given(const struct options *options, const char *names) {
     for (size_t i = 0; names && i < options->command->option_count; i++)
         if (options->values[i].given && has_word(names, options->command->options[i].name))
@@ -339,7 +339,7 @@ static const struct option_spec *first_given(const struct options *options, cons
 static int is_named(const struct option_spec *spec, const char *names) {
     return spec->kind != GROUP && has_word(names, spec->name);
 }
-/* The rows of some names as "--a X, --b Y or --c"; "": the command has none of them. */
+/* Appends the named options as "--a X, --b Y or --c"; nothing if the command has none of them. */
 static void add_names(struct text_buffer *text, const struct options *options, const char *names) {
     size_t count = 0, added = 0;
     for (size_t i = 0; i < options->command->option_count; i++)
@@ -363,7 +363,7 @@ static int check_rule(const struct options *options, const struct option_spec *s
     int code = 0;
     if (first_given(options, rule->unless)) return 0;
     if (other && other != spec)
-        return complain(EXIT_USAGE, "--%s and --%s exclude each other%s%s", spec->name, other->name,
+        return complain(EXIT_USAGE, "--%s and --%s cannot be used together%s%s", spec->name, other->name,
                         *because ? ": " : "", because);
     if (!rule->needs || has_word(rule->needs, spec->name) || first_given(options, rule->needs)) return 0;
     add_names(&needed, options, rule->needs);

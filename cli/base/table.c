@@ -1,5 +1,5 @@
-/* table.c: tables that print themselves. A column and a row give a cell, a typed value; each form prints cells in its
- * own way. */
+/* table.c: tables that print themselves. A column and a row define a cell, a typed value; each output form prints
+ * cells in its own way. */
 #include "base/table.h"
 
 #include <math.h>
@@ -18,7 +18,7 @@ static double real_at(const char *row, size_t offset) {
 static struct json_member whole_cell(const struct table_column *column, int64_t value) {
     return json_member_known(column->key, value >= 0 || !(column->rules & COLUMN_FROM_0), value);
 }
-/* The cell of a row in a column; `own` contains a text that is made for it. */
+/* The cell of a row in a column; `own` receives its text, if one is made. */
 static struct json_member cell_of(const struct table *table, const struct table_column *column, size_t index,
                              char own[CELL_BYTES]) {
     const char *row = (const char *)table->rows + index * table->row_bytes, *at = row + column->offset;
@@ -49,7 +49,7 @@ static struct json_member cell_of(const struct table *table, const struct table_
     cell.real = real_at(row, column->offset);
     return cell;
 }
-/* The cell as a reader sees it. */
+/* Adds the cell as text. */
 static void add_text(struct text_list *cells, const struct table_column *column, const struct json_member *cell) {
     const double scale = column->scale > 0 ? column->scale : 1,
                  value = scale * (cell->type == MEMBER_INT ? (double)cell->whole : cell->real);
@@ -167,7 +167,7 @@ void table_stream_row(struct table_stream *stream, const struct table *table, co
 void table_stream_end(struct table_stream *stream) {
     if (!stream->json || !stream->row_count) return;
     vp_json_end_array(&stream->writer);
-    json_end(&stream->writer); /* main finds an error of stdout */
+    json_end(&stream->writer); /* main reports errors of stdout */
 }
 void table_put_row(vp_json_writer *writer, const struct table *table, size_t row) {
     for (size_t i = 0; i < table->column_count; i++) {

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Files round times, which explains a difference in the seventh digit of a ratio. */
+/* Times in files are rounded, so ratios may differ in the seventh digit. */
 static int are_near(double one, double other) { return isnan(one) ? isnan(other) : fabs(one - other) <= 1e-7; }
 static int are_proportional(const vp_comparison *one, const vp_comparison *other) {
     return one->count == other->count && are_near(one->estimate, other->estimate) && are_near(one->low, other->low)

@@ -628,7 +628,7 @@ static int check_predict_options(const struct options *options) {
     if (!options->operand_count)
         return complain(EXIT_USAGE, "predict: give a model of vlmprof fit; see vlmprof predict --help");
     if (by_files && options->operand_count > 1)
-        return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate exclude each other");
+        return complain(EXIT_USAGE, "predict: sizes and --data or --recalibrate cannot be used together");
     return 0;
 }
 /* Reads the model, of the engine into *estimator or of servers into *laws and *loads. Returns 0 or an exit code. */

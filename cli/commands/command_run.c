@@ -196,7 +196,7 @@ static int run_check_knobs(const struct options *options, struct request *reques
     if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes one value; sweep tries several");
     if (!code && count && (is_given(options, "vision_tokens") || is_tiled))
         return complain(EXIT_USAGE, is_tiled ? "--image_knob: Molmo's crops are --max_crops, --tier ..."
-                                             : "--image_knob and --vision_tokens exclude each other");
+                                             : "--image_knob and --vision_tokens cannot be used together");
     if (!code) code = model->rules->knobs(options, model, &size);
     for (size_t i = 0; !is_tiled && i < sizeof knobs / sizeof *knobs; i++)
         if (!code && is_given(options, knobs[i]))

@@ -92,9 +92,9 @@ struct accuracy_row {
 static const struct table_column COLUMNS[] = {
     {ROW(trial), NULL, "trial"}, {ROW(answers), NULL, "answers scored"},
     {CELL_ESTIMATE(struct accuracy_row, accuracy), NULL, "accuracy", .is_measured = 1},
-    {CELL_ESTIMATE(struct accuracy_row, change), NULL, "change by the load", .is_measured = 1},
+    {CELL_ESTIMATE(struct accuracy_row, change), NULL, "change by load", .is_measured = 1},
     {ROW(samples), NULL, "over samples", .rules = COLUMN_FROM_0},
-    {CELL_ESTIMATE(struct accuracy_row, correct), NULL, "in time and right, per second", .is_measured = 1}};
+    {CELL_ESTIMATE(struct accuracy_row, correct), NULL, "good and right, per second", .is_measured = 1}};
 
 int load_accuracy_add(struct document *document, const struct load_level *levels, size_t count) {
     struct accuracy_row *rows = zeroed(count, sizeof *rows);
@@ -119,8 +119,8 @@ int load_accuracy_add(struct document *document, const struct load_level *levels
     if (!code && table.row_count) {
         document_add_table(document, &table);
         document_text(document, BLOCK_LINE,
-                      "right: a score of at least %g; accuracy: of these samples, its interval allows for other "
-                      "answers to them; change: to concurrency 1, a sample counts once%s",
+                      "right: a score of at least %g; accuracy: over these samples, its interval allows for other "
+                      "answers to them; change: from concurrency 1, each sample counts once%s",
                       LOAD_RIGHT_SCORE, has_unloaded ? "" : " (--unloaded measures it)");
     }
     free(rows);

@@ -8,11 +8,12 @@
 #include <string.h>
 
 const char *const LOAD_VERDICTS[] = {"holds", "fails", "undecided"};
-/* Squared z scores. Each further trial on a side adds to what chance alone can produce: the sum of k squared halves. */
+/* Squared z scores. Each further trial on a side adds to the part that chance can produce: the sum of k squared halves.
+ * */
 static const double Z2_LEVEL = 3.841459, Z2_PER_TRIAL = 1.4;
 /* For the curve: distances in the logarithm of the load, and logits per unit of it. */
 static const double NEAR = 0.25, FAR = 0.15, SLOPE_LEAST = 0.5, SLOPE_MOST = 400;
-static const double CURVE_LEVEL = 3.841459;   /* of twice the log-likelihood ratio; set by the simulated searches */
+static const double CURVE_LEVEL = 3.841459;   /* limit of twice the log-likelihood ratio, from simulated searches */
 enum { CURVE_TRIALS = 3, STEPS = 10, NARROWINGS = 20 };
 
 struct load_point load_point_of(const struct load_summary *summary, double at, double accuracy_limit) {
@@ -25,20 +26,20 @@ struct load_point load_point_of(const struct load_summary *summary, double at, d
     if (isnan(good->value)) return point;
     point.count = (double)(summary->due - summary->empty);
     point.time = good->correlation_time >= 1 ? good->correlation_time : 1;
-    /* Bad requests come in clumps, and a short trial may not have seen any. Where a queue grows, the latencies all
-     * depend on one another, and every request is bad. */
+    /* Bad requests come in clumps, and a short trial may have seen none. When a queue grows, all latencies depend on
+     * each other and every request is bad. */
     time = point.good > 0.5 && latency_time > point.time ? latency_time : point.time;
     point.independent = fmax(1, point.count / time);
     return point;
 }
-/* How strongly a trial contradicts that the share at its load is at most (is_above) or at least `share`. */
+/* How strongly a trial contradicts a share of at most (is_above) or at least `share` at its load. */
 static double contradiction(const struct load_point *point, double share, int is_above) {
     const double more = is_above ? point->good - share : share - point->good;
     const double evidence = more > 0 ? point->independent * more * more / (share * (1 - share)) : 0;
     if (point->accuracy == VP_TRIAL_FAILS) return is_above ? 0 : 1e6;
     return evidence;
 }
-/* How strongly all trials contradict an answer below the trial `which` and above the one before; count: above all. */
+/* How strongly all trials contradict an answer between the trials which - 1 and `which`; count: above all trials. */
 static double cost_of(const struct load_point *points, size_t count, size_t which, double share) {
     double cost = 0;
     for (size_t i = 0; i < count; i++)
@@ -51,7 +52,7 @@ static double limit_near(const struct load_point *points, size_t count, double a
         near += at > 0 && fabs(log(points[i].at / at)) <= NEAR && points[i].independent > 0;
     return Z2_LEVEL + Z2_PER_TRIAL * (near > 2 ? (double)(near - 1) / 2 : 0);
 }
-/* Uses the order of the trials alone. */
+/* Uses only the order of the trials. */
 static void answer_by_order(const struct load_point *points, size_t count, double share, struct load_answer *answer) {
     double *costs = resize(NULL, count + 1, sizeof *costs), least = HUGE_VAL;
     size_t first = 0, last = 0;
@@ -75,10 +76,10 @@ static void answer_by_order(const struct load_point *points, size_t count, doubl
 
 /* ---- the curve */
 struct curve { const struct load_point *points; size_t from, to; double logit, *weights, *logs; };
-/* The weight of each trial. It counts for fewer requests the further its load is from the centre, because the curve is
- * straight only near the answer. All trials share one correlation time, the mean over bad requests. With its own time,
- * a trial that happened to see no clump of bad requests would outweigh one that saw several, and the answer would be
- * too high. */
+/* Sets the weight of each trial. A trial far from the centre counts for fewer requests, because the curve is only
+ * straight near the answer. All trials share one correlation time, the mean over bad requests. If each had its own, a
+ * trial that saw no clump of bad requests by chance would outweigh one that saw several, and the answer would be too
+ * high. */
 static void set_weights(struct curve *curve, double centre) {
     double times = 0, sum = 0;
     for (size_t i = curve->from; i < curve->to; i++) {
@@ -90,7 +91,7 @@ static void set_weights(struct curve *curve, double centre) {
     }
     for (size_t i = curve->from; i < curve->to && sum > 0; i++) curve->weights[i] *= sum / times;
 }
-/* The log-likelihood of the points for a slope, if the share is reached at `at`. */
+/* The log-likelihood of the points for a slope if the share is reached at `at`. */
 static double likelihood_of(const struct curve *curve, double at, double slope) {
     const double log_at = log(at);
     double sum = 0;
@@ -102,7 +103,7 @@ static double likelihood_of(const struct curve *curve, double at, double slope) 
     }
     return sum;
 }
-/* The largest log-likelihood if the share is reached at `at`: it has one maximum over the slope. */
+/* The largest log-likelihood over all slopes if the share is reached at `at`. There is one maximum. */
 static double profile_of(const struct curve *curve, double at, double *best_slope) {
     const double golden = 0.6180339887498949;
     double low = log(SLOPE_LEAST), high = log(SLOPE_MOST);
@@ -122,7 +123,7 @@ static double profile_of(const struct curve *curve, double at, double *best_slop
     *best_slope = exp((low + high) / 2);
     return fmax(at_left, at_right);
 }
-/* Where the profile falls to `level`, from `inside` to `outside`; returns beyond if it does not fall that far. */
+/* The load between `inside` and `outside` at which the profile falls to `level`; `beyond` if it does not. */
 static double crossing(const struct curve *curve, double inside, double outside, double level, double beyond) {
     double slope;
     if (profile_of(curve, outside, &slope) > level) return beyond;
@@ -143,7 +144,7 @@ static double dispersion_of(const struct curve *curve, double at, double slope) 
     }
     return count > 4 ? fmax(1, sum / (double)(count - 2)) : 1;
 }
-/* Fits the trials near `centre`; a bound that the curve does not give becomes 0 or infinite. */
+/* Fits the trials near `centre`. A bound that the curve does not determine becomes 0 or infinite. */
 static void answer_by_curve(const struct load_point *points, size_t count, double share, double centre,
                            double *weights, struct load_answer *answer) {
     struct curve curve = {points, 0, count, log(share / (1 - share)), weights, weights + count};
@@ -199,12 +200,12 @@ void load_answer_of(const struct load_point *points, size_t count, double share,
     if (order.likely_low > 0 && order.likely_high < HUGE_VAL && order.likely_high < order.likely_low * 1.6) {
         centre = sqrt(order.likely_low * order.likely_high);
         curve = order;
-        for (int i = 0; i < 3; i++) { /* until the trials on the curve are the ones near its answer */
+        for (int i = 0; i < 3; i++) { /* until the trials used are those near the answer */
             answer_by_curve(sorted, known, share, centre, weights, &curve);
             if (curve.near < CURVE_TRIALS) break;
             centre = fmin(fmax(curve.fitted, centre * 0.8), centre * 1.25);
         }
-        if (curve.near >= CURVE_TRIALS && curve.fitted < wrong) { /* where the curve gives no bound, the order may */
+        if (curve.near >= CURVE_TRIALS && curve.fitted < wrong) { /* the order may give a bound if the curve does not */
             *answer = curve;
             if (curve.low <= 0) answer->low = fmin(order.low, curve.fitted);
             if (curve.high >= HUGE_VAL) answer->high = fmax(order.high, curve.fitted);

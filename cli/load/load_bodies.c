@@ -36,7 +36,7 @@ struct body_maker {
     const struct request_knobs *knobs;
     int32_t new_tokens;
 };
-/* Where each image's base64 begins in a body, malloc'ed. */
+/* The offset of each image's base64 in a body, malloc'ed. */
 static size_t *find_images(const struct load_body *body, const struct picture *pictures, size_t count) {
     size_t *places = resize(NULL, count, sizeof *places);
     const char *at = body->json;
@@ -45,17 +45,17 @@ static size_t *find_images(const struct load_body *body, const struct picture *p
         const size_t bytes = vp_base64(pictures[i].bytes, pictures[i].byte_count, text);
         at = strstr(at, text);
         free(text);
-        if (!at) abort(); /* ask_begin put it there */
+        if (!at) abort(); /* ask_begin wrote it */
         places[i] = (size_t)(at - body->json);
         at += bytes;
     }
     return places;
 }
-/* Appends the body with the images, which it takes over, at these places of the prompt. Returns 0 or an exit code after
- * a message. */
+/* Appends the body with the images, which it takes over, at these offsets of the prompt. Returns 0 or an exit code
+ * after a message. */
 static int add_body(const struct body_maker *maker, struct unique *images, size_t image_count, const size_t *places,
                     const char *prompt, int64_t id, struct load_bodies *bodies) {
-    struct picture *pictures = zeroed(image_count, sizeof *pictures); /* those of `images` */
+    struct picture *pictures = zeroed(image_count, sizeof *pictures); /* pictures of `images` */
     vp_chat_knob *chosen = zeroed(maker->knobs->count, sizeof *chosen);
     struct load_body *body = &bodies->items[bodies->count];
     struct question question;
@@ -81,7 +81,7 @@ static int add_body(const struct body_maker *maker, struct unique *images, size_
         free(pictures);
         return complain_result(EXIT_USAGE, "--request_knob", result, &error);
     }
-    body->json = exchange.body; /* it outlives the exchange */
+    body->json = exchange.body; /* the body outlives the exchange */
     body->bytes = exchange.body_bytes;
     body->width_px = image_count ? pictures->width_px : 0;
     body->height_px = image_count ? pictures->height_px : 0;
@@ -147,20 +147,20 @@ int load_bodies_make(const struct options *options, const struct dataset *datase
             code = 0;
             continue;
         }
-        if (code && sample == &bodies->samples[bodies->count]) sample_free(sample); /* it has no body */
+        if (code && sample == &bodies->samples[bodies->count]) sample_free(sample); /* the sample has no body */
     }
     close_progress();
     if (!code && interrupted) return EXIT_INTERRUPTED;
     if (!code && !bodies->count)
-        return complain(EXIT_INPUT, "%s: no sample can be asked: %s", dataset->path,
+        return complain(EXIT_INPUT, "%s: no sample can be sent: %s", dataset->path,
                         first_reason[0] ? first_reason : "there are none");
     if (!code && bodies->unusable)
-        complain(0, "%s: %zu of %zu samples are left out: %s", dataset->path, bodies->unusable, dataset->count,
+        complain(0, "%s: %zu of %zu samples are skipped: %s", dataset->path, bodies->unusable, dataset->count,
                  first_reason);
     return code;
 }
 
-/* Words that nearly every tokenizer has as one token, so that a word is about a token. */
+/* Words that nearly every tokenizer encodes as one token, so words and tokens are about equally many. */
 static const char *const WORDS[] = {
     "time", "year", "people", "way", "day", "man", "thing", "woman", "life", "child", "world", "school", "state",
     "family", "student", "group", "country", "problem", "hand", "part", "place", "case", "week", "company", "system",
@@ -171,12 +171,12 @@ static void add_words(struct text_buffer *out, int64_t words, vp_random *random)
         text_add_format(out, "%s%s", i ? " " : "",
                         WORDS[(size_t)(vp_random_double(random) * (sizeof WORDS / sizeof *WORDS))]);
 }
-/* Turns a picture that was drawn here into one that numbers can change. */
+/* Turns a picture that was drawn here into one that a number can make unique. */
 static void make_unique(struct unique *image) {
     struct unique made;
     vp_image pixels = {0, 0, NULL};
     if (vp_image_decode((const uint8_t *)image->picture.bytes, image->picture.byte_count, &pixels, NULL) != VP_OK)
-        abort(); /* it was encoded here */
+        abort(); /* (it was encoded here) */
     unique_of_pixels(pixels.rgb, pixels.width_px, pixels.height_px, &made);
     vp_image_free(&pixels);
     unique_free(image);
@@ -207,7 +207,7 @@ int load_bodies_random(const struct options *options, const struct random_reques
         free(prompt.data);
         if (!i) first_hash = bodies->hash;
     }
-    /* the default count depends on how many are sent, and does not decide whether two trials are comparable */
+    /* the default count depends on the number of requests sent, so it must not make two trials incomparable */
     bodies->hash = is_given(options, "num_samples") ? hash_number(first_hash, (int64_t)request->count) : first_hash;
     close_progress();
     return !code && interrupted ? EXIT_INTERRUPTED : code;

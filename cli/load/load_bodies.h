@@ -1,5 +1,5 @@
-/* load_bodies.h: the samples of a data set as request bodies, and the scores of their answers. A loaded data set comes
- * in; bodies ready to send come out. */
+/* load_bodies.h: makes request bodies from the samples of a data set, and scores their answers. A loaded data set comes
+ * in; bodies that can be sent come out. */
 #ifndef VLMPROF_CLI_LOAD_BODIES_H
 #define VLMPROF_CLI_LOAD_BODIES_H
 #include "data/dataset.h"
@@ -8,20 +8,20 @@
 #include "server/picture.h"
 
 struct load_bodies {
-    struct load_body *items; size_t count; /* one for each sample whose image can be used */
-    int is_random;                         /* synthetic: no answer is right, so none is scored */
+    struct load_body *items; size_t count; /* one per sample with a usable image */
+    int is_random;                         /* 1 if synthetic: answers are not scored */
     struct sample *samples; int64_t *ids;  /* [count] */
-    size_t unusable; size_t bytes;         /* samples that were left out; total over all bodies */
+    size_t unusable; size_t bytes;         /* skipped samples; total size of all bodies */
     size_t imaged;                         /* bodies with an image */
-    size_t same;                           /* bodies that are the same bytes in each request */
-    uint64_t hash;                         /* of all bodies */
+    size_t same;                           /* bodies that do not change between requests */
+    uint64_t hash;                         /* hash of all bodies */
 };
 
-/* Builds all bodies. Each request has an image of its own, or with --same_image the file. *bodies is zeroed first.
- * Returns 0 or an exit code after a message; the caller calls load_bodies_free in both cases. */
+/* Builds all bodies. Each request has its own image, or with --same_image the file. *bodies is zeroed first. Returns 0
+ * or an exit code after a message; in both cases the caller must call load_bodies_free. */
 int load_bodies_make(const struct options *options, const struct dataset *dataset, const struct endpoint *endpoint,
                      const struct request_knobs *knobs, struct load_bodies *bodies);
-/* Synthetic requests: the size of the picture, 0: none; the words in a prompt; the number of requests. */
+/* Synthetic requests: the size of the picture, 0 for none; the words per prompt; the number of requests. */
 struct random_request { int32_t width_px, height_px; int64_t words, new_tokens; size_t count; uint32_t seed; };
 /* Builds synthetic bodies, all different. Otherwise like load_bodies_make. */
 int load_bodies_random(const struct options *options, const struct random_request *request,

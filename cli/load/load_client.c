@@ -1,4 +1,4 @@
-/* load_client.c: did this client itself delay the requests? */
+/* load_client.c: checks whether this client itself delayed the requests. */
 #include "load/load_client.h"
 
 #include "vlmprof.h"

@@ -1,6 +1,6 @@
-/* load_compare.c: two sets of trials at equal loads: is B slower than A? Trials at a rate with the same arrivals ask
- * the same samples at the same times, so their requests are paired by due time and sample. Other trials share no
- * requests; they get a verdict only where the two 95 % intervals do not overlap. */
+/* load_compare.c: compares two sets of trials at equal loads: is B slower than A? Trials at a rate with the same
+ * arrivals send the same samples at the same times, so their requests are paired by due time and sample. Other trials
+ * share no requests. They only get a verdict if the two 95 % intervals do not overlap. */
 #include "load/load_compare.h"
 
 #include "base/console.h"
@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The quantities compared: in pairs, and in trials that share no requests. */
+/* The compared quantities: in pairs, and in trials that share no requests. */
 enum { WHICH_TTFT, WHICH_TPOT, WHICH_E2E, WHICH_GOOD, WHICH_PAIRED };
 enum { WHICH_TTFT_P50 = WHICH_PAIRED, WHICH_TTFT_P95, WHICH_TPOT_P50, WHICH_E2E_P50, WHICH_E2E_P95, WHICH_GOODPUT,
        WHICH_COUNT };
@@ -32,13 +32,13 @@ static const double ALPHA = 0.05, DUE_NEAR_NS = 1000, PAIRED_SHARE = 0.9;
 struct compared {
     char load[48];
     const char *status, *key, *name, *verdict;
-    double rate; /* NaN: it is a number of requests at once, */
-    int concurrency; /* which is -1 of a rate */
-    vp_series_value a, b;     /* of pairs: means */
-    vp_series_value change;   /* of pairs: % of the geometric mean ratio, or points of the share; NaN: none */
-    int64_t pairs;            /* -1: by intervals */
-    vp_comparison comparison; /* of pairs */
-    size_t group;             /* the trials that it is of */
+    double rate; /* NaN for a number of requests at once */
+    int concurrency; /* -1 for a rate */
+    vp_series_value a, b;     /* for pairs: means */
+    vp_series_value change;   /* for pairs: % of the geometric mean ratio, or points of the share; else NaN */
+    int64_t pairs;            /* -1: compared by intervals */
+    vp_comparison comparison; /* for pairs */
+    size_t group;             /* index of its trials */
     int which, says;
 };
 #define ROW(member) CELL(struct compared, member)
@@ -78,7 +78,7 @@ static int is_worse(const struct compared *row) {
 static int are_different(const char *left, const char *right) {
     return strcmp(left ? left : "", right ? right : "") != 0;
 }
-/* How the trials differ apart from the server; a reader has to know. */
+/* Warns of differences between the trials other than the server. */
 static void warn_of_pair(struct comparison *comparison, const struct load_level *before,
                          const struct load_level *after) {
     const struct { const char *name, *values[2]; } texts[] = {
@@ -92,7 +92,7 @@ static void warn_of_pair(struct comparison *comparison, const struct load_level 
                           texts[i].values[0] ? texts[i].values[0] : "none",
                           texts[i].values[1] ? texts[i].values[1] : "none");
 }
-/* A cached image makes it a different measurement. Returns 0 or an exit code. */
+/* Caches must be used alike: a cached image makes it a different measurement. Returns 0 or an exit code. */
 static int check_caches(const struct load_level *before, const struct load_level *after, int is_forced) {
     if (is_forced || (!are_different(before->images, after->images) && (before->no_cache > 0) == (after->no_cache > 0)))
         return 0;
@@ -101,7 +101,7 @@ static int check_caches(const struct load_level *before, const struct load_level
                     before->images ? before->images : "not said", before->no_cache > 0 ? "given" : "not given",
                     after->images ? after->images : "not said", after->no_cache > 0 ? "given" : "not given");
 }
-/* What the clients report about themselves, and the servers about their caches. */
+/* Warns of busy clients and of caches. */
 static void warn_of_sides(struct comparison *comparison, const struct load_level *before,
                           const struct load_level *after) {
     const double cached[2] = {load_cached_share(&before->summary), load_cached_share(&after->summary)};
@@ -109,24 +109,24 @@ static void warn_of_sides(struct comparison *comparison, const struct load_level
     load_level_text(before, load);
     for (int side = 0; side < 2; side++)
         if ((side ? after : before)->client_busy > 0)
-            text_list_add(&comparison->warnings, "%s: the client of %s was busy: that is in its latencies", load,
+            text_list_add(&comparison->warnings, "%s: the client of %s was busy, which increases its latencies", load,
                           side ? "B" : "A");
     if (fabs(cached[0] - cached[1]) > 0.05)
         text_list_add(&comparison->warnings, "%s: the servers read %s %% of A's prompt tokens from their caches, and "
                                              "%s %% of B's", load, number_percent(cached[0]).text,
                       number_percent(cached[1]).text);
 }
-/* Differences that are not caused by a server. */
+/* Warns of differences that are not caused by a server. */
 static void warn_of_length(struct comparison *comparison, const struct load_level *before,
                            const struct load_level *after) {
     char load[48];
     load_level_text(before, load);
     if (before->new_tokens > 0 && after->new_tokens > 0 && before->new_tokens != after->new_tokens)
         text_list_add(&comparison->warnings,
-                      "%s: they differ in max_new_tokens (%lld / %lld), and shorter answers end sooner",
+                      "%s: they differ in max_new_tokens (%lld / %lld); shorter answers end sooner",
                       load, (long long)before->new_tokens, (long long)after->new_tokens);
     if (!before->is_complete || !after->is_complete)
-        text_list_add(&comparison->warnings, "%s: %s was interrupted, and is a partial trial", load,
+        text_list_add(&comparison->warnings, "%s: %s was interrupted and is a partial trial", load,
                       before->is_complete ? "B" : "A");
 }
 static struct compared *add_row(struct comparison *comparison, const struct load_level *before, size_t group,
@@ -154,7 +154,7 @@ static void compare_levels(struct comparison *comparison, const struct load_leve
         struct compared *row;
         if (WHICH[which].latency == LOAD_TPOT
             && (load_has_few_tokens(&before->summary) || load_has_few_tokens(&after->summary))) continue;
-        /* goodput by two objectives is two quantities */
+        /* goodputs by different objectives are different quantities */
         if (!isfinite(a.value) || !isfinite(b.value) || (is_share(which) && are_different(before->slo, after->slo)))
             continue;
         row = add_row(comparison, before, group, which);
@@ -166,7 +166,7 @@ static void compare_levels(struct comparison *comparison, const struct load_leve
 
 /* ---- pairs */
 struct request_pairs { const struct load_record **of[2]; size_t count; };
-/* Requests within both windows that were due at the same time and ask the same sample; the lists are by due time. */
+/* Pairs requests in both windows with the same due time and sample. The lists are sorted by due time. */
 static struct request_pairs find_pairs(const struct load_level *const levels[2],
                                        struct load_request *const requests[2], const size_t counts[2]) {
     const size_t most = counts[0] < counts[1] ? counts[0] : counts[1];
@@ -190,7 +190,7 @@ static struct request_pairs find_pairs(const struct load_level *const levels[2],
     }
     for (size_t i = 0; i < counts[0]; i++)
         inside += (double)requests[0][i].record.due_ns >= from_ns && (double)requests[0][i].record.due_ns < to_ns;
-    if ((double)pairs.count < PAIRED_SHARE * (double)inside) pairs.count = 0; /* other arrivals: coincidental matches */
+    if ((double)pairs.count < PAIRED_SHARE * (double)inside) pairs.count = 0; /* other arrivals: matches by chance */
     return pairs;
 }
 /* Compares one quantity over the pairs that have it on both sides. */
@@ -223,12 +223,12 @@ static void compare_number(struct comparison *comparison, const struct load_leve
         row->change.value = 100 * result.estimate;
         row->change.low = 100 * result.low;
         row->change.high = 100 * result.high;
-        row->says = is_equal ? SAYS_EQUAL : SAYS_OPEN; /* decide_pairs says more */
+        row->says = is_equal ? SAYS_EQUAL : SAYS_OPEN; /* decide_pairs decides the rest */
     }
     free(values[0]);
     free(values[1]);
 }
-/* Compares two trials pair by pair. Returns 1 if it did, 0 if they share no requests. *code: an exit code. */
+/* Compares two trials pair by pair. Returns 1, or 0 if they share no requests. *code is an exit code. */
 static int compare_pairs(struct comparison *comparison, const struct load_level *before,
                          const struct load_level *after, size_t group, int *code) {
     const struct load_level *const levels[2] = {before, after};
@@ -251,7 +251,7 @@ static int compare_pairs(struct comparison *comparison, const struct load_level 
     free(requests[1]);
     return pairs.count > 1;
 }
-/* The verdicts from all pairs together. */
+/* Sets the verdicts, from all pairs together. */
 static void decide_pairs(struct comparison *comparison) {
     vp_comparison *results = resize(NULL, comparison->count + 1, sizeof *results);
     size_t *groups = resize(NULL, comparison->count + 1, sizeof *groups), *rows = resize(NULL, comparison->count + 1,
@@ -277,7 +277,7 @@ static void decide_pairs(struct comparison *comparison) {
     free(rows);
     free(like);
 }
-/* "SLOWER" or "WORSE" if any occurs, else INCONCLUSIVE, else FASTER or BETTER, else SAME. */
+/* "SLOWER" or "WORSE" if any occurs, otherwise INCONCLUSIVE, otherwise FASTER or BETTER, otherwise SAME. */
 static const char *overall_of(const struct comparison *comparison) {
     for (size_t i = 0; i < comparison->count; i++)
         if (is_worse(&comparison->rows[i])) return comparison->rows[i].verdict;
@@ -298,13 +298,13 @@ static int print_text(const struct comparison *comparison, const char *const nam
     document_text(&document, BLOCK_HEADING, "How to read this");
     if (comparison->family)
         document_text(&document, BLOCK_LINE,
-                      "pairs: requests of both trials that were due at the same time and ask the same sample; "
-                      "difference: of latencies the geometric mean of B/A less 1, of the good share in points; SAME: "
+                      "pairs: requests of both trials with the same due time and sample; difference: for latencies "
+                      "the geometric mean of B/A minus 1, for the good share in points; SAME: "
                       "within +-%.3g %% or +-%.3g points; verdicts are corrected for %zu comparisons (Holm, 5 %%)",
                       100 * comparison->margin, 100 * comparison->share_margin, comparison->family);
     document_text(&document, BLOCK_LINE,
-                  "[low, high] is a 95 %% interval that allows for requests that wait for one another; without pairs "
-                  "(other arrivals, or requests at once) a verdict needs intervals that do not overlap");
+                  "[low, high] is a 95 %% interval that allows for correlated requests; without pairs (different "
+                  "arrivals, or requests at once) a verdict needs intervals that do not overlap");
     code = print_document(&document);
     document_free(&document);
     return code;
@@ -339,7 +339,7 @@ int load_compare(const struct load_levels *before, const struct load_levels *aft
                 break;
             }
     if (pairs < before->count || pairs < after->count)
-        text_list_add(&comparison.warnings, "%zu loads are compared, of %zu in A and %zu in B", pairs, before->count,
+        text_list_add(&comparison.warnings, "%zu loads are compared, from %zu in A and %zu in B", pairs, before->count,
                       after->count);
     decide_pairs(&comparison);
     for (size_t i = 0; i < comparison.count; i++) {
@@ -348,7 +348,7 @@ int load_compare(const struct load_levels *before, const struct load_levels *aft
         fails |= is_worse(row) || (margins->fails_unsure && row->says == SAYS_OPEN);
     }
     if (!code && !comparison.count)
-        code = complain(EXIT_USAGE, "compare: %s and %s have no load in common at which both have a latency", names[0],
+        code = complain(EXIT_USAGE, "compare: %s and %s have no common load at which both have a latency", names[0],
                         names[1]);
     else if (!code) code = margins->is_json ? print_json(&comparison, names) : print_text(&comparison, names);
     text_list_free(&comparison.warnings);

@@ -1,9 +1,9 @@
-/* load_compare.h: two sets of trials at equal loads: is B slower than A? */
+/* load_compare.h: compares two sets of trials at equal loads: is B slower than A? */
 #ifndef VLMPROF_CLI_LOAD_COMPARE_H
 #define VLMPROF_CLI_LOAD_COMPARE_H
 #include "load/load_result.h"
 
-/* margins: the differences that count as the same, as shares; forces_images: 1 if caches may be used differently;
+/* margins: shares below which differences count as the same; forces_images: 1 if caches may be used differently;
  * fails_unsure: 1 if an undecided comparison is a failure. */
 struct load_margins { double latency, share; int forces_images, is_json, fails_unsure; };
 

@@ -1,8 +1,8 @@
 /* load_export.c: writes trials in the formats of other tools, and their requests as CSV. Names and definitions are
  * those of AIPerf 0.13 (docs/metrics-reference.md, docs/reference/json-export-schema.md) and of vLLM's
- * benchmarks/serve.py (commit 009e6d4): times count from the send, the duration is from the first send to the last end,
- * and the standard deviation is the population's. OpenMetrics uses the names of OpenTelemetry's semantic conventions
- * for generative AI where they exist. */
+ * benchmarks/serve.py (commit 009e6d4): latencies are measured from the time of sending, the duration is from the first
+ * request sent to the last one completed, and the standard deviation is the population's. OpenMetrics uses the names of
+ * OpenTelemetry's semantic conventions for generative AI where they exist. */
 #include "load/load_export.h"
 
 #include "base/console.h"
@@ -15,17 +15,17 @@
 #include <string.h>
 #include <time.h>
 
-/* A trial's requests that are due within its window, with sums over the answered ones. */
+/* A trial's requests that are due within its window, with sums over the answered requests. */
 struct exported {
     const struct load_level *level;
-    struct load_request *requests; size_t count;        /* all of the trial */
+    struct load_request *requests; size_t count;        /* all requests of the trial */
     const struct load_record **chosen; size_t in_window;
     double completed, failed, good, input, output, begin_s, end_s;
 };
 
 /* ---- the rows: numbers with many values, and single ones */
 enum { OF_TTFT, OF_TPOT, OF_ITL, OF_E2E, OF_QUEUED, OF_E2E_QUEUED, OF_INPUT, OF_OUTPUT };
-/* vllm: NULL instead of a name: that tool has no such number. scale: to the unit of OpenMetrics */
+/* vllm: NULL if that tool lacks the number. scale: factor to the unit of OpenMetrics */
 struct many_row { int which; const char *aiperf, *unit, *vllm, *openmetrics, *labels; double scale; };
 static const struct many_row MANY[] = {
     {OF_TTFT, "time_to_first_token", "ms", "ttft", "gen_ai_client_operation_time_to_first_chunk_seconds", "", 1e-3},
@@ -227,7 +227,7 @@ static void write_vllm(vp_json_writer *writer, const struct exported *trial) {
     }
 }
 
-/* ---- OpenMetrics: all trials in one text, grouped by family */
+/* ---- OpenMetrics: all trials in one file, grouped by metric family */
 static void add_labels(struct text_buffer *out, const struct load_level *level, const char *more,
                        const char *quantile) {
     char load[48];
@@ -302,7 +302,7 @@ static int write_json(const char *path, const struct exported *trial, int is_vll
     vp_json_begin_object(&writer);
     if (is_vllm) write_vllm(&writer, trial); else write_aiperf(&writer, trial);
     vp_json_end_object(&writer);
-    if (vp_json_finish(&writer) != VP_OK) abort(); /* running out of memory ends the program earlier */
+    if (vp_json_finish(&writer) != VP_OK) abort(); /* out of memory would have ended the program before */
     text_add_string(&out, "\n");
     code = file_write_text(path, &out);
     free(out.data);
@@ -310,7 +310,7 @@ static int write_json(const char *path, const struct exported *trial, int is_vll
 }
 int load_export_check(const char *const *pairs, size_t count) {
     if (count % 2)
-        return complain(EXIT_USAGE, "--export takes a format and a file: aiperf, vllm or openmetrics, then FILE");
+        return complain(EXIT_USAGE, "--export needs a format and a file: aiperf, vllm or openmetrics, then FILE");
     for (size_t i = 0; i < count; i += 2)
         if (!has_word(LOAD_EXPORT_FORMATS, pairs[i]))
             return complain_word("export", "format", pairs[i], LOAD_EXPORT_FORMATS);

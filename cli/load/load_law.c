@@ -1,4 +1,4 @@
-/* load_law.c: how much longer requests take under load than their server's latency model predicts. */
+/* load_law.c: the additional time of requests under load, compared with their server's latency model. */
 #include "load/load_law.h"
 
 #include "base/console.h"
@@ -15,7 +15,7 @@ static const char *const PERCENTILE_KEYS[WAIT_PERCENTILES] = {"p50", "p95"};
 static const double PERCENTILES[WAIT_PERCENTILES] = {50, 95};
 
 /* ---- one trial */
-/* Returns 1 if the sample that a request asked about is in the results with the same number of prompt tokens. */
+/* Returns 1 if the sample of a request is in the results with the same number of prompt tokens. */
 static int can_match(const struct results *results, const struct server_law *law, const struct load_level *level,
                      const struct load_request *asked, struct law_request *request) {
     for (size_t i = 0; i < results->count; i++) {
@@ -42,7 +42,7 @@ static struct wait_value percentile_of(const double *waits, size_t count, double
     value.high = series.high;
     return value;
 }
-/* The waits of a trial's requests. Returns how many requests have a sample in the results. */
+/* Measures the waits of a trial's requests. Returns the number of requests with a sample in the results. */
 static size_t measure_waits(const struct results *results, const struct server_law *law, const struct load_level *level,
                             const struct load_request *asked, size_t count, struct load_wait *wait) {
     double *waits = resize(NULL, count + 1, (WAIT_PARTS + 3) * sizeof *waits),
@@ -100,7 +100,7 @@ int load_wait_at(const struct load_laws *loads, const struct server_laws *laws, 
                                     "sweep", laws->items[law].model, laws->items[law].endpoint);
     if (!(rate >= load->items[0].rate && rate <= load->items[load->count - 1].rate))
         return complain(EXIT_USAGE,
-                        "predict: --rate %g is outside of the measured rates of %s, %g to %g: nothing is known "
+                        "predict: --rate %g is outside the measured rates of %s, %g to %g, so nothing is known "
                         "there (vlmprof load measures it)",
                         rate, laws->items[law].model, load->items[0].rate, load->items[load->count - 1].rate);
     while (load->items[right].rate < rate) right++;
@@ -130,12 +130,12 @@ static int add_trial(const struct load_level *level, const struct results *resul
     int code;
     load_level_text(level, name);
     if (load->count && !(level->rate > load->items[load->count - 1].rate)) {
-        text_list_add(warnings, "%s: another trial has the same rate: left out", level->path);
+        text_list_add(warnings, "%s: skipped: another trial has the same rate", level->path);
         return 0;
     }
     if (load_level_saturates(level)) {
         text_list_add(warnings,
-                      "%s: the queue grew for as long as the trial went on, so its waits depend on that: left out",
+                      "%s: skipped: the queue grew during the whole trial, so its waits depend on the duration",
                       name);
         return 0;
     }
@@ -143,7 +143,7 @@ static int add_trial(const struct load_level *level, const struct results *resul
     known = measure_waits(results, law, level, asked, count, &wait);
     if (!has_waits(&wait))
         text_list_add(warnings,
-                      "%s: %zu requests ask about samples of these sweeps with as many tokens: too few, left out", name,
+                      "%s: skipped: only %zu requests have samples of these sweeps with the same token count", name,
                       known);
     else {
         load->items = resize(load->items, load->count + 1, sizeof *load->items);
@@ -174,7 +174,7 @@ int load_laws_fit(const struct load_levels *levels, const struct results *result
     }
     if (!code && used < levels->count)
         text_list_add(&loads->warnings,
-                      "%zu trials are by concurrency, or of another server or model: left out",
+                      "%zu trials are skipped: they are by concurrency, or of another server or model",
                       levels->count - used);
     return code;
 }
@@ -224,7 +224,7 @@ static void read_wait(struct model_reader *reader, uint32_t object, double above
     wait->rate = model_number(reader, object, "request_rate", 1e-6, 1e9);
     wait->requests = model_count(reader, object, "requests", 1, INT64_C(1) << 40);
     if (!reader->code && !(wait->rate > above))
-        model_fail(reader, object, "request_rate", "is not above the one before");
+        model_fail(reader, object, "request_rate", "is not above the previous one");
     waits = model_member(reader, object, "waits", VP_JSON_OBJECT);
     for (int part = 0; part < WAIT_PARTS && !reader->code; part++) {
         const uint32_t percentiles = model_member(reader, waits, PART_KEYS[part], VP_JSON_OBJECT);
@@ -273,8 +273,8 @@ int load_laws_read(struct model_reader *reader, size_t law_count, struct load_la
 static void describe_load(struct document *document, const struct server_law *law, const struct load_law *load) {
     struct text_list *cells;
     document_text(document, BLOCK_HEADING, "Waits under load of %s at %s", law->model, law->endpoint);
-    document_text(document, BLOCK_LINE, "ms beyond the latency model's prediction for each request, from when it was "
-                                        "due; held out: interpolated from the adjacent rates, without its own trial");
+    document_text(document, BLOCK_LINE, "ms beyond the latency model's prediction per request, from the due time; "
+                                        "held out: interpolated from the adjacent rates, without its own trial");
     cells = document_table(document, "requests per second|of|requests|wait ms|held out ms|error ms");
     for (size_t i = 0; i < load->count; i++)
         for (int part = 0; part < WAIT_PARTS; part++)

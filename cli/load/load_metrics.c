@@ -43,8 +43,8 @@ FIELD_TABLE(LOAD_SAMPLE, struct load_sample, LOAD_SAMPLE_ROWS(FIELD_AT, struct l
 #define PROM_KEY(S, AT, key, index, words) [index] = key,
 const char *const PROM_KEYS[PROM_COUNT] = {LOAD_PROM_ROWS(PROM_KEY, 0, 0)};
 
-/* ---- one text */
-/* The value after a name and its labels; NULL: the line has none. Quoted labels may contain a brace. */
+/* ---- reading one text */
+/* The value after a name and its labels; NULL if the line has none. Quoted labels may contain a brace. */
 static const char *value_at(const char *at, const char *end) {
     int is_quoted = 0;
     if (at < end && *at == '{') {
@@ -108,7 +108,7 @@ size_t load_metrics_take(struct load_metrics *metrics, const char *text, int64_t
     return known;
 }
 
-/* ---- questions */
+/* ---- polling */
 static int can_ask(struct load_metrics *metrics, struct endpoint *endpoint, const char *url) {
     vp_exchange_free(&metrics->exchange);
     memset(&metrics->exchange, 0, sizeof metrics->exchange);

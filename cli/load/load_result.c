@@ -1,4 +1,4 @@
-/* load_result.c: a trial as a JSON file, and the parts of such a file that reports need. */
+/* load_result.c: writes a trial as a JSON file, and reads the parts that reports need. */
 #include "load/load_result.h"
 
 #include "base/console.h"
@@ -78,7 +78,7 @@ void put_load_requests(vp_json_writer *writer, const struct load_records *record
     vp_json_end_array(writer);
 }
 
-/* ---- the numbers of a summary; good_share and the percentiles: "value", "interval", "correlation_time" */
+/* ---- the numbers of a summary; good_share and percentiles are objects: "value", "interval", "correlation_time" */
 FIELD_TABLE(LOAD_SERIES, vp_series_value, LOAD_SERIES_ROWS(FIELD_AT, vp_series_value))
 FIELD_TABLE(LOAD_SUMMARY, struct load_summary, LOAD_SUMMARY_ROWS(FIELD_AT, struct load_summary))
 
@@ -118,7 +118,7 @@ static void read_summary(const vp_json *json, uint32_t object, struct load_summa
         }
     }
 }
-/* Returns 1 if the numbers can be those of a trial. A file may come from anywhere. */
+/* Returns 1 if the numbers are possible for a trial. A file may come from anywhere. */
 static int is_level(const struct load_level *level) {
     const struct load_summary *summary = &level->summary;
     if ((level->rate > 0) == (level->concurrency > 0) || !(level->rate < 1e9)) return 0;
@@ -137,13 +137,13 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
         struct load_request *request = &(*requests)[(*count)++];
         struct load_record *record = &request->record;
         fields_read(json, item, &LOAD_REQUEST, request);
-        if (!record->attempts) record->attempts = 1; /* older files do not say it */
+        if (!record->attempts) record->attempts = 1; /* missing in older files */
         if (record->due_ns < 0 || record->usage.prompt_tokens > INT32_MAX || record->usage.completion_tokens > INT32_MAX
             || record->usage.cached_tokens > INT32_MAX) return 0;
     }
     return 1;
 }
-/* The request counts, as the trial recorded them. */
+/* The counts of requests, as recorded by the trial. */
 static struct load_summary summarize_again(const struct load_level *level, const struct load_request *requests,
                                            size_t count, const vp_slo *slo) {
     struct load_records records;
@@ -170,7 +170,7 @@ static int check_summary(const struct load_level *level, const vp_json *json, co
     free(text.data);
     return code;
 }
-/* Replaces the summary that was read by one computed from the requests, if the two agree. Returns 0 or an exit code
+/* Replaces the summary from the file by one computed from the requests, if the two agree. Returns 0 or an exit code
  * after a message. */
 static int check_level(struct load_level *level, const vp_json *json) {
     struct load_request *requests = NULL;
@@ -181,10 +181,10 @@ static int check_level(struct load_level *level, const vp_json *json) {
     if (level->slo && vp_slo_parse(level->slo, &slo, NULL) != VP_OK)
         return complain(EXIT_INPUT, "%s: slo \"%.60s\" is not a list of limits", level->path, level->slo);
     if (!can_read_requests(json, vp_json_get(json, 0, "requests"), &requests, &count))
-        code = complain(EXIT_INPUT, "%s: requests is not a list of requests that were due", level->path);
+        code = complain(EXIT_INPUT, "%s: \"requests\" is not a list of requests with due times", level->path);
     else {
         again = summarize_again(level, requests, count, level->slo ? &slo : NULL);
-        again.incomplete = level->summary.incomplete; /* no request says this */
+        again.incomplete = level->summary.incomplete; /* (no request contains this) */
         code = check_summary(level, json, &again);
         level->summary = again;
     }
@@ -213,7 +213,7 @@ int load_level_read(const char *path, struct load_level *level) {
         level->path = copy_text(path, strlen(path));
         level->date = node_text(json, vp_json_get(json, vp_json_get(json, 0, "provenance"), "date"));
         read_summary(json, vp_json_get(json, 0, "summary"), &level->summary);
-        if (!is_level(level)) code = complain(EXIT_INPUT, "%s: request_rate, concurrency or the window is wrong", path);
+        if (!is_level(level)) code = complain(EXIT_INPUT, "%s: invalid request_rate, concurrency or window", path);
         else code = check_level(level, json);
     }
     free(text);
@@ -233,7 +233,7 @@ int load_level_requests(const struct load_level *level, struct load_request **re
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), level->path, result, &error);
     else if (!can_read_requests(&parsed.json, vp_json_get(&parsed.json, 0, "requests"), requests, count)) {
-        code = complain(EXIT_INPUT, "%s: requests is not a list of requests that were due", level->path);
+        code = complain(EXIT_INPUT, "%s: \"requests\" is not a list of requests with due times", level->path);
         load_requests_free(*requests, *count);
     }
     free(parsed.nodes);
@@ -288,7 +288,7 @@ static int is_trial_name(const char *path) {
 static int levels_add(struct load_levels *levels, const char *path) {
     struct load_level level;
     int code = is_trial_name(path) ? load_level_read(path, &level) : NO_TRIAL;
-    if (code == NO_TRIAL) return 0; /* there are other files as well */
+    if (code == NO_TRIAL) return 0; /* folders also contain other files */
     if (code) return code;
     levels->items = resize(levels->items, levels->count + 1, sizeof *levels->items);
     levels->items[levels->count++] = level;
@@ -301,7 +301,7 @@ static char *folder_of(const char *path) {
     while (from > path && from[-1] != '/') from--;
     return copy_text(from, (size_t)(name - from));
 }
-/* Prints the folders of trials at the same load. */
+/* Tags trials at the same load with their folders. */
 static void add_tags(struct load_levels *levels) {
     for (size_t i = 0; i < levels->count; i++) {
         char text[48], other[48];
@@ -358,9 +358,9 @@ int load_levels_check(const struct load_levels *levels, const char *command) {
     for (size_t i = 0; i < levels->count; i++)
         for (size_t k = i + 1; k < levels->count; k++)
             if (find_difference(&levels->items[i], &levels->items[k], &what, values))
-                return complain(EXIT_USAGE, "%s: %.200s and %.200s differ in %s (%s / %s): they are not trials of one "
-                                            "server alike, so each needs a folder of its own; compare puts two next "
-                                            "to each other", command, levels->items[i].path, levels->items[k].path,
+                return complain(EXIT_USAGE, "%s: %.200s and %.200s differ in %s (%s / %s), so they are not comparable "
+                                            "trials of one server: put each in its own folder and use compare on "
+                                            "two of them", command, levels->items[i].path, levels->items[k].path,
                                 what, values[0], values[1]);
     return 0;
 }
@@ -370,7 +370,7 @@ void load_levels_free(struct load_levels *levels) {
     memset(levels, 0, sizeof *levels);
 }
 
-/* ---- what the trials say */
+/* ---- the findings from the trials */
 double load_cached_share(const struct load_summary *summary) {
     return summary->cached_known && summary->prompt_tokens > 0
                ? (double)summary->cached_tokens / (double)summary->prompt_tokens : (double)NAN;
@@ -378,7 +378,7 @@ double load_cached_share(const struct load_summary *summary) {
 int load_level_saturates(const struct load_level *level) {
     return !level->concurrency && load_is_queue_growing(&level->summary);
 }
-/* The answer that trials of one kind give about the objective of their files. */
+/* Adds the answer of trials of one kind on the objective of their files. */
 static void find_objective(const struct load_level *levels, size_t count, struct text_list *texts) {
     const double share = isfinite(levels->slo_share) ? levels->slo_share : 0.95;
     const char *kind = levels->concurrency ? "load" : "rate";
@@ -395,10 +395,10 @@ static void find_objective(const struct load_level *levels, size_t count, struct
         text_list_add(texts, "at least %g %% of the requests meet %s at %s, but not at %s", 100 * share, levels->slo,
                       load_level_text(holds, high), load_level_text(fails, low));
     else if (holds)
-        text_list_add(texts, "at least %g %% of the requests meet %s at %s; no %s that was tried is known to be too "
+        text_list_add(texts, "at least %g %% of the requests meet %s at %s; no tried %s is known to be too "
                       "high", 100 * share, levels->slo, load_level_text(holds, high), kind);
     else if (fails)
-        text_list_add(texts, "at no %s tried do %g %% of the requests reliably meet %s: at %s, %.1f %% are good", kind,
+        text_list_add(texts, "no tried %s reliably has %g %% of the requests meeting %s: at %s, %.1f %% are good", kind,
                       100 * share, levels->slo, load_level_text(fails, high), 100 * fails->summary.good_share.value);
     else text_list_add(texts, "no trial was long enough to decide whether %g %% of the requests meet %s", 100 * share,
                        levels->slo);
@@ -409,7 +409,7 @@ static void find_objective(const struct load_level *levels, size_t count, struct
 static void find_objectives(const struct load_levels *levels, struct text_list *texts) {
     size_t rates = 0;
     if (!levels->items[0].slo) return;
-    while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* they are first */
+    while (rates < levels->count && !levels->items[rates].concurrency) rates++; /* rates are first */
     if (rates) find_objective(levels->items, rates, texts);
     if (rates < levels->count) find_objective(levels->items + rates, levels->count - rates, texts);
 }
@@ -422,7 +422,7 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
         if (!best || level->summary.output_rate > best->summary.output_rate) best = level;
     }
     if (best->summary.output_rate > 0)
-        text_list_add(texts, "most output tokens per second: %s at %s, where E2E has a P50 of %s ms",
+        text_list_add(texts, "most output tokens per second: %s at %s, with an E2E P50 of %s ms",
                       number_measured(best->summary.output_rate, (double)NAN, (double)NAN).text,
                       load_level_text(best, text),
                       number_measured(best->summary.latency[LOAD_E2E][LOAD_P50].value,
@@ -430,7 +430,7 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                                       best->summary.latency[LOAD_E2E][LOAD_P50].high).text);
     for (size_t i = 0; i < levels->count; i++)
         if (!levels->items[i].is_complete)
-            text_list_add(texts, "%s was interrupted: its numbers cover the %lld request%s until then",
+            text_list_add(texts, "%s was interrupted: its numbers cover the first %lld request%s",
                           load_level_text(&levels->items[i], text), (long long)levels->items[i].summary.due,
                           plural_s((int64_t)levels->items[i].summary.due));
     for (size_t i = 0; i < levels->count; i++)
@@ -443,12 +443,12 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
     for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].client_busy > 0)
             text_list_add(texts, "at %s this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
-                          "trial: that is in the latencies", load_level_text(&levels->items[i], text),
+                          "trial, which increases the latencies", load_level_text(&levels->items[i], text),
                           100 * levels->items[i].client_cpu, 100 * levels->items[i].client_delay);
     for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].summary.late * 100 > levels->items[i].summary.due) {
-            text_list_add(texts, "at %s, %lld of %lld requests were sent late: the client was busy; only times from "
-                          "the send leave that out", load_level_text(&levels->items[i], text),
+            text_list_add(texts, "at %s, %lld of %lld requests were sent late because the client was busy; only times "
+                          "from sending exclude this delay", load_level_text(&levels->items[i], text),
                           (long long)levels->items[i].summary.late, (long long)levels->items[i].summary.due);
             break;
         }

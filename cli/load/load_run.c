@@ -12,17 +12,17 @@
 #include <string.h>
 #include <time.h>
 
-/* How long before they are due requests are handed over. The client sends them itself and is not woken for each. */
+/* Requests are handed over this long before they are due. The client sends them itself, without a wake-up for each. */
 static const int64_t AHEAD_NS = INT64_C(200000000);
 static const int64_t PROGRESS_NS = INT64_C(500000000);
-enum { FAILURES_FROM_THE_START = 20 }; /* then the server is not there, and nothing can be measured */
+enum { FAILURES_FROM_THE_START = 20 }; /* then the server is not available and nothing can be measured */
 enum { HOPELESS_LEAST = 20 };
 
 /* A request in flight. */
 struct flight {
     vp_exchange exchange;
     size_t body;
-    char *json; size_t json_capacity; /* the body, if its image is its own; kept for the next request */
+    char *json; size_t json_capacity; /* the body, if its image is unique; reused for the next request */
     int64_t due_ns, queued_ns;
     int is_used;
     struct flight *next_free;
@@ -31,12 +31,12 @@ struct trial {
     struct endpoint *endpoint;
     struct load_plan *plan;
     struct load_records *records;
-    struct flight **flights; size_t flight_count; /* as many as were ever needed at once */
+    struct flight **flights; size_t flight_count; /* allocated flights: the most ever needed at once */
     struct flight *free_flights;
     int64_t begin_ns, shown_ns, looked_ns;
-    vp_random repeats; /* draws the images of repeat_share */
+    vp_random repeats; /* draws which images are repeated (repeat_share) */
     size_t begun, in_flight;
-    int is_full; /* 1 if the next request found all places taken at the last attempt */
+    int is_full; /* 1 if all slots were taken at the last attempt to send the next request */
     int64_t failed;
 };
 
@@ -61,7 +61,7 @@ static struct flight *flight_take(struct trial *trial) {
     trial->flights = (struct flight **)resize((void *)trial->flights, trial->flight_count + 1, sizeof *trial->flights);
     return trial->flights[trial->flight_count++] = zeroed(1, sizeof *flight);
 }
-/* Writes the pixels of a number into an image of the body. */
+/* Makes an image of the body unique: writes a number into its pixels. */
 static void mark_image(char *json, const struct load_body *body, size_t image, uint64_t number) {
     const struct unique *unique = &body->unique[image];
     const size_t from = unique->from / 3 * 3, whole = unique->picture.byte_count;
@@ -73,12 +73,12 @@ static void mark_image(char *json, const struct load_body *body, size_t image, u
     free(part);
     free(text);
 }
-/* A copy of the body in which each image has the pixels of a new number; one that --repeat_image draws is sent again as
- * in the sample's last request. */
+/* A copy of the body in which each image gets a new number, except images drawn by --repeat_image, which are repeated
+ * from the sample's last request. */
 static const char *body_of_its_own(struct trial *trial, struct flight *flight, const struct load_body *body) {
     if (flight->json_capacity < body->bytes + 1)
         flight->json = resize(flight->json, flight->json_capacity = body->bytes + 1, 1);
-    memcpy(flight->json, body->json, body->bytes + 1); /* with its NUL */
+    memcpy(flight->json, body->json, body->bytes + 1); /* including its NUL */
     for (size_t i = 0; i < body->image_count; i++) {
         const double share = trial->plan->repeat_share;
         const int repeats = share > 0 && body->marks[i] && vp_random_double(&trial->repeats) < share;
@@ -87,7 +87,7 @@ static const char *body_of_its_own(struct trial *trial, struct flight *flight, c
     }
     return flight->json;
 }
-/* Hands over a request that is due at due_ns since the start. Returns 0 or an exit code. */
+/* Hands over a request that is due due_ns after the start. Returns 0 or an exit code. */
 static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns) {
     const struct load_plan *plan = trial->plan;
     struct flight *flight = flight_take(trial);
@@ -156,7 +156,7 @@ static void request_end(struct trial *trial, vp_exchange *exchange) {
     record->is_new_connection = exchange->is_new_connection;
     record->accuracy = (double)NAN;
     if (exchange->state == VP_EXCHANGE_DONE || exchange->reply.first_chunk_ns)
-        take_reply(record, exchange, trial->begin_ns); /* of a stream that broke what came before */
+        take_reply(record, exchange, trial->begin_ns); /* of a broken stream, what was received before */
     else record->answer = copy_text("", 0);
     if (exchange->state != VP_EXCHANGE_DONE) {
         char reason[LINE_BYTES];
@@ -179,7 +179,7 @@ static void trial_progress(struct trial *trial, int64_t now_ns) {
                   fmax(0, fmin((double)(now_ns - trial->begin_ns) / 1e9, plan->duration_s)), plan->duration_s,
                   trial->records->count, trial->in_flight, (long long)trial->failed);
 }
-/* All requests that were due before this time, in s, have ended. */
+/* The time in s before which all due requests have ended. */
 static double ended_before(const struct trial *trial, int64_t now_ns) {
     int64_t before_ns = now_ns - trial->begin_ns;
     for (size_t i = 0; i < trial->flight_count; i++)
@@ -193,8 +193,8 @@ static int is_overdue(const struct trial *trial, const struct flight *flight, in
     const double age_ms = (double)(now_ns - trial->begin_ns - flight->due_ns) / 1e6;
     return age_ms > slo->e2e_ms || (age_ms > slo->ttft_ms && !flight->exchange.reply.first_ns);
 }
-/* Returns 1 if none of the latest due requests, at least half of all that count, met the limits: the queue grows, and a
- * longer trial would only make it longer. */
+/* Returns 1 if none of the latest due requests, at least half of those that count, met the limits. The queue is then
+ * growing, and a longer trial would only increase it. */
 static int is_hopeless(const struct trial *trial, int64_t now_ns) {
     const struct load_plan *plan = trial->plan;
     const struct load_records *records = trial->records;
@@ -229,8 +229,8 @@ static void end_hopeless(struct trial *trial, int64_t now_ns) {
     plan->due_count = trial->begun;
     plan->duration_s = fmin(plan->duration_s, (double)(now_ns - trial->begin_ns + AHEAD_NS) / 1e9);
 }
-/* Hands over the next request, unless all places are taken. A free place is kept for it before it is due, because no
- * other request comes first. Returns 0 or an exit code. */
+/* Hands over the next request, unless all slots are taken. A free slot is reserved for it before it is due, because no
+ * other request comes earlier. Returns 0 or an exit code. */
 static int begin_planned(struct trial *trial, int64_t due_ns, int64_t now_ns) {
     const int32_t places = trial->plan->concurrency;
     const int64_t queued_ns = now_ns - trial->begin_ns - due_ns;
@@ -239,8 +239,8 @@ static int begin_planned(struct trial *trial, int64_t due_ns, int64_t now_ns) {
     if (trial->is_full) return 0;
     return request_begin(trial, due_ns, !places ? -1 : was_full && queued_ns > 0 ? queued_ns : 0);
 }
-/* Hands over the requests that are due soon. *until_ns becomes the time of the next call; 0: never. Returns 0 or an
- * exit code. */
+/* Hands over the requests that are due soon. *until_ns becomes the time of the next call, or 0 for never. Returns 0 or
+ * an exit code. */
 static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
     const struct load_plan *plan = trial->plan;
     *until_ns = 0;
@@ -261,7 +261,7 @@ static int begin_due(struct trial *trial, int64_t now_ns, int64_t *until_ns) {
     }
     return 0;
 }
-/* After a request ends in a trial with a fixed number at once: the next one is due now. */
+/* Called after a request ends in a trial with a fixed number at once: the next one is due now. */
 static int begin_next(struct trial *trial, int64_t now_ns) {
     const int64_t due_ns = now_ns - trial->begin_ns;
     if (trial->plan->due_s || (double)due_ns >= trial->plan->duration_s * 1e9) return 0;

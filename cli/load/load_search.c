@@ -1,6 +1,6 @@
 /* load_search.c: the search for the highest rate that meets an objective. It first doubles or halves the rate in short
- * trials until the answer is between two of them, then halves their distance. Once three trials are near the answer,
- * the next ones are placed on both sides of it, each longer than the one before, until all together bound it tightly
+ * trials until the answer is between two of them, then halves their distance. When three trials are near the answer,
+ * the next trials are on both sides of it, each longer than the previous one, until all together bound it tightly
  * enough. */
 #include "load/load_search.h"
 
@@ -12,7 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A trial near the answer lasts this fraction of the time counted there. Its rate is this far from the answer. */
+/* The duration of a trial near the answer, as a fraction of the time counted there, and its distance from the answer.
+ * */
 static const double GROWTH = 0.35, STEP_LEAST = 0.03, STEP_MOST = 0.12;
 static const double FALL_MOST = 1024, RATE_MOST = 1e5;
 static const double UNDECIDED_Z2 = 1.64;
@@ -45,19 +46,20 @@ static int by_due(const void *left_item, const void *right_item) {
     const struct load_record *const *left = left_item, *const *right = right_item;
     return (*left)->due_ns < (*right)->due_ns ? -1 : (*left)->due_ns > (*right)->due_ns;
 }
-/* Returns 1 if no other request was in flight during this one. latest_ns: the latest end of those due before. */
+/* Returns 1 if no other request was in flight during this one. latest_ns: the latest end of the requests due before it.
+ * */
 static int is_alone(const struct load_record *const *chosen, size_t count, size_t which, int64_t latest_ns) {
     const struct load_record *record = chosen[which];
     return record->start_ns > latest_ns && (which + 1 == count || chosen[which + 1]->start_ns > record->end_ns);
 }
-/* The upper end of a share's 99.9 % interval, and the lower one. */
+/* The upper end of a share's 99.9 % interval; *low is the lower end. */
 static double high_of(uint64_t some, uint64_t all, double *low) {
     double high = 1;
     *low = 0;
     vp_rate_interval(some, all, 0.999, low, &high);
     return high;
 }
-/* Returns 1 if requests that had the server to themselves miss the objective. */
+/* Returns 1 if even requests that had the server to themselves miss the objective. */
 static int do_alone_miss(struct load_search *search, const struct load_record *const *chosen, size_t count) {
     int64_t latest_ns = -1;
     double low;
@@ -113,7 +115,7 @@ int load_search_is_precise(const struct load_search *search) {
     const struct load_answer *answer = &search->answer;
     return answer->low > 0 && answer->high / answer->low <= (1 + search->precision) * (1 + 1e-9);
 }
-/* The seconds counted near the answer. */
+/* The counted seconds of the trials near the answer. */
 static double counted_s(const struct load_search *search) {
     const double at = search->answer.fitted;
     double sum = 0;
@@ -128,7 +130,7 @@ double load_search_forecast(const struct load_search *search) {
     const double outside = 1 + (search->ramp_s + search->cool_down_s) / (4 * search->duration_s);
     return fmax(0, counted_s(search) * (wide * wide - 1)) * outside;
 }
-/* A rate of four digits that no trial has used, because the rate decides the seed and the file name. */
+/* A rate of four digits that no trial has used yet, because the rate determines the seed and the file name. */
 static double new_rate(const struct load_search *search, double rate) {
     double unit = pow(10, floor(log10(rate)) - 3), rounded = floor(rate / unit + 0.5) * unit;
     char text[40];
@@ -147,7 +149,7 @@ static double next_rate(const struct load_search *search) {
     if (answer->likely_low <= 0) return least > search->least * 1.001 ? fmax(search->least, least / 2) : (double)NAN;
     if (answer->likely_high >= HUGE_VAL)
         return most < search->most * 0.999 ? fmin(search->most, 2 * most) : (double)NAN;
-    if (answer->is_by_accuracy && answer->low > 0) { /* a trial between the bounds may stay undecided: another place */
+    if (answer->is_by_accuracy && answer->low > 0) { /* a trial between the bounds may stay undecided: try elsewhere */
         static const double places[] = {0.5, 0.25, 0.75};
         return new_rate(search, answer->low * pow(answer->high / answer->low, places[search->trial_count % 3]));
     }
@@ -159,7 +161,7 @@ static double next_rate(const struct load_search *search) {
     const double step = fmin(STEP_MOST, fmax(STEP_LEAST, wide));
     return new_rate(search, answer->fitted * exp(answer->weight > 0 ? -step : step));
 }
-/* The next trial's duration; 0: the budget has no room for it. */
+/* The next trial's duration; 0 if it does not fit into the budget. */
 static double next_duration(const struct load_search *search) {
     const double outside = search->ramp_s + search->cool_down_s, left = left_s(search);
     double wanted = fmax(search->duration_s, outside + REQUESTS_LEAST / search->next);
@@ -201,14 +203,14 @@ void load_search_take(struct load_search *search, const struct load_summary *sum
 }
 
 /* ---- the result */
-/* The likely answer where the trials do not bound it. */
+/* Adds the likely answer if the trials do not bound it. */
 static void add_likely(const struct load_answer *answer, struct text_buffer *out) {
     if (!isnan(answer->fitted)) text_add_format(out, "most likely it is %.4g", answer->fitted);
     else if (answer->likely_low > 0 && answer->likely_high < HUGE_VAL)
         text_add_format(out, "most likely it is between %.4g and %.4g", answer->likely_low, answer->likely_high);
     else if (answer->likely_low > 0) text_add_format(out, "most likely it is above %.4g", answer->likely_low);
     else if (answer->likely_high < HUGE_VAL) text_add_format(out, "most likely it is below %.4g", answer->likely_high);
-    else text_add_string(out, "the trials do not say where it is");
+    else text_add_string(out, "the trials do not locate it");
 }
 static void add_answer(const struct load_search *search, struct text_buffer *out) {
     const struct load_answer *answer = &search->answer;
@@ -217,25 +219,25 @@ static void add_answer(const struct load_search *search, struct text_buffer *out
     if (isfinite(search->slo.accuracy))
         snprintf(right, sizeof right, ", and the accuracy is at least %g,", search->slo.accuracy);
     if (answer->low > 0 && answer->high < HUGE_VAL) {
-        text_add_format(out, "%g %% of the requests are good%s up to %.4g requests per second, and no longer at %.4g "
+        text_add_format(out, "%g %% of the requests are good%s up to %.4g requests per second, but not at %.4g "
                              "(95 %% interval of the highest rate, %.3g %% wide)", percent, right, answer->low,
                         answer->high, 100 * (answer->high / answer->low - 1));
         if (isnan(answer->fitted)) return;
         text_add_string(out, "; ");
         add_likely(answer, out);
     } else if (search->end == LOAD_ALL_HOLD)
-        text_add_format(out, "%g %% of the requests are good%s at every rate that was tried, up to %.4g per second",
+        text_add_format(out, "%g %% of the requests are good%s at every tried rate, up to %.4g requests per second",
                         percent, right, answer->likely_low);
     else if (search->end == LOAD_NONE_HOLDS)
         text_add_format(out, "no rate met the objective: at %.4g requests per second fewer than %g %% were good",
                         answer->likely_high, percent);
     else {
         if (answer->low > 0)
-            text_add_format(out, "%g %% of the requests are good%s up to %.4g requests per second; up to where is not "
-                                 "decided: ", percent, right, answer->low);
+            text_add_format(out, "%g %% of the requests are good%s up to %.4g requests per second; the upper end is "
+                                 "not decided: ", percent, right, answer->low);
         else if (answer->high < HUGE_VAL)
-            text_add_format(out, "fewer than %g %% of the requests are good%s at %.4g requests per second; at which "
-                                 "lower rate they are is not decided: ", percent, right, answer->high);
+            text_add_format(out, "fewer than %g %% of the requests are good%s at %.4g requests per second; the lower "
+                                 "rate at which they are is not decided: ", percent, right, answer->high);
         else
             text_add_format(out, "the highest rate at which %g %% of the requests are good%s is not decided: ",
                             percent, right);
@@ -246,23 +248,23 @@ static void add_answer(const struct load_search *search, struct text_buffer *out
 static void add_miss(const struct load_search *search, struct text_buffer *out) {
     const double more_s = load_search_forecast(search);
     if (search->end != LOAD_BUDGET) return;
-    text_add_format(out, "; --rate_precision %.3g was not reached when --budget_s %g ended", 100 * search->precision,
+    text_add_format(out, "; --rate_precision %.3g was not reached within --budget_s %g", 100 * search->precision,
                     search->budget_s);
     if (more_s > 0) text_add_format(out, ": about %.3g s more would be needed", more_s);
 }
 void load_search_words(const struct load_search *search, struct text_buffer *out) {
     if (search->end == LOAD_EMPTY)
-        text_add_format(out, "no rate was searched for: %zu of %zu answers are empty, and a lower rate does not change "
-                             "that; look at --max_new_tokens and at what the model answers", search->empty,
+        text_add_format(out, "the search was stopped: %zu of %zu answers are empty, and a lower rate does not change "
+                             "that; check --max_new_tokens and the model's answers", search->empty,
                         search->judged);
     else if (search->end == LOAD_ALONE)
-        text_add_format(out, "no rate can meet the objective: %llu of %llu requests that met no other request were "
-                             "good, %g %% should be, so a lower rate does not help; use a looser --slo",
+        text_add_format(out, "no rate can meet the objective: only %llu of %llu requests that ran alone were good, "
+                             "but %g %% are required, so a lower rate does not help; use a looser --slo",
                         (unsigned long long)search->alone_good, (unsigned long long)search->alone,
                         100 * search->share);
     else if (search->end == LOAD_WRONG)
-        text_add_format(out, "no rate can meet the objective: one request at a time has an accuracy of %s, --slo asks "
-                             "for %g, and a lower rate does not help",
+        text_add_format(out, "no rate can meet the objective: one request at a time has an accuracy of %s, --slo "
+                             "requires %g, and a lower rate does not help",
                         number_measured(search->accuracy.value, search->accuracy.low, search->accuracy.high).text,
                         search->slo.accuracy);
     else add_answer(search, out);

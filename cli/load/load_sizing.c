@@ -1,4 +1,4 @@
-/* load_sizing.c: how many workers a request rate needs when vision encoder and language model run separately. */
+/* load_sizing.c: the workers that a request rate needs if vision encoder and language model run separately. */
 #include "load/load_sizing.h"
 
 #include "base/memory.h"
@@ -9,17 +9,17 @@
 #include <string.h>
 
 enum { ARRIVALS = 20000 };
-/* ms since the first arrival; ready: when the stage before has ended */
+/* ms since the first arrival; ready: the end of the previous stage */
 struct arrival { double due, ready, image_wait, model_wait, ttft; struct stage_times times; };
 
 int64_t sizing_workers(double rate, double seconds, double busy) {
-    return (int64_t)ceil(rate * seconds / busy * (1 - 1e-12)); /* 0.8 of 10 workers are 8 */
+    return (int64_t)ceil(rate * seconds / busy * (1 - 1e-12)); /* 8 / 0.8 must be 10, not 11 */
 }
 static int by_ready(const void *left_item, const void *right_item) {
     const struct arrival *left = left_item, *right = right_item;
     return left->ready < right->ready ? -1 : left->ready > right->ready;
 }
-/* Takes the worker that is free first. Returns the start time. */
+/* Takes the first free worker. Returns the start time. */
 static double take_worker(double *free_at, int64_t workers, double ready, double busy) {
     int64_t first = 0;
     double begin;
@@ -39,7 +39,7 @@ static void draw(const struct sizing *sizing, const struct stage_times *requests
         arrivals[i].times = requests[(size_t)(vp_random_double(&random) * (double)count)];
     }
 }
-/* A percentile of a member over the arrivals that count. */
+/* A percentile of a member over the counted arrivals. */
 static double percentile_of(const struct arrival *arrivals, size_t offset, double percentile) {
     const size_t first = ARRIVALS / 10;
     double *values = resize(NULL, ARRIVALS - first, sizeof *values), found;

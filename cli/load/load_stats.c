@@ -29,8 +29,8 @@ int load_slo_read(const char *text, vp_slo *slo) {
     if (result == VP_ERR_FORMAT && *name && !has_word(names, name)) return complain_word("slo", "limit", name, names);
     return complain_result(EXIT_USAGE, "--slo", result, &error);
 }
-/* If any request has a TTFT, requests without one, such as empty answers, count in no latency, so that the numbers of a
- * row are of the same requests. */
+/* If any request has a TTFT, requests without one, such as empty answers, are excluded from all latencies, so that all
+ * numbers of a row describe the same requests. */
 static int has_first(const struct load_record *const *chosen, size_t count) {
     for (size_t i = 0; i < count; i++) if (isfinite(load_latency(chosen[i], LOAD_TTFT))) return 1;
     return 0;
@@ -58,7 +58,7 @@ static int by_number(const void *left, const void *right) {
     const double a = *(const double *)left, b = *(const double *)right;
     return a < b ? -1 : a > b;
 }
-/* The part of a request's stay that is within the window, in s. */
+/* The part of a request's time in the system that is within the window, in s. */
 static double stay_s(const struct load_record *record, double from_s, double to_s) {
     const double begin = fmax((double)record->start_ns / 1e9, from_s),
                  end = fmin((double)record->end_ns / 1e9, to_s);
@@ -91,7 +91,7 @@ static void add_counts(struct load_summary *summary, const struct load_record *r
     summary->failed += record->reason != NULL;
     summary->incomplete += !record->reason && !record->is_complete;
     summary->empty += record->is_empty;
-    if (record->attempts <= 1) { /* another attempt is late because of the first one */
+    if (record->attempts <= 1) { /* a repeated attempt is late because of the first one */
         summary->late += late_ms > LOAD_LATE_MS;
         if (late_ms > summary->latest_ms) summary->latest_ms = late_ms;
     }

@@ -19,7 +19,7 @@ static const struct table_column SPREAD_COLUMNS[] = {
 static void add_spreads(struct document *document, const struct load_level *levels, size_t count) {
     static const struct { int which; const char *name; } spreads[] = {
         {LOAD_TTFT, "TTFT"}, {LOAD_TPOT, "TPOT"}, {LOAD_ITL, "ITL"}, {LOAD_E2E, "E2E"},
-        {LOAD_QUEUED, "wait for a place"}};
+        {LOAD_QUEUED, "wait for a slot"}};
     static const struct column rates[] = {
         {"requests", offsetof(struct load_summary, ended)}, {"input tokens", offsetof(struct load_summary, input_rate)},
         {"output tokens", offsetof(struct load_summary, output_rate)},
@@ -60,7 +60,7 @@ static void add_series_value(struct text_list *cells, const vp_series_value *val
 static void add_latencies(struct document *document, const struct load_level *levels, size_t count) {
     struct text_list *cells = document_table(
         document,
-        "ms from when it was due|requests|TTFT P50|TTFT P95|TPOT P50|E2E P50|E2E P95|E2E P99|E2E P95 from send");
+        "ms since due|requests|TTFT P50|TTFT P95|TPOT P50|E2E P50|E2E P95|E2E P99|E2E P95 from send");
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         char text[48];
@@ -134,24 +134,25 @@ int load_levels_add(struct document *document, const struct load_level *levels, 
     add_spreads(document, levels, count);
     add_metrics(document, levels, count);
     code = load_accuracy_add(document, levels, count);
-    document_text(document, BLOCK_LINE, "ITL: the gaps between the pieces of all answers; TPOT: of one request, by "
-                                        "its tokens; requests and tokens per second: of requests that ended in the "
-                                        "window");
-    document_text(document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for requests that wait for one "
-                                        "another; - where a trial is too short for the number");
-    document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\" leaves out "
-                                        "the wait before; late: sent more than %g ms after that time",
+    document_text(document, BLOCK_LINE, "ITL: time between consecutive pieces, over all answers; TPOT: per request, "
+                                        "by its tokens; requests and tokens per second: of requests that ended in "
+                                        "the window");
+    document_text(document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for correlated requests; -: the "
+                                        "trial is too short for the number");
+    document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\": from the "
+                                        "time of sending; late: sent more than %g ms after the due time",
                   LOAD_LATE_MS);
     for (size_t i = 0; i < count; i++) {
         if (!load_has_few_tokens(&levels[i].summary)) continue;
-        document_text(document, BLOCK_LINE, "TPOT is not shown where answers have fewer than %d tokens on average: "
-                                            "one late piece would decide it; the files have it", TPOT_TOKENS_LEAST);
+        document_text(document, BLOCK_LINE, "TPOT is not shown if answers have fewer than %d tokens on average: a "
+                                            "single late piece would dominate it; the files have it",
+                      TPOT_TOKENS_LEAST);
         break;
     }
     document_text(document, BLOCK_LINE, "cached: prompt tokens that the server read from its caches; images: %s",
                   levels[0].images ? levels[0].images : "not said");
     if (levels[0].slo)
-        document_text(document, BLOCK_LINE, "good: a request that met all of %s (ms), from the time it was due; "
+        document_text(document, BLOCK_LINE, "good: a request that met all limits of %s (ms), from the due time; "
                                             "goodput: good requests per second", levels[0].slo);
     else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
     return code;

@@ -1,13 +1,14 @@
-/* load_tables.h: the tables of trials in reports and in the output of `load`. Trials come in; tables that explain their
- * columns go out. */
+/* load_tables.h: makes the tables of trials in reports and in the output of `load`. Trials come in; tables that explain
+ * their columns go out. */
 #ifndef VLMPROF_CLI_LOAD_TABLES_H
 #define VLMPROF_CLI_LOAD_TABLES_H
 #include "load/load_result.h"
 
-/* The mean of a metric within the window and its ends; NaN: the server does not report it. */
+/* The mean, minimum and maximum of a metric within the window; NaN if the server does not report it. */
 vp_estimate load_metric_of(const struct load_level *level, int metric);
 
-/* The trials as tables that explain their columns, and the same on stdout. Return 0 or an exit code after a message. */
+/* load_levels_add adds the trials as tables that explain their columns; load_levels_print prints them on stdout. Both
+ * return 0 or an exit code after a message. */
 int load_levels_add(struct document *document, const struct load_level *levels, size_t count);
 int load_levels_print(const struct load_level *levels, size_t count);
 

@@ -172,7 +172,7 @@ static int complete(struct prune_setting *out, const struct given_counts *counts
     vp_prune *prune = &out->how;
     const char *why = NULL;
     if (prune->keep > 0 && (prune->dominant || counts->has_contextual || prune->per_pivot))
-        why = "keep and the method's own counts exclude each other";
+        why = "keep and the method's own counts cannot be used together";
     else if (prune->method == VP_PRUNE_VISIONZIP && !(prune->keep > 0)) {
         if (!prune->dominant && counts->has_contextual) why = "contextual needs dominant";
         else if (!prune->dominant) prune->dominant = 54, prune->contextual = 10;

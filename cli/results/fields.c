@@ -1,4 +1,4 @@
-/* fields.c: the keys of journals, result files and load trials, one row for each. */
+/* fields.c: the keys of journals, result files and load trials, one row per key. */
 #include "results/fields.h"
 
 #include "base/document.h"
@@ -85,7 +85,7 @@ static struct field_range range_at(const char *at) {
     memcpy(&range, at, sizeof range);
     return range;
 }
-/* Where the rows of an object have their struct; NULL: it is null. */
+/* The struct of an object; NULL if the object is null. */
 static const char *object_at(const struct field *row, const char *at) { return row->is_pointer ? text_at(at) : at; }
 static int is_pointer(const struct field *row) {
     return row->type == FIELD_TEXT || row->type == FIELD_JSON || row->type == FIELD_LIST;
@@ -153,7 +153,7 @@ static void put_two(vp_json_writer *writer, const struct field *row, const char 
     }
     vp_json_end_array(writer);
 }
-/* On one line: in what a server sends there may be line ends between the values. */
+/* Writes on one line: JSON from a server may have line ends between values. */
 static void put_raw(vp_json_writer *writer, const char *json) {
     char *text = copy_text(json, strlen(json));
     for (char *byte = text; *byte; byte++) if (*byte == '\n' || *byte == '\r') *byte = ' ';
@@ -202,7 +202,7 @@ void fields_put_object(vp_json_writer *writer, const char *key, const struct fie
 
 /* ---- into a line of CSV */
 static int is_in_csv(const struct field *row) {
-    return !row->is_elsewhere && row->type <= FIELD_TRUTH; /* the kinds before are single values */
+    return !row->is_elsewhere && row->type <= FIELD_TRUTH; /* the types up to this one are single values */
 }
 void fields_csv_heads(struct text_buffer *out, const struct fields *fields) {
     for (uint32_t i = 0; i < fields->count; i++)
@@ -227,7 +227,7 @@ void fields_csv(struct text_buffer *out, const struct fields *fields, const void
     text_add_string(out, "\n");
 }
 
-/* ---- an object against its rows */
+/* ---- checking an object against its rows */
 static int is_integer(const vp_json *json, uint32_t node, const struct field *row) {
     int64_t value = 0;
     return vp_json_to_int(json, node, &value) == VP_OK && value >= row->least && value <= row->most;
@@ -340,8 +340,8 @@ static void read_stages(const vp_json *json, uint32_t object, vp_stage_times *ti
         times->bytes[stage] = numbers[4];
     }
 }
-/* Lists that share their items, as piece_ns and piece_bytes do, have one length, and one array that the first of them
- * makes. */
+/* Lists that share their items, as piece_ns and piece_bytes do, have one length and one array. The first list
+ * allocates it. */
 static void read_items(const vp_json *json, uint32_t list, const struct field *row, char *to) {
     const size_t stride = row->of ? row->of->bytes : row->stride;
     char *items = (char *)(size_t)text_at(to + row->offset);
@@ -441,7 +441,7 @@ static void free_value(const struct field *row, char *at) {
     case FIELD_JSON:
     case FIELD_LIST: free(text); break;
     case FIELD_INTS:
-    case FIELD_OBJECTS: /* of structs that own nothing */
+    case FIELD_OBJECTS: /* (these structs own no memory) */
         free(text);
         set_text(at, NULL);
         break;

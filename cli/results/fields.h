@@ -153,7 +153,7 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ELSE(LIST, "endpoint_models", "the servers' names of the models") \
     ELSE(TEXT, "endpoint_api", "the language that was spoken") \
     ELSE(JSON, "request_knobs", "members of the requests' bodies that were varied") \
-    ELSE(TEXT, "family", "whose rule counts image tokens", .null = "none was named") \
+    ELSE(TEXT, "family", "whose rule counts image tokens", .null = "no --family") \
     ELSE(JSON, "family_keys", "keys of the rule that the command line set")
 #define DATA_ROWS(ROW, S) \
     ROW(S, TEXT, task, dataset->task, "--dataset_name, or the data file's stem with _ turned into -") \
@@ -497,19 +497,19 @@ struct fidelity {
 /* The key "noise". */
 void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 
-/* ---- a row of per_sample_results. Names in the values: point, measured, outcome, run (the first one; NULL: none) */
+/* ---- a row of per_sample_results. Names in the values: point, measured, outcome, run (the first run, or NULL) */
 #define ROW_HEAD_ROWS(ROW, S) \
     ROW(S, INT, sample_id, point->sample->id, "0-based line number in the data set", .most = INT64_MAX) \
-    ROW(S, TEXT, status, point->reason ? "failed" : "ok", "failed: no number of this row was measured", \
+    ROW(S, TEXT, status, point->reason ? "failed" : "ok", "failed: nothing in this row was measured", \
         .choices = "ok|failed") \
-    ROW(S, TEXT, reason, point->reason, "why it failed", .null = "it did not")
-/* a server does not say whether its count has the token that ends the answer */
+    ROW(S, TEXT, reason, point->reason, "why the sample failed", .null = "it did not fail")
+/* servers do not report whether their count includes the end token */
 #define TOKENS_ROWS(ROW, S) \
     ROW(S, INT, output_tokens, !run ? -1 : run->served ? run->served->usage.completion_tokens : run->token_count, \
-        "new tokens, an end token included", .most = INT32_MAX, .null = "not measured", \
+        "new tokens, including an end token", .most = INT32_MAX, .null = "not measured", \
         .column = COLUMN_OUTPUT_TOKENS) \
     ROW(S, INT, content_tokens, run && !run->served ? run->token_count - (run->ended_by_eos != 0) : -1, \
-        "new tokens without the end token", .most = INT32_MAX, .null = "not measured, or of a server") \
+        "new tokens without the end token", .most = INT32_MAX, .null = "not measured, or a server") \
     ROW(S, TRUTH, ends_with_eos, \
         run && (!run->served || run->served->finish_reason) ? run->ended_by_eos != 0 : -1, \
         "the model ended its answer", .null = "not known")
@@ -520,73 +520,76 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, TEXT, baseline, fidelity->baseline, "with --baseline: the configuration or file whose answer is followed", \
         .is_optional = 2, .null = "none") \
     FIDELITY_NUMBER(S, ROW, kl_divergence_mean, kl.mean, \
-                    "KL divergence of the next token's distribution from the baseline's, mean along its answer; of a " \
-                    "server: the lower bound", .unit = "nats", .column = COLUMN_DIVERGENCE) \
-    FIDELITY_NUMBER(S, ROW, kl_divergence_median, kl.median, "median along the answer", .unit = "nats") \
-    FIDELITY_NUMBER(S, ROW, kl_divergence_p99, kl.p99, "99th percentile along the answer", .unit = "nats") \
-    FIDELITY_NUMBER(S, ROW, kl_divergence_max, kl.most, "largest along the answer", .unit = "nats") \
-    ROW(S, NUMBER, kl_divergence_mean_at_most, kl.mean_at_most, "of a server: the mean's upper bound", .unit = "nats", \
-        .most = FIELD_MS_MAX, .is_optional = 1) \
+                    "mean KL divergence of the next-token distribution from the baseline's, along the baseline's " \
+                    "answer; on a server: the lower bound", .unit = "nats", .column = COLUMN_DIVERGENCE) \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_median, kl.median, "median KL divergence along the answer", .unit = "nats") \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_p99, kl.p99, "99th percentile of the KL divergence along the answer", \
+                    .unit = "nats") \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_max, kl.most, "largest KL divergence along the answer", .unit = "nats") \
+    ROW(S, NUMBER, kl_divergence_mean_at_most, kl.mean_at_most, "server only: upper bound of kl_divergence_mean", \
+        .unit = "nats", .most = FIELD_MS_MAX, .is_optional = 1) \
     FIDELITY_NUMBER(S, ROW, top1_agreement, \
                     fidelity->positions ? (double)fidelity->top1_count / fidelity->positions : (double)NAN, \
-                    "share of the answer's positions where both have the same likeliest token", \
+                    "share of the answer's positions where both have the same most likely token", \
                     .column = COLUMN_TOP1) \
     FIDELITY_NUMBER(S, ROW, answer_agreement, \
                     fidelity->answers_equal < 0 ? (double)NAN : fidelity->answers_equal, \
-                    "1: the greedy answer is the baseline's; 0: it is not", .column = COLUMN_ANSWER_AGREEMENT) \
+                    "1: the greedy answer equals the baseline's; 0: it differs", .column = COLUMN_ANSWER_AGREEMENT) \
     ROW(S, INT, first_difference_index, fidelity->first_difference, \
-        "the first token that differs from the baseline's answer, from 0", .most = INT32_MAX, .is_optional = 2, \
-        .null = "none, or not known", .column = COLUMN_FIRST_DIFFERENCE) \
+        "0-based index of the first token that differs from the baseline's answer", .most = INT32_MAX, \
+        .is_optional = 2, .null = "none, or not known", .column = COLUMN_FIRST_DIFFERENCE) \
     FIDELITY_NUMBER(S, ROW, first_difference_margin, fidelity->margin, \
-                    "there: by how much the log probability of the own token is above that of the baseline's", \
+                    "at this token: log probability of the own token minus that of the baseline's", \
                     .unit = "nats", .least = -FIELD_MS_MAX, .column = COLUMN_DIFFERENCE_MARGIN) \
     FIDELITY_NUMBER(S, ROW, first_difference_baseline_margin, fidelity->baseline_margin, \
-                    "there: by how much the baseline prefers its token", .unit = "nats", .least = -FIELD_MS_MAX, \
-                    .column = COLUMN_BASELINE_MARGIN) \
+                    "at this token: the baseline's log probability of its own token minus that of the other", \
+                    .unit = "nats", .least = -FIELD_MS_MAX, .column = COLUMN_BASELINE_MARGIN) \
     ROW(S, INT, fidelity_tokens, fidelity->positions, "tokens of the baseline's answer that were compared", \
         .most = INT32_MAX, .is_optional = 2, .null = "none", .column = COLUMN_FIDELITY_TOKENS) \
     ROW(S, TEXT, fidelity_reason, fidelity->reason, "why nothing, or not everything, was compared", \
         .is_optional = 2, .null = "everything was")
-/* unparsed: the reference guesses there; a guess earns nothing */
+/* unparsed: the reference guesses an option for such an answer; here the answer scores 0 */
 #define ANSWER_ROWS(ROW, S) \
     ROW(S, NUMBER, accuracy, outcome->is_unparsed ? 0 : outcome->score, "score of the first run's answer", \
         .least = -1000000, .most = 1000000, .null = "see accuracy_reason", .column = COLUMN_ACCURACY) \
     ROW(S, TEXT, accuracy_reason, outcome->is_unparsed ? NULL : outcome->reason, "why there is no score", \
-        .null = "there is") \
+        .null = "there is a score") \
     ROW(S, BYTES, pred, bytes_of(run), "answer of the first run", FIELD_COUNT_AT(S, pred.bytes), \
         .null = "not measured") \
     ROW(S, TEXT, pred_cleaned, run ? outcome->cleaned : NULL, "answer as scored", .null = "not scored") \
     ROW(S, TRUTH, unparsed, run ? outcome->is_unparsed : -1, "the answer names no option; it scores 0", \
         .null = "not measured") \
     ROW(S, TRUTH, truncated, run && !point->ignore_eos ? is_truncated(run) : -1, \
-        "no end token among max_new_tokens", .null = "--ignore_eos, or not known") \
+        "no end token within max_new_tokens", .null = "--ignore_eos, or not known") \
     ROW(S, TRUTH, empty, run && outcome->cleaned ? !outcome->cleaned[0] : -1, "the cleaned answer is empty", \
         .null = "not scored") \
     ROW(S, INTS, output_token_ids, token_ids(point), "new tokens of the first run", \
         FIELD_COUNT_AT(S, output_token_ids.count), .stride = sizeof(int32_t), .item_bytes = sizeof(int32_t), \
-        .most = INT32_MAX, .null = "of a server") \
+        .most = INT32_MAX, .null = "not known for a server") \
     ROW(S, TRUTH, answers_equal_over_runs, run ? answers_are_equal(point->runs, point->run_count) : -1, \
         "all runs gave the same tokens", .null = "not measured") \
     ROW(S, TEXT, prompt, point->sample->prompt, "text that was tokenized", .null = "none")
 #define MEASURED_ROWS(ROW, S) \
     ROW(S, TEXT, stop, measured->stop, "what ended its runs", .choices = "runs|interval|box|max", .null = "failed") \
     ROW(S, INT, num_runs, ran ? measured->count : 0, "timed runs", .most = LINE_RUNS_MAX) \
-    ROW(S, NUMBER, T_total_p50, spread.value, "median of T_total over its runs", .unit = "ms", .most = FIELD_MS_MAX, \
+    ROW(S, NUMBER, T_total_p50, spread.value, "median of T_total over the runs", .unit = "ms", .most = FIELD_MS_MAX, \
         .null = "not measured") \
-    ROW(S, RANGE, T_total_p50_interval, ((struct field_range){spread.low, spread.high}), "of T_total_p50", \
+    ROW(S, RANGE, T_total_p50_interval, ((struct field_range){spread.low, spread.high}), "interval of T_total_p50", \
         .unit = "ms", .null = "too few runs") \
     ROW(S, NUMBER, decode_tokens_per_s, ran ? measured_decode_rate(measured) : (double)NAN, \
         "1000 / T_decode_per_token", .most = FIELD_MS_MAX, .null = "no decode step was timed") \
     ROW(S, NUMBER, output_tokens_per_s, ran ? measured_output_rate(measured) : (double)NAN, \
         "output tokens / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, TRUTH, slow_first_run, slow_first, "the first run is far slower than the others", .null = "under 5 runs")
+    ROW(S, TRUTH, slow_first_run, slow_first, "the first run is far slower than the others", \
+        .null = "fewer than 5 runs")
 #define MEASURED_COST_ROWS(ROW, S) \
-    ROW(S, INT, stamps, measured->stamps, "time stamps or events of a run", .most = LINE_COUNT_MAX) \
-    ROW(S, NUMBER, T_total_bare, ms_of(measured->bare.bare_ns), "a run without stage times, in no statistic", \
-        .unit = "ms", .most = FIELD_MS_MAX, .null = "none was made") \
+    ROW(S, INT, stamps, measured->stamps, "time stamps or events per run", .most = LINE_COUNT_MAX) \
+    ROW(S, NUMBER, T_total_bare, ms_of(measured->bare.bare_ns), \
+        "T_total of a run without stage times, excluded from all statistics", \
+        .unit = "ms", .most = FIELD_MS_MAX, .null = "no such run") \
     ROW(S, NUMBER, T_total_staged, ms_of(measured->bare.staged_ns), \
-        "the accompanying run with stage times, in no statistic", .unit = "ms", .most = FIELD_MS_MAX, \
-        .null = "none was made") \
+        "T_total of the accompanying run with stage times, excluded from all statistics", .unit = "ms", \
+        .most = FIELD_MS_MAX, .null = "no such run") \
     ROW(S, INT, num_retries, measured->retries, "requests made again after a device error", .most = INT32_MAX)
 #define SERVED_RESULT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "usage", usage, "its token counts", .of = &USAGE) \
@@ -594,13 +597,14 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, TEXT, finish_reason, served->finish_reason, "stop, length ...", .null = "it does not say") \
     ROW(S, INT, pieces, (int64_t)served->piece_count, "pieces of the answer; one may contain several tokens", \
         .most = INT64_MAX) \
-    ROW(S, INT, attempts, served->attempts, "over 1: it was asked again, and the times are the last attempt's", \
+    ROW(S, INT, attempts, served->attempts, \
+        "number of attempts; above 1: it was sent again, and the times are of the last attempt", \
         .least = 1, .most = INT32_MAX) \
     ROW(S, TRUTH, new_connection, served->is_new_connection, "connecting is in its times") \
-    ROW(S, TRUTH, streamed, served->is_streamed, "false: in one body, so TTFT is not known") \
+    ROW(S, TRUTH, streamed, served->is_streamed, "false: the answer came in one body, so TTFT is not known") \
     ROW(S, NUMBER, sent_ms, served_ms(served->sent_ns), "first byte sent", .unit = "ms from the start", \
         .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, headers_ms, served_ms(served->headers_ns), "headers of the answer read", \
+    ROW(S, NUMBER, headers_ms, served_ms(served->headers_ns), "response headers received", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, first_output_ms, served_ms(served->first_output_ns), "first piece that is not reasoning", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
@@ -622,20 +626,20 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     READ_COUNT(S, ROW, num_missing, gathered->missing_count, \
                "samples without a row: merged before all processes had finished") \
     HEAD_COUNT(S, ROW, num_samples, set->data.num_samples, "rows in this file") \
-    ROW(S, INT, num_runs_per_sample, index->head.num_runs_per_sample, "timed runs of each sample that were asked for", \
+    ROW(S, INT, num_runs_per_sample, index->head.num_runs_per_sample, "requested timed runs per sample", \
         .least = 1, .most = 1000000, .is_read = 1) \
     ROW(S, TEXT, timing, index->head.timing, "off: only T_total was measured", .choices = "stage|off", .is_read = 1) \
     ROW(S, TRUTH, synthetic, index->head.synthetic, \
         "weights are seeded random numbers: latency is real, accuracy is not", .is_read = 1) \
     ROW(S, TEXT, model, is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->head.model, \
-        "checkpoint folder's name, or the synthetic preset; the server's name of the model", .is_read = 1) \
-    ROW(S, TEXT, architecture, index->head.architecture, "what kind of model it is: MolmoE, LLaVA, ...", \
-        .null = "not known, or a server's", .is_read = 1) \
+        "name of the checkpoint folder or synthetic preset; on a server: its name for the model", .is_read = 1) \
+    ROW(S, TEXT, architecture, index->head.architecture, "kind of model: MolmoE, LLaVA, ...", \
+        .null = "not known, or a server", .is_read = 1) \
     ROW(S, TEXT, dataset_name, set->data.task, \
-        "--dataset_name, or the data file's stem with _ turned into -; the beginning of the file's name", \
+        "--dataset_name, or the data file's stem with _ turned into -; the file's name starts with it", \
         .is_read = 1) \
     ROW(S, TEXT, data, set->data.path, "path of the data set as given", .is_read = 1) \
-    ROW(S, TEXT, data_hash, set->data.content_hash, "of the data set's sampled records, prompts and image sizes", \
+    ROW(S, TEXT, data_hash, set->data.content_hash, "hash of the data set's sampled records, prompts and image sizes", \
         .is_read = 1) \
     ROW(S, INT, max_new_tokens, set->data.max_new_tokens, "most tokens of an answer", .least = 1, \
         .most = 1000000000, .is_read = 1)
@@ -644,22 +648,23 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define RESULT_ACCURACY_ROWS(ROW, S) \
     ROW(S, NUMBER, accuracy, list_mean(&gathered->lists[LIST_ACCURACY]), \
         "mean score of the rows that have one, in the metric's unit", .least = -1000000, .most = 1000000, \
-        .null = "none has", .is_read = 1) \
+        .null = "no row has a score", .is_read = 1) \
     HEAD_NUMBER(S, ROW, accuracy_std, LIST_ACCURACY, std, \
-                "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, "none has one") \
+                "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, \
+                "no row has a score") \
     ROW(S, TEXT, accuracy_metric, set->data.metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
     HEAD_COUNT(S, ROW, accuracy_count, (int64_t)gathered->lists[LIST_ACCURACY].count, "rows with a score") \
     ROW(S, TEXT, accuracy_reason, \
         gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with", \
-        "why there is no accuracy", .null = "there is") \
+        "why there is no accuracy", .null = "there is an accuracy") \
     ROW(S, NUMBER, accuracy_standard_error, tally_error(&gathered->tally), "standard error of accuracy", \
         .most = FIELD_MS_MAX, .null = "too few scores") \
     ROW(S, RANGE, accuracy_interval, accuracy, \
-        "[low, high] of accuracy at 95 %: Wilson's where all scores are 0 or 1, else Gaffke's of a mean in 0..1; " \
-        "older files: null where scores are not 0 or 1", .null = "there are no scores") \
+        "95 % interval of accuracy, [low, high]: Wilson's if all scores are 0 or 1, otherwise Gaffke's for a mean in " \
+        "0..1; older files: null unless all scores are 0 or 1", .null = "there are no scores") \
     HEAD_COUNT(S, ROW, num_unparsed, gathered->unparsed_count, "answers that name no option; they score 0") \
     HEAD_COUNT(S, ROW, num_truncated, gathered->truncated_count, \
-               "answers without an end token among max_new_tokens") \
+               "answers without an end token within max_new_tokens") \
     HEAD_COUNT(S, ROW, num_empty, gathered->empty_count, "answers that are empty after cleaning") \
     HEAD_NUMBER(S, ROW, selected_crops_mean, LIST_CROPS, mean, "mean crops of an image, without the global view", \
                 FIELD_MS_MAX, "not known") \
@@ -672,45 +677,49 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define FIDELITY_INTERVAL(S, ROW, key, value, ...) \
     ROW(S, RANGE, key, value, __VA_ARGS__, .is_optional = 2, .null = "too few samples", .is_read = 1)
 #define RESULT_FIDELITY_ROWS(ROW, S) \
-    ROW(S, TEXT, baseline, all->baseline, "with --baseline: the configuration or folder that this is compared with", \
+    ROW(S, TEXT, baseline, all->baseline, "with --baseline: the configuration or folder used for comparison", \
         .is_optional = 2, .null = "none", .is_read = 1) \
     FIDELITY_HEAD(S, ROW, kl_divergence_mean, all->kl.mean, \
-                  "KL divergence of the next token's distribution from the baseline's, along its answers: mean over " \
-                  "all tokens; of a server: the lower bound", .unit = "nats") \
+                  "mean KL divergence of the next-token distribution from the baseline's, over all tokens of the " \
+                  "baseline's answers; on a server: the lower bound", .unit = "nats") \
     FIDELITY_INTERVAL(S, ROW, kl_divergence_mean_interval, all->kl_interval, \
                       "95 % interval of kl_divergence_mean, over samples", .unit = "nats") \
-    ROW(S, NUMBER, kl_divergence_mean_at_most, all->kl.mean_at_most, "of a server: the upper bound of the mean", \
+    ROW(S, NUMBER, kl_divergence_mean_at_most, all->kl.mean_at_most, "server only: upper bound of kl_divergence_mean", \
         .unit = "nats", .most = FIELD_MS_MAX, .is_optional = 1, .is_read = 1) \
-    FIDELITY_HEAD(S, ROW, kl_divergence_median, all->kl.median, "median over all tokens", .unit = "nats") \
-    FIDELITY_HEAD(S, ROW, kl_divergence_p99, all->kl.p99, "99th percentile over all tokens", .unit = "nats") \
-    FIDELITY_HEAD(S, ROW, kl_divergence_max, all->kl.most, "largest of all tokens", .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, kl_divergence_median, all->kl.median, "median KL divergence over all tokens", \
+                  .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, kl_divergence_p99, all->kl.p99, "99th percentile of the KL divergence over all tokens", \
+                  .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, kl_divergence_max, all->kl.most, "largest KL divergence of all tokens", .unit = "nats") \
     FIDELITY_HEAD(S, ROW, top1_agreement, all->top1.value, \
-                  "share of all tokens where both have the same likeliest token") \
-    FIDELITY_INTERVAL(S, ROW, top1_agreement_interval, ends_of(all->top1), "95 % interval, over samples") \
-    FIDELITY_HEAD(S, ROW, answer_agreement, all->answers.value, "share of rows whose answer is the baseline's") \
-    FIDELITY_INTERVAL(S, ROW, answer_agreement_interval, ends_of(all->answers), "95 % interval, Wilson's") \
+                  "share of all tokens where both have the same most likely token") \
+    FIDELITY_INTERVAL(S, ROW, top1_agreement_interval, ends_of(all->top1), \
+                      "95 % interval of top1_agreement, over samples") \
+    FIDELITY_HEAD(S, ROW, answer_agreement, all->answers.value, "share of rows whose answer equals the baseline's") \
+    FIDELITY_INTERVAL(S, ROW, answer_agreement_interval, ends_of(all->answers), \
+                      "Wilson's 95 % interval of answer_agreement") \
     FIDELITY_HEAD(S, ROW, first_difference_index, all->first_difference, \
-                  "the first token that differs, from 0: median over the rows that differ") \
+                  "0-based index of the first token that differs: median over the rows that differ") \
     FIDELITY_HEAD(S, ROW, first_difference_margin, all->margin, \
-                  "there: by how much the log probability of the own token is above that of the baseline's, median", \
+                  "at this token: log probability of the own token minus that of the baseline's, median", \
                   .unit = "nats", .least = -FIELD_MS_MAX) \
     FIDELITY_HEAD(S, ROW, first_difference_baseline_margin, all->baseline_margin, \
-                  "there: by how much the baseline prefers its token, median", .unit = "nats", \
-                  .least = -FIELD_MS_MAX) \
+                  "at this token: the baseline's log probability of its own token minus that of the other, median", \
+                  .unit = "nats", .least = -FIELD_MS_MAX) \
     ROW(S, INT, num_ties, all->ties, \
-        "differing rows where the baseline, or if that is not known this, prefers its token by less than 0.1 nats", \
+        "differing rows with a baseline margin (if not known: an own margin) of less than 0.1 nats", \
         .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
     ROW(S, INT, fidelity_tokens, all->tokens, "tokens of the baseline's answers that were compared", \
         .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
     ROW(S, INT, fidelity_count, all->samples, "rows that were compared", .most = FIELD_COUNT_MAX, .is_optional = 2, \
         .null = "none", .is_read = 1) \
-    ROW(S, TEXT, fidelity_reason, all->reason, "why not everything was compared, of the first such row", \
+    ROW(S, TEXT, fidelity_reason, all->reason, "why a part was not compared, from the first such row", \
         .is_optional = 2, .null = "everything was", .is_read = 1)
 #define RESULT_VISION_ROWS(ROW, S) \
-    HEAD_NUMBER(S, ROW, target_vision_tokens_mean, LIST_TARGET, mean, "mean vision tokens asked for", FIELD_MS_MAX, \
+    HEAD_NUMBER(S, ROW, target_vision_tokens_mean, LIST_TARGET, mean, "mean of requested vision tokens", FIELD_MS_MAX, \
                 "no row has an image") \
     HEAD_NUMBER(S, ROW, target_vision_tokens_std, LIST_TARGET, std, \
-                "population standard deviation of vision tokens asked for", FIELD_MS_MAX, "no row has an image") \
+                "population standard deviation of requested vision tokens", FIELD_MS_MAX, "no row has an image") \
     HEAD_NUMBER(S, ROW, actual_vision_tokens_mean, LIST_ACTUAL, mean, "mean vision tokens in the sequence", \
                 FIELD_MS_MAX, "not known") \
     HEAD_NUMBER(S, ROW, actual_vision_tokens_std, LIST_ACTUAL, std, \
@@ -721,17 +730,18 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         "crops of the most frequent tiling", .most = INT32_MAX, .null = "no row has an image") \
     ROW(S, PAIR, theoretical_tiling, usual ? usual->tiling : no_pair, "most frequent tiling, [rows, columns]", \
         .most = INT32_MAX, .null = "no row has an image") \
-    ROW(S, PAIR, theoretical_image_size, usual ? usual->canvas : no_pair, "its size, [height, width]", .unit = "px", \
+    ROW(S, PAIR, theoretical_image_size, usual ? usual->canvas : no_pair, \
+        "size of the most frequent tiling, [height, width]", .unit = "px", \
         .most = INT32_MAX, .null = "no row has an image") \
     ROW(S, INT, theoretical_vision_tokens, usual ? usual->tokens : -1, \
-        "(crops + 1) * tokens of a crop: what the tiling would have without overlap", .most = INT32_MAX, \
+        "vision tokens of the tiling without overlap: (crops + 1) * tokens of a crop", .most = INT32_MAX, \
         .null = "no row has an image") \
-    HEAD_COUNT(S, ROW, num_runs, gathered->run_count, "timed runs in this file, all samples together") \
+    HEAD_COUNT(S, ROW, num_runs, gathered->run_count, "timed runs of all samples in this file") \
     READ_COUNT(S, ROW, num_outlier_runs, gathered->outlier_count, \
                "runs far from the median of their point; they are kept") \
     READ_COUNT(S, ROW, num_throttled_runs, gathered->throttled_count, \
-               "runs during which the device was slowed down; they are kept") \
-    HEAD_COUNT(S, ROW, num_retries, gathered->retry_count, "requests that were made again after a device error")
+               "runs during which the device was throttled; they are kept") \
+    HEAD_COUNT(S, ROW, num_retries, gathered->retry_count, "requests repeated after a device error")
 #define RESULT_TIME_ROWS(ROW, S) \
     ROW(S, TEXT, measured_from, date_of(gathered->first_s, from), "end of the first run, UTC, ISO 8601", \
         .null = "nothing was measured", .is_read = 1) \
@@ -740,27 +750,28 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     HEAD_COUNT(S, ROW, sessions, (int64_t)gathered->session_count, \
                "starts of the program that measured rows of this file")
 #define TOOL_COST_ROWS(ROW, S) \
-    ROW(S, NUMBER, stamps_per_request, stamps, "time stamps or events", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, stamp_cost_ns, stamp_ns, "of one, measured in the session", .unit = "ns", .most = FIELD_MS_MAX, \
+    ROW(S, NUMBER, stamps_per_request, stamps, "time stamps or events per request", .most = FIELD_MS_MAX, \
         .null = "not known") \
+    ROW(S, NUMBER, stamp_cost_ns, stamp_ns, "cost of one of them, measured in the session", .unit = "ns", \
+        .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, stamps_share, \
         stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6), \
-        "stamps x cost / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
-    HEAD_COUNT(S, ROW, bare_pairs, paired ? (int64_t)difference.count : 0, "pairs") \
+        "stamps_per_request x stamp_cost_ns / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
+    HEAD_COUNT(S, ROW, bare_pairs, paired ? (int64_t)difference.count : 0, "number of pairs") \
     ROW(S, NUMBER, bare_difference_ms, difference.mean.value, "mean of staged - bare", .unit = "ms", \
         .null = "no pairs") \
-    ROW(S, RANGE, bare_difference_ms_interval, ends_of(difference.mean), "of its mean", .unit = "ms", \
-        .null = "too few pairs") \
-    ROW(S, NUMBER, bare_difference_share, difference.relative_mean.value, "the same as a share of the bare mean", \
-        .null = "no pairs") \
-    ROW(S, RANGE, bare_difference_share_interval, ends_of(difference.relative_mean), "of its mean", \
-        .null = "too few pairs") \
+    ROW(S, RANGE, bare_difference_ms_interval, ends_of(difference.mean), "interval of bare_difference_ms", \
+        .unit = "ms", .null = "too few pairs") \
+    ROW(S, NUMBER, bare_difference_share, difference.relative_mean.value, \
+        "bare_difference_ms as a share of the bare mean", .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_share_interval, ends_of(difference.relative_mean), \
+        "interval of bare_difference_share", .null = "too few pairs") \
     ROW(S, NUMBER, bare_difference_share_median, difference.relative_median.value, \
         "median of staged - bare as a share of the bare mean", .null = "no pairs") \
-    ROW(S, RANGE, bare_difference_share_median_interval, ends_of(difference.relative_median), "of its median", \
-        .null = "too few pairs")
+    ROW(S, RANGE, bare_difference_share_median_interval, ends_of(difference.relative_median), \
+        "interval of bare_difference_share_median", .null = "too few pairs")
 
-/* ---- what other code writes into result files: these rows are for the descriptions of the files */
+/* ---- keys of result files that other code writes: these rows only describe them */
 #define TIER_RANGE_ROWS(ELSE) \
     ELSE(INT, "min_crops", "fewest crops", .least = 1) \
     ELSE(INT, "max_crops", "most crops", .least = 1)
@@ -768,187 +779,199 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define API_NEXT(id, name, path, text) "|" #name
 #define SETTING_ROWS(ELSE) \
     ELSE(OBJECT, "tier_range", "crops that the tier allows", .of = &TIER_RANGE, .null = "no tier") \
-    ELSE(INT, "image_knob_value", "the number of image_knob", .least = 1, .null = "none") \
-    ELSE(INT, "num_total_blocks", "decoder blocks of the model", .least = 1, .null = "of a server") \
-    ELSE(OBJECT, "model_shape", "the model's shape as its checkpoint says it", .of = &MODEL_SHAPE, \
-         .null = "a server, or a journal of a version that did not record it") \
-    ELSE(INTS, "active_block_indices", "the blocks that run, 0-based, ascending", .null = "of a server") \
-    ELSE(TEXT, "endpoint_api", "of a server: the language that was spoken", .is_optional = 1, \
+    ELSE(INT, "image_knob_value", "numeric value of image_knob", .least = 1, .null = "none") \
+    ELSE(INT, "num_total_blocks", "decoder blocks of the model", .least = 1, .null = "not known for a server") \
+    ELSE(OBJECT, "model_shape", "dimensions of the model, from its checkpoint", .of = &MODEL_SHAPE, \
+         .null = "a server, or a journal of an older version") \
+    ELSE(INTS, "active_block_indices", "0-based indices of the blocks that run, ascending", .null = "a server") \
+    ELSE(TEXT, "endpoint_api", "server only: API of the requests", .is_optional = 1, \
          .choices = VP_CHAT_APIS(API_FIRST, API_NEXT)) \
-    ELSE(TEXT, "family", "of a server: whose rule counts image tokens", .is_optional = 1, .null = "none was named") \
-    ELSE(JSON, "family_keys", "of a server: keys of the rule that the command line set", .is_optional = 1)
+    ELSE(TEXT, "family", "server only: model family whose rule counts image tokens", .is_optional = 1, \
+         .null = "no --family") \
+    ELSE(JSON, "family_keys", "server only: keys of the rule set on the command line", .is_optional = 1)
 #define STOPS_ROWS(ELSE) \
-    ELSE(INT, "runs", "num_runs_per_sample were made, no half-width was asked for") \
-    ELSE(INT, "interval", "the interval of the P50 became narrow enough") \
-    ELSE(INT, "box", "the time box ended") \
-    ELSE(INT, "max", "max_runs were made")
+    ELSE(INT, "runs", "points with num_runs_per_sample runs; no half-width was requested") \
+    ELSE(INT, "interval", "points whose interval of the P50 became narrow enough") \
+    ELSE(INT, "box", "points whose time box ended") \
+    ELSE(INT, "max", "points with max_runs runs")
 #define SERVER_TIME_ROWS(ELSE) \
-    ELSE(NUMBER, "image", "with the image", .most = FIELD_MS_MAX, .null = "not known") \
-    ELSE(NUMBER, "text", "with the text", .most = FIELD_MS_MAX, .null = "not known") \
-    ELSE(NUMBER, "difference", "of the pairs")
+    ELSE(NUMBER, "image", "median with the image", .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "text", "median with the text", .most = FIELD_MS_MAX, .null = "not known") \
+    ELSE(NUMBER, "difference", "median of the pairs' differences")
 #define OUTSIDE_MS(ELSE, key, words, why) ELSE(NUMBER, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = why)
 #define OUTSIDE_ROWS(ELSE) \
     ELSE(NUMBER, "ms", "median of the pairs' differences: preprocessing, upload and vision encoder", .unit = "ms", \
-         .null = "fewer than 5 pairs count") \
-    ELSE(NUMBER, "low", "of a range of two differences that covers the median", .unit = "ms", \
-         .null = "fewer than 5 pairs") \
-    ELSE(NUMBER, "high", "its upper end", .unit = "ms", .null = "fewer than 5 pairs") \
-    ELSE(NUMBER, "level", "at which it does", .most = 1, .null = "fewer than 5 pairs") \
-    ELSE(TEXT, "basis", "what differs: TTFT, or where no text came the first part of the stream, or the server's own " \
-         "time of the prompt; older files: TTFT", .choices = "TTFT|first_chunk|server_prompt_ms", \
+         .null = "fewer than 5 usable pairs") \
+    ELSE(NUMBER, "low", "lower end of a range of two differences that covers the median", .unit = "ms", \
+         .null = "fewer than 5 usable pairs") \
+    ELSE(NUMBER, "high", "upper end of this range", .unit = "ms", .null = "fewer than 5 usable pairs") \
+    ELSE(NUMBER, "level", "confidence level of this range", .most = 1, .null = "fewer than 5 usable pairs") \
+    ELSE(TEXT, "basis", \
+         "the time that is compared: TTFT; if an answer had no text, the first part of the stream or the " \
+         "server's own prompt time; older files: TTFT", .choices = "TTFT|first_chunk|server_prompt_ms", \
          .is_optional = 1) \
-    ELSE(TEXT, "method", "adjusted: some pairs have other numbers of tokens, corrected by ms_per_token", \
+    ELSE(TEXT, "method", "adjusted: pairs with unequal numbers of tokens are corrected by ms_per_token", \
          .choices = "exact|adjusted") \
-    ELSE(INT, "pairs", "that count") \
-    ELSE(INT, "pairs_adjusted", "those of them that were corrected") \
-    ELSE(INT, "pairs_cached", "left out: half of a prompt or more came from a cache") \
-    ELSE(INT, "pairs_unequal", "left out: other numbers of tokens") \
-    ELSE(INT, "pairs_silent", "left out: an answer had no text") \
-    OUTSIDE_MS(ELSE, "TTFT_image", "median with the image", "no pair counts") \
-    OUTSIDE_MS(ELSE, "TTFT_text", "median with the text", "no pair counts") \
-    OUTSIDE_MS(ELSE, "floor_ms", "median TTFT of a text of a few tokens", "no pair counts") \
-    OUTSIDE_MS(ELSE, "upload_ms", "median from the first byte of the image's request to the last", "not known") \
-    ELSE(NUMBER, "ms_per_token", "what a token of text costs", .unit = "ms", .null = "nothing was corrected") \
-    ELSE(OBJECT, "first_chunk_ms", "to the first part of the stream, medians", .unit = "ms", .of = &SERVER_TIME, \
+    ELSE(INT, "pairs", "usable pairs") \
+    ELSE(INT, "pairs_adjusted", "usable pairs that were corrected") \
+    ELSE(INT, "pairs_cached", "pairs dropped: half of a prompt or more came from a cache") \
+    ELSE(INT, "pairs_unequal", "pairs dropped: their numbers of tokens differ") \
+    ELSE(INT, "pairs_silent", "pairs dropped: an answer had no text") \
+    OUTSIDE_MS(ELSE, "TTFT_image", "median TTFT with the image", "no usable pair") \
+    OUTSIDE_MS(ELSE, "TTFT_text", "median TTFT with the text", "no usable pair") \
+    OUTSIDE_MS(ELSE, "floor_ms", "median TTFT with a text of a few tokens", "no usable pair") \
+    OUTSIDE_MS(ELSE, "upload_ms", "median time from the first to the last byte of the image request", "not known") \
+    ELSE(NUMBER, "ms_per_token", "cost of a text token", .unit = "ms", .null = "nothing was corrected") \
+    ELSE(OBJECT, "first_chunk_ms", "median time to the first part of the stream", .unit = "ms", .of = &SERVER_TIME, \
          .null = "not known", .is_optional = 1) \
-    ELSE(OBJECT, "server_prompt_ms", "the prompt by the server's own clock, medians", .unit = "ms", \
-         .of = &SERVER_TIME, .null = "it does not say") \
-    ELSE(INT, "prompt_tokens", "of the image's request", .null = "of several") \
-    ELSE(INT, "image_tokens", "those less the tokens of the question alone", .null = "of several")
+    ELSE(OBJECT, "server_prompt_ms", "median time of the prompt by the server's own clock", .unit = "ms", \
+         .of = &SERVER_TIME, .null = "not reported") \
+    ELSE(INT, "prompt_tokens", "prompt tokens of the image request", .null = "several samples") \
+    ELSE(INT, "image_tokens", "prompt_tokens minus the tokens of the question without the image", \
+         .null = "several samples")
 #define OUTSIDE_WORDS \
-    "of a server: TTFT of the image's request less that of a text with as many prompt tokens, in pairs"
+    "server only: TTFT of the image request minus that of a text with as many prompt tokens, in pairs"
 #define COUNTS_OF_RESULT_ROWS(ELSE) \
-    ELSE(JSON, "selected_crops_distribution", "crops -> rows that have so many") \
-    ELSE(JSON, "first_difference_distribution", "with --baseline: first token that differs -> rows", .is_optional = 1) \
-    ELSE(OBJECT, "stops", "how many points ended for which reason", .of = &STOPS) \
-    ELSE(INT, "num_cached_runs", "of a server: runs in which half of the prompt or more came from its cache", \
+    ELSE(JSON, "selected_crops_distribution", "number of crops -> rows with that number") \
+    ELSE(JSON, "first_difference_distribution", "with --baseline: index of the first token that differs -> rows", \
+         .is_optional = 1) \
+    ELSE(OBJECT, "stops", "number of points by what ended their runs", .of = &STOPS) \
+    ELSE(INT, "num_cached_runs", "server only: runs in which half of the prompt or more came from its cache", \
          .is_optional = 1) \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS ", over the twins of all samples", .of = &OUTSIDE, \
          .is_optional = 1, .null = "see null_reasons") \
-    ELSE(JSON, "null_reasons", "of a server: for keys that are null, why", .is_optional = 1)
+    ELSE(JSON, "null_reasons", "server only: why keys are null, by key", .is_optional = 1)
 #define GPU_ROWS(ELSE) \
     ELSE(INT, "index", "device number") \
-    ELSE(TEXT, "name", "as the driver says") \
+    ELSE(TEXT, "name", "name reported by the driver") \
     ELSE(TEXT, "compute_capability", "major.minor") \
     ELSE(INT, "multiprocessors", "streaming multiprocessors", .least = 1) \
     ELSE(INT, "memory_bytes", "device memory") \
-    ELSE(INT, "free_bytes", "free when the engine was open", .null = "not known") \
+    ELSE(INT, "free_bytes", "free memory when the engine was opened", .null = "not known") \
     ELSE(TEXT, "driver", "CUDA version of the driver") \
     ELSE(TEXT, "runtime", "CUDA version of the runtime")
 #define COLD_ROWS(ELSE) \
-    ELSE(NUMBER, "T_total", "from pixels to text", .unit = "ms", .most = FIELD_MS_MAX, .null = "not timed") \
-    ELSE(NUMBER, "TTFT", "to the first token", .unit = "ms", .most = FIELD_MS_MAX, .null = "not timed") \
+    ELSE(NUMBER, "T_total", "time from pixels to text", .unit = "ms", .most = FIELD_MS_MAX, .null = "not timed") \
+    ELSE(NUMBER, "TTFT", "time to the first token", .unit = "ms", .most = FIELD_MS_MAX, .null = "not timed") \
     ELSE(INT, "views", "crops and the global view") \
     ELSE(INT, "total_sequence_length", "prompt positions") \
     ELSE(INT, "output_tokens", "new tokens")
 #define SERVER_WORDS_ROWS(ELSE) \
-    ELSE(TEXT, "endpoint", "its base URL") \
-    ELSE(TEXT, "server", "what it is, with its version", .null = "it does not say") \
-    ELSE(JSON, "models", "its answer to /v1/models", .null = "none, or over 64 KiB") \
-    ELSE(JSON, "props", "its answer to /props", .null = "none, or over 64 KiB") \
-    ELSE(LIST, "cold", "the session's first request of each variant: variant, T_total, TTFT, usage; in no statistic")
+    ELSE(TEXT, "endpoint", "base URL of the server") \
+    ELSE(TEXT, "server", "name and version of the server", .null = "not reported") \
+    ELSE(JSON, "models", "answer to /v1/models", .null = "none, or over 64 KiB") \
+    ELSE(JSON, "props", "answer to /props", .null = "none, or over 64 KiB") \
+    ELSE(LIST, "cold", "the session's first request of each variant: variant, T_total, TTFT, usage; excluded from " \
+                       "all statistics")
 #define PROVENANCE_ROWS(ELSE) \
     SESSION_ROWS(ELSE) \
-    ELSE(TEXT, "kernel", "release of the system's kernel", .null = "not known", .is_optional = 1) \
-    ELSE(TEXT, "device", "what ran the model", .null = "a server knows") \
-    ELSE(TEXT, "device_note", "why it is this device", .null = "it was asked for", .is_optional = 1) \
+    ELSE(TEXT, "kernel", "release of the operating system's kernel", .null = "not known", .is_optional = 1) \
+    ELSE(TEXT, "device", "device that ran the model", .null = "not known for a server") \
+    ELSE(TEXT, "device_note", "why this device was used", .null = "it was requested", .is_optional = 1) \
     ELSE(OBJECT, "gpu", "the GPU", .of = &GPU, .null = "a CPU", .is_optional = 1) \
-    ELSE(TEXT, "gemm_rows_1", "matrix kernel of one row (decode)", .null = "a server knows", .is_optional = 1) \
-    ELSE(TEXT, "gemm_rows_1024", "matrix kernel of many rows (prefill)", .null = "a server knows", .is_optional = 1) \
-    ELSE(INT, "threads", "--threads; 0: all", .null = "a server knows", .is_optional = 1) \
-    ELSE(INT, "seed", "of weights, samples and caption prompts", .null = "a server knows") \
+    ELSE(TEXT, "gemm_rows_1", "matrix kernel for one row (decode)", .null = "not known for a server", \
+         .is_optional = 1) \
+    ELSE(TEXT, "gemm_rows_1024", "matrix kernel for many rows (prefill)", .null = "not known for a server", \
+         .is_optional = 1) \
+    ELSE(INT, "threads", "--threads; 0: all", .null = "not known for a server", .is_optional = 1) \
+    ELSE(INT, "seed", "of weights, samples and caption prompts", .null = "not known for a server") \
     ELSE(JSON, "clocks", "clocks, power, temperature", .null = "not read", .is_optional = 1) \
     ELSE(TEXT, "client", "of servers: the library that sent the requests", .is_optional = 1) \
     ELSE(OBJECTS, "servers", "of servers: each one's own words", .of = &SERVER_WORDS, .is_optional = 1) \
     ELSE(OBJECT, "cold", "the session's first request, in no statistic", .of = &COLD, .is_optional = 1)
 #define RESULT_END_ROWS(ELSE) \
-    ELSE(JSON, "provenance", "of the latest session; open to further keys", .of = &PROVENANCE, \
+    ELSE(JSON, "provenance", "provenance of the latest session; further keys may be added", .of = &PROVENANCE, \
          .null = "nothing was measured") \
     ELSE(LIST, "session_list", "provenance of each start of the engine that measured rows of this file; " \
-                               "run_flags.session counts from 0 in it") \
-    ELSE(OBJECT, "tool_cost", "what measuring costs: time stamps, and pairs of runs without and with stage times, " \
+                               "run_flags.session is a 0-based index into this list") \
+    ELSE(OBJECT, "tool_cost", "cost of measuring: time stamps, and pairs of runs with and without stage times, " \
                               "which are in no other statistic", .of = &TOOL_COST) \
-    ELSE(OBJECT, "noise", "what else the machine did during the blocks of runs that this file's runs belong to; " \
-                          "files of older versions lack it", .of = &NOISE, .is_optional = 1) \
-    ELSE(OBJECTS, "kernel_pass", "one request a shape with each kernel timed on its own (--kernel_pass); its times " \
-                                 "are in no other statistic", .of = &KERNELS) \
-    ELSE(JSON, "config", "every option of the command by its name, given or default; open to further keys") \
+    ELSE(OBJECT, "noise", "other activity of the machine during the blocks of runs that contain this file's " \
+                          "runs; missing in older files", .of = &NOISE, .is_optional = 1) \
+    ELSE(OBJECTS, "kernel_pass", "one request per shape with each kernel timed separately (--kernel_pass); its " \
+                                 "times are in no other statistic", .of = &KERNELS) \
+    ELSE(JSON, "config", "value of every option of the command, given or default; further keys may be added") \
     ELSE(JSON, "aggregate_stats", "statistics of the rows with status ok") \
-    ELSE(JSON, "latency_stats", "the same object again, under the name that the reference's scripts read") \
-    ELSE(JSON, "statistics", "every time and share by its key: over_samples (each the mean over its runs) and " \
-                             "over_runs (single runs)") \
-    ELSE(OBJECTS, "per_sample_results", "one row a sample, ascending by sample_id")
+    ELSE(JSON, "latency_stats", "aggregate_stats again, under the name that the reference's scripts read") \
+    ELSE(JSON, "statistics", "statistics of every time and share, by key: over_samples (of the samples' means " \
+                             "over their runs) and over_runs (of single runs)") \
+    ELSE(OBJECTS, "per_sample_results", "one row per sample, ascending by sample_id")
 #define AGGREGATE_ROWS(ELSE) \
     ELSE(NUMBER, "vision_tokens_mean", "mean of actual_vision_tokens", .most = FIELD_MS_MAX, .null = "not known") \
     ELSE(NUMBER, "vision_tokens_std", "population standard deviation of actual_vision_tokens", \
          .most = FIELD_MS_MAX, .null = "not known") \
     ELSE(NUMBER, "vision_tokens_diff_mean", "mean of target minus actual vision tokens", .null = "not known") \
-    ELSE(JSON, "T_decode_per_step_stats", "pos_1 (the first decode step), pos_2, ... over samples and runs")
+    ELSE(JSON, "T_decode_per_step_stats", \
+         "statistics over samples and runs of pos_1 (the first decode step), pos_2, ...")
 #define STAGE_DETAIL_ROWS(ELSE) \
-    ELSE(NUMBER, "wall_ms", "host's clock; on a GPU the time that sending took", .unit = "ms", \
+    ELSE(NUMBER, "wall_ms", "wall time by the host's clock; on a GPU, only the time to submit the work", .unit = "ms", \
          .most = FIELD_MS_MAX, .null = "did not run") \
-    ELSE(NUMBER, "device_ms", "between the boundaries on the device", .unit = "ms", .most = FIELD_MS_MAX, \
+    ELSE(NUMBER, "device_ms", "time between the stage's boundaries on the device", .unit = "ms", .most = FIELD_MS_MAX, \
          .null = "a host stage") \
-    ELSE(NUMBER, "launches", "kernels, products and copies", .most = FIELD_MS_MAX, .null = "a host stage") \
-    ELSE(NUMBER, "flops", "that the arithmetic needs", .unit = "FLOP", .most = INT64_MAX, .null = "a host stage") \
-    ELSE(NUMBER, "bytes", "each operand of each launch once", .most = INT64_MAX, .null = "a host stage")
+    ELSE(NUMBER, "launches", "number of kernels, matrix products and copies", .most = FIELD_MS_MAX, \
+         .null = "a host stage") \
+    ELSE(NUMBER, "flops", "floating-point operations of the arithmetic", .unit = "FLOP", .most = INT64_MAX, \
+         .null = "a host stage") \
+    ELSE(NUMBER, "bytes", "total size of the operands, each counted once per launch", .most = INT64_MAX, \
+         .null = "a host stage")
 #define ROW_TIMES_ROWS(ELSE) \
     ELSE(NUMBER, "energy_resolution_j", "what the GPU used in one step of the counter", .unit = "J", \
          .most = FIELD_MS_MAX, .is_optional = 1) \
     ELSE(JSON, "metadata", "members of the data set's record") \
-    ELSE(JSON, "stages", "mean over the runs; device interval, on the host's stages wall; null: did not run", \
+    ELSE(JSON, "stages", "mean over the runs of device_ms, or of wall_ms for host stages; null: did not run", \
          .unit = "ms") \
-    ELSE(JSON, "stage_detail", "means over the runs") \
-    ELSE(LIST, "T_decode_per_step", "[position][run]; position 0 is decode step 1", .unit = "ms") \
-    ELSE(JSON, "runs", "each number of each run, in the order of the runs; null: a part that did not run")
+    ELSE(JSON, "stage_detail", "details of each stage, means over the runs") \
+    ELSE(LIST, "T_decode_per_step", "time of each decode step, [position][run]; position 0 is step 1", .unit = "ms") \
+    ELSE(JSON, "runs", "every number of every run, in run order; null: the part did not run")
 #define RUN_FLAGS_ROWS(ELSE) \
-    ELSE(LIST, "outlier", "modified z score of T_total over 3.5; null: under 5 runs say nothing") \
-    ELSE(LIST, "throttled", "slowed down by power or heat") \
-    ELSE(LIST, "session", "which start of the engine: place in session_list") \
+    ELSE(LIST, "outlier", "modified z-score of T_total above 3.5; null: fewer than 5 runs") \
+    ELSE(LIST, "throttled", "throttled because of power or temperature") \
+    ELSE(LIST, "session", "index into session_list") \
     ELSE(LIST, "telemetry", "clocks [MHz], power [W], temperature [Celsius], throttle reasons before the run") \
-    ELSE(LIST, "steal_percent", "of the block that the run belongs to, as in noise; null: not known") \
-    ELSE(LIST, "other_cpu_percent", "of the block that the run belongs to, as in noise; null: not known")
-#define ROW_FLAGS_ROWS(ELSE) ELSE(OBJECT, "run_flags", "of each run, in order", .of = &RUN_FLAGS)
+    ELSE(LIST, "steal_percent", "noise's steal_percent for the run's block; null: not known") \
+    ELSE(LIST, "other_cpu_percent", "noise's other_cpu_percent for the run's block; null: not known")
+#define ROW_FLAGS_ROWS(ELSE) ELSE(OBJECT, "run_flags", "flags of each run, in order", .of = &RUN_FLAGS)
 #define ROW_SERVED_ROWS(ELSE) \
-    ELSE(OBJECT, "usage", "of a server: its token counts of the first run", .of = &USAGE) \
-    ELSE(LIST, "itl", "of a server: a list for each run, from one piece of the answer to the next", .unit = "ms") \
-    ELSE(OBJECTS, "served_runs", "of a server: what it said of each run", .of = &SERVED_RESULT) \
-    ELSE(OBJECT, "twins", "of a server: the pairs of this sample behind T_image_outside", .of = &RESULT_TWINS, \
-         .null = "--twins was not given, or there is no image") \
+    ELSE(OBJECT, "usage", "server only: token counts of the first run", .of = &USAGE) \
+    ELSE(LIST, "itl", "server only: one list per run, times between consecutive pieces of the answer", .unit = "ms") \
+    ELSE(OBJECTS, "served_runs", "server only: details of each run", .of = &SERVED_RESULT) \
+    ELSE(OBJECT, "twins", "server only: this sample's pairs, from which T_image_outside is computed", \
+         .of = &RESULT_TWINS, .null = "--twins was not given, or there is no image") \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
 
 #define ROW_END_ROWS(ELSE) \
-    ELSE(TEXT, "sum", "checksum of the row's text before it, which finds later changes; older files have none", \
+    ELSE(TEXT, "sum", "checksum of the row's text before this key, to detect later changes; missing in older files", \
          .is_optional = 1)
 
-/* ---- a load trial: its summary, a number with its interval in it, and what reports read of a request */
+/* ---- a load trial: its summary, its numbers with intervals, and the keys of a request that reports read */
 #define LOAD_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .least = INT64_MIN, .most = INT64_MAX)
 #define LOAD_NUMBER(S, AT, key, member, words) AT(S, NUMBER, key, member, words, .null = "not known")
 #define LOAD_SUMMARY_ROWS(AT, S) \
     LOAD_COUNT(S, AT, "requests_due", due, "requests that were due within the window") \
-    LOAD_COUNT(S, AT, "num_failed", failed, "those that failed") \
-    LOAD_COUNT(S, AT, "num_incomplete", incomplete, "those whose answer the server did not call whole") \
-    LOAD_COUNT(S, AT, "num_empty", empty, "those with an empty answer: neither failed nor good") \
-    LOAD_COUNT(S, AT, "late_sends", late, "those that were sent late: the client was busy") \
-    LOAD_COUNT(S, AT, "num_retried", retried, "those that were sent again") \
-    LOAD_COUNT(S, AT, "new_connections", new_connections, "those with a new connection") \
-    LOAD_COUNT(S, AT, "prompt_tokens", prompt_tokens, "sum over the requests") \
-    LOAD_COUNT(S, AT, "output_tokens", output_tokens, "sum over the requests") \
-    LOAD_COUNT(S, AT, "cached_tokens", cached_tokens, "sum over the requests") \
+    LOAD_COUNT(S, AT, "num_failed", failed, "due requests that failed") \
+    LOAD_COUNT(S, AT, "num_incomplete", incomplete, "due requests whose answer the server did not report as complete") \
+    LOAD_COUNT(S, AT, "num_empty", empty, "due requests with an empty answer: neither failed nor good") \
+    LOAD_COUNT(S, AT, "late_sends", late, "due requests that were sent late because the client was busy") \
+    LOAD_COUNT(S, AT, "num_retried", retried, "due requests that were sent again") \
+    LOAD_COUNT(S, AT, "new_connections", new_connections, "due requests with a new connection") \
+    LOAD_COUNT(S, AT, "prompt_tokens", prompt_tokens, "total prompt tokens of the requests") \
+    LOAD_COUNT(S, AT, "output_tokens", output_tokens, "total output tokens of the requests") \
+    LOAD_COUNT(S, AT, "cached_tokens", cached_tokens, "total cached tokens of the requests") \
     LOAD_COUNT(S, AT, "cached_tokens_known", cached_known, "requests whose cached tokens are known") \
     LOAD_COUNT(S, AT, "accuracy_count", accuracy_count, "answers with a score") \
-    LOAD_NUMBER(S, AT, "window_from_s", from_s, "begin of the window: after the ramp") \
-    LOAD_NUMBER(S, AT, "window_to_s", to_s, "its end: before the cool-down") \
-    LOAD_NUMBER(S, AT, "latest_send_ms", latest_ms, "how late the latest send was") \
+    LOAD_NUMBER(S, AT, "window_from_s", from_s, "start of the window, after the ramp") \
+    LOAD_NUMBER(S, AT, "window_to_s", to_s, "end of the window, before the cool-down") \
+    LOAD_NUMBER(S, AT, "latest_send_ms", latest_ms, "longest delay of a request that was sent late") \
     LOAD_NUMBER(S, AT, "offered_per_s", offered, "requests due per second") \
-    LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests ended per second") \
+    LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests that ended, per second") \
     LOAD_NUMBER(S, AT, "input_tokens_per_s", input_rate, "prompt tokens of requests that ended, per second") \
     LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
-    LOAD_NUMBER(S, AT, "total_tokens_per_s", token_rate, "both per second") \
+    LOAD_NUMBER(S, AT, "total_tokens_per_s", token_rate, "prompt and output tokens per second") \
     LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
-    LOAD_NUMBER(S, AT, "E2E_growth", growth, "P50 of E2E in the last third of the window by that in the first") \
+    LOAD_NUMBER(S, AT, "E2E_growth", growth, \
+                "P50 of E2E in the last third of the window divided by that in the first third") \
     LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
-    LOAD_NUMBER(S, AT, "correct_goodput_per_s", correct, "good requests with a right answer, per second") \
+    LOAD_NUMBER(S, AT, "correct_goodput_per_s", correct, "good requests with a correct answer, per second") \
     LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
     AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
     AT(S, RANGE, "correct_goodput_interval", correct_low, "95 % interval of correct_goodput_per_s", \
@@ -956,116 +979,120 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
     AT(S, OBJECT, "good_share", good_share, "share of the requests without empty answers that met the objective", \
        .of = &LOAD_SERIES)
-/* What a trial was, in three parts of its file; request_knobs and the size of the load are between them. */
+/* A trial's settings, in three parts of its file; request_knobs and the size of the load are between them. */
 #define LOAD_SERVER_ROWS(AT, S) \
     AT(S, TEXT, "schema", schema, "name and version of this layout") \
     AT(S, TEXT, "plan", plan, "fingerprint of the server, the data and the options") \
-    AT(S, TEXT, "dataset_name", task, "of the data set") \
+    AT(S, TEXT, "dataset_name", task, "name of the data set") \
     AT(S, TEXT, "metric", metric, "scoring rule of the answers") \
     AT(S, TEXT, "endpoint", endpoint, "base URL of the server") \
-    AT(S, TEXT, "endpoint_model", model, "its name of the model") \
-    AT(S, TEXT, "endpoint_api", api, "how it is asked") \
-    AT(S, TEXT, "server", server, "what it says that it is", .null = "nothing")
+    AT(S, TEXT, "endpoint_model", model, "the server's name for the model") \
+    AT(S, TEXT, "endpoint_api", api, "API of the requests") \
+    AT(S, TEXT, "server", server, "name and version reported by the server", .null = "not reported")
 #define LOAD_SIZE_ROWS(AT, S) \
     AT(S, TEXT, "status", status, "partial: a signal ended the trial", .choices = "complete|partial") \
-    AT(S, NUMBER, "request_rate", rate, "requests per second", .null = "by concurrency") \
-    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "by rate") \
-    AT(S, INT, "max_concurrency", places, "at a rate: no more requests at once; the others wait in the client", \
+    AT(S, NUMBER, "request_rate", rate, "requests per second", .null = "set by concurrency") \
+    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "set by rate") \
+    AT(S, INT, "max_concurrency", places, "at a rate: most requests at once; further requests wait in the client", \
        .least = 1, .most = INT32_MAX, .null = "not limited", .is_optional = 1)
 #define LOAD_WAY_ROWS(AT, S) \
-    AT(S, TEXT, "arrivals", arrivals, "process of the arrivals", .null = "by concurrency") \
-    AT(S, NUMBER, "duration_s", duration_s, "while requests were sent", .unit = "s") \
+    AT(S, TEXT, "arrivals", arrivals, "arrival process", .null = "set by concurrency") \
+    AT(S, NUMBER, "duration_s", duration_s, "time during which requests were sent", .unit = "s") \
     AT(S, TEXT, "ended_early", ended_early, "why --find_rate ended the trial before its time: no request met the " \
-       "objective any more, or the budget ended", .choices = "hopeless|budget", .null = "it did not", \
+       "objective any more, or the budget ended", .choices = "hopeless|budget", .null = "it did not end early", \
        .is_optional = 1) \
-    AT(S, NUMBER, "ramp_s", ramp_s, "at the beginning, outside the window", .unit = "s") \
-    AT(S, NUMBER, "cool_down_s", cool_down_s, "at the end, outside the window", .unit = "s") \
+    AT(S, NUMBER, "ramp_s", ramp_s, "time at the start, outside the window", .unit = "s") \
+    AT(S, NUMBER, "cool_down_s", cool_down_s, "time at the end, outside the window", .unit = "s") \
     AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
-    AT(S, TEXT, "images", images, "unique: each request had pixels of its own; same: the file (--same_image)", \
+    AT(S, TEXT, "images", images, "unique: each request had its own pixels; same: the unchanged file (--same_image)", \
        .null = "no sample has an image", .choices = "unique|same") \
-    AT(S, TRUTH, "no_cache", no_cache, "the server was asked to leave its prompt cache out") \
-    AT(S, INT, "num_samples", sample_count, "different requests, sent again and again", .most = INT32_MAX) \
+    AT(S, TRUTH, "no_cache", no_cache, "the server was asked not to use its prompt cache") \
+    AT(S, INT, "num_samples", sample_count, "different requests, repeated during the trial", .most = INT32_MAX) \
     AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
-    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate asks for", \
-       .null = "not asked for") \
-    AT(S, INT, "arrival_seed", arrival_seed, "of the arrivals", .most = UINT32_MAX, .null = "not known") \
-    AT(S, INT, "begin_unix_s", begin_unix_s, "when the trial began, from which its stamps count", \
+    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate requires", \
+       .null = "not required") \
+    AT(S, INT, "arrival_seed", arrival_seed, "seed of the arrivals", .most = UINT32_MAX, .null = "not known") \
+    AT(S, INT, "begin_unix_s", begin_unix_s, "start of the trial, Unix time; its time stamps count from it", \
        .most = INT64_MAX, .null = "not known") \
-    AT(S, NUMBER, "client_cpu_share", client_cpu, "CPU time of this client's threads per time of the trial", \
-       .null = "the system does not say") \
-    AT(S, NUMBER, "client_delay_share", client_delay, "time for which they were ready and had no CPU, likewise", \
-       .null = "the system does not say") \
-    AT(S, TRUTH, "client_busy", client_busy, "these shares explain latencies")
-/* A request of it, in the order in which they were due. */
+    AT(S, NUMBER, "client_cpu_share", client_cpu, "CPU time of the client's threads divided by the trial's duration", \
+       .null = "not reported by the system") \
+    AT(S, NUMBER, "client_delay_share", client_delay, \
+       "time that the client's threads waited for a CPU, divided by the trial's duration", \
+       .null = "not reported by the system") \
+    AT(S, TRUTH, "client_busy", client_busy, "these shares can explain high latencies")
+/* A request of a trial. Requests are in the order in which they were due. */
 #define LOAD_STAMP(S, AT, key, member, words) \
-    AT(S, MS, key, member, words, .unit = "ms", .null = "it did not come to that")
+    AT(S, MS, key, member, words, .unit = "ms", .null = "the event did not happen")
 #define LOAD_LATENCY(S, AT, key, index, words) \
-    AT(S, NUMBER, key, latency[index], words, .unit = "ms", .null = "it does not have it")
+    AT(S, NUMBER, key, latency[index], words, .unit = "ms", .null = "not known for this request")
 #define LOAD_LATENCY_ROWS(ROW, AT, S) \
-    ROW(S, AT, "TTFT", LOAD_TTFT, "from due to first") \
-    ROW(S, AT, "T_total", LOAD_E2E, "from due to last") \
-    ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "from start to first") \
-    ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "from start to last") \
-    ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "from first to last, for each token after the first")
-/* What only a summary has. */
+    ROW(S, AT, "TTFT", LOAD_TTFT, "time from due_ms to first_ms") \
+    ROW(S, AT, "T_total", LOAD_E2E, "time from due_ms to last_ms") \
+    ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "time from start_ms to first_ms") \
+    ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "time from start_ms to last_ms") \
+    ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "time from first_ms to last_ms per token after the first")
+/* Series that only a summary has. */
 #define LOAD_SPREAD_ROWS(ROW, AT, S) \
-    ROW(S, AT, "ITL", LOAD_ITL, "gaps between the pieces of all answers") \
-    ROW(S, AT, "queued", LOAD_QUEUED, "from due until one of max_concurrency places was free")
+    ROW(S, AT, "ITL", LOAD_ITL, "times between consecutive pieces of all answers") \
+    ROW(S, AT, "queued", LOAD_QUEUED, "time from due_ms until one of max_concurrency slots was free")
 #define LOAD_TOKENS(S, AT, key, member, words) \
     AT(S, INT, key, member, words, .most = INT64_MAX, .null = "the server does not say")
 #define LOAD_REQUEST_ROWS(AT, S) \
     AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .most = INT64_MAX, .null = "not known") \
-    AT(S, TEXT, "request_id", record.id, "the server's name of the request", .null = "it gives none") \
+    AT(S, TEXT, "request_id", record.id, "the server's id of the request", .null = "none") \
     AT(S, PAIR, "image_size", image_size, "[height, width] of the image that was sent", .unit = "px", .least = 1, \
        .most = INT32_MAX, .null = "no image") \
-    LOAD_STAMP(S, AT, "due_ms", record.due_ns, "when it was due, since the trial began") \
-    LOAD_STAMP(S, AT, "start_ms", record.start_ns, "when its sending began") \
-    LOAD_STAMP(S, AT, "sent_ms", record.sent_ns, "when its last byte was sent") \
-    LOAD_STAMP(S, AT, "headers_ms", record.headers_ns, "when the reply's headers were there") \
-    LOAD_STAMP(S, AT, "first_ms", record.first_ns, "when the first piece of the answer came") \
-    LOAD_STAMP(S, AT, "last_ms", record.last_ns, "when the last piece came") \
-    LOAD_STAMP(S, AT, "end_ms", record.end_ns, "when the reply ended") \
+    LOAD_STAMP(S, AT, "due_ms", record.due_ns, "time at which it was due, since the start of the trial") \
+    LOAD_STAMP(S, AT, "start_ms", record.start_ns, "start of sending") \
+    LOAD_STAMP(S, AT, "sent_ms", record.sent_ns, "last byte sent") \
+    LOAD_STAMP(S, AT, "headers_ms", record.headers_ns, "response headers received") \
+    LOAD_STAMP(S, AT, "first_ms", record.first_ns, "first piece of the answer received") \
+    LOAD_STAMP(S, AT, "last_ms", record.last_ns, "last piece received") \
+    LOAD_STAMP(S, AT, "end_ms", record.end_ns, "end of the response") \
     LOAD_LATENCY_ROWS(LOAD_LATENCY, AT, S) \
-    AT(S, INT, "pieces", record.piece_count, "of the answer", .most = INT64_MAX) \
-    AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "between two pieces", .unit = "ms", .null = "fewer than two") \
-    AT(S, INTS, "gaps_us", record.gaps_us, "from piece to piece; older files have none", \
+    AT(S, INT, "pieces", record.piece_count, "pieces of the answer", .most = INT64_MAX) \
+    AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "longest time between two pieces", .unit = "ms", \
+       .null = "fewer than two pieces") \
+    AT(S, INTS, "gaps_us", record.gaps_us, "times between consecutive pieces; missing in older files", \
        FIELD_COUNT_AT(S, record.gap_count), FIELD_ITEMS(S, record.gaps_us), .most = INT32_MAX, .is_optional = 1) \
-    AT(S, MS, "queued_ms", record.queued_ns, "from due until one of max_concurrency places was free", .unit = "ms", \
-       .null = "not limited", .is_optional = 1) \
-    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "as the server counts them") \
-    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "of the answer") \
-    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "of the prompt, read from a cache") \
-    LOAD_TOKENS(S, AT, "image_tokens", record.usage.image_tokens, "of the prompt, of its image") \
-    AT(S, INT, "attempts", record.attempts, "times it was sent", .most = INT32_MAX) \
-    AT(S, TRUTH, "new_connection", record.is_new_connection, "it opened one") \
-    AT(S, BYTES, "pred", record.answer, "the answer; of a stream that broke what came before", \
-       FIELD_COUNT_AT(S, record.answer_bytes), .null = "it failed before any text") \
+    AT(S, MS, "queued_ms", record.queued_ns, "time from due_ms until one of max_concurrency slots was free", \
+       .unit = "ms", .null = "not limited", .is_optional = 1) \
+    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "prompt tokens by the server's count") \
+    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "tokens of the answer") \
+    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "prompt tokens read from a cache") \
+    LOAD_TOKENS(S, AT, "image_tokens", record.usage.image_tokens, "image tokens of the prompt") \
+    AT(S, INT, "attempts", record.attempts, "number of times the request was sent", .most = INT32_MAX) \
+    AT(S, TRUTH, "new_connection", record.is_new_connection, "the request opened a connection") \
+    AT(S, BYTES, "pred", record.answer, "text of the answer; of a broken stream, the text before it broke", \
+       FIELD_COUNT_AT(S, record.answer_bytes), .null = "the request failed before any text") \
     AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
-    AT(S, TRUTH, "empty", record.is_empty, "it was answered without a text") \
-    AT(S, TEXT, "failed", record.reason, "why it failed", .null = "it did not")
-/* What the server's metrics said, each time that it was asked. */
+    AT(S, TRUTH, "empty", record.is_empty, "the answer had no text") \
+    AT(S, TEXT, "failed", record.reason, "why the request failed", .null = "it did not fail")
+/* Samples of the server's metrics. */
 #define LOAD_PROM(S, AT, key, index, words) \
     AT(S, NUMBER, key, values[index], words, .null = "the server does not say", .is_optional = 1)
 #define LOAD_PROM_ROWS(ROW, AT, S) \
     ROW(S, AT, "requests_waiting", PROM_WAITING, "requests in the server's queue") \
-    ROW(S, AT, "requests_running", PROM_RUNNING, "requests that it works on") \
-    ROW(S, AT, "kv_cache_share", PROM_KV, "share of its KV cache that is in use") \
-    ROW(S, AT, "prefix_hit_share", PROM_PREFIX, "prompt tokens found in its prefix cache, since the sample before") \
-    ROW(S, AT, "encoder_hit_share", PROM_ENCODER, "images found in its cache, since the sample before") \
-    ROW(S, AT, "accepted_share", PROM_SPECULATIVE, "speculative tokens that were accepted, likewise") \
-    ROW(S, AT, "preempted", PROM_PREEMPTED, "requests that it interrupted for others, likewise")
+    ROW(S, AT, "requests_running", PROM_RUNNING, "requests in progress") \
+    ROW(S, AT, "kv_cache_share", PROM_KV, "share of the KV cache in use") \
+    ROW(S, AT, "prefix_hit_share", PROM_PREFIX, \
+        "share of prompt tokens found in the prefix cache since the previous sample") \
+    ROW(S, AT, "encoder_hit_share", PROM_ENCODER, \
+        "share of images found in the encoder cache since the previous sample") \
+    ROW(S, AT, "accepted_share", PROM_SPECULATIVE, "share of speculative tokens accepted since the previous sample") \
+    ROW(S, AT, "preempted", PROM_PREEMPTED, "requests preempted since the previous sample")
 #define LOAD_SAMPLE_ROWS(AT, S) \
-    LOAD_STAMP(S, AT, "at_ms", at_ns, "when it was asked, since the trial began") \
+    LOAD_STAMP(S, AT, "at_ms", at_ns, "time of the sample, since the start of the trial") \
     LOAD_PROM_ROWS(LOAD_PROM, AT, S)
 #define LOAD_SAMPLES_ROWS(AT, S) \
-    AT(S, TEXT, "metrics_url", metrics_url, "where the server has metrics", .null = "nowhere", .is_optional = 1) \
-    AT(S, OBJECTS, "metrics", metrics, "what they said during the trial", FIELD_COUNT_AT(S, metric_count), \
-       .of = &LOAD_SAMPLE, .is_optional = 1)
+    AT(S, TEXT, "metrics_url", metrics_url, "URL of the server's metrics", .null = "none", .is_optional = 1) \
+    AT(S, OBJECTS, "metrics", metrics, "samples of the server's metrics during the trial", \
+       FIELD_COUNT_AT(S, metric_count), .of = &LOAD_SAMPLE, .is_optional = 1)
 #define LOAD_SERIES_ROWS(AT, S) \
-    LOAD_NUMBER(S, AT, "value", value, "of the requests") \
-    AT(S, RANGE, "interval", low, "95 % interval that allows for requests that wait for one another", \
+    LOAD_NUMBER(S, AT, "value", value, "value over the requests") \
+    AT(S, RANGE, "interval", low, "95 % interval that allows for correlated requests", \
        .null = "too few requests") \
-    LOAD_NUMBER(S, AT, "correlation_time", correlation_time, "over how many requests they do")
+    LOAD_NUMBER(S, AT, "correlation_time", correlation_time, "correlation time, in requests")
 
 /* All keys of a result file, of a row in it and of a run in a journal, for `help definitions`. */
 #define RESULT_KEYS(ROW, AT, ELSE) \
@@ -1079,40 +1106,40 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW_END_ROWS(ELSE)
 #define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
 
-/* The numbers of a sample that reports read, each with an array of its own: means over its runs; times are ms. The
- * first are METRIC_*. From COLUMN_STAGE on come the DETAIL_* of each stage: stage_column of results/result_read.h. */
+/* The numbers of a sample that reports read, one array per number: means over its runs, times in ms. METRIC_* come
+ * first. The DETAIL_* of each stage start at COLUMN_STAGE: see stage_column in results/result_read.h. */
 enum {
     COLUMN_NONE, /* a row that reports do not read */
     COLUMN_ACCURACY = METRIC_STAGE,
     COLUMN_VIEWS,
-    COLUMN_IMAGES,          /* NaN: one or none */
+    COLUMN_IMAGES,          /* NaN if there is at most one */
     COLUMN_VIEWS_OF_IMAGES, /* the same */
     COLUMN_VISION_TOKENS,
     COLUMN_TEXT_TOKENS,
     COLUMN_PROMPT,      /* prompt positions */
-    COLUMN_SEQUENCE,    /* the same; with pruning the mean over decoder blocks */
-    COLUMN_KEPT_TOKENS, /* image tokens that go on, where some do not, and bytes of the KV cache, then and without */
+    COLUMN_SEQUENCE,    /* prompt positions; with pruning, the mean over decoder blocks */
+    COLUMN_KEPT_TOKENS, /* with pruning: kept image tokens; bytes of the KV cache with and without pruning */
     COLUMN_CACHE_BYTES,
     COLUMN_FULL_CACHE_BYTES,
     COLUMN_OUTPUT_TOKENS,
     /* with --baseline: see FIDELITY_ROWS */
     COLUMN_DIVERGENCE, COLUMN_TOP1, COLUMN_ANSWER_AGREEMENT, COLUMN_FIRST_DIFFERENCE, COLUMN_DIFFERENCE_MARGIN,
     COLUMN_BASELINE_MARGIN, COLUMN_FIDELITY_TOKENS,
-    COLUMN_TOKENS_BY_RULE, /* of servers: what --family counts for the image; */
-    COLUMN_IMAGE_BYTES,    /* and the bytes of the image that was sent, 0: none was; */
-    COLUMN_IMAGE_OUTSIDE,  /* what its twins say that it costs, ms; and by how many tokens it lengthens the prompt */
+    COLUMN_TOKENS_BY_RULE, /* servers: image tokens by the rule of --family */
+    COLUMN_IMAGE_BYTES,    /* size of the image that was sent, in bytes; 0 if none was */
+    COLUMN_IMAGE_OUTSIDE,  /* the image's cost by its twins, in ms, and the tokens it adds to the prompt */
     COLUMN_IMAGE_TOKENS,
     COLUMN_STAGE,
     COLUMN_COUNT = COLUMN_STAGE + DETAIL_COUNT * VP_STAGE_COUNT
 };
 
-/* The structs of the lines. What ROW writes is a member of its own. */
+/* The structs of the lines. Each ROW has its own member. */
 struct head_line { HEAD_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
 struct model_shape { MODEL_SHAPE_ROWS(FIELD_MEMBER, 0) };
 struct data_line { DATA_ROWS(FIELD_MEMBER, 0) };
 struct configuration_line { CONFIGURATION_ROWS(FIELD_MEMBER, 0) };
 struct sample_line { SAMPLE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) };
-/* pass: a run's own texts and lists when it is written, and those of the line when it is read */
+/* pass: contains the texts and lists of the run when written, of the line when read */
 struct run_line { RUN_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) int32_t step_count; struct pass_result pass; };
 struct bare_line { BARE_ROWS(FIELD_MEMBER, FIELD_SKIP, 0) struct bare_pair pair; };
 struct twins_object { TWINS_OBJECT_ROWS(FIELD_MEMBER, 0) int32_t count; };

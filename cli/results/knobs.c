@@ -1,4 +1,4 @@
-/* knobs.c: what a configuration is made of, one row for each knob. */
+/* knobs.c: the knobs of a configuration, one row per knob. */
 #include "results/knobs.h"
 
 #include "base/memory.h"
@@ -130,7 +130,7 @@ const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_
                  (long long)knob_number(values, KNOB_IMAGE));
     return out;
 }
-/* Returns 1 if a table names the knob. A model without experts has no top_k to name. */
+/* Returns 1 if a table names the knob. A model without experts has no top_k. */
 static int is_in_setting(const struct knob_values *values, int knob, uint32_t told_apart) {
     if (!KNOBS[knob].in_setting || (knob == KNOB_TOP_K && knobs_are_dense(values))) return 0;
     return KNOBS[knob].only_varied ? (told_apart >> knob & 1) != 0 : knob_is_set(values, knob);
@@ -174,7 +174,7 @@ void knob_add_name(struct text_buffer *name, const struct knob_values *values, i
         if (!KNOBS[knob].in_name || !knob_is_set(values, knob)) continue;
         if (KNOBS[knob].only_varied && !(named >> knob & 1)) continue;
         snprintf(part, sizeof part, "_%s%.100s", KNOBS[knob].in_name, knob_value_text(values, knob, value));
-        for (char *at = part; *at; at++) if (strchr(":=,/", *at)) *at = '-'; /* of values with keys of their own */
+        for (char *at = part; *at; at++) if (strchr(":=,/", *at)) *at = '-'; /* (from values like METHOD:KEY=VALUE) */
         text_add_string(name, part);
     }
 }
@@ -202,12 +202,12 @@ void knob_put_variant(vp_json_writer *writer, const struct knob_values *values) 
         if (KNOBS[knob].of == KNOB_OF_SERVERS) knob_put(writer, knob, values);
     vp_json_end_object(writer);
 }
-/* Returns 1 if journals have the knob among the members of a configuration itself, in all of them or in some. */
+/* Returns 1 if journals store the knob as a member of the configuration: all of them, or only some. */
 static int is_kept(int knob, int in_all) {
     return (KNOBS[knob].of == KNOB_OF_IMAGES || KNOBS[knob].of == KNOB_OF_ENGINE)
            && !(KNOBS[knob].always & KNOB_IN_JOURNAL) == !in_all;
 }
-/* Of a server the engine's numbers are 0, its lists empty. */
+/* For a server, the engine's numbers are 0 and its lists are empty. */
 void knob_put_journal(vp_json_writer *writer, const struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         if (!is_kept(knob, 1)) continue;
@@ -240,7 +240,7 @@ static int is_integer(const vp_json *json, uint32_t node, int64_t least, int64_t
     int64_t value = 0;
     return vp_json_to_int(json, node, &value) == VP_OK && value >= least && value <= most;
 }
-/* Returns 1 if the object has the knob's members as written. or_null: the knob need not be set. */
+/* Returns 1 if the object has the knob's members in the form that is written. or_null: the knob may be null. */
 static int has_knob(const vp_json *json, uint32_t object, int knob, int or_null, int64_t block_count) {
     const struct knob *row = &KNOBS[knob];
     const uint32_t node = vp_json_get(json, object, row->key);
@@ -263,7 +263,7 @@ static int has_knob(const vp_json *json, uint32_t object, int knob, int or_null,
 static uint32_t members_of(int knob) {
     return 1 + (KNOBS[knob].number_key != NULL) + (KNOBS[knob].list_key != NULL);
 }
-/* Returns 1 if endpoint, model and members of the request, and nothing else. */
+/* Returns 1 if the object contains exactly endpoint, model and members of the request. */
 static int is_variant(const vp_json *json, uint32_t object) {
     uint32_t members = 0;
     if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
@@ -296,7 +296,7 @@ int knob_is_journal(const vp_json *json, uint32_t object, uint32_t others, int64
     tier = node_text(json, vp_json_get(json, object, KNOBS[KNOB_TIER].key));
     good = !tier || vp_tier_find(tier) != NULL;
     free(tier);
-    /* one size; without any, images unchanged */
+    /* one image size; none: images unchanged */
     return good && sizes <= 1 && json->nodes[object].count == members;
 }
 /* An object as JSON on one line, malloc'ed. */
@@ -327,7 +327,7 @@ void knob_read_journal(const vp_json *json, uint32_t object, uint32_t options, s
         else if (KNOBS[knob].of == KNOB_OF_IMAGES || (KNOBS[knob].of == KNOB_OF_ENGINE && variant == VP_JSON_NONE))
             read_knob(json, object, knob, values);
     }
-    /* before sweeps of several weights, the head's options said them for all configurations */
+    /* older heads have the weights of all configurations in their options */
     if (!knob_is_set(values, KNOB_WEIGHTS) && variant == VP_JSON_NONE) read_knob(json, options, KNOB_WEIGHTS, values);
     values->max_crops = node_int(json, object, "max_crops", 0);
 }

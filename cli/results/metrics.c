@@ -1,5 +1,5 @@
-/* metrics.c: the numbers of a timed pass: their keys in result files, and how they follow from its time stamps.
- * Everything is computed from one struct pass_result when it is asked for; nothing is kept. */
+/* metrics.c: the numbers of a timed pass: their keys in result files, and their computation from time stamps.
+ * Everything is computed from one struct pass_result on request; nothing is stored. */
 #include "results/metrics.h"
 
 #include "base/document.h"
@@ -99,20 +99,20 @@ void warn_of_cached_runs(struct text_list *warnings, int64_t cached_count, int64
     if (cached_count)
         text_list_add(warnings,
                       "the server read at least half of the prompt from a cache in %lld of %lld runs: their TTFT is "
-                      "not that of a new request; sweep --no_cache, and not --same_image",
+                      "not that of a new request; sweep with --no_cache and without --same_image",
                       (long long)cached_count, (long long)run_count);
 }
 const char *served_lacks(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
     if (metric == METRIC_TOTAL) return NULL;
     if (metric != METRIC_TTFT && metric != METRIC_DECODE && metric != METRIC_PER_TOKEN)
-        return "only the device that runs the model knows";
-    if (!served->is_streamed) return "the answer came in one body: its first token cannot be seen";
+        return "not known outside the device that runs the model";
+    if (!served->is_streamed) return "the answer came in one body, so its first token cannot be timed";
     if (served->first_ns < 0) return "the answer is empty";
     if (metric == METRIC_TTFT) return NULL;
     if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 0)
-        return "the server does not say how many tokens it made";
-    if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 2) return "one token has no decode step";
+        return "the server does not report how many tokens it generated";
+    if (metric == METRIC_PER_TOKEN && served->usage.completion_tokens < 2) return "one token has no decode steps";
     return served->piece_count < 2 ? "the answer came in one piece" : NULL;
 }
 static double served_metric(const struct pass_result *run, int metric) {
@@ -150,7 +150,7 @@ double metric_of(const struct pass_result *run, int metric) {
         return run->token_count > 0 ? metric_of(run, METRIC_ENERGY) / run->token_count : (double)NAN;
     if (metric > METRIC_CLOSURE && metric < METRIC_STAGE)
         return run->has_kept[metric - METRIC_CLOSURE - 1] ? run->kept[metric - METRIC_CLOSURE - 1] : (double)NAN;
-    if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* stages were not timed */
+    if (metric != METRIC_TOTAL && !run->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* (stages were not timed) */
     if (metric >= METRIC_STAGE)
         return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
     for (int32_t i = 0; i + 1 < run->token_count; i++) steps += run->step_ns[i];
@@ -182,14 +182,14 @@ double metric_mean(const struct pass_result *runs, int32_t run_count, int metric
 
 const char FIDELITY_TEXT[] =
     "KL divergence of the next-token distributions from the baseline's, along its answers: mean over tokens; "
-    "top1_agreement: share of tokens where the likeliest is equal; answer_agreement: share of equal answers; "
-    "margin: by how many nats the baseline prefers its token where answers part, median (0.02 is a tie, 4 is a fault)";
+    "top1_agreement: share of tokens with the same most likely token; answer_agreement: share of equal answers; "
+    "margin: how much the baseline prefers its token where answers diverge, nats, median (0.02: a tie, 4: an error)";
 const char TWINS_TEXT[] =
     "T_image_outside: TTFT of the request with the image minus that of a text with as many prompt tokens, in pairs; it "
     "includes preprocessing, upload and vision encoder";
 const char OPS_COLUMNS_TEXT[] =
-    "times are sums over the calls; self: without nested operations, total: with them, avg: total / calls; Self %: of "
-    "all self times\n";
+    "times are sums over the calls; self: without nested operations, total: with them, avg: total / calls; Self %: "
+    "share of all self times\n";
 vp_estimate estimate_none(void) {
     vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
     return estimate;
@@ -211,7 +211,7 @@ struct median_range median_range_of(double *values, size_t count) {
     range.median = statistics.p50;
     if (count < 3) return range;
     if (vp_median_interval(count, 0.95, &low, &high, &range.level) != VP_OK)
-        range.level = 1 - ldexp(1, 1 - (int)count); /* from the first to the last: the widest range there is */
+        range.level = 1 - ldexp(1, 1 - (int)count); /* from the smallest to the largest: the widest possible range */
     range.low = values[low - 1];
     range.high = values[high - 1];
     return range;

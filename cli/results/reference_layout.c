@@ -1,7 +1,7 @@
 /* reference_layout.c: result files in the folders and under the names that the reference's scripts read.
  * Source of the names: ChulanZhang/molmo_hf at commit 09bce1fc. In the folder of a task, plot_core_exp_pareto.py reads
- * the JSON files that begin with NAME_START, all others read every JSON file. So one name serves all, and two names for
- * a configuration would count it twice. The scripts calculate with what they find: a null would end them. */
+ * the JSON files whose names begin with NAME_START; all other scripts read every JSON file. One name works for all, and
+ * two names for a configuration would count it twice. The scripts calculate with all values: a null would stop them. */
 #include "results/reference_layout.h"
 #include "base/console.h"
 #include "base/files.h"
@@ -16,7 +16,7 @@
 #define NAME_START "combined_profiling_results_"
 #define SCHEMA_START "vlmprof-sweep-"
 
-/* What the scripts calculate with, of a file, of its latency_stats and of a row. */
+/* The keys that the scripts calculate with: of a file, of its latency_stats and of a row. */
 static const char *const FILE_NUMBERS[] = {"max_crops", "top_k", "num_active_blocks", "accuracy"};
 static const char *const STATS_NUMBERS[] = {"T_LLM_prefill_p50", "T_LLM_decode_p50", "T_total_p50"};
 static const char *const ROW_NUMBERS[] = {"sample_id", "top_k", "num_active_blocks", "actual_vision_tokens",
@@ -50,7 +50,7 @@ static int is_json_name(const char *name) {
     size_t bytes = strlen(name);
     return name[0] != '.' && bytes > 5 && !strcmp(name + bytes - 5, ".json");
 }
-/* The folder of a task: its name with hyphens, as the scripts look for it. NULL: no such folder can be made. */
+/* The folder of a task: its name with hyphens, as the scripts expect it. NULL if no such folder can be made. */
 static char *task_folder(const char *out, const char *task) {
     char *name, *path;
     if (!task || !task[0] || task[0] == '.' || strchr(task, '/')) return NULL;
@@ -68,7 +68,7 @@ static char *layout_name(const char *name) {
     return text.data;
 }
 
-/* Adds a file to the items when it is a result file of a sweep. */
+/* Adds a file to the items if it is a result file of a sweep. */
 static int add_item(struct items *items, const char *folder, const char *name, const char *out, struct parsed *parsed) {
     char *text = NULL, *schema, *task;
     size_t bytes = 0;
@@ -90,7 +90,7 @@ static int add_item(struct items *items, const char *folder, const char *name, c
         items->items = (struct item *)resize(items->items, items->count + 1, sizeof item);
         items->items[items->count++] = item;
         if (!item.out_folder)
-            code = complain(EXIT_INPUT, "%s/%s: its \"dataset_name\" cannot be the name of a folder", folder, name);
+            code = complain(EXIT_INPUT, "%s/%s: its \"dataset_name\" is not a valid folder name", folder, name);
     } else free(item.plan);
     free(schema);
     free(task);
@@ -109,7 +109,7 @@ static int add_folder(struct items *items, const char *folder, const char *out, 
     return code;
 }
 
-/* One task comes from one sweep, and each configuration once: the scripts could not distinguish them. */
+/* A task must come from one sweep and have each configuration once: the scripts could not distinguish them. */
 static int check_items(const struct items *items) {
     for (size_t i = 0; i < items->count; i++) {
         const struct item *item = &items->items[i];
@@ -117,7 +117,7 @@ static int check_items(const struct items *items) {
             const struct item *other = &items->items[j];
             if (strcmp(item->out_folder, other->out_folder)) continue;
             if (strcmp(item->plan, other->plan))
-                return complain(EXIT_INPUT, "%s/%s and %s/%s are of one task but of two sweeps: export them separately",
+                return complain(EXIT_INPUT, "%s/%s and %s/%s: one task but two sweeps: export them separately",
                                 other->folder, other->name, item->folder, item->name);
             if (!strcmp(item->out_name, other->out_name))
                 return complain(EXIT_INPUT, "%s/%s and %s/%s are the same configuration", other->folder, other->name,
@@ -126,7 +126,7 @@ static int check_items(const struct items *items) {
     }
     return 0;
 }
-/* What is in a task's folder already must be of the same sweep: anything else would be replaced or, worse, read. */
+/* Files already in a task's folder must be of the same sweep: others would be replaced or, worse, read. */
 static int check_out_folder(const struct item *item) {
     struct text_list names = {NULL, 0};
     int code = is_folder(item->out_folder) ? names_of_folder(item->out_folder, &names) : 0;
@@ -143,7 +143,7 @@ static int check_out_folder(const struct item *item) {
     return code;
 }
 
-/* The text of a result file without the rows that miss a number. Returns the number of rows that stay. */
+/* The text of a result file without the rows that lack a number. Returns the number of rows that remain. */
 static size_t add_usable_rows(const vp_json *json, const char *text, size_t bytes, uint32_t rows, size_t *left_out,
                               struct text_buffer *result) {
     const vp_json_node *array = &json->nodes[rows];
@@ -186,16 +186,16 @@ static int write_item(const struct item *item, struct parsed *parsed, struct ref
     if (!missing && !node_is(json, rows, VP_JSON_ARRAY)) missing = "per_sample_results";
     if (!missing) kept = add_usable_rows(json, text, bytes, rows, &left_out, &changed);
     if (missing) {
-        text_list_add(&layout->warnings, "%s/%s was left out: the scripts need its \"%s\"", item->folder, item->name,
+        text_list_add(&layout->warnings, "%s/%s was skipped: the scripts need its \"%s\"", item->folder, item->name,
                       missing);
         code = EXIT_WORK;
     } else if (!kept) {
-        text_list_add(&layout->warnings, "%s/%s was left out: no row has a tier and all numbers that the scripts need",
+        text_list_add(&layout->warnings, "%s/%s was skipped: no row has a tier and all numbers that the scripts need",
                       item->folder, item->name);
         code = EXIT_WORK;
     } else {
         if (left_out)
-            text_list_add(&layout->warnings, "%s/%s: %zu of %zu rows left out: a tier or a number is missing",
+            text_list_add(&layout->warnings, "%s/%s: %zu of %zu rows were skipped: a tier or a number is missing",
                           item->folder, item->name, left_out, left_out + kept);
         code = file_write_whole(item->out_folder, item->out_name, left_out ? changed.data : text,
                                 left_out ? changed.bytes : bytes);

@@ -1,4 +1,5 @@
-/* result_gather.c: the points of a configuration read back from their journals, their numbers gathered into lists. */
+/* result_gather.c: reads the points of a configuration back from their journals and gathers their numbers into lists.
+ * */
 #include "results/result_gather.h"
 
 #include "base/console.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- a point as its journal has it */
+/* ---- a point in its journal */
 static void measured_clear(struct measured *measured) {
     for (int32_t i = 0; i < measured->count; i++) free(measured->marks[i].telemetry);
     runs_free(measured->runs, measured->count);
@@ -24,7 +25,7 @@ static void measured_clear(struct measured *measured) {
     memset(measured, 0, sizeof *measured);
 }
 void measured_free(struct measured *measured) { measured_clear(measured); }
-/* The text of a node unchanged in the journal; NULL when there is none. */
+/* The text of a node as in the journal; NULL if there is none. */
 static char *raw_text(const vp_json *json, uint32_t node) {
     return node == VP_JSON_NONE ? NULL
                                 : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
@@ -33,7 +34,7 @@ enum twin_method method_of_twins(const struct twins_object *twins) {
     return twins->method && !strcmp(twins->method, "adjusted") ? TWINS_ADJUSTED : TWINS_EXACT;
 }
 
-/* What follows from a run's line. Returns 0, or EXIT_OUTPUT when it is none. */
+/* Sets what follows from a run's line. Returns 0, or EXIT_OUTPUT if the line is not a run's. */
 static int finish_run(struct pass_result *run) {
     for (int i = 0; i < KEPT_COUNT; i++) run->has_kept[i] = !run->served && isfinite(run->kept[i]);
     run->has_energy = run->has_kept[KEPT_ENERGY] && isfinite(run->energy_resolution_j);
@@ -44,7 +45,7 @@ static int finish_run(struct pass_result *run) {
     } else if (!run->tokens) return EXIT_OUTPUT;
     return run->total_ns > 0 ? 0 : EXIT_OUTPUT;
 }
-/* Adds the run of a line. Returns 0, or EXIT_OUTPUT when it is not a run's line. */
+/* Adds the run of a line. Returns 0, or EXIT_OUTPUT if it is not a run's line. */
 static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
     const int is_served = has_value(json, 0, "served");
     struct run_line line;
@@ -54,7 +55,7 @@ static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
         measured->runs = resize(measured->runs, (size_t)measured->capacity, sizeof *measured->runs);
         measured->marks = resize(measured->marks, (size_t)measured->capacity, sizeof *measured->marks);
     }
-    if (line.pass.step_ns && line.step_count < line.pass.token_count) { /* no step was timed, or none is the last */
+    if (line.pass.step_ns && line.step_count < line.pass.token_count) { /* no step times, or not all */
         line.pass.step_ns = resize(line.pass.step_ns, (size_t)line.pass.token_count + 1, sizeof *line.pass.step_ns);
         for (int32_t i = line.step_count; i <= line.pass.token_count; i++) line.pass.step_ns[i] = 0;
     }
@@ -65,7 +66,7 @@ static int add_run(struct measured *measured, const vp_json *json, int64_t at) {
     free((char *)(size_t)line.config);
     return finish_run(&measured->runs[measured->count++]);
 }
-/* The journal leads from the last run to the first. */
+/* The journal links each run to the previous one, so runs are read in reverse order. */
 static void reverse_runs(struct measured *measured) {
     for (int32_t i = 0, k = measured->count - 1; i < k; i++, k--) {
         struct pass_result run = measured->runs[i];
@@ -76,8 +77,8 @@ static void reverse_runs(struct measured *measured) {
         measured->marks[k] = mark;
     }
 }
-/* Takes over one line of a point: a run, a pair without and with stage times, twins, or the line that closes the
- * point. Returns 0, or EXIT_INPUT when it is none of these or cannot be read. */
+/* Takes over one line of a point: a run, a pair with and without stage times, twins, or the line that closes the
+ * point. Returns 0, or EXIT_INPUT if it is none of these or cannot be read. */
 static int take_line(struct measured *measured, const vp_json *json, int64_t at) {
     uint32_t bare = vp_json_get(json, 0, "bare"), twins = vp_json_get(json, 0, "twins"),
              sizes = vp_json_get(json, 0, "sizes"), fidelity = vp_json_get(json, 0, "fidelity");
@@ -116,10 +117,10 @@ static int read_lines(struct journal_index *index, int32_t file, int64_t last, s
         if (code) return code;
         before = node_int(json, 0, "prev", -1);
         if (take_line(measured, json, at))
-            return complain(EXIT_INPUT, "%s: the run at byte %lld cannot be read", index->files[file].path,
+            return complain(EXIT_INPUT, "%s: the line at byte %lld is not valid", index->files[file].path,
                             (long long)at);
         if (before >= at)
-            return complain(EXIT_INPUT, "%s: the line at byte %lld names no line before it", index->files[file].path,
+            return complain(EXIT_INPUT, "%s: the line at byte %lld has no valid \"prev\"", index->files[file].path,
                             (long long)at);
     }
     reverse_runs(measured);
@@ -190,7 +191,7 @@ void gathered_free(struct gathered *gathered) {
     free(gathered->baseline);
     free(gathered->fidelity_reason);
 }
-/* A number that is not finite is none. */
+/* Numbers that are not finite are not added. */
 static void list_add(struct number_list *list, double value) {
     if (!isfinite(value)) return;
     if (list->count == list->capacity) {
@@ -207,9 +208,9 @@ size_t gathered_session(const struct gathered *gathered, int32_t file, int64_t a
     return index;
 }
 
-/* ---- a point into the lists */
+/* ---- adding a point to the lists */
 static double count_of(int64_t count) { return count < 0 ? (double)NAN : (double)count; }
-/* Of a server only the target is known, and the image tokens where it counts them. */
+/* For a server, only the target is known, and the image tokens if the server counts them. */
 static void gather_served(struct gathered *gathered, const struct measured *measured) {
     const vp_chat_usage *usage = measured->count && !measured->failed ? &measured->runs[0].served->usage : NULL;
     double target = count_of(measured->served_sizes.target_vision_tokens),
@@ -237,7 +238,7 @@ static void gather_layout(struct gathered *gathered, const struct sizes *sizes) 
     list_add(&gathered->lists[LIST_WIDTH], (double)canvas.second);
     list_add(&gathered->lists[LIST_TOKENS], count_of(sizes->theoretical_vision_tokens));
 }
-/* The pairs of all points together. */
+/* Adds the pairs to those of all points. */
 static void gather_twins(struct gathered *gathered, const struct measured *measured) {
     const struct twins_object *twins = &measured->twins;
     struct gathered_twins *all = &gathered->twins;
@@ -250,7 +251,7 @@ static void gather_twins(struct gathered *gathered, const struct measured *measu
     memcpy(all->pairs + all->count, twins->pairs, (size_t)twins->count * sizeof *all->pairs);
     all->count += twins->count;
 }
-/* How near a row is to its baseline. */
+/* Adds the comparison of a row with its baseline. */
 static void gather_fidelity(struct gathered *gathered, const struct fidelity *fidelity) {
     double sum = 0, margin = isfinite(fidelity->baseline_margin) ? fidelity->baseline_margin : fidelity->margin;
     if (!gathered->baseline) gathered->baseline = copy_text(fidelity->baseline, strlen(fidelity->baseline));
@@ -275,7 +276,7 @@ static void gather_fidelity(struct gathered *gathered, const struct fidelity *fi
     list_add(&gathered->lists[LIST_BASELINE_MARGIN], fidelity->baseline_margin);
     gathered->tie_count += margin < TIE_NATS;
 }
-/* When the runs were, in which sessions, and how many of them the device slowed down. */
+/* Adds the dates of the runs, their sessions, and the number of throttled runs. */
 static void gather_marks(struct gathered *gathered, const struct measured *measured, int32_t file) {
     for (int32_t i = 0; i < measured->count; i++) {
         const struct run_mark *mark = &measured->marks[i];
@@ -288,7 +289,7 @@ static void gather_marks(struct gathered *gathered, const struct measured *measu
         gathered->sessions[gathered->session_count++] = used;
     }
 }
-/* The times of the decode steps, each with its position. */
+/* Adds the times of the decode steps with their positions. */
 static void gather_steps(struct gathered *gathered, const struct pass_result *run) {
     if (!run->times.ran[VP_STAGE_DECODE]) return;
     for (int32_t step = 0; step + 1 < run->token_count; step++) {
@@ -296,7 +297,7 @@ static void gather_steps(struct gathered *gathered, const struct pass_result *ru
         list_add(&gathered->lists[LIST_STEP_AT], step + 1);
     }
 }
-/* Each block that runs of the point belong to, once. */
+/* Adds each block that contains runs of the point, once. */
 static void gather_blocks(struct gathered *gathered, const struct journal_index *index, const struct measured *measured,
                           int32_t file) {
     size_t first = 0;
@@ -308,12 +309,12 @@ static void gather_blocks(struct gathered *gathered, const struct journal_index 
         vp_noise_add(&gathered->noise, &index->files[file].blocks[block].noise);
     }
 }
-/* What a stage does: operations, where it has none bytes; steps of decode are all equal. 0: not known. */
+/* The work of a stage: operations, or bytes if it has no operations; for decode, steps. 0: not known. */
 static double stage_work(const struct pass_result *run, int stage) {
     if (stage == VP_STAGE_DECODE) return run->token_count - 1;
     return (double)(run->times.flops[stage] ? run->times.flops[stage] : run->times.bytes[stage]);
 }
-/* Stages of the host have no count of their work, and are left out. */
+/* Host stages are skipped: their work is not counted. */
 static struct neighbour neighbour_of(const struct measured *measured, int32_t file) {
     struct neighbour now;
     memset(&now, 0, sizeof now);
@@ -326,8 +327,8 @@ static struct neighbour neighbour_of(const struct measured *measured, int32_t fi
     }
     return now;
 }
-/* Returns 1 if both runs did the same stages, with numbers of operations that differ by 2 % at most, or 0. Decode is a
- * number of equal steps. Where the work differs by more, so does the time per operation. */
+/* Returns 1 if both runs had the same stages, with work that differs by at most 2 %. With a larger difference, the time
+ * per operation would also differ. Decode consists of equal steps, so any number of them is accepted. */
 static int is_same_work(const struct neighbour *left, const struct neighbour *right) {
     if (left->file != right->file || left->session != right->session) return 0;
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
@@ -336,7 +337,7 @@ static int is_same_work(const struct neighbour *left, const struct neighbour *ri
     }
     return 1;
 }
-/* The logarithm of how much slower a run was than a neighbour's times per work say. */
+/* The logarithm of the ratio of a run's time to the time expected from its neighbour's time per work. */
 static double slower_by(const struct neighbour *run, const struct neighbour *before) {
     double taken = 0, expected = 0;
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
@@ -346,7 +347,7 @@ static double slower_by(const struct neighbour *run, const struct neighbour *bef
     }
     return log(taken / expected);
 }
-/* Compares the point's first run with the last one before it that did the same work, whose place it takes. */
+/* Compares the point's first run with the latest run that did the same work, and replaces that run. */
 static void gather_neighbour(struct gathered *gathered, const struct measured *measured, int32_t file) {
     struct neighbour now = neighbour_of(measured, file);
     int32_t place = 0;
@@ -354,14 +355,14 @@ static void gather_neighbour(struct gathered *gathered, const struct measured *m
     if (place < gathered->neighbour_count)
         list_add(&gathered->lists[LIST_NEIGHBOURS], slower_by(&now, &gathered->neighbours[place]));
     else if (gathered->neighbour_count < NEIGHBOURS) gathered->neighbour_count++;
-    else place--; /* the oldest is forgotten */
+    else place--; /* the oldest is dropped */
     memmove(gathered->neighbours + 1, gathered->neighbours, (size_t)place * sizeof now);
     gathered->neighbours[0] = now;
 }
 double measured_decode_rate(const struct measured *measured) {
     return 1e3 / metric_mean(measured->runs, measured->count, METRIC_PER_TOKEN);
 }
-/* Returns 1 if the number of the answer's tokens is known. */
+/* Returns 1 if the number of tokens of the answer is known. */
 static int is_output_known(const struct pass_result *run) {
     return !run->served || run->served->usage.completion_tokens >= 0;
 }
@@ -390,7 +391,7 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
              is_output_known(&measured->runs[0]) ? measured->runs[0].token_count : (double)NAN);
     list_add(&gathered->lists[LIST_DECODE_RATE], measured_decode_rate(measured));
     list_add(&gathered->lists[LIST_OUTPUT_RATE], measured_output_rate(measured));
-    if (measured->runs[0].served) return; /* nothing of the tool is in its times */
+    if (measured->runs[0].served) return; /* its times do not include the tool's cost */
     list_add(&gathered->lists[LIST_STAMPS], (double)measured->stamps);
     if (measured->bare.bare_ns <= 0 || measured->bare.staged_ns <= 0) return;
     list_add(&gathered->lists[LIST_BARE], (double)measured->bare.bare_ns / 1e6);
@@ -419,7 +420,7 @@ static void gather_point(struct gathered *gathered, const struct point *point, c
     scoring_free(&scoring);
 }
 
-/* Runs of one request show more than runs of two requests whose work was allowed for. */
+/* Pairs of runs of one request are preferred to pairs of two requests, which need a correction for their work. */
 static void gather_spreads(struct gathered *gathered) {
     const struct number_list *repeats = &gathered->lists[LIST_REPEATS], *bare = &gathered->lists[LIST_BARE],
                              *staged = &gathered->lists[LIST_STAGED];
@@ -427,7 +428,7 @@ static void gather_spreads(struct gathered *gathered) {
     double *ratios = resize(NULL, bare->count, sizeof *ratios);
     for (size_t i = 0; i < bare->count; i++) ratios[i] = log(staged->values[i] / bare->values[i]);
     gathered->noise.pair_count = (int64_t)pairs.count;
-    gathered->noise.spread = vp_noise_spread(pairs.values, pairs.count); /* no one needs their order any more */
+    gathered->noise.spread = vp_noise_spread(pairs.values, pairs.count); /* (their order is no longer needed) */
     gathered->noise.bare_pair_count = (int64_t)bare->count;
     gathered->noise.bare_spread = vp_noise_spread(ratios, bare->count);
     free(ratios);

@@ -1,5 +1,5 @@
-/* result_read.c: result files to flat arrays of what was measured.
- * The files are ours or the experiments' own. Reports, estimates and comparisons are made of these arrays alone. */
+/* result_read.c: reads result files into flat arrays of measurements.
+ * The files are ours or come from the experiments. Reports, estimates and comparisons use only these arrays. */
 #include "results/result_read.h"
 
 #include "base/files.h"
@@ -58,7 +58,7 @@ size_t result_row(const struct result_file *file, int64_t id) {
 }
 enum { RESULT_READERS = 4, RESULT_BYTES_MOST = 1 << 30 };
 
-/* Notes the first thing that is wrong in file->error. row: SIZE_MAX outside the rows. Returns EXIT_INPUT. */
+/* Writes the first error into file->error. row: SIZE_MAX outside the rows. Returns EXIT_INPUT. */
 static int result_fail(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
                        const char *what) {
     char row_text[96] = "";
@@ -71,7 +71,7 @@ static int result_fail(struct result_file *file, const vp_json *json, uint32_t n
 static int key_is(const vp_json *json, uint32_t key, const char *text, size_t bytes) {
     return json->nodes[key].bytes == bytes && !memcmp(json->text + json->nodes[key].start, text, bytes);
 }
-/* Reads a number within bounds; NaN for null. 0 or an exit code, then file->error says why. */
+/* Reads a number within bounds; NaN for null. Returns 0, or an exit code after setting file->error. */
 static int read_number(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
                              double least, double most, double *value) {
     *value = (double)NAN;
@@ -81,7 +81,7 @@ static int read_number(struct result_file *file, const vp_json *json, uint32_t n
     if (!(*value >= least && *value <= most)) return result_fail(file, json, node, row, key, "is out of range");
     return 0;
 }
-/* Reads an integer of the head; -1 where there is none. 0 or an exit code. */
+/* Reads an integer of the head; -1 if there is none. Returns 0 or an exit code. */
 static int read_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key,
                             int64_t most, int64_t *value) {
     uint32_t node = vp_json_get(json, object, key);
@@ -91,7 +91,7 @@ static int read_count(struct result_file *file, const vp_json *json, uint32_t ob
         return result_fail(file, json, node, SIZE_MAX, key, "is not a valid count");
     return 0;
 }
-/* Control bytes become '?', because the text will be in tables. */
+/* Control bytes become '?', because the text is printed in tables. */
 char *result_text(const vp_json *json, uint32_t object, const char *key) {
     char *text = node_text(json, vp_json_get(json, object, key));
     for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
@@ -106,7 +106,7 @@ static void result_put(struct result_file *file, size_t rows, int column, size_t
     file->columns[column][row] = value;
 }
 
-/* The stage that a key of "stages" or "stage_detail" names, or VP_STAGE_COUNT. */
+/* The stage named by a key of "stages" or "stage_detail", or VP_STAGE_COUNT. */
 static int stage_of_key(const vp_json *json, uint32_t key) {
     int stage = 0;
     while (stage < VP_STAGE_COUNT
@@ -129,7 +129,7 @@ static int read_stage_times(struct result_file *file, const vp_json *json, uint3
     }
     return 0;
 }
-/* "stage_detail": objects of DETAIL_KEYS by stage. DETAIL_DEVICE is passed over, because "stages" has it: half of the
+/* "stage_detail": objects of DETAIL_KEYS by stage. DETAIL_DEVICE is skipped, because "stages" has it and half of the
  * time here is spent on numbers. */
 static int read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
                                   size_t row) {
@@ -169,7 +169,7 @@ static int read_runs(struct result_file *file, const vp_json *json, uint32_t obj
     file->run_at[file->count + 1] = at;
     return 0;
 }
-/* "sent_image": null where a server got none */
+/* "sent_image": null if no image was sent to the server */
 static int read_image(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     double bytes = 0;
     if (!node_is(json, object, VP_JSON_NULL)
@@ -229,7 +229,7 @@ static int read_outside_row(struct result_file *file, const vp_json *json, uint3
 enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_IMAGE = -6, ROW_OUTSIDE = -7,
        ROW_USAGE = -8, ROW_OTHER = -9 };
 
-/* What a member of a row is: its column, ROW_..., or ROW_OTHER. *range becomes the row of its field. */
+/* Returns the kind of a row's member: its column, ROW_..., or ROW_OTHER. Sets *range to the row of its field. */
 static int row_member(const vp_json *json, uint32_t key, const struct field **range) {
     static const struct field positive = {.most = FIELD_MS_MAX}, any = {.least = -FIELD_MS_MAX, .most = FIELD_MS_MAX};
     static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &FIDELITY, &SIZES, &SENT};
@@ -259,8 +259,9 @@ static int row_member(const vp_json *json, uint32_t key, const struct field **ra
             }
     return ROW_OTHER;
 }
-/* What the tower saw of an image of so many crops. Molmo's also have a global view; where one crop is the image
- * itself, it is alone; a LLaVA has no other, and Qwen's crops are the patches of one view. */
+/* The views of an image that the tower saw. Molmo has a global view in addition to the crops. In the families below,
+ * one crop is the whole image and has no global view. A LLaVA has one view, and Qwen's crops are the patches of one
+ * view. */
 static double views_of(const struct result_file *file, double crops) {
     static const char *const alone[] = {"Idefics3", "SmolVLM", "InternVL", "Gemma 3"};
     static const char *const only[] = {"LLaVA", "Qwen2.5-VL", "Qwen3-VL", "Qwen3-VL-MoE"};
@@ -269,7 +270,7 @@ static double views_of(const struct result_file *file, double crops) {
             return crops;
     return crops + 1;
 }
-/* Completes a row by what it implies. N tokens take N - 1 decode steps, though the experiments divided by N. */
+/* Adds the derived numbers of a row. N tokens take N - 1 decode steps; the experiments divided by N. */
 static void finish_row(struct result_file *file, size_t rows) {
     double crops = result_at(file, COLUMN_VIEWS, file->count),
            tokens = result_at(file, COLUMN_OUTPUT_TOKENS, file->count), steps = tokens - 1;
@@ -292,7 +293,7 @@ static void finish_row(struct result_file *file, size_t rows) {
                1 - result_at(file, METRIC_UNACCOUNTED, file->count) / result_at(file, METRIC_TOTAL, file->count));
     file->count++;
 }
-/* Reads one object of per_sample_results. A failed one is counted and leaves no row. 0 or an exit code. */
+/* Reads one object of per_sample_results. A failed sample is counted but gets no row. Returns 0 or an exit code. */
 static int read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
                         size_t *capacity) {
     uint32_t key = object + 1;
@@ -300,7 +301,7 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
     if (!node_is(json, object, VP_JSON_OBJECT))
         return result_fail(file, json, object, row, "the row", "is not an object");
     file->run_at[file->count + 1] = file->run_at[file->count];
-    /* a failed row may have left a number */
+    /* a failed row may have left numbers here */
     for (int i = 0; i < COLUMN_COUNT; i++) if (file->columns[i]) file->columns[i][file->count] = (double)NAN;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
         const struct field *range = NULL;
@@ -308,7 +309,7 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         double value;
         if (what == ROW_ID) {
             has_id = vp_json_to_int(json, key + 1, &file->ids[file->count]) == VP_OK && file->ids[file->count] >= 0;
-            if (!has_id) return result_fail(file, json, key + 1, row, "sample_id", "is not a whole number from 0");
+            if (!has_id) return result_fail(file, json, key + 1, row, "sample_id", "is not an integer of 0 or more");
         } else if (what == ROW_STATUS) failed = !vp_json_equals(json, key + 1, "ok");
         else if (what == ROW_STAGES) { if (read_stage_times(file, json, key + 1, rows, row)) return EXIT_INPUT; }
         else if (what == ROW_DETAIL) { if (read_stage_details(file, json, key + 1, rows, row)) return EXIT_INPUT; }
@@ -343,7 +344,7 @@ int by_row_id(const void *left_item, const void *right_item) {
     const struct row_order *left = (const struct row_order *)left_item, *right = (const struct row_order *)right_item;
     return left->id != right->id ? (left->id < right->id ? -1 : 1) : left->at < right->at ? -1 : left->at > right->at;
 }
-/* Moves the rows into an order, with the numbers of their runs. */
+/* Reorders the rows, with the numbers of their runs. */
 static void move_rows(struct result_file *file, const struct row_order *order) {
     double *moved = resize(NULL, file->count, sizeof *moved);
     double *runs = resize(NULL, file->run_at[file->count], sizeof *runs);
@@ -365,7 +366,7 @@ static void move_rows(struct result_file *file, const struct row_order *order) {
     file->run_total = runs;
     file->run_at = run_at;
 }
-/* Sorts the rows ascending by id, as our own files have them. 0, or an exit code where an id is repeated. */
+/* Sorts the rows ascending by id, as in our own files. Returns 0, or an exit code if an id is repeated. */
 static int sort_rows(struct result_file *file) {
     struct row_order *order = resize(NULL, file->count, sizeof *order);
     size_t sorted = 1;
@@ -383,7 +384,7 @@ static int sort_rows(struct result_file *file) {
 static int read_rows(struct result_file *file, const vp_json *json, uint32_t array) {
     size_t rows = json->nodes[array].count, capacity = 0;
     uint32_t item = array + 1;
-    /* one more: a row is written before it is known to be bad, also after the last good one */
+    /* one more, because a row is written before it is known to be bad, even after the last good one */
     file->ids = zeroed(rows + 1, sizeof *file->ids);
     file->run_at = zeroed(rows + 2, sizeof *file->run_at);
     for (size_t i = 0; i < rows; i++, item = json->nodes[item].end)
@@ -391,7 +392,7 @@ static int read_rows(struct result_file *file, const vp_json *json, uint32_t arr
     return sort_rows(file);
 }
 
-/* Reads the list as well as a knob's number. */
+/* Reads the number and the list of a knob. */
 static int read_knob_list(struct result_file *file, const vp_json *json, int knob) {
     const char *key = KNOBS[knob].list_key;
     const uint32_t array = vp_json_get(json, 0, key);
@@ -402,7 +403,7 @@ static int read_knob_list(struct result_file *file, const vp_json *json, int kno
     for (uint32_t i = 0; i < json->nodes[array].count; i++, item = json->nodes[item].end) {
         int64_t value;
         if (vp_json_to_int(json, item, &value) != VP_OK || value < 0 || value > 1000000)
-            return result_fail(file, json, item, SIZE_MAX, key, "contains no block's number");
+            return result_fail(file, json, item, SIZE_MAX, key, "contains an invalid block index");
         blocks->list[blocks->list_count++] = (int32_t)value;
     }
     return 0;
@@ -432,7 +433,7 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
         }
     }
 }
-/* The task as the file's name has it, <task>_imgsize...; malloc'ed. */
+/* The task from the file's name, <task>_imgsize...; malloc'ed. */
 static char *task_of_path(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end = strstr(name, "_imgsize");
     char *task = copy_text(name, end ? (size_t)(end - name) : strcspn(name, "."));
@@ -444,7 +445,7 @@ static void read_knob_text(struct result_file *file, const vp_json *json, uint32
     knob_set_text(&file->knobs, knob, text);
     free(text);
 }
-/* Reads the knobs of images and of the engine. 0 or an exit code. */
+/* Reads the knobs of images and of the engine. Returns 0 or an exit code. */
 static int read_knobs(struct result_file *file, const vp_json *json) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const struct knob *row = &KNOBS[knob];
@@ -466,7 +467,7 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->device = result_text(json, from, "device");
     file->host = result_text(json, from, "host");
     file->version = result_text(json, from, "version");
-    for (int knob = 0; knob < KNOB_COUNT; knob++) /* those of a sweep, and the weights of older files */
+    for (int knob = 0; knob < KNOB_COUNT; knob++) /* knobs of a sweep, and the weights of older files */
         if (KNOBS[knob].of == KNOB_OF_SWEEP || (knob == KNOB_WEIGHTS && !knob_is_set(&file->knobs, knob)))
             read_knob_text(file, json, config, knob);
     file->importance = result_text(json, config, "importance_scores_file");
@@ -477,7 +478,7 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
     file->no_cache = node_is(json, vp_json_get(json, config, "no_cache"), VP_JSON_TRUE);
     if (vp_json_get(json, config, "same_image") != VP_JSON_NONE)
         file->images = node_is(json, vp_json_get(json, config, "same_image"), VP_JSON_TRUE) ? "same" : "unique";
-    else if (vp_json_get(json, config, "unique_image") != VP_JSON_NONE) /* once it had to be asked for */
+    else if (vp_json_get(json, config, "unique_image") != VP_JSON_NONE) /* in older versions it was an option */
         file->images = node_is(json, vp_json_get(json, config, "unique_image"), VP_JSON_TRUE) ? "unique" : "same";
     if (!file->is_served) file->images = NULL;
     fields_read(json, vp_json_get(json, 0, "tool_cost"), &TOOL_COST, &file->cost);
@@ -485,7 +486,7 @@ static void read_provenance(struct result_file *file, const vp_json *json) {
         && vp_model_config_preset(file->model, &preset) == VP_OK)
         file->expert_count = preset.expert_count;
 }
-/* What the server of this file says that it is, in its session. */
+/* The description that this file's server gave of itself in the session. */
 static char *server_words(const struct result_file *file, const vp_json *json) {
     const uint32_t servers = vp_json_get(json, vp_json_get(json, 0, "provenance"), "servers");
     for (uint32_t i = 0; node_is(json, servers, VP_JSON_ARRAY) && i < json->nodes[servers].count; i++) {
@@ -496,7 +497,7 @@ static char *server_words(const struct result_file *file, const vp_json *json) {
     }
     return NULL;
 }
-/* Reads what the images cost by their twins. 0 or an exit code. */
+/* Reads the cost of the images by their twins. Returns 0 or an exit code. */
 static int read_outside(struct result_file *file, const vp_json *json) {
     struct outside *outside = &file->outside;
     const struct { const char *key; double *to; double least; } times[] = {
@@ -529,7 +530,7 @@ static int read_outside(struct result_file *file, const vp_json *json) {
     return read_count(file, json, object, "pairs", INT64_C(1) << 40, &outside->pairs)
            || read_count(file, json, object, "pairs_adjusted", INT64_C(1) << 40, &outside->adjusted);
 }
-/* Reads which server the file is of, if it is of one. 0 or an exit code. */
+/* Reads the server of the file, if there is one. Returns 0 or an exit code. */
 static int read_server(struct result_file *file, const vp_json *json) {
     const uint32_t request = vp_json_get(json, 0, KNOBS[KNOB_REQUEST].key);
     char *text;
@@ -551,7 +552,7 @@ static int read_server(struct result_file *file, const vp_json *json) {
     return read_count(file, json, 0, "num_cached_runs", INT64_C(1) << 60, &file->cached_runs)
            || read_outside(file, json) ? EXIT_INPUT : 0;
 }
-/* Reads the members of the head that reports need; -1 and NULL where there are none. 0 or an exit code. */
+/* Reads the members of the head that reports need; -1 and NULL if missing. Returns 0 or an exit code. */
 static int read_members(struct result_file *file, const vp_json *json, const struct fields *fields, void *to) {
     for (const struct field *row = fields->rows; row < fields->rows + fields->count; row++) {
         const uint32_t node = vp_json_get(json, 0, row->key);
@@ -601,7 +602,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
                            "is missing or 0");
     for (int knob = 0; knob < KNOB_COUNT && file->is_served; knob++)
         if (KNOBS[knob].of == KNOB_OF_ENGINE) file->knobs.of[knob].is_set = 0;
-    for (int i = 0; i < 2; i++) { /* by one of its names; what it says is computed again from the rows */
+    for (int i = 0; i < 2; i++) { /* under one of its two names; its content is computed again from the rows */
         node = vp_json_get(json, 0, stats[i]);
         if (node != VP_JSON_NONE && !node_is(json, node, VP_JSON_OBJECT))
             return result_fail(file, json, node, SIZE_MAX, stats[i], "is not an object");
@@ -613,7 +614,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
         if (KNOBS[knob].list_key && read_knob_list(file, json, knob)) return EXIT_INPUT;
     return 0;
 }
-/* Reads file->path. file->kind and file->error say why a file is not to be used. */
+/* Reads file->path. file->kind and file->error show whether and why a file cannot be used. */
 static void read_result(struct result_file *file, struct parsed *scratch) {
     vp_error error = {VP_OK, -1, "", ""};
     const vp_json *json = &scratch->json;
@@ -650,7 +651,7 @@ static int result_name_is_ours(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
     return strstr(name, "_imgsize") != NULL;
 }
-/* The *.json of a folder, or the file itself; 0 or an exit code. */
+/* Lists the *.json files of a folder, or the file itself. Returns 0 or an exit code. */
 static int list_results(struct text_list *paths, const char *operand) {
     size_t first = paths->count;
     struct text_list names = {NULL, 0};
@@ -671,7 +672,7 @@ static int list_results(struct text_list *paths, const char *operand) {
     if (code) return code;
     if (paths->count == first && has_journal)
         return complain(EXIT_INPUT,
-                        "%s: the folder contains no result files, but the journal of a sweep that has not ended: run it"
+                        "%s: the folder contains no result files, but the journal of an unfinished sweep: run the sweep"
                         " again, or vlmprof merge %s --partial",
                         operand, operand);
     if (paths->count == first)
@@ -681,7 +682,7 @@ static int list_results(struct text_list *paths, const char *operand) {
     text_list_sort(paths, first);
     return 0;
 }
-/* Texts with their numbers by value: "n=9" before "n=10". */
+/* Compares texts, with the numbers in them by value: "n=9" before "n=10". */
 static int compare_naturally(const char *left, const char *right) {
     const char *first = left, *second = right;
     while (*first && *second) {
@@ -738,7 +739,7 @@ static const char *size_text(const struct result_file *file, char out[KNOB_TEXT_
 const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TEXT_BYTES]) {
     if (axis == KNOB_SIZE) return size_text(file, out);
     if (axis == KNOB_VARIANT) snprintf(out, KNOB_TEXT_BYTES, "%s", file->is_served ? file->variant_name : "vlmprof");
-    else if (file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known"); /* next to files of the engine */
+    else if (file->is_served) snprintf(out, KNOB_TEXT_BYTES, "not known"); /* (among files of the engine) */
     else knob_value_text(&file->knobs, axis, out);
     return out;
 }
@@ -751,7 +752,7 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     char size[KNOB_TEXT_BYTES], language[KNOB_TEXT_BYTES];
     size_text(file, size);
     language_text(file, language);
-    /* an engine's setting always says something */
+    /* an engine's setting is never empty */
     snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size,
              (file->is_served ? language : size)[0] ? " " : "", language);
     return out;
@@ -761,11 +762,11 @@ int are_all_served(const struct results *results) {
     return 1;
 }
 
-/* ---- variants of servers: what the files differ in */
+/* ---- variants of servers: the differences between the files */
 enum { VARIANT_NAME_MOST = 44 };
 
 static const char *request_of(const struct result_file *file) { return knob_text(&file->knobs, KNOB_REQUEST); }
-/* A knob's value as written, a text without its quotes, malloc'ed; NULL: the file has no such knob. */
+/* A knob's raw value, without the quotes of a string, malloc'ed; NULL if the file lacks the knob. */
 static char *knob_value(const struct result_file *file, const char *path) {
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
     char *value = NULL;
@@ -795,7 +796,7 @@ static int is_knob_varied(const struct results *results, const char *path) {
     free(first);
     return is_varied;
 }
-/* The paths of all knobs that vary. */
+/* Finds the paths of all knobs that vary. */
 static void find_varied_knobs(const struct results *results, struct text_list *paths) {
     struct text_list all = {NULL, 0};
     for (size_t i = 0; i < results->count; i++) {
@@ -814,7 +815,7 @@ static void find_varied_knobs(const struct results *results, struct text_list *p
         if (is_knob_varied(results, all.items[i])) text_list_copy(paths, all.items[i]);
     text_list_free(&all);
 }
-/* The end of a knob's path, where no other knob has the same; else all of it. */
+/* The last part of a knob's path if it is unique, otherwise the whole path. */
 static const char *knob_word(const struct text_list *paths, size_t which) {
     const char *path = paths->items[which], *end = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
     for (size_t i = 0; i < paths->count; i++) {
@@ -824,7 +825,7 @@ static const char *knob_word(const struct text_list *paths, size_t which) {
     return end;
 }
 static const char *without_scheme(const char *url) { return strstr(url, "://") ? strstr(url, "://") + 3 : url; }
-/* What differs between the variants of servers. An engine's file among them makes the models differ. */
+/* Finds what differs between the variants of servers. If a file of the engine is among them, the models differ. */
 struct varied { int models, endpoints; struct text_list knobs; };
 static void find_varied(const struct results *results, struct varied *varied) {
     const struct result_file *first = NULL;
@@ -859,14 +860,14 @@ static char *variant_of(const struct result_file *file, const struct varied *var
     }
     return text.data ? text.data : copy_text("", 0);
 }
-/* A variant's name for tables: a long one loses its middle, and gets a number where another is cut to the same. */
+/* A variant's name for tables: the middle of a long name is cut, and a number is added if two names become equal. */
 static char *short_name(const char *variant, size_t number) {
     char name[VARIANT_NAME_MOST + 1], end[24] = "";
     const size_t bytes = strlen(variant);
     if (bytes <= VARIANT_NAME_MOST && !number) return copy_text(variant, bytes);
     if (number) snprintf(end, sizeof end, " #%zu", number + 1);
     snprintf(name, sizeof name, "%.18s..%s%s", variant, bytes > 14 ? variant + bytes - 14 : variant, end);
-    for (char *byte = name; *byte; byte++) if ((unsigned char)*byte > 126) *byte = '?'; /* a cut may split a letter */
+    for (char *byte = name; *byte; byte++) if ((unsigned char)*byte > 126) *byte = '?'; /* maybe half a character */
     return copy_text(name, strlen(name));
 }
 /* Finds the knobs in which files of the engine differ. */
@@ -902,7 +903,7 @@ static void name_variants(struct results *results) {
             cut = short_name(file->variant, number);
             if (!strcmp(cut, other->variant_name)) {
                 number++;
-                k = (size_t)-1; /* from the beginning, with the next number */
+                k = (size_t)-1; /* start again with the next number */
             }
             free(cut);
         }
@@ -912,8 +913,8 @@ static void name_variants(struct results *results) {
     text_list_free(&varied.knobs);
 }
 
-/* Without reference answers the share of equal likeliest tokens takes the place of the accuracy, where all
- * configurations were compared with one baseline. */
+/* Without reference answers, the share of equal most likely tokens replaces the accuracy, if all configurations were
+ * compared with the same baseline. */
 static void judge_by_baseline(struct results *results, const struct result_group *group) {
     const struct result_file *first = &results->files[group->first];
     for (size_t i = 0; i < group->count; i++) {
@@ -938,7 +939,7 @@ static void judge_by_baseline(struct results *results, const struct result_group
     text_list_add(&results->notes, "%.60s has no reference answers: accuracy is the top1_agreement with %.200s",
                   first->dataset_name, first->fidelity.baseline);
 }
-/* Chooses the configurations that take part in paired statistics: those with at least half of the most samples. */
+/* Chooses the configurations for paired statistics: those with at least half of the most samples. */
 static void choose_paired(struct results *results, struct result_group *group) {
     size_t most = 0, first_out = 0, out_count = 0;
     for (size_t i = group->first; i < group->first + group->count; i++)
@@ -953,11 +954,11 @@ static void choose_paired(struct results *results, struct result_group *group) {
         char name[80], more[48] = "";
         if (out_count > 1) snprintf(more, sizeof more, ", and %zu more configuration%s", out_count - 1,
                                     plural_s((int64_t)(out_count - 1)));
-        text_list_add(&results->notes, "%.60s %s has %zu of %zu samples%s: left out of fronts and effects",
+        text_list_add(&results->notes, "%.60s %s has %zu of %zu samples%s: excluded from fronts and effects",
                       file->dataset_name, setting_text(file, name), file->count, most, more);
     }
 }
-/* The ids that some paired configuration has, ascending; malloc'ed. */
+/* The ids that at least one paired configuration has, ascending; malloc'ed. */
 static int64_t *union_of_ids(const struct results *results, const struct result_group *group, size_t *count) {
     int64_t *all = NULL;
     size_t all_count = 0;
@@ -996,8 +997,8 @@ static void pair_group(struct results *results, struct result_group *group) {
     group->uncommon_count = all_count - group->id_count;
     if (group->uncommon_count)
         text_list_add(&results->notes,
-                      "%.60s: %zu of %zu samples are not "
-                      "measured in all configurations: left out of paired comparisons",
+                      "%.60s: %zu of %zu samples were not "
+                      "measured in all configurations: excluded from paired comparisons",
                       results->files[group->first].dataset_name, group->uncommon_count, all_count);
     free(seen);
 }
@@ -1016,9 +1017,9 @@ static void group_results(struct results *results) {
         } else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
     if (same_count > 1)
-        text_list_add(&results->notes, "%s; %zu more file%s %s others: left out", same.items[0], same_count - 1,
+        text_list_add(&results->notes, "%s; %zu more file%s %s others: skipped", same.items[0], same_count - 1,
                       plural_s((int64_t)(same_count - 1)), same_count - 1 == 1 ? "repeats" : "repeat");
-    else if (same_count) text_list_add(&results->notes, "%s: left out", same.items[0]);
+    else if (same_count) text_list_add(&results->notes, "%s: skipped", same.items[0]);
     text_list_free(&same);
     results->count = kept;
     for (size_t i = 0; i < results->count; i++) {
@@ -1031,8 +1032,8 @@ static void group_results(struct results *results) {
     }
     for (size_t i = 0; i < results->group_count; i++) pair_group(results, &results->groups[i]);
 }
-/* Keeps the usable files. A file must be a result if the caller named it or if it has a result's name. 0 or an exit
- * code. */
+/* Keeps the usable files. A file named by the caller, or with the name of a result file, must be a result file. Returns
+ * 0 or an exit code. */
 static int keep_results(struct results *results, const struct text_list *paths, const unsigned char *is_named) {
     size_t kept = 0, others = 0;
     const char *first_other = NULL;
@@ -1054,7 +1055,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     results->count = kept;
     if (code) return code;
     if (others)
-        text_list_add(&results->notes, "%.300s%s: left out", first_other,
+        text_list_add(&results->notes, "%.300s%s: skipped", first_other,
                       others > 1 ? " and others are not result files" : " is not a result file");
     return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file", paths->items[0]);
 }
@@ -1101,7 +1102,7 @@ size_t paired_ids(const struct results *results, const struct result_group *grou
     for (size_t place = 0; place < group->paired_count; place++) {
         const struct result_file *file = &results->files[group->paired[place]];
         for (size_t at = 0, row = 0; at < group->id_count; at++) {
-            while (file->ids[row] < group->ids[at]) row++; /* it is there: the id is common */
+            while (file->ids[row] < group->ids[at]) row++; /* the id exists, because it is common */
             for (int i = 0; i < column_count; i++) good[at] &= isfinite(result_at(file, columns[i], row)) != 0;
         }
     }
@@ -1113,7 +1114,7 @@ size_t paired_ids(const struct results *results, const struct result_group *grou
 double *paired_column(const struct results *results, const struct result_group *group, int column, const int64_t *ids,
                       size_t id_count) {
     double *values;
-    /* resize rejects it */
+    /* (resize rejects SIZE_MAX) */
     if (id_count && group->paired_count > SIZE_MAX / sizeof *values / id_count) id_count = SIZE_MAX;
     values = resize(NULL, id_count, group->paired_count * sizeof *values);
     for (size_t place = 0; place < group->paired_count; place++) {

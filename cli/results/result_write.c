@@ -1,6 +1,6 @@
-/* result_write.c: journals to one result file for each configuration.
- * Neither the data set, the model nor the engine is needed. What the files contain is gathered in
- * results/result_gather.c; results/fields.h has their keys. */
+/* result_write.c: turns journals into one result file per configuration.
+ * The data set, the model and the engine are not needed. results/result_gather.c gathers the content of the files,
+ * results/fields.h has their keys. */
 #include "results/result_write.h"
 
 #include "base/console.h"
@@ -27,12 +27,12 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- numbers into the file */
+/* ---- writing numbers */
 static const char *metric_name(int metric) {
     return metric < METRIC_STAGE ? METRIC_KEYS[metric] : vp_stage_name((vp_stage)(metric - METRIC_STAGE));
 }
-/* Returns 1 if the list is not empty, and *statistics is set. *sorted becomes its sorted values, malloc'ed in both
- * cases; sorted may be NULL. */
+/* Returns 1 and sets *statistics if the list is not empty. In both cases *sorted becomes the sorted values, malloc'ed;
+ * sorted may be NULL. */
 static int list_has_statistics(const struct number_list *list, vp_statistics *statistics, double **sorted) {
     double *scratch = resize(NULL, list->count, sizeof *scratch);
     int good = list->count && vp_statistics_compute(list->values, list->count, scratch, statistics) == VP_OK;
@@ -44,7 +44,7 @@ static void put_statistic(vp_json_writer *writer, const char *name, const char *
     snprintf(key, sizeof key, "%s%s%s", name, name[0] ? "_" : "", what);
     put_double(writer, key, value);
 }
-/* NAME_mean ... NAME_p99, null where there is no value; without a name: mean ... p99. */
+/* NAME_mean ... NAME_p99, null if there is no value; without a name: mean ... p99. */
 static void put_statistics(vp_json_writer *writer, const char *name, const struct number_list *list) {
     vp_statistics statistics = {.mean = (double)NAN, .std = (double)NAN, .p50 = (double)NAN, .p95 = (double)NAN,
                                 .p99 = (double)NAN};
@@ -65,7 +65,7 @@ static double list_p50(const struct number_list *list) {
     vp_statistics statistics;
     return list_has_statistics(list, &statistics, NULL) ? statistics.p50 : (double)NAN;
 }
-/* {"count", "mean" ... "p99", "p50_interval", "unsupported": the percentiles for which these are too few values} */
+/* {"count", "mean" ... "p99", "p50_interval", "unsupported": percentiles that need more values} */
 static void put_distribution(vp_json_writer *writer, const char *key, const struct number_list *list) {
     static const double percentiles[] = {50, 95, 99};
     static const char *const names[] = {"p50", "p95", "p99"};
@@ -87,7 +87,7 @@ static void put_distribution(vp_json_writer *writer, const char *key, const stru
     free(sorted);
 }
 static void put_distributions(vp_json_writer *writer, const struct gathered *gathered) {
-    /* each sample's mean over its runs; every run by itself */
+    /* the samples' means over their runs; single runs */
     static const char *const keys[] = {"over_samples", "over_runs"};
     vp_json_key(writer, "statistics");
     vp_json_begin_object(writer);
@@ -132,8 +132,8 @@ static void put_step_statistics(vp_json_writer *writer, const struct gathered *g
     free(fill);
 }
 
-/* Over samples (each the mean over its runs); T_total_runs over all single runs; milliseconds, population std,
- * linear percentiles. */
+/* Statistics over samples (each sample is the mean over its runs), and T_total_runs over all single runs; milliseconds,
+ * population std, linear percentiles. */
 static void put_aggregate(vp_json_writer *writer, const char *key, const struct gathered *gathered) {
     vp_json_key(writer, key);
     vp_json_begin_object(writer);
@@ -148,7 +148,7 @@ static void put_aggregate(vp_json_writer *writer, const char *key, const struct 
     vp_json_end_object(writer);
 }
 
-/* the most frequent of sorted values, the smallest of equals */
+/* the most frequent of the sorted values; the smallest of several */
 static double most_frequent(const double *sorted, size_t count) {
     size_t best = 0, best_count = 0, start = 0;
     for (size_t i = 1; i <= count; i++) {
@@ -159,7 +159,7 @@ static double most_frequent(const double *sorted, size_t count) {
     return sorted[best];
 }
 
-/* {"crops": rows that have so many, ...} */
+/* {"CROPS": number of rows with so many crops, ...} */
 static void put_crops(vp_json_writer *writer, const struct gathered *gathered) {
     double *sorted = NULL;
     vp_statistics statistics;
@@ -178,7 +178,8 @@ static void put_crops(vp_json_writer *writer, const struct gathered *gathered) {
     vp_json_end_object(writer);
     free(sorted);
 }
-/* The most frequent tiling, with the canvas and the tokens of a row that has it. Returns 1 if there is one. */
+/* Finds the most frequent tiling, with the canvas and the tokens of a row with this tiling. Returns 1 if there is one.
+ * */
 struct usual { struct field_pair tiling, canvas; int64_t tokens; };
 static int has_usual(const struct gathered *gathered, struct usual *usual) {
     double *sorted = NULL;
@@ -197,7 +198,7 @@ static int has_usual(const struct gathered *gathered, struct usual *usual) {
     free(sorted);
     return good;
 }
-/* Crops, tokens, how many runs. */
+/* Writes crops, tokens, and the numbers of runs. */
 static void put_vision(vp_json_writer *writer, const struct index_configuration *configuration,
                        const struct gathered *gathered) {
     const struct field_pair no_pair = {-1, -1};
@@ -206,13 +207,13 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     RESULT_VISION_ROWS(FIELD_FILL, &vision)
     put_crops(writer, gathered);
     fields_put(writer, &RESULT_VISION, &vision);
-    vp_json_key(writer, "stops"); /* what ended the runs of how many points */
+    vp_json_key(writer, "stops"); /* number of points by what ended their runs */
     vp_json_begin_object(writer);
     for (int i = 1; i <= VP_STOP_LAST_; i++) put_int(writer, vp_stop_name(i), gathered->stops[i]);
     vp_json_end_object(writer);
 }
 
-/* The mean of scores with its 95 % interval; every metric of a sweep scores 0..1. NaN: there are none. */
+/* The mean of scores with its 95 % interval, NaN if there are no scores. Every metric of a sweep scores 0..1. */
 static vp_estimate list_accuracy(const struct number_list *scores) {
     size_t bytes = vp_bounded_scratch_bytes(scores->count);
     void *scratch = resize(NULL, bytes, 1);
@@ -234,7 +235,7 @@ static void put_accuracy(vp_json_writer *writer, const struct index_set *set, co
     fields_put(writer, &RESULT_ACCURACY, &result);
 }
 
-/* ---- against a baseline */
+/* ---- comparison with a baseline */
 struct fidelity_total {
     const char *baseline, *reason;
     struct divergence_summary kl;
@@ -252,8 +253,8 @@ static double list_sum(const struct number_list *list) {
     for (size_t i = 0; i < list->count; i++) sum += list->values[i];
     return sum;
 }
-/* The 95 % interval of a ratio of sums over rows, because the tokens of a row are not independent: Student's, of what
- * each row changes in the ratio. */
+/* The 95 % interval of a ratio of sums over rows: Student's interval of the change that each row makes to the ratio.
+ * The unit is the row because the tokens of a row are not independent. */
 static struct field_range ratio_interval(const struct number_list *sums, const struct number_list *counts) {
     const size_t rows = sums->count;
     const double total = list_sum(counts), ratio = list_sum(sums) / total;
@@ -289,9 +290,9 @@ static struct fidelity_total fidelity_total_of(const struct gathered *gathered) 
     all.tokens = llround(list_sum(tokens));
     if ((int64_t)lists[LIST_DIVERGENCE].count == all.tokens)
         all.kl_interval = ratio_interval(&lists[LIST_ROW_DIVERGENCE], tokens);
-    if (all.kl_interval.low < 0) all.kl_interval.low = 0; /* no divergence is below 0 */
+    if (all.kl_interval.low < 0) all.kl_interval.low = 0; /* a divergence is never negative */
     all.top1.value = list_sum(&lists[LIST_ROW_EQUAL]) / (double)all.tokens;
-    if (top1.high > top1.low) { /* without a spread the shares of the rows say more */
+    if (top1.high > top1.low) { /* without a spread, the interval of the rows' shares is better */
         all.top1.low = fmax(0, top1.low);
         all.top1.high = fmin(1, top1.high);
     }
@@ -322,14 +323,14 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
 /* Returns 1 if the point was measured. */
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
-/* "T_image_outside" of some pairs; null without any. */
+/* "T_image_outside" of the pairs; null if there are none. */
 static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count,
                         enum twin_method method, int64_t prompt_tokens, int64_t image_tokens) {
     const struct twin_result result = twins_result(pairs, count, method);
     if (count) twins_put(writer, &result, prompt_tokens, image_tokens);
     else put_null(writer, "T_image_outside");
 }
-/* The median of the totals of the point's runs, with its interval. */
+/* The median of T_total over the point's runs, with its interval. */
 static vp_estimate total_spread(const struct measured *measured) {
     double *totals = resize(NULL, (size_t)measured->count, sizeof *totals), low = 0, high = 0;
     double *sorted = resize(NULL, (size_t)measured->count, sizeof *sorted);
@@ -348,7 +349,7 @@ static vp_estimate total_spread(const struct measured *measured) {
     free(sorted);
     return spread;
 }
-/* "run_flags": six lists with a value of each run. is_outlier: NULL: too few runs to decide. */
+/* "run_flags": six lists with one value per run. is_outlier: NULL if there are too few runs to decide. */
 static void put_run_flags(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                           int32_t file, const uint8_t *is_outlier) {
     int32_t count = has_runs(measured) ? measured->count : 0;
@@ -375,7 +376,7 @@ static void put_run_flags(vp_json_writer *writer, const struct measured *measure
         if (telemetry) vp_json_raw(writer, telemetry, strlen(telemetry)); else vp_json_null(writer);
     }
     vp_json_end_array(writer);
-    for (int which = 0; which < 2; which++) { /* of the block that the run belongs to */
+    for (int which = 0; which < 2; which++) { /* noise of the run's block */
         vp_json_key(writer, which ? "other_cpu_percent" : "steal_percent");
         vp_json_begin_array(writer);
         for (int32_t i = 0; i < count; i++)
@@ -386,7 +387,7 @@ static void put_run_flags(vp_json_writer *writer, const struct measured *measure
     vp_json_end_object(writer);
 }
 static double ms_of(int64_t ns) { return ns > 0 ? (double)ns / 1e6 : (double)NAN; }
-/* How the point was measured: its runs, what each is marked with, what measuring cost. */
+/* Writes the measurement of the point: its runs, their flags, and the cost of measuring. */
 static void put_measurement(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                             int32_t file) {
     const int ran = has_runs(measured);
@@ -403,7 +404,7 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     fields_put(writer, &MEASURED_COST, &cost);
     free(is_outlier);
 }
-/* "twins": the pairs of a point; null: no one asked for them. "T_image_outside": what they say; null without pairs. */
+/* "twins": the pairs of a point, null if not requested. "T_image_outside": their result, null without pairs. */
 static void put_twins(vp_json_writer *writer, const struct measured *measured) {
     const struct twins_object *twins = &measured->twins;
     if (measured->has_twins) fields_put_object(writer, "twins", &RESULT_TWINS, twins); else put_null(writer, "twins");
@@ -443,8 +444,8 @@ static const char *date_of(int64_t unix_s, char out[40]) {
     struct tm utc;
     return unix_s && gmtime_r(&seconds, &utc) && strftime(out, 40, "%Y-%m-%dT%H:%M:%SZ", &utc) ? out : NULL;
 }
-/* Returns 1 if the line is read again, into index->scratch. If it cannot be, the writer fails, and put_result returns
- * the code: a file that only lacks something would pass for a whole one. */
+/* Reads the line again, into index->scratch. Returns 1 if that succeeds. Otherwise the writer fails, and put_result
+ * returns the code: a file with a missing part would look complete. */
 static int has_read_line(vp_json_writer *writer, struct journal_index *index, int32_t file, int64_t at) {
     if (writer->result == VP_OK && index_read_line(index, file, at)) writer->result = VP_ERR_READ;
     return writer->result == VP_OK;
@@ -454,7 +455,7 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
     struct result_time times;
     RESULT_TIME_ROWS(FIELD_FILL, &times)
     fields_put(writer, &RESULT_TIME, &times);
-    for (int all = 0; all < 2; all++) { /* the latest one, with its cold first request; all */
+    for (int all = 0; all < 2; all++) { /* the latest session, with its cold first request; then all sessions */
         size_t i = all || !gathered->session_count ? 0 : gathered->session_count - 1;
         vp_json_key(writer, all ? "session_list" : "provenance");
         if (all) vp_json_begin_array(writer);
@@ -471,7 +472,8 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
         if (all) vp_json_end_array(writer);
     }
 }
-/* The tool's own cost: stamps times the cost of one, and pairs of runs without and with them in random order. */
+/* The tool's own cost: number of stamps times the cost of one, and pairs of runs with and without them in random order.
+ * */
 static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     const struct number_list *bare = &gathered->lists[LIST_BARE], *staged = &gathered->lists[LIST_STAGED];
     double *scratch = resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN,
@@ -493,7 +495,7 @@ static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, c
 }
 static void put_kernel_pass(vp_json_writer *writer, struct journal_index *index,
                             const struct index_configuration *configuration) {
-    vp_json_key(writer, "kernel_pass"); /* of shapes whose kernels were timed one by one; device less kernels is idle */
+    vp_json_key(writer, "kernel_pass"); /* shapes with separately timed kernels; idle: device minus kernels */
     vp_json_begin_array(writer);
     for (size_t i = 0; i < index->shape_count; i++) {
         if (&index->configurations[index->shapes[i].configuration] != configuration
@@ -509,7 +511,7 @@ static void put_of_server(vp_json_writer *writer, const char *key, const vp_json
     vp_json_key(writer, key);
     if (node == VP_JSON_NONE) vp_json_null(writer); else json_node(writer, server, node);
 }
-/* What a sweep of servers set for all of them. */
+/* The settings of a sweep of servers, the same for all of them. */
 static void put_server(vp_json_writer *writer, const struct journal_index *index) {
     struct parsed server = {{NULL, NULL, 0}, NULL, 0};
     if (index->server && parse_json(&server, index->server, strlen(index->server), NULL) == VP_OK) {
@@ -519,15 +521,15 @@ static void put_server(vp_json_writer *writer, const struct journal_index *index
     }
     free(server.nodes);
 }
-/* Why numbers of a server's file are null. */
+/* Writes why numbers of a server's file are null. */
 static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *gathered) {
-    static const char device[] = "only the server knows", tokens[] = "only the server's tokenizer knows";
+    static const char device[] = "known only to the server", tokens[] = "known only to the server's tokenizer";
     static const struct { const char *key, *reason; } always[] = {
         {"top_k", device}, {"num_active_blocks", device}, {"num_total_blocks", device},
         {"active_block_indices", device}, {"weights", device}, {"model_shape", device}, {"stages", device},
         {"stage_detail", device}, {"output_token_ids", device}, {"content_tokens", device},
-        {"theoretical_num_crops", "the server's own rule cuts the image"},
-        {"actual_num_crops", "the server's own rule cuts the image"},
+        {"theoretical_num_crops", "the server crops the image by its own rule"},
+        {"actual_num_crops", "the server crops the image by its own rule"},
         {"input_text_tokens", tokens}};
     vp_json_key(writer, "null_reasons");
     vp_json_begin_object(writer);
@@ -536,7 +538,7 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
         put_text(writer, "T_image_outside",
                  gathered->twins.reason      ? gathered->twins.reason
                  : gathered->twins.are_there ? "no pair was measured"
-                                             : "measured with --twins");
+                                             : "measured only with --twins");
     for (int metric = 0; metric < METRIC_STAGE; metric++)
         if (gathered->lacks[metric]) put_text(writer, METRIC_KEYS[metric], gathered->lacks[metric]);
     vp_json_end_object(writer);
@@ -551,7 +553,7 @@ static void put_tier_range(vp_json_writer *writer, const vp_tier *tier) {
         vp_json_end_object(writer);
     } else vp_json_null(writer);
 }
-/* The model's blocks and shape; of a server they are unknown. */
+/* The model's blocks and shape, which are unknown for a server. */
 static void put_model_shape(vp_json_writer *writer, const struct journal_index *index, int is_known) {
     if (is_known) put_int(writer, "num_total_blocks", index->head.num_total_blocks);
     else put_null(writer, "num_total_blocks");
@@ -570,8 +572,8 @@ static void put_setting(vp_json_writer *writer, const struct journal_index *inde
     }
     if (is_server) put_server(writer, index);
 }
-/* The members before the rows. "plan", "status" and "num_failed" are first: the next sweep reads only the first bytes
- * of the file to know it (result_check). */
+/* The members before the rows. "plan", "status" and "num_failed" come first: the next sweep only reads the first
+ * bytes of the file to identify it (result_check). */
 static void put_result_head(vp_json_writer *writer, struct journal_index *index,
                             const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
@@ -603,7 +605,7 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
 }
 
 /* ---- a file */
-/* Collects what the writer gives in pieces of 64 KiB. */
+/* Collects the writer's output in pieces of 64 KiB. */
 struct out_file { vp_output output; vp_error error; vp_result result; size_t used; char data[65536]; };
 static void out_flush(struct out_file *file) {
     if (file->result == VP_OK) file->result = vp_output_write(&file->output, file->data, file->used, &file->error);
@@ -692,7 +694,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     free(row.data);
     return code;
 }
-/* Writes the file of a configuration: 0, an exit code after a message, or 0 with file->result. */
+/* Writes the file of a configuration. Returns 0, an exit code after a message, or 0 with file->result set. */
 static int write_file(struct journal_index *index, const struct index_configuration *configuration,
                       const struct gathered *gathered, const char *path, struct out_file *file) {
     vp_json_writer writer;
@@ -710,7 +712,7 @@ static int write_file(struct journal_index *index, const struct index_configurat
     return code;
 }
 static void discard_output(void *output) { vp_output_discard((vp_output *)output); }
-/* Writes FOLDER/NAME.json of a configuration and adds its summary. */
+/* Writes a configuration's FOLDER/NAME.json and adds its summary. */
 static int write_result(struct journal_index *index, const struct index_configuration *configuration,
                         const char *folder, struct summaries *all) {
     char *path = join_path(folder, configuration->file_name);
@@ -724,7 +726,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (!code && file->result != VP_OK) {
         char line[LINE_BYTES];
         error_line(line, sizeof line, file->result, &file->error);
-        code = complain(EXIT_OUTPUT, "%s; its points are in the journal: make room and run the same command again",
+        code = complain(EXIT_OUTPUT, "%s; its points are in the journal: free some space and repeat the command",
                         line);
     }
     unfinished_end(&unfinished);
@@ -739,8 +741,8 @@ static int write_result(struct journal_index *index, const struct index_configur
     return code;
 }
 
-/* Reads the first bytes of a result file into head, which ends with a NUL. *is_there becomes the truth that there is a
- * file. Returns 0 or an exit code. */
+/* Reads the first bytes of a result file into head and adds a NUL. Sets *is_there to 1 if the file exists. Returns 0 or
+ * an exit code. */
 static int read_head(const char *path, char *head, size_t capacity, int *is_there) {
     vp_error error = {VP_OK, -1, "", ""};
     int fd = -1;
@@ -777,15 +779,15 @@ int results_write(struct journal_index *index, const char *folder, struct summar
         if (!index->configurations[i].is_wanted) continue;
         if ((code = result_check(folder, name, index->plan, &found)) != 0) break;
         if (found.is_there && !found.status)
-            complain(0, "%s/%s was not a result file of a sweep; it is written again from the journal", folder, name);
+            complain(0, "%s/%s was not a result file of a sweep and is written again from the journal", folder, name);
         code = write_result(index, &index->configurations[i], folder, all);
         free(found.status);
     }
     return code;
 }
 
-/* ---- what the user sees at the end */
-/* What the range behind T_total is, by the configurations with the fewest and with the most samples. */
+/* ---- the output at the end of a sweep */
+/* Describes the range after T_total, by the configurations with the fewest and with the most samples. */
 static void add_range_line(struct document *document, const struct summaries *all) {
     const struct summary *least = &all->items[0], *most = &all->items[0];
     char words[RANGE_WORDS], more[RANGE_WORDS];
@@ -799,13 +801,13 @@ static void add_range_line(struct document *document, const struct summaries *al
     else if (!words[0] || !strcmp(words, more)) document_text(document, BLOCK_LINE, "T_total in brackets: %s", more);
     else document_text(document, BLOCK_LINE, "T_total in brackets: %s; %s", words, more);
 }
-/* Without stages two columns are missing. */
+/* Without stages, two columns are omitted. */
 static void add_summary(struct text_list *cells, const struct summary *summary) {
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE, METRIC_TTFT, METRIC_PER_TOKEN};
     const size_t first = summary->is_served ? 2 : 0;
     const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
     const struct median_range *total = &summary->p50[METRIC_TOTAL];
-    const double unknown = (double)NAN; /* a range that is not shown */
+    const double unknown = (double)NAN; /* no range is shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
     text_list_add(cells, "%lld", (long long)summary->sample_count);
     text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
@@ -817,7 +819,7 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
     text_list_add(cells, "%s",
                   number_measured(summary->accuracy.value, summary->accuracy.low, summary->accuracy.high).text);
 }
-/* What the images cost, where --twins measured it. */
+/* The cost of the images, if --twins measured it. */
 static void add_twins(struct document *document, const struct summaries *all) {
     struct text_list *cells = NULL;
     for (size_t i = 0; i < all->count; i++) {
@@ -838,7 +840,7 @@ static void add_twins(struct document *document, const struct summaries *all) {
     }
     if (cells) document_text(document, BLOCK_LINE, "%s", TWINS_TEXT);
 }
-/* How near each configuration is to the baseline, where one was named. */
+/* The comparison of each configuration with the baseline, if there is one. */
 static void add_fidelity(struct document *document, const struct summaries *all) {
     struct text_list *cells = NULL;
     for (size_t i = 0; i < all->count; i++) {
@@ -862,7 +864,7 @@ int summaries_print(const struct summaries *all) {
     struct text_list *cells;
     int code, is_served;
     if (!all->count) return 0;
-    is_served = all->items[0].is_served; /* a journal is of servers or of the engine */
+    is_served = all->items[0].is_served; /* a journal belongs to servers or to the engine */
     cells = document_table(
         &document,
         is_served

@@ -1,6 +1,6 @@
-/* result_write.h: journals to one result file for each configuration.
- * A journal's index comes in; JSON files and their summaries go out. Functions that can fail complain on stderr
- * themselves and return 0 or an exit code. */
+/* result_write.h: turns journals into one result file per configuration.
+ * A journal's index comes in; JSON files and their summaries go out. Functions that can fail print an
+ * error on stderr and return 0 or an exit code. */
 #ifndef VLMPROF_CLI_RESULT_WRITE_H
 #define VLMPROF_CLI_RESULT_WRITE_H
 #include "results/metrics.h"
@@ -9,39 +9,39 @@
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
-/* What the table and --json of a sweep show of a configuration. NaN: there is no such number. */
+/* A configuration's numbers in the table and --json of a sweep. NaN if a number is missing. */
 struct summary {
-    char *path;                  /* of the result file */
+    char *path;                  /* path of the result file */
     int64_t ok, failed, missing; /* points */
     struct median_range p50[METRIC_STAGE]; /* ms, over samples */
-    int64_t sample_count;        /* samples that T_total is known of */
+    int64_t sample_count;        /* samples with a known T_total */
     double decode_rate, output_rate; /* P50, tokens/s */
     vp_estimate accuracy; int64_t accuracy_count; /* with its 95 % interval */
     vp_noise_summary noise;
-    int is_served; int64_t run_count, cached_count; /* of a server; runs whose prompt came from its cache */
-    struct twin_result twins;    /* of a server; pairs 0: none was measured */
-    char *baseline;              /* NULL: without */
-    vp_estimate divergence, top1, answers; double divergence_p99, margin; /* against it, as the file's head */
+    int is_served; int64_t run_count, cached_count; /* 1 for a server; runs whose prompt came from its cache */
+    struct twin_result twins;    /* servers only; pairs is 0 if none was measured */
+    char *baseline;              /* NULL if there is none */
+    vp_estimate divergence, top1, answers; double divergence_p99, margin; /* against it, as in the file's head */
 };
 struct summaries { struct summary *items; size_t count; };
 
 void summaries_free(struct summaries *summaries);
 
-/* A result file that may be there already. status: what it says about itself, malloc'ed; NULL when there is none, or
- * when it is not a result file of a sweep. */
+/* A result file that may already exist. status: its own status, malloc'ed; NULL if there is no file, or if it is not a
+ * result file of a sweep. */
 struct result_found { int is_there; char *status; };
 
-/* Looks for a result file. One of another plan is an error. */
+/* Looks for a result file. A file of another plan is an error. */
 int result_check(const char *folder, const char *file_name, const char *fingerprint, struct result_found *found);
 
-/* Writes the files of all configurations of the newest grid into the folder, and adds a summary of each to *all. */
+/* Writes the files of all configurations of the newest grid into the folder, and adds a summary per file to *all. */
 int results_write(struct journal_index *index, const char *folder, struct summaries *all);
 
-/* Adds a warning when the machine was not quiet while these were measured. */
+/* Adds a warning if the machine was not quiet during the measurement. */
 void summaries_warn(const struct summaries *all, struct text_list *warnings);
 
-/* The summaries as a table on stdout, which returns 0 or an exit code, and as the key "configurations" of the open
- * object. */
+/* summaries_print prints the summaries as a table on stdout and returns 0 or an exit code. summaries_put writes them as
+ * the key "configurations" of the open object. */
 int summaries_print(const struct summaries *all);
 void summaries_put(vp_json_writer *writer, const struct summaries *all);
 
