@@ -1057,7 +1057,9 @@ static int keep_results(struct results *results, const struct text_list *paths, 
     if (others)
         text_list_add(&results->notes, "%.300s%s: skipped", first_other,
                       others > 1 ? " and others are not result files" : " is not a result file");
-    return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file", paths->items[0]);
+    return kept ? 0 : complain(EXIT_INPUT, strstr(paths->items[0], "_load_")
+                                               ? "%s is a trial of load, not a result file of a sweep"
+                                               : "%s contains no result file", paths->items[0]);
 }
 int results_read(struct results *results, const char *const *operands, size_t operand_count) {
     struct text_list paths = {NULL, 0};

@@ -508,7 +508,8 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
                  const struct audit_verdict *verdict, struct text_list *out) {
     const char *family = rule->family.preset->name;
     if (verdict->is_equal && !verdict->offset)
-        text_list_add(out, "equal: the server counts all %zu sizes as the rule of %s does", count, family);
+        text_list_add(out, count == 1 ? "equal: the server counts the %zu size as the rule of %s does"
+                                      : "equal: the server counts all %zu sizes as the rule of %s does", count, family);
     else if (verdict->is_equal)
         text_list_add(out, "equal but for a constant offset: the server counts %lld token%s %s around every image; "
                            "apart from them all %zu sizes follow the rule of %s", llabs(verdict->offset),
