@@ -284,11 +284,11 @@ static void test_knobs(void) {
         }
         judge();
         CHECK(verdict.is_equal && verdict.without_effect == AUDIT_BY_RULE);
-        says("by the rule they change nothing");
+        says("by the rule, they change nothing");
         sizes[0].by_rule_without++;
         judge();
         CHECK(verdict.is_equal && verdict.without_effect == AUDIT_AS_STARTED);
-        says("configured like that already");
+        says("already seems to be configured like this");
         sizes[0].measured_without++;
         judge();
         CHECK(verdict.is_equal && verdict.without_effect == AUDIT_HAS_EFFECT);
@@ -372,7 +372,7 @@ static void test_rounding(void) {
         is_cause(AUDIT_ROUNDING);
         CHECK_INT(verdict.fit_count, i);
         CHECK_INT(verdict.fit_offset, 3);
-        says("a side of n and a half times 28 px is rounded up by the server");
+        says("the server rounds a side of n + 1/2 units of 28 px up");
         if (i) says("min_pixels = ");
     }
 }
@@ -401,8 +401,8 @@ static void test_32_bit(void) {
         CHECK_INT(verdict.fit_count, 0);
         CHECK_INT(verdict.fit_offset, 3);
         CHECK_INT(verdict.is_half_up, count == 6);
-        says(count == 6 ? "as llama.cpp does, with halves rounded up; at a limit"
-                        : "32-bit square root: all counts fit qwen2_vl_hf and these limits if the size is computed in 32 bits, as llama.cpp does; at a limit");
+        says(count == 6 ? "as in llama.cpp, with halves rounded up; at a limit"
+                        : "32-bit square root: all counts fit qwen2_vl_hf and these limits if the size is computed in 32 bits, as in llama.cpp; at a limit");
     }
 }
 static int has_family(const char *name) {
@@ -446,7 +446,7 @@ static void test_families(void) {
     CHECK_INT(verdict.different, 2);
     CHECK_INT(verdict.first, 7);
     CHECK_INT(verdict.offset, 2);
-    says("(+5; sizes that agree count +2)");
+    says("(+5; other sizes have an offset of +2)");
     measure("qwen2.5-vl", "", "qwen2.5-vl", "", 0);
     sizes[0].measured++;
     judge();
@@ -566,18 +566,18 @@ static void test_command(void) {
 #define KNOB " --request_knob mm_processor_kwargs.max_pixels=50176"
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl" KNOB SMALL), 0);
     has(last.out, "knobs of each request: max_pixels=50176");
-    CHECK(!strstr(last.out, "without the knobs the server counts the same"));
+    CHECK(!strstr(last.out, "without the knobs, the server's counts are the same"));
     CHECK_INT(audit("qwen2.5-vl,ignore", "--family qwen2.5-vl" KNOB SMALL), 1);
     has(last.out, "knob ignored: the counts are the same with and without it; they fit max_pixels of at least ");
     CHECK_INT(audit("qwen2.5-vl,ignore", "--family qwen2.5-vl --max_pixels 50176" KNOB SMALL), 1); /* the same value: it is the knob's */
     has(last.out, "knob ignored: ");
     CHECK_INT(audit("qwen2.5-vl,ignore,max_pixels=50176", "--family qwen2.5-vl" KNOB SMALL), 0);
-    has(last.out, "configured like that already");
+    has(last.out, "already seems to be configured like this");
     CHECK_INT(audit("internvl,ignore", "--family internvl --request_knob max_dynamic_patch=2" SMALL), 1);
     has(last.out, "knob ignored: ");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --request_knob top_p=1" SMALL), 0);
     has(last.out, "top_p: the rule of qwen2_5_vl_hf has no such knob");
-    has(last.out, "by the rule they change nothing at these sizes");
+    has(last.out, "by the rule, they change nothing at these sizes");
     check_case("the command: usage that counts images");
     CHECK_INT(audit("qwen2.5-vl,details", "--family qwen2.5-vl" SMALL), 0);
     CHECK(!strstr(last.out, "image_tokens  "));
@@ -603,7 +603,7 @@ static void test_token_cost(void) {
     CHECK_NEAR(cost.difference.value, -0.0975, 1e-12);
     CHECK(cost.is_hint && cost.rounds == 4 && cost.difference.high < 0);
     token_cost_words(&cost, &hints);
-    has(hints.items[0], "hint at pruning: over 4 rounds a token of an image adds 0.1025 ms [");
+    has(hints.items[0], "hint at pruning: over 4 rounds an image token adds 0.1025 ms [");
     has(hints.items[1], "a hint, not a verdict");
     rounds[2].ms[COST_LARGE_IMAGE] = 90; /* one slow round: nothing is shown */
     CHECK_INT(token_cost_find(rounds, 4, &cost), 1);
@@ -625,7 +625,7 @@ static void hint_comes(const char *more, const char *hint) {
 static void test_hint(void) {
     static const char timed[] = "--family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5";
     check_case("the command: a server that prunes is a hint and no verdict");
-    hint_comes(timed, "  hint at pruning: over 5 rounds a token of an image adds ");
+    hint_comes(timed, "  hint at pruning: over 5 rounds an image token adds ");
     has(last.out, "verdict: equal");
     CHECK_INT(audit("qwen2.5-vl,timed", timed), 0);
     has(last.out, "no hint at pruning: over 5 rounds");

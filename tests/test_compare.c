@@ -118,7 +118,7 @@ static void test_not_quiet(void) {
     check_verdict("%F/a %F/b", 0, "INCONCLUSIVE");
     check_verdict("%F/b %F/a", 0, "INCONCLUSIVE");
     check_verdict("%F/a %F/b --fail_on_unsure", 1, "INCONCLUSIVE");
-    CHECK(strstr(last.out, "latencies measured next to other programs get no verdict"));
+    CHECK(strstr(last.out, "latencies measured while other programs ran get no verdict"));
     check_verdict("%F/a %F/b --force noise", 1, "SLOWER");
     CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* they have got one */
     run("compare %%F/a %%F/b");

@@ -517,7 +517,7 @@ static void test_answers(void) {
     put_file("/no.tsv", "index\tquestion\tanswer\n0\tq\tA\n");
     REFUSED("score --metric mcq_lmms %F/no.tsv", 3, "the table needs the columns \"prediction\" and \"answer\"; it has index, question, answer");
     put_file("/result.json", "{\n \"schema\": \"vlmprof-sweep-2\"\n}\n");
-    REFUSED("score --metric em %F/result.json", 3, "is a result file: vlmprof rescore");
+    REFUSED("score --metric em %F/result.json", 3, "is a result file: use vlmprof rescore");
     put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
     CHECK_INT(cli("score --metric mcq_vlmevalkit %F/vk.tsv"), 0);
     CHECK(last.out && strstr(last.out, "{\"id\": 1, \"parsed\": \"Z\", \"score\": 0.0}"));

@@ -211,14 +211,14 @@ static void test_kinds(void) {
         int32_t width = 0, height = 0;
         vp_image_size((const uint8_t *)file, bytes, &width, &height, NULL);
         kind(file, bytes, "image/jpeg", width, height, NULL);
-        kind(file, 2, NULL, 0, 0, "no PNG, JPEG, WebP or GIF");
+        kind(file, 2, NULL, 0, 0, "not a PNG, JPEG, WebP or GIF");
     }
     free(file);
-    for (size_t cut = 0; cut < sizeof webp_lossy - 1; cut++) kind(webp_lossy, cut, NULL, 0, 0, cut < 12 ? "no PNG" : "cut or damaged");
-    for (size_t cut = 0; cut < 10; cut++) kind(gif, cut, NULL, 0, 0, cut < 6 ? "no PNG" : "cut or damaged");
-    kind("GIF89a\0\0\0\0\0\0", 12, NULL, 0, 0, "cut or damaged"); /* no pixels */
+    for (size_t cut = 0; cut < sizeof webp_lossy - 1; cut++) kind(webp_lossy, cut, NULL, 0, 0, cut < 12 ? "not a PNG" : "truncated or damaged");
+    for (size_t cut = 0; cut < 10; cut++) kind(gif, cut, NULL, 0, 0, cut < 6 ? "not a PNG" : "truncated or damaged");
+    kind("GIF89a\0\0\0\0\0\0", 12, NULL, 0, 0, "truncated or damaged"); /* no pixels */
     kind("\x89PNG\r\n\x1a\n", 8, NULL, 0, 0, "");
-    kind("BM and so on", 12, NULL, 0, 0, "no PNG");
+    kind("BM and so on", 12, NULL, 0, 0, "not a PNG");
     CHECK_INT(picture_of_file(in_folder("none"), &picture, reason, sizeof reason), 3);
     CHECK(strstr(reason, "none"));
 }
@@ -349,7 +349,7 @@ static void warnings(const char *url, const char *key, size_t count, const char 
 }
 static void test_key(void) {
     check_case("a key that others could read on its way");
-    warnings("http://192.0.2.7:8000/v1", "sekret", 1, "http://192.0.2.7:8000: the API key of OPENAI_API_KEY goes there unencrypted");
+    warnings("http://192.0.2.7:8000/v1", "sekret", 1, "http://192.0.2.7:8000: the API key of OPENAI_API_KEY is sent unencrypted");
     warnings("http://192.0.2.7:8000/v1", NULL, 0, NULL);
     warnings("http://192.0.2.7:8000/v1", "", 0, NULL);
     warnings("https://192.0.2.7:8000/v1", "sekret", 0, NULL);

@@ -239,7 +239,7 @@ static void check_plan(const char *folder_option, int follow, int own) {
     document d;
     snprintf(command, sizeof command, "sweep --model " MODEL " --data %%F/few.jsonl --output_dir %s --weights_list fp32" GRID "--baseline first --plan", folder_option);
     CHECK_INT(cli(command), 0);
-    snprintf(wanted, sizeof wanted, ".json: %d untimed passes left along its answers%s", follow, own ? "," : "");
+    snprintf(wanted, sizeof wanted, ".json: %d remaining untimed passes along its answers%s", follow, own ? "," : "");
     CHECK(last.out && strstr(last.out, wanted));
     snprintf(wanted, sizeof wanted, ", %d that give them;", own);
     if (own) CHECK(last.out && strstr(last.out, wanted));
@@ -260,7 +260,7 @@ static void test_choices(void) {
     char *journal;
     check_case("the baseline by name, by a folder with answers only, and invalid ones");
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/named --weights_list fp32" GRID "--baseline imgsizetier-low_crops1_topk1_blocks4"), 2);
-    CHECK(last.err && strstr(last.err, "neither a file nor a configuration"));
+    CHECK(last.err && strstr(last.err, "not a file and not a configuration"));
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/old --tier_list low --top_k_list 2 --num_samples 4 --num_runs_per_sample 1 "
                   "--max_new_tokens 6 --weights fp32 --gemm plain --quiet --baseline %F/sweep"), 2);
     CHECK(last.err && strstr(last.err, "name one of them"));

@@ -182,7 +182,7 @@ static void test_samples(void) {
     add(SAMPLE_OF("5", "2", "p") SAMPLE_OF("5", "-1", "p") SAMPLE_OF("-1", "0", "p") "{\"other\": 1}\n");
     last_at = add(SAMPLE_OF("7", "1", "p"));
     CHECK_INT(read_lines(), 0);
-    CHECK(strstr(room_said, "line 5 (byte ") && strstr(room_said, "is out of place") && strstr(room_said, "5 damaged lines in all"));
+    CHECK(strstr(room_said, "line 5 (byte ") && strstr(room_said, "is out of place") && strstr(room_said, "5 damaged lines in total"));
     CHECK_INT(book.sets[0].count, 5);
     CHECK_INT(book.sets[1].count, 1);
     for (size_t i = 1; i < book.sets[0].count; i++) CHECK(book.sets[0].entries[i - 1]->id < book.sets[0].entries[i]->id);
@@ -367,7 +367,7 @@ static void test_noise(void) {
     add(NOISE("99999", "1"));
     CHECK_INT(read_lines(), 0);
     CHECK_INT(book.files[1].block_count, 2);
-    CHECK(strstr(room_said, "is out of place (it repeats a line, or one that it needs is damaged) and left out\n") != NULL);
+    CHECK(strstr(room_said, "is out of place (it repeats a line, or a line that it needs is damaged) and left out\n") != NULL);
     check_case("a block's line that lacks a number or has another one is damaged");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fresh();
@@ -391,7 +391,7 @@ static void test_damage(void) {
     add("[]\nx\n" SAMPLE(4));
     index_free(&book);
     CHECK_INT(read_lines(), 0);
-    CHECK(strstr(room_said, "line 3 ") && strstr(room_said, "line 5 ") && !strstr(room_said, "line 6 ") && strstr(room_said, "journal.jsonl: 4 damaged lines in all\n"));
+    CHECK(strstr(room_said, "line 3 ") && strstr(room_said, "line 5 ") && !strstr(room_said, "line 6 ") && strstr(room_said, ".jsonl: 4 damaged lines in total\n"));
     CHECK_INT(book.sets[0].count, 3);
     check_case("a run between two lines is damaged: the point continues after the last valid one");
     fresh();

@@ -470,7 +470,7 @@ static void test_schedule(void) {
                      "grep -q 'ProfilerStep#6\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | tail -n 1)\""), 0);
     check_case("a name that is taken is a notice; --warmup 0 warns; --trace_max_bytes is kept");
     CHECK_INT(run(TINY " --profile --repeat 2 --warmup 0 --output_dir %%F/out --chrome_trace --trace_max_bytes 60000"), 0);
-    CHECK(strstr(last.err, "is saved already") && strstr(last.err, "--warmup 0: the first recorded request"));
+    CHECK(strstr(last.err, "is already saved") && strstr(last.err, "--warmup 0: the first recorded request"));
     CHECK(strstr(last.err, "recording stopped at --trace_max_bytes 60000"));
     CHECK(strstr(last.out, "Self CPU time total") && strstr(last.out, "operations ms") && strstr(last.out, "ceilings measured"));
     CHECK_INT(run("trace %%F/out/chrome_trace.json --json"), 0);

@@ -13,12 +13,12 @@ rejected() { # rejected VALUE WORDS: exit code 2, and the message has the words
 while IFS='|' read -r value words; do check "rejected: $value" rejected "$value" "$words"; done <<'CASES'
 foo|unknown method "foo"; expected one of: none random stride pool visionzip divprune fastv dart pdrop
 cdpruner|it needs CLIP's text tower
-fastv:|nothing follows the colon
+fastv:|keys are missing after the colon
 fastv:keep|fastv: expected KEY=VALUE, got "keep"
 fastv:dominant=3|unknown key of fastv "dominant"; expected one of: keep layer positions
 fastv:kep=0.5|unknown key of fastv "kep"; did you mean keep?
 fastvv|unknown method "fastvv"; did you mean fastv?
-fastv:keep=0|keep=0: expected a whole number of tokens from 2 on, or a share
+fastv:keep=0|keep=0: expected a number of tokens of 2 or more, or a share
 fastv:keep=1|keep=1: expected
 fastv:keep=-5|keep=-5: expected
 fastv:keep=nan|keep=nan: expected
@@ -28,10 +28,10 @@ fastv:keep= 4|keep= 4: expected
 fastv:keep=99999|keep=99999, and the image has 384 tokens
 fastv:keep=0.0001|is none
 fastv:keep=4,keep=5|keep is given twice
-fastv:layer=0|layer=0: expected a whole number from 1 to 100000
+fastv:layer=0|layer=0: expected an integer from 1 to 100000
 fastv:layer=77|the last block that runs is 3
 random|keep is missing
-random:keep=4,seed=-1|seed=-1: expected a whole number from 0 to 4294967295
+random:keep=4,seed=-1|seed=-1: expected an integer from 0 to 4294967295
 random:keep=4,positions=both|positions=both: expected published, keep or compact
 none:keep=3|takes no keys
 pool|not whole grids
@@ -39,9 +39,9 @@ visionzip:contextual=3|contextual needs dominant
 visionzip:contextual=0|contextual needs dominant
 visionzip:keep=9,dominant=3|cannot be used together
 visionzip:keep=9,contextual=0|cannot be used together
-dart:pivot_image=0|pivot_image=0: expected a whole number from 1 to 64
+dart:pivot_image=0|pivot_image=0: expected an integer from 1 to 64
 dart:keep=4|at least the number of pivots
-pdrop:layers=1/2,ratios=0.5|must be as many numbers
+pdrop:layers=1/2,ratios=0.5|must have the same length
 pdrop:layers=2/1,ratios=0.5/0.2|layers must ascend
 pdrop:layers=1/x,ratios=0.5/0.2|layers=1/x: expected 1 to 8 block numbers
 pdrop:layers=1/2,ratios=0.5/1.2|ratios=0.5/1.2: expected 1 to 8 shares
@@ -52,7 +52,7 @@ for value in none random:keep=0.25 random:keep=9,seed=4,layer=1 stride:keep=9 di
 done
 check "a text has nothing to prune" "$PROGRAM" run -p "What?" --synthetic tiny --max_new_tokens 2 --prune fastv --quiet
 ask --prune fastv:keep=0.25 --num_runs 3
-check "the stage has a row, and the line says what goes on" grep -qE '^prune    fastv:keep=0.25: 96 of 384 image tokens: 436 rows from block 0 on, 148 rows from block 2 on;' "$work/said"
+check "the stage has a row, and the line says what goes on" grep -qE '^prune    fastv:keep=0.25: 96 of 384 image tokens: 436 rows from block 0, 148 rows from block 2;' "$work/said"
 check "prune is a stage of its own" grep -qE '^prune +[0-9]' "$work/said"
 ask
 check "without it there is none" [ "$(grep -c '^prune' "$work/said")" = 0 ]

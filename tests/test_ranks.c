@@ -133,10 +133,10 @@ static void test_parts(void) {
     make_empty(in_folder("parts"));
     write_rank(first, 0, 2, "x", "");
     write_rank(second, 1, 3, "x", "");
-    check_parts_refused("journal_rank0of2.jsonl is of 2 processes, ");
+    check_parts_refused("journal_rank0of2.jsonl is from 2 processes, ");
     CHECK(strstr(room_said, "journal_rank1of2.jsonl of 3: they are not parts of one sweep") != NULL);
     write_rank(second, 0, 2, "x", "");
-    check_parts_refused("are both of rank 0: they overlap");
+    check_parts_refused("are both from rank 0: they overlap");
     write_rank(second, 1, 2, "y", "");
     check_parts_refused("have different grids: run the same command on every rank");
     write_rank(first, 0, 2, "x", SESSION("cpu: a"));
@@ -155,7 +155,7 @@ static void test_parts(void) {
     check_case("... nor what lacks points");
     write_rank(second, 1, 2, "x", SAMPLE(6) FAILED(6) FINISHED);
     CHECK_INT(merge_code("parts", 0), EXIT_WORK);
-    CHECK(strstr(room_said, "not merged: 1 points are missing, their lines are damaged; run the same sweep command again, or merge with --partial") != NULL);
+    CHECK(strstr(room_said, "not merged: 1 points are missing because their lines are damaged; run the same sweep command again, or merge with --partial") != NULL);
 }
 static void test_state(void) {
     char states[4][80];

@@ -261,7 +261,7 @@ static void test_key(void) {
     said("the API key was read from OTHER_KEY");
     setenv("OTHER_KEY", "two\nlines", 1);
     CHECK_INT(ask("locked", "--api_key_env OTHER_KEY"), 3);
-    said("OTHER_KEY: an API key has no blanks");
+    said("OTHER_KEY: an API key cannot contain blanks");
     unsetenv("OTHER_KEY");
     CHECK_INT(ask("locked", "--api_key_env " KEY), 2); /* the key by mistake: not repeated */
     said("never the key");
@@ -271,7 +271,7 @@ static void test_key(void) {
     CHECK_TEXT(last.err, "");
     chmod(in_folder("key"), 0644);
     CHECK_INT(ask("locked", "--api_key_file %F/key --json"), 0);
-    said("others can read this API key: chmod 600");
+    said("other users can read this API key: use chmod 600");
     CHECK_INT(ask("locked", "--api_key_file %F/key --api_key_env HOME"), 2);
     CHECK_INT(ask("locked", "--api_key_file %F/no-such-key"), 3);
     write_file(in_folder("key"), "\n", 1);
@@ -286,7 +286,7 @@ static void test_failures(void) {
     CHECK_INT(ask("none", NULL), 4);
     said("; its models: good, cached");
     CHECK_INT(ask("none", "--endpoint_api ollama"), 4);
-    said("does it speak ollama?");
+    said("does it support ollama?");
     CHECK_INT(ask("breaks", NULL), 4);
     CHECK_TEXT(last.out, "");
     CHECK_INT(ask("nonsense", NULL), 3);
@@ -339,7 +339,7 @@ static void test_failures(void) {
     CHECK_INT(run("run %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
     said("none.jpg");
     CHECK_INT(run("run README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
-    said("no PNG, JPEG, WebP or GIF");
+    said("not a PNG, JPEG, WebP or GIF");
 }
 /* `ask` prints what `run --endpoint` prints: the same lines but for the measured times */
 static void test_ask(void) {
@@ -365,7 +365,7 @@ static void test_address(void) {
     check_case("https to a port of plain HTTP: said at once");
     begin = vp_clock_ns();
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d/v1 --endpoint_model good", port), 2);
-    said("this port speaks plain HTTP, not TLS; did you mean http://127.0.0.1:");
+    said("this port uses plain HTTP, not TLS; did you mean http://127.0.0.1:");
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
     check_case("a rate beyond any server is not credible, and the warning gives the reason");
     CHECK_INT(ask("burst", "--cold"), 0);
@@ -396,7 +396,7 @@ static void test_address(void) {
     check_case("a server's only model need not be named");
     has_one_model = 1;
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0);
-    said("model: good, the only one of the server");
+    said("model: good, the server's only one");
     has_one_model = 0;
 }
 /* http to a port of TLS, by the tool of OpenSSL. */
@@ -431,11 +431,11 @@ static void test_tls_port(void) {
         nanosleep(&tick, NULL);
     }
     CHECK_INT(code, 4);
-    said("this port speaks TLS: --endpoint https://127.0.0.1:");
+    said("this port uses TLS: --endpoint https://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 4);
-    said("this port speaks TLS: --endpoint https://127.0.0.1:");
+    said("this port uses TLS: --endpoint https://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d --endpoint_model good", port), 4);
-    said("--ca_file FILE names certificates to trust");
+    said("use --ca_file FILE with certificates to trust");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }

@@ -79,9 +79,9 @@ verdict() { # verdict EXIT WORDS OPTIONS...
     [ $? -eq "$wanted" ] && grep -qE -e "$words" "$work/audit" || { cat "$work/audit"; return 1; }
 }
 export OPENAI_API_KEY=$key
-check "audit: 12 sizes of a fixed count" verdict 0 "1 token more around every image; apart from them all 12 sizes" \
+check "audit: 12 sizes of a fixed count" verdict 0 "1 token more for every image; otherwise all 12 sizes" \
     --endpoint $fixed --endpoint_model llava_1_5 --family llava_1_5
-check "audit: 12 sizes of a count by size" verdict 0 "3 tokens more around every image; apart from them all 12 sizes" \
+check "audit: 12 sizes of a count by size" verdict 0 "3 tokens more for every image; otherwise all 12 sizes" \
     --endpoint $sized --endpoint_model qwen2_vl_hf $limits --images 12
 check "audit: llama.cpp rounds 2.5 x 28 up, the rule to even" verdict 1 "different: 1 of 3 sizes; the first is 70x70: 4 tokens" \
     --endpoint $sized --endpoint_model qwen2_vl_hf $limits --sizes 640x480,70x70,300x200

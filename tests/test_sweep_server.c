@@ -429,7 +429,7 @@ static void test_refusals(void) {
         {"--family qwen2_vl --no_such_key 3", "no_such_key"},
         {"--tier_list low --vision_tokens_list 600", "cannot be used together"},
         {"--vision_tokens_list 40", "288 tokens already"},
-        {"--api_key_env NO_SUCH_NAME_HERE", "there is no such variable"}};
+        {"--api_key_env NO_SUCH_NAME_HERE", "there is no such environment variable"}};
     char line[1500];
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         check_case("refused: %s", table[i].options);
@@ -454,7 +454,7 @@ static void test_refusals(void) {
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out", 2, "belongs to another plan");
     check_case("--plan: the grid, and that the time must be measured; a journal provides it");
     RUNS(0, ONE "--plan");
-    CHECK(strstr(last.out, "time        not known: how fast a server is must be measured") != NULL);
+    CHECK(strstr(last.out, "time        not known: the speed of a server must be measured") != NULL);
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out --plan");
     CHECK(strstr(last.out, "3 runs measured, 0 left") != NULL);
     remove_folder(in_folder("out"));

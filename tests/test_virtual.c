@@ -441,7 +441,7 @@ static void test_twins(void) {
     CHECK(strstr(last.err, "fewer than 5 pairs give no number") != NULL);
     server("image_us=-4000 gap_us=1000");
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER "--resize 280x280 --twins 6"), 1);
-    CHECK(strstr(last.err, "is wrong, because an image cannot take less than none. The likely cause: ") != NULL);
+    CHECK(strstr(last.err, "is wrong, because the cost of an image cannot be negative. The likely cause: ") != NULL);
     check_case("sweep --twins over three sizes: the line finds 30 ms and 0.6 ms a token");
     server("image_us=30000 token_us=600 gap_us=1000");
     run("sweep " SERVER "--data %%F/set.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 5 --output_dir "

@@ -14,7 +14,7 @@ static const struct launcher LAUNCHERS[LAUNCHER_COUNT] = {
     {"PMI", "PMI_RANK", "PMI_SIZE", NULL, "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
     {"Slurm", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_NPROCS", "SLURM_LOCALID", NULL},
 };
-/* Where variables are looked up, and where an error goes. */
+/* The source of variables and the destination of errors. */
 struct source { variable_lookup lookup; void *user; vp_error *error; };
 
 const char *environment(void *user, const char *name) {

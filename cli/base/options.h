@@ -7,8 +7,7 @@
 
 /* The value of an option: none (FLAG), an integer, a real number, a text, an optional text (MAYBE, only as
  * --name=TEXT), one of some words, a list of integers, a list of texts, or a list of texts that keep their commas in an
- * option that may be repeated (WHOLES). A GROUP is not an option: its name is the title of the next rows in the help.
- * */
+ * option that may be repeated (WHOLES). A GROUP is not an option: its name is a title in the help. */
 typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, WHOLES, GROUP } option_kind;
 
 struct option_spec {
@@ -56,8 +55,7 @@ struct command {
     int (*run)(const struct options *options); /* returns an exit code */
 };
 
-/* Returns 1 if this command has such an option. Code shared by several commands checks this before it reads the value.
- * */
+/* Returns 1 if this command has such an option. Shared code checks this before it reads the value. */
 int has_option(const struct options *options, const char *name);
 
 /* The value of an option of this command. A name that is not in its table is a bug, and the program aborts. */
@@ -105,8 +103,7 @@ void options_free(struct options *options);
 /* Checks the rules of the given options. Returns 0 or an exit code. */
 int options_check(const struct options *options);
 
-/* Checks a --sort_by key of the table of operations; NULL is valid. Returns 0, or an exit code after listing the keys.
- * */
+/* Checks a --sort_by key of the table of operations; NULL is valid. Returns 0, or an exit code after a message. */
 int check_sort_key(const char *key);
 
 #endif

@@ -8,8 +8,7 @@
 #include <string.h>
 
 const char *const LOAD_VERDICTS[] = {"holds", "fails", "undecided"};
-/* Squared z scores. Each further trial on a side adds to the part that chance can produce: the sum of k squared halves.
- * */
+/* Squared z scores. Each further trial on a side adds to what chance can produce: the sum of k squared halves. */
 static const double Z2_LEVEL = 3.841459, Z2_PER_TRIAL = 1.4;
 /* For the curve: distances in the logarithm of the load, and logits per unit of it. */
 static const double NEAR = 0.25, FAR = 0.15, SLOPE_LEAST = 0.5, SLOPE_MOST = 400;

@@ -33,7 +33,7 @@ struct load_level {
     double slo_share;    /* share of good requests that --find_rate requires, or NaN */
     const char *metrics_url;
     struct load_sample *metrics; size_t metric_count; /* NULL if there are none */
-    char *path, *date;   /* of the file that was read */
+    char *path, *date;   /* path and date of the file that was read */
     char *tag;           /* name that distinguishes trials at the same load, or NULL */
     char *failures, *silence; /* load/load_stats.h; computed from the requests */
     double other_cpu;    /* % of this machine's CPUs that other processes used; NaN if it is not known */

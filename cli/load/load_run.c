@@ -156,7 +156,7 @@ static void request_end(struct trial *trial, vp_exchange *exchange) {
     record->is_new_connection = exchange->is_new_connection;
     record->accuracy = (double)NAN;
     if (exchange->state == VP_EXCHANGE_DONE || exchange->reply.first_chunk_ns)
-        take_reply(record, exchange, trial->begin_ns); /* of a broken stream, what was received before */
+        take_reply(record, exchange, trial->begin_ns); /* if the stream broke, the text before that */
     else record->answer = copy_text("", 0);
     if (exchange->state != VP_EXCHANGE_DONE) {
         char reason[LINE_BYTES];

@@ -17,7 +17,7 @@ struct load_body {
     const char *json; size_t bytes;
     struct unique *unique; size_t *image_at, image_count; /* [image_count] */
     uint64_t *marks; /* [image_count] the numbers in the latest request; 0 if none was sent */
-    int32_t width_px, height_px; /* of the first image, upright; 0 if there is none */
+    int32_t width_px, height_px; /* size of the first image, upright; 0 if there is none */
 };
 
 struct load_record;

@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The duration of a trial near the answer, as a fraction of the time counted there, and its distance from the answer.
- * */
+/* For a trial near the answer: duration as a fraction of the time counted there, and distance from the answer. */
 static const double GROWTH = 0.35, STEP_LEAST = 0.03, STEP_MOST = 0.12;
 static const double FALL_MOST = 1024, RATE_MOST = 1e5;
 static const double UNDECIDED_Z2 = 1.64;
@@ -46,8 +45,7 @@ static int by_due(const void *left_item, const void *right_item) {
     const struct load_record *const *left = left_item, *const *right = right_item;
     return (*left)->due_ns < (*right)->due_ns ? -1 : (*left)->due_ns > (*right)->due_ns;
 }
-/* Returns 1 if no other request was in flight during this one. latest_ns: the latest end of the requests due before it.
- * */
+/* Returns 1 if no other request was in flight during this one. latest_ns: the latest end of earlier requests. */
 static int is_alone(const struct load_record *const *chosen, size_t count, size_t which, int64_t latest_ns) {
     const struct load_record *record = chosen[which];
     return record->start_ns > latest_ns && (which + 1 == count || chosen[which + 1]->start_ns > record->end_ns);
@@ -216,7 +214,7 @@ static void add_likely(const struct load_answer *answer, struct text_buffer *out
         text_add_format(out, "most likely it is between %.4g and %.4g", answer->likely_low, answer->likely_high);
     else if (answer->likely_low > 0) text_add_format(out, "most likely it is above %.4g", answer->likely_low);
     else if (answer->likely_high < HUGE_VAL) text_add_format(out, "most likely it is below %.4g", answer->likely_high);
-    else text_add_string(out, "the trials do not locate it");
+    else text_add_string(out, "the trials do not determine it");
 }
 static void add_answer(const struct load_search *search, struct text_buffer *out) {
     const struct load_answer *answer = &search->answer;
@@ -239,11 +237,11 @@ static void add_answer(const struct load_search *search, struct text_buffer *out
                         answer->likely_high, percent);
     else {
         if (answer->low > 0)
-            text_add_format(out, "%g %% of the requests are good%s up to %.4g requests per second; the upper end is "
-                                 "not decided: ", percent, right, answer->low);
+            text_add_format(out, "%g %% of the requests are good%s up to %.4g requests per second; the highest rate "
+                                 "is not decided: ", percent, right, answer->low);
         else if (answer->high < HUGE_VAL)
-            text_add_format(out, "fewer than %g %% of the requests are good%s at %.4g requests per second; the lower "
-                                 "rate at which they are is not decided: ", percent, right, answer->high);
+            text_add_format(out, "fewer than %g %% of the requests are good%s at %.4g requests per second; the "
+                                 "highest rate with that share is not decided: ", percent, right, answer->high);
         else
             text_add_format(out, "the highest rate at which %g %% of the requests are good%s is not decided: ",
                             percent, right);

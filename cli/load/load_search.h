@@ -26,8 +26,8 @@ struct load_trial {
 struct load_search {
     /* set by the caller */
     double share;                           /* share of requests that must be good, 0..1 */
-    double duration_s, ramp_s, cool_down_s; /* of the first trials; uncounted parts of each trial */
-    double budget_s;                        /* for the whole search */
+    double duration_s, ramp_s, cool_down_s; /* of the first trials; uncounted ramps of each trial */
+    double budget_s;                        /* budget of the whole search */
     vp_slo slo;
     /* the search's own */
     double precision;        /* high / low - 1 at which the search ends */
@@ -36,9 +36,9 @@ struct load_search {
     double spent_s;          /* used part of the budget */
     double drain_s;          /* waiting time for the last answers of a trial */
     struct load_trial *trials; size_t trial_count;
-    struct load_answer answer; /* from the trials so far */
+    struct load_answer answer; /* the answer from the trials so far */
     enum load_end end;
-    vp_series_value accuracy; /* of the latest judged requests */
+    vp_series_value accuracy; /* accuracy of the latest judged requests */
     size_t empty, judged;   /* in the latest trial: empty answers, requests */
     uint64_t alone, alone_good; /* in all trials: requests that ran alone */
 };
@@ -57,7 +57,7 @@ uint32_t load_search_seed(uint32_t seed, double rate);
  * the objective undecided and the budget allows it, otherwise unchanged. */
 double load_search_longer(const struct load_search *search, const struct load_summary *summary, double duration_s);
 
-/* Looks in a trial's requests for reasons why a lower rate cannot help; sets search->end if there is one. */
+/* Looks in a trial's requests for a reason why a lower rate cannot help, and sets search->end if there is one. */
 void load_search_check(struct load_search *search, const struct load_records *records, double from_s, double to_s);
 
 /* Judges the accuracy of requests that were sent one at a time; if it misses the objective, the search ends. */

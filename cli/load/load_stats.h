@@ -9,8 +9,7 @@
 /* Latencies of a request, in ms. From the due time, they are the user's wait; from the time of sending, the server's
  * time. */
 enum { LOAD_TTFT, LOAD_E2E, LOAD_TTFT_SENT, LOAD_E2E_SENT, LOAD_TPOT, LOAD_LATENCY_COUNT };
-/* Also in a summary: the times between consecutive pieces of all requests, and the wait for one of --concurrency slots.
- * */
+/* Also in a summary: times between consecutive pieces of all requests, and the wait for one of --concurrency slots. */
 enum { LOAD_ITL = LOAD_LATENCY_COUNT, LOAD_QUEUED, LOAD_SPREADS };
 extern const char *const LOAD_KEYS[LOAD_SPREADS];
 /* NaN if the request lacks the latency. No single request has LOAD_ITL. */
@@ -20,8 +19,7 @@ double load_latency(const struct load_record *record, int which);
 double *load_gaps(const struct load_record *const *chosen, size_t count, size_t *gap_count);
 
 /* Returns 1 if the request was answered and met all limits (slo NULL: none). A request of one token has no TPOT and
- * meets that limit. A limit that cannot be checked, without a known number of tokens or without a stream, is not met.
- * */
+ * meets that limit. A limit that cannot be checked, without a token count or without a stream, is not met. */
 int load_is_good(const struct load_record *record, const vp_slo *slo);
 
 enum { LOAD_P50, LOAD_P90, LOAD_P95, LOAD_P99, LOAD_PERCENTILES };
@@ -42,7 +40,7 @@ struct load_summary {
     double input_rate, output_rate, token_rate;
     double in_flight;                   /* requests at once, mean over the window */
     double growth;                      /* P50 of E2E in the last third of the window, divided by that in the first */
-    vp_series_value good_share;         /* of requests whose answers are not empty; failed requests are not good */
+    vp_series_value good_share;         /* excludes empty answers; failed requests are not good */
     double goodput, goodput_low, goodput_high; /* good requests per second of the window */
     double correct, correct_low, correct_high; /* those that are also correct; NaN if none has a score */
     vp_estimate accuracy; int64_t accuracy_count;

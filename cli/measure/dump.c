@@ -1,4 +1,4 @@
-/* dump.c: the intermediate values of a request, as NumPy files. */
+/* dump.c: writes the intermediate values of a request as NumPy files. */
 #include "measure/dump.h"
 
 #include "base/console.h"
@@ -16,7 +16,7 @@
 static int write_npy(const char *folder, const char *name, const char *type, int dimensions, const int64_t *shape,
                      const void *data, size_t element_bytes) {
     char file[64], header[320] = "\x93NUMPY\1", *path;
-    size_t count = 1, used = 10, padded; /* after the version are two bytes: the length of what follows them */
+    size_t count = 1, used = 10, padded; /* two bytes after the version: the length of the rest of the header */
     vp_error error = {VP_OK, -1, "", ""};
     vp_output out;
     vp_result result;
@@ -30,7 +30,7 @@ static int write_npy(const char *folder, const char *name, const char *type, int
                                  dimensions == 1 ? "," : i + 1 < dimensions ? ", " : "");
     }
     used += (size_t)snprintf(header + used, sizeof header - used, "), }");
-    padded = (used + 1 + 63) / 64 * 64; /* data start at a multiple of 64; the header ends with a line feed */
+    padded = (used + 1 + 63) / 64 * 64; /* the data start at a multiple of 64; the header ends with a line feed */
     used += (size_t)snprintf(header + used, sizeof header - used, "%*s\n", (int)(padded - used - 1), "");
     header[8] = (char)((padded - 10) & 255);
     header[9] = (char)((padded - 10) >> 8);
@@ -52,7 +52,7 @@ static int64_t *widen(const int32_t *values, size_t count) {
     return out;
 }
 
-/* The pixels as processors other than Molmo's hand them out: [views, 3, crop_px, crop_px]. */
+/* The pixels in the layout of processors other than Molmo's: [views, 3, crop_px, crop_px]. */
 static float *planes_of(const vp_geometry *geometry, int64_t views, const float *pixels) {
     const size_t crop = (size_t)geometry->crop_px, patch = (size_t)geometry->patch_px, side = crop / patch,
                  view_values = crop * crop * 3;
@@ -64,7 +64,7 @@ static float *planes_of(const vp_geometry *geometry, int64_t views, const float 
     }
     return planes;
 }
-/* Qwen's processor: [patches, channel, frame, y, x], both frames the same picture. */
+/* The layout of Qwen's processor: [patches, channel, frame, y, x]; both frames contain the same picture. */
 static float *frames_of(const vp_geometry *geometry, int64_t patches, const float *pixels) {
     const size_t area = (size_t)geometry->patch_px * (size_t)geometry->patch_px;
     float *frames = resize(NULL, (size_t)patches * 6 * area + 1, sizeof *frames);
@@ -115,7 +115,7 @@ double relative_error(const float *tested, const float *reference, size_t count)
     return difference == 0 ? 0 : sqrt(difference / spread);
 }
 
-/* What the tower hands to the connector: a row for each patch, of all layers that it reads. */
+/* The width of the tower's output for the connector: one row per patch, with all layers that the connector reads. */
 static int64_t tower_width(const vp_model_config *config) {
     return (int64_t)config->vit_layer_count * config->vit_width;
 }
@@ -158,12 +158,12 @@ int dump_write(const char *folder, const struct session *session, const struct p
     int64_t views = layout_of(input) ? layout_of(input)->views : 0, per_crop = vp_geometry_tokens_per_crop(geometry),
             side = vp_geometry_patches_per_side(geometry);
     int64_t sequence[1] = {sequence_of(input)}, steps[1] = {run->token_count}, index[2] = {views, per_crop},
-            masks[2] = {session->model->rules->is_tiled ? views : 0, side * side}; /* others have none */
+            masks[2] = {session->model->rules->is_tiled ? views : 0, side * side}; /* other models have none */
     int64_t features[3] = {views, per_crop, session->model->config.d_model},
             deepstack[3] = {session->model->config.deepstack_count, views, session->model->config.d_model};
     int64_t last[2] = {input->block_count, session->model->config.d_model},
             logits[2] = {run->token_count, session->model->config.embedding_size};
-    if (session->model->config.connector == VP_CONNECTOR_STITCHED && views) { /* of the whole picture */
+    if (session->model->config.connector == VP_CONNECTOR_STITCHED && views) { /* one for the whole picture */
         index[0] = features[0] = 1;
         index[1] = features[1] = layout_of(input)->feature_tokens;
     }

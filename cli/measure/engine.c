@@ -9,14 +9,14 @@
 #include <string.h>
 #include <time.h>
 
-enum { ENERGY_WAIT_NS = 500000000 }; /* a counter that does not move for so long has this resolution, or idles */
+enum { ENERGY_WAIT_NS = 500000000 }; /* a counter that does not change for this long has this resolution, or idles */
 
 void session_end_engine(struct session *session) {
     int32_t broken_gpu = session->engine && vp_engine_broken(session->engine) ? gpu_of(session->engine) : -1;
     if (session->engine) vp_engine_close(session->engine);
     session->engine = NULL;
     session->energy = (struct energy_counter){0, 0};
-    if (broken_gpu >= 0) vp_device_reset(broken_gpu, NULL); /* opening the next engine reports what is still wrong */
+    if (broken_gpu >= 0) vp_device_reset(broken_gpu, NULL); /* opening the next engine reports a remaining error */
 }
 void session_free(struct session *session) {
     struct input_buffers *inputs = &session->inputs;
@@ -68,7 +68,7 @@ static vp_result decode_answer(struct session *session, struct pass_result *run)
                                session->answer.bytes, &run->answer_bytes);
 }
 
-/* Waits in the tests' build only: a pause that belongs to no stage must show as unaccounted time. */
+/* Waits only in the tests' build: a pause outside all stages must be reported as unaccounted time. */
 static void test_pause(void) {
 #ifdef VLMPROF_TEST_HOOKS
     struct timespec pause = {0, 0};
@@ -81,7 +81,7 @@ static void range_begin(const struct pass_input *input, const char *name, int32_
 }
 static void range_end(const struct pass_input *input) { if (input->ranges) vp_range_end(input->ranges); }
 
-/* What the engine is asked for: the session's buffers, which fill_inputs has filled, and the knobs of the input. */
+/* The request to the engine: the session's buffers, filled by fill_inputs, and the knobs of the input. */
 static vp_request engine_request(const struct session *session, const struct pass_input *input) {
     const struct input_buffers *inputs = &session->inputs;
     vp_request request;
@@ -119,7 +119,7 @@ static vp_request engine_request(const struct session *session, const struct pas
 vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
                          vp_pruned *pruned, vp_error *error) {
     vp_request request = engine_request(session, input);
-    request.image_input_idx = NULL; /* nothing filled it for this input */
+    request.image_input_idx = NULL; /* it is not filled for this input */
     return vp_prune_request(&session->model->config, &request, weights, pruned, error);
 }
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
@@ -130,15 +130,15 @@ vp_result request_count(struct session *session, const struct pass_input *input,
         model->rules->spans(model, layout_of(input), sequence_of(input),
                             reserve(&session->inputs.spans, (size_t)sequence_of(input), sizeof(int32_t)));
     request = engine_request(session, input);
-    request.image_input_idx = NULL; /* nothing filled it */
+    request.image_input_idx = NULL; /* it is not filled */
     return vp_engine_count(session->engine, &request, work, error);
 }
 
 /* The clock around the parts of a pass that run outside the engine. */
 struct part_stamps { int64_t preprocess_begin_ns, preprocess_end_ns, detok_begin_ns, detok_end_ns; };
 
-/* Preprocessing, engine, text: each in a range of its own, which is closed whether the part fails or not. The first
- * part that fails is the last one. */
+/* Runs preprocessing, engine and text, each in its own range, which is closed even if the part fails. Nothing runs
+ * after a part that fails. */
 static vp_result run_parts(struct session *session, const struct pass_input *input, struct pass_result *run,
                            vp_reply *reply, struct part_stamps *stamps, vp_error *error) {
     vp_request request;
@@ -169,7 +169,7 @@ static vp_result run_parts(struct session *session, const struct pass_input *inp
     stamps->detok_end_ns = vp_clock_ns();
     return result == VP_OK ? VP_OK : vp_fail(error, result, -1, "detok", vp_result_text(result));
 }
-/* Waits for two steps of the device's counter, half a second at most: its resolution. */
+/* Waits for two steps of the device's energy counter, at most half a second, to find its resolution. */
 static void find_energy_counter(struct session *session) {
     const struct timespec pause = {0, 200000};
     const int64_t start_ns = vp_clock_ns();
@@ -192,7 +192,7 @@ static void find_energy_counter(struct session *session) {
         step_ns = vp_clock_ns();
     }
 }
-/* The counter, and when it was read; at_ns 0: not known. */
+/* The energy counter and the time of reading; at_ns 0: not known. */
 struct energy_reading { double joules; int64_t at_ns; };
 static struct energy_reading read_energy(struct session *session) {
     struct energy_reading reading = {0, 0};
@@ -201,8 +201,8 @@ static struct energy_reading read_energy(struct session *session) {
         reading.at_ns = vp_clock_ns();
     return reading;
 }
-/* Returns what the device used between the two readings, NaN: not known; the resolution is what it uses in a step of
- * its counter. */
+/* Returns the energy that the device used between the two readings, NaN if not known. The resolution is the energy used
+ * during one step of the counter. */
 static double set_energy(const struct session *session, struct energy_reading before, struct energy_reading after,
                        struct pass_result *run) {
     const double joules = after.joules - before.joules;
@@ -244,7 +244,7 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
     free(run->answer);
     run->answer = copy_text((const char *)session->answer.data, run->answer_bytes);
     KEPT_ROWS(KEEP, 0)
-    if (input->timing == VP_TIMING_OFF) return VP_OK; /* the total alone was measured */
+    if (input->timing == VP_TIMING_OFF) return VP_OK; /* only the total was measured */
     run->times = reply.times;
     run->times.wall_ns[VP_STAGE_PREPROCESS] = stamps.preprocess_end_ns - stamps.preprocess_begin_ns;
     run->times.wall_ns[VP_STAGE_DETOK] = stamps.detok_end_ns - stamps.detok_begin_ns;

@@ -15,64 +15,65 @@
 /* An engine and the buffers that its passes share. Zeroed before use; the caller sets model and engine. */
 struct session {
     const struct model *model;
-    vp_engine *engine; /* NULL: none is open */
+    vp_engine *engine; /* NULL if none is open */
     struct input_buffers inputs; struct buffer answer;
-    /* how often the device's counter of energy moves, and by how much when it idles; update_ns 0: not known yet, -1: it
-     * counts none */
+    /* interval of the device's energy counter, and its step when idle; update_ns 0: not known yet, -1: the device has
+     * no counter */
     struct energy_counter { int64_t update_ns; double step_j; } energy;
 };
 
-/* Closes the engine. A GPU that it broke gets a new context: this program owns its devices. */
+/* Closes the engine. A GPU that it left in a failed state gets a new context: this program owns its devices. */
 void session_end_engine(struct session *session);
 
 /* Frees the buffers and ends the engine. */
 void session_free(struct session *session);
 
-/* What one pass is asked to do. It owns nothing. */
+/* The input of one pass. It owns nothing. */
 struct pass_input {
     const vp_image *images;  /* [cuts->count] */
-    const struct cuts *cuts; /* of the images; NULL: text only */
-    /* as struct prompt_tokens has them: what follows BOS and image, or the whole sequence; the images' do not count */
+    const struct cuts *cuts; /* cuts of the images; NULL: text only */
+    /* as in struct prompt_tokens: the ids after BOS and image, or the whole sequence; image tokens are not counted */
     const int32_t *text_ids; int32_t text_count; int no_bos;
     int32_t top_k;
     const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */
-    struct prune_setting prune; /* method VP_PRUNE_NONE: all image tokens go on */
-    int32_t new_tokens; /* at most; exactly with ignore_eos */
+    struct prune_setting prune; /* method VP_PRUNE_NONE: all image tokens are kept */
+    int32_t new_tokens; /* maximum; exact with ignore_eos */
     int ignore_eos;
     const vp_dump *dump; /* NULL: nothing is copied */
-    const int32_t *forced_tokens; /* [new_tokens], as vp_request has them; NULL: the answer is the model's own */
+    const int32_t *forced_tokens; /* [new_tokens], as in vp_request; NULL: the model generates the answer */
     vp_timing timing;
-    vp_launch *launches; int64_t launch_capacity; /* VP_TIMING_KERNEL: their records; NULL and 0: not wanted */
-    vp_span *spans; int64_t span_capacity;        /* the same of the CPU's threads */
-    vp_ranges *ranges;                            /* of the host's parts; NULL: not wanted */
+    vp_launch *launches; int64_t launch_capacity; /* records for VP_TIMING_KERNEL; NULL and 0: none */
+    vp_span *spans; int64_t span_capacity;        /* records of the CPU's threads */
+    vp_ranges *ranges;                            /* ranges of the host's parts; NULL: none */
 };
-/* How the input's images are cut, as one; NULL: text only. */
+/* The common layout of the input's images; NULL: text only. */
 static inline const vp_layout *layout_of(const struct pass_input *input) {
     return input->cuts ? &input->cuts->whole : NULL;
 }
 enum { CHAIN_STAMPS = 6 }; /* clock reads of request_run itself */
 
-/* Tokens of the prompt and the images, BOS included. */
+/* Tokens of the prompt and the images, including BOS. */
 int32_t sequence_of(const struct pass_input *input);
 
-/* Positions that the longest answer needs: the last new token is never fed back. */
+/* Positions needed for the longest answer. The last new token is never fed back. */
 int64_t positions_of(const struct pass_input *input);
 
-/* Makes room for a pass, outside any timed part. request_run does so too. */
+/* Allocates the buffers of a pass, outside any timed part. request_run also does this. */
 void session_reserve(struct session *session, const struct pass_input *input);
 
-/* What the engine counts of a pass without running it (vp_engine_count): the session's engine may be one that only
- * counts. Pixels and ids are not needed. */
+/* Counts the work of a pass without running it (vp_engine_count). The session's engine may be one that only counts.
+ * Pixels and ids are not needed. */
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
                         vp_error *error);
 
-/* What pruning makes of a pass (vp_prune_request); the session needs no open engine. weights: as it will be opened. */
+/* The effect of pruning on a pass (vp_prune_request); the session needs no open engine. weights: those that it will
+ * have. */
 vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
                          vp_pruned *pruned, vp_error *error);
 
-/* Runs one pass. *run comes from runs_make with room for input->new_tokens; its old answer is freed. With
- * VP_TIMING_OFF its stages did not run, and only the total is set. After a failure *error says why and *run is not a
- * result. input->ranges: every range that the pass opens is closed, after a failure too. */
+/* Runs one pass. *run comes from runs_make with space for input->new_tokens; its old answer is freed. With
+ * VP_TIMING_OFF, its stages are marked as not run and only the total is set. After a failure *error has the reason and
+ * *run is not a result. Every range that the pass opens in input->ranges is closed, even after a failure. */
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error);
 

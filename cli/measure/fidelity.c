@@ -1,4 +1,4 @@
-/* fidelity.c: how near the next-token distributions of one request are to those of a baseline. */
+/* fidelity.c: compares the next-token distributions of one request with those of a baseline. */
 #include "measure/fidelity.h"
 
 #include "base/memory.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const double FLOOR_NATS = 16; /* of a token that a list does not show: no less likely than e^-16 */
+static const double FLOOR_NATS = 16; /* a token missing in a list is at least as likely as e^-16 */
 
 /* ---- logits */
 static double log_total(const float *logits, size_t count) {
@@ -17,8 +17,8 @@ static double log_total(const float *logits, size_t count) {
     for (size_t i = 0; i < count; i++) sum += exp((double)logits[i] - most);
     return most + log(sum);
 }
-/* Terms p log(p / q) - p + q are never negative, and their sum is the divergence, since p and q sum to 1: what nearly
- * equal distributions differ by is not lost among terms of both signs. */
+/* The terms p log(p / q) - p + q are never negative, and their sum is the divergence, because p and q sum to 1. Small
+ * differences of nearly equal distributions are therefore not lost between terms of opposite signs. */
 double kl_divergence(const float *baseline, const float *other, size_t count) {
     const double total = log_total(baseline, count), other_total = log_total(other, count);
     double sum = 0;
@@ -52,7 +52,7 @@ void fidelity_step(void *with, int32_t step, const float *logits) {
     struct fidelity *to = pass->to;
     const float *baseline = pass->baseline ? pass->baseline + (size_t)step * pass->width : NULL;
     const size_t wanted = (size_t)pass->answer[step], best = likeliest(logits, pass->width);
-    if (!step) { /* of a pass that is tried again, too */
+    if (!step) { /* also when a pass is repeated */
         to->top1_count = to->divergence_count = 0;
         to->first_difference = -1;
         to->margin = to->baseline_margin = (double)NAN;
@@ -70,7 +70,7 @@ void fidelity_step(void *with, int32_t step, const float *logits) {
 }
 
 /* ---- a server's lists */
-/* {"token": "..", "logprob": -0.1}. Returns 0 where it is none. */
+/* Reads {"token": "..", "logprob": -0.1}. Returns 0 if it is something else. */
 static int has_read_likely(const vp_json *json, uint32_t node, struct likely *likely) {
     const uint32_t token = vp_json_get(json, node, "token");
     likely->logprob = node_number(json, vp_json_get(json, node, "logprob"));
@@ -98,7 +98,7 @@ void likely_read(const char *logprobs, struct likely_steps *steps) {
         steps->steps = zeroed((size_t)json->nodes[content].count + 1, sizeof *steps->steps);
         for (uint32_t i = content + 1; i < json->nodes[content].end; i = json->nodes[i].end) {
             struct likely_step *step = &steps->steps[steps->count];
-            if (!has_read_likely(json, i, &step->own)) break; /* what follows has no place */
+            if (!has_read_likely(json, i, &step->own)) break; /* later tokens have no known position */
             steps->count++;
             read_top(json, vp_json_get(json, i, "top_logprobs"), step);
         }
@@ -117,12 +117,12 @@ void likely_free(struct likely_steps *steps) {
 static int is_same_token(const struct likely *left, const struct likely *right) {
     return left->bytes == right->bytes && !memcmp(left->text, right->text, left->bytes);
 }
-/* The entry of a list; NULL: it has none. */
+/* The entry of a token in a list, or NULL. */
 static const struct likely *find_likely(const struct likely_step *step, const struct likely *token) {
     for (size_t i = 0; i < step->top_count; i++) if (is_same_token(&step->top[i], token)) return &step->top[i];
     return is_same_token(&step->own, token) ? &step->own : NULL;
 }
-/* What a list leaves of the probability 1. */
+/* The probability of all tokens that are not in a list. */
 static double rest_of(double known) { return known < 1 ? 1 - known : 0; }
 struct divergence likely_divergence(const struct likely_step *baseline, const struct likely_step *other) {
     double both = 0, shown = 0, known = 0, other_known = 0, single = 0, least = 0;
@@ -144,13 +144,13 @@ struct divergence likely_divergence(const struct likely_step *baseline, const st
         fmax(0, both + (rest <= 0 ? 0 : rest * (log(rest) - (other_rest > 0 ? log(other_rest) : -FLOOR_NATS)))),
         fmax(0, both + single + rest_of(shown) * fmax(0, least + FLOOR_NATS))};
 }
-/* Tokens in front of the first that differs; both counts: none does. */
+/* The number of equal tokens before the first difference; the smaller count if there is none. */
 static size_t equal_steps(const struct likely_steps *left, const struct likely_steps *right) {
     size_t i = 0;
     while (i < left->count && i < right->count && is_same_token(&left->steps[i].own, &right->steps[i].own)) i++;
     return i;
 }
-/* By how much a list prefers its own token to another, which is as unlikely as the list's last at most. */
+/* The margin of a list's own token over another one. A token missing in the list counts like the list's last one. */
 static double margin_of(const struct likely_step *step, const struct likely *token) {
     const struct likely *entry = find_likely(step, token);
     return entry ? step->own.logprob - entry->logprob : (double)NAN;
@@ -169,7 +169,7 @@ void fidelity_of_answers(struct fidelity *fidelity, const struct answer_of *base
     }
     if (!both || (equal == both && fidelity->answers_equal)) return;
     fidelity->first_difference = (int32_t)equal;
-    if (equal == both) return; /* one answer ends */
+    if (equal == both) return; /* one answer is a prefix of the other */
     fidelity->margin = margin_of(&second->steps[equal], &first->steps[equal].own);
     fidelity->baseline_margin = margin_of(&first->steps[equal], &second->steps[equal].own);
 }

@@ -1,4 +1,4 @@
-/* input.c: a prompt and its knobs to a request that is ready to run. */
+/* input.c: turns a prompt and its knobs into a request that is ready to run. */
 #include "measure/input.h"
 
 #include "base/console.h"
@@ -12,7 +12,7 @@ int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout) 
     return tiles->rule == VP_TILE_TOKENS ? tiles->vision_tokens : layout->theoretical_tokens;
 }
 
-/* ---- knobs of the engine: how each is set in a request */
+/* ---- setting the knobs of the engine in a request */
 static void no_apply(struct pass_input *input, const struct knob_value *value) { (void)input; (void)value; }
 static void apply_top_k(struct pass_input *input, const struct knob_value *value) {
     input->top_k = (int32_t)value->number;
@@ -23,7 +23,7 @@ static void apply_blocks(struct pass_input *input, const struct knob_value *valu
 }
 static void apply_prune(struct pass_input *input, const struct knob_value *value) {
     char reason[LINE_BYTES];
-    (void)prune_read(value->text, &input->prune, reason, sizeof reason); /* prune_check did that: it can be read */
+    (void)prune_read(value->text, &input->prune, reason, sizeof reason); /* prune_check has already checked it */
     input->prune.how.image_tokens = input->cuts ? input->cuts->whole.feature_tokens : 0;
 }
 #define APPLY_OF(id, key, words, sweep, run, apply, ...) apply,
@@ -55,13 +55,13 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
         free(number);
         if (!good)
             return complain(EXIT_USAGE, "--image_knob: "
-                                        "\"%s\": expected whole numbers from 1, such as %s=4", text, *name);
+                                        "\"%s\": expected integers of 1 or more, such as %s=4", text, *name);
         *values = resize(*values, *count + 1, sizeof **values);
         (*values)[(*count)++] = (int32_t)value;
     }
     return 0;
 }
-/* A sample's own prompt may be one without BOS. */
+/* A sample's own prompt may have no BOS. */
 static int take_tokens(const struct prompt_tokens *tokens, int code, struct sample *sample) {
     sample->text_ids = tokens->ids;
     sample->text_count = tokens->count;

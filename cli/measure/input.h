@@ -1,5 +1,5 @@
-/* input.h: a prompt and its knobs to a request that is ready to run.
- * Functions return 0 or an exit code after a message on stderr, unless they say otherwise. */
+/* input.h: turns a prompt and its knobs into a request that is ready to run.
+ * Functions return 0 or an exit code after a message on stderr, unless stated otherwise. */
 #ifndef VLMPROF_CLI_INPUT_H
 #define VLMPROF_CLI_INPUT_H
 #include "results/metrics.h"
@@ -11,49 +11,49 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 
-/* Vision tokens that the tiling aims at: --vision_tokens, otherwise those of the layout in theory. */
+/* The tiling's target number of vision tokens: --vision_tokens, otherwise the theoretical number of the layout. */
 int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout);
 
-/* Reads --image_knob NAME=N or NAME=N,N...: *name is malloc'ed, *values too. Returns 0 or EXIT_USAGE. */
+/* Reads --image_knob NAME=N or NAME=N,N...; *name and *values are malloc'ed. Returns 0 or EXIT_USAGE. */
 int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count);
 
-/* Tokenizes sample->prompt, with images that are cut so, or NULL: sets the sample's ids, which sample_free frees. */
+/* Tokenizes sample->prompt for images with these cuts (or NULL) and sets the sample's ids, which sample_free frees. */
 int tokenize_sample(const struct model *model, const struct cuts *cuts, struct sample *sample);
 
-/* The same before the images' sizes are known: there are no ids where they depend on them. */
+/* The same before the image sizes are known: no ids are set if they depend on them. */
 int count_sample(const struct model *model, int32_t image_count, struct sample *sample);
 
-/* One request to the engine, with all that it is made of. Zeroed before use. */
+/* One request to the engine, with everything that it refers to. Zeroed before use. */
 struct request {
     struct model model;
     struct session session;
     struct sample sample;
-    vp_image *images; struct cuts cuts; /* of sample.images; cuts.count 0: none */
-    vp_tile_options tiles; /* how it is cut, of the Molmo models */
+    vp_image *images; struct cuts cuts; /* images of `sample`; cuts.count is 0 if there are none */
+    vp_tile_options tiles; /* tiling options, for Molmo models */
     struct knob_values knobs;
     struct pass_input input; /* refers to the members above */
-    vp_pruned pruned;        /* what pruning makes of it; of an open engine */
+    vp_pruned pruned;        /* effect of pruning, once the engine is open */
 };
 
 /* Loads the images and cuts them. Returns 0 or an exit code after a message. */
 int request_load_images(struct request *request, const char *const *paths, size_t count,
                         const struct image_size *size);
 
-/* Opens an engine that is large enough for the request, whose input is ready. request_close ends it and frees all. */
+/* Opens an engine that is large enough for the request, whose input must be ready. request_close frees everything. */
 int request_open(const struct options *options, struct request *request);
 void request_close(struct request *request);
 
-/* Sets the knobs of the engine that are set in *values, which the input then refers to. */
+/* Applies the engine's knobs that are set in *values. The input refers to *values afterwards. */
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values);
 
-/* Seeds what pruning draws: the value's own seed, or this one, plus the sample's number. Once, after
+/* Seeds the random numbers of pruning: the value's own seed, or this one, plus the sample's number. Call it once, after
  * input_apply_knobs. */
 void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample);
 
-/* Tokenizes request->sample.prompt, for any model, and sets the input's ids. Images are loaded before. */
+/* Tokenizes request->sample.prompt, for any model, and sets the input's ids. Load the images first. */
 int tokenize_input(struct request *request);
 
-/* Complains when the prompt and its longest answer need more positions than the model has. */
+/* Complains if the prompt and its longest answer need more positions than the model has. */
 int check_sequence(const struct model *model, const struct pass_input *input);
 
 #endif

@@ -1,4 +1,4 @@
-/* measure.c: one request, measured pass by pass: the same for the engine and for a server. */
+/* measure.c: measures one request pass by pass, in the same way for the engine and for a server. */
 #include "measure/measure.h"
 
 #include "base/console.h"
@@ -27,7 +27,7 @@ int runs_measure(const struct options *options, const struct way *way, int32_t n
     vp_noise_reading reading;
     int code = 0;
     runs_open(timed, is_given(options, "num_runs") ? (int32_t)number_of(options, "num_runs") : 1, new_tokens);
-    end_in_order(); /* Ctrl-C: the runs that are whole are printed */
+    end_in_order(); /* after Ctrl-C, the complete runs are printed */
     if (!is_given(options, "cold")) {
         struct pass_result *warm_up = runs_make(1, new_tokens);
         show_progress("warm-up");
@@ -47,8 +47,8 @@ int runs_measure(const struct options *options, const struct way *way, int32_t n
 }
 void runs_print_interrupted(const struct timed_runs *timed) {
     if (timed->count)
-        print_note("vlmprof: interrupted: the numbers are of %d of %d runs, and nothing else is kept; run the same "
-                   "command again for all of them\n", timed->count, timed->capacity);
+        print_note("vlmprof: interrupted: the numbers cover %d of %d runs, and nothing else is kept; run the "
+                   "same command again to measure all of them\n", timed->count, timed->capacity);
     else
         print_note("vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n");
 }
@@ -69,19 +69,19 @@ void runs_print(const struct options *options, const struct timed_runs *timed) {
     else print_plain("; medians%s%s\n", isfinite(level) ? "; " : "",
                      range_words((size_t)timed->count, "runs", level, words));
 }
-/* A line: a number, what it is and, after a semicolon, any remark on it. */
+/* Prints a line: a number, its meaning and, after a semicolon, a remark if there is one. */
 static void print_term(const struct timed_runs *timed, const char *key, const char *number, const char *meaning,
                        const char *remark) {
     print_plain("%-19s %-*s %s%s%s\n", key, timed->count < 3 ? 18 : 29, number, meaning, remark ? "; " : "",
                 remark ? remark : "");
 }
-/* The times from token to token, or from piece to piece of a server's answer, in ms. Returns how many. */
+/* The times between tokens, or between pieces of a server's answer, in ms. Returns their number. */
 static size_t steps_of(const struct pass_result *run, double *out) {
     if (run->served) return served_gaps(run->served, out);
     for (int32_t i = 0; i + 1 < run->token_count; i++) out[i] = (double)run->step_ns[i] / 1e6;
     return run->token_count > 1 ? (size_t)run->token_count - 1 : 0;
 }
-/* These times in all runs: the middle one and the longest. */
+/* Prints the median and the maximum of these times over all runs. */
 static void print_steps(const struct timed_runs *timed) {
     const int is_served = timed->runs[0].served != NULL;
     double *steps = NULL;
@@ -133,15 +133,15 @@ static void print_ms(const struct timed_runs *timed, const char *key, double (*n
     char text[80];
     print_term(timed, key, range_text(&range, "ms", text), meaning, NULL);
 }
-/* Why a term has no number, or how exact it is; NULL: nothing is to be said. */
 /* Returns 1 if a server's answer has too few tokens for a time per token. */
 static int has_few_tokens(const struct pass_result *run, int which) {
     return run->served && (which == METRIC_PER_TOKEN || which == TERM_DECODE_RATE) && run->token_count > 0
            && run->token_count < TPOT_TOKENS_LEAST;
 }
+/* Why a term has no number, or how exact it is; NULL for no remark. */
 static const char *remark_of(const struct pass_result *run, int which, double median, char out[80]) {
     if (which == METRIC_ENERGY) {
-        snprintf(out, 80, "its counter moves in steps of %.3g J", run->energy_resolution_j);
+        snprintf(out, 80, "the counter's resolution is %.3g J", run->energy_resolution_j);
         return out;
     }
     if (has_few_tokens(run, which)) {
@@ -149,7 +149,7 @@ static const char *remark_of(const struct pass_result *run, int which, double me
         return out;
     }
     if (isfinite(median)) return NULL;
-    if (!run->served) return "one token has no decode step";
+    if (!run->served) return "one token has no decode steps";
     return which < METRIC_STAGE ? served_lacks(run, which) : NULL;
 }
 void runs_print_terms(const struct timed_runs *timed) {
@@ -166,13 +166,13 @@ void runs_print_terms(const struct timed_runs *timed) {
                    served ? served_meaning(shown[i]) : term->meaning,
                    remark_of(&timed->runs[0], shown[i], range.median, remark));
         if (shown[i] == METRIC_TTFT && served && served->reasoning)
-            print_ms(timed, "first_output", first_output_of, "to the first piece of the answer that is not reasoning");
+            print_ms(timed, "first_output", first_output_of, "to the first piece that is not reasoning");
         if (shown[i] == METRIC_TTFT && served && served->first_ns >= 0
             && served_visible_ns(&timed->runs[0]) > served->first_ns)
             print_ms(timed, "first_visible", visible_of, "to the first piece with text other than white space");
         if (shown[i] == METRIC_PER_TOKEN) print_steps(timed);
     }
-    if (served) print_ms(timed, "sent to headers", waiting_of, "upload, and what the server does before it answers");
+    if (served) print_ms(timed, "sent to headers", waiting_of, "upload, and the server's work before its response");
 }
 
 /* ---- as JSON */

@@ -1,4 +1,4 @@
-/* noise.c: what else the machine did while something was measured, in words. */
+/* noise.c: describes the machine's other activity during a measurement. */
 #include "measure/noise.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading) {
     if (vp_noise_between(reading, &now, &noise)) vp_noise_add(summary, &noise);
 }
 
-/* ---- a cost that noise hides */
+/* ---- costs hidden by noise */
 static double half_width(vp_estimate percent) { return (percent.high - percent.low) / 2; }
 int is_cost_known(vp_estimate percent) {
     double half = half_width(percent);
@@ -67,7 +67,7 @@ void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t c
 /* ---- words */
 enum { SEEN_BYTES = 160 };
 
-/* How much of an item's time, or how much spread, a reason is about: the worst item is shown. */
+/* The size of a reason, as a share of the item's time or as spread. The worst item is shown. */
 static double badness(const vp_noise_summary *summary, int reason) {
     if (!(vp_noise_reasons(summary) & reason)) return 0;
     if (reason == VP_NOISE_IS_BUSY)

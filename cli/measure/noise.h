@@ -1,4 +1,4 @@
-/* noise.h: what else the machine did while something was measured, in words. */
+/* noise.h: describes the machine's other activity during a measurement. */
 #ifndef VLMPROF_CLI_NOISE_H
 #define VLMPROF_CLI_NOISE_H
 #include "base/document.h"
@@ -6,38 +6,39 @@
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
-/* Where the files of the system are: "", or the folder that the environment variable VLMPROF_TEST_SYSTEM names. It is
- * for tests, whose outputs must not depend on what else the machine does. */
+/* The root of the system's files: "", or the folder in the environment variable VLMPROF_TEST_SYSTEM. It is for tests,
+ * whose outputs must not depend on the machine's other activity. */
 const char *noise_root(void);
 
-/* What happens between the two calls becomes one block of the summary; the first call empties it. */
+/* The activity between the two calls becomes one block of the summary. The first call empties the summary. */
 void noise_begin(vp_noise_summary *summary, vp_noise_reading *reading);
 void noise_end(vp_noise_summary *summary, const vp_noise_reading *reading);
 
-const char *noise_advice_sweep(double runs_per_sample); /* with more runs only where there were few; NaN: not known */
+const char *noise_advice_sweep(double runs_per_sample); /* advises more runs only if there were few; NaN: not known */
 #define NOISE_ADVICE_COMPARE \
-    "latencies measured next to other programs get no verdict: sweep again on a quiet machine; --force noise " \
+    "latencies measured while other programs ran get no verdict: sweep again on a quiet machine; --force noise " \
     "compares them anyway"
 #define NOISE_ADVICE_RUN "stop other programs and run again, with more --num_runs"
 
-/* ---- a cost that noise hides */
-/* Returns 1 if the interval of a cost says how large it is: to 1 percentage point, or to a tenth of itself. */
+/* ---- costs hidden by noise */
+/* Returns 1 if the interval of a cost is narrow enough: 1 percentage point, or a tenth of the cost. */
 int is_cost_known(vp_estimate percent);
 
-/* How many pairs give an interval of +-1 percentage point, when `count` pairs of the same spread gave this one: the
- * width goes with the root of their number. Two digits, rounded up. 0: there is no interval. */
+/* The number of pairs that an interval of +-1 percentage point needs, if `count` pairs of the same spread gave this
+ * one: the width is inversely proportional to the root of their number. Two digits, rounded up; 0 if there is no
+ * interval. */
 int64_t pairs_to_tell(vp_estimate percent, size_t count);
 
-/* "+2.31 [+1.90, +2.72]", with as many decimals as the interval's width makes sense of; "-17 to +50" for a cost that is
- * not known; "-" without an interval. */
+/* "+2.31 [+1.90, +2.72]", with decimals according to the interval's width; "-17 to +50" for a cost that is not known;
+ * "-" without an interval. */
 struct number_text number_cost(vp_estimate percent);
 
-/* A sentence about a cost that is not known: why, and how many `pairs` (a word) would decide. */
+/* Writes why a cost is not known and how many `pairs` (their name) would be enough. */
 void say_unknown_cost(char *text, size_t capacity, vp_estimate percent, size_t count, const char *pairs);
 
 /* ---- warnings */
-/* Adds a warning when the machine was not quiet: what was seen, at its worst among the items, and what to do.
- * names: [count]; not read where there is one item. */
+/* Adds a warning if the machine was not quiet: the worst observation among the items, and what to do.
+ * names: [count]; not read if there is only one item. */
 void noise_warn(struct text_list *warnings, const vp_noise_summary *items, const char *const *names, size_t count,
                 const char *advice);
 

@@ -89,7 +89,7 @@ const char *host_text(char out[HOST_BYTES]) {
     if (gethostname(out, HOST_BYTES - 1)) strcpy(out, "unknown");
     return out;
 }
-/* What runs the model: the engine's device, its kernels, threads and clocks; null for a server's. */
+/* Writes the engine's device, its kernels, threads and clocks; null for a server. */
 static void put_device(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
     static const char *const not_known[] = {"device", "device_note", "gpu",  "gemm_rows_1", "gemm_rows_1024",
                                             "threads", "seed",       "clocks"};
@@ -107,7 +107,7 @@ static void put_device(vp_json_writer *writer, const struct options *options, co
     else vp_json_null(writer);
     PUT(writer, KEY("gemm_rows_1", vp_engine_gemm(engine, 1)), KEY("gemm_rows_1024", vp_engine_gemm(engine, 1024)),
         KEY("threads", number_of(options, "threads")), KEY("seed", number_of(options, "seed")));
-    vp_json_key(writer, "clocks"); /* null where neither NVML nor the system shows them */
+    vp_json_key(writer, "clocks"); /* null if neither NVML nor the system reports them */
     if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(writer, &telemetry);
     else vp_json_null(writer);
 }

@@ -1,4 +1,4 @@
-/* prune.c: --prune METHOD[:KEY=VALUE,..] to what the engine is asked for, and what the engine makes of it. */
+/* prune.c: reads --prune METHOD[:KEY=VALUE,..] for the engine, and describes its effect. */
 #include "measure/prune.h"
 
 #include "base/console.h"
@@ -11,14 +11,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the grammar: one row for each key */
+/* ---- the grammar: one row per key */
 enum value_kind { KEEP, WHOLE, SEED, LAYERS, RATIOS, POSITIONS };
 #define OF(method) (1u << VP_PRUNE_##method)
 struct prune_key {
     const char *name;
-    unsigned methods; /* that have it, as bits */
+    unsigned methods; /* bits of the methods that have it */
     enum value_kind kind;
-    size_t offset;    /* of the number in vp_prune */
+    size_t offset;    /* offset of the number in vp_prune */
     int64_t least, most;
 };
 static const struct prune_key KEYS[] = {
@@ -46,7 +46,7 @@ static int method_of(const char *name) {
 static int takes(const struct prune_key *key, vp_prune_method method) {
     return method != VP_PRUNE_NONE && (key->methods >> method & 1);
 }
-/* The reason why a word is not a method (method -1), or not a key of a method. */
+/* Writes why a word is not a method (method -1), or not a key of a method. */
 static void unknown_word(const char *kind, const char *word, int method, char *reason, size_t capacity) {
     struct text_buffer words = {NULL, 0, 0}, line = {NULL, 0, 0};
     for (int i = 0; i < (method < 0 ? (int)VP_PRUNE_METHOD_COUNT : (int)KEY_COUNT); i++) {
@@ -65,7 +65,7 @@ static int fail(char *reason, size_t capacity, const char *key, const char *valu
 }
 static int is_number(const char *text, double *number) {
     char *end = NULL;
-    if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.' || text[0] == '-')) return 0; /* no nan, inf or space */
+    if (!((text[0] >= '0' && text[0] <= '9') || text[0] == '.' || text[0] == '-')) return 0; /* no nan, inf, space */
     *number = strtod(text, &end);
     return end != text && !*end && isfinite(*number);
 }
@@ -84,7 +84,7 @@ static int read_keep(const char *text, double *keep) {
     }
     return is_number(text, keep) && *keep > 0 && *keep < 1;
 }
-/* Numbers between slashes; returns how many, 0 if one is none or there are too many. */
+/* Reads numbers separated by slashes. Returns their number; 0 if one is invalid or there are too many. */
 static int read_list(const struct prune_key *key, const char *text, vp_prune *prune) {
     int count = 0;
     while (count < VP_PRUNE_CUTS_MAX) {
@@ -105,8 +105,8 @@ static int read_list(const struct prune_key *key, const char *text, vp_prune *pr
     }
     return 0;
 }
-/* The numbers of layers and of ratios, 0: not given; whether contextual was given: 0 is a valid
- * count of it. */
+/* The numbers of layers and of ratios (0: not given), and whether contextual was given, because 0
+ * is a valid value of it. */
 struct given_counts { int layers, ratios, has_contextual; };
 static int read_value(const struct prune_key *key, const char *text, struct prune_setting *out,
                       struct given_counts *counts, char *reason, size_t capacity) {
@@ -116,14 +116,14 @@ static int read_value(const struct prune_key *key, const char *text, struct prun
     case KEEP:
         if (read_keep(text, &out->how.keep)) return 1;
         return fail(reason, capacity, key->name, text,
-                    "a whole number of tokens from 2 on, or a share of the image's tokens between 0 and 1");
+                    "a number of tokens of 2 or more, or a share of the image's tokens between 0 and 1");
     case LAYERS:
     case RATIOS:
         *(key->kind == LAYERS ? &counts->layers : &counts->ratios) = read_list(key, text, &out->how);
         if (key->kind == LAYERS ? counts->layers : counts->ratios) return 1;
         return fail(reason, capacity, key->name, text,
-                    key->kind == LAYERS ? "1 to 8 block numbers with slashes between them, such as 8/16/24"
-                                        : "1 to 8 shares between 0 and 1 with slashes between them, such as 0.5/0.25");
+                    key->kind == LAYERS ? "1 to 8 block numbers separated by slashes, such as 8/16/24"
+                                        : "1 to 8 shares between 0 and 1 separated by slashes, such as 0.5/0.25");
     case POSITIONS:
         out->how.positions = !strcmp(text, "keep")      ? VP_PRUNE_KEEP
                              : !strcmp(text, "compact") ? VP_PRUNE_COMPACT
@@ -133,7 +133,7 @@ static int read_value(const struct prune_key *key, const char *text, struct prun
     default: break;
     }
     if (!is_whole(text, key->least, key->most, &whole)) {
-        snprintf(wanted, sizeof wanted, "a whole number from %lld to %lld", (long long)key->least,
+        snprintf(wanted, sizeof wanted, "an integer from %lld to %lld", (long long)key->least,
                  (long long)key->most);
         return fail(reason, capacity, key->name, text, wanted);
     }
@@ -142,7 +142,7 @@ static int read_value(const struct prune_key *key, const char *text, struct prun
     if (key->offset == offsetof(vp_prune, contextual)) counts->has_contextual = 1;
     return 1;
 }
-/* One KEY=VALUE. given: keys that were given before, as bits of their rows */
+/* Reads one KEY=VALUE. given: bits of the rows of keys that were already given. */
 static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, struct given_counts *counts, char *reason,
                      size_t capacity) {
     char *equals = strchr(pair, '=');
@@ -167,7 +167,7 @@ static int read_pair(char *pair, struct prune_setting *out, uint32_t *given, str
     }
     return 0;
 }
-/* What a method needs next to its own defaults, which are the published ones. */
+/* Completes a setting with the method's defaults, the published ones. Returns 0 with a reason on a conflict. */
 static int complete(struct prune_setting *out, const struct given_counts *counts, char *reason, size_t capacity) {
     vp_prune *prune = &out->how;
     const char *why = NULL;
@@ -182,7 +182,7 @@ static int complete(struct prune_setting *out, const struct given_counts *counts
     else if ((prune->method == VP_PRUNE_RANDOM || prune->method == VP_PRUNE_STRIDE) && !(prune->keep > 0))
         why = "keep is missing: a number of tokens, or a share between 0 and 1";
     else if (prune->method == VP_PRUNE_PDROP && counts->layers != counts->ratios)
-        why = "layers and ratios must be as many numbers";
+        why = "layers and ratios must have the same length";
     else if (prune->method == VP_PRUNE_PDROP && !counts->layers) {
         for (int i = 0; i < 3; i++) prune->layers[i] = 8 * (i + 1), prune->ratios[i] = 1.0 / (double)(2 << i);
         prune->cut_count = 3;
@@ -204,15 +204,15 @@ int prune_read(const char *text, struct prune_setting *out, char *reason, size_t
     if (method >= 0) out->how = vp_prune_default((vp_prune_method)method);
     else if (!strcmp(copy, "cdpruner")) {
         snprintf(reason, capacity,
-                 "cdpruner: it needs CLIP's text tower, which no model here has; divprune keeps what differs most "
-                 "without the text");
+                 "cdpruner: it needs CLIP's text tower, which no model here has; divprune also keeps the most "
+                 "different tokens, but ignores the text");
         good = 0;
     } else {
         unknown_word("method", copy, -1, reason, capacity);
         good = 0;
     }
     if (good && at && !*at) {
-        snprintf(reason, capacity, "\"%.60s\": nothing follows the colon", text);
+        snprintf(reason, capacity, "\"%.60s\": keys are missing after the colon", text);
         good = 0;
     }
     while (good && at) {
@@ -234,7 +234,7 @@ int prune_check(const char *option, const char *const *texts, size_t count) {
     return 0;
 }
 
-/* ---- what the engine makes of it */
+/* ---- the effect in the engine */
 int prune_forecast(const struct prune_setting *setting, const struct prune_counts *counts, vp_pruned *pruned,
                    char *reason, size_t capacity) {
     vp_prune prune = setting->how;
@@ -246,7 +246,7 @@ int prune_forecast(const struct prune_setting *setting, const struct prune_count
     memset(&config, 0, sizeof config);
     memset(&request, 0, sizeof request);
     while (counts->views && (int64_t)(side + 1) * (side + 1) * counts->views <= counts->tokens) side++;
-    config.geometry = vp_geometry_default(); /* a view's tokens as a square, for pool */
+    config.geometry = vp_geometry_default(); /* a view's tokens form a square, for pool */
     config.geometry.crop_px = side;
     config.geometry.patch_px = config.geometry.pool = 1;
     config.geometry.margin_left_patches = config.geometry.margin_right_patches = 0;
@@ -270,11 +270,11 @@ void prune_text(struct text_buffer *out, const vp_pruned *pruned) {
     snprintf(part, sizeof part, "%d of %d image tokens:", pruned->kept_tokens, pruned->image_tokens);
     text_add_string(out, part);
     for (int32_t i = 0; i < pruned->region_count; i++) {
-        snprintf(part, sizeof part, "%s %d rows from block %d on", i ? "," : "", pruned->rows[i],
+        snprintf(part, sizeof part, "%s %d rows from block %d", i ? "," : "", pruned->rows[i],
                  pruned->first_block[i]);
         text_add_string(out, part);
     }
-    snprintf(part, sizeof part, "; %.1f image tokens a block on average; KV cache %.4g of %.4g MB",
+    snprintf(part, sizeof part, "; %.1f image tokens per block on average; KV cache %.4g of %.4g MB",
              pruned->mean_image_tokens, (double)pruned->cache_bytes / 1e6, (double)pruned->full_cache_bytes / 1e6);
     text_add_string(out, part);
 }

@@ -1,4 +1,4 @@
-/* record.c: a measured point as JSON. */
+/* record.c: writes a measured point as JSON. */
 #include "measure/record.h"
 
 #include "base/memory.h"
@@ -30,7 +30,7 @@ int has_vanished_image(const struct sample *sample) {
     return 0;
 }
 
-/* Of several images, of which none has the whole's tiling: none. */
+/* Several images have no common tiling: the result is then none. */
 static struct field_pair layout_tiling(const vp_layout *layout) {
     const struct field_pair none = {-1, -1}, tiling = {layout ? layout->tiling.rows : 0,
                                                        layout ? layout->tiling.cols : 0};
@@ -41,7 +41,7 @@ static struct field_pair layout_canvas(const vp_layout *layout) {
                                                        layout ? layout->canvas_width_px : 0};
     return layout && layout->tiling.rows ? canvas : none;
 }
-/* NaN: not pruned, or not known. */
+/* NaN if not pruned or not known. */
 static double pruned_rows(const struct point *point) {
     const vp_layout *layout = point->cuts ? &point->cuts->whole : NULL;
     if (!point->kept_tokens || !layout) return (double)NAN;
@@ -73,7 +73,7 @@ void put_point_layout(vp_json_writer *writer, const struct point *point) {
     fields_put(writer, &RESULT_SIZES, &sizes);
     free(tokens);
 }
-/* The usage of a server's first run; all -1 without one. */
+/* The usage of a server's first run; all -1 if there is none. */
 static vp_chat_usage usage_of(const struct point *point) {
     const vp_chat_usage unknown = {-1, -1, -1, -1, -1};
     return point->run_count && point->runs[0].served ? point->runs[0].served->usage : unknown;
@@ -133,7 +133,7 @@ void put_point_tokens(vp_json_writer *writer, const struct point *point) {
     fields_put(writer, &ANSWER_TOKENS, &tokens);
 }
 
-/* "energy_resolution_j": of the mean; each run's reading is off by at most a step at either end. */
+/* "energy_resolution_j" of the mean; each run's reading is off by at most one step at either end. */
 static void put_resolution(vp_json_writer *writer, const struct point *point) {
     double sum = 0;
     for (int32_t run = 0; run < point->run_count; run++) {
@@ -142,11 +142,11 @@ static void put_resolution(vp_json_writer *writer, const struct point *point) {
     }
     if (point->run_count) put_double(writer, "energy_resolution_j", sum / point->run_count);
 }
-/* The mean of a metric over the runs; NaN: there are none. */
+/* The mean of a metric over the runs; NaN if there are none. */
 static double mean_of(const struct point *point, int metric) {
     return point->run_count ? metric_mean(point->runs, point->run_count, metric) : (double)NAN;
 }
-/* Returns 1 if a stage that most points do not have. */
+/* Returns 1 for a stage that most points lack, if this point lacks it. */
 static int lacks_stage(const struct point *point, int stage) {
     return is_left_out(METRIC_STAGE + stage, mean_of(point, METRIC_STAGE + stage));
 }
@@ -249,7 +249,7 @@ void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct s
         uint32_t node = vp_json_get(json, 0, always[i]);
         vp_json_key(writer, always[i]);
         if (node != VP_JSON_NONE) json_node(writer, json, node);
-        else if (i == 2 && sample->images.count == 1) { /* an image file is named after its id as a rule */
+        else if (i == 2 && sample->images.count == 1) { /* an image file is usually named after its id */
             const char *path = first_image(sample), *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path,
                        *dot = strrchr(name, '.');
             char *stem = copy_text(name, dot && dot > name ? (size_t)(dot - name) : strlen(name));

@@ -1,4 +1,4 @@
-/* served_answer.c: a server's answer with what it shows of its next-token distributions. */
+/* served_answer.c: gets a server's answer with the next-token probabilities that it reports. */
 #include "measure/served_answer.h"
 
 #include "base/console.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Servers have different limits: OpenAI's and vLLM's is 20, others allow 5. */
+/* Servers have different limits: 20 for OpenAI and vLLM, 5 for others. */
 static const int LENGTHS[] = {20, 5, -1};
 enum { LENGTH_COUNT = sizeof LENGTHS / sizeof *LENGTHS };
 
@@ -17,7 +17,7 @@ void served_answer_free(struct served_answer *answer) {
     likely_free(&answer->steps);
     memset(answer, 0, sizeof *answer);
 }
-/* Asks with lists of that length; -1: without. *http_status is what came back. */
+/* Sends the question with lists of that length; -1: without. *http_status is the response's status. */
 static int ask_with(struct endpoint *endpoint, const struct question *question, int length,
                     struct served_answer *answer, int *http_status, char *reason, size_t capacity) {
     struct question asked = *question;
@@ -57,7 +57,7 @@ int served_answer_ask(struct endpoint *endpoint, const struct question *question
         int http_status = 0;
         code = ask_with(endpoint, question, LENGTHS[at], answer, &http_status, reason, capacity);
         if (!code) *most_likely = LENGTHS[at];
-        if (!code || (http_status != 400 && http_status != 422)) break; /* a list that it does not take is refused */
+        if (!code || (http_status != 400 && http_status != 422)) break; /* servers reject lists that are too long */
     }
     if (!code) reason[0] = 0;
     return code;
@@ -69,10 +69,10 @@ void served_answers_compare(const struct served_answer *baseline, const struct s
     fidelity_of_answers(fidelity, &first, &second);
     reason[0] = 0;
     if (!fidelity->positions)
-        snprintf(reason, capacity, "%s gives no log probabilities: the texts alone are compared",
+        snprintf(reason, capacity, "%s reports no log probabilities: only the texts are compared",
                  baseline->steps.count ? "this server" : "the baseline's server");
     else if (!fidelity->divergence_count)
-        snprintf(reason, capacity, "no list of likely tokens (top_logprobs): the tokens alone are compared");
+        snprintf(reason, capacity, "no list of likely tokens (top_logprobs): only the tokens are compared");
     else if (fidelity->first_difference >= 0)
-        snprintf(reason, capacity, "compared up to the first different token: behind it the texts are others");
+        snprintf(reason, capacity, "compared up to the first different token: after it the texts differ");
 }

@@ -1,5 +1,5 @@
-/* profile.c: run --profile and sweep --use_profiler: schedules, tables, what they say about memory and idle time.
- * Times of this mode cost time themselves (--cost): they never enter the statistics of stages. */
+/* profile.c: run --profile and sweep --use_profiler: schedules, and tables of operations, memory and idle time.
+ * Measuring in this mode takes time itself (--cost), so its times never enter the statistics of stages. */
 #include "profile/profile.h"
 
 #include "base/console.h"
@@ -28,7 +28,7 @@
 #include <sys/resource.h>
 
 /* ---- run --profile */
-enum { PROFILED_RUNS = 5 }; /* requests that are recorded where neither --num_runs nor a schedule says how many */
+enum { PROFILED_RUNS = 5 }; /* recorded requests without --num_runs and without a schedule */
 
 /* Returns 1 if an option of the schedule is given. --warmup is not one: it does not change the recorded steps. */
 static int has_schedule(const struct options *options) {
@@ -48,8 +48,8 @@ static vp_schedule schedule_of(const struct options *options) {
     schedule.every_n_steps = number_of(options, "schedule_every_n_steps");
     return schedule;
 }
-/* Reads the schedule. *steps becomes the number of requests: as many as the schedule's cycles need; next to a schedule
- * that is given --num_runs. Returns 0 or an exit code. */
+/* Reads the schedule. *steps becomes the number of requests: --num_runs if it is given with a schedule, otherwise as
+ * many as the schedule's cycles need. Returns 0 or an exit code. */
 static int plan_steps(const struct options *options, vp_schedule *schedule, int64_t *steps) {
     vp_error error = {VP_OK, -1, "", ""};
     int no_warmup = 0;
@@ -61,21 +61,21 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
     cycle = schedule->wait + schedule->warmup + schedule->active;
     if (is_given(options, "num_runs") && has_schedule(options)) *steps = number_of(options, "num_runs");
     else if (!schedule->repeat)
-        return complain(EXIT_USAGE, "--repeat 0 goes on until the runs end: say how many with --num_runs");
+        return complain(EXIT_USAGE, "--repeat 0 continues until the runs end: set their number with --num_runs");
     else
         *steps = schedule->skip_first
                  + (schedule->repeat - 1) * (schedule->every_n_steps ? schedule->every_n_steps : cycle) + cycle;
     if (*steps > 1000000)
-        return complain(EXIT_USAGE, "this schedule has %lld requests: at most 1000000", (long long)*steps);
+        return complain(EXIT_USAGE, "this schedule has %lld requests; the limit is 1000000", (long long)*steps);
     if (no_warmup && !is_given(options, "cold"))
         complain(
             0,
-            "--warmup 0: the first recorded request pays for what starts up in this mode; --warmup 1 keeps that out "
+            "--warmup 0: the first recorded request includes the start-up cost of this mode; --warmup 1 keeps it out "
             "of the table");
     return 0;
 }
-/* ---- a step: reading the image and the text of a request, then the request */
-/* Decodes an image again, in the place of the one that the request has. */
+/* ---- a step: reads the image and the text of a request, then runs the request */
+/* Decodes an image again and replaces the request's copy. */
 static int reload_image(struct profiler *profiler, size_t index) {
     struct request *request = profiler->request;
     const char *path = request->sample.images.items[index];
@@ -105,7 +105,7 @@ static int tokenize_again(struct profiler *profiler) {
     vp_range_end(&profiler->ranges);
     return code;
 }
-/* One step of `run`: the images are decoded and the prompt tokenized within it. */
+/* One step of `run`, including decoding the images and tokenizing the prompt. */
 static int profile_step(struct profiler *profiler, int64_t step, int record) {
     int code = 0;
     profiler_step_begin(profiler);
@@ -114,7 +114,7 @@ static int profile_step(struct profiler *profiler, int64_t step, int record) {
     return code ? code : profiler_step_run(profiler, &profiler->request->input, profiler->timed.runs, step, record);
 }
 
-/* Runs the requests: each as the schedule says. A cycle that the last request or Ctrl-C cuts short is saved as well. */
+/* Runs the requests according to the schedule. A cycle cut short by the last request or by Ctrl-C is also saved. */
 static int profile_loop(struct profiler *profiler, const vp_schedule *schedule,
                         int64_t steps) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -140,7 +140,7 @@ static int profile_loop(struct profiler *profiler, const vp_schedule *schedule,
     }
     if (in_cycle && !code) {
         text_list_add(&profiler->notes,
-                      "the last cycle was cut short after %lld of %lld active requests: what it recorded is saved",
+                      "the last cycle was cut short after %lld of %lld active requests; its records are saved",
                       (long long)in_cycle, (long long)schedule->active);
         code = profiler_trace_end(profiler);
     }
@@ -160,7 +160,7 @@ static void write_stage(struct text_buffer *out, const char *name, double stage_
     text_add_format(out, "%-12s %14.4f %14.4f %14.4f %8.2f\n", name, stage_ns / count / 1e6, op_ns / count / 1e6,
                     (stage_ns - op_ns) / count / 1e6, 100 * (stage_ns - op_ns) / stage_ns);
 }
-/* Each stage, how much of it its operations are, and their sums. */
+/* Writes each stage, the part that its operations take, and the sums. */
 static void write_stages(struct text_buffer *out, const struct profiler *profiler) {
     double stages_ns = 0, ops_ns = 0, count = (double)profiler->steps;
     text_add_format(out, "\n%-12s %14s %14s %14s %8s   mean of %lld request%s\n", "stage", "device ms", "operations ms",
@@ -172,24 +172,24 @@ static void write_stages(struct text_buffer *out, const struct profiler *profile
         ops_ns += profiler->op_ns[i];
     }
     if (stages_ns > 0) write_stage(out, "sum", stages_ns, ops_ns, count);
-    text_add_format(out, "%-12s %14.4f   whole requests, image file to text, with the stamps of this mode\n", "step",
+    text_add_format(out, "%-12s %14.4f   whole requests, image file to text, including this mode's stamps\n", "step",
                     profiler->total_ns / count / 1e6);
 }
 static int64_t peak_resident_bytes(void) {
     struct rusage usage;
     return getrusage(RUSAGE_SELF, &usage) ? -1 : (int64_t)usage.ru_maxrss * 1024;
 }
-/* The engine's memory, and the peak of the process. */
+/* Writes the engine's memory, and the peak of the process. */
 static void write_memory(struct text_buffer *out, const struct profiler *profiler) {
     vp_memory_block block;
     text_add_string(out, "\nmemory                          bytes   where\n");
     for (int32_t i = 0; vp_engine_memory(profiler->session->engine, i, &block); i++)
         text_add_format(out, "%-20s %16llu   %s\n", block.name, (unsigned long long)block.bytes,
                         profiler->on_gpu && block.on_device ? "device" : "host");
-    text_add_format(out, "%-20s %16lld   host: the most that this process had resident\n", "peak",
+    text_add_format(out, "%-20s %16lld   host: peak resident memory of this process\n", "peak",
                     (long long)peak_resident_bytes());
 }
-/* The ceilings, and what is missing from the table. */
+/* Writes the ceilings, and notes about calls missing from the table. */
 static void write_notes(struct text_buffer *out, const struct profiler *profiler) {
     text_add_format(out, "ceilings measured on this device: reading %.4g GB/s, products %.4g TFLOP/s\n",
                     profiler->ops.ceilings.bytes_per_s / 1e9, profiler->ops.ceilings.flops_per_s / 1e12);
@@ -205,10 +205,10 @@ static void write_notes(struct text_buffer *out, const struct profiler *profiler
         text_add_format(out, "%lld calls are missing: the table was full\n",
                         (long long)(profiler->ops.dropped_calls + profiler->lost_launches));
     if (profiler->negative_idle)
-        text_add_format(out, "%lld stages have operations that add up to more than the stage\n",
+        text_add_format(out, "in %lld stages the operations add up to more than the stage\n",
                         (long long)profiler->negative_idle);
 }
-/* The table of operations in one of the words of --profile_format. */
+/* Writes the table of operations in a form of --profile_format. */
 static vp_result write_table(struct text_buffer *out, const struct profiler *profiler, const char *format) {
     vp_ops_print_options how = print_options_of(profiler->options);
     vp_json_writer writer;
@@ -278,7 +278,7 @@ static vp_result write_json(struct text_buffer *out, const struct profiler *prof
     text_add_string(out, "\n");
     return result;
 }
-/* --sort_by, or the key that suits the form of the table and the device. */
+/* --sort_by, or the default key for the form of the table and the device. */
 static const char *sort_key_of(const struct profiler *profiler, const char *format) {
     const char *asked = text_of(profiler->options, "sort_by");
     return asked                         ? asked
@@ -286,8 +286,8 @@ static const char *sort_key_of(const struct profiler *profiler, const char *form
            : profiler->on_gpu            ? "self_device_time_total"
                                          : "self_cpu_time_total";
 }
-/* The table goes to stdout or to --output FILE. Lines for people follow it on stdout, where the table is for people
- * too or is in a file. Returns 0 or an exit code. */
+/* The table goes to stdout or to --output FILE. If it is readable text or in a file, further lines of text follow on
+ * stdout. Returns 0 or an exit code. */
 static int profile_print(struct profiler *profiler, const struct cost_report *cost) {
     const struct options *options = profiler->options;
     const char *format = text_of(options, "profile_format"), *file = text_of(options, "output");
@@ -312,7 +312,7 @@ static int profile_print(struct profiler *profiler, const struct cost_report *co
     free(lines.data);
     return code;
 }
-/* Complains when the schedule records none of the requests. Returns 0 or an exit code. */
+/* Complains if the schedule records none of the requests. Returns 0 or an exit code. */
 static int check_schedule(const vp_schedule *schedule, int64_t steps) {
     vp_schedule_sum sum;
     if (vp_schedule_count(schedule, steps, &sum) == VP_OK && sum.recorded_steps + sum.partial_steps >= 1) return 0;
@@ -328,7 +328,7 @@ int profile_run(const struct options *options, struct request *request) {
     int64_t steps = 0;
     int code = plan_steps(options, &schedule, &steps);
     memset(&cost, 0, sizeof cost);
-    end_in_order(); /* Ctrl-C: the request that runs is finished, and what was recorded is saved and printed */
+    end_in_order(); /* after Ctrl-C the current request is finished, and the records are saved and printed */
     if (!code) code = check_schedule(&schedule, steps);
     profiler->request = request;
     runs_open(&profiler->timed, 1, request->input.new_tokens);
@@ -355,8 +355,8 @@ int profile_run(const struct options *options, struct request *request) {
 }
 
 /* ---- sweep --use_profiler */
-/* Returns 1 if the file is there and begins with this line. The index of a configuration changes when the grid does, so
- * a file of that name can be another configuration's. */
+/* Returns 1 if the file exists and starts with this line. The index of a configuration changes with the grid, so a file
+ * of that name can belong to another configuration. */
 static int has_first_line(const char *path, const char *head) {
     char line[600] = "";
     int fd = -1;
@@ -366,7 +366,7 @@ static int has_first_line(const char *path, const char *head) {
     if (file) fclose(file);
     return same;
 }
-/* Records one step after another that warms up, and a trace of it where --trace is given. */
+/* Records one step after a warm-up step, and a trace of it with --trace. */
 static int record_point(struct profiler *profiler, const struct pass_input *input, struct pass_result *run,
                         const char *worker) {
     int code;
@@ -378,7 +378,7 @@ static int record_point(struct profiler *profiler, const struct pass_input *inpu
     code = profiler_step_run(profiler, input, run, 0, 1);
     return code ? code : profiler_trace_end(profiler);
 }
-/* OUTPUT_DIR/NAME: the line `head`, the table of operations, the stages. */
+/* Writes OUTPUT_DIR/NAME: the line `head`, the table of operations, the stages. */
 static int write_point(struct profiler *profiler, const char *name, const char *head) {
     struct text_buffer out = {NULL, 0, 0};
     int code = 0;

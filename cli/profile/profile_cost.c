@@ -1,4 +1,4 @@
-/* profile_cost.c: what the profiler itself costs: run --profile --cost. */
+/* profile_cost.c: measures the cost of the profiler itself: run --profile --cost. */
 #include "profile/profile_cost.h"
 
 #include "base/console.h"
@@ -15,7 +15,7 @@
 static const char *const COST_NAMES[COST_MODES] = {"off", "stage", "op", "trace"};
 
 void cost_free(struct cost_report *cost) { for (int i = 0; i < COST_MODES; i++) free(cost->ns[i]); }
-/* One request in a mode. *ns: from its start until the next could start, including the mode's work on its records. */
+/* Runs one request in a mode. *ns: time until the next could start, including the mode's work on its records. */
 static int cost_pass(struct profiler *profiler, struct pass_input *input, struct pass_result *run, int mode,
                      int64_t step, double *ns) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -37,7 +37,7 @@ static int cost_pass(struct profiler *profiler, struct pass_input *input, struct
     *ns = (double)(vp_clock_ns() - begin_ns);
     return code;
 }
-/* The modes of a round in random order; *state is that of a linear congruential generator. */
+/* Puts the modes of a round in random order; *state is the state of a linear congruential generator. */
 static void shuffle_modes(int order[COST_MODES], uint64_t *state) {
     for (int i = 0; i < COST_MODES; i++) order[i] = i;
     for (int i = COST_MODES - 1; i > 0; i--) {
@@ -49,7 +49,7 @@ static void shuffle_modes(int order[COST_MODES], uint64_t *state) {
         order[other] = held;
     }
 }
-/* All rounds, after one untimed request in each mode, the most expensive one first. */
+/* Runs all rounds, after one untimed request in each mode, the most expensive mode first. */
 static int cost_rounds(struct profiler *profiler, struct pass_input *input, struct pass_result *run,
                        struct cost_report *cost) {
     uint64_t state = (uint64_t)number_of(profiler->options, "seed");
@@ -87,7 +87,7 @@ int cost_measure(const struct options *options, struct session *session, struct 
     if (interrupted && !code) cost->rounds = 0;
     for (int i = 0; i < COST_MODES && !code && cost->rounds; i++)
         vp_statistics_paired(cost->ns[COST_OFF], cost->ns[i], cost->rounds, scratch, &cost->paired[i]);
-    profiler_free(profiler); /* an unfinished trace leaves no file */
+    profiler_free(profiler); /* (an unfinished trace leaves no file) */
     free(profiler);
     rmdir(folder);
     free(scratch);
@@ -119,14 +119,14 @@ void cost_write(struct text_buffer *out, const struct cost_report *cost) {
                         i ? number_cost(percent_of(cost->paired[i].relative_median)).text : "-");
         free(sorted);
     }
-    for (int i = 1; i < COST_MODES; i++) { /* the median: a slow round or two do not move it */
+    for (int i = 1; i < COST_MODES; i++) { /* the median, which one or two slow rounds do not change */
         vp_estimate median = percent_of(cost->paired[i].relative_median);
         if (is_cost_known(median)) continue;
         say_unknown_cost(reason, sizeof reason, median, cost->rounds, "rounds");
         text_add_format(out, "%s: %s\n", COST_NAMES[i], reason);
     }
 }
-/* Without an interval its ends are null. */
+/* low and high are null if there is no interval. */
 static void put_estimate_percent(vp_json_writer *writer, const char *key, vp_estimate percent, size_t rounds) {
     int64_t needed = pairs_to_tell(percent, rounds);
     PUT(writer, KEY_OBJECT(key), KEY("value", percent.value), KEY("low", percent.low), KEY("high", percent.high),

@@ -1,6 +1,5 @@
-/* profile_page.c: run --profile --html FILE: what was recorded, as a page.
- * The page itself (page/flame_page.h) does not depend on the engine or the options; this file
- * collects their texts for it. */
+/* profile_page.c: run --profile --html FILE: writes the recorded profile as a page.
+ * The page itself (page/flame_page.h) does not depend on the engine or the options. This file collects their texts. */
 #include "profile/profile_page.h"
 
 #include "base/console.h"
@@ -59,11 +58,11 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
             fact_line(facts, "size", "%dx%d px, %d crops and the global view", cut->width_px, cut->height_px,
                       cut->crops);
     }
-    fact_line(facts, "input tokens", "%d, %d of them of the image%s", sequence_of(&request->input),
+    fact_line(facts, "input tokens", "%d, including %d of the image%s", sequence_of(&request->input),
               layout ? layout->image_tokens : 0, request->sample.images.count > 1 ? "s" : "");
     fact_line(facts, "output tokens", "%d%s", run->token_count, run->ended_by_eos ? ", the last is EOS" : "");
 }
-/* Where, when and by what. */
+/* The machine, the date, the engine and the command. */
 static void facts_of_machine(struct text_list *facts, const struct profiler *profiler, const char *date) {
     vp_engine *engine = profiler->session->engine;
     char host[HOST_BYTES];
@@ -86,7 +85,7 @@ static void facts_of_machine(struct text_list *facts, const struct profiler *pro
     fact(facts, "command", line.data);
     free(line.data);
 }
-/* What timing every operation costs, where --cost has measured it. */
+/* The cost of timing every operation, if --cost has measured it. */
 static const char *cost_sentence(const struct cost_report *cost, char out[LINE_BYTES]) {
     vp_estimate percent = cost->paired[COST_OP].relative_median;
     char reason[200];
@@ -96,9 +95,9 @@ static const char *cost_sentence(const struct cost_report *cost, char out[LINE_B
     percent.high *= 100;
     say_unknown_cost(reason, sizeof reason, percent, cost->rounds, "rounds");
     if (is_cost_known(percent))
-        snprintf(out, LINE_BYTES, "Here that costs %s %% of an unprofiled request (median of %zu rounds, 95 %% "
+        snprintf(out, LINE_BYTES, "Here the cost is %s %% of an unprofiled request (median of %zu rounds, 95 %% "
             "interval).", number_cost(percent).text, cost->rounds);
-    else snprintf(out, LINE_BYTES, "By how much is not known here: %s.", reason);
+    else snprintf(out, LINE_BYTES, "The cost here is not known: %s.", reason);
     return out;
 }
 int profile_page_write(const struct profiler *profiler, const struct cost_report *cost) {

@@ -1,8 +1,8 @@
-/* profiler.c: requests with every operation timed, recorded into one table and into a trace.
+/* profiler.c: times every operation of requests, and records them into one table and into a trace.
  * The engine's launch records, its stages and the host's ranges go into one table (vp_ops) and into a trace. Rows
- * nest: a step contains its ranges, the engine's range its stages, a stage its launches. The self time of a row is
- * what is not within other rows. So the self times of a step's rows add up to the step, and the self time of a stage
- * is its idle time. */
+ * nest: a step contains its ranges, the engine's range its stages, a stage its launches. The self time of a row is the
+ * time outside its nested rows. The self times of a step's rows therefore add up to the step, and the self time of a
+ * stage is its idle time. */
 #include "profile/profiler.h"
 
 #include "base/console.h"
@@ -44,7 +44,7 @@ int profiler_check(const struct options *options) {
             if (text_of(options, FILES[i])) code = folder_check(text_of(options, FILES[i]));
     return code ? code : check_sort_key(text_of(options, "sort_by"));
 }
-/* Returns 1 for folded stacks: their rows are whole stacks, block by block. */
+/* Returns 1 for folded stacks, whose rows are whole stacks, block by block. */
 static int is_folded(const struct options *options) {
     return has_option(options, "profile_format") && !strcmp(text_of(options, "profile_format"), "folded");
 }
@@ -58,7 +58,7 @@ static uint32_t groups_of(const struct options *options) {
             if (!strcmp(value->items[i], GROUPS[k].word)) flags |= GROUPS[k].flag;
     return flags;
 }
-/* How many frames of the stack distinguish rows. */
+/* The number of stack frames that distinguish rows. */
 static int32_t stack_frames_of(const struct options *options) {
     return is_folded(options)                    ? (int32_t)VP_OP_STACK_LIMIT
            : is_given(options, "group_by_stack_n") ? (int32_t)number_of(options, "group_by_stack_n")
@@ -66,14 +66,13 @@ static int32_t stack_frames_of(const struct options *options) {
                                                  : 0;
 }
 
-/* Room for the launches of a request: more than it makes, at most a million. */
+/* An upper bound for the launches of a request, at most a million. */
 static int64_t launch_bound(const struct model *model, int32_t new_tokens) {
     int64_t blocks = (int64_t)model->config.block_count + 2;
     int64_t most = 64 * (blocks + model->config.vit_block_count + 16) + (int64_t)new_tokens * blocks * 48;
     return most < PROFILE_LAUNCHES_MOST ? most : (int64_t)PROFILE_LAUNCHES_MOST;
 }
-/* What the device can do, measured. Tests of something else may give it, in their own build:
- * "BYTES_PER_S FLOPS_PER_S". */
+/* Measures the ceilings of the device. In the tests' build, a variable can set them: "BYTES_PER_S FLOPS_PER_S". */
 static vp_result find_ceilings(vp_engine *engine, int is_again, vp_ceilings *out, vp_error *error) {
 #ifdef VLMPROF_TEST_HOOKS
     const char *given = getenv("VLMPROF_TEST_CEILINGS");
@@ -112,7 +111,7 @@ int profiler_open(struct profiler *profiler, const struct options *options, stru
     vp_ranges_init(&profiler->ranges, profiler->records, PROFILE_RANGES, 0, "main", vp_engine_range_hooks());
     return profiler_ceilings(profiler, 0);
 }
-/* Frees the trace; one that is still open leaves no file. */
+/* Frees the trace. An open trace leaves no file. */
 static void drop_trace(void *user) {
     struct profiler *profiler = user;
     unfinished_end(&profiler->unfinished);
@@ -131,7 +130,7 @@ void profiler_free(struct profiler *profiler) {
 }
 
 /* ---- one request into the table */
-/* Adds the frames around an operation to its stack, the innermost first, after the operation's own place. */
+/* Adds the frames around an operation to its stack, after the operation's own place, the innermost first. */
 static void stack_of(vp_op *op, int stage, const char *part) {
     if (part) op->stack[op->stack_count++].name = part;
     op->stack[op->stack_count++].name = STAGE_RANGES[stage];
@@ -179,13 +178,13 @@ static vp_result add_stages(struct profiler *profiler, const struct pass_result 
         stack_of(&op, i, NULL);
         op.host_total_ns = run->times.wall_ns[i];
         op.host_self_ns = run->times.wall_ns[i] > host_ns[i] ? run->times.wall_ns[i] - host_ns[i] : 0;
-        /* as torch: an annotation has no device time of its own */
+        /* like torch: an annotation has no device time of its own */
         if (profiler->on_gpu) op.device_total_ns = device_ns[i];
         result = vp_ops_add(&profiler->ops, &op);
     }
     return result;
 }
-/* Adds a recorded step: its stages, its launches, its ranges and, around all of them, the step itself. */
+/* Adds a recorded step: its stages, launches, ranges and, around all of them, the step itself. */
 static vp_result add_pass(struct profiler *profiler, const struct pass_result *run, int64_t step_ns) {
     vp_op op = vp_op_default();
     int64_t engine_ns = 0, within_ns = 0;
@@ -193,7 +192,7 @@ static vp_result add_pass(struct profiler *profiler, const struct pass_result *r
     for (int64_t i = 0; i < run->launch_count && result == VP_OK; i++) {
         if (i < profiler->launch_capacity) result = add_launch(profiler, &profiler->launches[i]);
         else profiler->lost_launches++;
-        if (result == VP_ERR_CAPACITY) result = VP_OK; /* counted by the table */
+        if (result == VP_ERR_CAPACITY) result = VP_OK; /* the table counts these */
     }
     for (int64_t i = 0; i < profiler->ranges.count; i++) {
         if (!strcmp(profiler->records[i].name, "engine")) profiler->records[i].children_ns += engine_ns;
@@ -210,8 +209,8 @@ static vp_result add_pass(struct profiler *profiler, const struct pass_result *r
 }
 
 /* ---- traces */
-/* The file of the trace that begins now, malloc'ed in *path; NULL when no trace is wanted, and, with a note, when that
- * file is written already. */
+/* The file of the trace that starts now, malloc'ed in *path; NULL if no trace is wanted or, with a note, if that file
+ * is already written. */
 static int trace_path_of(struct profiler *profiler, const char *worker, char **path) {
     const struct options *options = profiler->options;
     int is_run = worker == NULL;
@@ -226,8 +225,8 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
         if (!profiler->traces) return file ? 0 : make_folder(folder);
         text_list_add(
             &profiler->notes,
-            "%s is saved already: the traces of later cycles are left out; --output_dir alone gives each cycle its "
-            "own file",
+            "%s is already saved: the traces of later cycles are skipped; with only --output_dir, each cycle "
+            "has its own file",
             *path);
         free(*path);
         *path = NULL;
@@ -242,13 +241,13 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     free(traces);
     return code;
 }
-/* The exit code of a call that wrote to the trace. A full trace is not a failure: it is reported when it is closed. */
+/* The exit code of a call that wrote to the trace. A full trace is not a failure; it is reported at the end. */
 static int trace_failed(const struct profiler *profiler, vp_result result, const vp_error *error) {
     if (result == VP_OK || result == VP_ERR_CAPACITY) return 0;
     return complain_result(exit_code_of(result) == EXIT_USAGE ? EXIT_WORK : exit_code_of(result), profiler->trace_path,
                            result, error);
 }
-/* What the engine uses is at the start of a trace as one change of memory for each block. */
+/* Writes the engine's memory at the start of a trace, as one change of memory per block. */
 static int trace_memory_blocks(struct profiler *profiler, int64_t at_ns) {
     uint64_t sums[2] = {0, 0};
     vp_memory_block block;
@@ -264,7 +263,7 @@ static int trace_memory_blocks(struct profiler *profiler, int64_t at_ns) {
     }
     return code;
 }
-/* The spans of the CPU's threads, 8 for each launch; more are dropped. A GPU has none. */
+/* Allocates the spans of the CPU's threads, 8 per launch; more are dropped. A GPU has none. */
 static void reserve_spans(struct profiler *profiler) {
     if (profiler->on_gpu || profiler->spans) return;
     profiler->span_capacity = profiler->launch_capacity * 8;
@@ -315,7 +314,7 @@ int profiler_trace_begin(struct profiler *profiler, const char *worker) {
     free(path);
     return code;
 }
-/* Writes the step that was just recorded into the open trace: its ranges, launches and spans. */
+/* Writes the latest recorded step into the open trace: its ranges, launches and spans. */
 static int trace_pass(struct profiler *profiler, const struct pass_result *run, int64_t step, int64_t begin_ns,
                       int64_t end_ns) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -324,7 +323,7 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
     vp_result result;
     int code;
     memset(&traced, 0, sizeof traced);
-    times.ran[VP_STAGE_PREPROCESS] = times.ran[VP_STAGE_DETOK] = 0; /* they are ranges already */
+    times.ran[VP_STAGE_PREPROCESS] = times.ran[VP_STAGE_DETOK] = 0; /* they are already ranges */
     traced.begin_ns = run->engine_begin_ns;
     traced.device = profiler->on_gpu ? 0 : -1;
     traced.launches = profiler->launches;
@@ -340,7 +339,7 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
         return code;
     if ((code = trace_failed(profiler, vp_trace_launches(profiler->trace, &traced, &error), &error)) != 0) return code;
     result = vp_trace_step_end(profiler->trace, end_ns, &error);
-    return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the step's beginning did not fit */
+    return result == VP_ERR_STATE ? 0 : trace_failed(profiler, result, &error); /* the start of the step did not fit */
 }
 int profiler_trace_end(struct profiler *profiler) {
     vp_trace_info info;
@@ -352,7 +351,7 @@ int profiler_trace_end(struct profiler *profiler) {
     if (result != VP_OK) code = complain_result(exit_code_of(result), profiler->trace_path, result, &error);
     else if (info.truncated)
         text_list_add(&profiler->notes,
-                      "%s: recording stopped at --trace_max_bytes %lld: %lld steps and %lld launches are left out",
+                      "%s: recording stopped at --trace_max_bytes %lld: %lld steps and %lld launches are missing",
                       profiler->trace_path, (long long)number_of(profiler->options, "trace_max_bytes"),
                       (long long)info.dropped_steps, (long long)info.dropped_launches);
     if (result == VP_OK)
@@ -368,13 +367,13 @@ void profiler_step_begin(struct profiler *profiler) {
     vp_ranges_clear(&profiler->ranges);
     profiler->step_begin_ns = vp_clock_ns();
 }
-/* Makes room for all launches of a request like the one that just ran. */
+/* Makes space for all launches of a request like the latest one. */
 static void reserve_launches(struct profiler *profiler, int64_t launch_count) {
     if (launch_count <= profiler->launch_capacity) return;
     profiler->launch_capacity = launch_count;
     profiler->launches = resize(profiler->launches, (size_t)profiler->launch_capacity, sizeof *profiler->launches);
 }
-/* Copies the request that was just recorded. */
+/* Copies the latest recorded request. */
 static void keep_request(struct profiler *profiler, const struct pass_result *run, int64_t end_ns) {
     struct kept_request *kept = &profiler->kept;
     kept->begin_ns = profiler->step_begin_ns;

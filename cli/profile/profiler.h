@@ -1,6 +1,6 @@
-/* profiler.h: requests with every operation timed, recorded into one table and into a trace.
- * A session and requests come in; the sums, the table and the trace's file go out. Functions that can fail complain on
- * stderr themselves and return 0 or an exit code. */
+/* profiler.h: times every operation of requests, and records them into one table and into a trace.
+ * A session and requests come in; the sums, the table and the trace's file go out. Functions that can fail print an
+ * error on stderr and return 0 or an exit code. */
 #ifndef VLMPROF_CLI_PROFILER_H
 #define VLMPROF_CLI_PROFILER_H
 #include "base/memory.h"
@@ -27,34 +27,35 @@ struct kept_request {
 struct profiler {
     const struct options *options;
     struct session *session;
-    struct request *request; struct timed_runs timed; /* of run --profile */
+    struct request *request; struct timed_runs timed; /* for run --profile */
     int on_gpu;
     int64_t step_begin_ns;
 
-    /* of the last request */
+    /* records of the last request */
     vp_launch *launches; int64_t launch_capacity;
-    vp_span *spans; int64_t span_capacity; /* of the CPU's threads; NULL until a trace begins, and on a GPU */
+    vp_span *spans; int64_t span_capacity; /* spans of the CPU's threads; NULL before the first trace, and on a GPU */
     vp_range records[PROFILE_RANGES]; vp_ranges ranges;
 
-    /* of all recorded steps */
+    /* sums over all recorded steps */
     vp_op *rows; vp_ops ops;
-    vp_ceilings first_ceilings; /* as measured before the requests */
+    vp_ceilings first_ceilings; /* measured before the requests */
     int64_t steps;
-    int64_t lost_launches; /* those that did not fit */
+    int64_t lost_launches; /* launches that did not fit */
     double stage_ns[VP_STAGE_COUNT], op_ns[VP_STAGE_COUNT]; /* stages and their launches on the device */
-    double total_ns;       /* of the whole steps, on the host */
+    double total_ns;       /* total of the whole steps, on the host */
     int64_t negative_idle; /* stages whose launches took longer than the stage itself */
 
-    int keeps_request; struct kept_request kept; /* the last recorded request, where the caller wants it */
+    int keeps_request; struct kept_request kept; /* the last recorded request, if the caller wants it */
 
-    vp_trace *trace;  /* NULL: none is open */
-    struct unfinished unfinished; /* the open trace: its temporary file goes when memory runs out */
-    char *trace_path; /* of the open trace, or of the last one */
-    int64_t traces;   /* how many were closed */
+    vp_trace *trace;  /* NULL if none is open */
+    struct unfinished unfinished; /* the open trace: its temporary file is removed if memory runs out */
+    char *trace_path; /* path of the open trace, or of the last one */
+    int64_t traces;   /* number of closed traces */
     struct text_list notes; /* for stderr at the end */
 };
 
-/* Measures the ceilings, before the requests or again after them; the larger count. Returns 0 or an exit code. */
+/* Measures the ceilings, before the requests and again after them, and keeps the larger values. Returns 0 or an exit
+ * code. */
 int profiler_ceilings(struct profiler *profiler, int is_again);
 /* Returns 1 if the second measurement raised a ceiling by more than 5 %: the machine was busier at the first. */
 int profiler_ceilings_rose(const struct profiler *profiler);
@@ -63,28 +64,28 @@ int profiler_ceilings_rose(const struct profiler *profiler);
 int profiler_check(const struct options *options);
 
 /* Prepares a zeroed profiler for requests of at most new_tokens new tokens on the session's engine, whose ceilings are
- * measured. The caller calls profiler_free, after a failure too; a trace that is still open then leaves no file. */
+ * measured. The caller must call profiler_free, even after a failure. A trace that is still open leaves no file. */
 int profiler_open(struct profiler *profiler, const struct options *options, struct session *session,
                   int32_t new_tokens);
 void profiler_free(struct profiler *profiler);
 
-/* Begins a step: its time counts from here on, and the ranges of the step before are forgotten. */
+/* Starts a step: its time starts here, and the ranges of the previous step are dropped. */
 void profiler_step_begin(struct profiler *profiler);
 
-/* Runs the step's request with every launch timed. record: the step goes into the table and into the open trace, which
- * shows it as number `step`; otherwise it only warms up. *run is the pass itself. */
+/* Runs the step's request with every launch timed. record: the step goes into the table and into the open trace, as
+ * number `step`; otherwise it is only a warm-up. *run is the pass itself. */
 int profiler_step_run(struct profiler *profiler, const struct pass_input *asked, struct pass_result *run, int64_t step,
                       int record);
 
 /* Opens a trace: recorded steps are written into it until profiler_trace_end. */
 int profiler_trace_open(struct profiler *profiler, const char *path);
 
-/* Opens the trace that the options ask for, if they ask for one. For `run`, worker is NULL: --trace FILE, or
- * DIR/chrome_trace.json with --chrome_trace, both for the first trace only. Otherwise, and for the points of a sweep,
+/* Opens the trace requested by the options, if any. For `run`, worker is NULL: the first trace goes to --trace FILE or,
+ * with --chrome_trace, to DIR/chrome_trace.json. Other traces, and those of a sweep's points, go to
  * DIR/profiler_traces/<worker>.<ns>.pt.trace.json. */
 int profiler_trace_begin(struct profiler *profiler, const char *worker);
 
-/* Closes the open trace, if there is one, and notes what it contains. */
+/* Closes the open trace, if there is one, and adds a note about its content. */
 int profiler_trace_end(struct profiler *profiler);
 
 #endif

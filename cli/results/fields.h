@@ -1,7 +1,7 @@
-/* fields.h: the keys of journals, result files and load trials, one row for each.
- * A row says what the value is and how it is had. From the rows come the struct of a line, the code that fills it, the
- * writer, the checker, the reader, samples/result.schema.json and the lists in `help definitions`. A new key is a row
- * below. */
+/* fields.h: the keys of journals, result files and load trials, one row per key.
+ * A row describes a value and how to get it. The rows generate the struct of a line, the code that fills it, the
+ * writer, the checker, the reader, samples/result.schema.json and the lists in `help definitions`. To add a key, add a
+ * row. */
 #ifndef VLMPROF_CLI_FIELDS_H
 #define VLMPROF_CLI_FIELDS_H
 #include "base/json.h"
@@ -10,23 +10,23 @@
 #include "vlmprof_chat.h"
 #include "vlmprof_noise.h"
 
-/* What is in a file, and what is in memory for it. */
+/* The type of a value in the file; its type in memory. */
 enum field_type {
-    FIELD_INT,    /* an integer; any signed integer. Null: out of range */
-    FIELD_NUMBER, /* a number; double. Null: not finite */
-    FIELD_MS,     /* a number of ms; ns in memory, int64_t. Null: below 0 */
-    FIELD_TEXT,   /* a string without a NUL; char *. Null: NULL */
-    FIELD_BYTES,  /* any string; char * and, at `count`, its length */
-    FIELD_TRUTH,  /* true or false; int. Null: below 0 */
-    FIELD_PAIR,   /* [integer, integer]; struct field_pair. Null: the first is below `least` */
-    FIELD_RANGE,  /* [number, number]; struct field_range. Null: one is not finite */
-    FIELD_WHOLES, /* as FIELD_RANGE, of integers */
-    FIELD_INTS,   /* a list of integers; a pointer to items of `stride` bytes and, at `count`, their number */
-    FIELD_STAGES, /* an object of [wall ns, device ns, launches, FLOPs, bytes] by stage; vp_stage_times */
-    FIELD_OBJECT, /* an object of the rows `of`; a struct, or with is_pointer a pointer to one. Null: NULL */
-    FIELD_JSON,   /* any object; its text, char *. Null: NULL */
+    FIELD_INT,    /* integer; any signed integer type. Null if out of range */
+    FIELD_NUMBER, /* number; double. Null if not finite */
+    FIELD_MS,     /* number of ms; int64_t ns in memory. Null if negative */
+    FIELD_TEXT,   /* string without a NUL; char *. Null if NULL */
+    FIELD_BYTES,  /* any string; char *, with its length at `count` */
+    FIELD_TRUTH,  /* true or false; int. Null if negative */
+    FIELD_PAIR,   /* [integer, integer]; struct field_pair. Null if the first is below `least` */
+    FIELD_RANGE,  /* [number, number]; struct field_range. Null if one is not finite */
+    FIELD_WHOLES, /* like FIELD_RANGE, but integers in the file */
+    FIELD_INTS,   /* list of integers; a pointer to items of `stride` bytes, with their number at `count` */
+    FIELD_STAGES, /* object of [wall ns, device ns, launches, FLOPs, bytes] by stage; vp_stage_times */
+    FIELD_OBJECT, /* object with the rows `of`; a struct, or if is_pointer a pointer to one. Null if NULL */
+    FIELD_JSON,   /* any object; its text, char *. Null if NULL */
     FIELD_LIST,   /* any list; its text, char * */
-    FIELD_OBJECTS /* a list of objects of the rows `of`; a pointer to structs and, at `count`, their number */
+    FIELD_OBJECTS /* list of objects with the rows `of`; a pointer to structs, with their number at `count` */
 };
 struct field_pair { int64_t first, second; };
 struct field_range { double low, high; };
@@ -37,43 +37,43 @@ struct fields;
 struct field {
     const char *key;
     enum field_type type;
-    size_t offset, bytes;       /* of the value in its struct; of an integer, or of an item */
-    const char *words;          /* what it is, for the schema and `help definitions` */
-    const char *unit;           /* NULL: none */
-    const char *null;           /* why it may be null; NULL: it may not */
-    int64_t least, most;        /* of integers; of a number where most is above least */
-    const char *choices;        /* what a text may be, "a|b"; NULL: anything */
-    size_t count, count_bytes;  /* where the length is */
-    size_t stride, item, item_bytes; /* of an item of a list; of the integer in it */
-    const struct fields *of;    /* of FIELD_OBJECT and FIELD_OBJECTS */
-    int column;                 /* of a number of a sample: COLUMN_..., where reports read it */
+    size_t offset, bytes;       /* position and size of the value in its struct */
+    const char *words;          /* description for the schema and `help definitions` */
+    const char *unit;           /* NULL if none */
+    const char *null;           /* when or why the value is null; NULL if it never is */
+    int64_t least, most;        /* limits of an integer; of a number if most is above least */
+    const char *choices;        /* the allowed texts, "a|b"; NULL: any text */
+    size_t count, count_bytes;  /* position and size of the length */
+    size_t stride, item, item_bytes; /* size of a list item; position and size of its integer */
+    const struct fields *of;    /* rows of a FIELD_OBJECT or FIELD_OBJECTS */
+    int column;                 /* COLUMN_... if reports read it as a number of a sample */
     int is_read;                /* 1 if reports read it from the head of a result file */
-    int digits;                 /* decimals that are written; 0: all */
+    int digits;                 /* decimals written; 0: all */
     int is_pointer;
-    /* 1 if a value that is null is not written, and older files lack the key; 2: it is written with the others of its
-     * table, or the whole table is left out */
+    /* 1: a null is not written, and older files lack the key; 2: the keys of the table are all written, nulls included,
+     * or all omitted */
     int is_optional;
-    int is_elsewhere;           /* 1 if other code writes and reads the value; it is after the others */
+    int is_elsewhere;           /* 1 if other code writes and reads the value, after the others */
 };
 struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 
-/* ---- with a table of rows */
-/* Writes the members into the open object; all of them as a member or as a value. */
+/* ---- functions on a table of rows */
+/* fields_put writes the members into the open object, fields_put_object as a new object under `key`. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
-/* Appends a comma and a CSV field for each value that is not a list or an object, then a line end; or their keys. */
+/* fields_csv appends a comma and a CSV field per single value, then a line end. fields_csv_heads appends the keys. */
 void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
 void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
-/* Returns 1 if the object has the members as written, and `others` more; others -1: any. */
+/* Returns 1 if the object's members fit the rows and it has `others` more members; others -1: any number of them. */
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
-/* Reads an object into the struct, which is overwritten. What is missing, or does not fit, is null. */
+/* Reads an object into the struct, which is overwritten. Values that are missing or do not fit become null. */
 void fields_read(const vp_json *json, uint32_t object, const struct fields *fields, void *to);
 /* Frees what fields_read allocated, and zeroes the struct. */
 void fields_free(const struct fields *fields, void *of);
 
-/* ---- a row's four forms. ROW(S, TYPE, key, value, words, members of struct field...) has a member of its own name in
- * struct S, AT(S, TYPE, "key", member, words, ...) is somewhere else in it, ELSE(TYPE, "key", words, ...) is written by
- * other code. */
+/* ---- the three forms of a row. ROW(S, TYPE, key, value, words, members of struct field...): struct S has a member of
+ * this name. AT(S, TYPE, "key", member, words, ...): the value is in this member of S. ELSE(TYPE, "key", words, ...):
+ * other code writes the value. */
 #define FIELD_ROW(S, type_, key_, value_, ...) \
     {.key = #key_, .type = FIELD_##type_, .offset = offsetof(S, key_), .bytes = sizeof(((S *)0)->key_), \
      .words = __VA_ARGS__},
@@ -88,7 +88,7 @@ void fields_free(const struct fields *fields, void *of);
 #define FIELD_TABLE(name, S, ...) \
     static const struct field name##_ROW[] = {__VA_ARGS__}; \
     const struct fields name = {name##_ROW, sizeof name##_ROW / sizeof *name##_ROW, sizeof(S)};
-/* The members of the struct, and the statements that fill it where the names in `value` are known. */
+/* The members of the struct, and the statements that fill it. The names in `value` must be in scope. */
 #define FIELD_MEMBER(S, type_, key_, ...) FIELD_C_##type_ key_;
 #define FIELD_C_INT int64_t
 #define FIELD_C_NUMBER double
@@ -105,185 +105,190 @@ void fields_free(const struct fields *fields, void *of);
 #define FIELD_SKIP(...)
 
 /* ---- lines of a journal */
-#define LINE_NS_MAX INT64_C(500000000000000) /* of a run: six days; sums over a point's runs do not overflow */
-#define LINE_WORK_MAX (INT64_C(1) << 58)     /* launches, FLOPs and bytes of a stage */
+#define LINE_NS_MAX INT64_C(500000000000000) /* longest run: six days; sums over a point's runs do not overflow */
+#define LINE_WORK_MAX (INT64_C(1) << 58)     /* most launches, FLOPs or bytes of a stage */
 #define LINE_COUNT_MAX (INT64_C(1) << 40)
 #define FIELD_COUNT_MAX (INT64_C(1) << 60)
 #define RESULT_SCHEMA "vlmprof-sweep-2"
-enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* runs of a point; rows of a tiling */
+enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* runs per point, rows per tiling */
 
 #define HEAD_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, schema, JOURNAL_SCHEMA, "name and version of this layout") \
     ROW(S, TEXT, plan, sweep->index.plan, "fingerprint of everything that decides the measured points") \
-    ROW(S, INT, rank, sweep->rank.rank, "of the process", .most = INT32_MAX) \
+    ROW(S, INT, rank, sweep->rank.rank, "rank of the process", .most = INT32_MAX) \
     ROW(S, INT, world_size, sweep->rank.world_size, "processes that share the work", .least = 1, .most = INT32_MAX) \
-    ROW(S, TEXT, model, sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name, "its name") \
+    ROW(S, TEXT, model, sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name, "name of the model") \
     ROW(S, TRUTH, synthetic, sweep->model.synthetic, "weights are seeded random numbers") \
     ROW(S, TEXT, timing, sweep->served ? "off" : text_of(sweep->options, "timing"), "off: only T_total is measured") \
-    ROW(S, TRUTH, ignore_eos, sweep->plan.ignore_eos, "answers go on after their end token") \
+    ROW(S, TRUTH, ignore_eos, sweep->plan.ignore_eos, "answers continue after the end token") \
     ROW(S, INT, num_runs_per_sample, sweep->plan.run_count, "timed runs of each sample", .least = 1, \
         .most = INT32_MAX) \
-    ROW(S, INT, num_total_blocks, sweep->model.config.block_count, "decoder blocks; 0: a server", .most = INT32_MAX) \
-    ROW(S, INT, bare_every, sweep->bare_every, "every n-th point also runs without stage times", \
+    ROW(S, INT, num_total_blocks, sweep->model.config.block_count, "decoder blocks of the model; 0: a server", \
+        .most = INT32_MAX) \
+    ROW(S, INT, bare_every, sweep->bare_every, "every Nth point also runs without stage times; 0: none", \
         .most = INT32_MAX) \
     ROW(S, TEXT, architecture, \
-        sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture), "what kind of model it is", \
+        sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture), "kind of model", \
         .is_optional = 1) \
-    ELSE(OBJECT, "model_shape", "the model's shape as its checkpoint says it", .is_optional = 1, .of = &MODEL_SHAPE) \
-    ELSE(OBJECT, "server", "what a sweep of servers set for all of them", .is_optional = 1, .of = &SERVER) \
+    ELSE(OBJECT, "model_shape", "dimensions of the model, from its checkpoint", .is_optional = 1, .of = &MODEL_SHAPE) \
+    ELSE(OBJECT, "server", "settings of a sweep of servers, the same for all of them", .is_optional = 1, \
+         .of = &SERVER) \
     ELSE(JSON, "options", "every option of the command") \
     ELSE(LIST, "data", "the data sets") \
-    ELSE(LIST, "configs", "the grid")
-/* of the model, as the checkpoint's config says it; a head that an older version wrote has none */
+    ELSE(LIST, "configs", "the configurations of the grid")
+/* From the checkpoint's config. Heads written by older versions lack it. */
 #define MODEL_SHAPE_ROWS(ROW, S) \
-    ROW(S, INT, num_experts, config->expert_count, "experts of a decoder block; 0: it has a dense MLP", \
+    ROW(S, INT, num_experts, config->expert_count, "experts of a decoder block; 0: a dense MLP", \
         .most = INT32_MAX) \
-    ROW(S, INT, top_k, config->top_k, "experts that a token uses, as trained; 0: without experts", \
+    ROW(S, INT, top_k, config->top_k, "experts per token in training; 0: no experts", \
         .most = INT32_MAX) \
     ROW(S, INT, d_model, config->d_model, "width of the decoder", .least = 1, .most = INT32_MAX) \
     ROW(S, INT, n_heads, config->head_count, "attention heads of a decoder block", .least = 1, .most = INT32_MAX) \
     ROW(S, INT, n_layers, config->block_count, "decoder blocks", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, expert_dim, config->expert_dim, "hidden width of an expert; 0: without experts", \
+    ROW(S, INT, expert_dim, config->expert_dim, "hidden width of an expert; 0: no experts", \
         .most = INT32_MAX) \
-    ROW(S, INT, vocab_size, config->vocab_size, "tokens that the model can write", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, vocab_size, config->vocab_size, "tokens in the vocabulary", .least = 1, .most = INT32_MAX) \
     ROW(S, INT, vit_width, config->vit_width, "width of the vision encoder", .most = INT32_MAX) \
     ROW(S, INT, vit_layers, config->vit_block_count, "blocks of the vision encoder", .most = INT32_MAX)
 #define SERVER_ROWS(ELSE) \
     ELSE(LIST, "endpoints", "base URLs") \
-    ELSE(LIST, "endpoint_models", "the servers' names of the models") \
-    ELSE(TEXT, "endpoint_api", "the language that was spoken") \
-    ELSE(JSON, "request_knobs", "members of the requests' bodies that were varied") \
-    ELSE(TEXT, "family", "whose rule counts image tokens", .null = "no --family") \
-    ELSE(JSON, "family_keys", "keys of the rule that the command line set")
+    ELSE(LIST, "endpoint_models", "model names used by the servers") \
+    ELSE(TEXT, "endpoint_api", "API of the requests") \
+    ELSE(JSON, "request_knobs", "members of the request bodies that were varied") \
+    ELSE(TEXT, "family", "model family whose rule counts image tokens", .null = "no --family") \
+    ELSE(JSON, "family_keys", "keys of the rule set on the command line")
 #define DATA_ROWS(ROW, S) \
     ROW(S, TEXT, task, dataset->task, "--dataset_name, or the data file's stem with _ turned into -") \
     ROW(S, TEXT, path, dataset->path, "path of the data set as given") \
     ROW(S, TEXT, metric, vp_score_metric_of(dataset->metric)->name, "scoring rule") \
-    ROW(S, INT, max_new_tokens, dataset->new_tokens, "most tokens of an answer", .most = INT32_MAX) \
+    ROW(S, INT, max_new_tokens, dataset->new_tokens, "maximum tokens per answer", .most = INT32_MAX) \
     ROW(S, INT, num_samples, (int64_t)dataset->count, "samples", .most = LINE_COUNT_MAX) \
-    ROW(S, TEXT, content_hash, hash, "of the sampled records, prompts and image sizes")
-/* apart from its knobs */
+    ROW(S, TEXT, content_hash, hash, "hash of the sampled records, prompts and image sizes")
+/* without its knobs */
 #define CONFIGURATION_ROWS(ROW, S) \
-    ROW(S, TEXT, file_name, configuration->file_name, "of its result file") \
-    ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "place of its data set", .most = INT32_MAX)
+    ROW(S, TEXT, file_name, configuration->file_name, "name of its result file") \
+    ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "0-based index of its data set", \
+        .most = INT32_MAX)
 #define SESSION_ROWS(ELSE) \
-    ELSE(TEXT, "version", "of vlmprof") \
-    ELSE(TEXT, "build", "compiler, and CUDA toolkit") \
+    ELSE(TEXT, "version", "version of vlmprof") \
+    ELSE(TEXT, "build", "compiler and CUDA toolkit") \
     ELSE(TEXT, "host", "name of the machine") \
-    ELSE(TEXT, "date", "start, UTC, ISO 8601") \
-    ELSE(LIST, "argv", "the command")
+    ELSE(TEXT, "date", "start of the session, UTC, ISO 8601") \
+    ELSE(LIST, "argv", "the command line")
 #define ENGINE_SESSION_ROWS(ELSE) \
     SESSION_ROWS(ELSE) \
-    ELSE(TEXT, "device", "what ran the model") \
-    ELSE(INT, "seed", "of weights, samples and caption prompts", .least = INT64_MIN, .most = INT64_MAX) \
-    ELSE(NUMBER, "stamp_cost_ns", "what a time stamp costs") \
-    ELSE(JSON, "cold", "the session's first request, in no statistic")
-/* of a client; what the servers say about themselves, and the first request to each */
+    ELSE(TEXT, "device", "device that ran the model") \
+    ELSE(INT, "seed", "seed of weights, samples and caption prompts", .least = INT64_MIN, .most = INT64_MAX) \
+    ELSE(NUMBER, "stamp_cost_ns", "cost of a time stamp") \
+    ELSE(JSON, "cold", "the session's first request, excluded from all statistics")
+/* A client's session: the servers' descriptions of themselves, and the first request to each. */
 #define SERVED_SESSION_ROWS(ELSE) \
     SESSION_ROWS(ELSE) \
-    ELSE(TEXT, "client", "of servers: the library that sent the requests") \
-    ELSE(LIST, "servers", "of servers: each one's own words")
+    ELSE(TEXT, "client", "servers only: library that sent the requests") \
+    ELSE(LIST, "servers", "servers only: each server's description of itself")
 #define SAMPLE_ROWS(ROW, ELSE, S) \
     ROW(S, INT, sample, sample->id, "0-based line number in the data set", .most = INT64_MAX) \
-    ROW(S, INT, set, (int64_t)set, "place of its data set", .most = INT32_MAX) \
+    ROW(S, INT, set, (int64_t)set, "0-based index of its data set", .most = INT32_MAX) \
     ROW(S, TEXT, prompt, sample->prompt, "text that is tokenized") \
-    ROW(S, INT, input_text_tokens, sweep->served ? -1 : sample->text_count, "tokens of it", .most = INT32_MAX, \
-        .null = "only the server's tokenizer knows") \
+    ROW(S, INT, input_text_tokens, sweep->served ? -1 : sample->text_count, "tokens of the prompt's text", \
+        .most = INT32_MAX, .null = "not known for a server") \
     ELSE(JSON, "metadata", "members of the data set's record")
 
 /* A line of a point. */
 #define POINT_ROWS(ROW, S) \
     ROW(S, TEXT, config, point->configuration->file_name, "file name of the configuration") \
     ROW(S, INT, sample_id, sample->id, "0-based line number in the data set", .most = INT64_MAX) \
-    ROW(S, INT, prev, point->last, "place of the point's line before it; -1: none", .least = -1, .most = INT64_MAX)
+    ROW(S, INT, prev, point->last, "byte offset of the point's previous line; -1: none", .least = -1, .most = INT64_MAX)
 #define SESSION_OF_ROWS(ROW, S) \
-    ROW(S, INT, session, sweep->engine->session_at, "place of the session's line; -1: none", .least = -1, \
+    ROW(S, INT, session, sweep->engine->session_at, "byte offset of the session's line; -1: none", .least = -1, \
         .most = INT64_MAX)
 #define ANY_RUN_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    ROW(S, INT, run, point->runs, "number of the point's run, from 0", .most = LINE_RUNS_MAX - 1) \
+    ROW(S, INT, run, point->runs, "index of the run in its point, from 0", .most = LINE_RUNS_MAX - 1) \
     SESSION_OF_ROWS(ROW, S) \
-    ROW(S, INT, unix_s, (int64_t)time(NULL), "when it ended", .most = LINE_COUNT_MAX) \
+    ROW(S, INT, unix_s, (int64_t)time(NULL), "end of the run, Unix time", .most = LINE_COUNT_MAX) \
     AT(S, INT, "total_ns", pass.total_ns, "T_total", .least = 1, .most = LINE_NS_MAX) \
-    AT(S, BYTES, "answer", pass.answer, "the answer's text", FIELD_COUNT_AT(S, pass.answer_bytes))
+    AT(S, BYTES, "answer", pass.answer, "text of the answer", FIELD_COUNT_AT(S, pass.answer_bytes))
 #define KEPT_FIELD(id, key, unit_, meaning, value, S, AT) \
     AT(S, NUMBER, key, pass.kept[KEPT_##id], meaning, .unit = unit_, .is_optional = 1)
 #define RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
-    ROW(S, INT, stamps, sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS, "time stamps or events", \
+    ROW(S, INT, stamps, sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS, "number of time stamps or events", \
         .most = LINE_COUNT_MAX) \
     AT(S, STAGES, "stages", pass.times, "[wall ns, device ns, launches, FLOPs, bytes] of each stage that ran") \
-    AT(S, INTS, "step_ns", pass.step_ns, "each decode step", FIELD_ITEMS(S, pass.step_ns), \
+    AT(S, INTS, "step_ns", pass.step_ns, "time of each decode step", FIELD_ITEMS(S, pass.step_ns), \
        FIELD_COUNT_AT(S, step_count), .most = LINE_NS_MAX) \
-    AT(S, INTS, "tokens", pass.tokens, "new tokens", FIELD_ITEMS(S, pass.tokens), \
+    AT(S, INTS, "tokens", pass.tokens, "ids of the new tokens", FIELD_ITEMS(S, pass.tokens), \
        FIELD_COUNT_AT(S, pass.token_count), .most = INT32_MAX) \
     AT(S, TRUTH, "ended_by_eos", pass.ended_by_eos, "the model ended its answer") \
-    ROW(S, TRUTH, throttled, sweep->is_throttled, "the device was slowed down") \
+    ROW(S, TRUTH, throttled, sweep->is_throttled, "the device was throttled") \
     ROW(S, JSON, telemetry, telemetry, "clocks, power, temperature", .null = "not read") \
     KEPT_ROWS(KEPT_FIELD, S, AT) \
-    AT(S, NUMBER, "energy_resolution_j", pass.energy_resolution_j, "what it used in one step of the counter", \
+    AT(S, NUMBER, "energy_resolution_j", pass.energy_resolution_j, "energy used during one step of the counter", \
        .unit = "J", .is_optional = 1)
 #define SERVED_RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
-    AT(S, OBJECT, "served", pass.served, "what a server's pass gave", .of = &SERVED, .is_pointer = 1)
-/* times count from the start of the request; -1: it did not come to that */
+    AT(S, OBJECT, "served", pass.served, "result of a server's pass", .of = &SERVED, .is_pointer = 1)
+/* times since the start of the request; -1: the event did not happen */
 #define SERVED_NS(S, AT, key, words) AT(S, INT, #key, key, words, .least = -1, .most = LINE_NS_MAX)
 #define SERVED_PIECES(S, AT, key, member, words, max) \
     AT(S, INTS, key, pieces, words, .stride = sizeof(vp_chat_piece), .item = offsetof(vp_chat_piece, member), \
        .item_bytes = sizeof(int64_t), FIELD_COUNT_AT(S, piece_count), .most = max)
 #define SERVED_PASS_ROWS(AT, S) \
     SERVED_NS(S, AT, sent_ns, "first byte sent") \
-    SERVED_NS(S, AT, headers_ns, "headers of the answer read") \
-    SERVED_NS(S, AT, end_ns, "body ended") \
+    SERVED_NS(S, AT, headers_ns, "response headers received") \
+    SERVED_NS(S, AT, end_ns, "end of the body") \
     SERVED_NS(S, AT, first_ns, "first piece of the answer") \
     SERVED_NS(S, AT, first_output_ns, "first piece that is not reasoning") \
-    SERVED_PIECES(S, AT, "piece_ns", at_ns, "when each piece of the answer came", LINE_NS_MAX) \
-    SERVED_PIECES(S, AT, "piece_bytes", text_bytes, "the bytes of each piece", INT64_MAX) \
-    AT(S, OBJECT, "usage", usage, "its token counts", .of = &USAGE) \
-    AT(S, TEXT, "model", model, "the model that it says it ran", .null = "it does not say") \
-    AT(S, TEXT, "finish_reason", finish_reason, "stop, length ...", .null = "it does not say") \
-    AT(S, TEXT, "reasoning", reasoning, "what the model said before its answer", .null = "nothing") \
-    AT(S, JSON, "timings", timings, "the server's own times, as it names them", .null = "it says none") \
-    AT(S, TRUTH, "is_streamed", is_streamed, "false: in one body") \
-    AT(S, TRUTH, "is_new_connection", is_new_connection, "connecting is in its times") \
-    AT(S, INT, "http_status", http_status, "of the answer", .most = 999) \
-    AT(S, INT, "attempts", attempts, "over 1: it was asked again", .least = 1, .most = INT32_MAX)
+    SERVED_PIECES(S, AT, "piece_ns", at_ns, "time of each piece of the answer", LINE_NS_MAX) \
+    SERVED_PIECES(S, AT, "piece_bytes", text_bytes, "size of each piece in bytes", INT64_MAX) \
+    AT(S, OBJECT, "usage", usage, "token counts reported by the server", .of = &USAGE) \
+    AT(S, TEXT, "model", model, "model name reported by the server", .null = "not reported") \
+    AT(S, TEXT, "finish_reason", finish_reason, "why the answer ended: stop, length, ...", .null = "not reported") \
+    AT(S, TEXT, "reasoning", reasoning, "reasoning text before the answer", .null = "none") \
+    AT(S, JSON, "timings", timings, "the server's own times, under its names", .null = "none reported") \
+    AT(S, TRUTH, "is_streamed", is_streamed, "false: the answer came in one body") \
+    AT(S, TRUTH, "is_new_connection", is_new_connection, "the times include connecting") \
+    AT(S, INT, "http_status", http_status, "status of the response", .most = 999) \
+    AT(S, INT, "attempts", attempts, "number of attempts; above 1: it was sent again", .least = 1, .most = INT32_MAX)
 #define USAGE_TOKENS(S, AT, key, words) \
-    AT(S, INT, #key, key, words, .most = INT32_MAX, .null = "the server does not say")
+    AT(S, INT, #key, key, words, .most = INT32_MAX, .null = "not reported by the server")
 #define USAGE_ROWS(AT, S) \
-    USAGE_TOKENS(S, AT, prompt_tokens, "of image and text") \
-    USAGE_TOKENS(S, AT, completion_tokens, "of the answer") \
-    USAGE_TOKENS(S, AT, image_tokens, "of the prompt") \
-    USAGE_TOKENS(S, AT, cached_tokens, "of the prompt, read from a cache") \
-    USAGE_TOKENS(S, AT, reasoning_tokens, "of the answer")
+    USAGE_TOKENS(S, AT, prompt_tokens, "prompt tokens of image and text") \
+    USAGE_TOKENS(S, AT, completion_tokens, "tokens of the answer") \
+    USAGE_TOKENS(S, AT, image_tokens, "image tokens of the prompt") \
+    USAGE_TOKENS(S, AT, cached_tokens, "prompt tokens read from a cache") \
+    USAGE_TOKENS(S, AT, reasoning_tokens, "reasoning tokens of the answer")
 /* A run without stage times and one with them. */
 struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
 #define BARE_PAIR_ROWS(AT, S) \
     AT(S, INT, "bare_total_ns", bare_ns, "T_total without stage times", .least = 1, .most = LINE_NS_MAX) \
-    AT(S, INT, "staged_total_ns", staged_ns, "T_total with them", .least = 1, .most = LINE_NS_MAX) \
-    AT(S, TRUTH, "bare_first", bare_first, "that without them ran first")
+    AT(S, INT, "staged_total_ns", staged_ns, "T_total with stage times", .least = 1, .most = LINE_NS_MAX) \
+    AT(S, TRUTH, "bare_first", bare_first, "the run without stage times was first")
 #define BARE_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    AT(S, OBJECT, "bare", pair, "two runs in random order", .of = &BARE_PAIR) \
+    AT(S, OBJECT, "bare", pair, "the two runs, made in random order", .of = &BARE_PAIR) \
     SESSION_OF_ROWS(ROW, S)
-/* reason: why there are no pairs, or fewer than asked for; tokens are 0 where it did not come to that */
+/* A token count is 0 if its request was not made. */
 #define TWINS_REASON(ROW, S) \
-    ROW(S, TEXT, reason, reason[0] ? reason : NULL, "why there are no pairs, or fewer than asked for", \
-        .null = "there are all")
+    ROW(S, TEXT, reason, reason[0] ? reason : NULL, "why there are no pairs, or fewer than requested", \
+        .null = "all pairs were made")
 #define TWINS_PAIRS(ROW, S) \
-    ROW(S, OBJECTS, pairs, twins->pairs, "in the order they ran", .of = &TWIN_PAIR, FIELD_COUNT_AT(S, count))
+    ROW(S, OBJECTS, pairs, twins->pairs, "the pairs, in the order in which they ran", .of = &TWIN_PAIR, \
+        FIELD_COUNT_AT(S, count))
 #define TWINS_OBJECT_ROWS(ROW, S) \
     ROW(S, TEXT, method, text_of(sweep->options, "twins_method"), "--twins_method", .choices = "exact|adjusted") \
     TWINS_REASON(ROW, S) \
-    ROW(S, INT, prompt_tokens, twins->prompt_tokens, "of the image's request", .most = INT32_MAX) \
-    ROW(S, INT, image_tokens, twins->image_tokens, "those less the tokens of the question alone", \
+    ROW(S, INT, prompt_tokens, twins->prompt_tokens, "prompt tokens of the image request", .most = INT32_MAX) \
+    ROW(S, INT, image_tokens, twins->image_tokens, "prompt_tokens minus the tokens of the question without the image", \
         .least = -INT32_MAX, .most = INT32_MAX) \
     TWINS_PAIRS(ROW, S)
 #define TWINS_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    AT(S, OBJECT, "twins", twins, "pairs of the image and a text of as many tokens", .of = &TWINS_OBJECT) \
+    AT(S, OBJECT, "twins", twins, "pairs of requests: with the image, and with a text of as many tokens", \
+       .of = &TWINS_OBJECT) \
     SESSION_OF_ROWS(ROW, S)
-/* An image's request and a text's with as many prompt tokens: server/checks/twins.h. NaN and -1: see `null`. */
+/* A request with an image and one with a text of as many prompt tokens: server/checks/twins.h. NaN and -1 mean null. */
 struct twin_pair {
     double image_ms, text_ms, floor_ms, upload_ms, image_prompt_ms, text_prompt_ms, image_chunk_ms, text_chunk_ms;
     int64_t image_tokens, text_tokens, floor_tokens, image_cached, text_cached;
@@ -293,208 +298,213 @@ struct twin_pair {
 #define TWIN_CHUNK(S, AT, key, words) \
     AT(S, NUMBER, #key, key, words, .unit = "ms", .most = FIELD_MS_MAX, .null = "not known", .is_optional = 1)
 #define TWIN_PAIR_ROWS(AT, S) \
-    TWIN_MS(S, AT, image_ms, "TTFT with the image", "no text came") \
-    TWIN_MS(S, AT, text_ms, "TTFT with the text", "no text came") \
-    TWIN_MS(S, AT, floor_ms, "TTFT of a text of a few tokens", "no text came") \
-    TWIN_MS(S, AT, upload_ms, "first to last byte of the image's request", "not known") \
-    TWIN_MS(S, AT, image_prompt_ms, "of the prompt by the server's clock", "it does not say") \
-    TWIN_MS(S, AT, text_prompt_ms, "the same of the text", "it does not say") \
-    TWIN_CHUNK(S, AT, image_chunk_ms, "first part of the image's stream, with or without text") \
-    TWIN_CHUNK(S, AT, text_chunk_ms, "the same of the text") \
+    TWIN_MS(S, AT, image_ms, "TTFT with the image", "no text was received") \
+    TWIN_MS(S, AT, text_ms, "TTFT with the text", "no text was received") \
+    TWIN_MS(S, AT, floor_ms, "TTFT with a text of a few tokens", "no text was received") \
+    TWIN_MS(S, AT, upload_ms, "time from the first to the last byte of the image request", "not known") \
+    TWIN_MS(S, AT, image_prompt_ms, "prompt time with the image by the server's clock", "not reported") \
+    TWIN_MS(S, AT, text_prompt_ms, "prompt time with the text by the server's clock", "not reported") \
+    TWIN_CHUNK(S, AT, image_chunk_ms, "time to the first part of the stream with the image") \
+    TWIN_CHUNK(S, AT, text_chunk_ms, "time to the first part of the stream with the text") \
     AT(S, INT, "image_tokens", image_tokens, "prompt tokens with the image", .most = INT32_MAX) \
     AT(S, INT, "text_tokens", text_tokens, "prompt tokens with the text", .most = INT32_MAX) \
-    AT(S, INT, "floor_tokens", floor_tokens, "prompt tokens of the few", .most = INT32_MAX) \
-    AT(S, INT, "image_cached", image_cached, "of them from a cache", .most = INT32_MAX, \
-       .null = "the server does not say") \
-    AT(S, INT, "text_cached", text_cached, "the same of the text", .most = INT32_MAX, \
-       .null = "the server does not say") \
-    AT(S, TRUTH, "image_first", image_first, "false: the text was asked first")
+    AT(S, INT, "floor_tokens", floor_tokens, "prompt tokens with the text of a few tokens", .most = INT32_MAX) \
+    AT(S, INT, "image_cached", image_cached, "image_tokens read from a cache", .most = INT32_MAX, \
+       .null = "not reported by the server") \
+    AT(S, INT, "text_cached", text_cached, "text_tokens read from a cache", .most = INT32_MAX, \
+       .null = "not reported by the server") \
+    AT(S, TRUTH, "image_first", image_first, "false: the request with the text was sent first")
 /* A sample's next-token distributions along the baseline's answer: measure/fidelity.h. */
 struct divergence { double nats, at_most; };
 #define TIE_NATS 0.1 /* a smaller preference is a tie, which rounding can decide: e^0.1 to 1 */
 struct fidelity {
     char *baseline, *reason;
-    int32_t positions, top1_count, answers_equal, first_difference; /* -1: not known; none */
+    int32_t positions, top1_count, answers_equal, first_difference; /* -1: not known, or none */
     double margin, baseline_margin;
     struct divergence *divergences; int32_t divergence_count;
 };
 #define DIVERGENCE_ROWS(AT, S) \
-    AT(S, NUMBER, "kl_divergence", nats, "of a position; of a server: the lower bound", .unit = "nats", \
-       .null = "infinite: the likeliest tokens of one are impossible in the other") \
-    AT(S, NUMBER, "at_most", at_most, "of a server: the upper bound", .unit = "nats", .is_optional = 1)
+    AT(S, NUMBER, "kl_divergence", nats, "KL divergence at a position; on a server: the lower bound", .unit = "nats", \
+       .null = "infinite: the most likely tokens of one have probability 0 in the other") \
+    AT(S, NUMBER, "at_most", at_most, "server only: the upper bound", .unit = "nats", .is_optional = 1)
 #define FIDELITY_OBJECT_ROWS(AT, S) \
-    AT(S, TEXT, "baseline", baseline, "the configuration or folder whose answer is followed") \
-    AT(S, TEXT, "reason", reason, "why nothing, or not everything, was compared", .null = "everything was") \
+    AT(S, TEXT, "baseline", baseline, "configuration or folder whose answer is followed") \
+    AT(S, TEXT, "reason", reason, "why nothing, or only a part, was compared", .null = "everything was compared") \
     AT(S, INT, "positions", positions, "tokens of the baseline's answer that were compared", .most = INT32_MAX) \
-    AT(S, INT, "top1_count", top1_count, "those where both have the same likeliest token", .most = INT32_MAX) \
-    AT(S, TRUTH, "answers_equal", answers_equal, "of the greedy answers", .null = "not compared") \
-    AT(S, INT, "first_difference", first_difference, "the first token that differs, from 0", .most = INT32_MAX, \
-       .null = "none, or not known") \
-    AT(S, NUMBER, "margin", margin, "there: the log probability of the own token less that of the baseline's", \
-       .unit = "nats", .null = "there is none, or it is not known") \
-    AT(S, NUMBER, "baseline_margin", baseline_margin, "there: the same preference of the baseline for its token", \
-       .unit = "nats", .null = "there is none, or it is not known") \
-    AT(S, OBJECTS, "divergences", divergences, "of each position whose distributions are known", \
+    AT(S, INT, "top1_count", top1_count, "positions where both have the same most likely token", .most = INT32_MAX) \
+    AT(S, TRUTH, "answers_equal", answers_equal, "the greedy answers are equal", .null = "not compared") \
+    AT(S, INT, "first_difference", first_difference, "0-based index of the first token that differs", \
+       .most = INT32_MAX, .null = "none, or not known") \
+    AT(S, NUMBER, "margin", margin, "at this token: log probability of the own token minus that of the baseline's", \
+       .unit = "nats", .null = "none, or not known") \
+    AT(S, NUMBER, "baseline_margin", baseline_margin, \
+       "at this token: the baseline's log probability of its own token minus that of the other", \
+       .unit = "nats", .null = "none, or not known") \
+    AT(S, OBJECTS, "divergences", divergences, "divergence at each position whose distributions are known", \
        .of = &DIVERGENCE, FIELD_COUNT_AT(S, divergence_count))
 #define FIDELITY_LINE_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    AT(S, OBJECT, "fidelity", fidelity, "against the baseline", .of = &FIDELITY_OBJECT) \
+    AT(S, OBJECT, "fidelity", fidelity, "comparison with the baseline", .of = &FIDELITY_OBJECT) \
     SESSION_OF_ROWS(ROW, S)
 #define FIELD_MS_MAX INT64_C(1000000000000) /* thirty years: sums and squares of such values are still finite */
 #define DONE_ROWS(ROW, ELSE, S) \
     POINT_ROWS(ROW, S) \
-    ROW(S, INT, done, point->runs, "its runs", .least = 1, .most = LINE_RUNS_MAX) \
-    ROW(S, TEXT, stop, vp_stop_name((int32_t)stop), "what ended its runs", .choices = "runs|interval|box|max") \
-    ROW(S, INT, retries, point->retries, "requests made again after a device error", .most = INT32_MAX) \
-    ELSE(JSON, "sizes", "what follows from the layout of its image")
+    ROW(S, INT, done, point->runs, "number of runs", .least = 1, .most = LINE_RUNS_MAX) \
+    ROW(S, TEXT, stop, vp_stop_name((int32_t)stop), "what ended the runs", .choices = "runs|interval|box|max") \
+    ROW(S, INT, retries, point->retries, "requests repeated after a device error", .most = INT32_MAX) \
+    ELSE(JSON, "sizes", "values derived from the layout of the image")
 #define FAILED_ROWS(ROW, ELSE, S) \
     POINT_ROWS(ROW, S) \
     ROW(S, TEXT, failed, reason, "why it failed") \
-    ROW(S, INT, attempts, point->retries + 1, "requests that were tried", .most = INT32_MAX) \
-    ROW(S, INT, retries, point->retries, "requests made again after a device error", .most = INT32_MAX) \
-    ELSE(JSON, "sizes", "what follows from the layout of its image")
-/* A number of each of several images; of one image it is not written. */
+    ROW(S, INT, attempts, point->retries + 1, "number of attempts", .most = INT32_MAX) \
+    ROW(S, INT, retries, point->retries, "requests repeated after a device error", .most = INT32_MAX) \
+    ELSE(JSON, "sizes", "values derived from the layout of the image")
+/* One number per image; not written for a single image. */
 #define SEVERAL_ROW(ROW, S, key, value, words, ...) \
     ROW(S, INTS, key, value, words, FIELD_COUNT_AT(S, key.count), .stride = sizeof(int32_t), \
         .item_bytes = sizeof(int32_t), .most = INT32_MAX, .is_optional = 1, __VA_ARGS__)
-/* NULLS: only results of servers have a null there. */
+/* NULLS: nulls that occur only in results of servers. */
 #define SIZES_ROWS(ROW, S, NULLS) \
     ROW(S, TEXT, tier, knob_text(point->knobs, KNOB_TIER), "resolution tier", .choices = "low|medium|high", \
-        .null = "by vision tokens") \
-    ROW(S, INT, target_vision_tokens, layout ? point->target_tokens : -1, "vision tokens asked for", \
+        .null = "chosen by vision tokens") \
+    ROW(S, INT, target_vision_tokens, layout ? point->target_tokens : -1, "requested vision tokens", \
         .most = INT32_MAX, .null = "no image") \
-    ROW(S, INT, target_crops, layout ? point->target_crops : -1, "crops asked for", .most = INT32_MAX, \
+    ROW(S, INT, target_crops, layout ? point->target_crops : -1, "requested crops", .most = INT32_MAX, \
         .null = "no image") \
     ROW(S, INT, top_k, number_of_knob(point->knobs, KNOB_TOP_K), \
-        "experts that a token uses; 0: a model without experts", .most = INT32_MAX NULLS("of a server")) \
+        "experts per token; 0: a model without experts", .most = INT32_MAX NULLS("not known for a server")) \
     ROW(S, INT, num_active_blocks, number_of_knob(point->knobs, KNOB_BLOCKS), "decoder blocks that run", \
-        .most = INT32_MAX NULLS("of a server")) \
+        .most = INT32_MAX NULLS("not known for a server")) \
     ROW(S, INT, theoretical_num_crops, layout ? layout->crops : -1, "crops without the global view", \
         .most = INT32_MAX, .null = "no image") \
     ROW(S, PAIR, theoretical_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
         .null = "no image, or several") \
-    ROW(S, PAIR, theoretical_image_size, layout_canvas(layout), "the tiling's size, [height, width]", .unit = "px", \
+    ROW(S, PAIR, theoretical_image_size, layout_canvas(layout), "size of the tiling, [height, width]", .unit = "px", \
         .most = INT32_MAX, .null = "no image, or several") \
     ROW(S, INT, theoretical_vision_tokens, layout ? layout->theoretical_tokens : -1, \
-        "vision tokens, as if crops did not overlap", .most = INT32_MAX, .null = "no image") \
+        "vision tokens if crops did not overlap", .most = INT32_MAX, .null = "no image") \
     ROW(S, INT, actual_num_crops, layout ? layout->crops : -1, "crops without the global view", \
         .column = COLUMN_VIEWS, .most = INT32_MAX, .null = "no image") \
     ROW(S, PAIR, actual_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
         .null = "no image, or several") \
     ROW(S, PAIR, actual_image_size, layout_canvas(layout), \
-        "the tiling's size, [height, width]; of a server: of the image that was sent", .unit = "px", \
+        "size of the tiling, [height, width]; on a server: size of the image that was sent", .unit = "px", \
         .most = INT32_MAX, .null = "no image, or several") \
     ROW(S, INT, actual_vision_tokens, layout ? layout->feature_tokens : -1, \
-        "vision tokens, as in the sequence; of a server: as it counts them", .column = COLUMN_VISION_TOKENS, \
+        "vision tokens in the sequence; on a server: by the server's count", .column = COLUMN_VISION_TOKENS, \
         .most = INT32_MAX, .null = "no image") \
-    ROW(S, INT, num_images, image_count ? image_count : -1, "images of the request, where there are several", \
+    ROW(S, INT, num_images, image_count ? image_count : -1, "images of the request, if there are several", \
         .column = COLUMN_IMAGES, .least = 2, .most = INT32_MAX, .is_optional = 1) \
-    ROW(S, INT, num_views, image_count ? layout->views : -1, "of several images: the views of all", \
+    ROW(S, INT, num_views, image_count ? layout->views : -1, "several images: views of all of them", \
         .column = COLUMN_VIEWS_OF_IMAGES, .least = 1, .most = INT32_MAX, .is_optional = 1) \
-    SEVERAL_ROW(ROW, S, vision_tokens_of_images, each, "of several images: vision tokens of each", .unit = NULL) \
+    SEVERAL_ROW(ROW, S, vision_tokens_of_images, each, "several images: vision tokens of each", .unit = NULL) \
     ROW(S, INT, input_text_tokens, point->sample->text_count, \
         "tokens of the prompt's text: sequence without image tokens and BOS", \
-        .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("a server does not say")) \
-    ROW(S, INT, actual_text_tokens, point->sample->text_count, "the same under the reference's name", \
-        .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("a server does not say")) \
+        .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("not known for a server")) \
+    ROW(S, INT, actual_text_tokens, point->sample->text_count, "input_text_tokens under the reference's name", \
+        .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("not known for a server")) \
     ROW(S, INT, total_sequence_length, \
         layout || !point->sample->images.count \
             ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
         "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
     ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
-        "with --prune_list: image tokens that go on, after the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
+        "with --prune_list: image tokens kept after the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
         .most = INT32_MAX, .is_optional = 1) \
     ROW(S, NUMBER, mean_sequence_length, pruned_rows(point), \
-        "with --prune_list: rows of the prefill, the mean over decoder blocks", .column = COLUMN_SEQUENCE, \
+        "with --prune_list: rows of the prefill, mean over the decoder blocks", .column = COLUMN_SEQUENCE, \
         .most = INT32_MAX, \
         .is_optional = 1) \
     ROW(S, INT, kv_cache_bytes, point->cache_bytes, \
-        "with --prune_list: of the KV cache what the request uses with the longest answer", .unit = "bytes", \
+        "with --prune_list: KV cache that the request uses with the longest answer", .unit = "bytes", \
         .column = COLUMN_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1) \
     ROW(S, INT, kv_cache_bytes_unpruned, point->full_cache_bytes, \
-        "with --prune_list: what it would use with all image tokens", .unit = "bytes", \
+        "with --prune_list: KV cache that it would use with all image tokens", .unit = "bytes", \
         .column = COLUMN_FULL_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
-    AT(S, OBJECT, "sent_image", sent_image, "of a server: the image as sent", .of = &SENT_IMAGE, \
+    AT(S, OBJECT, "sent_image", sent_image, "server only: the image as sent", .of = &SENT_IMAGE, \
        .is_pointer = 1, .null = "text only, several images, or nothing could be sent") \
     ROW(S, INT, num_sent_images, several ? (int64_t)several : -1, \
-        "of a server: images of the request, where there are several", .column = COLUMN_IMAGES, .least = 2, \
+        "server only: images of the request, if there are several", .column = COLUMN_IMAGES, .least = 2, \
         .most = INT32_MAX, .is_optional = 1) \
-    ROW(S, INT, sent_bytes, sum_of(bytes, several), "of a server, several images: bytes of all files", \
+    ROW(S, INT, sent_bytes, sum_of(bytes, several), "server only, several images: size of all files", \
         .unit = "bytes", .column = COLUMN_IMAGE_BYTES, .least = 1, .most = INT64_MAX, .is_optional = 1) \
     SEVERAL_ROW(ROW, S, sent_sizes_of_images, list_of_several(px, 2 * several), \
-                "of a server, several images: width and height of each as sent", .unit = "px") \
+                "server only, several images: width and height of each as sent", .unit = "px") \
     SEVERAL_ROW(ROW, S, sent_bytes_of_images, list_of_several(bytes, several), \
-                "of a server, several images: bytes of each file", .unit = "bytes") \
+                "server only, several images: size of each file", .unit = "bytes") \
     SEVERAL_ROW(ROW, S, tokens_by_rule_of_images, list_of_several(by_rule, point->tokens_by_rule < 0 ? 0 : several), \
-                "of a server, several images: tokens of each by the rule of --family", .unit = NULL) \
+                "server only, several images: tokens of each by the rule of --family", .unit = NULL) \
     ROW(S, INT, image_tokens_by_rule, point->tokens_by_rule, \
-        "of a server: what the sent image costs by the rule of --family", \
+        "server only: tokens of the sent image by the rule of --family", \
         .column = COLUMN_TOKENS_BY_RULE, .most = INT32_MAX, \
-        .null = "no family was named")
+        .null = "no --family")
 #define SERVED_SIZES_ROWS(ROW, AT, S) \
     ROW(S, TEXT, tier, knob_text(&point->configuration->knobs, KNOB_TIER), "resolution tier", .null = "none") \
     ROW(S, INT, target_vision_tokens, number_of_knob(&point->configuration->knobs, KNOB_TOKENS), \
-        "vision tokens asked for", \
+        "requested vision tokens", \
         .most = INT32_MAX, .null = "none") \
     SENT_ROWS(ROW, AT, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
-    ROW(S, INT, width_px, sent->pictures->width_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, height_px, sent->pictures->height_px, "upright", .unit = "px", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, bytes, (int64_t)sent->pictures->byte_count, "of the file, before base64", .least = 1, \
+    ROW(S, INT, width_px, sent->pictures->width_px, "width of the upright image", .unit = "px", .least = 1, \
+        .most = INT32_MAX) \
+    ROW(S, INT, height_px, sent->pictures->height_px, "height of the upright image", .unit = "px", .least = 1, \
+        .most = INT32_MAX) \
+    ROW(S, INT, bytes, (int64_t)sent->pictures->byte_count, "size of the file before base64", .least = 1, \
         .most = INT64_MAX) \
-    ROW(S, TEXT, media_type, sent->pictures->media_type, "image/png ...") \
+    ROW(S, TEXT, media_type, sent->pictures->media_type, "image/png, ...") \
     ROW(S, TRUTH, is_resized, sent->wanted->width_px > 0, \
         "false: the data set's own file, with a few bits changed unless --same_image was given")
 #define KERNELS_ROWS(ROW, ELSE, S) \
     ROW(S, TEXT, config, configuration->file_name, "file name of the configuration") \
-    ROW(S, INT, sample_id, sample->id, "whose image and prompt", .most = INT64_MAX) \
+    ROW(S, INT, sample_id, sample->id, "sample whose image and prompt are used", .most = INT64_MAX) \
     ROW(S, INT, views, layout_of(input) ? layout_of(input)->views : 0, "crops and the global view", .most = INT32_MAX) \
     ROW(S, INT, total_sequence_length, sequence_of(input), "positions of the prompt", .most = INT32_MAX) \
-    ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), "of that request, dearer than others", .unit = "ms", \
-        .null = "not timed") \
-    ELSE(JSON, "stages", "per stage that ran on the device")
+    ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), "time of this request; timing each kernel makes it slower", \
+        .unit = "ms", .null = "not timed") \
+    ELSE(JSON, "stages", "one object per stage that ran on the device")
 #define KERNEL_STAGE_ROWS(ROW, ELSE, S) \
-    ROW(S, NUMBER, device_ms, device, "between its boundaries", .unit = "ms", .null = "not timed") \
-    ROW(S, NUMBER, kernel_ms, kernels, "sum of its kernels, products and copies", .unit = "ms", .null = "not timed") \
+    ROW(S, NUMBER, device_ms, device, "time between the stage's boundaries", .unit = "ms", .null = "not timed") \
+    ROW(S, NUMBER, kernel_ms, kernels, "total time of its kernels, matrix products and copies", .unit = "ms", \
+        .null = "not timed") \
     ROW(S, NUMBER, idle_share, device > 0 ? 1 - kernels / device : (double)NAN, \
-        "share of device_ms between them", .null = "device_ms is 0") \
-    ELSE(JSON, "parts", "kernel_ms by part of the model, those that took time")
-/* What the machine did during the runs whose lines begin at `from` or later, and before this line. */
+        "share of device_ms between the kernels", .null = "device_ms is 0") \
+    ELSE(JSON, "parts", "kernel_ms by part of the model, for parts that took time")
+/* The machine's state during the runs whose lines start at `from` or later and precede this line. */
 #define FIELD_HERE(member) member
 #define FIELD_IN_NOISE(member) noise.member
 #define NOISE_BLOCK_ROWS(AT, S, in) \
     AT(S, NUMBER, "load", in(load), "load average, which counts vlmprof's own threads", .digits = 2, \
        .null = "not known") \
-    AT(S, NUMBER, "steal_percent", in(steal_percent), "share of all CPUs that a virtual machine's host took", \
+    AT(S, NUMBER, "steal_percent", in(steal_percent), "share of all CPU time taken by the host of a virtual machine", \
        .digits = 1, .null = "not known") \
     AT(S, NUMBER, "other_cpu_percent", in(other_cpu_percent), \
-       "share of all CPUs that other processes and the kernel used; a little below 0 where ticks are too coarse", \
+       "share of all CPU time used by other processes and the kernel; coarse ticks can make it negative", \
        .digits = 1, .null = "not known") \
     AT(S, WHOLES, "frequency_mhz", in(mhz_low), "[lowest, highest] frequency of a CPU", .most = INT32_MAX, \
-       .null = "the machine says none")
+       .null = "not reported")
 #define NOISE_LINE_ROWS(ROW, AT, S) \
-    ROW(S, INT, from, sweep->block_from, "place of the first line that it is about", .most = INT64_MAX) \
+    ROW(S, INT, from, sweep->block_from, "byte offset of the first line that it covers", .most = INT64_MAX) \
     NOISE_BLOCK_ROWS(AT, S, FIELD_IN_NOISE)
 #define NOISE_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .most = INT64_MAX)
 #define NOISE_NUMBER(S, AT, key, member, words, decimals, why) \
     AT(S, NUMBER, key, member, words, .digits = decimals, .null = why)
 #define NOISE_ROWS(AT, S) \
-    NOISE_COUNT(S, AT, "samples", samples, "blocks of which something is known") \
+    NOISE_COUNT(S, AT, "samples", samples, "blocks with at least one known value") \
     NOISE_BLOCK_ROWS(AT, S, FIELD_HERE) \
     NOISE_COUNT(S, AT, "steal_samples", steal_samples, "blocks whose steal_percent is known") \
-    NOISE_COUNT(S, AT, "stolen_samples", stolen_samples, "those with 5 % and more") \
-    NOISE_NUMBER(S, AT, "stolen_percent", stolen_percent, "mean steal_percent of these", 1, "there are none") \
+    NOISE_COUNT(S, AT, "stolen_samples", stolen_samples, "blocks with steal_percent of 5 or more") \
+    NOISE_NUMBER(S, AT, "stolen_percent", stolen_percent, "mean steal_percent of stolen_samples", 1, "no such block") \
     NOISE_COUNT(S, AT, "other_samples", other_samples, "blocks whose other_cpu_percent is known") \
-    NOISE_COUNT(S, AT, "busy_samples", busy_samples, "those with 10 % and more") \
-    NOISE_NUMBER(S, AT, "busy_percent", busy_percent, "mean other_cpu_percent of these", 1, "there are none") \
+    NOISE_COUNT(S, AT, "busy_samples", busy_samples, "blocks with other_cpu_percent of 10 or more") \
+    NOISE_NUMBER(S, AT, "busy_percent", busy_percent, "mean other_cpu_percent of busy_samples", 1, "no such block") \
     NOISE_NUMBER(S, AT, "neighbour_spread", spread, \
                  "relative standard deviation of one run, from pairs of neighbouring runs of equal work", 0, \
                  "fewer than 10 pairs") \
-    NOISE_COUNT(S, AT, "neighbour_pairs", pair_count, "these pairs") \
-    NOISE_NUMBER(S, AT, "bare_spread", bare_spread, "the same from tool_cost's pairs", 0, "fewer than 10 pairs") \
-    NOISE_COUNT(S, AT, "bare_pairs", bare_pair_count, "those pairs")
-/* The key "noise". */
+    NOISE_COUNT(S, AT, "neighbour_pairs", pair_count, "number of these pairs") \
+    NOISE_NUMBER(S, AT, "bare_spread", bare_spread, "relative standard deviation of one run, from tool_cost's pairs", \
+                 0, "fewer than 10 pairs") \
+    NOISE_COUNT(S, AT, "bare_pairs", bare_pair_count, "number of tool_cost's pairs")
+/* Writes the key "noise". */
 void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 
 /* ---- a row of per_sample_results. Names in the values: point, measured, outcome, run (the first run, or NULL) */
@@ -546,8 +556,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
                     .unit = "nats", .least = -FIELD_MS_MAX, .column = COLUMN_BASELINE_MARGIN) \
     ROW(S, INT, fidelity_tokens, fidelity->positions, "tokens of the baseline's answer that were compared", \
         .most = INT32_MAX, .is_optional = 2, .null = "none", .column = COLUMN_FIDELITY_TOKENS) \
-    ROW(S, TEXT, fidelity_reason, fidelity->reason, "why nothing, or not everything, was compared", \
-        .is_optional = 2, .null = "everything was")
+    ROW(S, TEXT, fidelity_reason, fidelity->reason, "why nothing, or only a part, was compared", \
+        .is_optional = 2, .null = "everything was compared")
 /* unparsed: the reference guesses an option for such an answer; here the answer scores 0 */
 #define ANSWER_ROWS(ROW, S) \
     ROW(S, NUMBER, accuracy, outcome->is_unparsed ? 0 : outcome->score, "score of the first run's answer", \
@@ -570,7 +580,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         "all runs gave the same tokens", .null = "not measured") \
     ROW(S, TEXT, prompt, point->sample->prompt, "text that was tokenized", .null = "none")
 #define MEASURED_ROWS(ROW, S) \
-    ROW(S, TEXT, stop, measured->stop, "what ended its runs", .choices = "runs|interval|box|max", .null = "failed") \
+    ROW(S, TEXT, stop, measured->stop, "what ended the runs", .choices = "runs|interval|box|max", .null = "failed") \
     ROW(S, INT, num_runs, ran ? measured->count : 0, "timed runs", .most = LINE_RUNS_MAX) \
     ROW(S, NUMBER, T_total_p50, spread.value, "median of T_total over the runs", .unit = "ms", .most = FIELD_MS_MAX, \
         .null = "not measured") \
@@ -590,17 +600,18 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, NUMBER, T_total_staged, ms_of(measured->bare.staged_ns), \
         "T_total of the accompanying run with stage times, excluded from all statistics", .unit = "ms", \
         .most = FIELD_MS_MAX, .null = "no such run") \
-    ROW(S, INT, num_retries, measured->retries, "requests made again after a device error", .most = INT32_MAX)
+    ROW(S, INT, num_retries, measured->retries, "requests repeated after a device error", .most = INT32_MAX)
 #define SERVED_RESULT_ROWS(ROW, AT, S) \
-    AT(S, OBJECT, "usage", usage, "its token counts", .of = &USAGE) \
-    ROW(S, TEXT, model, served->model, "the model that it says it ran", .null = "it does not say") \
-    ROW(S, TEXT, finish_reason, served->finish_reason, "stop, length ...", .null = "it does not say") \
+    AT(S, OBJECT, "usage", usage, "token counts reported by the server", .of = &USAGE) \
+    ROW(S, TEXT, model, served->model, "model name reported by the server", .null = "not reported") \
+    ROW(S, TEXT, finish_reason, served->finish_reason, "why the answer ended: stop, length, ...", \
+        .null = "not reported") \
     ROW(S, INT, pieces, (int64_t)served->piece_count, "pieces of the answer; one may contain several tokens", \
         .most = INT64_MAX) \
     ROW(S, INT, attempts, served->attempts, \
         "number of attempts; above 1: it was sent again, and the times are of the last attempt", \
         .least = 1, .most = INT32_MAX) \
-    ROW(S, TRUTH, new_connection, served->is_new_connection, "connecting is in its times") \
+    ROW(S, TRUTH, new_connection, served->is_new_connection, "the times include connecting") \
     ROW(S, TRUTH, streamed, served->is_streamed, "false: the answer came in one body, so TTFT is not known") \
     ROW(S, NUMBER, sent_ms, served_ms(served->sent_ns), "first byte sent", .unit = "ms from the start", \
         .most = FIELD_MS_MAX, .null = "not known") \
@@ -608,7 +619,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, first_output_ms, served_ms(served->first_output_ns), "first piece that is not reasoning", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, JSON, server_timings, served->timings, "the server's own times, as it names them", .null = "it says none")
+    ROW(S, JSON, server_timings, served->timings, "the server's own times, under its names", .null = "none reported")
 
 /* ---- a result file before its rows. Names in the values: index, set, configuration, gathered, is_server */
 #define HEAD_COUNT(S, ROW, key, value, words) ROW(S, INT, key, value, words, .most = FIELD_COUNT_MAX)
@@ -641,7 +652,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, TEXT, data, set->data.path, "path of the data set as given", .is_read = 1) \
     ROW(S, TEXT, data_hash, set->data.content_hash, "hash of the data set's sampled records, prompts and image sizes", \
         .is_read = 1) \
-    ROW(S, INT, max_new_tokens, set->data.max_new_tokens, "most tokens of an answer", .least = 1, \
+    ROW(S, INT, max_new_tokens, set->data.max_new_tokens, "maximum tokens per answer", .least = 1, \
         .most = 1000000000, .is_read = 1)
 #define HEAD_NUMBER(S, ROW, key, list, of, words, max, why) \
     ROW(S, NUMBER, key, list_##of(&gathered->lists[list]), words, .most = max, .null = why)
@@ -714,7 +725,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, INT, fidelity_count, all->samples, "rows that were compared", .most = FIELD_COUNT_MAX, .is_optional = 2, \
         .null = "none", .is_read = 1) \
     ROW(S, TEXT, fidelity_reason, all->reason, "why a part was not compared, from the first such row", \
-        .is_optional = 2, .null = "everything was", .is_read = 1)
+        .is_optional = 2, .null = "everything was compared", .is_read = 1)
 #define RESULT_VISION_ROWS(ROW, S) \
     HEAD_NUMBER(S, ROW, target_vision_tokens_mean, LIST_TARGET, mean, "mean of requested vision tokens", FIELD_MS_MAX, \
                 "no row has an image") \
@@ -874,11 +885,12 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(TEXT, "gemm_rows_1024", "matrix kernel for many rows (prefill)", .null = "not known for a server", \
          .is_optional = 1) \
     ELSE(INT, "threads", "--threads; 0: all", .null = "not known for a server", .is_optional = 1) \
-    ELSE(INT, "seed", "of weights, samples and caption prompts", .null = "not known for a server") \
+    ELSE(INT, "seed", "seed of weights, samples and caption prompts", .null = "not known for a server") \
     ELSE(JSON, "clocks", "clocks, power, temperature", .null = "not read", .is_optional = 1) \
-    ELSE(TEXT, "client", "of servers: the library that sent the requests", .is_optional = 1) \
-    ELSE(OBJECTS, "servers", "of servers: each one's own words", .of = &SERVER_WORDS, .is_optional = 1) \
-    ELSE(OBJECT, "cold", "the session's first request, in no statistic", .of = &COLD, .is_optional = 1)
+    ELSE(TEXT, "client", "servers only: library that sent the requests", .is_optional = 1) \
+    ELSE(OBJECTS, "servers", "servers only: each server's description of itself", .of = &SERVER_WORDS, \
+         .is_optional = 1) \
+    ELSE(OBJECT, "cold", "the session's first request, excluded from all statistics", .of = &COLD, .is_optional = 1)
 #define RESULT_END_ROWS(ELSE) \
     ELSE(JSON, "provenance", "provenance of the latest session; further keys may be added", .of = &PROVENANCE, \
          .null = "nothing was measured") \
@@ -915,7 +927,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ELSE(NUMBER, "bytes", "total size of the operands, each counted once per launch", .most = INT64_MAX, \
          .null = "a host stage")
 #define ROW_TIMES_ROWS(ELSE) \
-    ELSE(NUMBER, "energy_resolution_j", "what the GPU used in one step of the counter", .unit = "J", \
+    ELSE(NUMBER, "energy_resolution_j", "energy that the GPU used during one step of the counter", .unit = "J", \
          .most = FIELD_MS_MAX, .is_optional = 1) \
     ELSE(JSON, "metadata", "members of the data set's record") \
     ELSE(JSON, "stages", "mean over the runs of device_ms, or of wall_ms for host stages; null: did not run", \
@@ -1003,7 +1015,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
        .is_optional = 1) \
     AT(S, NUMBER, "ramp_s", ramp_s, "time at the start, outside the window", .unit = "s") \
     AT(S, NUMBER, "cool_down_s", cool_down_s, "time at the end, outside the window", .unit = "s") \
-    AT(S, INT, "max_new_tokens", new_tokens, "most tokens of an answer", .most = INT32_MAX) \
+    AT(S, INT, "max_new_tokens", new_tokens, "maximum tokens per answer", .most = INT32_MAX) \
     AT(S, TEXT, "images", images, "unique: each request had its own pixels; same: the unchanged file (--same_image)", \
        .null = "no sample has an image", .choices = "unique|same") \
     AT(S, TRUTH, "no_cache", no_cache, "the server was asked not to use its prompt cache") \
@@ -1036,7 +1048,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     ROW(S, AT, "ITL", LOAD_ITL, "times between consecutive pieces of all answers") \
     ROW(S, AT, "queued", LOAD_QUEUED, "time from due_ms until one of max_concurrency slots was free")
 #define LOAD_TOKENS(S, AT, key, member, words) \
-    AT(S, INT, key, member, words, .most = INT64_MAX, .null = "the server does not say")
+    AT(S, INT, key, member, words, .most = INT64_MAX, .null = "not reported by the server")
 #define LOAD_REQUEST_ROWS(AT, S) \
     AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .most = INT64_MAX, .null = "not known") \
     AT(S, TEXT, "request_id", record.id, "the server's id of the request", .null = "none") \
@@ -1070,7 +1082,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
     AT(S, TEXT, "failed", record.reason, "why the request failed", .null = "it did not fail")
 /* Samples of the server's metrics. */
 #define LOAD_PROM(S, AT, key, index, words) \
-    AT(S, NUMBER, key, values[index], words, .null = "the server does not say", .is_optional = 1)
+    AT(S, NUMBER, key, values[index], words, .null = "not reported by the server", .is_optional = 1)
 #define LOAD_PROM_ROWS(ROW, AT, S) \
     ROW(S, AT, "requests_waiting", PROM_WAITING, "requests in the server's queue") \
     ROW(S, AT, "requests_running", PROM_RUNNING, "requests in progress") \

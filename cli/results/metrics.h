@@ -20,8 +20,7 @@ struct served {
 };
 
 /* Numbers of a pass that journals store, one per row: name, key, unit, meaning, and the value at the end of a pass of
- * the engine (in request_run; NaN if none). Each is also a metric: results have its mean and runs, reports its columns.
- * */
+ * the engine (in request_run; NaN if none). Each is also a metric: results have its mean and runs. */
 #define KEPT_ROWS(ROW, ...) \
     ROW(ENERGY, "energy_j", "J", \
         "energy that the GPU used from the start of a request to its end, by NVML's counter", joules, __VA_ARGS__)

@@ -1,5 +1,4 @@
-/* result_gather.c: reads the points of a configuration back from their journals and gathers their numbers into lists.
- * */
+/* result_gather.c: reads the points of a configuration from their journals and gathers their numbers into lists. */
 #include "results/result_gather.h"
 
 #include "base/console.h"

@@ -178,8 +178,7 @@ static void put_crops(vp_json_writer *writer, const struct gathered *gathered) {
     vp_json_end_object(writer);
     free(sorted);
 }
-/* Finds the most frequent tiling, with the canvas and the tokens of a row with this tiling. Returns 1 if there is one.
- * */
+/* Finds the most frequent tiling, with the canvas and the tokens of one of its rows. Returns 1 if there is one. */
 struct usual { struct field_pair tiling, canvas; int64_t tokens; };
 static int has_usual(const struct gathered *gathered, struct usual *usual) {
     double *sorted = NULL;
@@ -472,8 +471,7 @@ static void put_sessions(vp_json_writer *writer, struct journal_index *index, co
         if (all) vp_json_end_array(writer);
     }
 }
-/* The tool's own cost: number of stamps times the cost of one, and pairs of runs with and without them in random order.
- * */
+/* The tool's own cost: number of stamps times the cost of one, and pairs of runs with and without them. */
 static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     const struct number_list *bare = &gathered->lists[LIST_BARE], *staged = &gathered->lists[LIST_STAGED];
     double *scratch = resize(NULL, bare->count, sizeof *scratch), stamp_ns = (double)NAN,
@@ -726,7 +724,7 @@ static int write_result(struct journal_index *index, const struct index_configur
     if (!code && file->result != VP_OK) {
         char line[LINE_BYTES];
         error_line(line, sizeof line, file->result, &file->error);
-        code = complain(EXIT_OUTPUT, "%s; its points are in the journal: free some space and repeat the command",
+        code = complain(EXIT_OUTPUT, "%s; the journal has its points: free some space and run the same command again",
                         line);
     }
     unfinished_end(&unfinished);

@@ -1,6 +1,6 @@
-/* score_answers.c: answer files of other tools as rows of the score command.
- * lmms-eval writes a line a sample: doc (the row of its data set), target, filtered_resps. VLMEvalKit writes the data
- * set's table again, with a column "prediction". */
+/* score_answers.c: turns answer files of other tools into rows of the score command.
+ * lmms-eval writes one line per sample: doc (the row of its data set), target, filtered_resps. VLMEvalKit writes the
+ * data set's table again, with a column "prediction". */
 #include "score/score_answers.h"
 
 #include "base/console.h"
@@ -36,12 +36,12 @@ static void put_member(vp_json_writer *writer, const char *key, const vp_json *j
     vp_json_key(writer, key);
     json_node(writer, json, vp_json_get(json, object, from));
 }
-/* The first text inside nested lists; NULL: there is none. */
+/* The first text inside nested lists, or NULL. */
 static char *first_text(const vp_json *json, uint32_t node) {
     while (node_is(json, node, VP_JSON_ARRAY) && json->nodes[node].count) node++;
     return node_text(json, node);
 }
-/* Options of the sample's document: a list, a text that is a Python list, columns A.. or choice_a... */
+/* Writes the options of the sample's document: a list, a text with a Python list, or columns A.. or choice_a... */
 static void put_options(vp_json_writer *writer, const vp_json *json, uint32_t doc) {
     static const char *const keys[] = {"options", "choices"};
     struct text_list list = {NULL, 0};
@@ -78,7 +78,7 @@ static void put_options(vp_json_writer *writer, const vp_json *json, uint32_t do
         return;
     }
 }
-/* What is right: the document's list of answers, else the target. */
+/* Writes the reference: the document's list of answers, otherwise the target. */
 static void put_target(vp_json_writer *writer, const vp_json *json, uint32_t doc) {
     uint32_t answers = vp_json_get(json, doc, "answers"), target = vp_json_get(json, 0, "target");
     struct text_list list = {NULL, 0};
@@ -91,8 +91,8 @@ static void put_target(vp_json_writer *writer, const vp_json *json, uint32_t doc
     text_list_free(&list);
     free(text);
 }
-/* The sample's document. lmms-eval leaves it out since 2025; what its metric kept of it, an object with question_id or
- * category, is there instead. */
+/* The sample's document. lmms-eval omits it since 2025. Instead there is the part kept by its metric, an object with
+ * question_id or category. */
 static uint32_t document_of(const vp_json *json) {
     uint32_t doc = vp_json_get(json, 0, "doc");
     if (node_is(json, doc, VP_JSON_OBJECT)) return doc;
@@ -150,7 +150,7 @@ static int convert_lmms(const char *path, const char *text, size_t bytes, struct
 }
 
 /* ---- VLMEvalKit */
-/* Options A, B ..: a gap is null, and the last one ends the list. */
+/* Writes options A, B ..: a gap is null, and the last option ends the list. */
 static void put_letters(vp_json_writer *writer, struct cells *cells) {
     char name[2] = {0, 0};
     int last = -1;
@@ -196,7 +196,7 @@ static void put_vlmevalkit_row(vp_json_writer *writer, struct cells *cells, size
     }
     vp_json_end_object(writer);
 }
-/* Fails with the columns that the table has instead. */
+/* Fails with an error that lists the table's columns. */
 static vp_result lacks_predictions(const struct cells *cells, const char *path, vp_error *error) {
     struct text_buffer line = {NULL, 0, 0};
     vp_result result;

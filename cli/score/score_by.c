@@ -1,4 +1,4 @@
-/* score_by.c: scores by the value of a field: a tally for each category. */
+/* score_by.c: scores by the value of a field, with one tally per category. */
 #include "score/score_by.h"
 
 

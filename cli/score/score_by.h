@@ -1,4 +1,4 @@
-/* score_by.h: scores by the value of a field: a tally for each category. */
+/* score_by.h: scores by the value of a field, with one tally per category. */
 #ifndef VLMPROF_CLI_SCORE_BY_H
 #define VLMPROF_CLI_SCORE_BY_H
 #include "base/json.h"
@@ -6,12 +6,12 @@
 
 struct score_groups_by { struct text_list names; struct tally *tallies; };
 
-/* Counts a row's score for its value of `field`; a row without it is "-". Beyond 1,000 values the rest is "others". */
+/* Counts a row's score for its value of `field`, "-" for a row without it. After 1,000 values, the rest is "others". */
 void by_add(struct score_groups_by *by, const vp_json *json, const char *field, int is_binary, int is_empty,
             const vp_score_outcome *outcome);
 
-/* Writes {"VALUE": {"rows", "mean", ..}} under "by", with "unread" for rules of other tools; prints a line each on
- * stderr. */
+/* by_put writes {"VALUE": {"rows", "mean", ..}} under "by", with "unread" for rules of other tools. by_print prints one
+ * line per value on stderr. */
 void by_put(vp_json_writer *writer, const struct score_groups_by *by, const char *metric, int is_tool);
 void by_print(const struct score_groups_by *by);
 void by_free(struct score_groups_by *by);

@@ -1,6 +1,6 @@
-/* score_captions.c: scores of a whole corpus of captions: BLEU, CIDEr-D, ROUGE-L.
- * Every text is split into words as added. The library scores the corpus when it is complete; rows that cannot be
- * scored keep a reason and take no part. */
+/* score_captions.c: scores a whole corpus of captions: BLEU, CIDEr-D, ROUGE-L.
+ * Every text is split into words when it is added. The library scores the complete corpus. Rows that cannot be scored
+ * keep a reason and are excluded. */
 #include "score/score_captions.h"
 
 #include "base/console.h"
@@ -26,14 +26,14 @@ void captions_free(struct captions *captions) {
     free(captions->texts);
     free(captions->rows);
 }
-/* Adds a text, split into words unless it is_words. Returns 1 if the words are not the same text as before. */
+/* Adds a text, split into words unless it is_words. Returns 1 if the words differ from the text. */
 static int has_changed_text(struct captions *captions, const char *text, int is_words) {
     size_t bytes = strlen(text), room = bytes * 6 + 1, used = bytes;
     char *own;
     if (is_words) own = copy_text(text, bytes);
     else {
         own = resize(NULL, room, 1);
-        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) { /* never: the room is enough for any text */
+        if (vp_caption_tokenise(text, bytes, own, room, &used) != VP_OK) { /* never: the space is enough */
             used = 0;
             own[0] = 0;
         }
@@ -76,7 +76,7 @@ void caption_add(struct captions *captions, struct caption_row *row, struct scor
                                    &scoring->sample.references, &scoring->sample.reference_count))
             trouble = "the references must be texts";
     } else trouble = scoring_read(scoring, VP_SCORE_CAPTION_JACCARD, json, object);
-    if (!candidate) trouble = "the row has no prediction that is a text";
+    if (!candidate) trouble = "the row has no text as a prediction";
     if (!trouble && !scoring->sample.reference_count) trouble = "the row has no references to compare with";
     row->trouble = trouble;
     if (trouble) return;
@@ -85,7 +85,7 @@ void caption_add(struct captions *captions, struct caption_row *row, struct scor
     for (size_t i = 0; i < row->reference_count; i++)
         if (has_changed_text(captions, scoring->sample.references[i], splits_nothing)) row->has_words = 1;
 }
-/* Adds the row of an image: of its ..._tokenised texts if it has them, else of its plain texts. */
+/* Adds the row of an image, from its ..._tokenised texts if it has them, otherwise from its plain texts. */
 static void caption_add_object(struct captions *captions, struct scoring *scoring, const vp_json *json,
                                uint32_t object) {
     static const char *const keys[] = {"candidate_tokenised", "candidate", "prediction", "pred", "caption", "text"};
@@ -99,13 +99,13 @@ static void caption_add_object(struct captions *captions, struct scoring *scorin
                 scoring_own(scoring, node_text(json, vp_json_get(json, object, keys[key]))), key == 0);
 }
 
-/* The number of a row or a corpus that is its score by this metric. */
+/* The score of a row or a corpus by this metric. */
 static double caption_number(int metric, const vp_caption_scores *scores) {
     return metric <= RULE_BLEU_1 && metric >= RULE_BLEU_4 ? scores->bleu[RULE_BLEU_1 - metric]
            : metric == RULE_ROUGE_L                       ? scores->rouge_l
                                                           : scores->cider_d;
 }
-/* Writes all numbers, as null when `scores` is NULL. */
+/* Writes all numbers; null if `scores` is NULL. */
 static void put_caption_scores(vp_json_writer *writer, const vp_caption_scores *scores) {
     vp_json_key(writer, "bleu");
     if (scores) vp_json_begin_array(writer); else vp_json_null(writer);
@@ -114,9 +114,9 @@ static void put_caption_scores(vp_json_writer *writer, const vp_caption_scores *
     put_double(writer, "cider_d", scores ? scores->cider_d : (double)NAN);
     put_double(writer, "rouge_l", scores ? scores->rouge_l : (double)NAN);
 }
-/* The scores of the corpus, and of each row that has one, in the order of the rows. */
+/* The scores of the corpus, and of each row that has one, in row order. */
 struct caption_result { vp_caption_scores *each, corpus; size_t scored_count; };
-/* Scores all rows without trouble, even if there is none. Returns 0 or an exit code. */
+/* Scores all rows without trouble, even if there are none. Returns 0 or an exit code. */
 static int captions_score(const struct captions *captions, const char *source, struct caption_result *scored) {
     vp_caption_image *images = resize(NULL, captions->row_count, sizeof *images);
     vp_error error = {VP_OK, -1, "", ""};
@@ -164,8 +164,8 @@ static void put_caption_corpus(vp_json_writer *writer, const struct captions *ca
         KEY("images", scored->scored_count), KEY("tokenizer", captions->tokenised_count ? "built-in tokenizer" : NULL),
         END_OBJECT);
 }
-/* The summary of a corpus: with --json as a line on stdout, and always on stderr. `name` is the set's, or NULL. Returns
- * 0 or an exit code. */
+/* Prints the summary of a corpus on stderr, and with --json also as a line on stdout. `name` is the set's name or NULL.
+ * Returns 0 or an exit code. */
 static int caption_summary(const struct captions *captions, const struct caption_result *scored, int metric,
                            const char *metric_name, const char *name, const char *source) {
     const vp_caption_scores *scores = &scored->corpus;
@@ -214,7 +214,7 @@ int captions_print(const struct captions *captions, int metric, const char *name
     free(line.data);
     return code;
 }
-/* The JSON of a set's line. */
+/* Writes the JSON of a set's line. */
 static void put_caption_set(vp_json_writer *writer, const struct captions *captions,
                             const struct caption_result *scored, int metric, const char *name) {
     vp_json_begin_object(writer);
@@ -264,7 +264,7 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     return code;
 }
 
-/* Adds a row for a line that is none. */
+/* Adds a row for a line that is not valid. */
 static void add_bad_line(struct captions *captions, const vp_json *json, int64_t number, const char *reason,
                          int64_t offset) {
     struct caption_row *row = caption_add_row(captions, json, VP_JSON_NONE, "id");

@@ -34,13 +34,13 @@ const char *score_circular(struct scoring *scoring, const vp_json *json, uint32_
     *undecided = !wrong && missing;
     return NULL;
 }
-/* A whole number, as a number or as a text. */
+/* Reads an integer, stored as a number or as a text. */
 static int whole_member(const vp_json *json, uint32_t node, const char *key, int64_t *value) {
     uint32_t member = vp_json_get(json, node, key);
     char *text, *end = NULL;
     if (vp_json_to_int(json, member, value) == VP_OK) return 1;
     if ((text = node_text(json, member)) != NULL) *value = strtoll(text, &end, 10);
-    member = end && end > text && (!*end || !strcmp(end, ".0")); /* a column of numbers with a gap says 7.0 */
+    member = end && end > text && (!*end || !strcmp(end, ".0")); /* a column of numbers with a gap has 7.0 */
     free(text);
     return (int)member;
 }
@@ -99,8 +99,8 @@ void circles_print(struct circles *circles) {
     if (!circles->count) return;
     mean = circles_mean(circles, &low, &high);
     print_note(
-        "vlmprof: %zu questions with all their circular rows right: mean %.6f, 95 %% interval %.6f to %.6f (bootstrap "
-        "over questions)\n",
+        "vlmprof: %zu questions, right if all circular rows are right: mean %.6f, 95 %% interval %.6f to %.6f "
+        "(bootstrap over questions)\n",
         circles->count, mean, low, high);
 }
 void circles_free(struct circles *circles) { free(circles->items); }

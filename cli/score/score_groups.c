@@ -1,4 +1,4 @@
-/* score_groups.c: scores of whole sets whose rows belong together.
+/* score_groups.c: scores whole sets whose rows belong together.
  * Sources: VLMEvalKit e8e78f05 (dataset/utils/yorn.py), lmms-eval 75571cfe (tasks/mme, tasks/pope), POPE 08d957b9
  * (evaluate.py). */
 #include "score/score_groups.h"
@@ -12,11 +12,11 @@
 
 enum { CATEGORIES_MAX = 64, RESAMPLES = 1000, GROUP_SEED = 42 };
 
-/* A row with what each tool reads in its answer: 1 yes, 0 no, -1 neither. */
+/* A row with each tool's reading of its answer: 1 yes, 0 no, -1 neither. */
 struct judged { int category, group, truth, vlmevalkit, mme_lmms, pope_lmms, official; };
 struct judged_set {
     struct text_list categories;
-    struct text_list groups; /* names of pictures; row numbers where a row is a group */
+    struct text_list groups; /* names of pictures; row numbers if each row is a group */
     struct judged *rows; size_t count, capacity;
 };
 static void set_free(struct judged_set *set) {
@@ -54,7 +54,7 @@ const char *judged_add(struct judged_set *set, struct scoring *scoring, const vp
     if (!prediction) return "a row has no prediction";
     if ((trouble = scoring_read(scoring, VP_SCORE_YES_NO_VK, json, node)) != NULL) return trouble;
     answer = scoring->sample.reference_count ? scoring->sample.references[0] : "";
-    if (!is_yes(answer) && !is_no(answer)) return "the answer of a row is neither yes nor no";
+    if (!is_yes(answer) && !is_no(answer)) return "the answer of a row is not yes or no";
     if (set->count == set->capacity) {
         set->capacity = set->capacity * 2 + 256;
         set->rows = resize(set->rows, set->capacity, sizeof *set->rows);
@@ -87,7 +87,7 @@ static const char *add_row(struct judged_set *set, struct scoring *scoring, cons
 
 /* ---- named numbers */
 enum { NUMBERS_MAX = 5 * (CATEGORIES_MAX + 4) };
-struct number { const char *section, *group, *name; double value; }; /* group NULL: directly in the section */
+struct number { const char *section, *group, *name; double value; }; /* group is NULL directly in the section */
 struct numbers { struct number items[NUMBERS_MAX]; size_t count; };
 static void add_number(struct numbers *out, const char *section, const char *group, const char *name, double value) {
     struct number *number = &out->items[out->count < NUMBERS_MAX ? out->count++ : NUMBERS_MAX - 1];
@@ -106,9 +106,9 @@ static const char *const COGNITION[] = {"code_reasoning", "commonsense_reasoning
 struct category_sums {
     double right, rows, pairs, pictures, lmms;
     int is_odd;
-}; /* is_odd: a picture has not two rows */
+}; /* is_odd: 1 if a picture does not have two rows */
 
-/* Adds the rows of one picture to the sums of its category: rows are in the order of the file. */
+/* Adds the rows of one picture to the sums of its category. Rows are in file order. */
 static void add_picture(struct category_sums *sums, const struct judged *rows, size_t count) {
     double vlmevalkit = 0, lmms = 0;
     for (size_t i = 0; i < count; i++) {
@@ -128,7 +128,7 @@ static double sum_of(const struct judged_set *set, const struct category_sums *s
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < set->categories.count; k++)
             if (!strcmp(set->categories.items[k], names[i]) && sums[k].pictures) {
-                if (is_lmms && sums[k].is_odd) return (double)NAN; /* lmms-eval stops there */
+                if (is_lmms && sums[k].is_odd) return (double)NAN; /* lmms-eval fails in this case */
                 total += is_lmms ? sums[k].lmms / sums[k].pictures
                                  : sums[k].right / sums[k].rows * 100 + sums[k].pairs / sums[k].pictures * 100;
             }
@@ -137,7 +137,7 @@ static double sum_of(const struct judged_set *set, const struct category_sums *s
 static void mme_numbers(const struct judged_set *set, const struct judged *rows, size_t count, struct numbers *out) {
     struct category_sums sums[CATEGORIES_MAX];
     memset(sums, 0, sizeof sums);
-    for (size_t i = 0, end; i < count; i = end) { /* rows of one picture are neighbours */
+    for (size_t i = 0, end; i < count; i = end) { /* rows of one picture are adjacent */
         for (end = i + 1; end < count && rows[end].group == rows[i].group && rows[end].category == rows[i].category;
              end++) {}
         add_picture(&sums[rows[i].category], rows + i, end - i);
@@ -148,7 +148,7 @@ static void mme_numbers(const struct judged_set *set, const struct judged *rows,
                      thought = sum_of(set, sums, COGNITION, 4, is_lmms);
         add_number(out, tool, NULL, "perception", seen);
         add_number(out, tool, NULL, is_lmms ? "cognition" : "reasoning", thought);
-        /* no tool prints it: a section of its own */
+        /* no tool prints this, so it has its own section */
         add_number(out, is_lmms ? "lmms_eval total" : "vlmevalkit total", NULL, "total", seen + thought);
     }
     for (size_t k = 0; k < set->categories.count; k++) {
@@ -174,7 +174,7 @@ static void count_row(struct counts *counts, int truth, int answer) {
     counts->right += truth == answer;
     counts->rows++;
 }
-/* 1: `name` is one of the comma-separated names in `list`. */
+/* Returns 1 if `name` is one of the comma-separated names in `list`. */
 static int names_category(const char *list, const char *name) {
     size_t bytes = strlen(name);
     for (const char *at = list; at; at = strchr(at, ',')) {
@@ -183,7 +183,7 @@ static int names_category(const char *list, const char *name) {
     }
     return 0;
 }
-/* The single categories of a set, "a,b" taken apart. */
+/* The single categories of a set: "a,b" is two. */
 static void single_categories(const struct judged_set *set, struct text_list *out) {
     for (size_t i = 0; i < set->categories.count; i++) {
         const char *at = set->categories.items[i];
@@ -197,7 +197,7 @@ static void single_categories(const struct judged_set *set, struct text_list *ou
     }
 }
 static void official_pope(struct numbers *out, const struct counts *counts) {
-    const double nothing = (double)NAN; /* the script divides by 0 and stops */
+    const double nothing = (double)NAN; /* the script fails with a division by 0 */
     double precision = counts->tp + counts->fp > 0 ? counts->tp / (counts->tp + counts->fp) : nothing;
     double recall = counts->tp + counts->fn > 0 ? counts->tp / (counts->tp + counts->fn) : nothing;
     add_number(out, "official", NULL, "TP", counts->tp);
@@ -224,7 +224,7 @@ static void pope_numbers(const struct judged_set *set, const struct text_list *s
         count_row(&lmms, rows[i].truth, rows[i].pope_lmms);
         missed += rows[i].truth && rows[i].pope_lmms == 0; /* only "no" is a miss in its recall */
         yes += rows[i].truth;                              /* its yes_ratio counts the references */
-        for (const char *at = categories; at; at = strchr(at, ',')) { /* a row of two categories counts twice */
+        for (const char *at = categories; at; at = strchr(at, ',')) { /* a row with two categories counts twice */
             at += *at == ',' && at != categories;
             count_row(&all, rows[i].truth, rows[i].vlmevalkit);
         }
@@ -255,7 +255,7 @@ static int by_picture(const void *left_item, const void *right_item) {
     if (left->row.group != right->row.group) return left->row.group < right->row.group ? -1 : 1;
     return (left->place > right->place) - (left->place < right->place);
 }
-/* Makes rows of one picture neighbours. */
+/* Makes rows of one picture adjacent. */
 static void sort_rows(struct judged_set *set) {
     struct ordered *items = resize(NULL, set->count + 1, sizeof *items);
     for (size_t i = 0; i < set->count; i++) {
@@ -272,8 +272,8 @@ static void numbers_of(int metric, const struct judged_set *set, const struct te
     if (metric == RULE_MME_SETS) mme_numbers(set, rows, count, out);
     else pope_numbers(set, singles, rows, count, out);
 }
-/* Where each group begins in set->rows, and the first group of its stratum and the one after: a category of MME, all
- * of POPE. */
+/* The start of each group in set->rows, and the first and the end group of its stratum. A stratum is a category for MME
+ * and everything for POPE. */
 struct group_at { size_t start, first, last; };
 static struct group_at *find_groups(int metric, const struct judged_set *set, size_t *count) {
     struct group_at *groups = zeroed(set->count + 1, sizeof *groups);
@@ -291,8 +291,7 @@ static struct group_at *find_groups(int metric, const struct judged_set *set, si
     *count = found;
     return groups;
 }
-/* Draws groups with replacement inside their stratum and keeps the numbers of each draw: draws is [RESAMPLES][numbers].
- */
+/* Draws groups with replacement within their stratum. Stores the numbers of each draw: draws [RESAMPLES][numbers]. */
 static void resample(int metric, const struct judged_set *set, const struct text_list *singles, size_t numbers,
                      double *draws) {
     size_t count, filled, capacity = set->count * 2 + 64;
@@ -313,7 +312,7 @@ static void resample(int metric, const struct judged_set *set, const struct text
             }
             for (size_t k = 0; k < more; k++) {
                 rows[filled] = set->rows[groups[pick].start + k];
-                rows[filled++].group = (int)i; /* a picture that is drawn twice is two pictures */
+                rows[filled++].group = (int)i; /* a picture drawn twice counts as two pictures */
             }
         }
         numbers_of(metric, set, singles, rows, filled, out);
@@ -323,7 +322,7 @@ static void resample(int metric, const struct judged_set *set, const struct text
     free(rows);
     free(out);
 }
-/* The interval of a number among those draws that have it; returns 1 when all have. */
+/* The interval of a number over the draws that have it. Returns 1 if all have it. */
 static int drawn_interval(const double *draws, const struct numbers *numbers, size_t which, double *low, double *high) {
     double *column = resize(NULL, RESAMPLES, sizeof *column);
     size_t finite = 0;
@@ -356,7 +355,7 @@ static void put_section(vp_json_writer *writer, const struct numbers *numbers, c
     }
     if (group) vp_json_end_object(writer);
 }
-/* The numbers of a set, and of draws of it: double [RESAMPLES][numbers->count], malloc'ed. Rows get into order. */
+/* The numbers of a set and of its draws: double [RESAMPLES][numbers->count], malloc'ed. Sorts the rows. */
 static double *numbers_and_draws(struct judged_set *set, int metric, struct text_list *singles,
                                  struct numbers *numbers) {
     double *draws;
@@ -375,7 +374,7 @@ void judged_totals(struct judged_set *set, int metric, const char *tool, total_v
     double *draws = numbers_and_draws(set, metric, &singles, numbers);
     for (size_t i = 0; i < numbers->count; i++) {
         const struct number *number = &numbers->items[i];
-        /* the share of yes in the answers: the official one alone */
+        /* the share of yes in the answers: only the official one */
         const char *section = !strcmp(number->name, "yes_ratio") ? "official" : tool;
         char name[64];
         double low, high;

@@ -1,6 +1,6 @@
-/* score_groups.h: scores of whole sets whose rows belong together: MME's sums over pictures, POPE's F1. Intervals are
- * by bootstrap over the groups: pictures, questions. A score job's rows come in; a line of JSON for each set goes out.
- */
+/* score_groups.h: scores whole sets whose rows belong together: MME's sums over pictures, POPE's F1. Intervals come
+ * from a bootstrap over the groups: pictures or questions. A score job's rows come in; one line of JSON per set goes
+ * out. */
 #ifndef VLMPROF_CLI_SCORE_GROUPS_H
 #define VLMPROF_CLI_SCORE_GROUPS_H
 #include "base/json.h"
@@ -11,9 +11,9 @@
  * 0 or an exit code. */
 int score_sets(struct score_job *job, int metric);
 
-/* The same for rows that come one by one: a set is made, rows are added, and each total of a tool ("official",
- * "vlmevalkit", "lmms_eval") is visited with its 95 % interval. The ends are NaN where a draw has no such number.
- * judged_add returns NULL or what is wrong with the row; `prediction` is taken over. */
+/* The same for single rows: make a set, add rows, and visit each total of a tool ("official", "vlmevalkit",
+ * "lmms_eval") with its 95 % interval, whose ends are NaN if a draw lacks the number. judged_add returns NULL or the
+ * error in the row; it takes over `prediction`. */
 struct judged_set;
 struct judged_set *judged_new(void);
 void judged_free(struct judged_set *set);

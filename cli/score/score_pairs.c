@@ -1,4 +1,4 @@
-/* score_pairs.c: the scores of two answer files, paired by the ids of their rows. */
+/* score_pairs.c: compares the scores of two answer files, paired by the ids of their rows. */
 #include "score/score_pairs.h"
 
 #include "base/console.h"

@@ -1,4 +1,4 @@
-/* score_pairs.h: the scores of two answer files, paired by the ids of their rows. */
+/* score_pairs.h: compares the scores of two answer files, paired by the ids of their rows. */
 #ifndef VLMPROF_CLI_SCORE_PAIRS_H
 #define VLMPROF_CLI_SCORE_PAIRS_H
 #include "base/json.h"
@@ -7,13 +7,13 @@
 struct scored { uint64_t id; double score; };
 struct pairs {
     struct scored *rows; size_t count, capacity;
-    double *first, *second; size_t joined; /* of rows that both files have: the baseline's score, and the file's own */
+    double *first, *second; size_t joined; /* scores of rows in both files: the baseline's, and the file's */
 };
 
-/* Takes down a row by its "id". A row without a score is left out. */
+/* Adds a row by its "id". Rows without a score are skipped. */
 void pairs_add(struct pairs *pairs, const vp_json *json, double score);
 
-/* Pairs the rows of a file with those of its baseline. Returns 0, or an exit code when no id is in both. */
+/* Pairs the rows of a file with those of its baseline. Returns 0, or an exit code if no id is in both. */
 int pairs_join(struct pairs *pairs, struct pairs *baseline, const char *name, const char *baseline_name);
 void pairs_put(vp_json_writer *writer, const struct pairs *pairs);
 void pairs_print(const struct pairs *pairs);

@@ -1,5 +1,5 @@
-/* score_rules.c: the rules of the score command, by which a line of JSON becomes a line with its score.
- * The metrics are the library's; those of a whole corpus of captions are in score_captions.c. A rule may show more
+/* score_rules.c: the rules of the score command, which turn a line of JSON into a line with its score.
+ * The metrics are the library's; those of a whole corpus of captions are in score_captions.c. A rule may write further
  * members next to the score (details_...). */
 #include "score/score_rules.h"
 
@@ -19,9 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Scratch memory for what is shown next to the score. */
+/* Scratch memory for the members next to the score. */
 static char *more_room(struct scoring *scoring) { return reserve(&scoring->more, scoring_room(scoring), 1); }
-/* Writes a text as a rule of the library changes it. Inside an array `key` is NULL. */
+/* Writes a text after a cleaning rule of the library. Inside an array, `key` is NULL. */
 static void put_ruled(vp_json_writer *writer, const char *key, const char *text,
                       vp_result (*rule)(const char *, char *, size_t, size_t *)) {
     size_t room = strlen(text) * 2 + 64;
@@ -43,12 +43,12 @@ static void put_other_score(vp_json_writer *writer, const char *key, struct scor
                             vp_score_cleaning cleaning) {
     vp_score_outcome other;
     struct buffer kept = scoring->scratch;
-    scoring->scratch = scoring->more; /* so that the texts of the first outcome stay valid */
+    scoring->scratch = scoring->more; /* to keep the texts of the first outcome valid */
     put_double(writer, key, scoring_run(scoring, metric, cleaning, &other) == VP_OK ? other.score : (double)NAN);
     scoring->more = scoring->scratch;
     scoring->scratch = kept;
 }
-/* Writes the score against each reference alone. */
+/* Writes the score against each single reference. */
 static void put_each(vp_json_writer *writer, struct scoring *scoring, const char *prediction,
                      vp_result (*rule)(const char *, const char *const *, size_t, char *, size_t, double *)) {
     vp_json_key(writer, "each");
@@ -67,7 +67,7 @@ static void put_index(vp_json_writer *writer, const char *key, int32_t index) {
     else put_null(writer, key);
 }
 
-/* A row that was scored, and the open object for what is shown next to its score. */
+/* A scored row, and the open object for the members next to its score. */
 struct shown {
     vp_json_writer *writer;
     struct scoring *scoring;
@@ -103,7 +103,7 @@ static void details_official(const struct shown *row) {
     put_bool(row->writer, "all_references_identical", identical);
     put_ruled_references(row->writer, "references_compared", row->scoring,
                          identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
-    snprintf(text, sizeof text, "%.2f", 100 * row->outcome->score); /* rounds as Python's round does */
+    snprintf(text, sizeof text, "%.2f", 100 * row->outcome->score); /* rounds like Python's round */
     put_double(row->writer, "percent_2_decimals",
                isnan(row->outcome->score) ? row->outcome->score : strtod(text, NULL));
 }
@@ -138,7 +138,7 @@ static void details_vqa_eval(const struct shown *row) {
     put_text(row->writer, "cleaned_vqa_eval", row->outcome->cleaned);
     put_index(row->writer, "predicted_index", row->outcome->option_index);
 }
-/* A question whose labels are letters counts for its kind of box, transparent or opaque; any other counts for both. */
+/* A question with letters as labels counts for its kind of box, transparent or opaque; any other counts for both. */
 static void details_ai2d(const struct shown *row) {
     int letters = node_is(row->json, vp_json_get(row->json, 0, "abc_label"), VP_JSON_TRUE);
     int clear = node_is(row->json, vp_json_get(row->json, 0, "has_transparent_box"), VP_JSON_TRUE);
@@ -183,11 +183,11 @@ static void details_mmmu(const struct shown *row) {
 static void details_vista(const struct shown *row) {
     put_text(row->writer, "normalised", row->outcome->parsed);
 }
-/* Rules of other tools: what the tool reads in the answer. */
+/* Rules of other tools: writes the tool's reading of the answer. */
 static void details_tool(const struct shown *row) {
     put_text(row->writer, "parsed", row->outcome->parsed);
 }
-/* What rules of VP_SCORE_METRICS show next to the score; the others nothing, other tools' what was read. */
+/* The details that rules of VP_SCORE_METRICS write. Rules of other tools write what was read; others nothing. */
 typedef void score_details(const struct shown *row);
 static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
     [VP_SCORE_VQA_SEED] = details_vqa_seed,
@@ -206,8 +206,8 @@ static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
     [VP_SCORE_CAPTION_JACCARD] = details_jaccard,
     [VP_SCORE_MMMU_OFFICIAL] = details_mmmu
 };
-/* Rules of --metric: those of single answers, then those of whole sets and of a whole corpus, which are negative and
- * computed in score_captions.c. */
+/* The rules of --metric: first those of single answers, then those of whole sets and of a whole corpus, which are
+ * negative and computed in score_captions.c. */
 static const struct score_rule SCORE_RULES[] = {
 #define RULE_OF_METRIC(metric, name, ...) {name, VP_SCORE_##metric},
     VP_SCORE_METRICS(RULE_OF_METRIC)
@@ -264,7 +264,7 @@ int unknown_metric(const char *name, int wanted) {
 static score_details *details_of(int metric) {
     return SCORE_DETAILS[metric] || !vp_score_is_tool((vp_score_metric)metric) ? SCORE_DETAILS[metric] : details_tool;
 }
-/* The cleaning that --clean asks for. */
+/* The cleaning that --clean selects. */
 static vp_score_cleaning cleaning_of(const char *clean, const vp_score_metric_info *info) {
     if (!strcmp(clean, "none")) return VP_SCORE_CLEAN_NONE;
     if (!strcmp(clean, "last")) return VP_SCORE_CLEAN_LAST;
@@ -277,14 +277,14 @@ static void put_id(vp_json_writer *writer, const vp_json *json) {
     vp_json_key(writer, "id");
     json_node(writer, json, id);
 }
-/* Reads the sample of a row, and writes the row's id. Returns NULL or what is wrong with the row. */
+/* Reads the sample of a row, and writes the row's id. Returns NULL or the error in the row. */
 static const char *read_row(struct scoring *scoring, int metric, const vp_json *json, vp_json_writer *writer) {
     const char *prediction_key = "prediction", *trouble;
     put_id(writer, json);
     if (!has_value(json, 0, "prediction")) prediction_key = has_value(json, 0, "text") ? "text" : "pred";
     scoring->sample.prediction = scoring_own(scoring, node_text(json, vp_json_get(json, 0, prediction_key)));
     trouble = scoring_read(scoring, metric, json, 0);
-    return scoring->sample.prediction ? trouble : "the row has no prediction that is a text";
+    return scoring->sample.prediction ? trouble : "the row has no text as a prediction";
 }
 /* Scores a line that contains all circular rows of a question. */
 static void score_circle(struct score_job *job, struct scoring *scoring, const vp_json *json, vp_json_writer *writer) {
@@ -298,7 +298,7 @@ static void score_circle(struct score_job *job, struct scoring *scoring, const v
     vp_json_end_object(writer);
     tally_add(&job->tally, score, 0, 0);
 }
-/* Scores one line of the input and writes its row, without a score but with a reason where the line is wrong. */
+/* Scores one line of the input and writes its row. For an invalid line, the row has a reason instead of a score. */
 static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
                       struct parsed *parsed, size_t line, vp_json_writer *writer) {
     const char *trouble = NULL;
@@ -348,7 +348,7 @@ int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char 
     if (result != VP_OK)
         return complain(EXIT_WORK, "%s: a row cannot be written as JSON: %s", source, vp_result_text(result));
     text_add(line, "\n", 1);
-    /* main finds the error of stdout and prints it */
+    /* main reports errors of stdout */
     return fwrite(line->data, 1, line->bytes, stdout) == line->bytes ? 0 : EXIT_OUTPUT;
 }
 
@@ -393,14 +393,14 @@ void score_list(struct score_job *job, const vp_json *json, uint32_t list) {
     }
 }
 
-/* Makes rows of an answer file of another tool. */
+/* Makes rows from an answer file of another tool. */
 static int take_answers(struct score_job *job, const char *path) {
     enum answers_kind kind = answers_kind(job->text, job->text_bytes);
     struct text_buffer rows = {NULL, 0, 0};
     int code;
     if (kind == ANSWERS_NONE) return 0;
     if (kind == ANSWERS_VLMEVALKIT && !strcmp(path, "-"))
-        return complain(EXIT_USAGE, "a table of VLMEvalKit is read from a file, not from stdin");
+        return complain(EXIT_USAGE, "a table of VLMEvalKit must be a file, not stdin");
     code = answers_convert(kind, job->source, job->text, job->text_bytes, &rows);
     free(job->text);
     job->text = rows.data;
@@ -408,7 +408,7 @@ static int take_answers(struct score_job *job, const char *path) {
     if (!code) print_note("vlmprof: %s: answers of %s\n", job->source, answers_tool(kind));
     return code;
 }
-/* 1 if the text is one JSON object with the "schema" of a result file. */
+/* Returns 1 if the text is one JSON object with the "schema" of a result file. */
 static int is_result_file(const struct score_job *job) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *schema;
@@ -445,7 +445,7 @@ int score_read(struct score_job *job) {
         job->text = text.data;
         job->text_bytes = text.bytes;
     }
-    if (is_result_file(job)) return complain(EXIT_INPUT, "%s is a result file: vlmprof rescore scores it", job->source);
+    if (is_result_file(job)) return complain(EXIT_INPUT, "%s is a result file: use vlmprof rescore", job->source);
     if ((code = take_answers(job, path)) != 0) return code;
     score_lines(job);
     return job->line_count ? 0 : complain(EXIT_INPUT, "%s: the file has no lines", job->source);
@@ -482,7 +482,7 @@ static int score_baseline(struct score_job *job, const struct score_rule *rule) 
     free(other.line_numbers);
     return code;
 }
-/* Returns 0, or EXIT_USAGE after a message with the fields of the first row: no row has the field of --by. */
+/* Returns 0, or EXIT_USAGE after a message with the fields of the first row if no row has the field of --by. */
 static int check_by(const struct score_job *job, struct parsed *parsed) {
     const char *field = text_of(job->options, "by");
     struct text_buffer fields = {NULL, 0, 0};
@@ -543,8 +543,8 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     if (!code && job->bad_lines)
         code = complain(EXIT_INPUT, "%s: %d line%s %s why", job->source, job->bad_lines,
                         plural_s((int64_t)job->bad_lines),
-                        job->bad_lines == 1 ? "is not a JSON object; its row says"
-                                            : "are not JSON objects; their rows say");
+                        job->bad_lines == 1 ? "is not a JSON object; its row shows"
+                                            : "are not JSON objects; their rows show");
     scoring_free(&scoring);
     free(parsed.nodes);
     free(line.data);

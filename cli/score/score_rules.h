@@ -13,25 +13,25 @@ struct pairs;
 struct score_groups_by;
 struct score_job {
     const struct options *options;
-    const char *name, *source;     /* the metric as asked for; the file, or "stdin" */
+    const char *name, *source;     /* the requested metric; the file, or "stdin" */
     char *text; size_t text_bytes; /* the whole input */
-    const char **lines; size_t *line_bytes, line_count, line_capacity; /* in the text, without blank lines */
-    int64_t *line_numbers;         /* of each line, for messages */
+    const char **lines; size_t *line_bytes, line_count, line_capacity; /* lines of the text, without blank ones */
+    int64_t *line_numbers;         /* number of each line, for messages */
     struct tally tally;
-    int bad_lines; /* how many lines are not JSON objects */
-    int by_words;  /* 1 if captions are words already, white space separates them */
-    const char *path;        /* NULL: the operand */
-    struct pairs *pairs;     /* scores by id, for --baseline; NULL: it is not given */
-    int is_silent;           /* 1 if the rows of --baseline itself: nothing is printed */
+    int bad_lines; /* number of lines that are not JSON objects */
+    int by_words;  /* 1 if captions are already words, separated by white space */
+    const char *path;        /* NULL for the operand */
+    struct pairs *pairs;     /* scores by id, for --baseline; NULL if not given */
+    int is_silent;           /* 1 for the rows of --baseline itself: nothing is printed */
     size_t whole_count;      /* rows of vqa_seed with one text instead of a list */
-    struct score_groups_by *by; /* tallies of --by; NULL: it is not given */
-    struct circles *circles; /* questions of circular rows; NULL: of another rule */
+    struct score_groups_by *by; /* tallies of --by; NULL if not given */
+    struct circles *circles; /* questions of circular rows; NULL for other rules */
 };
 
-/* Metrics of a whole corpus of captions, as the negative values of score_rule.metric: which of its numbers is the
- * score. BLEU-2 and BLEU-3 are between the other two. RULE_CAPTIONS is CIDEr-D and also shows the words. */
+/* Metrics of a whole corpus of captions, as negative values of score_rule.metric, which select the number that is the
+ * score. BLEU-2 and BLEU-3 are between the other two. RULE_CAPTIONS is CIDEr-D and also writes the words. */
 enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 };
-/* Metrics of whole sets of yes and no. */
+/* Metrics of whole sets of yes/no answers. */
 enum { RULE_MME_SETS = -20, RULE_POPE_SETS = -21 };
 
 struct score_rule {
@@ -39,22 +39,22 @@ struct score_rule {
     int metric; /* a vp_score_metric, or RULE_... below 0 */
 };
 
-int is_corpus(const struct score_rule *rule); /* 1 if the score is one of a whole corpus */
-const struct score_rule *score_rule_find(const char *name); /* NULL: no such rule */
+int is_corpus(const struct score_rule *rule); /* 1 if the score is for a whole corpus */
+const struct score_rule *score_rule_find(const char *name); /* NULL if there is no such rule */
 
-/* Complains about a metric and lists those that are wanted: all, or without those of a corpus. Returns an exit code. */
+/* Complains about a metric and lists the wanted ones: all, or all except those of a corpus. Returns an exit code. */
 enum { METRICS, METRICS_OF_ROWS };
 int unknown_metric(const char *name, int wanted);
 
 /* Ends a row's JSON and prints it as a line. Returns 0 or an exit code. */
 int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char *source);
 
-/* The last line of --json, {"summary": {...}}: between the two calls its members are written. `line` is empty before.
- * The second prints it and returns 0 or an exit code. */
+/* The last line of --json, {"summary": {...}}. The caller writes its members between the two calls. `line` must be
+ * empty before. summary_end prints the line and returns 0 or an exit code. */
 void summary_begin(vp_json_writer *writer, struct text_buffer *line);
 int summary_end(vp_json_writer *writer, struct text_buffer *line, const char *source);
 
-/* Returns 0, or EXIT_INPUT after a message: a line is longer than --line_max_mb. */
+/* Returns 0, or EXIT_INPUT after a message if a line is longer than --line_max_mb. */
 int score_check_lines(const struct score_job *job);
 /* Makes the elements of a JSON array the job's lines. */
 void score_list(struct score_job *job, const vp_json *json, uint32_t list);

@@ -1,5 +1,5 @@
 /* scoring.c: the score of one answer, and the tally of many scores.
- * Reads the members of a JSON object into a vp_score_sample, whatever names they have there, and calls the library. */
+ * Reads the members of a JSON object, which may have several names, into a vp_score_sample, and calls the library. */
 #include "score/scoring.h"
 
 #include "base/console.h"
@@ -44,7 +44,7 @@ size_t scoring_room(const struct scoring *scoring) {
     return vp_score_scratch_bytes(scoring->text_bytes, scoring->owned_count);
 }
 
-/* The text of a string, of a number as written, or of an object's "answer" (VQA v2's annotations); else NULL. */
+/* The text of a string, of a number as written, or of an object's "answer" (VQA v2's annotations); otherwise NULL. */
 static char *value_text(const vp_json *json, uint32_t node) {
     if (node_is(json, node, VP_JSON_NUMBER))
         return copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
@@ -59,7 +59,7 @@ int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *jso
         scoring->lists[which] = resize(scoring->lists[which], scoring->capacities[which], sizeof **scoring->lists);
     }
     for (uint32_t k = 0; k < texts; k++, element = json->nodes[element].end) {
-        /* an option that does not exist is null, and empty here */
+        /* a missing option is null in the file and empty here */
         int is_gap = which == 1 && !one && node_is(json, element, VP_JSON_NULL);
         scoring->lists[which][k] = scoring_own(scoring, is_gap ? copy_text("", 0) : value_text(json, element));
         if (!scoring->lists[which][k]) return 0;
@@ -69,8 +69,8 @@ int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *jso
     return 1;
 }
 
-/* The index of the right option: answer_index, answer_idx, or "answer" as an index, a letter or an option's text. -1
- * when the row has none of them. */
+/* The index of the right option: answer_index, answer_idx, or "answer" as an index, a letter or an option's text; -1 if
+ * the row has none of them. */
 static int64_t scoring_index(const struct scoring *scoring, const vp_json *json, uint32_t object) {
     int64_t index = -1;
     size_t count = scoring->sample.option_count ? scoring->sample.option_count : scoring->sample.option_name_count;
@@ -94,14 +94,14 @@ static int is_mmmu(int metric) {
            metric == VP_SCORE_MMMU_OPEN;
 }
 
-/* Returns 1 if MMMU's rules want this answer as a letter. It is an index, or the text of an option. */
+/* Returns 1 if MMMU's rules need this answer as a letter: it is an index, or the text of an option. */
 static int wants_letter(const struct scoring *scoring, const vp_json *json, uint32_t answer) {
     const vp_score_sample *sample = &scoring->sample;
     if (!sample->option_count || sample->answer_index < 0 || sample->answer_index > 25) return 0;
     if (node_is(json, answer, VP_JSON_NUMBER)) return 1;
     return sample->is_plain_reference && sample->references[0][0] && sample->references[0][1];
 }
-/* Reads the options of a multiple choice. Returns NULL or what is wrong with them. */
+/* Reads the options of a multiple-choice question. Returns NULL or the error in them. */
 static const char *read_options(struct scoring *scoring, const vp_json *json, uint32_t object) {
     vp_score_sample *sample = &scoring->sample;
     const char *key = has_value(json, object, "options") ? "options" : "choices";
@@ -115,7 +115,7 @@ static const char *read_options(struct scoring *scoring, const vp_json *json, ui
         return "the option names must be texts";
     return NULL;
 }
-/* Reads the references from the first key that has them. Returns NULL or what is wrong with them. */
+/* Reads the references from the first key that has them. Returns NULL or the error in them. */
 static const char *read_references(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
     static const char *const keys[] = {"answer", "references", "reference", "answers", "captions", "answer"};
     vp_score_sample *sample = &scoring->sample;
@@ -127,7 +127,7 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
         if (!has_value(json, object, keys[i]) || is_index) continue;
         if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
             return "the references must be texts";
-        /* data sets have "answers", where a text is a list of one, as in a sweep */
+        /* data sets have "answers"; a text is a list of one, as in a sweep */
         sample->is_plain_reference = node_is(json, node, VP_JSON_STRING)
                                      && (metric != VP_SCORE_VQA_SEED || strcmp(keys[i], "answers") != 0);
         if ((is_mmmu(metric) || (is_tool(metric) && node_is(json, node, VP_JSON_NUMBER)))
@@ -139,7 +139,7 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
     return NULL;
 }
 
-/* "precision": an integer, or as a data frame has it, 2.0. */
+/* "precision": an integer, or 2.0 as in a data frame. */
 static void read_precision(vp_score_sample *sample, const vp_json *json, uint32_t node) {
     if (vp_json_to_int(json, node, &sample->precision) != VP_OK) sample->precision = INT64_MIN;
     sample->is_real_precision = node_is(json, node, VP_JSON_NUMBER)
@@ -176,7 +176,7 @@ void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty)
     tally->row_count++;
     tally->unparsed_count += is_unparsed;
     tally->empty_count += is_empty;
-    if (is_unparsed) score = 0; /* the reference implementation would guess; a guess earns nothing here */
+    if (is_unparsed) score = 0; /* the reference implementation would guess; here a guess scores 0 */
     if (isfinite(score)) {
         double before = score - tally->mean;
         tally->mean += before / (double)++tally->scored_count;

@@ -1,29 +1,30 @@
 /* scoring.h: the score of one answer, and the tally of many scores.
- * A JSON object that contains what a scoring rule asks for (a golden row, a data set's record, a result's metadata)
- * comes in with a prediction; a score comes out, NaN when there is none. */
+ * A JSON object with the input of a scoring rule (a golden row, a data set's record, a result's metadata) and a
+ * prediction come in; a score comes out, NaN if there is none. */
 #ifndef VLMPROF_CLI_SCORING_H
 #define VLMPROF_CLI_SCORING_H
 #include "base/memory.h"
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 
-/* One row: its sample and the memory that backs it, which the next row uses again. All 0 at first. */
+/* One row: its sample and the sample's memory, which the next row reuses. Zeroed before use. */
 struct scoring {
     vp_score_sample sample;
     char **owned; size_t owned_count, owned_capacity; /* the texts of the row */
-    const char **lists[3]; size_t capacities[3];      /* references, options, option names: pointers to those texts */
-    size_t text_bytes;                                /* of all texts of the row */
-    struct buffer scratch, more;                      /* for the score, and for what is shown next to it */
+    const char **lists[3]; size_t capacities[3];      /* references, options, option names: pointers into `owned` */
+    size_t text_bytes;                                /* total size of the row's texts */
+    struct buffer scratch, more;                      /* for the score, and for the details next to it */
 };
 
 void scoring_clear(struct scoring *scoring); /* before each row */
 void scoring_free(struct scoring *scoring);
 
-/* The rule by which a sweep scores rows of this metric; captions are scored one by one. Returns 0 if it has none, and
- * *metric stays. */
+/* The rule with which a sweep scores rows of this metric; captions are scored one by one. Returns 0 if there is none;
+ * *metric is then unchanged. */
 int find_row_metric(const char *name, vp_score_metric *metric);
 
-/* The warning about samples whose 1 or 2 reference answers cannot give the full score of vqa_seed. Returns `line`. */
+/* The warning about samples with only 1 or 2 reference answers, which cannot reach the full score of vqa_seed. Returns
+ * `line`. */
 const char *few_answers_text(size_t count, char *line, size_t capacity);
 
 /* Takes over a malloc'ed text until the next scoring_clear; NULL stays NULL. */
@@ -36,27 +37,27 @@ size_t scoring_room(const struct scoring *scoring);
 int scoring_can_read_list(struct scoring *scoring, int which, const vp_json *json, uint32_t node,
                           const char *const **list, size_t *count);
 
-/* Reads everything but the prediction from a row. Returns NULL, or a text that says what is wrong with the row. */
+/* Reads everything except the prediction from a row. Returns NULL, or a text with the error in the row. */
 const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object);
 
 /* Computes the score of the sample. The outcome's texts are valid until the next call. */
 vp_result scoring_run(struct scoring *scoring, vp_score_metric metric, vp_score_cleaning cleaning,
                       vp_score_outcome *outcome);
 
-/* Changes the sample to what a sweep scores: one string becomes a list of one, an empty list becomes no references. */
+/* Changes the sample to the form that a sweep scores: a string becomes a list of one, an empty list no references. */
 void scoring_as_run(struct scoring *scoring);
 
 struct tally {
     int is_binary;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
-    int64_t unread_count; /* rules of other tools: answers that the rule could not read */
-    double mean, spread; /* of the scored rows; spread is the sum of squared distances from the mean (Welford) */
+    int64_t unread_count; /* for rules of other tools: answers that the rule could not read */
+    double mean, spread; /* of the scored rows; spread: sum of squared distances from the mean (Welford) */
 };
 
-/* Counts one row; a score of NaN is counted as none, an unparsed answer as 0. */
+/* Counts one row. NaN counts as no score, an unparsed answer as 0. */
 void tally_add(struct tally *tally, double score, int is_unparsed, int is_empty);
 
-/* The standard error of the mean: sample standard deviation / sqrt(count); NaN below two scores. */
+/* The standard error of the mean: sample standard deviation / sqrt(count); NaN with fewer than two scores. */
 double tally_error(const struct tally *tally);
 
 /* Prints the summary on stderr. */

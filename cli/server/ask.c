@@ -1,4 +1,4 @@
-/* ask.c: asks a server a question about pictures and returns the answer as a timed pass. */
+/* ask.c: sends a server a question about pictures and returns the answer as a timed pass. */
 #include "server/ask.h"
 
 #include "base/console.h"
@@ -50,7 +50,7 @@ void ask_free(vp_exchange *exchange) {
     exchange->body_bytes = 0;
 }
 
-/* A time stamp relative to the start; -1: it did not get that far. */
+/* A time stamp relative to the start; -1 if the event did not happen. */
 static int64_t since(int64_t stamp_ns, int64_t start_ns) { return stamp_ns ? stamp_ns - start_ns : -1; }
 /* The text moves to the caller. */
 static char *taken(char **text) {
@@ -163,7 +163,7 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
         PUT(writer, KEY(TERMS[shown[k]].key, term_of(run, shown[k])));
     put_usage(writer, &served->usage);
-    PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* from the start */
+    PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* since the start */
         KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
         KEY("first_chunk", served_ms(served->first_chunk_ns)),
         KEY("first_output", served_ms(served->first_output_ns)),

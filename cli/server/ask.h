@@ -1,4 +1,4 @@
-/* ask.h: asks a server a question about pictures and returns the answer as a timed pass. A question comes in; the body
+/* ask.h: sends a server a question about pictures and returns the answer as a timed pass. A question comes in; the body
  * of a request, and later a struct pass_result and its JSON, come out. */
 #ifndef VLMPROF_CLI_ASK_H
 #define VLMPROF_CLI_ASK_H
@@ -11,17 +11,17 @@
 
 struct question {
     const struct picture *pictures; int32_t picture_count; /* 0: text only */
-    const size_t *places; /* [picture_count]: offset of each in the text, in bytes; NULL: in front */
-    const struct unique *unique; /* [picture_count]: each request gets pictures of its own; NULL: `pictures` */
+    const size_t *places; /* [picture_count]: byte offset of each in the text; NULL: all at the start */
+    const struct unique *unique; /* [picture_count]: each request gets unique pictures; NULL: `pictures` */
     const char *text;
     int32_t max_tokens;
-    int ignore_eos, no_cache, no_stream; /* truths */
-    const char *cache_salt;   /* NULL: none; ask_once gives each request one with no_cache */
+    int ignore_eos, no_cache, no_stream; /* 1 or 0 */
+    const char *cache_salt;   /* NULL for none; with no_cache, ask_once gives each request its own */
     const vp_chat_knob *knobs; size_t knob_count;
 };
 
 /* Builds the body of a request: *exchange is new and ready for endpoint_ask. On failure error->where names the knob
- * that the body does not accept. Release with ask_free. */
+ * that the body does not accept. Free it with ask_free. */
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
                     vp_error *error);
 void ask_free(vp_exchange *exchange);
@@ -40,22 +40,22 @@ struct sent_request { int http_status; int32_t attempts; };
 int ask_once(struct endpoint *endpoint, const struct question *question, struct pass_result *run,
              struct sent_request *sent, char *reason, size_t capacity);
 
-/* The text tokens of the prompt: those of the image are subtracted, if both counts are known; -1: not known. */
+/* The text tokens of the prompt: all tokens minus image tokens, if both are known; otherwise -1. */
 int64_t text_tokens_of(const vp_chat_usage *usage);
 
-/* "usage": the server's counts, null where it gives none. */
+/* "usage": the server's counts, null if not reported. */
 void put_usage(vp_json_writer *writer, const vp_chat_usage *usage);
 
-/* Elements of the open array: the gaps between the pieces of an answer, ms. */
+/* Writes elements of the open array: the times between the pieces of an answer, ms. */
 void put_run_gaps(vp_json_writer *writer, const struct served *served);
 
-/* "server_timings": as the server reports them, or null. */
+/* "server_timings": as reported by the server, or null. */
 void put_server_timings(vp_json_writer *writer, const struct served *served);
 
-/* "runs": a list of objects: each run's metrics, its usage and the time of each event, in ms from its start. */
+/* "runs": a list of objects with each run's metrics, usage and times of events, in ms since its start. */
 void put_served_runs(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count);
 
-/* "null_reasons": why a run lacks a metric, for each such metric. */
+/* "null_reasons": why runs lack a metric, by metric. */
 void put_null_reasons(vp_json_writer *writer, const struct pass_result *runs, int32_t run_count);
 
 #endif

@@ -23,7 +23,7 @@ static void wipe(char *text) {
 static int key_take(struct endpoint *endpoint, const char *key, size_t bytes, const char *place) {
     for (size_t i = 0; i < bytes; i++)
         if (key[i] <= ' ' || key[i] > '~')
-            return complain(EXIT_INPUT, "%s: an API key has no blanks, control characters or letters outside of ASCII",
+            return complain(EXIT_INPUT, "%s: an API key cannot contain blanks, control characters or non-ASCII letters",
                             place);
     endpoint->key = copy_text(key, bytes);
     endpoint->key_place = place;
@@ -42,7 +42,7 @@ static int key_of_file(struct endpoint *endpoint, const char *path) {
     wipe(text);
     free(text);
     if (!code && !stat(path, &status) && (status.st_mode & (S_IRWXG | S_IRWXO)))
-        text_list_add(&endpoint->warnings, "%s: others can read this API key: chmod 600", path);
+        text_list_add(&endpoint->warnings, "%s: other users can read this API key: use chmod 600", path);
     return code;
 }
 /* The key from the options. No message repeats the value of --api_key_env: it may be the key itself. */
@@ -51,21 +51,21 @@ static int key_of_options(const struct options *options, struct endpoint *endpoi
     if (path) return key_of_file(endpoint, path);
     key = getenv(name);
     if (is_given(options, "api_key_env") && (!key || !*key))
-        return complain(EXIT_USAGE, "--api_key_env: there is no such variable in the environment (it takes the name of "
-                                    "one, never the key)");
+        return complain(EXIT_USAGE, "--api_key_env: there is no such environment variable (the option takes its name, "
+                                    "never the key)");
     return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
 }
 int endpoint_is_local(const struct endpoint *endpoint) {
     static const char *const own[] = {"localhost", "[::1]"};
     const char *host = strstr(endpoint->url, "://") ? strstr(endpoint->url, "://") + 3 : endpoint->url;
     const size_t address_bytes = strspn(host, "0123456789.");
-    if (!strncmp(host, "127.", 4) && strchr(":/", host[address_bytes])) return 1; /* the NUL is in it as well */
+    if (!strncmp(host, "127.", 4) && strchr(":/", host[address_bytes])) return 1; /* strchr also finds the NUL */
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         if (!strncmp(host, own[i], strlen(own[i])) && strchr(":/", host[strlen(own[i])])) return 1;
     return 0;
 }
 
-/* The same address with the other scheme, http for https or the reverse, as a malloc'ed text. */
+/* The same address with the other scheme, http instead of https or the reverse, malloc'ed. */
 static char *other_url(const char *url) {
     const int is_https = !strncmp(url, "https", 5);
     struct text_buffer other = {NULL, 0, 0};
@@ -73,9 +73,9 @@ static char *other_url(const char *url) {
     text_add_string(&other, url + strcspn(url, ":"));
     return other.data;
 }
-/* Returns 1 if the server at this address uses the other scheme; *other is then that URL. Asks for the models, without
- * the key. A TLS port answers plain HTTP with status 400, or not at all; one with an untrusted certificate still uses
- * TLS. */
+/* Returns 1 if the server at this address uses the other scheme; *other is then that URL. Requests the list of models,
+ * without the key. A TLS port answers plain HTTP with status 400, or not at all. A port with an untrusted certificate
+ * also uses TLS. */
 static int speaks_other_scheme(const char *url, char **other) {
     enum { WAIT_MS = 3000 };
     vp_server_options options = vp_server_options_default();
@@ -98,27 +98,27 @@ static int speaks_other_scheme(const char *url, char **other) {
     *other = NULL;
     return 0;
 }
-/* Adds that an http endpoint uses TLS. Returns 0 if it does not. */
+/* Adds advice if an http endpoint uses TLS. Returns 0 if it does not. */
 static int add_scheme_advice(const struct endpoint *endpoint, struct text_buffer *line) {
     char *other;
     if (strncmp(endpoint->url, "http:", 5) != 0 || !speaks_other_scheme(endpoint->url, &other)) return 0;
-    text_add_string(line, "; this port speaks TLS: --endpoint ");
+    text_add_string(line, "; this port uses TLS: --endpoint ");
     text_add_string(line, other);
     free(other);
     return 1;
 }
-/* A plain HTTP server can let a TLS handshake wait until it times out. Asks such a server first, if the URL has its own
- * port. Returns 0 or EXIT_USAGE. */
+/* A plain HTTP server can leave a TLS handshake waiting until it times out. Therefore plain HTTP is tried first if the
+ * URL has a port. Returns 0 or EXIT_USAGE. */
 static int check_scheme(const char *url) {
     const char *host = url + strlen("https://"), *port = *host == '[' ? strchr(host, ']') : host;
     char *other;
     int code;
     if (strncmp(url, "https://", 8) || !port || !strchr(port, ':') || !speaks_other_scheme(url, &other)) return 0;
-    code = complain(EXIT_USAGE, "--endpoint %s: this port speaks plain HTTP, not TLS; did you mean %s?", url, other);
+    code = complain(EXIT_USAGE, "--endpoint %s: this port uses plain HTTP, not TLS; did you mean %s?", url, other);
     free(other);
     return code;
 }
-/* Complains about a URL that the server's library rejects, and suggests one with a scheme. Returns EXIT_USAGE. */
+/* Complains about a URL that the server library rejects, and suggests one with a scheme. Returns EXIT_USAGE. */
 static int bad_url(const char *url, const char *reason) {
     const char *end = url + strcspn(url, "/");
     const struct endpoint named = {.url = (char *)url};
@@ -152,7 +152,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     endpoint->url = copy_text(vp_server_url(endpoint->server), strlen(vp_server_url(endpoint->server)));
     if (model) endpoint->model = copy_text(model, strlen(model));
     if (endpoint->key && !strncmp(endpoint->url, "http://", 7) && !endpoint_is_local(endpoint))
-        text_list_add(&endpoint->warnings, "%s: the API key of %s goes there unencrypted: use https", endpoint->url,
+        text_list_add(&endpoint->warnings, "%s: the API key of %s is sent unencrypted: use https", endpoint->url,
                       endpoint->key_place);
     return check_scheme(endpoint->url);
 }
@@ -167,8 +167,7 @@ void endpoint_close(struct endpoint *endpoint) {
 }
 
 /* ---- the server's description of itself */
-/* Reads a JSON document of the server. Returns 0 or an exit code with a line in `reason`. *text must outlive *parsed.
- * */
+/* Reads JSON from the server. Returns 0 or an exit code with a line in `reason`. *text must outlive *parsed. */
 static int endpoint_get(struct endpoint *endpoint, const char *path, struct parsed *parsed, char **text, char *reason,
                         size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -210,7 +209,7 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
     free(parsed.nodes);
     return code;
 }
-/* "; its models: a, b", as far as known. */
+/* Appends "; its models: a, b" if they are known. */
 static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     struct text_list names = {NULL, 0};
     char reason[LINE_BYTES];
@@ -247,7 +246,7 @@ int endpoint_choose_model(struct endpoint *endpoint) {
     }
     if (!code && names.count == 1) {
         endpoint->model = copy_text(names.items[0], strlen(names.items[0]));
-        print_note("vlmprof: model: %.200s, the only one of the server\n", names.items[0]);
+        print_note("vlmprof: model: %.200s, the server's only one\n", names.items[0]);
     } else if (endpoint->is_away) code = complain_away(reason);
     else if (code && code != EXIT_INTERRUPTED)
         code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; the server does not list its models "
@@ -260,7 +259,7 @@ int endpoint_choose_model(struct endpoint *endpoint) {
     return code;
 }
 char *endpoint_words(struct endpoint *endpoint) {
-    /* the server, the member with its version, and the first words of the line */
+    /* path, the member with the version, and the start of the line */
     static const struct { const char *path, *key, *name; } places[] = {
         {"/version", "version", "vLLM"},   {"/props", "build_info", "llama.cpp"},
         {"/api/version", "version", "Ollama"}, {"/get_server_info", "version", "SGLang"},
@@ -287,14 +286,14 @@ char *endpoint_words(struct endpoint *endpoint) {
 }
 
 /* ---- one request */
-/* The remedy for a failure; appended to its line. */
+/* Appends the remedy for a failure to its line. */
 static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, struct text_buffer *line) {
     char text[LINE_BYTES] = "";
     switch (exchange->http_status) {
     case 0: case 400:
         if (exchange->result == VP_ERR_MEMORY || add_scheme_advice(endpoint, line) || exchange->http_status) break;
         if (strstr(exchange->error.text, "certificate"))
-            snprintf(text, sizeof text, "; --ca_file FILE names certificates to trust");
+            snprintf(text, sizeof text, "; use --ca_file FILE with certificates to trust");
         else if (exchange->result == VP_ERR_DEVICE)
             snprintf(text, sizeof text, exchange->sent_ns ? "; the server accepted the connection: is it stuck, or is "
                                                             "--timeout_s too short?"
@@ -307,11 +306,11 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
         break;
     case 404:
         if (endpoint->api != VP_CHAT_COMPLETIONS)
-            snprintf(text, sizeof text, "; does it speak %s? --endpoint_api chat is understood by most",
+            snprintf(text, sizeof text, "; does it support %s? most servers support --endpoint_api chat",
                      vp_chat_api_name(endpoint->api));
         else models_text(endpoint, line);
         break;
-    case 413: snprintf(text, sizeof text, "; the image is too large for it: try --resize"); break;
+    case 413: snprintf(text, sizeof text, "; the image is too large for the server: try --resize"); break;
     default: break;
     }
     text_add_string(line, text);

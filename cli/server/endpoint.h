@@ -10,10 +10,10 @@
 
 #define OPTION_ENDPOINT(must) \
     {"endpoint", TEXT, "URL", NULL, 0, 0, NULL, \
-     "a server to ask, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one", \
+     "server to measure, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one", \
      .is_required = must}
 #define OPTION_ENDPOINT_MODEL \
-    {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name of the model (default: its only one)"}
+    {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name for the model (default: its only model)"}
 #define ENDPOINT_API_FIRST(id, name, path, text) #name
 #define ENDPOINT_API_NEXT(id, name, path, text) " " #name
 #define ENDPOINT_API_TEXT(id, name, path, text) #name ": " text
@@ -26,22 +26,22 @@
      "environment variable with the server's API key, if there is one"}, \
     {"api_key_file", TEXT, "FILE", NULL, 0, 0, NULL, "file whose first line is the API key", \
      .excludes = "api_key_env"}, \
-    {"ca_file", TEXT, "FILE", NULL, 0, 0, NULL, "certificates to trust, PEM, for a server with one of its own"}, \
-    {"timeout_s", COUNT, "S", "600", 1, 86400, NULL, "a request that takes longer than S seconds is given up"}
+    {"ca_file", TEXT, "FILE", NULL, 0, 0, NULL, "trusted certificates (PEM), for a server with its own certificate"}, \
+    {"timeout_s", COUNT, "S", "600", 1, 86400, NULL, "abandon a request after S seconds"}
 
 struct endpoint {
     char *url, *model; /* the URL without /v1; model NULL: not chosen yet */
     vp_chat_api api;
     vp_server *server;
-    char *key;             /* NULL: none */
-    const char *key_place; /* where the key was read, as a phrase for errors; "" without one */
+    char *key;             /* NULL if there is none */
+    const char *key_place; /* source of the key, as a phrase for errors; "" without a key */
     struct text_list warnings;
-    int is_away; /* 1 once it could not be reached */
+    int is_away; /* 1 after it could not be reached */
 };
 
-/* Opens libcurl and reads the key. An https URL with a port is checked for plain HTTP, without the key; nothing else
- * connects. model may be NULL. Returns 0 or an exit code; the caller calls endpoint_close in both cases, which wipes
- * the key. */
+/* Opens libcurl and reads the key. An https URL with a port is checked for plain HTTP, without the key; otherwise
+ * nothing is sent. model may be NULL. Returns 0 or an exit code. In both cases the caller must call endpoint_close,
+ * which wipes the key. */
 int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint);
 void endpoint_close(struct endpoint *endpoint);
 
@@ -49,21 +49,22 @@ void endpoint_close(struct endpoint *endpoint);
 int endpoint_is_local(const struct endpoint *endpoint);
 
 /* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a message, or an exit code: 4 if the
- * server is away, rejects or breaks off; 3 for a nonsensical answer. endpoint_try writes its line to `reason`. */
+ * server is unreachable, rejects the request or breaks the connection; 3 for an invalid answer. endpoint_try writes the
+ * message to `reason`. */
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
 int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange);
 
-/* The names of the server's models. Returns 0 or an exit code with a line in `reason`. */
+/* Gets the names of the server's models. Returns 0 or an exit code with a line in `reason`. */
 int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *reason, size_t capacity);
 
-/* Without --endpoint_model takes the server's only model and reports it, or complains with the names of all models.
+/* Without --endpoint_model, takes the server's only model and reports it, or complains with the names of all models.
  * Returns 0 or an exit code. */
 int endpoint_choose_model(struct endpoint *endpoint);
 
-/* Returns 0 if the server answers anything at all, else EXIT_DEVICE after a message, or EXIT_INTERRUPTED. */
+/* Returns 0 if the server gives any answer, otherwise EXIT_DEVICE after a message, or EXIT_INTERRUPTED. */
 int endpoint_reach(struct endpoint *endpoint);
 
-/* The server's name and version, a malloc'ed line like "vLLM 0.32.0"; NULL: it does not report them. */
+/* The server's name and version, a malloc'ed line like "vLLM 0.32.0"; NULL if not reported. */
 char *endpoint_words(struct endpoint *endpoint);
 
 #endif

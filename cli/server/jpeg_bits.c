@@ -1,4 +1,4 @@
-/* jpeg_bits.c: bits of a JPEG file that change its pixels and nothing else. Source: ITU-T T.81, annexes B (segments), F
+/* jpeg_bits.c: finds bits of a JPEG file that only change its pixels. Source: ITU-T T.81, annexes B (segments), F
  * (sequential) and G (progressive). A coefficient of size s is coded as a Huffman code and s bits of its value.
  * Flipping a bit below the highest one changes the value, but neither its sign nor s. */
 #include "server/jpeg_bits.h"
@@ -13,14 +13,14 @@ enum { DELTA_LEAST = 24, BLOCK_PX = 8, COMPONENTS = 3, CODE_BITS = 16 };
 struct huffman { int32_t least[CODE_BITS + 1], count[CODE_BITS + 1], first[CODE_BITS + 1]; uint8_t values[256]; };
 struct component { int id, across, down, quantity, dc, ac; };
 struct reader {
-    const uint8_t *file; size_t bytes, at; /* at: of the next byte */
-    size_t byte_at; int left, value;       /* the byte that is being read, and how many of its bits remain */
+    const uint8_t *file; size_t bytes, at; /* at: offset of the next byte */
+    size_t byte_at; int left, value;       /* the current byte and the number of its remaining bits */
     int is_over;                           /* 1 after a marker or the end */
     int32_t quantity[4][64];
     struct huffman tables[2][4];           /* DC, AC */
     struct component components[COMPONENTS]; int component_count;
-    int32_t width_px, height_px, restart, bands; /* bands: blocks whose end the last run gave */
-    int is_progressive, low_bits;          /* low_bits: the bits that a progressive scan leaves out */
+    int32_t width_px, height_px, restart, bands; /* bands: blocks that end by the last end-of-band run */
+    int is_progressive, low_bits;          /* low_bits: the bits that a progressive scan omits */
     struct jpeg_bit *bits; size_t bit_count, bit_capacity;
 };
 
@@ -43,7 +43,7 @@ static int32_t next_bits(struct reader *reader, int count) {
     while (count--) value = value << 1 | next_bit(reader);
     return value;
 }
-/* -1: there is no such code. */
+/* Returns -1 if there is no such code. */
 static int next_code(struct reader *reader, const struct huffman *table) {
     int32_t code = 0;
     for (int bits = 1; bits <= CODE_BITS && !reader->is_over; bits++) {
@@ -58,7 +58,7 @@ static void start_bits(struct reader *reader) {
     reader->left = 0;
     reader->bands = 0;
 }
-/* Continues after a restart marker; without one the scan is over. */
+/* Continues after a restart marker; without one, the scan is over. */
 static void pass_restart(struct reader *reader) {
     start_bits(reader);
     if (reader->at + 1 < reader->bytes && reader->file[reader->at] == 0xff
@@ -68,7 +68,7 @@ static void pass_restart(struct reader *reader) {
 }
 
 /* ---- coefficients */
-/* Keeps the bit that changes a coefficient by enough, unless the byte would begin or end a marker. Returns 1 if it is
+/* Keeps the bit if it changes a coefficient by enough and its byte cannot become part of a marker. Returns 1 if it is
  * kept. */
 static int keep_bit(struct reader *reader, int size, int32_t quantity, int32_t x_px, int32_t y_px) {
     const int64_t unit = (int64_t)quantity << reader->low_bits;
@@ -91,7 +91,7 @@ static int keep_bit(struct reader *reader, int size, int32_t quantity, int32_t x
     }
     return is_kept;
 }
-/* The coefficients first to last of a block. x_px below 0: its bits are not used. */
+/* Reads the coefficients first .. last of a block. x_px below 0: its bits are not used. */
 static void read_ac(struct reader *reader, const struct component *component, int first, int last, int32_t x_px,
                     int32_t y_px) {
     int is_kept = x_px < 0;
@@ -99,7 +99,7 @@ static void read_ac(struct reader *reader, const struct component *component, in
     for (int k = first; k <= last && !reader->is_over; k++) {
         const int code = next_code(reader, &reader->tables[1][component->ac]), run = code >> 4 & 15, size = code & 15;
         if (code < 0) return;
-        if (!size && run < 15) { /* the block ends; in a progressive scan so do as many as the bits specify */
+        if (!size && run < 15) { /* end of the block; in a progressive scan, of as many as the bits specify */
             if (reader->is_progressive) reader->bands = (1 << run) + next_bits(reader, run) - 1;
             return;
         }
@@ -117,7 +117,7 @@ static void read_block(struct reader *reader, const struct component *component,
     read_ac(reader, component, 1, 63, x_px, y_px);
 }
 static int32_t rounded_up(int32_t number, int32_t by) { return (number + by - 1) / by; }
-/* All blocks of a sequential scan of all components. */
+/* Reads all blocks of a sequential scan of all components. */
 static void read_scan(struct reader *reader) {
     const struct component *components = reader->components;
     const int is_one = reader->component_count == 1;
@@ -136,7 +136,7 @@ static void read_scan(struct reader *reader) {
         }
     }
 }
-/* The blocks of a progressive scan that begins coefficients of the luminance. */
+/* Reads the blocks of a first progressive scan of luminance coefficients. */
 static void read_band(struct reader *reader, int first, int last) {
     const int32_t columns = rounded_up(reader->width_px, BLOCK_PX),
                   units = columns * rounded_up(reader->height_px, BLOCK_PX);
@@ -147,7 +147,7 @@ static void read_band(struct reader *reader, int first, int last) {
     }
 }
 
-/* ---- segments: `data` follows the length. Each function returns 1 if the segment is as expected. */
+/* ---- segments: `data` follows the length. Each function returns 1 if the segment is supported. */
 static int take_quantities(struct reader *reader, const uint8_t *data, size_t bytes) {
     while (bytes) {
         const int is_wide = data[0] >> 4, which = data[0] & 15;
@@ -191,12 +191,12 @@ static int take_frame(struct reader *reader, const uint8_t *data, size_t bytes) 
                                         0, 0};
         if (component->across < 1 || component->across > 4 || component->down < 1 || component->down > 4
             || component->quantity > 3) return 0;
-        /* a block of luminance is then 8 x 8 pixels of the image */
+        /* then a block of luminance is 8 x 8 pixels of the image */
         if (component->across > reader->components[0].across || component->down > reader->components[0].down) return 0;
     }
     return reader->width_px > 0 && reader->height_px > 0;
 }
-/* Begins a scan. Returns 1 if its bits are read, 0 if it is skipped, -1 if it is not as expected. */
+/* Starts a scan. Returns 1 if its bits are read, 0 if it is skipped, -1 if it is not supported. */
 static int take_scan(struct reader *reader, const uint8_t *data, size_t bytes) {
     const int count = bytes ? data[0] : 0;
     int first, last;
@@ -243,7 +243,7 @@ size_t jpeg_bits(const uint8_t *file, size_t bytes, struct jpeg_bit **bits) {
     while (!is_read && at + 4 <= bytes) {
         const size_t length = (size_t)file[at + 2] << 8 | file[at + 3];
         if (file[at] != 0xff || file[at + 1] == 0xff || file[at + 1] == 0 || (file[at + 1] & 0xf8) == 0xd0) {
-            at++; /* the data of a skipped scan */
+            at++; /* data of a skipped scan */
             continue;
         }
         if (length < 2 || at + 2 + length > bytes) break;

@@ -1,4 +1,4 @@
-/* knobs.c: members of a request's body that the user sets: --request_knob PATH=V1,V2,... */
+/* knobs.c: members of the request body that the user sets: --request_knob PATH=V1,V2,... */
 #include "server/knobs.h"
 
 #include "base/console.h"
@@ -9,7 +9,7 @@
 
 enum { COMBINATIONS_MAX = 100000 };
 
-/* Bytes of the first value: up to a comma outside brackets, braces and quotes. *is_open: it ends inside them. */
+/* The length of the first value, up to a comma outside brackets, braces and quotes. *is_open: it ends inside them. */
 static size_t value_bytes(const char *text, int *is_open) {
     size_t depth = 0, i = 0;
     int in_quotes = 0;
@@ -45,7 +45,7 @@ static int knob_add_values(struct request_knob *knob, const char *text) {
         if (is_open)
             return complain(EXIT_USAGE, "--request_knob %.200s: a bracket or quote is not closed: %.200s", knob->path,
                             word);
-        if (!bytes) return complain(EXIT_USAGE, "--request_knob %.200s: a value is empty (\"\" is the empty text)",
+        if (!bytes) return complain(EXIT_USAGE, "--request_knob %.200s: a value is empty (use \"\" for the empty text)",
                                     knob->path);
         value = json_of_value(word);
         if (text_list_has(&knob->values, value)) {
@@ -98,7 +98,7 @@ size_t knobs_combinations(const struct request_knobs *knobs) {
     for (size_t i = 0; i < knobs->count; i++) count *= knobs->items[i].values.count;
     return count;
 }
-/* The value of a knob in a combination; *index keeps the indices of the knobs before it. */
+/* The index of a knob's value in a combination; *index keeps the part for the previous knobs. */
 static size_t value_index(const struct request_knob *knob, size_t *index) {
     const size_t value = *index % knob->values.count;
     *index /= knob->values.count;

@@ -1,4 +1,4 @@
-/* knobs.h: members of a request's body that the user sets: --request_knob PATH=V1,V2,...
+/* knobs.h: members of the request body that the user sets: --request_knob PATH=V1,V2,...
  * Texts come in; paths, their values as JSON, and all combinations of them come out. */
 #ifndef VLMPROF_CLI_KNOBS_H
 #define VLMPROF_CLI_KNOBS_H
@@ -10,12 +10,12 @@
 
 #define OPTION_REQUEST_KNOB \
     {"request_knob", WHOLES, "PATH=VALUE...", NULL, 0, 0, NULL, \
-     "set a member of the request: mm_processor_kwargs.max_pixels=501760, image_url.detail=low (JSON, else a text)"}
+     "set a member of the request: mm_processor_kwargs.max_pixels=501760, image_url.detail=low (JSON or a text)"}
 
 struct request_knob {
     char *path;
     struct text_list values; /* JSON */
-    struct text_list words;  /* the same as typed */
+    struct text_list words;  /* the values as typed */
 };
 struct request_knobs { struct request_knob *items; size_t count; };
 
@@ -27,21 +27,21 @@ int knobs_add(struct request_knobs *knobs, const char *text);
 int knobs_of_options(const struct options *options, struct request_knobs *knobs);
 void knobs_free(struct request_knobs *knobs);
 
-/* How many combinations of values there are; 1 without knobs. */
+/* The number of combinations of values; 1 without knobs. */
 size_t knobs_combinations(const struct request_knobs *knobs);
 
 /* Combination `index`; the last knob's values change first. out: [knobs->count]; it points into the knobs. */
 void knobs_combination(const struct request_knobs *knobs, size_t index, vp_chat_knob *out);
 
-/* Moves the knobs of image parts after all others and keeps their order. Returns how many are before them: those that a
+/* Moves the knobs of image parts after all others and keeps their order. Returns the number of the others, which a
  * request without an image can use. */
 size_t knobs_image_last(vp_chat_knob *knobs, size_t count);
 
-/* The combination in words: "max_pixels=1024 detail=low". A knob is named by the end of its path if that is unique, and
- * otherwise by the whole path. Appends nothing without knobs. */
+/* Appends the combination as text: "max_pixels=1024 detail=low". A knob is named by the end of its path if that is
+ * unique, otherwise by the whole path. Appends nothing without knobs. */
 void knobs_words(const struct request_knobs *knobs, size_t index, struct text_buffer *out);
 
-/* "request_knobs": the path and value of each. */
+/* "request_knobs": the path and value of each knob. */
 void put_knobs(vp_json_writer *writer, const vp_chat_knob *knobs, size_t count);
 
 #endif

@@ -18,13 +18,13 @@ const char *media_type_of(const char *bytes, size_t count) {
     if (count >= 6 && (!memcmp(bytes, "GIF87a", 6) || !memcmp(bytes, "GIF89a", 6))) return "image/gif";
     return NULL;
 }
-/* A whole number from some bytes, lowest byte first. */
+/* An integer from `count` bytes, lowest byte first. */
 static int32_t number_at(const char *bytes, int count) {
     uint32_t number = 0;
     while (count--) number = number << 8 | (unsigned char)bytes[count];
     return (int32_t)number;
 }
-/* The size of a GIF file, or of a WebP file of one of its three kinds (RFC 9649). Returns 1, or 0 if it is damaged. */
+/* The size of a GIF file, or of a WebP file of any of its three kinds (RFC 9649). Returns 1, or 0 if it is damaged. */
 static int size_at(const char *bytes, size_t count, int32_t *width_px, int32_t *height_px) {
     const int is_gif = count >= 10 && bytes[0] == 'G';
     const int is_extended = count >= 30 && !memcmp(bytes + 12, "VP8X", 4);
@@ -53,9 +53,9 @@ static vp_result picture_measure(struct picture *picture, vp_error *error) {
         result = vp_image_size((const uint8_t *)picture->bytes, picture->byte_count, &picture->width_px,
                                &picture->height_px, error);
     else if (!size_at(picture->bytes, picture->byte_count, &picture->width_px, &picture->height_px))
-        return vp_fail(error, VP_ERR_FORMAT, -1, "", "its header is cut or damaged");
+        return vp_fail(error, VP_ERR_FORMAT, -1, "", "its header is truncated or damaged");
     if (result != VP_OK || has_image_size(picture->width_px, picture->height_px)) return result;
-    snprintf(text, sizeof text, "the header says %d x %d pixels, the limit is %d in all", picture->width_px,
+    snprintf(text, sizeof text, "the header specifies %d x %d pixels, the limit is %d in total", picture->width_px,
              picture->height_px, VP_IMAGE_PIXELS_MAX);
     return vp_fail(error, VP_ERR_RANGE, -1, "", text);
 }
@@ -68,7 +68,7 @@ int picture_of_file(const char *path, struct picture *picture, char *reason, siz
     if (result == VP_OK) {
         picture->media_type = media_type_of(picture->bytes, picture->byte_count);
         result = picture->media_type ? picture_measure(picture, &error)
-                                     : vp_fail(&error, VP_ERR_UNSUPPORTED, -1, "", "no PNG, JPEG, WebP or GIF file");
+                                     : vp_fail(&error, VP_ERR_UNSUPPORTED, -1, "", "not a PNG, JPEG, WebP or GIF file");
     }
     if (result == VP_OK) return 0;
     picture_free(picture);

@@ -8,23 +8,24 @@
 
 struct picture {
     char *bytes; size_t byte_count;
-    const char *media_type;      /* "image/png" ...; static */
-    int32_t width_px, height_px; /* upright */
+    const char *media_type;      /* "image/png", ...; static */
+    int32_t width_px, height_px; /* size of the upright image */
 };
-/* The media type by a file's first bytes: "image/png", "image/jpeg", "image/webp", "image/gif"; NULL: none of them. */
+/* The media type by a file's first bytes: "image/png", "image/jpeg", "image/webp", "image/gif" or NULL. */
 const char *media_type_of(const char *bytes, size_t count);
 
-/* The unchanged bytes of a file; its header may give at most VP_IMAGE_PIXELS_MAX pixels. Like picture_resized it
- * returns 0, or an exit code with a reason in `reason`; it prints nothing. */
+/* Reads a file unchanged. Its header may specify at most VP_IMAGE_PIXELS_MAX pixels. Like picture_resized, it returns
+ * 0, or an exit code with a reason in `reason`, and prints nothing. */
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity);
 
-/* A PNG file of pixels, [height, width, 3]. Returns 0 with an empty picture for a size that has_image_size rejects. */
+/* Makes a PNG file of pixels, [height, width, 3]. Returns 0 with an empty picture for a size that has_image_size
+ * rejects. */
 int picture_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, struct picture *picture);
 
-/* The image resized, and a PNG file of it. *resized gets the pixels, which the caller frees with vp_image_free. */
+/* Resizes an image and makes a PNG file of it. *resized gets the pixels, which the caller frees with vp_image_free. */
 int picture_resized(const vp_image *image, int32_t width_px, int32_t height_px, vp_image *resized,
                     struct picture *picture, char *reason, size_t capacity);
 
-void picture_free(struct picture *picture); /* and empties it */
+void picture_free(struct picture *picture); /* also empties it */
 
 #endif

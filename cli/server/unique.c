@@ -13,13 +13,13 @@
 enum { NUMBER_BITS = 64, BITS_LEAST = 32, LEVELS_LEAST = 3, STORED_MOST = 65535, BLOCK_PX = 8 };
 
 /* ---- JPEG */
-/* The pixels of a copy of the file, without rotation, with the bits flipped or not. */
+/* Decodes a copy of the file without rotation, with or without the bits flipped. */
 static int decode_stored(const struct picture *picture, const struct jpeg_bit *bits, size_t count, vp_image *image) {
     uint8_t *copy = resize(NULL, picture->byte_count, 1);
     int is_decoded;
     memcpy(copy, picture->bytes, picture->byte_count);
     for (size_t i = 0; i < count; i++) copy[bits[i].at] ^= bits[i].mask;
-    for (size_t i = 0; i + 6 < picture->byte_count && i < STORED_MOST; i++) /* no orientation turns the blocks */
+    for (size_t i = 0; i + 6 < picture->byte_count && i < STORED_MOST; i++) /* no orientation moves the blocks */
         if (!memcmp(copy + i, "Exif\0", 5)) copy[i] = 'e';
     is_decoded = vp_image_decode(copy, picture->byte_count, image, NULL) == VP_OK;
     free(copy);
@@ -34,7 +34,7 @@ static int block_differs(const vp_image *one, const vp_image *other, const struc
             }
     return 0;
 }
-/* Finds the last bits of the file that change its pixels. Returns 1 if there are enough of them. */
+/* Finds the last bits of the file that change its pixels. Returns 1 if there are enough. */
 static int find_bits(struct unique *unique) {
     struct picture *picture = &unique->picture;
     struct jpeg_bit *bits = NULL;
@@ -91,7 +91,7 @@ static void add_chunk(struct text_buffer *png, const char *type, const char *dat
     put_u32(number, crc32_of(png->data + at, bytes + 4));
     text_add(png, number, 4);
 }
-/* Adds bytes in uncompressed blocks. has_header 0: the first block's header is in the bits before. */
+/* Adds bytes in uncompressed blocks. has_header 0: the first block's header is in the preceding bits. */
 static void add_stored(struct text_buffer *out, const char *bytes, size_t count, int has_header) {
     for (size_t at = 0; at < count; at += STORED_MOST, has_header = 1) {
         const size_t part = count - at < STORED_MOST ? count - at : STORED_MOST;
@@ -100,20 +100,20 @@ static void add_stored(struct text_buffer *out, const char *bytes, size_t count,
         text_add(out, bytes + at, part);
     }
 }
-/* All rows but the last one, compressed, without the checksum at their end. *adler: that checksum. */
+/* All rows except the last one, compressed, without their final checksum, which is *adler. */
 static void first_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struct text_buffer *stream,
                        uint32_t *adler) {
     struct text_buffer png = {NULL, 0, 0};
     *adler = 1;
     if (!rows) text_add(stream, "\x78\x01", 2);
     else if (add_png(&png, rgb, width_px, rows)) {
-        const size_t at = 8 + 12 + 13 + 8, bytes = get_u32(png.data + at - 8); /* behind the signature and IHDR */
+        const size_t at = 8 + 12 + 13 + 8, bytes = get_u32(png.data + at - 8); /* after the signature and IHDR */
         text_add(stream, png.data + at, bytes - 4);
         *adler = get_u32(png.data + at + bytes - 4);
     }
     free(png.data);
 }
-/* The same rows, not compressed. */
+/* The same rows, uncompressed. */
 static void plain_rows(const uint8_t *rgb, int32_t width_px, int32_t rows, struct text_buffer *stream,
                        uint32_t *adler) {
     const size_t row_bytes = (size_t)width_px * 3;
@@ -138,7 +138,7 @@ static void add_file(struct unique *unique, const struct text_buffer *stream, co
     text_add(&png, "\x89PNG\r\n\x1a\n", 8);
     add_chunk(&png, "IHDR", head, sizeof head);
     add_chunk(&png, "IDAT", stream->data, stream->bytes);
-    unique->from = png.bytes + 4; /* the checksum counts the chunk's type */
+    unique->from = png.bytes + 4; /* the checksum includes the chunk's type */
     unique->row_at = has_header ? 9 : 8;
     text_add(&line, "", 1); /* no filter */
     text_add(&line, (const char *)row, (size_t)picture->width_px * 3);
@@ -148,7 +148,7 @@ static void add_file(struct unique *unique, const struct text_buffer *stream, co
     put_u32(checksum, adler32_of(unique->adler, line.data, line.bytes));
     text_add(&last, checksum, 4);
     add_chunk(&png, "IDAT", last.data, last.bytes);
-    unique->to = png.bytes; /* its checksum is behind the data */
+    unique->to = png.bytes; /* its checksum follows the data */
     add_chunk(&png, "IEND", "", 0);
     free(picture->bytes);
     picture->bytes = png.data;
@@ -176,9 +176,9 @@ void unique_of_pixels(const uint8_t *rgb, int32_t width_px, int32_t height_px, s
     first_rows(rgb, width_px, height_px - 1, &stream, &unique->adler);
     if (height_px > 1) stream.data[2] = (char)(stream.data[2] & ~1); /* another block follows */
     add_file(unique, &stream, row, 1);
-    /* the end of the block is padded with zeros to a byte; three of those bits are the next block's header */
+    /* the block is padded to a byte with zeros; three of these bits are the next block's header */
     if (!is_of(&unique->picture, rgb)) add_file(unique, &stream, row, 0);
-    if (!is_of(&unique->picture, rgb)) { /* a different compressor from the one known here */
+    if (!is_of(&unique->picture, rgb)) { /* not the compressor that is expected here */
         plain_rows(rgb, width_px, height_px - 1, &stream, &unique->adler);
         add_file(unique, &stream, row, 1);
     }
@@ -191,7 +191,7 @@ static void mark_row(const struct unique *unique, uint64_t number, char *part) {
     uint32_t adler = unique->adler;
     for (size_t bit = 0; bit < NUMBER_BITS && bit + 1 < unique->row_bytes; bit++)
         row[1 + bit] = (char)((row[1 + bit] & ~1) | (int)(number >> bit & 1));
-    for (size_t at = 0; at < unique->row_bytes; at += STORED_MOST, row += 5) /* the head of each further block */
+    for (size_t at = 0; at < unique->row_bytes; at += STORED_MOST, row += 5) /* skip the header of each further block */
         adler = adler32_of(adler, row + at,
                            unique->row_bytes - at < STORED_MOST ? unique->row_bytes - at : STORED_MOST);
     put_u32(part + bytes - 8, adler);

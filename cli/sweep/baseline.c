@@ -30,7 +30,7 @@ static int has_read_answer(const vp_json *json, uint32_t row, int64_t vocabulary
     for (uint32_t i = ids + 1; i < json->nodes[ids].end; i = json->nodes[i].end) {
         int64_t id;
         if (vp_json_to_int(json, i, &id) != VP_OK || id < 0 || id >= vocabulary) {
-            answer->count = 0; /* of another vocabulary: the text is left */
+            answer->count = 0; /* from another vocabulary: only the text is usable */
             break;
         }
         answer->tokens[answer->count++] = (int32_t)id;
@@ -87,8 +87,8 @@ static int read_old(const char *where, const struct dataset *set, int64_t vocabu
     if (found)
         return complain(EXIT_USAGE, "--baseline %s: %d files have the samples of %s; name one of them", where, found,
                         set->task);
-    return complain(EXIT_INPUT, "--baseline %s: no result file has the samples of %s with at most %d new tokens: it "
-                                "takes the same --data, --num_samples, --seed and --max_new_tokens",
+    return complain(EXIT_INPUT, "--baseline %s: no result file has the samples of %s with at most %d new tokens: use "
+                                "the same --data, --num_samples, --seed and --max_new_tokens",
                     where, set->task, set->new_tokens);
 }
 
@@ -117,7 +117,7 @@ static int unknown_baseline(const struct plan *plan, const char *name) {
         text_add(&names, file_name, strlen(file_name) - 5); /* without .json */
     }
     text_add_string(&names, plan->configuration_count > 6 ? ", ..." : "");
-    code = complain(EXIT_USAGE, "--baseline %s: neither a file nor a configuration of this grid: %s", name,
+    code = complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name,
                     names.data);
     free(names.data);
     return code;
@@ -183,7 +183,7 @@ const char *baseline_name(const struct baseline *baseline, size_t set) {
     return of->configuration ? of->configuration->file_name : of->path;
 }
 
-/* ---- of a sample */
+/* ---- the answer to a sample */
 void baseline_forget(struct baseline *baseline) {
     free(baseline->reason);
     served_answer_free(&baseline->said);
@@ -217,7 +217,7 @@ void baseline_take_old(struct baseline *baseline, size_t set, int64_t sample_id)
 static void keep_logits(void *with, int32_t step, const float *logits) {
     struct baseline *baseline = (struct baseline *)with;
     const size_t width = baseline->width, needed = ((size_t)step + 1) * width * sizeof *logits;
-    if (baseline->logits.bytes < needed) { /* doubled: what was kept is moved seldom */
+    if (baseline->logits.bytes < needed) { /* doubled, so that data are rarely moved */
         baseline->logits.bytes = needed * 2;
         baseline->logits.data = resize(baseline->logits.data, baseline->logits.bytes, 1);
     }

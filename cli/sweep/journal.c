@@ -1,24 +1,24 @@
-/* journal.c: the journal of a sweep, one line for each run; with it a sweep that was stopped goes on.
- * journal.jsonl, or journal_rank<r>of<w>.jsonl of each of w processes: what was measured, one JSON object a line,
- * appended and never changed.
- *   {"schema", "plan", ...}                    the grid and what it is measured on; again whenever the grid changes
- *   {"session": {...}}                         a start of the engine: where and how, and its cold first request
- *   {"sample", "set", ...}                     what does not depend on the configuration; before the sample's first run
- *   {"config", "sample_id", "run", "prev"...}  one run of a point; prev: place of the point's line before it, -1: none
- *   {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, which the point's
- *                                              statistics leave out
+/* journal.c: the journal of a sweep, one line per run, from which a stopped sweep continues.
+ * journal.jsonl, or journal_rank<r>of<w>.jsonl for each of w processes, contains the measurements, one JSON object per
+ * line, appended and never changed.
+ *   {"schema", "plan", ...}                    the grid and the measured model; again whenever the grid changes
+ *   {"session": {...}}                         a start of the engine: machine, options, cold first request
+ *   {"sample", "set", ...}                     data independent of the configuration; before its first run
+ *   {"config", "sample_id", "run", "prev"...}  one run of a point; prev: offset of the point's previous line, or -1
+ *   {"config", "sample_id", "bare", "prev"...} a pair of runs, without and with stage times, not in the
+ *                                              point's statistics
  *   {"config", "sample_id", "twins", "prev"...} pairs of a server's image and a text of as many tokens
- *   {"config", "sample_id", "fidelity", "prev"...} how near its next-token distributions are to a baseline's
+ *   {"config", "sample_id", "fidelity", "prev"...} comparison of next-token distributions with a baseline's
  *   {"config", "sample_id", "done" | "failed", "prev" ...} closes a point
- *   {"kernels": {...}}                         the one run of a shape whose kernels were timed one by one
+ *   {"kernels": {...}}                         the run of a shape with separately timed kernels
  *   {"finished": true}                         all points of the grid above are closed
- * Of a sweep of servers the head has "server", each configuration a "variant", the session "servers" and a run
- * "served": when the pieces of the answer came, and what the server says about it.
- * The last member of each line is "sum", a checksum of the text before it; journals of older versions have none. Only
- * whole lines with the right sum count, and whole is what sweep/journal_line.c says: others are damaged, reported and
- * left out. A line of a point must also follow the lines before it: "prev" names the last one that counted, and runs
- * are numbered from 0. The index keeps one place for each point, that of its last line; the lines before it are found
- * through "prev". */
+ * In a sweep of servers, the head has "server", each configuration a "variant", the session "servers" and a run
+ * "served": the times of the answer's pieces and the server's own data.
+ * The last member of each line is "sum", a checksum of the text before it; journals of older versions lack it. Only
+ * complete lines with the right sum are used; sweep/journal_line.c defines complete. Other lines are damaged: they are
+ * reported and left out. A line of a point must also follow the point's previous line: "prev" is the offset of the last
+ * used line, and runs are numbered from 0. The index stores one offset per point, that of its last line; the earlier
+ * lines are found through "prev". */
 #include "sweep/journal.h"
 
 #include "base/console.h"
@@ -35,11 +35,11 @@
 #include <unistd.h>
 
 static const int64_t JOURNAL_SYNC_NS = INT64_C(2000000000);
-enum { JOURNAL_LINE_MAX = 64000000, SEAL_ROOM = 64 }; /* bytes of a line; of its checksum, at most */
+enum { JOURNAL_LINE_MAX = 64000000, SEAL_ROOM = 64 }; /* limits in bytes of a line and of its checksum */
 
 static int journal_fail(const struct journal *journal) {
     return complain(EXIT_OUTPUT,
-                    "%s cannot be written: %s; what is in it is kept: make room and run the same command again",
+                    "%s cannot be written: %s; its content is kept: free some space and run the same command again",
                     journal->path, strerror(errno));
 }
 int journal_sync(struct journal *journal) {
@@ -56,7 +56,7 @@ int journal_append(struct journal *journal, const char *text, size_t bytes) {
         if (written < 0 && errno == EINTR) continue;
         if (written <= 0) {
             int kept = written ? errno : ENOSPC;
-            /* the next start drops the torn line */
+            /* the next start removes the incomplete line */
             if (ftruncate(journal->fd, (off_t)journal->end)) kept = errno;
             errno = kept;
             return journal_fail(journal);
@@ -80,7 +80,7 @@ int journal_line_end(struct journal *journal) {
         return complain(EXIT_WORK, "%s: a line cannot be written as JSON: %s", journal->path,
                         vp_result_text(journal->writer.result));
     if (journal->line.bytes > JOURNAL_LINE_MAX)
-        return complain(EXIT_WORK, "%s: a line of %zu bytes is longer than any that is read back (%d)", journal->path,
+        return complain(EXIT_WORK, "%s: a line of %zu bytes exceeds the journal's limit of %d bytes", journal->path,
                         journal->line.bytes, JOURNAL_LINE_MAX);
     journal_seal(&journal->line);
     text_add(&journal->line, "\n", 1);
@@ -125,8 +125,8 @@ void index_free(struct journal_index *index) {
     free(index->line.data);
     memset(index, 0, sizeof *index);
 }
-/* The configuration that a line names; -1: none. The search begins at the hint, because neighbours in a journal are
- * neighbours in the grid. */
+/* The configuration that a line names; -1 if there is none. The search starts at the hint, because neighbours in a
+ * journal are neighbours in the grid. */
 static int32_t index_configuration_find(struct journal_index *index, const vp_json *json, uint32_t name) {
     for (int32_t i = 0; i < index->configuration_count; i++) {
         int32_t at = (index->configuration_hint + i) % index->configuration_count;
@@ -163,8 +163,7 @@ static int64_t *entry_last(struct index_entry *entry, const struct index_configu
     }
     return &entry->last[configuration->place];
 }
-/* Place, number of runs and state are kept in one number: (place * 2^16 + runs) * 4 + state; -1: nothing is measured.
- */
+/* Offset, number of runs and state are stored in one number: (offset * 2^16 + runs) * 4 + state; -1: none. */
 static int64_t pack_line(struct point_line line) { return (line.at << 16 | line.runs) << 2 | line.state; }
 static struct point_line unpack_line(int64_t packed) {
     struct point_line line = {-1, POINT_OPEN, 0};
@@ -186,7 +185,7 @@ static void index_take_sets(struct journal_index *index, const vp_json *json, ui
     for (int32_t i = 0; i < index->set_count; i++, node = json->nodes[node].end)
         fields_read(json, node, &DATA, &index->sets[i].data);
 }
-/* An object as JSON on one line, malloc'ed; NULL: it is not an object. */
+/* An object as JSON on one line, malloc'ed; NULL if it is not an object. */
 static char *object_text(const vp_json *json, uint32_t node) {
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
@@ -246,7 +245,7 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
                         "or delete it with its results",
                         file->path);
     if (!index->head.architecture) index->head.architecture = node_text(json, vp_json_get(json, 0, "architecture"));
-    if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may have what an older one lacks */
+    if (!index->model_shape && shape != VP_JSON_NONE) /* a later head may have it even if an older one lacks it */
         index->model_shape = copy_text(json->text + json->nodes[shape].start, json->nodes[shape].bytes);
     file->rank = node_int(json, 0, "rank", 0);
     file->world_size = node_int(json, 0, "world_size", 1);
@@ -285,7 +284,7 @@ static int index_has_taken_sample(struct journal_index *index, int32_t file, int
     return 1;
 }
 /* Returns 1 if a line of a point can follow the point's last line so far; *line becomes the new last one. A line with
- * "prev" -1 begins the point, or begins it again if it failed or was not closed. */
+ * "prev" -1 starts the point, or restarts it if it failed or was not closed. */
 static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct point_line *line) {
     int64_t before = node_int(json, 0, "prev", -1);
     int32_t runs = before < 0 ? 0 : line->runs;
@@ -298,7 +297,7 @@ static int can_follow(const vp_json *json, line_kind kind, int64_t at, struct po
     line->state = kind == LINE_DONE ? POINT_DONE : kind == LINE_FAILED ? POINT_FAILED : POINT_OPEN;
     return 1;
 }
-/* Returns 1 if the line is of the same kind as its configuration: of a server, or of the engine. */
+/* Returns 1 if the line and its configuration are of the same kind: a server's, or the engine's. */
 static int is_of_kind(const vp_json *json, line_kind kind, const struct index_configuration *configuration) {
     const uint32_t sizes = vp_json_get(json, 0, "sizes");
     if (kind == LINE_FIDELITY) return 1;
@@ -308,8 +307,7 @@ static int is_of_kind(const vp_json *json, line_kind kind, const struct index_co
     return is_served == knobs_are_served(&configuration->knobs);
 }
 /* Takes over a line of a point. Returns 1 if it counts. It does not if the configuration or the sample is unknown, or
- * if it does not follow the point's last line. The point then stays unchanged, and the missing part is measured again.
- * */
+ * if it does not follow the point's last line. The point then stays unchanged, and the rest is measured again. */
 static int index_has_taken_point(struct journal_index *index, line_kind kind, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int32_t found = index_configuration_find(index, json, vp_json_get(json, 0, "config"));
@@ -336,7 +334,7 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
     file->knows_device = file->device != NULL;
     file->on_gpu = file->device && !strncmp(file->device, "cuda", 4);
 }
-/* Takes over the machine's load during a block of runs. Returns 1 if it counts. It does not if it begins before the end
+/* Takes over the machine's load during a block of runs. Returns 1 if it counts. It does not if it starts before the end
  * of the last block, or after its own line. */
 static int index_has_taken_noise(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
@@ -381,12 +379,12 @@ static int index_has_taken_kernels(struct journal_index *index, int32_t file, in
     index->shapes[index->shape_count++] = shape;
     return 1;
 }
-/* Reports a skipped line; the first two of a journal are reported with their places. */
+/* Reports a skipped line; the first two of a journal are reported with their offsets. */
 static void index_report(struct journal_index *index, const struct index_file *file, int64_t at, line_kind kind) {
     if (index->damaged++ >= 2) return;
     complain(EXIT_INPUT, "%s: line %lld (byte %lld) is %s and left out%s", file->path, (long long)file->lines,
              (long long)at,
-             kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or one that it needs is damaged)",
+             kind == LINE_DAMAGED ? "damaged" : "out of place (it repeats a line, or a line that it needs is damaged)",
              kind == LINE_NOISE ? "" : "; its point is measured again");
 }
 /* Takes over one line of a known kind. Returns 0 or an exit code. */
@@ -404,12 +402,12 @@ static int index_take_kind(struct journal_index *index, line_kind kind, int32_t 
     if (!is_taken) index_report(index, &index->files[file_index], at, kind);
     return 0;
 }
-/* Takes over one whole line; a damaged one is reported and skipped. Returns 0 or an exit code. */
+/* Takes over one complete line; a damaged one is reported and skipped. Returns 0 or an exit code. */
 static int index_take(struct journal_index *index, int32_t file_index, int64_t at, char *line, size_t bytes) {
     struct index_file *file = &index->files[file_index];
     const line_seal seal = journal_unseal(line, &bytes);
     line_kind kind = LINE_DAMAGED;
-    file->has_sums |= seal == SEAL_GOOD; /* lines of older versions come before */
+    file->has_sums |= seal == SEAL_GOOD; /* lines of older versions are before these */
     if (seal != SEAL_BROKEN && (seal == SEAL_GOOD || !file->has_sums)
         && parse_json(&index->scratch, line, bytes, NULL) == VP_OK)
         kind = journal_line_kind(&index->scratch.json);
@@ -431,7 +429,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
     struct index_file *file;
     struct source source = {path, fd, NULL, 0};
     struct text_buffer text = {NULL, 0, 0};
-    int64_t base = 0; /* place of text.data[0] */
+    int64_t base = 0; /* offset of text.data[0] */
     size_t seen = 0;
     int code = 0;
     ssize_t got = 0;
@@ -453,7 +451,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
             file->end = base + (int64_t)seen;
             continue;
         }
-        /* the buffer is used up: keep the line that has begun, and read on */
+        /* the buffer is used up: keep the incomplete line and read more */
         if (file->end > base)
             memmove(text.data, text.data + (file->end - base), text.bytes - (size_t)(file->end - base));
         text.bytes -= (size_t)(file->end - base);
@@ -462,15 +460,15 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
         if ((got = source_read(&source, base + (int64_t)text.bytes, piece, sizeof piece)) <= 0) break;
         text_add(&text, piece, (size_t)got);
         if (text.bytes > JOURNAL_LINE_MAX + SEAL_ROOM && !memchr(text.data, '\n', text.bytes)) {
-            code = complain(EXIT_INPUT, "%s: line %lld has more than %d bytes: it is not a journal of a sweep", path,
+            code = complain(EXIT_INPUT, "%s: line %lld has more than %d bytes: it is not a sweep's journal", path,
                             (long long)index->files[index->file_count - 1].lines + 1, JOURNAL_LINE_MAX);
             break;
         }
     }
-    /* journal_open cuts off everything after the last whole line: unreadable lines must not be lost */
+    /* journal_open truncates after the last complete line: unreadable lines must not be lost */
     if (got < 0) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
     free(text.data);
-    if (index->damaged > 2) complain(EXIT_INPUT, "%s: %lld damaged lines in all", path, (long long)index->damaged);
+    if (index->damaged > 2) complain(EXIT_INPUT, "%s: %lld damaged lines in total", path, (long long)index->damaged);
     index->damaged = 0;
     return code;
 }

@@ -1,7 +1,7 @@
-/* journal.h: the journal of a sweep, one line for each run, from which a stopped sweep continues. Measurements come in
- * as JSON lines that are appended and never changed. Reading one or more journals gives an index: the measured points,
- * and the place of each one's last line. Functions that can fail complain on stderr themselves and return 0 or an exit
- * code, unless they say otherwise. */
+/* journal.h: the journal of a sweep, one line per run, from which a stopped sweep continues. Measurements come in as
+ * JSON lines that are appended and never changed. Reading one or more journals gives an index: the measured points with
+ * the offsets of their last lines. Functions that can fail print an error on stderr and return 0 or an exit code,
+ * unless stated otherwise. */
 #ifndef VLMPROF_CLI_JOURNAL_H
 #define VLMPROF_CLI_JOURNAL_H
 #include "base/json.h"
@@ -16,31 +16,31 @@ enum { JOURNAL_SYNC_LINES = 64 };
 /* ---- the journal that this process writes; its index is below */
 struct journal {
     char *path;
-    int fd;      /* the only one of this file in the process: closing any other would give up the lock */
-    int64_t end; /* after the last whole line */
-    int64_t synced_ns; /* when the file was last synced to the disk */
-    int unsynced;      /* appends since then */
+    int fd;      /* the only one of this file in the process: closing another would release the lock */
+    int64_t end; /* offset after the last complete line */
+    int64_t synced_ns; /* time of the last sync to disk */
+    int unsynced;      /* number of appends since then */
     struct text_buffer line;
     vp_json_writer writer;
 };
 
-/* Syncs what was appended to the disk. */
+/* Syncs appended lines to disk. */
 int journal_sync(struct journal *journal);
 
-/* Appends whole lines in one write; if they do not fit, all are removed. Syncs from time to time. */
+/* Appends complete lines in one write; if they do not fit, all are removed. Syncs from time to time. */
 int journal_append(struct journal *journal, const char *text, size_t bytes);
 
-/* A line: begin opens its JSON object, the caller writes the members, and end closes it in journal->line; append also
- * writes it to the file. */
+/* Writing a line: begin opens its JSON object, the caller writes the members, and end closes it in journal->line;
+ * append also writes it to the file. */
 vp_json_writer *journal_line_begin(struct journal *journal);
 int journal_line_end(struct journal *journal);
 int journal_line_append(struct journal *journal);
 void journal_close(struct journal *journal);
 
-/* ---- the index: the result of reading one or more journals. Places are byte offsets from the start of a journal. */
+/* ---- the index: the result of reading one or more journals. Offsets are in bytes from the start of a journal. */
 struct index_entry {
-    int64_t id, line_at; /* of the sample; the place of its line */
-    int64_t *last;       /* [last_count], by place of the configuration in its set: see index_point */
+    int64_t id, line_at; /* id of the sample; offset of its line */
+    int64_t *last;       /* [last_count], by index of the configuration in its set: see index_point */
     int32_t file, last_count;
 };
 
@@ -48,7 +48,7 @@ struct index_entry {
 struct index_set {
     struct data_line data;
     struct index_entry **entries; size_t count, capacity;
-    size_t first; /* the first entry of the journal that is being read */
+    size_t first; /* first entry of the current journal */
     int32_t configuration_count;
 };
 
@@ -56,68 +56,67 @@ struct index_configuration {
     char *file_name;
     int32_t set, place;               /* the index of its set, and its index in that set */
     struct knob_values knobs;
-    int32_t head_file; int64_t head_at; /* the head line that named it first */
+    int32_t head_file; int64_t head_at; /* the first head line that names it */
     int is_wanted;                    /* 1 if part of the newest grid */
-    int64_t closed, failed;           /* points with their last line; those that failed */
+    int64_t closed, failed;           /* points with their last line; failed points */
 };
 
-/* A shape whose kernels were timed, with the place of its line. */
+/* A shape whose kernels were timed, with the offset of its line. */
 struct index_shape { int32_t file, configuration; int64_t at, views, sequence; };
 
-/* The machine's load during the runs whose lines are from `from` to before `at`. */
+/* The machine's load during the runs whose lines are at offsets from `from` up to `at`, excluding `at`. */
 struct index_block { int64_t from, at; vp_noise noise; };
 
 /* A journal that was read. */
 struct index_file {
     char *path;
     int fd, is_own;   /* is_own: index_free closes fd */
-    int64_t end, rank, world_size, lines; /* end: after its last whole line */
+    int64_t end, rank, world_size, lines; /* end: offset after its last complete line */
     uint64_t grid;    /* a hash of the configurations in its newest head */
     int is_finished, knows_device, on_gpu;
     int has_sums;     /* 1 if a line has a checksum, so all lines after it must have one */
-    char *device;     /* of its last session; NULL: not known */
-    int64_t *sessions; size_t session_count; /* places of its session lines */
+    char *device;     /* device of its last session; NULL if not known */
+    int64_t *sessions; size_t session_count; /* offsets of its session lines */
     struct index_block *blocks; size_t block_count, block_capacity; /* ascending by `at` */
 };
 
 struct journal_index {
-    char plan[24]; /* the plan's fingerprint; "": taken from the first head */
-    struct head_line head;     /* the first one; architecture: of the first that has it */
-    char *model_shape;         /* a JSON object; NULL: no head says it */
-    char *server;              /* a JSON object; NULL: the engine was measured */
+    char plan[24]; /* the plan's fingerprint; "": use that of the first head */
+    struct head_line head;     /* the first head; architecture: from the first head that has it */
+    char *model_shape;         /* a JSON object; NULL if no head has it */
+    char *server;              /* a JSON object; NULL if the engine was measured */
     struct index_file *files; int32_t file_count;
     struct index_set *sets; int32_t set_count;
     struct index_configuration *configurations; int32_t configuration_count;
     struct index_shape *shapes; size_t shape_count;
     int32_t configuration_hint; /* the likely configuration of the next line */
-    int64_t damaged;            /* lines of the journal that is being read */
-    struct parsed scratch; struct text_buffer line; /* of index_read_line */
+    int64_t damaged;            /* damaged lines of the current journal */
+    struct parsed scratch; struct text_buffer line; /* for index_read_line */
 };
 
 void index_free(struct journal_index *index);
 
-/* The configuration with this file name; -1: there is none. */
+/* The configuration with this file name; -1 if there is none. */
 int32_t index_configuration_named(const struct journal_index *index, const char *file_name);
 
-/* The entry of a sample, among those from `first` on; NULL: there is none. */
+/* The entry of a sample among those starting at `first`; NULL if there is none. */
 struct index_entry *index_find(const struct index_set *set, size_t first, int64_t id);
 
 enum { POINT_OPEN = 0, POINT_DONE = 1, POINT_FAILED = 2 };
 
-/* A point's last line: its place, whether it closes the point, and how many runs the point has. at -1 (open): nothing
+/* A point's last line: its offset, whether it closes the point, and the point's number of runs. at -1 (open): nothing
  * is measured. */
 struct point_line { int64_t at; int state; int32_t runs; };
 struct point_line index_point(const struct index_entry *entry, const struct index_configuration *configuration);
 
-/* Reads a journal into the index. The caller keeps the file unless is_own. The end of the new index->files entry is
- * after its last whole line. Damaged lines, and lines that do not follow those before them, are reported and skipped.
- * */
+/* Reads a journal into the index. The caller keeps the file open unless is_own. `end` of the new index->files entry is
+ * after the last complete line. Damaged lines and lines out of place are reported and skipped. */
 int index_read(struct journal_index *index, const char *path, int fd, int is_own);
 
-/* Returns 1 if a session's line of this journal is at this place. */
+/* Returns 1 if a session's line of this journal is at this offset. */
 int index_has_session(const struct journal_index *index, int32_t file, int64_t at);
 
-/* The index in index->files[file].blocks of the block that a run's line belongs to; its block_count: not known. */
+/* The index in index->files[file].blocks of the block of a run's line; block_count if not known. */
 size_t index_block_of(const struct journal_index *index, int32_t file, int64_t at);
 
 /* Sorts the entries of all journals by id. It is an error if two journals contain the same sample. */
@@ -140,8 +139,8 @@ int journal_lock(int fd, int wait);
 /* Returns 1 if another process has the lock. */
 int journal_is_locked(int fd);
 
-/* Opens or creates the journal of journal->path, locks it, reads it into the index, whose `plan` is set, and cuts off a
- * torn last line. */
+/* Opens or creates the journal at journal->path, locks it, reads it into the index, whose `plan` must be set, and
+ * removes an incomplete last line. */
 int journal_open(struct journal *journal, struct journal_index *index);
 
 #endif

@@ -15,10 +15,10 @@
 static int has_only(const vp_json *json, uint32_t object, const struct fields *fields) {
     return fields_fit(json, object, fields, 0);
 }
-/* ---- members against each other */
-/* Returns 1 if the name can be that of a result file. It becomes a path. */
+/* ---- checking members against each other */
+/* Returns 1 if the name is valid for a result file. It becomes a path. */
 static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
-/* block_count: of the model; 0: a server runs it. */
+/* block_count: the model's; 0 for a server. */
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
     char *name;
     int good;
@@ -62,7 +62,7 @@ static int is_head(const vp_json *json) {
     return 1;
 }
 static int is_sample(const vp_json *json) {
-    static const char *const keys[] = {"question", "answers", "image_id", "id"}; /* of every metadata */
+    static const char *const keys[] = {"question", "answers", "image_id", "id"}; /* keys of all metadata */
     uint32_t metadata = vp_json_get(json, 0, "metadata");
     if (!has_only(json, 0, &SAMPLE)) return 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -78,7 +78,7 @@ static int is_run(const vp_json *json) {
     uint32_t steps = vp_json_get(json, 0, "step_ns"), tokens = vp_json_get(json, 0, "tokens");
     const int has_energy = vp_json_get(json, 0, "energy_j") != VP_JSON_NONE;
     int64_t sum = 0, value = 0;
-    /* older runs have no energy */
+    /* older runs lack energy */
     if (!has_only(json, 0, &RUN) || has_energy != (vp_json_get(json, 0, "energy_resolution_j") != VP_JSON_NONE))
         return 0;
     for (uint32_t i = steps + 1; i < json->nodes[steps].end && sum <= LINE_NS_MAX; i++)
@@ -86,7 +86,7 @@ static int is_run(const vp_json *json) {
     return sum <= LINE_NS_MAX && json->nodes[tokens].count
            && (!json->nodes[steps].count || json->nodes[steps].count + 1 == json->nodes[tokens].count);
 }
-/* The pieces of an answer are in order of time, none after the end of the run. */
+/* The pieces of an answer are in order of time, and none is after the end of the run. */
 static int is_served_run(const vp_json *json) {
     uint32_t served = vp_json_get(json, 0, "served"), pieces = vp_json_get(json, served, "piece_ns");
     int64_t total = node_int(json, 0, "total_ns", 0), before = 0, value = 0;
@@ -98,7 +98,7 @@ static int is_served_run(const vp_json *json) {
         if (vp_json_to_int(json, i, &value) != VP_OK || value < before || value > total) return 0;
     return 1;
 }
-/* Returns 1 if all sizes of the image are there, or none is; several images have no tiling. */
+/* Returns 1 if all sizes of the image are present, or none. Several images have no tiling. */
 static int are_sizes(const vp_json *json, uint32_t object) {
     static const char *const keys[] = {"target_vision_tokens",      "target_crops",      "theoretical_num_crops",
                                        "theoretical_vision_tokens", "actual_num_crops",  "actual_vision_tokens",

@@ -11,13 +11,13 @@ typedef enum line_kind {
 } line_kind;
 
 #define JOURNAL_SCHEMA "vlmprof-journal-2"
-enum { LINE_PLAN_BYTES_MAX = 23 };     /* of a plan's fingerprint */
+enum { LINE_PLAN_BYTES_MAX = 23 };     /* longest fingerprint of a plan */
 
 line_kind journal_line_kind(const vp_json *json);
 
-/* A line's checksum is its last member, "sum": FNV-1a of the bytes before it. journal_seal adds it to a whole object.
- * journal_unseal removes it, so that the text is an object again; *bytes becomes its length. Lines of older journals
- * have no checksum. */
+/* A line's checksum is its last member, "sum": FNV-1a of the bytes before it. journal_seal adds it to a complete
+ * object. journal_unseal removes it, so that the text is an object again; *bytes becomes its length. Lines of older
+ * journals have no checksum. */
 typedef enum line_seal { SEAL_NONE, SEAL_GOOD, SEAL_BROKEN } line_seal;
 void journal_seal(struct text_buffer *line);
 line_seal journal_unseal(char *line, size_t *bytes);

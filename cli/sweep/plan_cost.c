@@ -1,6 +1,6 @@
 /* plan_cost.c: sweep --plan: the memory and time of a sweep, and the differences that its samples can resolve. The time
- * of a pass is the work that the engine counts for it (request_count), divided by rates that a small model of the same
- * widths reaches on this machine. */
+ * of a pass is its work as counted by the engine (request_count), divided by the rates of a small model with the same
+ * widths on this machine. */
 #include "sweep/plan_cost.h"
 
 #include "base/console.h"
@@ -33,13 +33,13 @@ enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
 
 struct rates {
     const char *weights;
-    struct session counter; /* of an engine of the whole model, for counting only */
-    char reason[LINE_BYTES]; /* why there are no rates; "": there are */
+    struct session counter; /* an engine of the whole model, only for counting */
+    char reason[LINE_BYTES]; /* why there are no rates; "" if there are */
     char device[160];
     double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* FLOPs and bytes per ns of a stage */
-    double view_ns;       /* preprocess and h2d of a view */
-    uint64_t memory_bytes, free_bytes; /* needed by the engine of the whole model, and available; 0: not known */
-    double seconds;       /* that the calibration took */
+    double view_ns;       /* time of preprocess and h2d per view */
+    uint64_t memory_bytes, free_bytes; /* memory that the whole model needs, and free memory; 0: not known */
+    double seconds;       /* duration of the calibration */
 };
 /* Returns 1 if many tokens pass through the stage at once, so its arithmetic can be the limit. */
 static int is_compute_stage(int stage) {
@@ -104,8 +104,8 @@ static vp_result calibration_pass(struct session *session, const struct cuts *cu
     free(ids);
     return result;
 }
-/* Measures the rates: the fastest of some passes. If that fails there is still a plan, but without an estimate, and
- * rates->reason says why. Returns 0 or EXIT_INTERRUPTED. */
+/* Measures the rates: the fastest of some passes. If that fails, there is still a plan, but without an estimate, and
+ * rates->reason is set. Returns 0 or EXIT_INTERRUPTED. */
 static int calibrate(const struct options *options, const struct model *model, const struct plan *plan,
                      struct rates *rates) {
     struct model small = *model;
@@ -127,7 +127,7 @@ static int calibrate(const struct options *options, const struct model *model, c
     memset(&small.ids, 0, sizeof small.ids);
     small.image_token = 1;
     session.model = &small;
-    session.energy.update_ns = -1; /* its counter is not read */
+    session.energy.update_ns = -1; /* do not read its counter */
     if (plan->has_images && (result = model_cut(model, &size, &px, 1, &cuts, &error)) == VP_OK) {
         views = cuts.whole.views;
         sequence += cuts.whole.image_tokens;
@@ -140,7 +140,7 @@ static int calibrate(const struct options *options, const struct model *model, c
     for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
         const vp_stage_times *times = &run->times;
         result = calibration_pass(&session, views ? &cuts : NULL, run, &error);
-        for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first warms up */
+        for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first is a warm-up */
             double ns = (double)(times->device_ns[stage] > 0 ? times->device_ns[stage] : 1);
             rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times->flops[stage] / ns);
             rates->bytes_ns[stage] = fmax(rates->bytes_ns[stage], (double)times->bytes[stage] / ns);
@@ -173,7 +173,7 @@ static double pass_ns(const struct rates *rates, const vp_stage_times *work, int
     double sum = views * rates->view_ns;
     for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
         double by_flops = is_compute_stage(i) ? (double)work->flops[i] / rates->flops_ns[i] : 0;
-        /* calibration does not prune: pruning reads keys and features once */
+        /* the calibration does not prune; pruning reads keys and features once */
         const int reads = is_compute_stage(i) || i == VP_STAGE_PRUNE ? VP_STAGE_DECODE : i;
         double by_bytes = (double)work->bytes[i] / rates->bytes_ns[reads];
         if (work->ran[i]) sum += by_flops > by_bytes ? by_flops : by_bytes;
@@ -184,9 +184,9 @@ static double pass_ns(const struct rates *rates, const vp_stage_times *work, int
 /* ---- the forecast of a configuration */
 struct forecast {
     int64_t crops, vision_tokens, layouts; /* sums over the samples with an image */
-    int64_t failing; /* samples that will be failed rows */
+    int64_t failing; /* samples that will fail */
     int64_t count;   /* samples that can run */
-    int64_t longest; /* the longest sequence of these */
+    int64_t longest; /* longest sequence of these samples */
     double kept, cache_bytes; /* with --prune_list: sums over these of the kept image tokens and their KV caches */
     double ns, squares; /* estimate of one run: sums over these of the time and of its square */
     /* from the journals in output_dir */
@@ -196,7 +196,7 @@ struct forecast {
 /* The times of passes of one shape: the samples of a configuration have few shapes. */
 struct shape_cost { int32_t rows, cols, views, sequence; uint64_t images; double ns; };
 struct shape_costs { struct shape_cost *items; size_t count; };
-/* The time of a pass from its count; 0 without rates, for the reason in rates->reason. */
+/* The time of a pass from its counted work; 0 without rates: see rates->reason. */
 static double pass_cost(struct rates *rates, const struct pass_input *input, struct shape_costs *known) {
     struct shape_cost shape = {0, 0, 0, sequence_of(input), HASH_START, 0};
     vp_error error = {VP_OK, -1, "", ""};
@@ -271,7 +271,7 @@ static void forecast_configuration(const struct plan *plan, const struct model *
     cuts_free(&storage);
 }
 
-/* Tokens of all images of a sample by a family's rule; -1: not known. */
+/* Tokens of all images of a sample by a family's rule; -1 if not known. */
 static int64_t family_tokens(const vp_family *family, const struct image_px *sizes, int32_t count) {
     int64_t sum = 0;
     for (int32_t i = 0; i < count; i++) {
@@ -325,7 +325,7 @@ static int read_measured(const struct plan *plan, const char *path, struct forec
         if (journal_unseal(line, &whole) == SEAL_BROKEN || parse_json(&parsed, line, whole, NULL) != VP_OK
             || !node_is(json, 0, VP_JSON_OBJECT)) continue;
         if (!number && !vp_json_equals(json, vp_json_get(json, 0, "plan"), wanted)) {
-            snprintf(note, capacity, "%.400s belongs to another plan: the sweep would refuse it", path);
+            snprintf(note, capacity, "%.400s belongs to another plan: the sweep would reject it", path);
             break;
         }
         name = vp_json_get(json, 0, "config");
@@ -342,7 +342,7 @@ static int read_measured(const struct plan *plan, const char *path, struct forec
             break;
         }
     }
-    if (ferror(file)) code = complain(EXIT_INPUT, "%s: reading failed: %s", path, strerror(errno));
+    if (ferror(file)) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
     fclose(file);
     free(line);
     free(parsed.nodes);
@@ -373,29 +373,29 @@ struct estimate {
     const struct model *model;
     const struct plan *plan;
     const struct baseline *baseline;
-    struct rates *rates; size_t rate_count; /* for the plan's weights; for servers a single one with just the reason */
+    struct rates *rates; size_t rate_count; /* one per weights of the plan; for servers only one, with the reason */
     struct forecast *configurations;
     double scale;     /* measured / estimated time, over the configurations that have both; 1 if none has */
     int64_t runs_measured, runs_left;
-    int64_t follow_left, baseline_left; /* untimed passes that follow a baseline's answers, and that give them */
-    double seconds;   /* of the remaining runs and passes; NaN: not known */
+    int64_t follow_left, baseline_left; /* untimed passes that follow a baseline's answers, or give them */
+    double seconds;   /* time of the remaining runs and passes; NaN: not known */
     size_t fewest;    /* samples of the smallest data set */
-    double variation; /* of T_total over samples, the largest of the configurations; NaN: not known */
+    double variation; /* largest variation of T_total over samples; NaN: not known */
     vp_resolution resolution;
     char note[LINE_BYTES];
 };
-/* Share of questions that only one of two configurations answers correctly, as seen on VQA v2; 0.5 at most. */
+/* Share of questions that only one of two configurations answers correctly, as on VQA v2; at most 0.5. */
 static const double PLAN_DISCORDANCE = 0.2;
 enum { PLAN_SAMPLES_ENOUGH = 500 };
 
-/* T_total of one run in ms, the mean over samples: measured if possible, else estimated; NaN: not known. */
+/* T_total of one run in ms, mean over samples: measured if possible, otherwise estimated; NaN: not known. */
 static double configuration_ms(const struct estimate *estimate, size_t index) {
     const struct forecast *forecast = &estimate->configurations[index];
     if (forecast->runs_measured) return forecast->measured_ns / (double)forecast->runs_measured / 1e6;
     return forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count * estimate->scale / 1e6
                                                : (double)NAN;
 }
-/* Closed points, without those known to have failed. */
+/* The number of closed points, except points known to have failed. */
 static int64_t points_closed(const struct forecast *forecast) {
     const int64_t failed = forecast->points_failed - forecast->failing;
     return forecast->points_done + (failed > 0 ? failed : 0);
@@ -426,7 +426,7 @@ static void estimate_configurations(struct estimate *estimate) {
         if (!(spread <= estimate->variation)) estimate->variation = spread;
     }
 }
-/* The part that is measured already, and its ratio to the estimates. Returns 0 or an exit code. */
+/* Adds the part that is already measured, and its ratio to the estimates. Returns 0 or an exit code. */
 static int compare_with_journals(struct estimate *estimate) {
     double measured_ns = 0, estimated_ns = 0;
     int code = read_journals(estimate->options, estimate->plan, estimate->configurations, estimate->note,
@@ -462,7 +462,7 @@ static void add_baseline_passes(struct estimate *estimate) {
         estimate->seconds += configuration_ms(estimate, (size_t)(first - plan->configurations)) / 1e3 * (double)samples;
     }
 }
-/* For the logits of a baseline's longest answer, which are in memory while a sample is compared; 0: there are none. */
+/* Memory for the logits of a baseline's longest answer, used while a sample is compared; 0 if there are none. */
 static double baseline_bytes(const struct estimate *estimate) {
     int32_t tokens = 0;
     for (size_t set = 0; estimate->model && estimate->baseline->of && set < estimate->plan->set_count; set++)
@@ -488,13 +488,13 @@ static int look_ahead(struct estimate *estimate) {
     if (!isfinite(estimate->variation)) estimate->resolution.mean = estimate->resolution.p50 = (double)NAN;
     return 0;
 }
-/* Why there is no estimate; "": there is one for all weights. */
+/* Why there is no estimate; "" if there is one for all weights. */
 static const char *no_rates(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->rate_count; i++)
         if (estimate->rates[i].reason[0]) return estimate->rates[i].reason;
     return "";
 }
-/* For all engines, which are open at once; 0: not known. */
+/* Memory for all engines, which are open at once; 0: not known. */
 static uint64_t all_bytes(const struct estimate *estimate) {
     uint64_t sum = 0;
     for (size_t i = 0; i < estimate->rate_count; i++) {
@@ -563,7 +563,7 @@ static void put_calibration(vp_json_writer *writer, const struct rates *rates) {
     }
     PUT(writer, KEY("view_ms", rates->view_ns / 1e6), END_OBJECT);
 }
-/* ---- bytes apart from tokens */
+/* ---- separating bytes from tokens */
 /* Files that are sent unchanged, and the same images resized to as many tokens and sent as PNG, differ in bytes but not
  * in tokens. So the two together give `fit` the cost of each. */
 enum { APART_SIZES = 3, APART_STEP = 4 };
@@ -606,7 +606,7 @@ static void print_plan_apart(const struct plan *plan) {
     if (!apart.count || (apart.has_unchanged && apart.has_resized)) return;
     print_plain("fit         tokens and bytes of images grow together here; to fit the cost of each, also sweep the "
                 "images\n            %s, into another folder:",
-                apart.has_unchanged ? "resized to as many tokens, as PNG files of more bytes" : "unchanged");
+                apart.has_unchanged ? "resized to as many tokens, as larger PNG files" : "unchanged");
     if (apart.has_unchanged) {
         print_plain(" --vision_tokens_list");
         for (size_t i = 0; i < apart.count; i++) print_plain(" %lld", (long long)apart.tokens[i]);
@@ -640,10 +640,10 @@ static int print_plan_json(const struct estimate *estimate) {
     PUT(&writer, KEY("expected_seconds", estimate->seconds),
         KEY("expected_from", time_source(estimate)),
         KEY("engine_bytes", all_bytes(estimate) ? (double)all_bytes(estimate) : (double)NAN));
-    vp_json_key(&writer, "calibration"); /* of the first weights */
+    vp_json_key(&writer, "calibration"); /* for the first weights */
     put_calibration(&writer, estimate->rates);
     if (estimate->rate_count > 1) {
-        vp_json_key(&writer, "calibrations"); /* of all */
+        vp_json_key(&writer, "calibrations"); /* for all weights */
         vp_json_begin_array(&writer);
         for (size_t i = 0; i < estimate->rate_count; i++) put_calibration(&writer, &estimate->rates[i]);
         vp_json_end_array(&writer);
@@ -705,21 +705,21 @@ static void print_plan_memory(const struct estimate *estimate) {
     plan_fitting(&sets, estimate->plan, of_weights, free_bytes);
     if (free_bytes && bytes > free_bytes)
         print_plain("            %.4g GB are free: the sweep would %s%s\n", (double)free_bytes / 1e9,
-                    estimate->rate_count == 1 ? "leave out its largest configurations"
-                    : sets.bytes             ? "be refused; these fit together: "
-                                             : "be refused: none of them fits",
+                    estimate->rate_count == 1 ? "drop its largest configurations"
+                    : sets.bytes             ? "be rejected; these fit together: "
+                                             : "be rejected: none of them fits",
                     estimate->rate_count > 1 && sets.bytes ? sets.data : "");
     free(sets.data);
 }
 static void print_plan_baseline(const struct estimate *estimate) {
     if (!estimate->baseline->of) return;
-    print_plain("baseline    %s%s: %lld untimed passes left along its answers",
+    print_plain("baseline    %s%s: %lld remaining untimed passes along its answers",
                 baseline_name(estimate->baseline, 0), estimate->plan->set_count > 1 ? ", ..." : "",
                 (long long)estimate->follow_left);
     if (estimate->baseline_left)
         print_plain(", %lld that give them", (long long)estimate->baseline_left);
     if (baseline_bytes(estimate) > 0)
-        print_plain("; its logits of a sample take at most %.4g MB", baseline_bytes(estimate) / 1e6);
+        print_plain("; the logits of a sample need at most %.4g MB", baseline_bytes(estimate) / 1e6);
     print_plain("\n");
 }
 static void print_plan_time(const struct estimate *estimate) {
@@ -737,25 +737,25 @@ static void print_plan_time(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->rate_count && strncmp(from, "estimate", 8) == 0; i++) {
         const struct rates *rates = &estimate->rates[i];
         print_plain("            %s%s (%.1f s): vit %.4g, prefill %.4g TFLOP/s, decode %.4g GB/s%s\n",
-                    i ? "and of " : "made of each stage's FLOPs and bytes and the rates of a few blocks",
+                    i ? "and of " : "from each stage's FLOPs and bytes and the rates of a few blocks",
                     i ? rates->weights : "", rates->seconds, rates->flops_ns[VP_STAGE_VIT] / 1e3,
                     rates->flops_ns[VP_STAGE_PREFILL] / 1e3, rates->bytes_ns[VP_STAGE_DECODE],
                     i + 1 < estimate->rate_count ? ""
-                                                : ";\n            answers are taken to be as long as allowed");
+                                                : ";\n            answers are assumed to be as long as allowed");
     }
 }
 static void print_plan_resolution(const struct estimate *estimate) {
     const vp_resolution *resolution = &estimate->resolution;
     if (isfinite(resolution->accuracy))
         print_plain(
-            "resolution  %zu samples distinguish accuracies that differ by %.1f points of 100 (if just one is right "
+            "resolution  %zu samples distinguish accuracies that differ by %.1f points of 100 (if only one is right "
             "on %.0f %% of the questions)\n",
             estimate->fewest, 100 * resolution->accuracy, 100 * PLAN_DISCORDANCE);
     else print_plain("resolution  %zu samples are too few to distinguish two accuracies\n", estimate->fewest);
     if (isfinite(resolution->mean))
         print_plain(
-            "            and mean latencies that differ by %.2g %%, P50s by %.2g %% (%.2g %% spread over samples; "
-            "pairs resolve more)\n",
+            "            and mean latencies that differ by %.2g %%, P50s by %.2g %% (spread between samples: %.2g %%; "
+            "paired comparisons resolve smaller differences)\n",
             100 * resolution->mean, 100 * resolution->p50, 100 * estimate->variation);
     if (estimate->fewest < PLAN_SAMPLES_ENOUGH)
         print_plain(
@@ -810,7 +810,7 @@ int plan_cost_show(const struct options *options, const struct model *model, con
     }
     if (!model)
         snprintf(estimate.rates[0].reason, sizeof estimate.rates[0].reason,
-                 "how fast a server is must be measured; once a sweep has begun, --plan reads its journal");
+                 "the speed of a server must be measured; after a sweep has started, --plan reads its journal");
     if (!code) code = look_ahead(&estimate);
     if (!code) code = is_given(options, "json") ? print_plan_json(&estimate) : print_plan(&estimate);
     for (size_t i = 0; i < estimate.rate_count; i++) session_free(&estimate.rates[i].counter);

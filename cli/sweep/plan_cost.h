@@ -7,9 +7,9 @@
 #include "model/model.h"
 #include "sweep/baseline.h"
 
-/* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; journals already in output_dir
- * replace estimates. Only the model's shape is used. model NULL: servers, whose times only a journal can give. Returns
- * 0 or an exit code. */
+/* Times a few blocks of the model's shape to estimate the rest, and prints the forecast; existing journals in
+ * output_dir replace estimates. Only the model's shape is used. model NULL: servers, whose times can only come from a
+ * journal. Returns 0 or an exit code. */
 int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan,
                    const struct baseline *baseline);
 

@@ -1,4 +1,4 @@
-/* ranks.c: the journals of a sweep's processes, wherever they are, and their merging. */
+/* ranks.c: finds and merges the journals of a sweep's processes. */
 #include "sweep/ranks.h"
 
 #include "base/console.h"
@@ -42,29 +42,29 @@ int ranks_read_folder(struct journal_index *index, const char *folder, const str
             if (result != VP_OK) code = complain_result(exit_code_of(result), path, result, &error);
             else if (fstat(fd, &info)) code = complain(EXIT_INPUT, "%s: %s", path, strerror(errno));
             else if (info.st_size) code = index_read(index, path, fd, 1);
-            else close(fd); /* of a rank that has just begun */
+            else close(fd); /* journal of a rank that has just started */
         }
         free(path);
     }
     text_list_free(&names);
-    if (!code && own && !index->file_count) code = complain(EXIT_INPUT, "%s is no longer there", own->path);
+    if (!code && own && !index->file_count) code = complain(EXIT_INPUT, "%s no longer exists", own->path);
     return code;
 }
 static struct index_file *index_rank(const struct journal_index *index, int64_t rank) {
     for (int32_t i = 0; i < index->file_count; i++) if (index->files[i].rank == rank) return &index->files[i];
     return NULL;
 }
-/* Checks that the journals are of one sweep, without repeats, and of one kind of device; some may be missing. Returns 0
- * or an exit code. */
+/* Checks that the journals belong to one sweep and one kind of device, without duplicates; some may be missing. Returns
+ * 0 or an exit code. */
 static int check_parts(const struct journal_index *index) {
     const struct index_file *first = index->files;
     for (int32_t i = 1; i < index->file_count; i++) {
         const struct index_file *file = &index->files[i];
         if (file->world_size != first->world_size)
-            return complain(EXIT_USAGE, "%s is of %lld processes, %s of %lld: they are not parts of one sweep",
+            return complain(EXIT_USAGE, "%s is from %lld processes, %s from %lld: they are not parts of one sweep",
                             first->path, (long long)first->world_size, file->path, (long long)file->world_size);
         if (index_rank(index, file->rank) != file)
-            return complain(EXIT_USAGE, "%s and %s are both of rank %lld: they overlap",
+            return complain(EXIT_USAGE, "%s and %s are both from rank %lld: they overlap",
                             index_rank(index, file->rank)->path, file->path, (long long)file->rank);
         if (file->grid != first->grid)
             return complain(EXIT_USAGE, "%s and %s have different grids: run the same command on every rank",
@@ -110,14 +110,13 @@ int ranks_merge(struct journal_index *index, const char *folder, int partial, st
         return complain(
             EXIT_WORK,
             "not merged: %lld of %lld ranks are not finished: %s; run the part of rank R with RANK=R "
-            "WORLD_SIZE=%lld and "
-            "the same command, or merge with --partial",
+            "WORLD_SIZE=%lld and the same command, or merge with --partial",
             (long long)missing, (long long)index->files[0].world_size, text, (long long)index->files[0].world_size);
     if ((missing = missing_points(index)) > 0 && !partial)
         return complain(
             EXIT_WORK,
-            "not merged: %lld points are missing, their lines are damaged; run the same sweep command again, or "
-            "merge with "
+            "not merged: %lld points are missing because their lines are damaged; run the same sweep command "
+            "again, or merge with "
             "--partial",
             (long long)missing);
     return results_write(index, folder, results);
@@ -133,6 +132,6 @@ int ranks_lock(const char *folder) {
     int fd = journal_open_file(path);
     free(path);
     if (fd < 0 || !journal_lock(fd, 1)) return fd;
-    close(fd); /* a signal ended the wait */
+    close(fd); /* interrupted by a signal */
     return -1;
 }

@@ -20,18 +20,18 @@ static const char WARM_UP_TEXT[] = "Describe what you see.";
 /* The images of the current sample, as sent to one server or several. */
 struct sent_pictures {
     size_t count;
-    struct image_px *wanted;  /* [count] the sizes they were made for; 0: the file unchanged */
+    struct image_px *wanted;  /* [count] the requested sizes; 0: the file unchanged */
     struct unique *images;    /* [count]; with --same_image only their pictures */
-    struct picture *pictures; /* [count] those of `images` */
-    char *reason;             /* why there are none; NULL: there are */
+    struct picture *pictures; /* [count] pictures of `images` */
+    char *reason;             /* why there are none; NULL if there are */
     struct sent_pictures *next;
 };
 struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
     struct sent_pictures *pictures;
-    int *most_likely;      /* [variants]: as served_answer_ask has it */
-    int no_cache, same_image; /* truths */
+    int *most_likely;      /* [variants]: see served_answer_ask */
+    int no_cache, same_image; /* 1 or 0 */
 };
 
 /* ---- open and close */
@@ -53,7 +53,7 @@ static struct question question_of(const struct sweep *sweep, size_t variant, co
                                         : sweep->plan.variants.items[variant].text_knob_count;
     return question;
 }
-/* The body of a request with an image, because a knob can name one. */
+/* Builds the body of a request with an image, because a knob may set a member of an image. */
 static int check_body(const struct sweep *sweep, size_t variant) {
     const uint8_t rgb[3] = {0, 0, 0};
     struct picture picture;
@@ -133,7 +133,7 @@ static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     for (size_t i = 0; i + 1 < options->key_count; i += 2) PUT(writer, KEY(options->keys[i], options->keys[i + 1]));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-/* The cost of a picture by the rule of a family; -1: not known. */
+/* The tokens of a picture by the rule of a family; -1 if not known. */
 static int64_t tokens_by_rule(const vp_family *family, const struct picture *picture) {
     vp_vision_count count;
     return family && vp_family_count(family, picture->width_px, picture->height_px, &count, NULL) == VP_OK
@@ -145,7 +145,7 @@ static struct field_ints list_of_several(const int32_t *items, size_t count) {
     const struct field_ints list = {count ? items : NULL, (int64_t)count};
     return list;
 }
-/* -1: there are none. */
+/* Returns -1 if there are none. */
 static int64_t sum_of(const int32_t *items, size_t count) {
     int64_t sum = count ? 0 : -1;
     for (size_t i = 0; i < count; i++) sum += items[i];
@@ -215,7 +215,7 @@ static int is_first_of_server(const struct variants *variants, size_t variant) {
         if (!strcmp(variants->items[i].endpoint, variants->items[variant].endpoint)) return 0;
     return 1;
 }
-/* Describes where this session measures from, and what. Returns 0 or an exit code. */
+/* Writes the client and the servers of this session. Returns 0 or an exit code. */
 static int write_served_session(struct sweep *sweep, const struct pass_result *first) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     const int64_t at = sweep->journal.end;
@@ -260,7 +260,7 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
     else code = unique_of_file(path, unique, reason, capacity);
     if (!code && !wanted->width_px
         && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
-        snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
+        snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, but had %d x %d when the sweep was planned",
                  path, picture->width_px, picture->height_px, size->width_px, size->height_px);
         code = EXIT_INPUT;
     }
@@ -268,7 +268,7 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
     return code;
 }
 /* Makes the images of a sample, decoding each file at most once. Returns 0, or EXIT_DEVICE if memory is exhausted;
- * sent->reason says why there are none. */
+ * sent->reason is set if there are none. */
 static int make_pictures(struct sweep *sweep, const struct sample *sample, struct sent_pictures *sent) {
     char reason[LINE_BYTES] = "";
     int code = 0;
@@ -329,10 +329,10 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
 }
 
 /* ---- one request */
-/* Returns 1 if the server understood the request and rejects it, so another attempt would end the same way. */
+/* Returns 1 if the server understood and rejected the request, so another attempt would have the same result. */
 static int is_refused(int status) { return status == 400 || status == 413 || status == 422; }
 
-/* of its first image */
+/* pixels of its first image */
 static int64_t entry_pixels(const struct entry *entry) {
     return entry->image_count ? (int64_t)entry->sizes->width_px * entry->sizes->height_px : 0;
 }
@@ -341,7 +341,7 @@ static int by_pixels(const void *left, const void *right) {
                   b = entry_pixels(*(const struct entry *const *)right);
     return (a > b) - (a < b);
 }
-/* The image with the median number of pixels in a data set; NULL: no sample has one. */
+/* The image with the median number of pixels in a data set; NULL if there are no images. */
 static const struct entry *median_image(const struct dataset *set) {
     const struct entry **images = resize(NULL, set->count + 1, sizeof *images), *median = NULL;
     size_t count = 0;
@@ -432,7 +432,7 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
         sweep->run = runs_make(1, 1);
         code = ask_once(&sweep->served->endpoints[variant], &question, sweep->run, &sent, reason, capacity);
         if (sent.attempts > 1) retries += sent.attempts - 1;
-        /* the client has retried requests that had not begun; one that broke off is retried here */
+        /* the client retries requests that had not started; one whose connection broke is retried here */
         if (code != EXIT_DEVICE || sent.http_status != 200 || retries >= sweep->max_retries) break;
         retries++;
     }
@@ -473,7 +473,7 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     return twins_measure(&plan, twins, reason, capacity) == EXIT_INTERRUPTED ? EXIT_INTERRUPTED : 0;
 }
 
-/* ---- against a baseline */
+/* ---- comparison with a baseline */
 static int ask_likely(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
                       struct served_answer *answer, char *reason, size_t capacity) {
     const size_t variant = variant_index(sweep, point->configuration);

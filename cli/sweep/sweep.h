@@ -18,15 +18,15 @@
 #include "vlmprof_noise.h"
 #include "vlmprof_stages.h"
 
-/* A point of the current sample: one for each configuration of its data set. */
+/* A point of the current sample: one per configuration of its data set. */
 struct open_point {
     struct configuration *configuration;
     struct cuts own_cuts; const struct cuts *cuts; /* NULL: text only, or an image cannot be used */
-    int32_t *ids; /* if they depend on how the image is cut */
+    int32_t *ids; /* if they depend on the image's cuts */
     struct pass_input input;
-    vp_pruned pruned; /* the result of pruning; image_tokens 0: none */
+    vp_pruned pruned; /* result of pruning; image_tokens is 0 without pruning */
     struct sent_pictures *sent; /* to a server: the images as sent; NULL: text only */
-    int64_t tokens_by_rule;    /* its cost by the rule of --family; -1: not known */
+    int64_t tokens_by_rule;    /* its tokens by the rule of --family; -1: not known */
     int is_open;     /* 1 if it has runs to do */
     int lacks_kernels; /* 1 if it is measured, but the requested kernels of its shape are not in the journal */
     int is_first;    /* 1 if it belongs to the configuration's first sample */
@@ -35,49 +35,49 @@ struct open_point {
     int has_twins;   /* 1 if its twins are measured, or could not be */
     int has_fidelity; /* 1 if it was compared with the baseline, or could not be */
     int is_wanted;    /* 1 if it is the baseline of an open point */
-    int32_t runs;    /* measured ones */
-    int32_t retries; /* attempts beyond the first one of each run */
-    int64_t last;    /* place of its last line in the journal; -1: none yet */
+    int32_t runs;    /* number of measured runs */
+    int32_t retries; /* repeated attempts of all runs */
+    int64_t last;    /* offset of its last line in the journal; -1: none yet */
     int64_t spent_ns;         /* the sum of its runs */
     double *totals, *scratch; /* [rule.max_runs]; totals: ns of each run */
 };
 
-/* A pass that an engine has run before. */
+/* A kind of pass that an engine has already run. */
 struct warm_pass { struct shape shape; const struct knob_values *knobs; };
 
-/* An engine of a sweep: one for each of the plan's weights. For servers there is a single one without an engine. */
+/* An engine of a sweep, one for each of the plan's weights. For servers there is only one entry, without an engine. */
 struct sweep_engine {
     const char *weights;
     struct session session;
     int was_open;       /* 1 if this process has opened it before */
-    int64_t session_at; /* place of its line in the journal; -1: not written yet */
-    struct warm_pass *warm; size_t warm_count; /* what it has run */
+    int64_t session_at; /* offset of its line in the journal; -1: not written yet */
+    struct warm_pass *warm; size_t warm_count; /* passes that it has run */
 };
 
 struct sweep;
-/* The differences between measuring the engine and measuring servers. Functions complain themselves and return 0 or an
+/* The differences between measuring the engine and measuring servers. Functions print their errors and return 0 or an
  * exit code. */
 struct sweep_way {
-    /* members of the journal's head; "sizes": those of a point */
+    /* write members of the journal's head; the "sizes" of a point */
     void (*put_head)(vp_json_writer *writer, const struct sweep *sweep);
     void (*put_sizes)(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                       const struct sample *sample);
 
-    /* Makes a point's request. `reason` becomes empty, or says why there is none; *has_vanished: because the image's
-     * file is gone. end: called after the last point of the sample, unless it is NULL. */
+    /* Makes a point's request. `reason` becomes empty, or the reason why there is none; *has_vanished: 1 if the image's
+     * file no longer exists. end: called after the last point of the sample, unless it is NULL. */
     int (*begin)(struct sweep *sweep, struct open_point *point, const struct sample *sample, const struct entry *entry,
                  char *reason, size_t capacity, int *has_vanished);
     void (*end)(struct sweep *sweep);
 
-    /* Runs it once into sweep->run, and again after device errors. Before the first run it opens and warms up whatever
-     * is needed, and writes the session's line. `reason` becomes empty, or says why it failed; *is_device: the device
-     * or the server is at fault, not the request. The exit code ends the sweep. */
+    /* Runs it once into sweep->run, and again after device errors. Before the first run it opens and warms up
+     * everything needed, and writes the session's line. `reason` becomes empty, or the reason of the failure;
+     * *is_device: 1 if the device or the server failed, not the request. The exit code ends the sweep. */
     int (*run)(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
                size_t capacity, int *is_device);
 };
 
 struct sweep {
-    /* what is measured, and where */
+    /* the measured models and servers */
     const struct options *options;
     struct model model;
     struct plan plan;
@@ -86,18 +86,18 @@ struct sweep {
     char device[32]; /* --device; with several processes on one machine, each its own GPU */
     struct launched rank;
 
-    /* how it is measured */
+    /* the way of measuring */
     vp_stop_rule rule;
     int32_t max_retries;
     int32_t bare_every; /* 0: no pairs */
     int timing_off;     /* 1 if --timing off */
     int kernel_pass;    /* 1 if --kernel_pass */
 
-    struct baseline baseline; /* of --baseline */
+    struct baseline baseline; /* state of --baseline */
 
-    /* where it goes */
+    /* the output */
     struct journal journal;
-    struct journal_index index; /* what was there when this process started */
+    struct journal_index index; /* journals as they were when this process started */
     struct parsed scratch;
     struct text_buffer pending; /* lines of consecutive failed points, not yet in the journal */
     int streak;                 /* the number of consecutive failures */
@@ -107,16 +107,16 @@ struct sweep {
     struct sweep_engine *engines; size_t engine_count;
     struct sweep_engine *engine; /* the engine of the current point */
     int fits;           /* 1 if all of them are known to fit into memory together */
-    vp_telemetry telemetry; int64_t telemetry_ns; /* the last reading, and when it was taken; 0: never */
+    vp_telemetry telemetry; int64_t telemetry_ns; /* the last reading and its time; 0: never */
     int has_telemetry, is_throttled;              /* flags of the last reading */
 
-    /* the current block of runs: the counters at its beginning, and where its lines begin */
+    /* the current block of runs: the counters at its start, and the offset of its first line */
     vp_noise_reading block_reading;
-    int64_t block_from, block_runs; /* block_runs: runs_now at its beginning */
+    int64_t block_from, block_runs; /* block_runs: runs_now at its start */
 
     /* the progress; done and failed count points of this process's share */
-    struct pass_result *run; /* the current one */
-    /* of the current sample, [image_count]; NULL until a point needs them */
+    struct pass_result *run; /* the current run */
+    /* for the current sample, [image_count]; NULL until a point needs them */
     vp_image *images; size_t image_count;
     struct open_point *open; /* [configurations of the plan]: those of the current data set are first */
     size_t point_count, done, done_before;

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is at fault, not the points */
+enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is the cause, not the points */
 
 void sweep_message(const struct sweep *sweep, const char *what) {
     close_progress();
@@ -59,8 +59,8 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
     fields_put(writer, &DATA, &line);
     vp_json_end_object(writer);
 }
-/* The model's shape: the part that a latency model of the results needs (`fit`: num_experts), and the part that
- * distinguishes two models of one name. */
+/* Writes the model's shape: the part that a latency model of the results needs (`fit`: num_experts), and the part that
+ * distinguishes two models with the same name. */
 static void put_model_shape(vp_json_writer *writer, const struct sweep *sweep) {
     const vp_model_config *config = &sweep->model.config;
     struct model_shape shape;
@@ -86,7 +86,7 @@ int write_head(struct sweep *sweep) {
     vp_json_end_array(writer);
     return journal_line_append(&sweep->journal);
 }
-/* Writes where and how this session measures. The engine's first request, which is the cold one, has already run. */
+/* Writes the machine and options of this session. The engine's first request, the cold one, has already run. */
 static int write_session(struct sweep *sweep, const struct pass_input *input, const struct pass_result *cold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
@@ -117,7 +117,7 @@ static int point_append(struct sweep *sweep, struct open_point *point) {
     struct text_buffer line;
     int code = journal_line_end(&sweep->journal);
     if (code) return code;
-    /* a success after them: they are */
+    /* a success after these failures: they are the points' own */
     if (sweep->pending.bytes) code = journal_append(&sweep->journal, sweep->pending.data, sweep->pending.bytes);
     if (code) return code;
     sweep->pending.bytes = 0;
@@ -131,7 +131,7 @@ static int point_write(struct sweep *sweep, struct open_point *point, const stru
     fields_put(journal_line_begin(&sweep->journal), fields, line);
     return point_append(sweep, point);
 }
-/* The last reading as JSON; NULL: none was taken. */
+/* The last reading as JSON; NULL if there is none. */
 static const char *telemetry_text(const struct sweep *sweep, struct text_buffer *text) {
     vp_json_writer writer;
     if (!sweep->has_telemetry) return NULL;
@@ -177,7 +177,7 @@ static int write_fidelity(struct sweep *sweep, struct open_point *point, const s
     FIDELITY_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     return point_write(sweep, point, &FIDELITY_LINE, &line);
 }
-/* A stage whose kernels were timed; the rest of its time on the device is idle. */
+/* Writes a stage whose kernels were timed. The rest of its device time is idle. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
     const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
     struct kernel_stage line;
@@ -206,7 +206,7 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
     PUT(writer, END_OBJECT, END_OBJECT);
     return journal_line_append(&sweep->journal);
 }
-/* The sizes that follow from the layout of a point's image. */
+/* Writes the sizes derived from the layout of a point's image. */
 static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                                 const struct sample *sample) {
     struct point described;
@@ -244,9 +244,8 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
     sweep->done += !code;
     return code;
 }
-/* Writes that a point failed. hold: the device may be at fault and not the point, so the line waits in sweep->pending
- * until another point succeeds. After FAILURES_IN_A_ROW such lines check_streak drops them and leaves their points
- * open. */
+/* Writes that a point failed. hold: the device may be the cause, so the line waits in sweep->pending until another
+ * point succeeds. After FAILURES_IN_A_ROW such lines, check_streak drops them and leaves their points open. */
 static int write_failed(struct sweep *sweep, struct open_point *point, const struct sample *sample, const char *reason,
                         int hold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
@@ -257,7 +256,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     sweep->way->put_sizes(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
     if (hold) text_add(&sweep->pending, sweep->journal.line.data, sweep->journal.line.bytes);
-    /* not evidence about the failures before it */
+    /* not evidence about earlier failures */
     else code = journal_append(&sweep->journal, sweep->journal.line.data, sweep->journal.line.bytes);
     point->is_open = 0;
     sweep->done += !code;
@@ -274,7 +273,7 @@ static int check_streak(struct sweep *sweep, int exit_code, const char *reason) 
         sweep->failed--;
     }
     complain(exit_code, "%d consecutive failures, the last one: %s", FAILURES_IN_A_ROW, reason);
-    sweep_message(sweep, "stopped, these points are left open");
+    sweep_message(sweep, "stopped, these points remain open");
     return exit_code;
 }
 
@@ -285,7 +284,7 @@ static void block_begin(struct sweep *sweep) {
     sweep->block_runs = sweep->runs_now;
 }
 /* Between two rounds: ends the block if it is long enough for shares of the CPU, or is the last one, and begins the
- * next. Nothing is timed meanwhile. A block without runs is not evidence. */
+ * next. Nothing is timed in between. A block without runs is not written. */
 static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_reading now;
     vp_noise noise;
@@ -295,7 +294,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_read(noise_root(), &now);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
-    /* a server on this machine is one of the other processes: other load cannot be distinguished from it */
+    /* a server on this machine counts as other processes, so other load cannot be distinguished from it */
     if (served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     line.noise = noise;
     NOISE_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
@@ -308,15 +307,15 @@ static int block_end(struct sweep *sweep, int is_last) {
 }
 
 /* ---- the engine */
-/* After the engine was opened: reports the device that --device auto chose, and rejects results that would mix times of
- * a CPU and a GPU. Returns 0 or an exit code. */
+/* Called after the engine was opened: reports the device that --device auto chose, and rejects results that would mix
+ * times of a CPU and a GPU. Returns 0 or an exit code. */
 static int check_session(struct sweep *sweep) {
     const struct index_file *file = &sweep->index.files[0];
     const char *note = vp_engine_device_note(sweep->engine->session.engine);
     if (note[0] && !sweep->engine->was_open)
         complain(0, gpu_of(sweep->engine->session.engine) < 0 ? "device: cpu (no CUDA: %s)" : "device: %s", note);
     if (!file->knows_device || file->on_gpu == (gpu_of(sweep->engine->session.engine) >= 0)) return 0;
-    return complain(EXIT_DEVICE, "the points in %s were measured on %s, this is %s: use another --output_dir",
+    return complain(EXIT_DEVICE, "the points in %s were measured on %s, but this is %s: use another --output_dir",
                     sweep->journal.path, file->device, vp_engine_device(sweep->engine->session.engine));
 }
 /* Returns 1 if the engine runs the configuration and it is not dropped. */
@@ -399,10 +398,10 @@ static int check_memory(const struct sweep *sweep) {
     free(bytes);
     free(sets.data);
     free(needs.data);
-    return code; /* an engine that cannot be opened at all reports the reason then */
+    return code; /* if an engine cannot be opened at all, it reports the reason later */
 }
 /* Opens the point's engine if it is not open, for as many configurations as fit into memory. Returns 0, or the exit
- * code that ends the sweep. With 0, *result and *error say whether an engine that was open before could be reopened. */
+ * code that ends the sweep. With 0, *result and *error are the outcome of reopening an engine that was open before. */
 static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error) {
     int32_t sequence, views;
     int code = 0;
@@ -431,7 +430,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
     }
     return code;
 }
-/* Does the same; before the first point of a process opens all engines, so that loading does not disturb a point. */
+/* Does the same. Before the first point of a process it opens all engines, so that loading does not disturb a point. */
 static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error) {
     struct sweep_engine *mine = sweep->engine;
     int code = 0;
@@ -447,15 +446,15 @@ static int engine_ready(struct sweep *sweep, vp_result *result, vp_error *error)
     }
     return code || *result != VP_OK ? code : engine_reopen(sweep, result, error);
 }
-/* Runs a short, unmeasured request once for each shape (views, sequence in steps of 256) and each choice of knobs. The
- * first one of a session is its cold request. Returns 0, with *result, or the exit code that ends the sweep. */
+/* Runs a short, unmeasured request once per shape (views, sequence in steps of 256) and per choice of knobs. The first
+ * one of a session is its cold request. Returns 0, with *result, or the exit code that ends the sweep. */
 static int warm_up(struct sweep *sweep, const struct configuration *configuration, const struct pass_input *input,
                    vp_result *result, vp_error *error) {
     const struct warm_pass now = {{layout_of(input) ? layout_of(input)->views : 0, sequence_of(input) / 256},
                                   &configuration->knobs};
     struct sweep_engine *engine = sweep->engine;
     struct pass_input once = *input;
-    int shape_is_warm = 0, knobs_are_warm = 0; /* a GPU records a graph of a decode step for each choice of knobs */
+    int shape_is_warm = 0, knobs_are_warm = 0; /* a GPU records one graph of a decode step per choice of knobs */
     for (size_t i = 0; i < engine->warm_count; i++) {
         const struct warm_pass *before = &engine->warm[i];
         shape_is_warm |= before->shape.views == now.shape.views && before->shape.sequence == now.shape.sequence;
@@ -476,7 +475,7 @@ static int warm_up(struct sweep *sweep, const struct configuration *configuratio
 static void read_telemetry(struct sweep *sweep) {
     vp_telemetry before = sweep->telemetry, now;
     int64_t start = vp_clock_ns();
-    /* at most every 50 ms: reading takes time, and clocks change slowly */
+    /* at most every 50 ms, because reading takes time and clocks change slowly */
     if (sweep->telemetry_ns && start - sweep->telemetry_ns < INT64_C(50000000)) return;
     sweep->telemetry_ns = start;
     if (vp_device_telemetry(gpu_of(sweep->engine->session.engine), &now, NULL) != VP_OK) {
@@ -488,15 +487,15 @@ static void read_telemetry(struct sweep *sweep) {
     sweep->telemetry = now;
     sweep->has_telemetry = 1;
 }
-/* Closes all engines, the broken one last. Engines of one GPU share its context: if one breaks all break, and the GPU
- * can be reset once none is open. */
+/* Closes all engines, the failed one last. Engines of one GPU share its context: if one fails, all fail, and the GPU
+ * can only be reset when none is open. */
 static void end_engines(struct sweep *sweep) {
     for (size_t i = 0; i < sweep->engine_count; i++)
         if (&sweep->engines[i] != sweep->engine) session_end_engine(&sweep->engines[i].session);
     session_end_engine(&sweep->engine->session);
 }
-/* Runs one request into sweep->run, and again after device errors. `reason` becomes empty, or says why the request
- * failed; *is_device is 1 if the device failed. Returns 0, or the exit code that ends the sweep. */
+/* Runs one request into sweep->run, and again after device errors. `reason` becomes empty, or the reason of the
+ * failure; *is_device is 1 if the device failed. Returns 0, or the exit code that ends the sweep. */
 static int try_run(struct sweep *sweep, struct open_point *point, const struct pass_input *input, char *reason,
                    size_t capacity, int *is_device) {
     *is_device = 0;
@@ -573,7 +572,7 @@ static int measure_bare(struct sweep *sweep, struct open_point *point, const str
         int is_bare = (i == 0) == pair.bare_first;
         input.timing = is_bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
         if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
-        if (reason[0]) return 0; /* the point has its runs; a missing pair is not a loss */
+        if (reason[0]) return 0; /* the point has its runs; a missing pair does not matter */
         *(is_bare ? &pair.bare_ns : &pair.staged_ns) = sweep->run->total_ns;
     }
     return write_bare(sweep, point, sample, &pair);
@@ -614,7 +613,7 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     if (reason[0] || !sweep->run->times.has_kernels) return 0;
     return write_kernels(sweep, &input, point->configuration, sample, sweep->run);
 }
-/* Pairs of the image and a text with as many tokens. */
+/* Measures pairs of the image and a text with as many tokens. */
 static int measure_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
     char reason[LINE_BYTES];
     struct twins twins;
@@ -625,7 +624,7 @@ static int measure_twins(struct sweep *sweep, struct open_point *point, const st
     twins_free(&twins);
     return code;
 }
-/* Gets the baseline's answer for the point's data set, once for a sample. */
+/* Gets the baseline's answer for the point's data set, once per sample. */
 static int ask_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample) {
     struct baseline *baseline = &sweep->baseline;
     const size_t set = (size_t)(point->configuration->set - sweep->plan.sets);
@@ -664,9 +663,9 @@ static int follow_baseline(struct sweep *sweep, struct open_point *point, struct
         const struct answer_of first = {baseline->said.text, baseline->said.bytes, &none},
                                own = {sweep->run->answer, sweep->run->answer_bytes, &none};
         fidelity_of_answers(fidelity, &first, &own);
-        snprintf(reason, capacity, "the baseline's answer is known as a text: its tokens are another model's");
+        snprintf(reason, capacity, "only the text of the baseline's answer is usable: its tokens are another model's");
     } else if (!baseline->logit_rows)
-        snprintf(reason, capacity, "the baseline's answer is known, its distributions are not: no KL divergence");
+        snprintf(reason, capacity, "the baseline's answer is known, but not its distributions: no KL divergence");
     return 0;
 }
 static int measure_fidelity(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
@@ -711,7 +710,7 @@ static void sweep_progress(const struct sweep *sweep, const struct configuration
     show_progress("%zu of %zu points, %.2f points/s, ETA %s, sample %lld, run %d, %s", sweep->done, sweep->point_count,
                   rate, eta, (long long)sample->id, run, configuration->file_name);
 }
-/* Why the runs of a point end; VP_STOP_NOT: they continue. */
+/* Why the runs of a point end; VP_STOP_NOT if they continue. */
 static vp_stop stop_of(const struct sweep *sweep, const struct open_point *point) {
     vp_stop stop = VP_STOP_NOT;
     if (point->runs < sweep->rule.min_runs) return VP_STOP_NOT;
@@ -742,7 +741,7 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
     }
     return close_point(sweep, point, sample, stop);
 }
-/* Makes the sequence of a sample whose tokens depend on how its image is cut. `reason` says why that is impossible.
+/* Makes the sequence of a sample whose tokens depend on the image's cuts. `reason` is set if that is impossible.
  * Returns 0 or an exit code. */
 static int point_tokenize(const struct sweep *sweep, struct open_point *point, const struct sample *sample,
                           char *reason, size_t capacity) {
@@ -754,11 +753,11 @@ static int point_tokenize(const struct sweep *sweep, struct open_point *point, c
     free(point->ids);
     point->input.text_ids = point->ids = whole.text_ids;
     if (!code && whole.text_count != sample->text_count)
-        snprintf(reason, capacity, "the text makes %d tokens around this image, and %d were planned", whole.text_count,
+        snprintf(reason, capacity, "the text has %d tokens around this image, but %d were planned", whole.text_count,
                  sample->text_count);
     return code;
 }
-/* The effect of pruning on the point; `reason` says why it cannot be pruned. */
+/* Sets the effect of pruning on the point; `reason` is set if it cannot be pruned. */
 static void plan_pruning(const struct sweep *sweep, struct open_point *point, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
@@ -783,7 +782,7 @@ static int engine_point_begin(struct sweep *sweep, struct open_point *point, con
     *has_vanished = image_reason[0] && has_vanished_image(sample);
     if (!reason[0]) snprintf(reason, capacity, "%s", image_reason);
     if (!reason[0] && positions_of(&point->input) > sweep->model.config.max_positions)
-        snprintf(reason, capacity, "the sequence needs %lld positions with its new tokens, the model has %d",
+        snprintf(reason, capacity, "the sequence with its new tokens needs %lld positions, but the model has %d",
                  (long long)positions_of(&point->input), sweep->model.config.max_positions);
     if (!reason[0]) plan_pruning(sweep, point, reason, capacity);
     return code;
@@ -884,7 +883,7 @@ int sweep_loop(struct sweep *sweep) {
         put_bool(journal_line_begin(&sweep->journal), "finished", 1);
         code = journal_line_append(&sweep->journal);
     }
-    if (code != EXIT_OUTPUT) { /* what was written before an error counts */
+    if (code != EXIT_OUTPUT) { /* lines written before an error are valid */
         int synced = journal_sync(&sweep->journal);
         if (!code) code = synced;
     }

@@ -1,4 +1,4 @@
-/* audit.c: does a server count an image's tokens as the rule of a model family says? */
+/* audit.c: checks whether a server counts an image's tokens by the rule of a model family. */
 #include "server/checks/audit.h"
 
 #include "base/json.h"
@@ -28,7 +28,7 @@ vp_result audit_count(const struct audit_rule *rule, int32_t width_px, int32_t h
     count->total_tokens = count->marker_tokens;
     return VP_OK;
 }
-/* Servers' words for keys of families. */
+/* The names that servers use for keys of families. */
 static const struct { const char *word, *key; } WORDS[] = {
     {"longest_edge", "max_pixels"},        {"shortest_edge", "min_pixels"},    {"max_dynamic_patch", "max_patches"},
     {"min_dynamic_patch", "min_patches"},  {"max_num", "max_patches"},         {"min_num", "min_patches"},
@@ -75,19 +75,19 @@ vp_result audit_set_knob(struct audit_rule *rule, const vp_chat_knob *knob, vp_e
     return result;
 }
 
-/* ---- what fits the counts */
+/* ---- finding rules that fit the counts */
 struct evidence { const struct audit_size *sizes; size_t count; };
 
 static int64_t count_of(const vp_family *family, const struct audit_size *size) {
     vp_vision_count count;
     return vp_family_count(family, size->width_px, size->height_px, &count, NULL) == VP_OK ? count.total_tokens : -1;
 }
-/* The unit to which the resizing rule of Qwen and its relatives rounds a side; 0: the family has another rule. */
+/* The unit to which the resizing rule of Qwen and its relatives rounds a side; 0 if the family has another rule. */
 static int64_t rounding_unit(const vp_family *family) {
     return strcmp(family->preset->rule, "smart") ? 0 : family->value[VP_SLOT_PATCH] * family->value[VP_SLOT_MERGE];
 }
-/* How a server computes that rule: transformers in double, halves to the even number; llama.cpp in 32 bits, halves up,
- * and no side below one unit. */
+/* The arithmetic of a server for this rule: transformers uses double and rounds halves to even; llama.cpp uses 32 bits,
+ * rounds halves up, and has no side below one unit. */
 struct arithmetic { int is_half_up, is_32_bit; };
 
 /* A side in units. */
@@ -117,7 +117,7 @@ static int64_t count_with(const vp_family *family, const struct audit_size *size
     return (cols > 1 ? cols : 1) * (rows > 1 ? rows : 1);
 }
 static int is_usual_offset(int64_t offset) { return offset >= AUDIT_OFFSET_LEAST && offset <= AUDIT_OFFSET_MOST; }
-/* Returns 1 if the family gives all counts but for a usual offset. */
+/* Returns 1 if the family gives all counts, except for a usual offset. */
 static int fits(const vp_family *family, const struct evidence *evidence, int64_t *offset) {
     for (size_t i = 0; i < evidence->count; i++) {
         const int64_t tokens = count_of(family, &evidence->sizes[i]);
@@ -140,8 +140,8 @@ static int64_t roundest(int64_t lowest, int64_t highest, int64_t unit) {
         if ((lowest + step - 1) / step * step <= highest) return (lowest + step - 1) / step * step;
     return lowest;
 }
-/* The lowest value of a limit from which on the family's count of a size is at least `tokens`; above AUDIT_UNBOUNDED:
- * none. */
+/* The lowest value of a limit with which the family's count of a size is at least `tokens`; above AUDIT_UNBOUNDED if
+ * there is none. */
 static int64_t lowest_value(vp_family *family, const char *key, const struct audit_size *size, int64_t tokens) {
     int64_t low = 1, high = AUDIT_UNBOUNDED + 1;
     while (low < high) {
@@ -152,7 +152,7 @@ static int64_t lowest_value(vp_family *family, const char *key, const struct aud
     }
     return low;
 }
-/* Finds the values of a limit in pixels or tokens: counts grow with it. */
+/* Finds the values of a limit in pixels or tokens. Counts grow with the limit. */
 static int fit_limit(const vp_family *family, const vp_family_key *key, const struct evidence *evidence,
                      int64_t offset, struct audit_fit *fit) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
@@ -176,7 +176,7 @@ static int fit_limit(const vp_family *family, const vp_family_key *key, const st
     }
     return found;
 }
-/* Finds the values of any other key by trying them all. */
+/* Finds the values of any other key by trying all of them. */
 static int fit_value(const vp_family *family, const vp_family_key *key, const struct evidence *evidence,
                      struct audit_fit *fit, int64_t *offset) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
@@ -209,7 +209,7 @@ static const vp_family_key *key_of(const vp_family *family, vp_slot slot) {
         if (family->preset->keys[i].name && family->preset->keys[i].slot == slot) return &family->preset->keys[i];
     return NULL;
 }
-/* A lower and an upper limit together: counts that no upper limit explains show the lower one. */
+/* Finds a lower and an upper limit together: counts that no upper limit explains determine the lower one. */
 static int fit_two_limits(const vp_family *family, const struct evidence *evidence, int64_t offset,
                           struct audit_verdict *verdict) {
     const vp_family_key *lower = key_of(family, VP_SLOT_MIN), *upper = key_of(family, VP_SLOT_MAX);
@@ -233,15 +233,15 @@ static int fit_two_limits(const vp_family *family, const struct evidence *eviden
     verdict->fit_count = found ? 2 : 0;
     return found;
 }
-/* Looks for values of the family's keys, one or both limits, with which its rule gives all counts. */
+/* Looks for values of one key of the family, or of both limits, with which its rule gives all counts. */
 static int find_limit(const struct audit_rule *rule, const struct evidence *evidence, struct audit_verdict *verdict) {
     const vp_family *family = &rule->family;
-    for (int turn = 0; turn < 3; turn++) { /* limits first, the upper one before: they are what one configures */
+    for (int turn = 0; turn < 3; turn++) { /* limits first, the upper one first of all: users configure these */
         for (int i = 0; i < VP_FAMILY_KEYS_LIMIT && !verdict->fit_count; i++) {
             const vp_family_key *key = &family->preset->keys[i];
             const int its_turn = key->slot == VP_SLOT_MAX ? 0 : key->slot == VP_SLOT_MIN ? 1 : 2;
             if (!key->name || its_turn != turn || key->slot == VP_SLOT_RATIO) continue;
-            /* a tile so large that there is one: far-fetched */
+            /* a tile so large that there is only one: unlikely */
             if (verdict->is_constant && key->slot >= VP_SLOT_TILE && key->slot <= VP_SLOT_MERGE) continue;
             if (!is_wide_limit(key)) {
                 verdict->fit_count = (size_t)fit_value(family, key, evidence, &verdict->fits[0], &verdict->fit_offset);
@@ -268,20 +268,20 @@ static int find_limit(const struct audit_rule *rule, const struct evidence *evid
     }
     return verdict->fit_count > 0;
 }
-/* Returns 1 if the family's rule gives all counts in this arithmetic, but for a usual offset. */
+/* Returns 1 if the family's rule gives all counts in this arithmetic, except for a usual offset. */
 static int fits_with(const vp_family *family, const struct evidence *evidence, struct arithmetic how, int64_t *offset) {
     *offset = evidence->sizes[0].measured - count_with(family, &evidence->sizes[0], how);
     for (size_t i = 0; i < evidence->count; i++)
         if (evidence->sizes[i].measured - count_with(family, &evidence->sizes[i], how) != *offset) return 0;
     return is_usual_offset(*offset);
 }
-/* Returns 1 if the rule with its own limits gives all counts once it is computed in 32 bits, alone or with halves
- * rounded up, and not by rounding halves up alone. */
+/* Returns 1 if the rule with its own limits gives all counts when computed in 32 bits, with or without rounding halves
+ * up, but not by only rounding halves up. */
 static int find_32_bit(const struct audit_rule *rule, const struct evidence *evidence, struct audit_verdict *verdict) {
     const vp_family *family = &rule->family;
     int64_t unused;
     if (!rounding_unit(family)) return 0;
-    for (size_t i = 0; i < evidence->count; i++) /* relatives with more steps than these are left alone */
+    for (size_t i = 0; i < evidence->count; i++) /* relatives with further steps are not tested */
         if (count_with(family, &evidence->sizes[i], (struct arithmetic){0, 0}) != count_of(family, &evidence->sizes[i]))
             return 0;
     if (fits_with(family, evidence, (struct arithmetic){1, 0}, &unused)) return 0;
@@ -290,8 +290,8 @@ static int find_32_bit(const struct audit_rule *rule, const struct evidence *evi
     verdict->is_half_up = 0;
     return 0;
 }
-/* Does the rule give all counts, perhaps with other limits, when a side of n and a half units is rounded up? Qwen's own
- * code rounds it to the even number; llama.cpp does not. */
+/* Returns 1 if the rule gives all counts, perhaps with other limits, when a side of n + 1/2 units is rounded up. Qwen's
+ * own code rounds it to even; llama.cpp does not. */
 static int find_rounding(const struct audit_rule *rule, const struct evidence *evidence,
                          struct audit_verdict *verdict) {
     const int64_t unit = rounding_unit(&rule->family);
@@ -311,7 +311,7 @@ static int find_rounding(const struct audit_rule *rule, const struct evidence *e
     free(sizes);
     return found;
 }
-/* Families with a published rule that gives all counts; the smallest offset comes first. */
+/* Finds families with a published rule that gives all counts, sorted by offset. */
 static int find_families(const struct audit_rule *rule, const struct evidence *evidence,
                          struct audit_verdict *verdict) {
     vp_family *tried = resize(NULL, 1, sizeof *tried);
@@ -335,7 +335,7 @@ static int find_families(const struct audit_rule *rule, const struct evidence *e
 }
 
 /* ---- the verdict */
-/* Returns 1 if requests without the knobs cost the same. *is_silent: by the rule they do as well. */
+/* Returns 1 if requests without the knobs have the same counts. *is_silent: 1 if the rule also gives the same. */
 static int is_knob_ignored(const struct evidence *evidence, int *is_silent) {
     size_t asked = 0, same = 0, differ_by_rule = 0;
     for (size_t i = 0; i < evidence->count; i++) {
@@ -367,7 +367,7 @@ static void find_cause(const struct audit_rule *rule, const struct evidence *evi
         find_families(rule, evidence, verdict);
     } else verdict->cause = find_families(rule, evidence, verdict) ? AUDIT_FAMILY : AUDIT_UNEXPLAINED;
 }
-/* The usual offset that most sizes have, two of them at least; 0: none. */
+/* The usual offset that most sizes, at least two, have; 0 if there is none. */
 static int64_t common_offset(const struct evidence *evidence) {
     int64_t best = 0;
     size_t most = 1;
@@ -409,7 +409,7 @@ void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, 
     find_cause(rule, &evidence, varied_by_rule, verdict);
 }
 
-/* ---- in words */
+/* ---- as text */
 static void add_fits(const struct audit_verdict *verdict, struct text_buffer *line) {
     char text[200];
     for (size_t i = 0; i < verdict->fit_count; i++) {
@@ -435,7 +435,7 @@ static void add_families(const struct audit_verdict *verdict, struct text_buffer
     }
     if (verdict->family_count > 6) text_add_string(line, " ...");
 }
-/* Every image costs the same: as many patches of a square image, perhaps, and up to two tokens around them. */
+/* If every image has the same count: it may be the patches of a square image, with up to two tokens around them. */
 static void add_square(const struct audit_verdict *verdict, struct text_buffer *line) {
     for (int64_t around = 0; around <= 2 && verdict->is_constant && verdict->constant > 64; around++) {
         int64_t side = 8;
@@ -457,11 +457,11 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
     switch (verdict->cause) {
     case AUDIT_DROPPED:
         text_list_add(out, "image dropped: no image adds a token to the prompt; the server did not pass it to the "
-                           "model, or its prompt_tokens leave images out");
+                           "model, or its prompt_tokens exclude images");
         break;
     case AUDIT_PLACEHOLDERS:
         text_list_add(out, "placeholders counted: every image adds %lld token%s; the server counts the placeholder in "
-                           "the text, not what the model gets in its place, or it dropped the image",
+                           "the text, not the model's image tokens, or it dropped the image",
                       (long long)verdict->constant, plural_s((int64_t)verdict->constant));
         break;
     case AUDIT_KNOB_IGNORED:
@@ -475,13 +475,13 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
         break;
     case AUDIT_32_BIT:
         text_list_add(out, "32-bit square root: all counts fit %s and these limits if the size is computed in 32 bits, "
-                           "as llama.cpp does%s; at a limit a side then gets one unit of %lld px more or less",
+                           "as in llama.cpp%s; at a limit a side is then one unit of %lld px longer or shorter",
                       family, verdict->is_half_up ? ", with halves rounded up" : "",
                       (long long)rounding_unit(&rule->family));
         break;
     case AUDIT_ROUNDING:
-        text_list_add(out, "halves rounded up: a side of n and a half times %lld px is rounded up by the server and to "
-                           "the even number by the rule; then all counts fit%s%s",
+        text_list_add(out, "halves rounded up: the server rounds a side of n + 1/2 units of %lld px up, the rule to "
+                           "even; with rounding up, all counts fit%s%s",
                       (long long)rounding_unit(&rule->family),
                       verdict->fit_count ? " " : "", verdict->fit_count ? fits_text.data : "");
         break;
@@ -489,9 +489,9 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
         text_list_add(out, "another family: all counts fit the published rule of %s%s", families.data, square.data);
         break;
     case AUDIT_FIXED:
-        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, and by this rule sizes "
+        text_list_add(out, "fixed size: every image costs %lld tokens, whatever its size, but by this rule sizes "
                            "differ%s%s%s",
-                      (long long)verdict->constant, square.data, verdict->family_count ? "; that is the count of " : "",
+                      (long long)verdict->constant, square.data, verdict->family_count ? "; this is the count of " : "",
                       verdict->family_count ? families.data : "");
         break;
     case AUDIT_UNEXPLAINED:
@@ -508,17 +508,17 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
                  const struct audit_verdict *verdict, struct text_list *out) {
     const char *family = rule->family.preset->name;
     if (verdict->is_equal && !verdict->offset)
-        text_list_add(out, count == 1 ? "equal: the server counts the %zu size as the rule of %s does"
-                                      : "equal: the server counts all %zu sizes as the rule of %s does", count, family);
+        text_list_add(out, count == 1 ? "equal: the server counts the %zu size by the rule of %s"
+                                      : "equal: the server counts all %zu sizes by the rule of %s", count, family);
     else if (verdict->is_equal)
-        text_list_add(out, "equal but for a constant offset: the server counts %lld token%s %s around every image; "
-                           "apart from them all %zu sizes follow the rule of %s", llabs(verdict->offset),
+        text_list_add(out, "equal except for a constant offset: the server counts %lld token%s %s for every image; "
+                           "otherwise all %zu sizes follow the rule of %s", llabs(verdict->offset),
                       llabs(verdict->offset) == 1 ? "" : "s", verdict->offset < 0 ? "less" : "more", count, family);
     else {
         const struct audit_size *first = &sizes[verdict->first];
         char offset[80] = "";
         if (verdict->offset)
-            snprintf(offset, sizeof offset, "; sizes that agree count %+lld", (long long)verdict->offset);
+            snprintf(offset, sizeof offset, "; other sizes have an offset of %+lld", (long long)verdict->offset);
         text_list_add(out, "different: %zu of %zu sizes; the first is %dx%d: %lld tokens by the rule of %s, %lld "
                            "counted by the server (%+lld%s)", verdict->different, count, first->width_px,
                       first->height_px, (long long)first->by_rule, family, (long long)first->measured,
@@ -526,7 +526,7 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
         cause_words(rule, verdict, out);
     }
     if (verdict->without_effect)
-        text_list_add(out, "without the knobs the server counts the same: %s",
-                      verdict->without_effect == AUDIT_BY_RULE ? "by the rule they change nothing at these sizes"
-                                                               : "it seems to be configured like that already");
+        text_list_add(out, "without the knobs, the server's counts are the same: %s",
+                      verdict->without_effect == AUDIT_BY_RULE ? "by the rule, they change nothing at these sizes"
+                                                               : "it already seems to be configured like this");
 }

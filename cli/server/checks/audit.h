@@ -1,6 +1,6 @@
-/* audit.h: does a server count an image's tokens as the rule of a model family says?
- * Counts of a server come in, for images of many sizes; a verdict, and where they differ its likely cause, come out.
- * Nothing is sent. */
+/* audit.h: checks whether a server counts an image's tokens by the rule of a model family.
+ * A server's counts for images of many sizes come in; a verdict, and the likely cause of differences, come out. Nothing
+ * is sent. */
 #ifndef VLMPROF_CLI_AUDIT_H
 #define VLMPROF_CLI_AUDIT_H
 #include "base/memory.h"
@@ -9,24 +9,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A family's rule as a request's knobs change it. */
+/* A family's rule, changed by a request's knobs. */
 struct audit_rule {
     vp_family family;
-    int is_low_detail; /* 1 if OpenAI's detail low, which costs the base tokens alone */
+    int is_low_detail; /* 1 for OpenAI's detail low, which only costs the base tokens */
 };
 vp_result audit_count(const struct audit_rule *rule, int32_t width_px, int32_t height_px, vp_vision_count *count,
                       vp_error *error);
 
-/* Sets in the rule what a knob of a request means to it: the end of the path, or each member of a value that is an
- * object, is a key of the family or a server's other word for it.
- * returns: VP_OK; VP_ERR_NOT_FOUND: this rule knows no such knob; VP_ERR_RANGE: the key cannot have the value */
+/* Applies a knob of a request to the rule. The end of its path, or each member of an object value, must be a key of the
+ * family or a server's name for that key.
+ * returns: VP_OK; VP_ERR_NOT_FOUND: the rule has no such knob; VP_ERR_RANGE: the key cannot have the value */
 vp_result audit_set_knob(struct audit_rule *rule, const vp_chat_knob *knob, vp_error *error);
 
-/* One size: tokens by the rule, as the server counts them, and the same of a request without its knobs. */
+/* One size: tokens by the rule and by the server's count, and the same for a request without its knobs. */
 struct audit_size {
     int32_t width_px, height_px;
     int64_t by_rule, measured;
-    int has_without; /* 1 if it was asked without the knobs */
+    int has_without; /* 1 if it was also requested without the knobs */
     int64_t by_rule_without, measured_without;
 };
 
@@ -46,33 +46,33 @@ typedef enum audit_cause { AUDIT_CAUSES(AUDIT_CAUSE_ENUM) AUDIT_CAUSE_COUNT } au
 #undef AUDIT_CAUSE_ENUM
 const char *audit_cause_name(audit_cause cause);
 
-/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest, which is
- * AUDIT_UNBOUNDED for no end; `value` is the roundest of them, `word` what it is called, or NULL. */
+/* The values of a key with which the rule gives all counts: `values` of them from lowest to highest (AUDIT_UNBOUNDED if
+ * there is no end); `value` is the roundest of them, `word` its name or NULL. */
 #define AUDIT_UNBOUNDED (INT64_C(1) << 40)
 struct audit_fit { const char *key, *word; int64_t value, lowest, highest, values; };
 
 enum { AUDIT_FITS = 2, AUDIT_FAMILIES = 80, AUDIT_OFFSET_LEAST = -8, AUDIT_OFFSET_MOST = 16 };
 struct audit_verdict {
-    int is_equal;            /* 1 if but for a constant offset */
-    int64_t offset;          /* measured - rule: of an equal one at every size, otherwise where it is as usual */
-    size_t different, first; /* sizes that differ beyond the offset, and the index of the first */
+    int is_equal;            /* 1 if equal except for a constant offset */
+    int64_t offset;          /* measured - rule: at every size if equal, otherwise at most sizes */
+    size_t different, first; /* sizes that differ by more than the offset, and the index of the first */
     audit_cause cause;
     int is_constant; int64_t constant; /* 1 if every size is measured with `constant` tokens */
     struct audit_fit fits[AUDIT_FITS]; size_t fit_count;
-    /* others whose published rule gives all counts */
+    /* other families whose published rule gives all counts */
     const vp_family_preset *families[AUDIT_FAMILIES]; size_t family_count;
-    int is_half_up;          /* of AUDIT_32_BIT: 1 if halves are rounded up as well */
-    int64_t fit_offset, family_offset; /* measured - count of the fits; of the first of the families */
-    /* of an equal one: whether the same sizes without the knobs count the same, as by the rule or against it */
+    int is_half_up;          /* for AUDIT_32_BIT: 1 if halves are also rounded up */
+    int64_t fit_offset, family_offset; /* measured - count: of the fits, of the first family */
+    /* if equal: whether the counts without the knobs are the same, in accordance with the rule or against it */
     enum { AUDIT_HAS_EFFECT, AUDIT_BY_RULE, AUDIT_AS_STARTED } without_effect;
 };
 /* Judges count >= 1 sizes.
- * rule: A constant offset is not a difference where the rule's counts vary over the sizes, or where it is between
+ * rule: A constant offset is not a difference if the rule's counts vary over the sizes, or if it is between
  *       AUDIT_OFFSET_LEAST and AUDIT_OFFSET_MOST: chat templates put tokens around an image. */
 void audit_judge(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  struct audit_verdict *verdict);
 
-/* Adds sentences about the verdict: the verdict, then its cause and what to do. */
+/* Adds sentences: the verdict, its cause, and what to do. */
 void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  const struct audit_verdict *verdict, struct text_list *out);
 

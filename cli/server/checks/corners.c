@@ -1,10 +1,10 @@
-/* corners.c: the image sizes at which a server's count of tokens is worth comparing with a family's rule. */
+/* corners.c: finds image sizes at which a server's token count is worth comparing with a family's rule. */
 #include "server/checks/corners.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Sizes along a line: `side` pixels wide, high, or both. */
+/* The sizes on a line are `side` pixels wide, high, or both. */
 enum direction { ALONG_WIDTH, ALONG_HEIGHT, ALONG_DIAGONAL, DIRECTIONS };
 enum { OTHER_SIDE = 480, LINE_BEGIN = 8, LINE_END_MOST = 8192, THIN_SIDE = 64, THIN_RATIO = 200,
        LIMIT_LARGEST_SIDE = 16384 };
@@ -28,7 +28,7 @@ static int32_t line_end(const struct search *search, enum direction direction) {
     const int64_t end = direction == ALONG_DIAGONAL ? root_of(search->most_pixels) : search->most_pixels / OTHER_SIDE;
     return (int32_t)(end < LINE_END_MOST ? end : LINE_END_MOST);
 }
-/* Tokens of a size; -1: the family rejects it. */
+/* Tokens of a size; -1 if the family rejects it. */
 static int64_t tokens_at(const vp_family *family, int64_t width, int64_t height) {
     vp_vision_count count;
     if (width < 1 || height < 1 || width > VP_FAMILY_PX_LIMIT || height > VP_FAMILY_PX_LIMIT) return -1;
@@ -48,7 +48,7 @@ static int is_new(const struct search *search, int64_t width, int64_t height) {
 static int is_taken(const struct search *search, int64_t width, int64_t height) {
     return width * height <= search->most_pixels && tokens_at(search->family, width, height) >= 0;
 }
-/* Adds a size that the family takes, that is small enough and that is not there yet, while there is room. */
+/* Adds a size if the family accepts it, it is small enough, it is new, and there is space. */
 static void corner_add(struct search *search, int64_t width, int64_t height, const char *why) {
     struct corner *corner = &search->corners[search->count];
     if (search->count == search->most || !is_taken(search, width, height) || !is_new(search, width, height)) return;
@@ -58,7 +58,7 @@ static void corner_add(struct search *search, int64_t width, int64_t height, con
     vp_family_count(search->family, corner->width_px, corner->height_px, &corner->count, NULL);
     search->count++;
 }
-/* Adds sizes on a line that belong together, or none of them where the room is too small. */
+/* Adds sizes on a line that belong together, or none of them if there is not enough space. */
 static void corners_add(struct search *search, enum direction direction, int32_t first, int count,
                         const char *const *whys) {
     if (search->most - search->count < (size_t)count) return;
@@ -69,8 +69,9 @@ static void corners_add(struct search *search, enum direction direction, int32_t
     }
 }
 
-/* ---- places of a rule */
-/* The sides of a line at which the count differs from that of one pixel less. Returns how many; the caller frees. */
+/* ---- the corners of a rule */
+/* Finds the sides of a line at which the count differs from that of one pixel less. Returns their number; the caller
+ * frees them. */
 static size_t steps_on(const struct search *search, enum direction direction, int32_t **sides) {
     const int32_t end = line_end(search, direction);
     int64_t before = tokens_on(search->family, direction, LINE_BEGIN);
@@ -96,7 +97,7 @@ static void add_steps(struct search *search, int32_t *const sides[DIRECTIONS], c
                         whys[direction]);
     }
 }
-/* The family with a limit that no image reaches. Returns truth, or 0: the key cannot have such a value. */
+/* Sets a limit of the family so high or low that no image reaches it. Returns 0 if the key cannot have such a value. */
 static int lift(const vp_family *family, const vp_family_key *key, vp_family *lifted) {
     static const double largest[] = {1099511627776.0, LIMIT_LARGEST_SIDE, 1120, VP_FAMILY_TILES_LIMIT};
     *lifted = *family;
@@ -106,7 +107,7 @@ static int lift(const vp_family *family, const vp_family_key *key, vp_family *li
         if (vp_family_set_number(lifted, key->name, largest[i], NULL) == VP_OK) return 1;
     return 0;
 }
-/* Where a lower limit ends to count and where an upper one begins, among squares. */
+/* Adds the squares at which a lower limit stops and an upper limit starts to have an effect. */
 static void add_limits(struct search *search, struct text_list *notes) {
     static const char *const lower[] = {"at a lower limit", "above a lower limit"};
     static const char *const upper[] = {"below an upper limit", "at an upper limit"};
@@ -129,7 +130,7 @@ static void add_limits(struct search *search, struct text_list *notes) {
     }
     free(lifted);
 }
-/* The widest image of THIN_SIDE rows that the family takes, at most THIN_RATIO times as wide. */
+/* The side of the longest image of THIN_SIDE pixels that the family accepts, with a ratio of at most THIN_RATIO. */
 static int32_t longest_side(const struct search *search, int is_wide) {
     int64_t good = THIN_SIDE, bad = THIN_SIDE * THIN_RATIO + 1;
     if (bad > search->most_pixels / THIN_SIDE + 1) bad = search->most_pixels / THIN_SIDE + 1;
@@ -140,7 +141,7 @@ static int32_t longest_side(const struct search *search, int is_wide) {
     }
     return (int32_t)good;
 }
-/* Sizes without a meaning, from 16 pixels on, until there are CORNERS_LEAST. */
+/* Adds arbitrary sizes of 16 pixels or more until there are CORNERS_LEAST. */
 static void fill(struct search *search) {
     uint32_t state = 1;
     for (int tries = 0; tries < 10000 && search->count < search->most && search->count < CORNERS_LEAST; tries++) {

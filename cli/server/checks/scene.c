@@ -1,4 +1,4 @@
-/* scene.c: made-up pictures for requests that measure: colours that run into each other, and shapes before them. */
+/* scene.c: draws synthetic pictures for measurements: colour gradients with shapes in front. */
 #include "server/checks/scene.h"
 
 #include "base/memory.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 enum { SHAPES = 6 };
-/* A shape in thousandths of the picture's sides. */
+/* A shape, in thousandths of the picture's sides. */
 struct shape { int64_t across, down, half_width, half_height; int is_round; uint8_t rgb[3]; };
 
 /* splitmix64 */
@@ -50,7 +50,7 @@ void scene_draw(int32_t width_px, int32_t height_px, uint64_t number, struct pic
             }
         }
     }
-    for (int i = 0; i < 3; i++) rgb[i] = (uint8_t)(number >> 8 * i); /* pictures of a pixel differ as well */
+    for (int i = 0; i < 3; i++) rgb[i] = (uint8_t)(number >> 8 * i); /* pictures of one pixel also differ */
     picture_of_pixels(rgb, width_px, height_px, picture);
     free(rgb);
 }

@@ -1,4 +1,4 @@
-/* token_cost.c: does a token of an image cost a server as much time to its first token as a token of text does? */
+/* token_cost.c: checks whether an image token adds as much to a server's TTFT as a text token. */
 #include "server/checks/token_cost.h"
 
 #include <stdlib.h>
@@ -34,17 +34,17 @@ int token_cost_find(const struct cost_round *rounds, size_t count, struct token_
     return is_found;
 }
 void token_cost_words(const struct token_cost *cost, struct text_list *out) {
-    text_list_add(out, "%s: over %zu rounds a token of an image adds %.4f ms [%.4f, %.4f] to the first token, a token "
-                       "of text %.4f ms [%.4f, %.4f]; difference %.4f [%.4f, %.4f]",
+    text_list_add(out, "%s: over %zu rounds an image token adds %.4f ms [%.4f, %.4f] to the TTFT, a text token %.4f "
+                       "ms [%.4f, %.4f]; difference %.4f [%.4f, %.4f]",
                   cost->is_hint ? "hint at pruning" : "no hint at pruning", cost->rounds, cost->image.value,
                   cost->image.low, cost->image.high, cost->text.value, cost->text.low, cost->text.high,
                   cost->difference.value, cost->difference.low, cost->difference.high);
     text_list_add(out, "%s",
-                  cost->is_hint ? "the language model does the same work for both, and an image also passes an "
+                  cost->is_hint ? "the language model does the same work for both, and an image also passes through an "
                                   "encoder: some image tokens may not reach all blocks, or come from a cache. This is "
-                                  "a hint, not a verdict: compare answers with an unpruned server"
-                                : "a server that prunes can still look like this, if its image encoder takes as long "
-                                  "as pruning saves");
+                                  "a hint, not a verdict: compare the answers with those of an unpruned server"
+                                : "a server that prunes can still look like this if its image encoder takes as long as "
+                                  "pruning saves");
 }
 char *token_cost_text(int64_t words, uint64_t number) {
     static const char *const common[16] = {"time", "water", "house", "light", "small", "green", "under", "place",

@@ -1,6 +1,6 @@
-/* twin_pairs.c: asks a server for an image and its twin in turns.
- * After each pair a text of a few tokens is asked as well: what network and server cost without a prompt worth
- * mentioning. Caches find nothing: every image has pixels of its own, and every text begins with a mark of its own. */
+/* twin_pairs.c: sends a server requests with an image and with its twin, alternately.
+ * After each pair, a text of a few tokens is sent, which measures network and server almost without a prompt. Caches
+ * contain nothing useful: every image has unique pixels, and every text starts with a unique mark. */
 #include "server/checks/twin_pairs.h"
 
 #include "base/console.h"
@@ -12,20 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Only the first token counts. OpenAI's responses refuse fewer than 16; 2 are enough elsewhere, and where the first one
- * is a part of a character the second may complete it. */
+/* Only the first token matters. OpenAI's responses API requires at least 16 tokens. Elsewhere 2 are enough: if the
+ * first is part of a character, the second may complete it. */
 enum { TOKENS = 2, TOKENS_OF_RESPONSES = 16 };
 
 enum twin_method twin_method_of(const struct options *options) {
     return strcmp(text_of(options, "twins_method"), "adjusted") ? TWINS_EXACT : TWINS_ADJUSTED;
 }
-/* What a request gave. */
+/* The result of a request. */
 struct reply { double ttft_ms, chunk_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
 static struct reply reply_of(const struct twin_plan *plan, const struct pass_result *run) {
     const struct served *served = run->served;
     struct reply reply;
     reply.ttft_ms = metric_of(run, METRIC_TTFT);
-    /* the events of responses begin before the model does */
+    /* the responses API sends events before the model starts */
     reply.chunk_ms = plan->endpoint->api == VP_CHAT_RESPONSES ? (double)NAN : served_ms(served->first_chunk_ns);
     reply.upload_ms = served->sent_ns < 0 || served->uploaded_ns < served->sent_ns
                          ? (double)NAN : (double)(served->uploaded_ns - served->sent_ns) / 1e6;
@@ -35,11 +35,11 @@ static struct reply reply_of(const struct twin_plan *plan, const struct pass_res
     reply.is_streamed = served->is_streamed;
     return reply;
 }
-/* Asks a text, or the images where it is NULL. Returns 0 or an exit code with a line in `reason`. */
+/* Sends a text, or the images if it is NULL. Returns 0 or an exit code with a line in `reason`. */
 static int ask(const struct twin_plan *plan, const char *text, struct reply *reply, char *reason, size_t capacity) {
     struct pass_result *run = runs_make(1, 0);
     struct question question;
-    struct picture *pictures = zeroed((size_t)plan->image_count, sizeof *pictures); /* the plan's */
+    struct picture *pictures = zeroed((size_t)plan->image_count, sizeof *pictures); /* pictures of the plan */
     struct sent_request sent;
     int code;
     memset(&question, 0, sizeof question);
@@ -60,11 +60,11 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
     if (!code) *reply = reply_of(plan, run);
     runs_free(run, 1);
     if (!code && reply->tokens < 0) {
-        snprintf(reason, capacity, "the server does not say how many tokens a prompt has: twins need that");
+        snprintf(reason, capacity, "the server does not report prompt tokens, which twins need");
         return EXIT_INPUT;
     }
     if (!code && !reply->is_streamed) {
-        snprintf(reason, capacity, "the answer is not a stream, so its first token cannot be timed: twins need that");
+        snprintf(reason, capacity, "the answer is not streamed, so its first token cannot be timed, which twins need");
         return EXIT_INPUT;
     }
     return code;
@@ -78,7 +78,7 @@ static int ask_filler(const struct twin_plan *plan, const struct twin_text *fill
 }
 
 /* ---- the text */
-/* The tokens of the question without its image, asked once for each. */
+/* Gets the tokens of the question without its image. Each question is sent once. */
 static int count_question(const struct twin_plan *plan, int64_t *tokens, char *reason, size_t capacity) {
     const uint64_t question = hash_text(HASH_START, plan->text);
     struct reply reply;
@@ -92,7 +92,7 @@ static int count_question(const struct twin_plan *plan, int64_t *tokens, char *r
     *tokens = plan->memory->question_tokens;
     return code;
 }
-/* Finds the text with as many prompt tokens as the image's request. */
+/* Finds the text with as many prompt tokens as the image request. */
 static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_text *text, char *reason,
                      size_t capacity) {
     struct twin_search search;
@@ -109,9 +109,8 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
     if (search.nearest.tokens < 0 || (!search.is_found && plan->method == TWINS_EXACT)) {
         snprintf(reason, capacity,
                  "no text with exactly %lld prompt tokens was found in %d tries, the nearest has %lld: the server "
-                 "counts "
-                 "in steps, or the image costs less than the mark that each text begins with; --twins_method adjusted "
-                 "takes the nearest one and corrects the time",
+                 "counts in steps, or the image has fewer tokens than the mark at the start of each text; "
+                 "--twins_method adjusted uses the nearest text and corrects the time",
                  (long long)wanted, search.tries, (long long)search.nearest.tokens);
         return EXIT_INPUT;
     }
@@ -147,7 +146,7 @@ static int measure_pair(const struct twin_plan *plan, const struct twin_text *te
     pair->text_cached = reply[1].cached;
     return 0;
 }
-/* Drawn for every other pair; the one after it has the opposite order, so that drift meets both alike. */
+/* Drawn at random for every other pair. The next pair has the opposite order, so that drift affects both equally. */
 static int is_image_first(const struct twin_plan *plan, int32_t pair) {
     return (int)(hash_number(hash_number(HASH_START, (int64_t)plan->seed), pair / 2) >> 33 & 1) ^ (pair & 1);
 }
@@ -166,7 +165,7 @@ int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reaso
     twins->image_tokens = twins->prompt_tokens - question_tokens;
     if (!code) code = find_text(plan, twins->prompt_tokens, &text, reason, capacity);
     twins->pairs = zeroed((size_t)plan->pairs + 1, sizeof *twins->pairs);
-    for (int32_t i = -1; i < plan->pairs && !code && !interrupted; i++) { /* the first pair warms up */
+    for (int32_t i = -1; i < plan->pairs && !code && !interrupted; i++) { /* the first pair is the warm-up */
         struct twin_pair pair;
         memset(&pair, 0, sizeof pair);
         pair.image_first = is_image_first(plan, i < 0 ? 0 : i);

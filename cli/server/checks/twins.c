@@ -1,4 +1,4 @@
-/* twins.c: what an image costs, from outside: an image's request against a text's with as many prompt tokens. */
+/* twins.c: the cost of an image, measured from outside: a request with the image against a text with as many tokens. */
 #include "server/checks/twins.h"
 
 #include "base/document.h"
@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* ---- the text */
-/* head: between the mark and the first one, so that no tokenizer joins them */
+/* head: between the mark and the first filler, so that no tokenizer joins them */
 static const struct { const char *head, *again; } FILLERS[TWIN_FILLERS] = {
     {"", " a"}, {" ", "a"}, {" ", "."}, {" ", "1 "}};
 static const int64_t REPEATS_MOST = 1 << 20;
@@ -27,7 +27,7 @@ void twin_search_begin(int64_t wanted, const struct twin_text *known, struct twi
         search->next = -1;
         return;
     }
-    /* most fillers cost a token each */
+    /* most fillers are one token each */
     search->next = wanted - known->tokens > REPEATS_MOST ? 0 : known->repeats + (wanted - known->tokens);
     if (search->next < 0 || search->next > REPEATS_MOST) search->next = 0;
 }
@@ -36,7 +36,7 @@ static void next_filler(struct twin_search *search) {
     search->low_tokens = search->high_tokens = 0;
     search->next = ++search->filler < TWIN_FILLERS ? 0 : -1;
 }
-/* Between two repeats: where a straight line has the wanted number, but never at an end. */
+/* The number of repeats between the two bounds by linear interpolation, but never a bound itself. */
 static int64_t between(const struct twin_search *search) {
     const double share = (double)(search->wanted - search->low_tokens)
                          / (double)(search->high_tokens - search->low_tokens);
@@ -62,7 +62,7 @@ void twin_search_take(struct twin_search *search, int64_t tokens) {
     }
     if (tokens > search->wanted) {
         if (!at) {
-            search->next = -1; /* even the mark alone is too long */
+            search->next = -1; /* even only the mark is too long */
             return;
         }
         search->high = at;
@@ -76,7 +76,7 @@ void twin_search_take(struct twin_search *search, int64_t tokens) {
         search->next = missing > REPEATS_MOST || at + missing > REPEATS_MOST ? REPEATS_MOST + 1
                        : at + (missing > at ? missing : at) + 1;
         if (search->next > REPEATS_MOST) next_filler(search);
-    } else if (search->low < 0) { /* a text to begin at was too long */
+    } else if (search->low < 0) { /* the known text to start from was too long */
         const int64_t extra = tokens - search->wanted;
         search->next = at > extra ? at - extra : 0;
     } else if (search->high - search->low < 2) next_filler(search);
@@ -116,7 +116,7 @@ static const double MS_LIMIT = 1e12;
 static void put_count(vp_json_writer *writer, const char *key, int64_t count) {
     if (count < 0) put_null(writer, key); else put_int(writer, key, count);
 }
-/* ---- what pairs say */
+/* ---- the result of pairs */
 const char *const TWIN_BASES[TWINS_BASES] = {"TTFT", "first_chunk", "server_prompt_ms"};
 static int is_cached(int64_t cached, int64_t tokens) { return cached > 0 && cached * 2 >= tokens; }
 static double difference_of(const struct twin_pair *pair, enum twin_basis basis) {
@@ -124,7 +124,7 @@ static double difference_of(const struct twin_pair *pair, enum twin_basis basis)
            : basis == TWINS_CHUNK ? pair->image_chunk_ms - pair->text_chunk_ms
                                   : pair->image_prompt_ms - pair->text_prompt_ms;
 }
-/* Counts why a pair is left out; returns truth when it stays. */
+/* Returns 1 if a pair is usable; otherwise counts the reason. */
 static int is_counted(const struct twin_pair *pair, double ms_per_token, struct twin_result *result) {
     const int is_equal = pair->image_tokens == pair->text_tokens;
     if (is_cached(pair->image_cached, pair->image_tokens) || is_cached(pair->text_cached, pair->text_tokens))
@@ -137,7 +137,7 @@ static int is_counted(const struct twin_pair *pair, double ms_per_token, struct 
     }
     return 0;
 }
-/* TTFT, unless half of the pairs or more lack it and something else is known of more of them. */
+/* TTFT, unless half of the pairs or more lack it and another basis is known for more of them. */
 static enum twin_basis basis_of(const struct twin_pair *pairs, int32_t count) {
     int32_t known[TWINS_BASES] = {0, 0, 0};
     for (int32_t i = 0; i < count; i++)
@@ -147,7 +147,7 @@ static enum twin_basis basis_of(const struct twin_pair *pairs, int32_t count) {
     return known[TWINS_CHUNK] > known[TWINS_TTFT]    ? TWINS_CHUNK
            : known[TWINS_SERVER] > known[TWINS_TTFT] ? TWINS_SERVER : TWINS_TTFT;
 }
-/* The median of a number at an offset over some pairs, without NaN; NaN of fewer than TWIN_PAIRS_LEAST. */
+/* The median of a member over the pairs, ignoring NaN; NaN with fewer than TWIN_PAIRS_LEAST values. */
 static double median_at(const struct twin_pair *pairs, int32_t count, size_t offset, double *scratch) {
     size_t used = 0;
     for (int32_t i = 0; i < count; i++) {
@@ -157,7 +157,7 @@ static double median_at(const struct twin_pair *pairs, int32_t count, size_t off
     return used < TWIN_PAIRS_LEAST ? (double)NAN : median_range_of(scratch, used).median;
 }
 #define MEDIAN(pairs, count, member, scratch) median_at(pairs, count, offsetof(struct twin_pair, member), scratch)
-/* What a token of text costs: from the floor to the twins, over all pairs. NaN: they have as many tokens. */
+/* The cost of a text token, from the floor to the twins, over all pairs; NaN if their tokens do not differ. */
 static double token_cost(const struct twin_pair *pairs, int32_t count, double *scratch) {
     const double text_ms = MEDIAN(pairs, count, text_ms, scratch), floor_ms = MEDIAN(pairs, count, floor_ms, scratch);
     double more = 0;
@@ -165,7 +165,7 @@ static double token_cost(const struct twin_pair *pairs, int32_t count, double *s
     more = median_range_of(scratch, (size_t)count).median;
     return more > 0 ? (text_ms - floor_ms) / more : (double)NAN;
 }
-/* The median of the differences of a basis; the values are scratch. */
+/* The median of the differences of a basis. `values` is scratch. */
 static double difference_at(const struct twin_pair *pairs, int32_t count, enum twin_basis basis, double *values) {
     size_t used = 0;
     for (int32_t i = 0; i < count; i++) {
@@ -237,7 +237,7 @@ void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t
         KEY("ms_per_token", result->ms_per_token));
     put_medians(writer, "first_chunk_ms", result->image_chunk_ms, result->text_chunk_ms, result->chunk_difference_ms);
     put_medians(writer, "server_prompt_ms", result->image_prompt_ms, result->text_prompt_ms,
-                result->prompt_difference_ms); /* by the server's own clock */
+                result->prompt_difference_ms); /* medians by the server's clock */
     put_count(writer, "prompt_tokens", prompt_tokens);
     put_count(writer, "image_tokens", image_tokens);
     vp_json_end_object(writer);
@@ -245,41 +245,41 @@ void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t
 void twins_warn(struct text_list *warnings, const struct twin_result *result) {
     const int32_t all = result->pairs + result->cached + result->unequal + result->silent;
     if (result->cached)
-        text_list_add(warnings, "%d of %d pairs of twins were answered by the server's cache and are left out",
+        text_list_add(warnings, "%d of %d pairs of twins were dropped: the server's cache answered them",
                       result->cached, all);
     if (result->unequal)
-        text_list_add(warnings, "%d of %d pairs of twins have other numbers of tokens and are left out; "
-                                "--twins_method adjusted corrects them by what a token of text costs",
+        text_list_add(warnings, "%d of %d pairs of twins were dropped: their numbers of tokens differ; "
+                                "--twins_method adjusted corrects them by the cost of a text token",
                       result->unequal, all);
     if (result->silent)
-        text_list_add(warnings, "%d of %d pairs of twins are left out: an answer had no text, so its beginning cannot "
-                                "be seen", result->silent, all);
+        text_list_add(warnings, "%d of %d pairs of twins were dropped: an answer had no text, so its first token could "
+                                "not be timed", result->silent, all);
     if (result->adjusted)
-        text_list_add(warnings, "T_image_outside is adjusted: %d of %d pairs have other numbers of tokens, corrected "
-                                "by %.4g ms per token of text", result->adjusted, result->pairs, result->ms_per_token);
+        text_list_add(warnings, "T_image_outside is adjusted: %d of %d pairs have unequal numbers of tokens, corrected "
+                                "by %.4g ms per text token", result->adjusted, result->pairs, result->ms_per_token);
     if (all && result->pairs < TWIN_PAIRS_LEAST)
-        text_list_add(warnings, "%d pair%s of twins count: there is no number from fewer than %d", result->pairs,
+        text_list_add(warnings, "%d usable pair%s of twins: a result needs at least %d", result->pairs,
                       result->pairs == 1 ? "" : "s", TWIN_PAIRS_LEAST);
     if (result->basis != TWINS_TTFT && result->pairs)
-        text_list_add(warnings, "no text came in most answers: T_image_outside is by %s, not by TTFT",
+        text_list_add(warnings, "most answers had no text: T_image_outside is based on %s, not on TTFT",
                       result->basis == TWINS_CHUNK ? "the first part of each stream"
-                                                   : "the server's own time of the prompt");
+                                                   : "the server's own prompt time");
     if (result->difference.median < 0 && result->difference.high >= 0)
         text_list_add(warnings,
-                      "T_image_outside of %s ms is below 0, and its range is not: the image costs less than the times "
-                      "scatter; ask more pairs of a quiet server",
+                      "T_image_outside of %s ms is below 0, but its range is not: the image's cost is less than the "
+                      "spread of the times; measure more pairs on a quiet server",
                       number_measured(result->difference.median, result->difference.low, result->difference.high).text);
 }
 int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity) {
     const struct median_range *range = &result->difference;
-    const char *cause = "the server did not look at the image, pruned its tokens before the language model, or was "
-                        "slower at texts alone; vlmprof audit shows whether it counts the image";
+    const char *cause = "the server ignored the image, pruned its tokens before the language model, or was slower "
+                        "without an image; vlmprof audit shows whether it counts the image";
     if (!(range->high < 0)) return 0;
     if (result->image_cached > result->text_cached + 1)
-        cause = "more of the image's prompt came from the server's cache; use --no_cache, and not --same_image";
+        cause = "more of the image's prompt came from the server's cache; use --no_cache without --same_image";
     else if (result->basis == TWINS_SERVER)
-        cause = "the server's own time of the prompt leaves the image's encoder out";
-    snprintf(out, capacity, "T_image_outside of %s ms is wrong, because an image cannot take less than none. The "
+        cause = "the server's own prompt time excludes the image encoder";
+    snprintf(out, capacity, "T_image_outside of %s ms is wrong, because the cost of an image cannot be negative. The "
                             "likely cause: %s", number_measured(range->median, range->low, range->high).text, cause);
     return 1;
 }

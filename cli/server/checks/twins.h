@@ -1,7 +1,7 @@
-/* twins.h: what an image costs, from outside: an image's request against a text's with as many prompt tokens.
- * Two requests whose prompts have equally many tokens take equally long from the first block of the language model on.
- * So their TTFT differs by the image's preprocessing, upload and vision encoder. Here are the search for such
- * a text and what pairs of times say; nothing here sends a request: server/checks/twin_pairs.h does. */
+/* twins.h: the cost of an image, measured from outside: a request with the image against a text with as many tokens.
+ * Requests whose prompts have the same number of tokens take the same time in the language model. Their TTFT therefore
+ * differs by the image's preprocessing, upload and vision encoder. This file searches for such a text and evaluates
+ * pairs of times. It sends nothing: server/checks/twin_pairs.h does. */
 #ifndef VLMPROF_CLI_TWINS_H
 #define VLMPROF_CLI_TWINS_H
 #include "base/json.h"
@@ -10,70 +10,70 @@
 #include "results/metrics.h"
 #include <stdint.h>
 
-/* ---- the text: a mark that no cache knows, then a filler, repeated until the prompt has as many tokens as wanted */
+/* ---- the text: a mark that is in no cache, then a filler, repeated until the prompt has the wanted tokens */
 enum { TWIN_FILLERS = 4, TWIN_TRIES = 60 };
 struct twin_text { int filler; int64_t repeats, tokens; };
 struct twin_search {
     int64_t wanted;          /* prompt tokens */
     int filler, tries;
-    int64_t low, low_tokens, high, high_tokens; /* repeats with fewer and with more tokens than wanted; -1: none */
-    int64_t next;            /* repeats to be tried now; -1: the search has ended */
+    int64_t low, low_tokens, high, high_tokens; /* repeats with too few and too many tokens; -1: none yet */
+    int64_t next;            /* repeats to try next; -1: the search has ended */
     int is_found;            /* 1 if `nearest` is exact */
-    struct twin_text nearest; /* of all that were tried; tokens -1: none was */
+    struct twin_text nearest; /* the nearest text so far; tokens -1 if none */
 };
-/* known: a text of the same server to begin at; NULL: none. One that is exact already is found. */
+/* known: a text of the same server to start from, or NULL. An exact one ends the search. */
 void twin_search_begin(int64_t wanted, const struct twin_text *known, struct twin_search *search);
-/* Takes the prompt tokens of the text with `next` repeats, and sets the next one. Where the number of tokens jumps over
- * the wanted one the next filler is tried. It ends after TWIN_TRIES at the latest, whatever the counts are. */
+/* Takes the prompt tokens of the text with `next` repeats, and sets the next one. If the number of tokens jumps over
+ * the wanted one, the next filler is tried. The search always ends after TWIN_TRIES. */
 void twin_search_take(struct twin_search *search, int64_t tokens);
-/* The text, malloc'ed. Its mark is eight letters between spaces, which are as many tokens for every mark with nearly
- * all tokenizers: these have a token for such a letter, and join no two words. */
+/* The text, malloc'ed. Its mark is eight letters between spaces. With nearly all tokenizers every mark has the same
+ * number of tokens: they have a token for such a letter and do not join words. */
 char *twin_text(int filler, int64_t repeats, uint64_t mark);
 
-/* Texts that were found for one server, model and setting. All zero: none. */
+/* The texts found for one server, model and setting. All zero if there are none. */
 struct twin_memory {
     struct twin_text *texts; size_t count;
     uint64_t question; int64_t question_tokens; /* hash of the last question, and its prompt tokens without an image */
 };
-const struct twin_text *twin_recall(const struct twin_memory *memory, int64_t wanted); /* the nearest; NULL: none */
+const struct twin_text *twin_recall(const struct twin_memory *memory, int64_t wanted); /* the nearest, or NULL */
 void twin_remember(struct twin_memory *memory, const struct twin_text *text);
 void twin_forget(struct twin_memory *memory);
 
 /* ---- pairs (struct twin_pair) */
 enum twin_method { TWINS_EXACT, TWINS_ADJUSTED };
-/* What is compared: TTFT; where no text came, the first part of the stream; else the server's time of the prompt. */
+/* The compared time: TTFT; without text, the first part of the stream; otherwise the server's prompt time. */
 enum twin_basis { TWINS_TTFT, TWINS_CHUNK, TWINS_SERVER, TWINS_BASES };
-enum { TWIN_PAIRS_LEAST = 5 }; /* fewer give no number */
+enum { TWIN_PAIRS_LEAST = 5 }; /* a result needs at least this many */
 #define TWIN_METHODS "exact adjusted"
 struct twin_result {
     enum twin_basis basis;
-    struct median_range difference;          /* of the pairs, ms */
+    struct median_range difference;          /* median difference of the pairs, ms */
     double image_chunk_ms, text_chunk_ms, chunk_difference_ms; /* medians to the first part of the stream */
     double image_ms, text_ms, floor_ms, upload_ms; /* medians */
-    double image_prompt_ms, text_prompt_ms, prompt_difference_ms; /* medians by the server's clock; NaN: it has none */
-    double ms_per_token;                     /* of text, by which pairs were adjusted; NaN: none was */
-    int32_t pairs, adjusted;                 /* that count; those of them that were adjusted */
-    int32_t cached, unequal, silent;         /* left out: answered by a cache; other numbers of tokens; no text came */
-    double image_cached, text_cached;        /* tokens from caches, means over the pairs that say it; NaN: none does */
+    double image_prompt_ms, text_prompt_ms, prompt_difference_ms; /* medians by the server's clock, or NaN */
+    double ms_per_token;                     /* cost of a text token for the adjustment; NaN if none */
+    int32_t pairs, adjusted;                 /* usable pairs; adjusted ones among them */
+    int32_t cached, unequal, silent;         /* dropped: answered by a cache; unequal tokens; no text */
+    double image_cached, text_cached;        /* mean tokens from caches, over pairs that report them; or NaN */
 };
-/* A pair is left out where a cache had half of a prompt or more. A pair whose numbers of tokens differ is left
- * out with TWINS_EXACT; with TWINS_ADJUSTED its difference is corrected by what a token of text costs: the median
- * TTFT of the texts less that of the floor, per token. */
+/* A pair is dropped if half of a prompt or more came from a cache. A pair with unequal numbers of tokens is dropped
+ * with TWINS_EXACT. With TWINS_ADJUSTED its difference is corrected by the cost of a text token: the median TTFT of the
+ * texts minus that of the floor, per token. */
 struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, enum twin_method method);
 
-/* "T_image_outside": the result as an object. prompt_tokens, image_tokens: below 0: null. */
+/* "T_image_outside": the result as an object. prompt_tokens and image_tokens are null if negative. */
 void twins_put(vp_json_writer *writer, const struct twin_result *result, int64_t prompt_tokens, int64_t image_tokens);
 
-/* The words of a basis: "TTFT", "first_chunk", "server_prompt_ms". */
+/* The names of the bases: "TTFT", "first_chunk", "server_prompt_ms". */
 extern const char *const TWIN_BASES[TWINS_BASES];
 
-/* Returns 1 if the whole range is below 0, which no image can cost; `out` gets a line with the likely cause. */
+/* Returns 1 if the whole range is below 0, which is impossible; `out` gets a line with the likely cause. */
 int twins_are_wrong(const struct twin_result *result, char *out, size_t capacity);
 
-/* Why pairs do not count, and what is doubtful about those that do. */
+/* Adds warnings about dropped pairs, and doubts about the usable ones. */
 void twins_warn(struct text_list *warnings, const struct twin_result *result);
 
-/* The prompt's time in what a server says about its own clock (llama.cpp, Ollama), ms; NaN: it does not say. */
+/* The prompt time in a server's own timings (llama.cpp, Ollama), ms; NaN if not reported. */
 double twin_prompt_ms(const char *timings);
 
 #endif
