@@ -85,11 +85,13 @@ static void test_trials(void) {
     CHECK_INT(run("report %%F/l --html=%%F/l.html"), 0);
     {
         char *page = text_of_file(in_folder("l.html"));
-        CHECK(has(page, "Content-Security-Policy") && has(page, "Requests and goodput against requests per second")
+        CHECK(has(page, "Good requests against requests per second") && has(page, "Content-Security-Policy") && has(page, "Requests and goodput against requests per second")
               && has(page, "E2E latency against requests at once") && has(page, "</html>"));
         free(page);
     }
     CHECK_INT(run("report %%F/l --csv"), 2);
+    CHECK_INT(run("fit %%F/l/questions_load_rate40.json"), 3);
+    CHECK(has(last.err, "is a trial of load; a result file of a sweep is needed"));
     check_case("two trials at the same rate are distinguished by their folders");
     CHECK_INT(run("%s --output_dir %%F/again --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000", command), 0);
     CHECK_INT(run("report %%F/l %%F/again"), 0);

@@ -375,7 +375,8 @@ int load_compare(const struct load_levels *before, const struct load_levels *aft
                 break;
             }
     if (pairs < before->count || pairs < after->count)
-        text_list_add(&comparison.warnings, "%zu loads are compared, from %zu in A and %zu in B", pairs, before->count,
+        text_list_add(&comparison.warnings, "%zu load%s compared, from %zu in A and %zu in B", pairs,
+                      pairs == 1 ? " is" : "s are", before->count,
                       after->count);
     decide_pairs(&comparison);
     for (size_t i = 0; i < comparison.count; i++) {
