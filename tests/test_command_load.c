@@ -69,7 +69,11 @@ static void test_trials(void) {
     }
     check_case("other options in the same folder are rejected, and nothing is overwritten");
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:61", command), 2);
-    CHECK(has(last.err, "belongs to another plan"));
+    CHECK(has(last.err, "made with another --slo (e2e:60000,ttft:50000, now e2e:61)") && has(last.err, "best DIR --slo evaluates"));
+    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --slo e2e:60000,ttft:50000", command), 2);
+    CHECK(has(last.err, "made with another arrivals (constant, now poisson)") && !has(last.err, "best DIR"));
+    CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000 --seed 7", command), 2);
+    CHECK(has(last.err, "made with other data or options"));
     check_case("--json: one document with the levels");
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000 --json", command), 0);
     CHECK(last.out[0] == '{' && has(last.out, "\"levels\"") && has(last.out, "\"good_share\"") && has(last.out, "\"find_rate\": null"));
@@ -81,11 +85,13 @@ static void test_trials(void) {
     CHECK_INT(run("report %%F/l --html=%%F/l.html"), 0);
     {
         char *page = text_of_file(in_folder("l.html"));
-        CHECK(has(page, "Content-Security-Policy") && has(page, "Requests and goodput against requests per second")
+        CHECK(has(page, "Good requests against requests per second") && has(page, "Content-Security-Policy") && has(page, "Requests and goodput against requests per second")
               && has(page, "E2E latency against requests at once") && has(page, "</html>"));
         free(page);
     }
     CHECK_INT(run("report %%F/l --csv"), 2);
+    CHECK_INT(run("fit %%F/l/questions_load_rate40.json"), 3);
+    CHECK(has(last.err, "is a trial of load; a result file of a sweep is needed"));
     check_case("two trials at the same rate are distinguished by their folders");
     CHECK_INT(run("%s --output_dir %%F/again --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000", command), 0);
     CHECK_INT(run("report %%F/l %%F/again"), 0);
@@ -134,6 +140,8 @@ static void test_refusals(void) {
         {"--output_dir %F/r --request_rate 1 --slo itl:5", "unknown limit \"itl\""},
         {"--output_dir %F/r --request_rate 1 --slo tfft:500", "unknown limit \"tfft\"; did you mean ttft?"},
         {"--output_dir %F/r --request_rate 1 --slo ttft", "ttft"},
+        {"--output_dir %F/r --request_rate 1 --slo ttft=500", "name:number, as in ttft:500,e2e:5000"},
+        {"--output_dir %F/r --request_rate 1 --url http://x", "did you mean --endpoint?"},
         {"--output_dir %F/r --find_rate --slo ttft:5 --budget_s 3", "no room for 4 trials of --duration_s 1"},
         {"--output_dir %F/r --request_rate 1 --ramp_s 1", "leave no time"},
         {"--output_dir %F/r --concurrency 60000", "open files"},
@@ -145,6 +153,10 @@ static void test_refusals(void) {
         CHECK(has(last.err, rows[i].words));
         CHECK(last.out[0] == 0);
     }
+    check_case("without data: --random_image is named, and a wrong size is rejected before the server is asked");
+    CHECK_INT(run("load --endpoint http://127.0.0.1:1 --endpoint_model m --output_dir %%F/r --concurrency 1"), 2);
+    CHECK(has(last.err, "or --random_image WxH"));
+    CHECK_INT(run("load --endpoint http://127.0.0.1:1 --endpoint_model m --output_dir %%F/r --concurrency 1 --random_image 224"), 2);
     check_case("a trace: times from a file; a line without a time is rejected with its number");
     write_text(in_folder("trace"), "0.1\n0.15\n 0.3\n0.9\n7\n");
     CHECK_INT(run("%s --output_dir %%F/t --arrivals trace=%%F/trace --ramp_s 0.01 --cool_down_s 0.01", command), 0);

@@ -204,6 +204,70 @@ static void test_failures(void) {
     close_server(&endpoint, &records);
 }
 
+/* ---- numbers of a summary that decide about a finding */
+static void test_summaries(void) {
+    struct load_summary summary;
+    memset(&summary, 0, sizeof summary);
+    summary.to_s = 32;
+    summary.due = 18;
+    summary.offered = 18 / 32.0;
+    summary.ended = 11 / 32.0;
+    summary.growth = 7;
+    check_case("a queue that grows is seen in a trial of 18 requests, 7 of which had not ended");
+    CHECK(load_is_queue_growing(&summary));
+    summary.ended = 15 / 32.0;
+    CHECK(!load_is_queue_growing(&summary));
+    summary.ended = 11 / 32.0;
+    summary.growth = 1.9;
+    CHECK(!load_is_queue_growing(&summary));
+    check_case("one request that was sent 2.4 ms late does not matter at a TTFT of 143 ms, and does at one of 20 ms");
+    summary.due = 39;
+    summary.late = 1;
+    summary.latest_ms = 2.4;
+    summary.latency[LOAD_TTFT][LOAD_P50].value = 143;
+    CHECK(!load_is_late(&summary));
+    summary.latency[LOAD_TTFT][LOAD_P50].value = 20;
+    CHECK(load_is_late(&summary));
+    summary.due = 200;
+    CHECK(!load_is_late(&summary));
+}
+/* ---- why requests failed, and when none received a piece */
+static void test_trouble(void) {
+    static char reset[] = "http://127.0.0.1:1/v1: connection reset",
+                refused[2][120] = {"http://127.0.0.1:1/v1: Failed to connect to 127.0.0.1 port 1 after 0 ms: refused",
+                                  "http://127.0.0.1:1/v1: Failed to connect to 127.0.0.1 port 1 after 3 ms: refused"};
+    static int32_t gaps_us[10][3];
+    struct load_record items[10];
+    struct load_records records = {items, 10, 10, 0, 0};
+    char *text;
+    memset(items, 0, sizeof items);
+    for (int i = 0; i < 10; i++) { /* one each second, with pieces after 100, 200, 300 and 400 ms */
+        items[i].due_ns = items[i].start_ns = (int64_t)i * 1000000000;
+        items[i].first_ns = items[i].start_ns + 100000000;
+        items[i].gaps_us = gaps_us[i];
+        items[i].gap_count = 3;
+        items[i].piece_count = 4;
+        for (int k = 0; k < 3; k++) gaps_us[i][k] = 100000;
+        items[i].last_ns = items[i].end_ns = items[i].start_ns + 400000000;
+    }
+    check_case("without failures and silences there is no text; time without a request is not a silence");
+    CHECK(!load_failures_text(&records, 0, 10) && !load_silence_text(&records, 0, 10));
+    check_case("a silence within an answer, while further requests wait");
+    gaps_us[4][1] = 2500000;
+    items[4].last_ns = items[4].end_ns = items[4].start_ns + 2800000000;
+    for (int i = 5; i < 7; i++) items[i].first_ns = 7000000000, items[i].last_ns = items[i].end_ns = 7300000000;
+    text = load_silence_text(&records, 0, 10);
+    CHECK_TEXT(text, "no request received a piece for 2.5 s, from 4.2 s to 6.7 s of the trial; by then 3 requests were waiting");
+    free(text);
+    CHECK(!load_silence_text(&records, 8, 10));
+    check_case("failures: counted within the window, reasons without URL and ms, the most frequent first");
+    items[1].reason = items[6].reason = reset;
+    for (int i = 7; i < 10; i++) items[i].reason = refused[i % 2];
+    text = load_failures_text(&records, 2, 10);
+    CHECK_TEXT(text, "4 of 8 requests failed, the first at 7.3 s: Failed to connect to 127.0.0.1 port 1 after 3 ms: refused (3); connection reset (1)");
+    free(text);
+}
+
 /* A system that says what its two files say. */
 static void test_client(void) {
     struct client_reading began, ended;
@@ -241,6 +305,8 @@ int main(void) {
     test_places();
     test_gaps();
     test_stall();
+    test_summaries();
+    test_trouble();
     test_failures();
     test_client();
     remove_folder(folder);

@@ -139,7 +139,7 @@ static void test_compare_loads(void) {
     t.rate = 2;
     write_trial("before", &SERVER, &t, 1); /* a load that only one side has */
     CHECK_INT(run("compare %%F/before %%F/alike"), 0);
-    CHECK(strstr(last.out, "verdict: INCONCLUSIVE") && strstr(last.out, "1 loads are compared, from 2 in A and 1 in B") && strstr(last.out, "do not overlap"));
+    CHECK(strstr(last.out, "verdict: INCONCLUSIVE") && strstr(last.out, "1 load is compared, from 2 in A and 1 in B") && strstr(last.out, "do not overlap"));
     CHECK_INT(run("compare %%F/before %%F/alike --fail_on_unsure"), 1);
     CHECK_INT(run("compare %%F/before %%F/later --json"), 1);
     if (read_json(last.out)) {

@@ -83,8 +83,20 @@ while IFS= read -r command; do
     check "README's command runs: $command" runs "$command"
 done < "$work/commands"
 
-# load_results.py, on what the commands left: its table has each file and sample, its self times are those of vlmprof trace
+# the stand-in for a server: ask and audit as in the README, at a free port
 python=${PYTHON:-python3} skipped=0
+if "$python" -c 'import http.server, ctypes; ctypes.CDLL("libcurl.so.4")' 2>"$work/missing"; then
+    "$python" samples/stub_server.py --port 0 >"$work/url" & stub=$!
+    for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s "$work/url" ] || sleep 0.5; done
+    check "samples/stub_server.py answers ask" runs "./vlmprof ask samples/cat.jpg -p Hi --endpoint $(cat "$work/url") --endpoint_model NAME"
+    check "... and counts image tokens by the rule" runs "./vlmprof audit --endpoint $(cat "$work/url") --endpoint_model NAME --family qwen2_vl_hf --max_pixels 200704"
+    kill "$stub"
+else
+    skipped=$((skipped + 1))
+    echo "skipped: samples/stub_server.py: libcurl is not there, or Python: $(tail -n 1 "$work/missing")"
+fi
+
+# load_results.py, on what the commands left: its table has each file and sample, its self times are those of vlmprof trace
 check "load_results.py names what it needs" grep -q "pip install pandas matplotlib" samples/load_results.py packaging/python/vlmprof/results.py
 if "$python" -c 'import pandas, matplotlib' 2>"$work/missing"; then
     check "load_results.py shows its help" "$python" samples/load_results.py --help
@@ -107,7 +119,7 @@ EOF
 1" ]
 else
     echo "skipped: samples/load_results.py: $(tail -n 1 "$work/missing") (PYTHON=path of one that has pandas and matplotlib)"
-    skipped=1
+    skipped=$((skipped + 1))
 fi
 
 # guides: each says its name and summary; every option that they name is one of a command's; lines "    vlmprof .." are run, those with files of

@@ -33,6 +33,8 @@ static const hostile_step burst[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), PART(HOS
     COUNTS("\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":90000}"), DONE};
 static const hostile_step cached[] = {BEGIN, HELLO, STOP, COUNTS(USAGE("288") ",\"timings\":{\"prompt_ms\":12.5,\"cache_n\":288}"), DONE};
 static const hostile_step nousage[] = {BEGIN, HELLO, STOP, DONE};
+static const hostile_step early[] = {BEGIN, PART(HOSTILE_DELTA(" ")), WAIT(300), PART(HOSTILE_DELTA("Hel")), WAIT(5), PART(HOSTILE_DELTA("lo")), WAIT(5),
+    PART(HOSTILE_DELTA("!")), STOP, COUNTS("\"usage\":{\"prompt_tokens\":12,\"completion_tokens\":3}"), DONE};
 static const hostile_step silent[] = {BEGIN, STOP, COUNTS(USAGE("0")), DONE};
 static const hostile_step lump[] = {BEGIN, PART(HOSTILE_DELTA("all at once")), STOP, COUNTS("\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":8}"), DONE};
 static const hostile_step breaks[] = {BEGIN, PART(HOSTILE_DELTA("Hel")), {HOSTILE_RESET, NULL, 0}};
@@ -58,7 +60,7 @@ static int has_one_model;
 static hostile_reply choose(hostile_server *asked) {
     const char *headers = asked->request, *posted = asked->request_body;
     static const struct { const char *model; hostile_reply reply; } replies[] = {
-        {"cached", cached}, {"burst", burst}, {"nousage", nousage}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
+        {"cached", cached}, {"burst", burst}, {"nousage", nousage}, {"early", early}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
     int turn;
@@ -71,6 +73,7 @@ static hostile_reply choose(hostile_server *asked) {
     if (!strcmp(model, "locked")) return strstr(headers, "Authorization: Bearer " KEY "\r\n") ? good : locked;
     if (!strcmp(model, "retry") && !turn) return busy;
     if (!strcmp(model, "other") && turn == 2) return other;
+    if (!strcmp(model, "halts") && turn == 3) return refuses;
     for (size_t i = 0; i < sizeof replies / sizeof *replies; i++)
         if (!strcmp(model, replies[i].model)) return replies[i].reply;
     return good;
@@ -193,7 +196,7 @@ static void test_json(void) {
     CHECK(value("runs.0.T_total") <= value("runs.0.at_ms.end"));
     CHECK_NEAR(value("medians.TTFT.median"), value("TTFT"), 1e-6);
     CHECK(isnan(value("T_vision_total")) && isnan(value("server_timings.prompt_ms")));
-    CHECK(strstr(last.out, "\"T_vision_total\": \"only the device"));
+    CHECK(strstr(last.out, "\"T_vision_total\": \"not known outside the device that runs the model"));
     CHECK(strstr(last.out, "\"client\": \"libcurl/"));
     said("the server counts 256 image tokens, but the rule of");
     CHECK_INT(ask("cached", "--json"), 0);
@@ -202,7 +205,7 @@ static void test_json(void) {
     CHECK_INT(ask("nousage", "--json"), 0);
     parse();
     CHECK(isnan(value("usage.prompt_tokens")) && isnan(value("T_decode_per_token")) && isnan(value("output_tokens_per_s")));
-    CHECK(strstr(last.out, "\"T_decode_per_token\": \"the server does not say"));
+    CHECK(strstr(last.out, "\"T_decode_per_token\": \"the server does not report"));
     CHECK(isfinite(value("TTFT")));
 }
 static char *sent(void) { return strdup(latest); }
@@ -290,6 +293,13 @@ static void test_failures(void) {
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4);
     said("is the server up");
     CHECK_INT(ask("slow", "--timeout_s 1 --cold"), 4);
+    said("the answer is not whole after 1.000 s; 1 piece came, the last after 0.0");
+    CHECK(last.err && !strstr(last.err, "is the server up"));
+    check_case("a run that fails after others: its number is named, and those before it are shown");
+    CHECK_INT(ask("halts", "--num_runs 4"), 4);
+    said("image too wide");
+    said("run 3 of 4 failed: the numbers are those of the 2 before it");
+    shows("2 runs after a warm-up");
     check_case("usage");
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2);
     said("needs --endpoint_model NAME; http://127.0.0.1:");
@@ -362,6 +372,20 @@ static void test_address(void) {
     said(" tokens/s is not credible, because no server decodes that fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);
     CHECK(last.err && !strstr(last.err, "not credible"));
+    check_case("white space long before the first word: a warning, and the time of the first visible text");
+    CHECK_INT(ask("early", "--cold"), 0);
+    said("the first piece is only white space; the first visible text came after 3");
+    said("use first_visible instead of TTFT");
+    said("4 pieces came for 3 tokens: some pieces contain no token");
+    shows("first_visible       3");
+    CHECK_INT(ask("good", "--cold"), 0);
+    CHECK(last.err && !strstr(last.err, "white space") && last.out && !strstr(last.out, "first_visible"));
+    check_case("a prompt that is shorter than its image by the rule: the server dropped it");
+    CHECK_INT(ask("early", "--cold --family qwen2_vl"), 0);
+    said("the whole prompt has 12 tokens, but by the rule of ");
+    said("the server dropped it or does not count it; run vlmprof audit");
+    CHECK_INT(ask("good", "--cold --family qwen2_vl"), 0);
+    CHECK(last.err && !strstr(last.err, "dropped"));
     check_case("a URL without a scheme: the error proposes one");
     CHECK_INT(run("ask -p Hi --endpoint 127.0.0.1:%d --endpoint_model good", port), 2);
     said("a URL must begin with http:// or https://; did you mean http://127.0.0.1:");
@@ -372,7 +396,7 @@ static void test_address(void) {
     check_case("a server's only model need not be named");
     has_one_model = 1;
     CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", port), 0);
-    said("--endpoint_model good: the only model of the server");
+    said("model: good, the server's only one");
     has_one_model = 0;
 }
 /* http to a port of TLS, by the tool of OpenSSL. */

@@ -32,7 +32,7 @@ static void test_trials(void) {
     check_case("the same command again measures nothing and prints the same");
     run("load " SERVER "--data samples/questions.jsonl --num_samples 4 --output_dir %%F/l --duration_s 2 --concurrency 1 2 4 8 --slo e2e:60,ttft:50 --quiet");
     kept("again", 0);
-    check_case("report of the trials: the objective is the first finding; Markdown, JSON and the page");
+    check_case("report of the trials: the objective is among the first findings; Markdown, JSON and the page");
     run("report %%F/l");
     kept("report", 0);
     run("report %%F/l --markdown");
@@ -121,7 +121,7 @@ static void test_random(void) {
                   "--output_tokens 8"), 0);
     CHECK(strstr(last.err, "39 of 39 answers do not have --output_tokens 8 (their mean is 3)") != NULL);
     CHECK_INT(run(made), 2);
-    CHECK(strstr(last.err, "to another plan") != NULL); /* other answers: 16 tokens */
+    CHECK(strstr(last.err, "made with another max_new_tokens (3, now 16)") != NULL);
     check_case("... and exclude --data");
     CHECK_INT(run(LOAD "r3 --request_rate 40 --random_prompt 9"), 2);
     CHECK(strstr(last.err, "--random_prompt and --data cannot be used together") != NULL);
@@ -267,7 +267,7 @@ static void test_records(void) {
     CHECK(!strstr(last.out, "TPOT is not shown"));
     server("gap_us=1000");
     CHECK_INT(run("ask samples/cat.jpg -p what " SERVER), 0);
-    CHECK(strstr(last.out, "3 tokens are too few: it needs 5") != NULL);
+    CHECK(strstr(last.out, "needs 5 tokens or more, the answer has 3") != NULL);
 }
 static void test_image_keys(void) {
     static const char *const keys[] = {"picture", "img", "image_path", "image_url"};
@@ -350,6 +350,35 @@ static void test_ends(void) {
     server("fail_from=30");
     run(LOAD "y --duration_s 1 --request_rate 50");
     kept("refused-later", 1);
+    check_case("requests that fail are the first finding, with their reason, and make compare say WORSE");
+    CHECK_INT(run("report %%F/y"), 0);
+    text = strstr(last.out, "Findings");
+    CHECK(text && strstr(text, " of 40 requests failed, the first at 0.") && strstr(text, " s: HTTP 503: busy ("));
+    CHECK(text && strstr(text, "requests failed") < strstr(text, "most output tokens"));
+    CHECK_INT(run("compare %%F/i %%F/y"), 1);
+    CHECK(!strncmp(last.out, "verdict: WORSE\n", 15) && strstr(last.out, " failed, share ") && strstr(last.out, "B: "));
+    CHECK_INT(run("compare %%F/y %%F/i"), 0);
+    CHECK(strstr(last.out, "BETTER") != NULL);
+    CHECK_INT(run("compare %%F/i %%F/i"), 0);
+    CHECK(!strstr(last.out, " failed, share "));
+    check_case("a trial that is too short to prove the share: how many requests are needed, and how long that takes");
+    server("");
+    CHECK_INT(run(LOAD "few --duration_s 1 --request_rate 20 400 --slo e2e:60"), 0);
+    CHECK(strstr(last.out, "  rate 20: 16 of 16 requests meet e2e:60, too few to prove 95 % (about 73 are needed: --duration_s 5)\n"));
+    CHECK(strstr(last.out, "  rate 400 is too high: only ") && strstr(last.out, " requests meet e2e:60, 95 % are required\n"));
+    CHECK(strstr(last.out, "  rate 400 is more than this server can handle: 40"));
+    CHECK_INT(run("best %%F/few --slo e2e:60"), 1);
+    CHECK(strstr(last.out, "independent") && strstr(last.out, "a single trial decides only if its share of that many requests is reliably above or below 95 %"));
+    check_case("... and a second run says that the trial is an old one, and how to measure it again");
+    server("");
+    CHECK_INT(run(LOAD "y --duration_s 1 --request_rate 50"), 1);
+    CHECK(strstr(last.err, "rate 50: already measured (") && strstr(last.err, "questions_load_rate50.json to measure it again"));
+    CHECK(strstr(last.err, " of 40 requests failed, the first at "));
+    check_case("a server that holds every answer back for 2 s: the silence is a finding with its times");
+    server("jam_at_ms=3000 jam_ms=2000");
+    CHECK_INT(run(LOAD "jam --duration_s 10 --request_rate 50"), 0);
+    CHECK(strstr(last.out, "rate 50: no request received a piece for 2.0 s, from 3.0 s to "));
+    CHECK(strstr(last.err, "no request received a piece for 2.0 s") != NULL);
 }
 /* Trials of a queue at its load of 0.6 and 0.75: service times are random, arrivals are the same on both sides. */
 static int changed_of_ten(int service_us) {

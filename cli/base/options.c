@@ -208,7 +208,10 @@ static int unknown_option(const struct options *options, const char *argument, s
     snprintf(name, sizeof name, "%s", given);
     for (char *letter = name; *letter; letter++)
         if (*letter == '-') *letter = '_';
-    for (size_t i = 0; i < options->command->option_count; i++)
+    if ((!strcmp(name, "url") || !strcmp(name, "base_url") || !strcmp(name, "host"))
+        && option_find(options->command, "endpoint", 8) >= 0)
+        text_add_string(&near, "; did you mean --endpoint");
+    else for (size_t i = 0; i < options->command->option_count; i++)
         if (options->command->options[i].kind != GROUP)
             add_near_word(&near, name, "--", options->command->options[i].name);
     for (const struct command *const *command = options->commands; command && *command && !other; command++)

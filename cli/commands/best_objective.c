@@ -153,6 +153,7 @@ static void put_level(vp_json_writer *writer, const struct load_level *level, co
     vp_json_begin_object(writer);
     put_load_level(writer, level);
     PUT(writer, KEY("trial", LOAD_VERDICTS[load_level_trial(level, answer)]), KEY("requests_due", summary->due),
+        KEY("independent_requests", load_level_point(level, NULL).independent),
         KEY_ESTIMATE("good_share", "good_share_interval", summary->good_share), KEY("goodput_per_s", summary->goodput),
         KEY_RANGE("goodput_interval", summary->goodput_low, summary->goodput_high), KEY("images", level->images),
         KEY("cached_share", load_cached_share(summary)), END_OBJECT);
@@ -172,6 +173,7 @@ static void add_levels(struct text_list *cells, const struct kind *kind) {
         CELLS(cells, load_level_text(&kind->levels[i], text), number_whole(summary->due).text,
             number_measured(100 * summary->good_share.value, 100 * summary->good_share.low,
                             100 * summary->good_share.high).text,
+            number_whole((int64_t)load_level_point(&kind->levels[i], NULL).independent).text,
             number_measured(summary->goodput, summary->goodput_low, summary->goodput_high).text,
             number_percent(load_cached_share(summary)).text,
             LOAD_VERDICTS[load_level_trial(&kind->levels[i], &kind->answer)]);
@@ -215,12 +217,13 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         struct document document = {NULL, 0, NULL};
         struct text_list *cells;
         for (size_t k = 0; k < 2; k++) if (kinds[k].count) add_answer(&document, &kinds[k], objective);
-        cells = document_table(&document, "load|requests|good, %|goodput per second|cached, %|objective");
+        cells = document_table(&document, "load|requests|good, %|independent|goodput per second|cached, %|objective");
         for (size_t k = 0; k < 2; k++) add_levels(cells, &kinds[k]);
         document_text(&document, BLOCK_LINE,
                       "objective: met if the load that was actually due is at or below the interval of the highest "
-                      "load, missed if at or above it; with a single trial, met if its own 95 %% interval is at %g %% "
-                      "or above",
+                      "load, missed if at or above it. independent: the number of independent requests that a trial is "
+                      "worth, because latencies of a busy server depend on one another. A single trial decides only if "
+                      "its share of that many requests is reliably above or below %g %%",
                       100 * objective->share);
         code = print_document(&document);
         document_free(&document);

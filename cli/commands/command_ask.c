@@ -46,6 +46,9 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
+static const double UPLOAD_LEAST_MS = 0.001;
+static const double EARLY_GAPS = 5; /* times the median ITL */
+
 struct served_run {
     struct endpoint endpoint;
     char *words; /* the server's description of itself; NULL if it has none */
@@ -298,6 +301,35 @@ static void warn_of_pieces(struct served_run *state) {
                       "too long and TPOT too short; prefer the server's own times if it reports them",
                       (long long)tokens, (long long)pieces, plural_s((int64_t)pieces));
 }
+/* White space at once, followed much later by the first word, makes TTFT look short. */
+static void warn_of_early_piece(struct served_run *state) {
+    const struct pass_result *run = &state->timed.runs[0];
+    const struct served *served = run->served;
+    double *gaps = resize(NULL, served->piece_count + 1, sizeof *gaps);
+    const size_t count = served_gaps(served, gaps);
+    const double median_ms = median_range_of(gaps, count).median, visible_ms = served_ms(served_visible_ns(run)),
+                 early_ms = visible_ms - served_ms(served->first_ns);
+    free(gaps);
+    if (early_ms > EARLY_GAPS * median_ms)
+        text_list_add(&state->timed.warnings,
+                      "the first piece is only white space; the first visible text came after %.3g ms, %.3g ms later, "
+                      "which is %.0f times the median ITL: the server may send it early, so use first_visible instead "
+                      "of TTFT", visible_ms, early_ms, early_ms / median_ms);
+    if (served->is_streamed && served->usage.completion_tokens > 0
+        && (int64_t)served->piece_count > served->usage.completion_tokens)
+        text_list_add(&state->timed.warnings, "%zu pieces came for %lld tokens: some pieces contain no token",
+                      served->piece_count, (long long)served->usage.completion_tokens);
+}
+/* An image costs at least its own tokens. */
+static void warn_of_dropped_image(struct served_run *state) {
+    const int64_t prompt = state->timed.runs[0].served->usage.prompt_tokens;
+    if (!state->family || prompt < 0 || prompt >= rule_sum(state)) return;
+    text_list_add(&state->timed.warnings, "the whole prompt has %lld tokens, but by the rule of %s the image%s alone "
+                  "ha%s %lld: the server dropped %s or does not count %s; run vlmprof audit", (long long)prompt,
+                  state->family, state->image_count == 1 ? "" : "s", state->image_count == 1 ? "s" : "ve",
+                  (long long)rule_sum(state), state->image_count == 1 ? "it" : "them",
+                  state->image_count == 1 ? "it" : "them");
+}
 /* A buffered answer that arrives all at once shows the speed of the network, not the model's decode rate. */
 static void warn_of_rate(struct served_run *state) {
     const double rate = range_of_runs(state->timed.runs, state->timed.count, term_of, TERM_DECODE_RATE).median;
@@ -315,6 +347,8 @@ static void served_warn(const struct options *options, struct served_run *state)
         text_list_copy(&state->timed.warnings, state->endpoint.warnings.items[i]);
     warn_of_cache(options, state);
     warn_of_pieces(state);
+    warn_of_early_piece(state);
+    warn_of_dropped_image(state);
     warn_of_rate(state);
     twins_warn(&state->timed.warnings, &state->twin_result);
     for (int32_t i = 0; i < state->timed.count; i++) {
@@ -454,13 +488,17 @@ static void print_twins(const struct served_run *state) {
     if (!state->twins.count) return;
     print_plain("\nimage from outside: %s of the image's request minus that of a text with as many prompt tokens, "
                 "%lld\n", BASES[result->basis], (long long)state->twins.prompt_tokens);
-    print_plain("%-19s %s ms   preprocessing, upload and vision encoder of %lld image tokens%s\n", "T_image_outside",
+    print_plain("%-19s %s ms   preprocessing, upload and vision encoder; the image adds %lld tokens to the "
+                "prompt%s\n", "T_image_outside",
                 number_measured(result->difference.median, result->difference.low, result->difference.high).text,
                 (long long)state->twins.image_tokens, result->adjusted ? "; adjusted" : "");
-    print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor)\n", "TTFT",
+    if (result->difference.low <= 0 && result->difference.high >= 0)
+        print_plain("%-19s the interval contains 0, so the image may cost nothing: raise --twins\n", "");
+    print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor); medians, whose difference "
+                "is not the median difference\n", "TTFT",
                 ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
                 ms_text(result->floor_ms, text[2]));
-    if (isfinite(result->upload_ms))
+    if (result->upload_ms >= UPLOAD_LEAST_MS)
         print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
                     ms_text(result->upload_ms, text[0]));
     if (isfinite(result->chunk_difference_ms))
@@ -575,14 +613,20 @@ int ask_command(const struct options *options) {
     struct served_run state;
     const struct way server = {&state, ask_pass, NULL};
     char reason[LINE_BYTES];
-    int code;
+    int code, failed = 0;
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
     if (!code) code = runs_measure(options, &server, 0, &state.timed);
+    if (code && state.timed.count) { /* the runs before it are still printed */
+        failed = code;
+        code = complain(0, "run %d of %d failed: the results are those of the %d before it", state.timed.count + 1,
+                        state.timed.capacity, state.timed.count);
+    }
     /* not before the runs, because it would already connect */
-    if (!code && !interrupted) state.words = endpoint_words(&state.endpoint);
-    if (!code && state.timed.count && !interrupted && is_given(options, "twins")) code = served_twins(options, &state);
-    if (!code && state.timed.count && !interrupted && is_given(options, "baseline"))
+    if (!code && !failed && !interrupted) state.words = endpoint_words(&state.endpoint);
+    if (!code && !failed && state.timed.count && !interrupted && is_given(options, "twins"))
+        code = served_twins(options, &state);
+    if (!code && !failed && state.timed.count && !interrupted && is_given(options, "baseline"))
         code = served_compare(options, &state);
     if (!code && state.timed.count) {
         served_warn(options, &state);
@@ -606,7 +650,7 @@ int ask_command(const struct options *options) {
     free(state.setting);
     free(state.words);
     endpoint_close(&state.endpoint);
-    return code;
+    return code ? code : failed;
 }
 const struct command command_ask = {
     "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",

@@ -42,8 +42,8 @@ static const struct option_spec AUDIT_OPTIONS[] = {
      "the model family; its keys are options (--max_pixels N), as in tile, for a server with other settings",
      .is_required = 1, .because = "vlmprof tile --list_families shows all"},
     OPTION_GROUP("the images"),
-    {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL, "number of sizes to send, chosen at the edge cases "
-                                                                    "of the rule"},
+    {"images", COUNT, "N", "24", CORNERS_LEAST, CORNERS_MOST, NULL,
+     "number of sizes to send, chosen at the edge cases of the rule: 12 to 1000"},
     {"image_pixels", COUNT, "N", "4194304", 16384, VP_IMAGE_PIXELS_MAX, NULL, "maximum number of pixels per image"},
     {"sizes", TEXTS, "WxH,...", NULL, 0, 0, NULL, "these sizes instead", .excludes = "images image_pixels"},
     {"pruning_rounds", COUNT, "N", NULL, 2, 1000, NULL,
@@ -686,8 +686,8 @@ static int run_command(const struct options *options) {
 const struct command command_audit = {
     "audit", "--endpoint URL --endpoint_model NAME --family NAME",
     "check that a server counts image tokens by its model's rule and obeys a request's knobs; exit 1 if not",
-    "vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2.5-vl\n"
-    "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2.5-vl \\\n"
+    "vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2_vl_hf\n"
+    "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2_vl_hf \\\n"
     "      --request_knob mm_processor_kwargs.max_pixels=501760 --json\n"
     "  vlmprof audit --endpoint http://127.0.0.1:8080 --endpoint_model gemma --family gemma3 --sizes 640x480,1600x400",
     0, AUDIT_OPTIONS, sizeof AUDIT_OPTIONS / sizeof *AUDIT_OPTIONS, "family", run_command};

@@ -45,7 +45,8 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"data", TEXT, "FILE", NULL, 0, 0, NULL,
      "JSONL (id, image or images, question, answers, options, dataset a line), VQA v2's question file, or a folder of "
      "images with -p",
-     .is_required = 1, .unless = "random_image random_prompt", .because = "images and questions"},
+     .is_required = 1, .unless = "random_image random_prompt",
+     .because = "images and questions; or --random_image WxH for made-up ones"},
     {"random_image", TEXT, "WxH", NULL, 0, 0, NULL,
      "instead of --data: generated pictures of this size, all different", .excludes = "data"},
     {"random_prompt", COUNT, "N", NULL, 1, 1000000, NULL,
@@ -83,7 +84,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
      "requests that are due in the first S seconds are not counted (default: a tenth of the duration)"},
     {"cool_down_s", REAL, "S", NULL, 0, 86400, NULL,
      "requests that are due in the last S seconds are not counted either (default: a tenth of the duration)"},
-    {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
+    {"slo", TEXT, "ttft:MS,..", NULL, 0, 0, NULL,
      "limits of a good request: one or more of ttft:MS,tpot:MS,e2e:MS, all of which must be met; accuracy:SHARE: "
      "accuracy that the answers of a trial must reach"},
     {"unloaded", FLAG, NULL, NULL, 0, 0, NULL,
@@ -132,7 +133,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
 };
 
 enum { WARNED_LATE, WARNED_CLIENT, WARNED_PLACES, WARNED_QUEUE, WARNED_SHARED, WARNED_RATE, WARNED_FAILED,
-       WARNED_EMPTY, WARNED_LENGTH, WARNED_GOODPUT, WARNED_COUNT };
+       WARNED_SILENCE, WARNED_EMPTY, WARNED_LENGTH, WARNED_GOODPUT, WARNED_COUNT };
 struct load {
     const struct options *options;
     struct endpoint endpoint;
@@ -202,6 +203,7 @@ static int check_levels(const struct options *options) {
 static int check_load_options(struct load *load) {
     const struct options *options = load->options;
     vp_arrivals arrivals;
+    int32_t width_px, height_px;
     int code;
     if ((code = check_levels(options)) != 0
         || (code = load_export_check(opt(options, "export")->items, opt(options, "export")->count)) != 0)
@@ -220,6 +222,9 @@ static int check_load_options(struct load *load) {
     load->cool_down_s = is_given(options, "cool_down_s") ? opt(options, "cool_down_s")->real : load->duration_s / 10;
     if (load->has_slo && isfinite(load->slo.accuracy) && !text_of(options, "data"))
         return complain(EXIT_USAGE, "an accuracy in --slo needs --data with answers: generated requests have none");
+    if (is_given(options, "random_image")
+        && (code = read_size("--random_image: ", text_of(options, "random_image"), &width_px, &height_px)) != 0)
+        return code;
     if (load->ramp_s + load->cool_down_s >= load->duration_s)
         return complain(EXIT_USAGE, "--ramp_s and --cool_down_s leave no time of --duration_s %g", load->duration_s);
     if (is_given(options, "find_rate") && opt(options, "budget_s")->real < TRIALS_LEAST * load->duration_s)
@@ -477,12 +482,18 @@ static int write_level(const struct load *load, const struct load_level *level, 
 static void warn_once(struct load *load, int which, const char *text) {
     if (!load->warned[which]++) load->warning_of[which] = copy_text(text, strlen(text));
 }
+static void warn_of_failures(struct load *load, const struct load_level *level) {
+    char name[48], text[LINE_BYTES];
+    if (!level->failures) return;
+    snprintf(text, sizeof text, "%s: %s", load_level_text(level, name), level->failures);
+    warn_once(load, WARNED_FAILED, text);
+}
 static void warn_of_trial(struct load *load, const struct load_level *level, const struct load_records *records) {
     const struct load_summary *summary = &level->summary;
     const double tpot_ms = summary->latency[LOAD_TPOT][LOAD_P50].value;
     char name[48], text[LINE_BYTES];
     load_level_text(level, name);
-    if (summary->late * 100 > summary->due) {
+    if (load_is_late(summary)) {
         snprintf(text, sizeof text, "%s: %lld of %lld requests were sent more than %g ms late, the latest %.1f ms: "
                                     "this machine was busy; times since due include that delay", name,
                  (long long)summary->late, (long long)summary->due, LOAD_LATE_MS, summary->latest_ms);
@@ -526,10 +537,9 @@ static void warn_of_trial(struct load *load, const struct load_level *level, con
                                     "answers were buffered and came all at once", name, tpot_ms);
         warn_once(load, WARNED_RATE, text);
     }
-    if (summary->failed) {
-        snprintf(text, sizeof text, "%s: %lld of %lld requests failed; see the result file for the reasons", name,
-                 (long long)summary->failed, (long long)summary->due);
-        warn_once(load, WARNED_FAILED, text);
+    if (level->silence) {
+        snprintf(text, sizeof text, "%s: %s", name, level->silence);
+        warn_once(load, WARNED_SILENCE, text);
     }
     if (summary->empty) {
         snprintf(text, sizeof text, "%s: %lld of %lld answers are empty: they count neither as failed nor as good, and "
@@ -598,9 +608,45 @@ static int is_measured(const struct load *load, const struct load_level *level) 
     free(path);
     return is_there;
 }
+/* Complains that the file of a level was made with other settings. Returns EXIT_USAGE. */
+static int complain_of_plan(const struct load *load, const struct load_level *level, const struct load_level *known) {
+    struct load_level line = line_of(load, level);
+    char *images = load->bodies.imaged ? images_words(load->options) : NULL, values[2][80];
+    const char *what;
+    int is_named;
+    line.images = images;
+    is_named = load_levels_difference(known, &line, &what, values);
+    free(images);
+    if (!is_named)
+        return complain(EXIT_USAGE, "%s exists but was made with other data or options (duration, seed, ..): use "
+                                    "another --output_dir, or delete it", level->path);
+    return complain(EXIT_USAGE, "%s exists but was made with another %s (%s, now %s): use another --output_dir, or "
+                                "delete it%s", level->path, what, values[0], values[1],
+                    !strcmp(what, "--slo") ? "; best DIR --slo evaluates other limits without measuring" : "");
+}
+/* Fills *level from its file if that is there and complete. Returns 0 or an exit code. */
+static int take_known(struct load *load, struct load_level *level) {
+    struct load_level known;
+    char name[48];
+    int code;
+    if (vp_path_kind(level->path) == VP_PATH_NONE) return 0;
+    code = load_level_read(level->path, &known);
+    if (code == NO_TRIAL) return complain(EXIT_USAGE, "%s exists but is not a trial", level->path);
+    if (code) return code;
+    if (!known.plan || strcmp(known.plan, load->plan) != 0) code = complain_of_plan(load, level, &known);
+    if (code || !known.is_complete) {
+        load_level_free(&known);
+        return code;
+    }
+    load_level_free(level);
+    *level = known;
+    print_note("vlmprof: %s: already measured (%.40s); delete %s to measure it again\n", load_level_text(level, name),
+               level->date ? level->date : "no date", level->path);
+    warn_of_failures(load, level);
+    return 0;
+}
 /* Measures a level, unless its file exists. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
-    struct load_level known;
     struct load_plan plan;
     struct load_records records;
     vp_noise_summary noise;
@@ -609,20 +655,7 @@ static int measure_level(struct load *load, struct load_level *level) {
     char name[48];
     int code;
     level->path = level_path(load, level);
-    if (vp_path_kind(level->path) != VP_PATH_NONE) {
-        code = load_level_read(level->path, &known);
-        if (code || !known.plan || strcmp(known.plan, load->plan) != 0) {
-            if (!code) load_level_free(&known);
-            return complain(EXIT_USAGE, "%s exists, but belongs to another plan (other server, data or options): use "
-                                        "another --output_dir, or delete it", level->path);
-        }
-        if (known.is_complete) {
-            load_level_free(level);
-            *level = known;
-            return 0;
-        }
-        load_level_free(&known);
-    }
+    if ((code = take_known(load, level)) != 0 || level->is_complete) return code;
     memset(&plan, 0, sizeof plan);
     plan.bodies = load->bodies.items;
     plan.body_count = load->bodies.count;
@@ -666,9 +699,12 @@ static int measure_level(struct load *load, struct load_level *level) {
         level->is_complete = !code;
         if (to_s > load->ramp_s) { /* otherwise the budget ended before anything was counted */
             level->summary = load_summarize(&records, load->ramp_s, to_s, load->has_slo ? &load->slo : NULL);
+            load_level_note(level, &records);
+            level->other_cpu = noise.other_cpu_percent;
             if (text_of(load->options, "slo"))
                 level->slo = copy_text(text_of(load->options, "slo"), strlen(text_of(load->options, "slo")));
             written = records.count ? write_level(load, level, &records, &noise) : 0;
+            if (!code) warn_of_failures(load, level);
             if (!code) warn_of_trial(load, level, &records);
             if (!code) warn_of_length(load, level, &records);
             if (!code && load->search_ns && !level->concurrency)
@@ -777,6 +813,7 @@ static void print_trial(const struct load *load, const struct load_level *level)
     const struct load_trial *trial = &search->trials[search->trial_count - 1];
     const struct load_answer *answer = &search->answer;
     const double more_s = load_search_forecast(search);
+    char texts[2][32];
     print_note("vlmprof: rate %.6g (%.4g were due): %.1f %% good [%.1f, %.1f] in %.4g s%s\n", level->rate,
                trial->realised, 100 * trial->good.value, 100 * trial->good.low, 100 * trial->good.high,
                trial->duration_s, !level->ended_early ? ""
@@ -786,9 +823,10 @@ static void print_trial(const struct load *load, const struct load_level *level)
         print_note("vlmprof: rate %.6g: accuracy %s\n", level->rate,
                    number_measured(trial->accuracy.value, trial->accuracy.low, trial->accuracy.high).text);
     if (search->end == LOAD_SEARCHES && more_s > 0)
-        print_note("vlmprof: the highest rate is within [%.4g, %.4g]; a precision of %g %% needs about %.0f s more, "
-                   "%.0f s of the budget are left\n", answer->low, answer->high, 100 * search->precision, more_s,
-                   fmax(0, search->budget_s - search->spent_s));
+        print_note("vlmprof: the highest rate is within [%.4g, %.4g]; a precision of %g %% needs about %s more, %s "
+                   "of the budget are left\n", answer->low, answer->high, 100 * search->precision,
+                   load_search_time(more_s, texts[0]),
+                   load_search_time(fmax(0, search->budget_s - search->spent_s), texts[1]));
 }
 /* Runs trials at the rates that the search proposes. */
 static int find_rate(struct load *load) {
@@ -868,14 +906,37 @@ static int print_json(const struct load *load) {
     const int ended = json_end(&writer);
     return code ? code : ended;
 }
-static int load_report(struct load *load) {
+/* The trials in the order of their loads, as their files have them. Borrowed texts; the caller frees the items. */
+static struct load_levels sorted_levels(const struct load *load) {
+    struct load_levels levels = {zeroed(load->level_count + 1, sizeof *levels.items), load->level_count};
+    for (size_t i = 0; i < load->level_count; i++) levels.items[i] = line_of(load, &load->levels[i]);
+    load_levels_sort(&levels);
+    return levels;
+}
+/* Findings, or the answer of a search, then the tables. Returns 0 or an exit code. */
+static int print_text(const struct load *load) {
+    struct document document = {NULL, 0, NULL};
+    struct load_levels levels = sorted_levels(load);
+    struct text_list findings = {NULL, 0};
     struct text_buffer found = {NULL, 0, 0};
+    int code = 0;
+    if (load->search.trial_count || load->search.end != LOAD_SEARCHES) {
+        load_search_words(&load->search, &found);
+        print_plain("%s\n\n", found.data);
+    } else if (levels.count) load_findings(&levels, &findings);
+    document_list(&document, "Findings", &findings);
+    if (levels.count) code = load_levels_add(&document, levels.items, levels.count);
+    if (!code && levels.count) code = print_document(&document);
+    text_list_free(&findings);
+    document_free(&document);
+    free(levels.items);
+    free(found.data);
+    return code;
+}
+static int load_report(struct load *load) {
     int code;
     add_trial_warnings(load);
-    if (load->search.trial_count || load->search.end != LOAD_SEARCHES) load_search_words(&load->search, &found);
-    if (found.bytes && !is_given(load->options, "json")) print_plain("%s\n\n", found.data);
-    code = is_given(load->options, "json") ? print_json(load) : load_levels_print(load->levels, load->level_count);
-    free(found.data);
+    code = is_given(load->options, "json") ? print_json(load) : print_text(load);
     for (size_t i = 0; i < load->warnings.count; i++) complain(0, "%s", load->warnings.items[i]);
     return code;
 }
@@ -899,13 +960,12 @@ static void load_free(struct load *load) {
 static int load_exports(const struct load *load) {
     const struct option_value *exports = opt(load->options, "export");
     const char *requests = text_of(load->options, "requests_csv");
-    struct load_level *lines = zeroed(load->level_count, sizeof *lines);
+    struct load_levels levels = sorted_levels(load);
     int code = 0;
-    for (size_t i = 0; i < load->level_count; i++) lines[i] = line_of(load, &load->levels[i]);
     for (size_t i = 0; i < exports->count && !code; i += 2)
-        code = load_export(exports->items[i], exports->items[i + 1], lines, load->level_count);
-    if (!code && requests) code = load_export_requests(requests, lines, load->level_count, &load->bodies);
-    free(lines);
+        code = load_export(exports->items[i], exports->items[i + 1], levels.items, levels.count);
+    if (!code && requests) code = load_export_requests(requests, levels.items, levels.count, &load->bodies);
+    free(levels.items);
     return code;
 }
 /* Returns EXIT_WORK if counted requests have failed or, with --find_rate, no rate was found. */
@@ -947,7 +1007,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_load = {
     "load",
-    "--endpoint URL --endpoint_model NAME --data FILE --output_dir DIR (--concurrency N... | --request_rate R... "
+    "--endpoint URL (--data FILE | --random_image WxH) --output_dir DIR (--concurrency N... | --request_rate R... "
     "[--concurrency N])",
     "measure a server under load: latency since requests were due, goodput, accuracy",
     "vlmprof load --endpoint http://127.0.0.1:8000 --endpoint_model NAME --data samples/questions.jsonl "

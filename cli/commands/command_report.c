@@ -173,7 +173,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_report = {
     "report", "DIR...",
-    "show where the time of a sweep goes, and what accuracy it buys",
+    "show where the time of a sweep goes, and what accuracy it buys; for load trials: findings, tables and plots",
     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
     "  vlmprof report results --html=report.html",
     SIZE_MAX, REPORT_OPTIONS, sizeof REPORT_OPTIONS / sizeof *REPORT_OPTIONS, NULL, run_command};

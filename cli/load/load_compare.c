@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "base/table.h"
 #include "base/verdicts.h"
+#include "vlmprof_analysis.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,17 +17,18 @@
 /* The compared quantities: in pairs, and in trials that share no requests. */
 enum { WHICH_TTFT, WHICH_TPOT, WHICH_E2E, WHICH_GOOD, WHICH_PAIRED };
 enum { WHICH_TTFT_P50 = WHICH_PAIRED, WHICH_TTFT_P95, WHICH_TPOT_P50, WHICH_E2E_P50, WHICH_E2E_P95, WHICH_GOODPUT,
-       WHICH_COUNT };
-static const struct { const char *key, *name; int latency, percentile, is_share; } WHICH[WHICH_COUNT] = {
+       WHICH_COUNT, WHICH_FAILED = WHICH_COUNT, WHICH_NAMES };
+static const struct { const char *key, *name; int latency, percentile, is_share; } WHICH[WHICH_NAMES] = {
     {"TTFT", "TTFT, ms", LOAD_TTFT, -1, 0}, {"T_decode_per_token", "TPOT, ms", LOAD_TPOT, -1, 0},
     {"T_total", "E2E, ms", LOAD_E2E, -1, 0}, {"good_share", "good, share", -1, -1, 1},
     {"TTFT_p50", "TTFT P50, ms", LOAD_TTFT, LOAD_P50, 0}, {"TTFT_p95", "TTFT P95, ms", LOAD_TTFT, LOAD_P95, 0},
     {"T_decode_per_token_p50", "TPOT P50, ms", LOAD_TPOT, LOAD_P50, 0},
     {"T_total_p50", "E2E P50, ms", LOAD_E2E, LOAD_P50, 0}, {"T_total_p95", "E2E P95, ms", LOAD_E2E, LOAD_P95, 0},
-    {"goodput_per_s", "goodput per second", -1, -1, 1}};
+    {"goodput_per_s", "goodput per second", -1, -1, 1}, {"failed_share", "failed, share", -1, -1, 1}};
 enum { SAYS_LESS, SAYS_MORE, SAYS_OPEN, SAYS_SAME, SAYS_EQUAL };
-static const char *const SAYS[2][5] = {{"FASTER", "SLOWER", "INCONCLUSIVE", "SAME", "SAME"},
-                                       {"WORSE", "BETTER", "INCONCLUSIVE", "SAME", "SAME"}};
+static const char *const SAYS[3][5] = {{"FASTER", "SLOWER", "INCONCLUSIVE", "SAME", "SAME"},
+                                       {"WORSE", "BETTER", "INCONCLUSIVE", "SAME", "SAME"},
+                                       {"BETTER", "WORSE", "INCONCLUSIVE", "SAME", "SAME"}}; /* failures */
 static const double ALPHA = 0.05, DUE_NEAR_NS = 1000, PAIRED_SHARE = 0.9;
 
 struct compared {
@@ -73,7 +75,7 @@ static int says_of(const vp_series_value *before, const vp_series_value *after) 
     return after->low > before->high ? SAYS_MORE : after->high < before->low ? SAYS_LESS : SAYS_OPEN;
 }
 static int is_worse(const struct compared *row) {
-    return row->says == (is_share(row->which) ? SAYS_LESS : SAYS_MORE);
+    return row->says == (is_share(row->which) && row->which != WHICH_FAILED ? SAYS_LESS : SAYS_MORE);
 }
 static int are_different(const char *left, const char *right) {
     return strcmp(left ? left : "", right ? right : "") != 0;
@@ -162,6 +164,33 @@ static void compare_levels(struct comparison *comparison, const struct load_leve
         row->b = b;
         row->says = says_of(&a, &b);
     }
+}
+static vp_series_value failed_share(const struct load_summary *summary) {
+    vp_series_value share = {(double)summary->failed / (double)summary->due, 0, 1, (double)NAN};
+    vp_rate_interval((uint64_t)summary->failed, (uint64_t)summary->due, 0.95, &share.low, &share.high);
+    return share;
+}
+/* Compares the shares of failed requests, if any failed. The interval of the difference is Newcombe's, from the two
+ * Wilson intervals. */
+static void compare_failures(struct comparison *comparison, const struct load_level *before,
+                             const struct load_level *after, size_t group) {
+    const struct load_level *const levels[2] = {before, after};
+    struct compared *row;
+    char load[48];
+    if (before->summary.due <= 0 || after->summary.due <= 0) return;
+    if (!(before->summary.failed + after->summary.failed)) return;
+    row = add_row(comparison, before, group, WHICH_FAILED);
+    row->a = failed_share(&before->summary);
+    row->b = failed_share(&after->summary);
+    row->change.value = 100 * (row->b.value - row->a.value);
+    row->change.low = row->change.value - 100 * hypot(row->b.value - row->b.low, row->a.high - row->a.value);
+    row->change.high = row->change.value + 100 * hypot(row->b.high - row->b.value, row->a.value - row->a.low);
+    row->says = row->change.low > 0 ? SAYS_MORE : row->change.high < 0 ? SAYS_LESS
+                : fmax(-row->change.low, row->change.high) <= 100 * comparison->share_margin ? SAYS_SAME : SAYS_OPEN;
+    for (int side = 0; side < 2; side++)
+        if (levels[side]->failures)
+            text_list_add(&comparison->warnings, "%s, %s: %s; latencies are of the others",
+                          load_level_text(levels[side], load), side ? "B" : "A", levels[side]->failures);
 }
 
 /* ---- pairs */
@@ -305,6 +334,12 @@ static int print_text(const struct comparison *comparison, const char *const nam
     document_text(&document, BLOCK_LINE,
                   "[low, high] is a 95 %% interval that allows for correlated requests; without pairs (different "
                   "arrivals, or requests at once) a verdict needs intervals that do not overlap");
+    for (size_t i = 0; i < comparison->count; i++) {
+        if (comparison->rows[i].which != WHICH_FAILED) continue;
+        document_text(&document, BLOCK_LINE, "failed: the difference in points; its 95 %% interval treats requests as "
+                                             "independent, so one outage is enough for a verdict");
+        break;
+    }
     code = print_document(&document);
     document_free(&document);
     return code;
@@ -335,16 +370,18 @@ int load_compare(const struct load_levels *before, const struct load_levels *aft
                 if ((code = check_caches(&before->items[i], &after->items[k], margins->forces_images)) != 0) break;
                 if (!compare_pairs(&comparison, &before->items[i], &after->items[k], pairs, &code))
                     compare_levels(&comparison, &before->items[i], &after->items[k], pairs);
+                compare_failures(&comparison, &before->items[i], &after->items[k], pairs);
                 pairs++;
                 break;
             }
     if (pairs < before->count || pairs < after->count)
-        text_list_add(&comparison.warnings, "%zu loads are compared, from %zu in A and %zu in B", pairs, before->count,
+        text_list_add(&comparison.warnings, "%zu load%s compared, from %zu in A and %zu in B", pairs,
+                      pairs == 1 ? " is" : "s are", before->count,
                       after->count);
     decide_pairs(&comparison);
     for (size_t i = 0; i < comparison.count; i++) {
         struct compared *row = &comparison.rows[i];
-        row->verdict = SAYS[is_share(row->which)][row->says];
+        row->verdict = SAYS[row->which == WHICH_FAILED ? 2 : is_share(row->which)][row->says];
         fails |= is_worse(row) || (margins->fails_unsure && row->says == SAYS_OPEN);
     }
     if (!code && !comparison.count)

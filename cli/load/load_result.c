@@ -44,6 +44,8 @@ void load_level_free(struct load_level *level) {
     free(level->path);
     free(level->date);
     free(level->tag);
+    free(level->failures);
+    free(level->silence);
     fields_free(&LOAD_LEVEL, level);
 }
 void put_load_server(vp_json_writer *writer, const struct load_level *level) {
@@ -143,15 +145,22 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
     }
     return 1;
 }
+void load_level_note(struct load_level *level, const struct load_records *records) {
+    free(level->failures);
+    free(level->silence);
+    level->failures = load_failures_text(records, level->summary.from_s, level->summary.to_s);
+    level->silence = load_silence_text(records, level->summary.from_s, level->summary.to_s);
+}
 /* The counts of requests, as recorded by the trial. */
-static struct load_summary summarize_again(const struct load_level *level, const struct load_request *requests,
-                                           size_t count, const vp_slo *slo) {
+static struct load_summary summarize_again(struct load_level *level, const struct load_request *requests, size_t count,
+                                           const vp_slo *slo) {
     struct load_records records;
     struct load_summary summary;
     memset(&records, 0, sizeof records);
     records.items = zeroed(count + 1, sizeof *records.items);
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
     summary = load_summarize(&records, level->summary.from_s, level->summary.to_s, slo);
+    load_level_note(level, &records);
     free(records.items);
     return summary;
 }
@@ -212,6 +221,7 @@ int load_level_read(const char *path, struct load_level *level) {
         level->is_complete = level->status && !strcmp(level->status, "complete");
         level->path = copy_text(path, strlen(path));
         level->date = node_text(json, vp_json_get(json, vp_json_get(json, 0, "provenance"), "date"));
+        level->other_cpu = node_number(json, vp_json_get(json, vp_json_get(json, 0, "noise"), "other_cpu_percent"));
         read_summary(json, vp_json_get(json, 0, "summary"), &level->summary);
         if (!is_level(level)) code = complain(EXIT_INPUT, "%s: invalid request_rate, concurrency or window", path);
         else code = check_level(level, json);
@@ -255,7 +265,7 @@ int load_level_judge(struct load_level *level, const vp_slo *slo) {
     load_requests_free(requests, count);
     return 0;
 }
-static struct load_point point_of(const struct load_level *level, const vp_slo *slo) {
+struct load_point load_level_point(const struct load_level *level, const vp_slo *slo) {
     vp_slo own = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     if (!slo && level->slo) vp_slo_parse(level->slo, &own, NULL);
     return load_point_of(&level->summary, level->concurrency ? level->concurrency : level->summary.offered,
@@ -264,12 +274,12 @@ static struct load_point point_of(const struct load_level *level, const vp_slo *
 void load_levels_answer(const struct load_level *levels, size_t count, const vp_slo *slo, double share,
                         struct load_answer *answer) {
     struct load_point *points = resize(NULL, count + 1, sizeof *points);
-    for (size_t i = 0; i < count; i++) points[i] = point_of(&levels[i], slo);
+    for (size_t i = 0; i < count; i++) points[i] = load_level_point(&levels[i], slo);
     load_answer_of(points, count, share, answer);
     free(points);
 }
 vp_trial load_level_trial(const struct load_level *level, const struct load_answer *answer) {
-    const struct load_point point = point_of(level, NULL);
+    const struct load_point point = load_level_point(level, NULL);
     return load_answer_at(answer, &point);
 }
 static int by_load(const void *left_item, const void *right_item) {
@@ -278,6 +288,9 @@ static int by_load(const void *left_item, const void *right_item) {
     if (left->places != right->places) return left->places < right->places ? -1 : 1;
     if (left->rate < right->rate || left->rate > right->rate) return left->rate < right->rate ? -1 : 1;
     return strcmp(left->path, right->path);
+}
+void load_levels_sort(struct load_levels *levels) {
+    if (levels->count) qsort(levels->items, levels->count, sizeof *levels->items, by_load);
 }
 /* Returns 1 if a file of this name can be a trial; other files are not opened. */
 static int is_trial_name(const char *path) {
@@ -326,12 +339,11 @@ int load_levels_read(struct load_levels *levels, const char *const *operands, si
         }
         text_list_free(&names);
     }
-    if (levels->count) qsort(levels->items, levels->count, sizeof *levels->items, by_load);
+    load_levels_sort(levels);
     add_tags(levels);
     return code;
 }
-/* The first setting in which two trials differ, with both values. Returns 1 if there is one. */
-static int find_difference(const struct load_level *one, const struct load_level *other, const char **what,
+int load_levels_difference(const struct load_level *one, const struct load_level *other, const char **what,
                            char values[2][80]) {
     const struct { const char *name, *texts[2]; } texts[] = {
         {"server", {one->endpoint, other->endpoint}}, {"model", {one->model, other->model}},
@@ -350,14 +362,19 @@ static int find_difference(const struct load_level *one, const struct load_level
     *what = "max_new_tokens";
     snprintf(values[0], 80, "%lld", (long long)one->new_tokens);
     snprintf(values[1], 80, "%lld", (long long)other->new_tokens);
-    return one->new_tokens != other->new_tokens;
+    if (one->new_tokens != other->new_tokens) return 1;
+    *what = "--slo";
+    snprintf(values[0], 80, "%.79s", one->slo ? one->slo : "none");
+    snprintf(values[1], 80, "%.79s", other->slo ? other->slo : "none");
+    return strcmp(values[0], values[1]) != 0;
 }
 int load_levels_check(const struct load_levels *levels, const char *command) {
     char values[2][80];
     const char *what;
     for (size_t i = 0; i < levels->count; i++)
         for (size_t k = i + 1; k < levels->count; k++)
-            if (find_difference(&levels->items[i], &levels->items[k], &what, values))
+            if (load_levels_difference(&levels->items[i], &levels->items[k], &what, values)
+                && strcmp(what, "--slo") != 0)
                 return complain(EXIT_USAGE, "%s: %.200s and %.200s differ in %s (%s / %s), so they are not comparable "
                                             "trials of one server: put each in its own folder and use compare on "
                                             "two of them", command, levels->items[i].path, levels->items[k].path,
@@ -378,11 +395,26 @@ double load_cached_share(const struct load_summary *summary) {
 int load_level_saturates(const struct load_level *level) {
     return !level->concurrency && load_is_queue_growing(&level->summary);
 }
+/* Adds what is missing to decide a trial that meets the share, but is too short to prove it. */
+static void find_short_trial(const struct load_level *level, double share, struct text_list *texts) {
+    const struct load_point point = load_level_point(level, NULL);
+    const double more = point.good - share,
+                 needed = 3.841459 * share * (1 - share) / (more * more) * point.count / point.independent,
+                 needed_s = level->duration_s * needed / point.count;
+    char text[48];
+    if (more > 0.01 && isfinite(needed_s) && needed_s < 1e6)
+        text_list_add(texts, "%s: %.0f of %.0f requests meet %s, too few to prove %g %% (about %.0f are needed: "
+                      "--duration_s %.0f)", load_level_text(level, text), point.good * point.count, point.count,
+                      level->slo, 100 * share, ceil(needed), ceil(needed_s));
+    else
+        text_list_add(texts, "%s: %.1f %% of %.0f requests meet %s, too close to %g %% to decide",
+                      load_level_text(level, text), 100 * point.good, point.count, level->slo, 100 * share);
+}
 /* Adds the answer of trials of one kind on the objective of their files. */
 static void find_objective(const struct load_level *levels, size_t count, struct text_list *texts) {
     const double share = isfinite(levels->slo_share) ? levels->slo_share : 0.95;
     const char *kind = levels->concurrency ? "load" : "rate";
-    const struct load_level *holds = NULL, *fails = NULL;
+    const struct load_level *holds = NULL, *fails = NULL, *open = NULL;
     struct load_answer answer;
     char high[48], low[48];
     load_levels_answer(levels, count, NULL, share, &answer);
@@ -390,7 +422,9 @@ static void find_objective(const struct load_level *levels, size_t count, struct
         const vp_trial trial = load_level_trial(&levels[i], &answer);
         if (trial == VP_TRIAL_HOLDS) holds = &levels[i];
         if (trial == VP_TRIAL_FAILS && !fails) fails = &levels[i];
+        if (trial == VP_TRIAL_UNDECIDED && !fails && levels[i].summary.good_share.value >= share) open = &levels[i];
     }
+    if (open && !holds) find_short_trial(open, share, texts);
     if (holds && fails)
         text_list_add(texts, "at least %g %% of the requests meet %s at %s, but not at %s", 100 * share, levels->slo,
                       load_level_text(holds, high), load_level_text(fails, low));
@@ -398,13 +432,18 @@ static void find_objective(const struct load_level *levels, size_t count, struct
         text_list_add(texts, "at least %g %% of the requests meet %s at %s; no tried %s is known to be too "
                       "high", 100 * share, levels->slo, load_level_text(holds, high), kind);
     else if (fails)
-        text_list_add(texts, "no tried %s reliably has %g %% of the requests meeting %s: at %s, %.1f %% are good", kind,
-                      100 * share, levels->slo, load_level_text(fails, high), 100 * fails->summary.good_share.value);
-    else text_list_add(texts, "no trial was long enough to decide whether %g %% of the requests meet %s", 100 * share,
-                       levels->slo);
+        text_list_add(texts, "%s is too high: only %.1f %% of the requests meet %s, %g %% are required%s%s%s",
+                      load_level_text(fails, high), 100 * fails->summary.good_share.value, levels->slo, 100 * share,
+                      open ? "" : "; no lower ", open ? "" : kind,
+                      open              ? ""
+                      : fails == levels ? " was tried"
+                                        : " that was tried is known to meet it");
+    else if (!open)
+        text_list_add(texts, "no trial was long enough to decide whether %g %% of the requests meet %s", 100 * share,
+                      levels->slo);
     if (!isnan(answer.fitted) && answer.low > 0 && answer.high < HUGE_VAL)
-        text_list_add(texts, "the highest %s that meets it is within [%.4g, %.4g], most likely %.4g", kind, answer.low,
-                      answer.high, answer.fitted);
+        text_list_add(texts, "the highest %s that meets it is within [%.4g, %.4g], most likely %.4g%s", kind,
+                      answer.low, answer.high, answer.fitted, levels->concurrency ? "" : ", by the requests that were really due");
 }
 static void find_objectives(const struct load_levels *levels, struct text_list *texts) {
     size_t rates = 0;
@@ -416,6 +455,21 @@ static void find_objectives(const struct load_levels *levels, struct text_list *
 void load_findings(const struct load_levels *levels, struct text_list *texts) {
     const struct load_level *best = NULL;
     char text[48];
+    for (size_t i = 0; i < levels->count; i++)
+        if (levels->items[i].failures)
+            text_list_add(texts, "%s: %s", load_level_text(&levels->items[i], text), levels->items[i].failures);
+    for (size_t i = 0; i < levels->count; i++)
+        if (load_level_saturates(&levels->items[i])) {
+            const struct load_summary *summary = &levels->items[i].summary;
+            text_list_add(texts, "%s is more than %s can handle: %.3g requests per second were due, %.3g ended, and "
+                          "E2E grew %.2g-fold within the trial", load_level_text(&levels->items[i], text),
+                          levels->items[i].places ? "so many slots" : "this server", summary->offered, summary->ended,
+                          summary->growth);
+            break;
+        }
+    for (size_t i = 0; i < levels->count; i++)
+        if (levels->items[i].silence)
+            text_list_add(texts, "%s: %s", load_level_text(&levels->items[i], text), levels->items[i].silence);
     find_objectives(levels, texts);
     for (size_t i = 0; i < levels->count; i++) {
         const struct load_level *level = &levels->items[i];
@@ -434,22 +488,24 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
                           load_level_text(&levels->items[i], text), (long long)levels->items[i].summary.due,
                           plural_s((int64_t)levels->items[i].summary.due));
     for (size_t i = 0; i < levels->count; i++)
-        if (load_level_saturates(&levels->items[i])) {
-            text_list_add(texts, "at %s, fewer requests end (%.3g per second) than are due (%.3g): the queue grows, "
-                          "and latencies depend on how long the trial lasts", load_level_text(&levels->items[i], text),
-                          levels->items[i].summary.ended, levels->items[i].summary.offered);
-            break;
-        }
-    for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].client_busy > 0)
             text_list_add(texts, "at %s this client used %.0f %% of a CPU and waited for one during %.0f %% of the "
                           "trial, which increases the latencies", load_level_text(&levels->items[i], text),
                           100 * levels->items[i].client_cpu, 100 * levels->items[i].client_delay);
     for (size_t i = 0; i < levels->count; i++)
-        if (levels->items[i].summary.late * 100 > levels->items[i].summary.due) {
-            text_list_add(texts, "at %s, %lld of %lld requests were sent late because the client was busy; only times "
-                          "from sending exclude this delay", load_level_text(&levels->items[i], text),
-                          (long long)levels->items[i].summary.late, (long long)levels->items[i].summary.due);
+        if (levels->items[i].other_cpu >= LOAD_CPU_BUSY) {
+            text_list_add(texts, "at %s, other processes used %.0f %% of this machine's CPUs (a server on it is one of "
+                          "them): their competition is part of the latencies",
+                          load_level_text(&levels->items[i], text), levels->items[i].other_cpu);
+            break;
+        }
+    for (size_t i = 0; i < levels->count; i++)
+        if (load_is_late(&levels->items[i].summary)) {
+            const struct load_summary *summary = &levels->items[i].summary;
+            text_list_add(texts, "at %s, %lld of %lld requests were sent more than %g ms late, up to %.3g ms, because "
+                          "the client was busy; only times from sending exclude this delay",
+                          load_level_text(&levels->items[i], text), (long long)summary->late, (long long)summary->due,
+                          LOAD_LATE_MS, summary->latest_ms);
             break;
         }
 }

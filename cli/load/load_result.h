@@ -12,6 +12,7 @@
 #include "results/fields.h"
 
 #define LOAD_SCHEMA "vlmprof-load-1"
+#define LOAD_CPU_BUSY 80.0 /* % of the CPUs, including those of a server on this machine */
 
 /* One trial: a number of requests per second, or a number of requests at once. */
 struct load_level {
@@ -34,6 +35,8 @@ struct load_level {
     struct load_sample *metrics; size_t metric_count; /* NULL if there are none */
     char *path, *date;   /* path and date of the file that was read */
     char *tag;           /* name that distinguishes trials at the same load, or NULL */
+    char *failures, *silence; /* load/load_stats.h; computed from the requests */
+    double other_cpu;    /* % of this machine's CPUs that other processes used; NaN if it is not known */
 };
 void load_level_free(struct load_level *level);
 
@@ -64,8 +67,14 @@ struct load_request {
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
 void load_requests_free(struct load_request *requests, size_t count);
 
+/* Fills `failures` and `silence` from the requests within the summary's window. */
+void load_level_note(struct load_level *level, const struct load_records *records);
+
 /* Returns 1 if clearly fewer requests ended than were due, so the queue grew throughout the trial. */
 int load_level_saturates(const struct load_level *level);
+
+/* A trial as evidence on an objective; slo NULL: that of the file. */
+struct load_point load_level_point(const struct load_level *level, const vp_slo *slo);
 
 /* The answer on an objective from all trials of one kind (by rate or by concurrency), and the verdict on one of them.
  * slo NULL: the objective of the files. */
@@ -89,6 +98,11 @@ double load_cached_share(const struct load_summary *summary);
 struct load_levels { struct load_level *items; size_t count; };
 int load_levels_read(struct load_levels *levels, const char *const *operands, size_t count);
 void load_levels_free(struct load_levels *levels);
+void load_levels_sort(struct load_levels *levels); /* into that order */
+
+/* The first setting in which two trials differ, with both values; "--slo" comes last. Returns 1 if there is one. */
+int load_levels_difference(const struct load_level *one, const struct load_level *other, const char **what,
+                           char values[2][80]);
 
 /* Checks that trials shown together have the same server, data set, answer length, arrivals and use of caches. Returns
  * 0, or EXIT_USAGE after a message that names two files and both values. */

@@ -97,6 +97,12 @@ void load_search_check_unloaded(struct load_search *search, const struct load_su
 }
 
 /* ---- from trial to trial */
+const char *load_search_time(double seconds, char out[32]) {
+    if (seconds < 600) snprintf(out, 32, "%.0f s", seconds);
+    else if (seconds < 7200) snprintf(out, 32, "%.0f minutes", seconds / 60);
+    else snprintf(out, 32, "%.3g hours", seconds / 3600);
+    return out;
+}
 static double left_s(const struct load_search *search) { return search->budget_s - search->spent_s - search->drain_s; }
 double load_search_longer(const struct load_search *search, const struct load_summary *summary, double duration_s) {
     const struct load_point point = load_point_of(summary, summary->offered, search->slo.accuracy);
@@ -248,7 +254,10 @@ static void add_miss(const struct load_search *search, struct text_buffer *out) 
     if (search->end != LOAD_BUDGET) return;
     text_add_format(out, "; --rate_precision %.3g was not reached within --budget_s %g", 100 * search->precision,
                     search->budget_s);
-    if (more_s > 0) text_add_format(out, ": about %.3g s more would be needed", more_s);
+    if (more_s > 0) {
+        char text[32];
+        text_add_format(out, ": about %s more would be needed", load_search_time(more_s, text));
+    }
 }
 void load_search_words(const struct load_search *search, struct text_buffer *out) {
     if (search->end == LOAD_EMPTY)

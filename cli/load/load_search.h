@@ -77,4 +77,7 @@ int load_search_is_precise(const struct load_search *search);
 void load_search_words(const struct load_search *search, struct text_buffer *out);
 void load_search_put(vp_json_writer *writer, const struct load_search *search);
 
+/* "90 s", "15 minutes", "5.2 hours". Returns out. */
+const char *load_search_time(double seconds, char out[32]);
+
 #endif

@@ -16,6 +16,12 @@
 const char *const LOAD_KEYS[LOAD_SPREADS] = {LOAD_LATENCY_ROWS(LATENCY_KEY, 0, 0) LOAD_SPREAD_ROWS(LATENCY_KEY, 0, 0)};
 const double LOAD_PERCENTILE[LOAD_PERCENTILES] = {50, 90, 95, 99};
 
+/* A few requests show a growing queue if so many of them did not end, and E2E grew so much. */
+static const double FEW_MISSING = 4, FEW_GROWTH = 2;
+static const double SILENCE_LEAST_S = 1, SILENCE_TIMES_TTFT = 3;
+enum { REASONS_SHOWN = 3 };
+static const double LATE_SHARE = 0.05; /* a delay below this share of the median TTFT does not matter */
+
 static double ms_between(int64_t from_ns, int64_t to_ns) {
     return from_ns >= 0 && to_ns >= 0 ? (double)(to_ns - from_ns) / 1e6 : (double)NAN;
 }
@@ -25,6 +31,8 @@ int load_slo_read(const char *text, vp_slo *slo) {
     const vp_result result = vp_slo_parse(text, slo, &error);
     char name[sizeof error.where];
     if (result == VP_OK) return 0;
+    if (strchr(text, '='))
+        return complain(EXIT_USAGE, "--slo %.100s: a limit is written as name:number, as in ttft:500,e2e:5000", text);
     snprintf(name, sizeof name, "%.*s", (int)strcspn(error.where, ":"), error.where);
     if (result == VP_ERR_FORMAT && *name && !has_word(names, name)) return complain_word("slo", "limit", name, names);
     return complain_result(EXIT_USAGE, "--slo", result, &error);
@@ -244,8 +252,142 @@ int load_has_few_tokens(const struct load_summary *summary) {
 }
 int load_is_queue_growing(const struct load_summary *summary) {
     const double failed = (double)summary->failed / (summary->to_s - summary->from_s);
-    return summary->due >= 20 && summary->ended + failed < 0.9 * summary->offered && summary->growth > 1.2;
+    const double missing = (summary->offered - summary->ended - failed) * (summary->to_s - summary->from_s);
+    if (summary->due < 20 && !(missing >= FEW_MISSING && summary->growth > FEW_GROWTH)) return 0;
+    return summary->ended + failed < 0.9 * summary->offered && summary->growth > 1.2;
+}
+int load_is_late(const struct load_summary *summary) {
+    const double ttft_ms = summary->latency[LOAD_TTFT][LOAD_P50].value,
+                 usual_ms = isfinite(ttft_ms) ? ttft_ms : summary->latency[LOAD_E2E][LOAD_P50].value;
+    return summary->late * 100 > summary->due && !(summary->latest_ms <= LATE_SHARE * usual_ms);
 }
 vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit) {
     return isnan(limit) ? VP_TRIAL_HOLDS : vp_trial_of(accuracy, limit);
+}
+
+/* ---- failures */
+static int is_counted(const struct load_record *record, double from_s, double to_s) {
+    const double due_s = (double)record->due_ns / 1e9;
+    return due_s >= from_s && due_s < to_s;
+}
+/* A reason without the place in front: "URL: " or "server: ". */
+static const char *without_place(const char *reason) {
+    const char *end = !strncmp(reason, "http", 4) || !strncmp(reason, "server", 6) ? strstr(reason, ": ") : NULL;
+    return end ? end + 2 : reason;
+}
+/* Returns 1 if two reasons differ at most in a number of ms, such as "Failed to connect after 3 ms". */
+static int is_same_reason(const char *left, const char *right) {
+    while (*left || *right) {
+        const size_t digits[2] = {strspn(left, "0123456789"), strspn(right, "0123456789")};
+        if (digits[0] && digits[1] && !strncmp(left + digits[0], " ms", 3) && !strncmp(right + digits[1], " ms", 3)) {
+            left += digits[0];
+            right += digits[1];
+        }
+        if (*left++ != *right++) return 0;
+    }
+    return 1;
+}
+struct reason { const char *text; size_t count; };
+static int by_count(const void *left_item, const void *right_item) {
+    const struct reason *left = left_item, *right = right_item;
+    return left->count != right->count ? left->count < right->count ? 1 : -1 : strcmp(left->text, right->text);
+}
+char *load_failures_text(const struct load_records *records, double from_s, double to_s) {
+    struct reason *reasons = NULL;
+    struct text_buffer out = {NULL, 0, 0};
+    size_t kinds = 0, failed = 0, due = 0;
+    double first_s = HUGE_VAL;
+    for (size_t i = 0; i < records->count; i++) {
+        const struct load_record *record = &records->items[i];
+        size_t kind = 0;
+        if (!is_counted(record, from_s, to_s)) continue;
+        due++;
+        if (!record->reason) continue;
+        failed++;
+        first_s = fmin(first_s, (double)(record->end_ns >= 0 ? record->end_ns : record->due_ns) / 1e9);
+        while (kind < kinds && !is_same_reason(reasons[kind].text, without_place(record->reason))) kind++;
+        if (kind == kinds) {
+            reasons = resize(reasons, ++kinds, sizeof *reasons);
+            reasons[kind] = (struct reason){without_place(record->reason), 0};
+        }
+        reasons[kind].count++;
+    }
+    if (failed) {
+        qsort(reasons, kinds, sizeof *reasons, by_count);
+        text_add_format(&out, "%zu of %zu requests failed, the first at %.1f s: ", failed, due, first_s);
+        for (size_t i = 0; i < kinds && i < REASONS_SHOWN; i++)
+            text_add_format(&out, "%s%.160s (%zu)", i ? "; " : "", reasons[i].text, reasons[i].count);
+        if (kinds > REASONS_SHOWN) text_add_format(&out, "; %zu other reasons", kinds - REASONS_SHOWN);
+    }
+    free(reasons);
+    return out.data;
+}
+
+/* ---- silence */
+enum { EVENT_PIECE, EVENT_END, EVENT_FAILED, EVENT_START };
+struct event { int64_t at_ns; int what; };
+static int by_time(const void *left_item, const void *right_item) {
+    const struct event *left = left_item, *right = right_item;
+    return left->at_ns != right->at_ns ? left->at_ns < right->at_ns ? -1 : 1 : left->what - right->what;
+}
+static size_t events_of(const struct load_records *records, struct event **events) {
+    size_t count = 0, most = 0;
+    for (size_t i = 0; i < records->count; i++) most += 3 + records->items[i].gap_count;
+    *events = resize(NULL, most + 1, sizeof **events);
+    for (size_t i = 0; i < records->count; i++) {
+        const struct load_record *record = &records->items[i];
+        int64_t at_ns = record->first_ns;
+        if (record->start_ns < 0 || record->end_ns < 0) continue;
+        (*events)[count++] = (struct event){record->start_ns, EVENT_START};
+        if (at_ns >= 0) (*events)[count++] = (struct event){at_ns, EVENT_PIECE};
+        for (size_t k = 0; at_ns >= 0 && k < record->gap_count; k++) {
+            at_ns += (int64_t)record->gaps_us[k] * 1000;
+            (*events)[count++] = (struct event){at_ns, EVENT_PIECE};
+        }
+        (*events)[count++] = (struct event){record->end_ns, record->reason ? EVENT_FAILED : EVENT_END};
+    }
+    qsort(*events, count, sizeof **events, by_time);
+    return count;
+}
+/* The lower quartile of TTFT from sending, in s; NaN if no request has a TTFT. */
+static double usual_wait_s(const struct load_records *records) {
+    double *values = resize(NULL, records->count + 1, sizeof *values), wait = (double)NAN;
+    size_t count = 0;
+    for (size_t i = 0; i < records->count; i++) {
+        const double value = load_latency(&records->items[i], LOAD_TTFT_SENT);
+        if (isfinite(value)) values[count++] = value / 1e3;
+    }
+    vp_sort_double(values, count);
+    if (count) wait = vp_statistics_percentile(values, count, 25);
+    free(values);
+    return wait;
+}
+char *load_silence_text(const struct load_records *records, double from_s, double to_s) {
+    struct text_buffer out = {NULL, 0, 0};
+    struct event *events;
+    const size_t count = events_of(records, &events);
+    const double usual_s = usual_wait_s(records);
+    double longest_s = 0, begin_s = 0;
+    size_t in_flight = 0, waiting = 0;
+    int64_t quiet_ns = 0; /* since the last piece, or since a request was sent to an idle server */
+    for (size_t i = 0; i < count; i++) {
+        const double since_s = (double)quiet_ns / 1e9, now_s = (double)events[i].at_ns / 1e9;
+        if (events[i].what == EVENT_START) {
+            if (!in_flight++) quiet_ns = events[i].at_ns;
+            continue;
+        }
+        if (now_s - since_s > longest_s && in_flight && since_s < to_s && now_s > from_s) {
+            longest_s = now_s - since_s;
+            begin_s = since_s;
+            waiting = in_flight;
+        }
+        if (events[i].what != EVENT_FAILED) quiet_ns = events[i].at_ns; /* a time limit may have ended it */
+        in_flight -= events[i].what != EVENT_PIECE;
+    }
+    if (longest_s > SILENCE_LEAST_S && longest_s > SILENCE_TIMES_TTFT * usual_s)
+        text_add_format(&out, "no request received a piece for %.1f s, from %.1f s to %.1f s of the trial; by "
+                              "then %zu %s waiting", longest_s, begin_s, begin_s + longest_s, waiting,
+                        waiting == 1 ? "request was" : "requests were");
+    free(events);
+    return out.data;
 }

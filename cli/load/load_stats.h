@@ -62,7 +62,19 @@ vp_trial load_trial_of_accuracy(const vp_series_value *accuracy, double limit);
 /* Returns 1 if answers have fewer than TPOT_TOKENS_LEAST tokens on average. */
 int load_has_few_tokens(const struct load_summary *summary);
 
+/* Returns 1 if more than 1 % of the requests were sent late, and by a delay that counts next to the median TTFT. */
+int load_is_late(const struct load_summary *summary);
+
 /* Returns 1 if fewer requests of a trial at a rate ended or failed than were due, and the later ones took longer. */
 int load_is_queue_growing(const struct load_summary *summary);
+
+/* "29 of 39 requests failed, the first at 8.1 s: connection refused (28); connection reset (1)" for the requests that
+ * were due within the window, malloc'ed; NULL if none failed. */
+char *load_failures_text(const struct load_records *records, double from_s, double to_s);
+
+/* "no request received a piece for 4.8 s, from 6.9 s to 11.7 s of the trial; by then 17 requests were waiting",
+ * malloc'ed; NULL unless the longest silence that overlaps the window exceeds a second, and 3 times the lower quartile
+ * of TTFT from sending. */
+char *load_silence_text(const struct load_records *records, double from_s, double to_s);
 
 #endif

@@ -13,19 +13,15 @@ struct spread_row { char trial[48]; const char *of; double mean, std, least, p50
 #define SPREAD(member, heading) \
     {CELL(struct spread_row, member), NULL, heading, .is_measured = 1}
 static const struct table_column SPREAD_COLUMNS[] = {
-    {CELL(struct spread_row, trial), NULL, "trial"}, {CELL(struct spread_row, of), NULL, "ms, or per second"},
+    {CELL(struct spread_row, trial), NULL, "trial"}, {CELL(struct spread_row, of), NULL, "ms"},
     SPREAD(mean, "mean"), SPREAD(std, "std"), SPREAD(least, "min"), SPREAD(p50, "P50"), SPREAD(p90, "P90"),
     SPREAD(p95, "P95"), SPREAD(p99, "P99"), SPREAD(most, "max")};
 static void add_spreads(struct document *document, const struct load_level *levels, size_t count) {
     static const struct { int which; const char *name; } spreads[] = {
         {LOAD_TTFT, "TTFT"}, {LOAD_TPOT, "TPOT"}, {LOAD_ITL, "ITL"}, {LOAD_E2E, "E2E"},
         {LOAD_QUEUED, "wait for a slot"}};
-    static const struct column rates[] = {
-        {"requests", offsetof(struct load_summary, ended)}, {"input tokens", offsetof(struct load_summary, input_rate)},
-        {"output tokens", offsetof(struct load_summary, output_rate)},
-        {"total tokens", offsetof(struct load_summary, token_rate)}};
-    const size_t spread_count = sizeof spreads / sizeof *spreads, rate_count = sizeof rates / sizeof *rates;
-    struct spread_row *rows = zeroed(count * (spread_count + rate_count), sizeof *rows);
+    const size_t spread_count = sizeof spreads / sizeof *spreads;
+    struct spread_row *rows = zeroed(count * spread_count, sizeof *rows);
     struct table table = TABLE(SPREAD_COLUMNS, rows, 0, NULL, 0);
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
@@ -40,14 +36,6 @@ static void add_spreads(struct document *document, const struct load_level *leve
                                        summary->least[which], summary->latency[which][LOAD_P50].value,
                                        summary->latency[which][LOAD_P90].value, summary->latency[which][LOAD_P95].value,
                                        summary->latency[which][LOAD_P99].value, summary->most[which]};
-            load_level_text(&levels[i], row->trial);
-        }
-        for (size_t k = 0; k < rate_count; k++) {
-            const double unknown = (double)NAN;
-            struct spread_row *row = &rows[table.row_count++];
-            *row = (struct spread_row){"", rates[k].name, unknown, unknown, unknown, unknown, unknown, unknown, unknown,
-                                       unknown};
-            memcpy(&row->mean, (const char *)summary + rates[k].offset, sizeof row->mean);
             load_level_text(&levels[i], row->trial);
         }
     }
@@ -76,14 +64,15 @@ static void add_latencies(struct document *document, const struct load_level *le
     }
 }
 static void add_flow(struct document *document, const struct load_level *levels, size_t count) {
-    struct text_list *cells = document_table(document, "per second|due|ended|output tokens|at once|good, %|goodput|"
-                                                       "accuracy|failed|empty|late sends|cached, %");
+    struct text_list *cells = document_table(document, "per second|due|ended|input tokens|output tokens|at once|"
+                                                       "good, %|goodput|accuracy|failed|empty|late sends|cached, %");
     for (size_t i = 0; i < count; i++) {
         const struct load_summary *summary = &levels[i].summary;
         const double unknown = (double)NAN;
         char text[48];
         CELLS(cells, load_level_text(&levels[i], text), number_measured(summary->offered, unknown, unknown).text,
             number_measured(summary->ended, unknown, unknown).text,
+            number_measured(summary->input_rate, unknown, unknown).text,
             number_measured(summary->output_rate, unknown, unknown).text,
             number_measured(summary->in_flight, unknown, unknown).text);
         add_series_value(cells, &summary->good_share, 100);
@@ -127,6 +116,36 @@ static void add_metrics(struct document *document, const struct load_level *leve
     if (table.row_count) document_add_table(document, &table);
     free(rows);
 }
+/* Explains the columns, as far as the trials use them. */
+static void add_notes(struct document *document, const struct load_level *levels, size_t count) {
+    int has_intervals = 0, has_late = 0, has_few = 0, has_cached = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct load_summary *summary = &levels[i].summary;
+        has_intervals |= isfinite(summary->good_share.low);
+        has_late |= summary->late > 0;
+        has_few |= load_has_few_tokens(summary);
+        has_cached |= isfinite(load_cached_share(summary));
+    }
+    document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\": from the "
+                                        "time of sending; ITL: time between consecutive pieces, over all answers; "
+                                        "TPOT: per request, by its tokens");
+    document_text(document, BLOCK_LINE, "%sended, tokens: of requests that ended in the window; -: the trial is too "
+                                        "short for the number",
+                  has_intervals ? "[low, high]: a 95 % interval that allows for correlated requests; " : "");
+    if (has_late)
+        document_text(document, BLOCK_LINE, "late: sent more than %g ms after the due time", LOAD_LATE_MS);
+    if (has_few)
+        document_text(document, BLOCK_LINE, "TPOT is not shown if answers have fewer than %d tokens on average: a "
+                                            "single late piece would dominate it; the files have it",
+                      TPOT_TOKENS_LEAST);
+    document_text(document, BLOCK_LINE, "%simages: %s",
+                  has_cached ? "cached: prompt tokens that the server read from its caches; " : "",
+                  levels[0].images ? levels[0].images : "not said");
+    if (levels[0].slo)
+        document_text(document, BLOCK_LINE, "good: a request that met all limits of %s (ms), from the due time; "
+                                            "goodput: good requests per second, by when they were due", levels[0].slo);
+    else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
+}
 int load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
     int code;
     add_latencies(document, levels, count);
@@ -134,35 +153,6 @@ int load_levels_add(struct document *document, const struct load_level *levels, 
     add_spreads(document, levels, count);
     add_metrics(document, levels, count);
     code = load_accuracy_add(document, levels, count);
-    document_text(document, BLOCK_LINE, "ITL: time between consecutive pieces, over all answers; TPOT: per request, "
-                                        "by its tokens; requests and tokens per second: of requests that ended in "
-                                        "the window");
-    document_text(document, BLOCK_LINE, "[low, high] is a 95 %% interval that allows for correlated requests; -: the "
-                                        "trial is too short for the number");
-    document_text(document, BLOCK_LINE, "TTFT, E2E: from the time at which a request was due; \"from send\": from the "
-                                        "time of sending; late: sent more than %g ms after the due time",
-                  LOAD_LATE_MS);
-    for (size_t i = 0; i < count; i++) {
-        if (!load_has_few_tokens(&levels[i].summary)) continue;
-        document_text(document, BLOCK_LINE, "TPOT is not shown if answers have fewer than %d tokens on average: a "
-                                            "single late piece would dominate it; the files have it",
-                      TPOT_TOKENS_LEAST);
-        break;
-    }
-    document_text(document, BLOCK_LINE, "cached: prompt tokens that the server read from its caches; images: %s",
-                  levels[0].images ? levels[0].images : "not said");
-    if (levels[0].slo)
-        document_text(document, BLOCK_LINE, "good: a request that met all limits of %s (ms), from the due time; "
-                                            "goodput: good requests per second", levels[0].slo);
-    else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
-    return code;
-}
-int load_levels_print(const struct load_level *levels, size_t count) {
-    struct document document = {NULL, 0, NULL};
-    int code;
-    if (!count) return 0;
-    code = load_levels_add(&document, levels, count);
-    if (!code) code = print_document(&document);
-    document_free(&document);
+    add_notes(document, levels, count);
     return code;
 }

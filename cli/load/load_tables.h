@@ -7,9 +7,7 @@
 /* The mean, minimum and maximum of a metric within the window; NaN if the server does not report it. */
 vp_estimate load_metric_of(const struct load_level *level, int metric);
 
-/* load_levels_add adds the trials as tables that explain their columns; load_levels_print prints them on stdout. Both
- * return 0 or an exit code after a message. */
+/* Adds the trials as tables that explain their columns. Returns 0 or an exit code after a message. */
 int load_levels_add(struct document *document, const struct load_level *levels, size_t count);
-int load_levels_print(const struct load_level *levels, size_t count);
 
 #endif

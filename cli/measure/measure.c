@@ -107,6 +107,10 @@ static double first_output_of(const struct pass_result *run, int which) {
     (void)which;
     return served_ms(run->served->first_output_ns);
 }
+static double visible_of(const struct pass_result *run, int which) {
+    (void)which;
+    return served_ms(served_visible_ns(run));
+}
 /* Milliseconds between the first byte sent and the headers. */
 static double waiting_of(const struct pass_result *run, int which) {
     (void)which;
@@ -140,7 +144,7 @@ static const char *remark_of(const struct pass_result *run, int which, double me
         return out;
     }
     if (has_few_tokens(run, which)) {
-        snprintf(out, 80, "%d tokens are too few: it needs %d", run->token_count, TPOT_TOKENS_LEAST);
+        snprintf(out, 80, "needs %d tokens or more, the answer has %d", TPOT_TOKENS_LEAST, run->token_count);
         return out;
     }
     if (isfinite(median)) return NULL;
@@ -162,6 +166,9 @@ void runs_print_terms(const struct timed_runs *timed) {
                    remark_of(&timed->runs[0], shown[i], range.median, remark));
         if (shown[i] == METRIC_TTFT && served && served->reasoning)
             print_ms(timed, "first_output", first_output_of, "to the first piece that is not reasoning");
+        if (shown[i] == METRIC_TTFT && served && served->first_ns >= 0
+            && served_visible_ns(&timed->runs[0]) > served->first_ns)
+            print_ms(timed, "first_visible", visible_of, "to the first piece with text other than white space");
         if (shown[i] == METRIC_PER_TOKEN) print_steps(timed);
     }
     if (served) print_ms(timed, "sent to headers", waiting_of, "upload, and the server's work before its response");

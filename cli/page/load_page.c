@@ -16,7 +16,7 @@
 struct load_line {
     const char *name;
     int series;
-    vp_estimate (*value)(const struct load_summary *summary, int which);
+    vp_estimate (*value)(const struct load_level *level, int which);
     int which; /* argument of the function */
 };
 /* A figure: lines over the load. Rates and numbers of concurrent requests have separate figures. */
@@ -31,21 +31,33 @@ static vp_estimate estimate_of(double value, double low, double high) {
     return estimate;
 }
 /* which: latency * LOAD_PERCENTILES + percentile */
-static vp_estimate latency_of(const struct load_summary *summary, int which) {
-    const vp_series_value *value = &summary->latency[which / LOAD_PERCENTILES][which % LOAD_PERCENTILES];
+static vp_estimate latency_of(const struct load_level *level, int which) {
+    const vp_series_value *value = &level->summary.latency[which / LOAD_PERCENTILES][which % LOAD_PERCENTILES];
     return estimate_of(value->value, value->low, value->high);
 }
-static vp_estimate goodput_of(const struct load_summary *summary, int which) {
+static vp_estimate goodput_of(const struct load_level *level, int which) {
     (void)which;
-    return estimate_of(summary->goodput, summary->goodput_low, summary->goodput_high);
+    return estimate_of(level->summary.goodput, level->summary.goodput_low, level->summary.goodput_high);
 }
-static vp_estimate flow_of(const struct load_summary *summary, int which) {
+static vp_estimate flow_of(const struct load_level *level, int which) {
+    const struct load_summary *summary = &level->summary;
     const double value = which == 0 ? summary->offered : which == 1 ? summary->ended : summary->output_rate;
     return estimate_of(value, (double)NAN, (double)NAN);
 }
-static vp_estimate accuracy_of(const struct load_summary *summary, int which) {
+static vp_estimate accuracy_of(const struct load_level *level, int which) {
     (void)which;
-    return summary->accuracy;
+    return level->summary.accuracy;
+}
+static vp_estimate good_of(const struct load_level *level, int which) {
+    const vp_series_value *good = &level->summary.good_share;
+    (void)which;
+    return estimate_of(100 * good->value, 100 * good->low, 100 * good->high);
+}
+/* The share that the objective requires, as in the findings. */
+static vp_estimate required_of(const struct load_level *level, int which) {
+    const double share = isfinite(level->slo_share) ? level->slo_share : 0.95;
+    (void)which;
+    return estimate_of(level->slo ? 100 * share : (double)NAN, (double)NAN, (double)NAN);
 }
 #define LATENCY(latency, percentile) ((latency) * LOAD_PERCENTILES + (percentile))
 static const struct load_figure FIGURES[] = {
@@ -62,12 +74,17 @@ static const struct load_figure FIGURES[] = {
       {"P95", 1, latency_of, LATENCY(LOAD_TPOT, LOAD_P95)}}, 2, 1, 1},
     {"Requests and goodput", "Good: the request met all limits, measured since it was due.", "per second",
      {{"due", 6, flow_of, 0}, {"ended", 0, flow_of, 1}, {"good", 2, goodput_of, 0}}, 3, 1, 0},
+    {"Good requests", "Share of the requests that met all limits; the objective is met above the line.", "%",
+     {{"good", 2, good_of, 0}, {"required", 6, required_of, 0}}, 2, 1, 0},
     {"Output tokens", "Tokens of the requests that ended in the window.", "tokens per second",
      {{"output tokens", 3, flow_of, 2}}, 1, 1, 0},
     {"Accuracy", "Accuracy of the timed answers.", "accuracy", {{"accuracy", 4, accuracy_of, 0}}, 1, 1, 0}};
 
 /* ---- figures */
-static double load_of(const struct load_level *level) { return level->concurrency ? level->concurrency : level->rate; }
+/* The requests at once, or per second that were really due: a random draw differs from the rate. */
+static double load_of(const struct load_level *level) {
+    return level->concurrency ? level->concurrency : level->summary.offered;
+}
 static int is_shown(const struct load_level *level, int by_concurrency) {
     return (level->concurrency > 0) == by_concurrency;
 }
@@ -77,7 +94,7 @@ static void line_draw(struct plot *plot, const struct load_levels *levels, const
     int32_t places = 0;
     colour_open(plot->out, COLOUR_SERIES, line->series, 0);
     for (size_t i = 0; i < levels->count; i++) {
-        const vp_estimate value = line->value(&levels->items[i].summary, line->which);
+        const vp_estimate value = line->value(&levels->items[i], line->which);
         char text[48], title[300];
         double x, y;
         if (!is_shown(&levels->items[i], by_concurrency) || !isfinite(value.value)
@@ -105,7 +122,7 @@ static int figure_spans(const struct load_figure *figure, const struct load_leve
         if (!is_shown(&levels->items[i], by_concurrency)) continue;
         span_add(x_span, load_of(&levels->items[i]));
         for (size_t k = 0; k < figure->line_count; k++) {
-            const vp_estimate value = figure->lines[k].value(&levels->items[i].summary, figure->lines[k].which);
+            const vp_estimate value = figure->lines[k].value(&levels->items[i], figure->lines[k].which);
             known += isfinite(value.value);
             span_add_estimate(y_span, value);
         }

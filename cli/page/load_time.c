@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* ---- drawing */
-enum { TIME_TTFT = PROM_COUNT, TIME_E2E, TIME_LINES };
+enum { TIME_TTFT = PROM_COUNT, TIME_E2E, TIME_PIECES, TIME_LINES };
+enum { STEPS_MOST = 60, LEVELS_MOST = 6 }; /* of trials without metrics */
 struct time_line { const char *name; int series, which; };
 static const struct time_figure {
     const char *caption, *note, *y_label;
@@ -20,6 +21,8 @@ static const struct time_figure {
 } FIGURES[] = {
     {"latency over the trial", "Median of the requests that were due between one sample and the next.", "ms",
      {{"TTFT P50", 0, TIME_TTFT}, {"E2E P50", 1, TIME_E2E}}, 2},
+    {"pieces of answers", "Received since the previous sample, over all requests.", "per second",
+     {{"pieces", 3, TIME_PIECES}}, 1},
     {"requests in the server", "From its metrics; preempted: since the previous sample.", "requests",
      {{"waiting", 1, PROM_WAITING}, {"running", 0, PROM_RUNNING}, {"preempted", 6, PROM_PREEMPTED}}, 3},
     {"caches and speculation", "Hits and accepted tokens: since the previous sample.", "share",
@@ -43,20 +46,40 @@ static double median_between(const struct load_request *requests, size_t count, 
     free(values);
     return median;
 }
+static double pieces_between(const struct load_request *requests, size_t count, int64_t from_ns, int64_t to_ns) {
+    size_t pieces = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct load_record *record = &requests[i].record;
+        int64_t at_ns = record->first_ns;
+        for (size_t k = 0; at_ns >= 0 && k <= record->gap_count; k++) {
+            pieces += at_ns >= from_ns && at_ns < to_ns;
+            if (k < record->gap_count) at_ns += (int64_t)record->gaps_us[k] * 1000;
+        }
+    }
+    return (double)pieces * 1e9 / (double)(to_ns - from_ns);
+}
+/* The start of a step: a sample of the metrics; without samples, equal steps. */
+static int64_t step_ns(const struct load_level *level, const struct time_data *data, size_t step) {
+    if (level->metric_count >= 2 && step < level->metric_count) return level->metrics[step].at_ns;
+    if (level->metric_count >= 2) return INT64_MAX;
+    return (int64_t)(level->duration_s * 1e9 * (double)step / (double)data->count);
+}
 static int time_read(struct time_data *data, const struct load_level *level) {
     struct load_request *requests;
     size_t count;
     const int code = load_level_requests(level, &requests, &count);
     memset(data, 0, sizeof *data);
     if (code) return code;
-    data->count = level->metric_count;
+    data->count = level->metric_count >= 2 ? level->metric_count : (size_t)fmin(STEPS_MOST, ceil(level->duration_s));
     data->at_s = zeroed(data->count, sizeof *data->at_s);
     for (int line = 0; line < TIME_LINES; line++) data->values[line] = zeroed(data->count, sizeof(double));
     for (size_t i = 0; i < data->count; i++) {
-        const int64_t from_ns = level->metrics[i].at_ns,
-                      to_ns = i + 1 < data->count ? level->metrics[i + 1].at_ns : INT64_MAX;
+        const int64_t from_ns = step_ns(level, data, i), to_ns = step_ns(level, data, i + 1);
         data->at_s[i] = (double)from_ns / 1e9;
-        for (int line = 0; line < PROM_COUNT; line++) data->values[line][i] = level->metrics[i].values[line];
+        for (int line = 0; line < PROM_COUNT; line++)
+            data->values[line][i] = level->metric_count >= 2 ? level->metrics[i].values[line] : (double)NAN;
+        data->values[TIME_PIECES][i]
+            = to_ns == INT64_MAX ? (double)NAN : pieces_between(requests, count, from_ns, to_ns);
         data->values[TIME_TTFT][i] = median_between(requests, count, LOAD_TTFT, from_ns, to_ns);
         data->values[TIME_E2E][i] = median_between(requests, count, LOAD_E2E, from_ns, to_ns);
     }
@@ -124,7 +147,7 @@ int load_time_add(struct text_buffer *out, const struct load_levels *levels) {
     for (size_t i = 0; i < levels->count && !code; i++) {
         const struct load_level *level = &levels->items[i];
         struct time_data data;
-        if (level->metric_count < 2) continue;
+        if (level->metric_count < 2 && (levels->count > LEVELS_MOST || !(level->duration_s >= 2))) continue;
         if ((code = time_read(&data, level)) != 0) break;
         if (!is_open++) {
             page_section_open(out, "time", "Trials over time");

@@ -125,6 +125,21 @@ static double served_metric(const struct pass_result *run, int metric) {
                                      : decode_ms / (double)(served->usage.completion_tokens - 1);
 }
 double served_ms(int64_t ns) { return ns < 0 ? (double)NAN : (double)ns / 1e6; }
+int64_t served_visible_ns(const struct pass_result *run) {
+    const struct served *served = run->served;
+    const char *texts[] = {served->reasoning, run->answer}; /* in this order */
+    const size_t bytes[] = {served->reasoning ? strlen(served->reasoning) : 0, run->answer_bytes};
+    size_t blank = 0, at = 0;
+    for (int i = 0; i < 2; i++) {
+        size_t here = 0;
+        while (here < bytes[i] && strchr(" \t\r\n", texts[i][here])) here++;
+        blank += here;
+        if (here < bytes[i]) break;
+    }
+    for (size_t k = 0; k < served->piece_count; k++)
+        if ((at += (size_t)served->pieces[k].text_bytes) > blank) return served->pieces[k].at_ns;
+    return -1;
+}
 size_t served_gaps(const struct served *served, double *out) {
     size_t count = served->is_streamed && served->piece_count ? served->piece_count - 1 : 0;
     for (size_t i = 0; i < count; i++) out[i] = (double)(served->pieces[i + 1].at_ns - served->pieces[i].at_ns) / 1e6;

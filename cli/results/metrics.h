@@ -144,6 +144,9 @@ const char *served_lacks(const struct pass_result *run, int metric);
 /* A time stamp of a server's pass in ms; NaN if the event did not happen. */
 double served_ms(int64_t ns);
 
+/* Time of the first piece of a server's answer with text other than white space; -1 if there is none. */
+int64_t served_visible_ns(const struct pass_result *run);
+
 /* Times between consecutive pieces of a server's answer, in ms. out has space for piece_count - 1.
  * Returns their number. */
 size_t served_gaps(const struct served *served, double *out);

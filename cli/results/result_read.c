@@ -1062,7 +1062,9 @@ static int keep_results(struct results *results, const struct text_list *paths, 
         if (!code && file->error[0] && (must || file->kind != FILE_NOT_JSON))
             code = complain(file->error_code, "%s", file->error);
         else if (!code && file->kind == FILE_OWN_REPORT && is_named[i])
-            code = complain(EXIT_INPUT, "%s is a report, not a result file", file->path);
+            code = complain(EXIT_INPUT, strstr(file->path, "_load_")
+                                            ? "%s is a trial of load; a result file of a sweep is needed"
+                                            : "%s is a report, not a result file", file->path);
         if ((file->kind == FILE_OTHER_JSON || file->kind == FILE_NOT_JSON) && !others++) first_other = paths->items[i];
         if (file->kind != FILE_RESULT || file->error[0]) result_file_free(file);
         else if (kept++ != i) { results->files[kept - 1] = *file; memset(file, 0, sizeof *file); }

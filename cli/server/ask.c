@@ -166,7 +166,8 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* since the start */
         KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
         KEY("first_chunk", served_ms(served->first_chunk_ns)),
-        KEY("first_output", served_ms(served->first_output_ns)), KEY_ARRAY("pieces"));
+        KEY("first_output", served_ms(served->first_output_ns)),
+        KEY("first_visible", served_ms(served_visible_ns(run))), KEY_ARRAY("pieces"));
     for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
     PUT(writer, END_ARRAY, KEY("end", served_ms(served->end_ns)), END_OBJECT, KEY_ARRAY("piece_bytes"));
     for (size_t k = 0; k < served->piece_count; k++) vp_json_int(writer, served->pieces[k].text_bytes);

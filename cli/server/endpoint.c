@@ -214,7 +214,7 @@ static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
     struct text_list names = {NULL, 0};
     char reason[LINE_BYTES];
     if (endpoint_models(endpoint, &names, reason, sizeof reason) == 0 && names.count) {
-        text_add_string(out, "; its models: ");
+        text_add_string(out, out->bytes && out->data[out->bytes - 1] == '.' ? " Its models: " : "; its models: ");
         for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
             text_add_string(out, i ? ", " : "");
             text_add_string(out, names.items[i]);
@@ -246,7 +246,7 @@ int endpoint_choose_model(struct endpoint *endpoint) {
     }
     if (!code && names.count == 1) {
         endpoint->model = copy_text(names.items[0], strlen(names.items[0]));
-        print_note("vlmprof: --endpoint_model %.200s: the only model of the server\n", names.items[0]);
+        print_note("vlmprof: model: %.200s, the server's only one\n", names.items[0]);
     } else if (endpoint->is_away) code = complain_away(reason);
     else if (code && code != EXIT_INTERRUPTED)
         code = complain(EXIT_USAGE, "--endpoint needs --endpoint_model NAME; the server does not list its models "
@@ -295,7 +295,9 @@ static void add_advice(struct endpoint *endpoint, const vp_exchange *exchange, s
         if (strstr(exchange->error.text, "certificate"))
             snprintf(text, sizeof text, "; use --ca_file FILE with certificates to trust");
         else if (exchange->result == VP_ERR_DEVICE)
-            snprintf(text, sizeof text, "; is the server up at this address?");
+            snprintf(text, sizeof text, exchange->sent_ns ? "; the server accepted the connection: is it stuck, or is "
+                                                            "--timeout_s too short?"
+                                                          : "; is the server up at this address?");
         break;
     case 401: case 403:
         if (endpoint->key) snprintf(text, sizeof text, "; the API key was read from %.300s", endpoint->key_place);

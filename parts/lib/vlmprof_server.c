@@ -912,7 +912,8 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
 static void vp_impl_server_run_due(vp_server *server, int64_t now) {
     while (server->heap_count > 0 && server->heap[0]->at_ns <= now) {
         vp_impl_flight *flight = server->heap[0];
-        char text[120];
+        const vp_chat_reply *reply = &flight->exchange->reply;
+        char text[160];
         int is_total;
         vp_impl_server_drop(server, flight);
         if (!flight->is_flying) {
@@ -926,6 +927,10 @@ static void vp_impl_server_run_due(vp_server *server, int64_t now) {
         is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
         snprintf(text, sizeof text, is_total ? "the answer is not complete after %.3f s" : "no byte arrived for %.3f s",
                  (is_total ? server->options.total_timeout_ms : server->options.idle_timeout_ms) / 1000.0);
+        if (reply->piece_count)
+            snprintf(text + strlen(text), sizeof text - strlen(text), "; %zu piece%s came, the last after %.3f s",
+                     reply->piece_count, reply->piece_count == 1 ? "" : "s",
+                     (double)(reply->pieces[reply->piece_count - 1].at_ns - flight->exchange->start_ns) / 1e9);
         flight->exchange->end_ns = now;
         if (!vp_impl_server_reported(flight)) vp_impl_server_fail(flight, VP_ERR_DEVICE, text);
     }

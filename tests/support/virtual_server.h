@@ -41,8 +41,9 @@ static struct {
     int break_every;               /* each Nth stream breaks after its first piece; 0: none */
     int empty_every;               /* each Nth answer has no text; 0: none */
     int fail_from;                 /* the number of the first request that the server rejects with 503; 0: none */
+    int64_t jam_at_ns, jam_ns;     /* the server starts no answer in this time; 0: never */
     int64_t sent_ns[65536], served_ns[65536]; /* for each request, in the order in which they were sent */
-} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}};
+} virtual_server = {1, 3, 0, 8000000, 0, 0, 500000, 0, 0, 0, 0, 1000, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}};
 enum { VIRTUAL_PLACES = 64, VIRTUAL_FLIGHTS = 4096, VIRTUAL_NETWORK_NS = 100000 };
 static int64_t virtual_now_ns = 1000000000, virtual_free_ns[VIRTUAL_PLACES];
 
@@ -79,6 +80,8 @@ static void virtual_read(void) {
     virtual_setting("images_most", &virtual_server.images_most, 1);
     virtual_setting("gap_us", &virtual_server.gap_ns, 1000);
     virtual_setting("stall_at_ms", &virtual_server.stall_at_ns, 1000000);
+    virtual_setting("jam_at_ms", &virtual_server.jam_at_ns, 1000000);
+    virtual_setting("jam_ms", &virtual_server.jam_ns, 1000000);
     virtual_setting("stall_ms", &virtual_server.stall_ns, 1000000);
     virtual_setting("interrupt_ms", &virtual_server.interrupt_ns, 1000000);
     virtual_server.places = (int)places;
@@ -257,6 +260,8 @@ static void virtual_send(vp_exchange *exchange) {
     int64_t begin;
     for (int i = 1; i < virtual_server.places; i++) if (virtual_free_ns[i] < virtual_free_ns[place]) place = i;
     begin = arrived > virtual_free_ns[place] ? arrived : virtual_free_ns[place];
+    if (begin >= 1000000000 + virtual_server.jam_at_ns && begin < 1000000000 + virtual_server.jam_at_ns + virtual_server.jam_ns)
+        begin = 1000000000 + virtual_server.jam_at_ns + virtual_server.jam_ns;
     if (exchange->body) virtual_keep_cached(exchange, virtual_cached_tokens(exchange->body));
     exchange->state = VP_EXCHANGE_SENT;
     exchange->start_ns = virtual_now_ns;

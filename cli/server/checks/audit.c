@@ -508,7 +508,8 @@ void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, 
                  const struct audit_verdict *verdict, struct text_list *out) {
     const char *family = rule->family.preset->name;
     if (verdict->is_equal && !verdict->offset)
-        text_list_add(out, "equal: the server counts all %zu sizes by the rule of %s", count, family);
+        text_list_add(out, count == 1 ? "equal: the server counts the %zu size by the rule of %s"
+                                      : "equal: the server counts all %zu sizes by the rule of %s", count, family);
     else if (verdict->is_equal)
         text_list_add(out, "equal except for a constant offset: the server counts %lld token%s %s for every image; "
                            "otherwise all %zu sizes follow the rule of %s", llabs(verdict->offset),
