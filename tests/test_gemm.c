@@ -356,11 +356,13 @@ static double integer_inputs(double *meant, const void *x, size_t rows, size_t k
         }
     return far;
 }
-/* an integer times a ratio of scales in 1/32768: in 16 bits, as the kernels do it, first in 1/256 of a step */
-static double level_byte(double whole, double ratio, int bits) {
-    return floor(fmin(floor(whole * (bits == 8 ? 256 : 4096) * ratio / 32768 + 0.5) + 128, 32767) / 256);
+/* an integer times a ratio of scales in 1/32768, as the kernels do it: bytes 1 and 3 of four (values 2 and 3) first in 1/256 of a step */
+static double level_byte(double whole, double ratio, int bits, size_t i) {
+    const double fine = i % 4 < 2 ? 1 : 256, byte = floor(whole * (bits == 8 ? 1 : 16) * fine * ratio / 32768 + 0.5);
+    return i % 4 < 2 ? byte : floor((byte + 128) / 256);
 }
-static double level_full(int bits) { return bits == 8 ? 32767.0 : 32767.0 * 127 / 128; }
+/* the ratio of a row's largest scale; a row of 8 bits with a negative scale has room for -128 times that */
+static double level_full(int bits, int negative) { return bits == 4 ? 32767.0 * 127 / 128 : negative ? 32639.0 : 32767.0; }
 /* The weights of integers where bytes are multiplied: `step` f64 [n, blocks] and `whole` f64 [n, k] -> values. Returns the largest distance as a share of the group's
  * step. */
 static double level_weights(double *meant, const double *whole, const double *step, size_t n, size_t k, size_t group, int bits) {
@@ -374,7 +376,7 @@ static double level_weights(double *meant, const double *whole, const double *st
             for (size_t i = from; i < end; i += VK_QUANT_BLOCK) most = fmax(most, fabs(step[r * blocks + i / VK_QUANT_BLOCK]));
             for (size_t i = from; i < end; i++) {
                 const double scale = step[r * blocks + i / VK_QUANT_BLOCK], size = most * full / 127;
-                meant[r * k + i] = level_byte(whole[r * k + i], most > 0 ? (double)nearbyintf((float)scale * ((float)level_full(bits) / (float)most)) : 0, bits) * size;
+                meant[r * k + i] = level_byte(whole[r * k + i], most > 0 ? (double)nearbyintf((float)scale * ((float)level_full(bits, 0) / (float)most)) : 0, bits, i) * size;
                 if (most > 0) far = fmax(far, fabs(meant[r * k + i] - whole[r * k + i] * scale) / size);
             }
         }
@@ -435,7 +437,7 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
         }
     cpu.integers_bytes = vk_bytes_of(1, k, group) * (size_t)rows;
     cpu.integers = take(cpu.integers_bytes + vk_bytes_spare(k));
-    cpu.widened_bytes = (size_t)k * VK_PAD * 2;
+    cpu.widened_bytes = vk_quant_room_bytes(k);
     cpu.widened = take(2 * cpu.widened_bytes);
     vk_linear_run(&cpu, y, VK_PAD, x, k, rows, &linear, VK_STORE_F32);
     for (int r = 0; r < rows; r++)
@@ -454,9 +456,9 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
                                               + 4 * c + place[in % per];
                     const int weight = bits == 8 ? (int8_t)*at : (*at >> (in % 8 / 4 * 4) & 15) - 8,
                               input = most > 1e-35f ? (int)nearbyintf(vk_b2f(x[r * k + i]) * (127.0f / most)) : 0;
-                    whole += (int64_t)level_byte(weight, nearbyint(c == 9 ? -level_full(bits) : level_full(bits)), bits) * input;
+                    whole += (int64_t)level_byte(weight, nearbyint(c == 9 ? -level_full(bits, 1) : level_full(bits, 0)), bits, (size_t)i) * input;
                 }
-                sum += (double)whole * (double)(most / 127.0f) * fabs((double)scale) * (bits == 8 ? 1.0 : 8.0 / 127);
+                sum += (double)whole * (double)(most / 127.0f) * fabs((double)scale) * (bits == 4 ? 8.0 / 127 : c == 9 ? level_full(8, 0) / level_full(8, 1) : 1.0);
                 size += fabs((double)whole * (double)(most / 127.0f) * (double)scale);
             }
             if (r == 2 || c == 6) wrong += !isnan(y[r * VK_PAD + c]);
@@ -523,7 +525,7 @@ static void test_integers(int s, int m, int bits) {
         /* room for all rows, or for 40 of them: the rest goes after them */
         cpu.integers_bytes = (size_t)(m > 40 && bits == 4 ? 40 : m) * ldx / VK_QUANT_BLOCK * sizeof(vk_fine);
         cpu.integers = take(cpu.integers_bytes + vk_bytes_spare((int)ldx));
-        cpu.widened_bytes = ldx * VK_PAD * 2;
+        cpu.widened_bytes = vk_quant_room_bytes((int)ldx);
         cpu.widened = take(2 * cpu.widened_bytes);
         poison(y, (size_t)m * n * sizeof *y);
         vk_linear_run(&cpu, y, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);
