@@ -5,8 +5,9 @@
  * One scale per 32 values of k (quant_rows.h) would interrupt the sums of bytes too often. So both factors become bytes
  * with one scale per group of k. The kernel sets the group's length: 128 with AVX-512 VNNI, 512 with AMX. Inputs are
  * converted once for all panels: 127 is the group's largest value, so the error is at most 1/254 of it. Weights are
- * converted by each task, in its own buffer. The largest scale among a row's blocks in the group sets the step: 127 stands for 127 of an 8-bit block or -8 of a 4-bit block. This adds an error of at most half a step to
- * the rounding of the weights. Sums of a group are exact. */
+ * converted by each task, in its own buffer. The largest scale among a row's blocks in the group sets the step: 127
+ * stands for 127 of an 8-bit block or -8 of a 4-bit block. This adds an error of at most half a step to the rounding of
+ * the weights. Sums of a group are exact. */
 #ifndef VK_QUANT_BYTES_H
 #define VK_QUANT_BYTES_H
 
@@ -20,14 +21,23 @@ typedef struct vk_bytes {
     size_t ld;
     int groups;
 } vk_bytes;
+/* Converts a group of weights, block by block. Scales below 2^-119 become 0. With a negative scale, -128 stands for
+ * more than 127 steps, so a row with one has 126.5 for 127 of 8 bits. */
+typedef struct vk_level {
+    const char *from;
+    char *to;
+    int blocks;
+    float times[VK_PAD]; /* ratios of a row's scales to its largest, in units of 2^-15 */
+} vk_level;
 /* The weights of a task as bytes [k / 4, 32, 4] and scales f32 [32] per group. VNNI converts a panel, then multiplies it.
- * AMX converts the next group while the tiles multiply this one, so two groups take turns in `bytes`; `next` is the
- * task's next panel or NULL, and `ready` means that the first group of this panel is already converted. */
+ * AMX converts the next piece while the tiles multiply this one, so two pieces take turns in `bytes`; `next` is the
+ * task's next panel or NULL, and `ready` means that the first piece of this panel is already converted. */
 enum { VK_GROUP_SCALES = 4 };
 typedef struct vk_groups {
     char *bytes;
     int k, bits, turn, ready;
     const char *next;
+    vk_level level;
     float scales[VK_GROUP_SCALES * VK_PAD];
 } vk_groups;
 /* all rows of a task times a panel of blocks */
@@ -127,14 +137,6 @@ VK_T512 VK_INLINE void vk_level_quarter(char *out, const char *panel, __m512i ra
         _mm512_storeu_si512(out, flip ? _mm512_xor_si512(w, sign) : w);
     }
 }
-/* Converts a group of weights, block by block. Scales below 2^-119 become 0. With a negative scale, -128 stands for
- * more than 127 steps, so a row with one has 126.5 for 127 of 8 bits. */
-typedef struct vk_level {
-    const char *from;
-    char *to;
-    int blocks;
-    float times[VK_PAD]; /* ratios of a row's scales to its largest, in units of 2^-15 */
-} vk_level;
 VK_INLINE int vk_block_bytes(int bits) { return bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4; }
 VK_T512 VK_INLINE void vk_level_begin(vk_level *level, char *to, float *scales, const char *from, int k, int bits) {
     const float full = bits == 8 ? 32767.0f : 32767.0f * 127.0f / 128.0f, less = bits == 8 ? 32639.0f : full;
@@ -157,7 +159,6 @@ VK_T512 VK_INLINE void vk_level_begin(vk_level *level, char *to, float *scales, 
                                                       _mm512_set1_ps(bits == 8 ? full / less : 8.0f / 127.0f)));
         _mm512_storeu_ps(scales + 16 * h, _mm512_mask_mov_ps(most, odd, _mm512_set1_ps(NAN)));
     }
-    if (k % 64) memset(to + (size_t)k * VK_PAD, 0, (size_t)(64 - k % 64) * VK_PAD); /* a tile's depth */
 }
 /* A quarter of the next block, if one is left. `flip`: adds 128 to make the bytes unsigned. `ahead`: this many bytes
  * later is prefetched. */
@@ -254,7 +255,7 @@ static int vk_has_vnni(void) { return vk_has_avx512() && __builtin_cpu_supports(
 #ifdef VK_AMX
 enum { VK_AMX_GROUP = 512 };
 /* Extra work while a tile's products run: scales rows [row, end) of the previous tile (int32 `part`), adds them to the
- * sums, and finishes them in the last group. Each step also converts a block of the next group, and `blocks` more. */
+ * sums, and finishes them in the last group. Each step also converts a block of the next piece, and `blocks` more. */
 typedef struct vk_bytes_shadow {
     const vk_sink *sink;
     const int32_t *part; /* of row `base` on */
@@ -262,7 +263,7 @@ typedef struct vk_bytes_shadow {
     const vk_bytes *x;
     const float *scales;
     int group, base, row, end, blocks;
-    vk_level level;
+    vk_level *level;
 } vk_bytes_shadow;
 /* functions of their own: with their code in a loop over tiles, GCC 12 keeps addresses of tiles in vector registers */
 #define VK_APART static __attribute__((noinline))
@@ -288,29 +289,33 @@ VK_TAMX VK_INLINE void vk_bytes_shadow_rows(vk_bytes_shadow *shadow, int count) 
     if (row < end && group + 1 == groups) vk_finish_some_amx(shadow->sink, shadow->sums, row, end);
     shadow->row = end;
 }
+/* go_on: adds to `part` */
 VK_TAMX VK_INLINE void vk_bytes_steps(const int two, const int bits, int32_t *part, const int8_t *x, size_t ld,
-                                      const char *panel, int k, vk_bytes_shadow *shadow) {
+                                      const char *panel, int k, int go_on, vk_bytes_shadow *shadow) {
     enum { GROUP_BLOCKS = VK_AMX_GROUP / VK_QUANT_BLOCK };
     const int ahead = GROUP_BLOCKS * (bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4);
     __m512i ratio = _mm512_setzero_si512();
-    vk_amx_zero(0);
-    vk_amx_zero(1);
-    if (two) { vk_amx_zero(2); vk_amx_zero(3); }
+    if (go_on) { vk_amx_load(0, part, 4 * VK_PAD); vk_amx_load(1, part + 16, 4 * VK_PAD); }
+    else { vk_amx_zero(0); vk_amx_zero(1); }
+    if (two && go_on) {
+        vk_amx_load(2, part + 16 * VK_PAD, 4 * VK_PAD);
+        vk_amx_load(3, part + 16 * VK_PAD + 16, 4 * VK_PAD);
+    } else if (two) { vk_amx_zero(2); vk_amx_zero(3); }
     for (int j = 0; j < k; j += 64, panel += 64 * VK_PAD) {
         vk_amx_load(6, panel, 4 * VK_PAD);
         vk_amx_stream(4, x + j, (long)ld);
-        vk_level_part(&shadow->level, &ratio, 0, 0, bits, ahead);
+        vk_level_part(shadow->level, &ratio, 0, 0, bits, ahead);
         vk_amx_bytes(0, 4, 6);
         vk_amx_load(7, panel + 64, 4 * VK_PAD);
-        vk_level_part(&shadow->level, &ratio, 1, 0, bits, ahead);
+        vk_level_part(shadow->level, &ratio, 1, 0, bits, ahead);
         vk_amx_bytes(1, 4, 7);
         if (two) vk_amx_stream(5, x + 16 * ld + j, (long)ld);
-        vk_level_part(&shadow->level, &ratio, 2, 0, bits, ahead);
+        vk_level_part(shadow->level, &ratio, 2, 0, bits, ahead);
         if (two) vk_amx_bytes(2, 5, 6);
-        vk_level_part(&shadow->level, &ratio, 3, 0, bits, ahead);
+        vk_level_part(shadow->level, &ratio, 3, 0, bits, ahead);
         if (two) vk_amx_bytes(3, 5, 7);
-        vk_level_next(&shadow->level, shadow->blocks, 0, bits, ahead);
-        vk_bytes_shadow_rows(shadow, 4);
+        vk_level_next(shadow->level, shadow->blocks, 0, bits, ahead);
+        vk_bytes_shadow_rows(shadow, VK_ROWS_MAX * 64 / VK_AMX_GROUP);
     }
     vk_bytes_shadow_rows(shadow, VK_ROWS_MAX);
     vk_amx_store(0, part, 4 * VK_PAD);
@@ -319,8 +324,8 @@ VK_TAMX VK_INLINE void vk_bytes_steps(const int two, const int bits, int32_t *pa
 }
 #define VK_BYTES_STEPS(name, two, bits) \
     VK_TAMX VK_APART void name(int32_t *part, const int8_t *x, size_t ld, const char *panel, int k, \
-                               vk_bytes_shadow *shadow) { \
-        vk_bytes_steps(two, bits, part, x, ld, panel, k, shadow); \
+                               int go_on, vk_bytes_shadow *shadow) { \
+        vk_bytes_steps(two, bits, part, x, ld, panel, k, go_on, shadow); \
     }
 VK_BYTES_STEPS(vk_bytes_steps_8, 1, 8)
 VK_BYTES_STEPS(vk_bytes_steps_4, 1, 4)
@@ -328,27 +333,38 @@ VK_BYTES_STEPS(vk_bytes_steps_8_few, 0, 8)
 VK_BYTES_STEPS(vk_bytes_steps_4_few, 0, 4)
 #undef VK_BYTES_STEPS
 #undef VK_APART
-/* where the bytes of a group are */
-static char *vk_amx_group(const vk_groups *groups, int turn) {
-    const int k = groups->k < VK_AMX_GROUP ? (groups->k + 63) / 64 * 64 : VK_AMX_GROUP;
+/* A panel passes in pieces: groups, or halves of them if few rows share a piece, so that pieces and rows stay in the
+ * first-level cache. */
+enum { VK_AMX_HALF = VK_AMX_GROUP / 2 };
+static char *vk_amx_piece(const vk_groups *groups, int piece, int turn) {
+    const int k = groups->k < piece ? (groups->k + 63) / 64 * 64 : piece;
     return groups->bytes + (size_t)(turn % 2 * k) * VK_PAD;
 }
-/* begins to convert the group after group g, in this panel or the next one; returns 0 if the task has none */
-VK_TAMX static int vk_amx_level(vk_level *level, vk_groups *groups, const char *panel, int g, int count) {
-    const int first = g + 1 < count ? (g + 1) * VK_AMX_GROUP : 0, turn = (groups->turn + 1) % VK_GROUP_SCALES;
+/* begins to convert the piece at `from` of k, or the first one of the next panel; returns 0 if the task has none */
+VK_TAMX static int vk_amx_level(vk_groups *groups, const char *panel, int from, int piece) {
+    vk_level *level = &groups->level;
+    const int turn = groups->turn + 1;
     level->blocks = 0;
-    if (g + 1 == count) panel = groups->next;
+    if (from >= groups->k) { panel = groups->next; from = 0; }
     if (!panel) return 0;
-    vk_level_begin(level, vk_amx_group(groups, turn), groups->scales + turn * VK_PAD,
-                   panel + first / VK_QUANT_BLOCK * vk_block_bytes(groups->bits),
-                   groups->k - first < VK_AMX_GROUP ? groups->k - first : VK_AMX_GROUP, groups->bits);
+    if (from % VK_AMX_GROUP == 0)
+        vk_level_begin(level, vk_amx_piece(groups, piece, turn), groups->scales + turn % VK_GROUP_SCALES * VK_PAD,
+                       panel + from / VK_QUANT_BLOCK * vk_block_bytes(groups->bits),
+                       groups->k - from < VK_AMX_GROUP ? groups->k - from : VK_AMX_GROUP, groups->bits);
+    else { /* the same scales */
+        level->to = vk_amx_piece(groups, piece, turn);
+        memcpy(groups->scales + turn % VK_GROUP_SCALES * VK_PAD, groups->scales + groups->turn % VK_GROUP_SCALES * VK_PAD,
+               VK_PAD * sizeof *groups->scales);
+    }
+    level->blocks = (groups->k - from < piece ? groups->k - from : piece) / VK_QUANT_BLOCK;
+    if (level->blocks % 2) memset(level->to + level->blocks * VK_QUANT_BLOCK * VK_PAD, 0, VK_QUANT_BLOCK * VK_PAD);
     return 1;
 }
 VK_TAMX static void vk_amx_level_rest(vk_level *level, int bits) {
     if (bits == 8) vk_level_next(level, level->blocks, 0, 8, VK_AMX_GROUP / VK_QUANT_BLOCK * VK_QUANT_BYTES_8);
     else vk_level_next(level, level->blocks, 0, 4, VK_AMX_GROUP / VK_QUANT_BLOCK * VK_QUANT_BYTES_4);
 }
-typedef void (*vk_bytes_tile)(int32_t *part, const int8_t *x, size_t ld, const char *panel, int k,
+typedef void (*vk_bytes_tile)(int32_t *part, const int8_t *x, size_t ld, const char *panel, int k, int go_on,
                               vk_bytes_shadow *shadow);
 VK_TAMX static void vk_many_amx(const vk_sink *sink, float *sums, const vk_bytes *x, vk_groups *groups,
                                 const char *panel, int rows) {
@@ -356,31 +372,31 @@ VK_TAMX static void vk_many_amx(const vk_sink *sink, float *sums, const vk_bytes
                                                     { vk_bytes_steps_4, vk_bytes_steps_4_few } };
     const vk_bytes_tile *steps = tile_steps[groups->bits == 4];
     int32_t room[2 * VK_ROWS_MAX * VK_PAD + 16], *part = room + (64 - (uintptr_t)room % 64) % 64 / sizeof *room;
-    const int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX;
+    const int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX, piece = tiles > 2 ? VK_AMX_GROUP : VK_AMX_HALF;
     vk_bytes_shadow shadow;
-    int turn = 0;
+    int tile = 0;
     memset(&shadow, 0, sizeof shadow);
-    shadow.sink = sink; shadow.sums = sums; shadow.x = x; shadow.scales = groups->scales;
-    shadow.blocks = (VK_AMX_GROUP / VK_QUANT_BLOCK - 1) / (VK_AMX_GROUP / 64 * tiles);
+    shadow.sink = sink; shadow.sums = sums; shadow.x = x; shadow.scales = groups->scales; shadow.level = &groups->level;
+    shadow.blocks = tiles == 1; /* 8 blocks in 4 steps */
     if (!groups->ready) {
-        groups->turn = VK_GROUP_SCALES - 1;
-        vk_amx_level(&shadow.level, groups, panel, -1, x->groups);
-        vk_amx_level_rest(&shadow.level, groups->bits);
+        groups->turn = -1;
+        vk_amx_level(groups, panel, 0, piece);
+        vk_amx_level_rest(&groups->level, groups->bits);
         groups->turn = 0;
     }
-    for (int g = 0; g < x->groups; g++) {
-        int from = g * VK_AMX_GROUP, length = groups->k - from < VK_AMX_GROUP ? groups->k - from : VK_AMX_GROUP;
-        const char *bytes = vk_amx_group(groups, groups->turn);
-        groups->ready = vk_amx_level(&shadow.level, groups, panel, g, x->groups);
-        for (int r = 0; r < rows; r += VK_ROWS_MAX, turn ^= 1) {
-            int32_t *to = part + turn * VK_ROWS_MAX * VK_PAD;
-            const int8_t *values = x->values + (size_t)r * x->ld + from;
-            steps[rows - r <= 16](to, values, x->ld, bytes, length, &shadow);
-            shadow.part = to; shadow.scales = groups->scales + groups->turn * VK_PAD; shadow.group = g;
-            shadow.base = shadow.row = r; shadow.end = rows - r < VK_ROWS_MAX ? rows : r + VK_ROWS_MAX;
+    for (int from = 0; from < groups->k; from += piece, groups->turn++) {
+        const int length = groups->k - from < piece ? groups->k - from : piece, end = from + length,
+                  ends = end % VK_AMX_GROUP == 0 || end == groups->k;
+        groups->ready = vk_amx_level(groups, panel, end, piece);
+        for (int r = 0; r < rows; r += VK_ROWS_MAX, tile ^= 1) {
+            int32_t *to = part + (tiles > 2 ? tile : r / VK_ROWS_MAX) * VK_ROWS_MAX * VK_PAD;
+            steps[rows - r <= 16](to, x->values + (size_t)r * x->ld + from, x->ld,
+                                  vk_amx_piece(groups, piece, groups->turn), length, from % VK_AMX_GROUP, &shadow);
+            shadow.part = to; shadow.scales = groups->scales + groups->turn % VK_GROUP_SCALES * VK_PAD;
+            shadow.group = from / VK_AMX_GROUP; shadow.base = shadow.row = r;
+            shadow.end = !ends ? 0 : rows - r < VK_ROWS_MAX ? rows : r + VK_ROWS_MAX;
         }
-        vk_amx_level_rest(&shadow.level, groups->bits);
-        groups->turn = (groups->turn + 1) % VK_GROUP_SCALES;
+        vk_amx_level_rest(&groups->level, groups->bits);
         __asm__ volatile("" ::: "memory"); /* tile loads do not show the compiler that they read these bytes */
     }
     vk_bytes_shadow_rows(&shadow, VK_ROWS_MAX);
