@@ -3280,7 +3280,6 @@ typedef struct vk_gemm_kernel {
     vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
     /* .. and many rows, if the processor multiplies bytes; otherwise panels are widened. group: k per scale */
     int (*has_bytes)(void);
-    vk_quant_level level;
     vk_quant_many many;
     int group;
 } vk_gemm_kernel;
@@ -3288,30 +3287,30 @@ static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
     { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16,
       { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
-      vk_has_amx_bytes, vk_level_amx, vk_many_amx, VK_AMX_GROUP },
+      vk_has_amx_bytes, vk_many_amx, VK_AMX_GROUP },
 #endif
 #ifdef VK_X86
     { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
       { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
-      vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
+      vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
       { { vk_row8_avx512, vk_row4_avx512 }, { vk_row8_avx512_ahead, vk_row4_avx512_ahead } },
-      vk_has_vnni, vk_level_vnni, vk_many_vnni, VK_VNNI_GROUP },
+      vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP },
     { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { { vk_row8_avx2, vk_row4_avx2 }, { vk_row8_avx2, vk_row4_avx2 } }, NULL, NULL, NULL, 0 },
+      { { vk_row8_avx2, vk_row4_avx2 }, { vk_row8_avx2, vk_row4_avx2 } }, NULL, NULL, 0 },
 #endif
 #ifdef VK_NEON_BF16
     { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16,
-      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0 },
     { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0 },
 #endif
 #ifdef VK_NEON
     { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0 },
 #endif
     { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0 },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
 
@@ -3379,6 +3378,9 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
     const char *x = (const char *)job->x + (size_t)r0 * x_bytes;
     float room[VK_TASK_ROWS * VK_PAD + 16], *sums = room + (64 - (uintptr_t)room % 64) % 64 / sizeof(float);
     vk_sink sink;
+    vk_groups groups;
+    groups.bytes = (char *)vk_quant_room(cpu, thread); groups.k = linear->k_padded; groups.bits = linear->bits;
+    groups.ready = 0;
     sink.row_bytes = (size_t)job->ldy * out; sink.wide = cpu->wide; sink.epilogue = epilogue;
     for (int c = c0; c < c1; c += VK_PAD) {
         const char *panel = vk_panel_at(linear, c / VK_PAD);
@@ -3386,7 +3388,8 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         sink.bias = linear->bias ? linear->bias + c : NULL;
         sink.cols = c1 - c < VK_PAD ? c1 - c : VK_PAD;
         sink.stream = stream && sink.cols == VK_PAD && ((uintptr_t)sink.y | sink.row_bytes) % 64 == 0;
-        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, c / VK_PAD, r0, rows, thread))
+        groups.next = c + VK_PAD < c1 ? panel + vk_panel_bytes(linear) : NULL;
+        if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, &groups, c / VK_PAD, r0, rows))
             continue;
         if (linear->bits) {
             vk_quant_widen_panel(cpu, linear, panel, c / VK_PAD, thread);
@@ -3409,10 +3412,13 @@ static int64_t vk_gemm_tasks(const vk_gemm_job *job, int threads) {
 /* Runs tasks in any order on all threads, or only on this one if waking the others is not worth it. */
 static void vk_share(const vk_cpu *cpu, int64_t tasks, int worth, vk_task work, const void *context) {
 #ifdef _OPENMP
+    vk_team_range range[VK_TEAM_RANGES];
+    const int ranges = cpu->queue.threads < VK_TEAM_RANGES ? cpu->queue.threads : VK_TEAM_RANGES;
     if (cpu->team) {
         vk_team_loop(cpu->team, worth ? cpu->queue.threads : 1, tasks, work, context);
         return;
     }
+    vk_team_split(range, ranges, tasks);
 #endif
     (void)worth;
     VK_PRAGMA(omp parallel num_threads(cpu->queue.threads) if (worth && tasks > 1))
@@ -3420,8 +3426,11 @@ static void vk_share(const vk_cpu *cpu, int64_t tasks, int worth, vk_task work, 
         int thread = vk_team_thread();
         int64_t since = vk_span_begin(&cpu->queue);
         if (cpu->begin) cpu->begin();
-        VK_PRAGMA(omp for schedule(dynamic) nowait)
+#ifdef _OPENMP
+        vk_team_work(range, ranges, work, context, thread);
+#else
         for (int64_t task = 0; task < tasks; task++) work(context, task, thread);
+#endif
         if (cpu->end) cpu->end();
         vk_span_end(&cpu->queue, since);
     }
@@ -3665,7 +3674,7 @@ static void vk_cpu_layout(vk_cpu *cpu, const vk_extent *extent, vk_arena *arena)
     cpu->attend_bytes = vk_attend_bytes((size_t)head_dim, extent->wide);
     cpu->attend = vk_take(arena, threads, cpu->attend_bytes);
     cpu->pieces = (float *)vk_take(arena, VK_PIECES, 4 * vk_piece_floats(extent->llm.heads, head_dim));
-    cpu->widened_bytes = (size_t)extent->quant_k * VK_PAD * 2;
+    cpu->widened_bytes = vk_quant_room_bytes(extent->quant_k);
     cpu->widened = vk_take(arena, threads, cpu->widened_bytes);
     /* at least the rows of one job, and all experts of a decode step at once */
     cpu->integers_bytes = (size_t)(extent->llm.tokens > extent->experts ? extent->llm.tokens : extent->experts + 1)

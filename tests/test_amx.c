@@ -27,6 +27,7 @@ int main(void) {
         test_integers(2, 97, bits);
         test_byte_ends(amx, 17, 96, bits);
         test_byte_ends(amx, 61, 1120, bits);
+        test_byte_ends(amx, 97, 1120, bits);
     }
     remove_checkpoint();
     for (int causal = 0; causal < 2; causal++) {

@@ -356,11 +356,13 @@ static double integer_inputs(double *meant, const void *x, size_t rows, size_t k
         }
     return far;
 }
-/* an integer times a ratio of scales in 1/32768: in 16 bits, as the kernels do it, first in 1/256 of a step */
-static double level_byte(double whole, double ratio, int bits) {
-    return floor(fmin(floor(whole * (bits == 8 ? 256 : 4096) * ratio / 32768 + 0.5) + 128, 32767) / 256);
+/* an integer times a ratio of scales in 1/32768, as the kernels do it: bytes 1 and 3 of four (values 2 and 3) first in 1/256 of a step */
+static double level_byte(double whole, double ratio, int bits, size_t i) {
+    const double fine = i % 4 < 2 ? 1 : 256, byte = floor(whole * (bits == 8 ? 1 : 16) * fine * ratio / 32768 + 0.5);
+    return i % 4 < 2 ? byte : floor((byte + 128) / 256);
 }
-static double level_full(int bits) { return bits == 8 ? 32767.0 : 32767.0 * 127 / 128; }
+/* the ratio of a row's largest scale; a row of 8 bits with a negative scale has room for -128 times that */
+static double level_full(int bits, int negative) { return bits == 4 ? 32767.0 * 127 / 128 : negative ? 32639.0 : 32767.0; }
 /* The weights of integers where bytes are multiplied: `step` f64 [n, blocks] and `whole` f64 [n, k] -> values. Returns the largest distance as a share of the group's
  * step. */
 static double level_weights(double *meant, const double *whole, const double *step, size_t n, size_t k, size_t group, int bits) {
@@ -374,7 +376,7 @@ static double level_weights(double *meant, const double *whole, const double *st
             for (size_t i = from; i < end; i += VK_QUANT_BLOCK) most = fmax(most, fabs(step[r * blocks + i / VK_QUANT_BLOCK]));
             for (size_t i = from; i < end; i++) {
                 const double scale = step[r * blocks + i / VK_QUANT_BLOCK], size = most * full / 127;
-                meant[r * k + i] = level_byte(whole[r * k + i], most > 0 ? (double)nearbyintf((float)scale * ((float)level_full(bits) / (float)most)) : 0, bits) * size;
+                meant[r * k + i] = level_byte(whole[r * k + i], most > 0 ? (double)nearbyintf((float)scale * ((float)level_full(bits, 0) / (float)most)) : 0, bits, i) * size;
                 if (most > 0) far = fmax(far, fabs(meant[r * k + i] - whole[r * k + i] * scale) / size);
             }
         }
@@ -402,7 +404,7 @@ static void test_integer_ends(void) {
 /* Bytes at their limits: a panel and rows of extremes (-128 .. 127, all signs equal, scales that are 0, tiny or not a number, inputs that are not finite) against sums in
  * int64. Panels are made here, so that they can contain values that no checkpoint gives. */
 static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bits) {
-    enum { EXTREMES = 8 };
+    enum { PANELS = 3, N = PANELS * VK_PAD };
     const int group = kernel->group, groups = (k + group - 1) / group, blocks = k / VK_QUANT_BLOCK, block_bytes = VK_PAD * (2 + VK_QUANT_BLOCK * bits / 8);
     vk_cpu cpu = cpu_with(kernel, 0, 2);
     vk_linear linear;
@@ -413,15 +415,15 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
     check_case("extreme bytes, kernel %s, rows %d k %d bits %d", kernel->name, rows, k, bits);
     draw_anew(check_state.name);
     memset(&linear, 0, sizeof linear);
-    linear.n = VK_PAD; linear.k = linear.k_padded = k; linear.bits = bits;
-    panel = (char *)take(vk_panel_bytes(&linear));
+    linear.n = N; linear.k = linear.k_padded = k; linear.bits = bits;
+    panel = (char *)take(PANELS * vk_panel_bytes(&linear));
     linear.weights = panel;
     x = (uint16_t *)take((size_t)rows * (size_t)k * 2);
-    y = (float *)take((size_t)rows * VK_PAD * sizeof *y);
+    y = (float *)take((size_t)rows * N * sizeof *y);
     /* column c: scale 2^-(c % 4) in all blocks, but column 5: 0, 6: NaN, 7: 2^-126, 9: negative */
-    for (int b = 0; b < blocks; b++)
+    for (int b = 0; b < PANELS * blocks; b++)
         for (int c = 0; c < VK_PAD; c++) {
-            const uint16_t scale = c == 5 ? 0 : c == 6 && b == blocks - 1 ? 0x7fc0 : c == 7 ? 0x0080 : vk_f2b(ldexpf(c == 9 ? -1.0f : 1.0f, -(c % 4)));
+            const uint16_t scale = c == 5 ? 0 : c == 6 && b % blocks == blocks - 1 ? 0x7fc0 : c == 7 ? 0x0080 : vk_f2b(ldexpf(c == 9 ? -1.0f : 1.0f, -(c % 4)));
             memcpy(panel + b * block_bytes + 2 * c, &scale, 2);
             for (int i = 0; i < VK_QUANT_BLOCK * bits / 8; i++) /* columns 0 and 1: all least, all largest */
                 panel[b * block_bytes + 2 * VK_PAD + i / 4 * 4 * VK_PAD + 4 * c + i % 4] =
@@ -435,11 +437,12 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
         }
     cpu.integers_bytes = vk_bytes_of(1, k, group) * (size_t)rows;
     cpu.integers = take(cpu.integers_bytes + vk_bytes_spare(k));
-    cpu.widened_bytes = (size_t)k * VK_PAD * 2;
+    cpu.widened_bytes = vk_quant_room_bytes(k);
     cpu.widened = take(2 * cpu.widened_bytes);
-    vk_linear_run(&cpu, y, VK_PAD, x, k, rows, &linear, VK_STORE_F32);
+    vk_linear_run(&cpu, y, N, x, k, rows, &linear, VK_STORE_F32);
     for (int r = 0; r < rows; r++)
-        for (int c = 0; c < VK_PAD; c++) {
+        for (int column = 0; column < N; column++) {
+            const int c = column % VK_PAD;
             double sum = 0, size = 0;
             const float scale = c == 5 || c == 7 ? 0 : ldexpf(c == 9 ? -1.0f : 1.0f, -(c % 4));
             for (int g = 0; g < groups; g++) {
@@ -450,19 +453,19 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
                 for (int i = g * group; i < end; i++) {
                     static const int place[8] = { 0, 2, 1, 3, 0, 2, 1, 3 };
                     const int in = i % VK_QUANT_BLOCK, per = bits == 8 ? 4 : 8;
-                    const unsigned char *at = (const unsigned char *)panel + i / VK_QUANT_BLOCK * block_bytes + 2 * VK_PAD + in / per * 4 * VK_PAD
+                    const unsigned char *at = (const unsigned char *)panel + (column / VK_PAD * blocks + i / VK_QUANT_BLOCK) * block_bytes + 2 * VK_PAD + in / per * 4 * VK_PAD
                                               + 4 * c + place[in % per];
                     const int weight = bits == 8 ? (int8_t)*at : (*at >> (in % 8 / 4 * 4) & 15) - 8,
                               input = most > 1e-35f ? (int)nearbyintf(vk_b2f(x[r * k + i]) * (127.0f / most)) : 0;
-                    whole += (int64_t)level_byte(weight, nearbyint(c == 9 ? -level_full(bits) : level_full(bits)), bits) * input;
+                    whole += (int64_t)level_byte(weight, nearbyint(c == 9 ? -level_full(bits, 1) : level_full(bits, 0)), bits, (size_t)i) * input;
                 }
-                sum += (double)whole * (double)(most / 127.0f) * fabs((double)scale) * (bits == 8 ? 1.0 : 8.0 / 127);
+                sum += (double)whole * (double)(most / 127.0f) * fabs((double)scale) * (bits == 4 ? 8.0 / 127 : c == 9 ? level_full(8, 0) / level_full(8, 1) : 1.0);
                 size += fabs((double)whole * (double)(most / 127.0f) * (double)scale);
             }
-            if (r == 2 || c == 6) wrong += !isnan(y[r * VK_PAD + c]);
-            else wrong += !(fabs((double)y[r * VK_PAD + c] - sum) <= size * 4e-6 + 1e-30);
+            if (r == 2 || c == 6) wrong += !isnan(y[r * N + column]);
+            else wrong += !(fabs((double)y[r * N + column] - sum) <= size * 4e-6 + 1e-30);
         }
-    check_note(!wrong, __FILE__, __LINE__, "%d of %d sums are wrong", wrong, rows * VK_PAD);
+    check_note(!wrong, __FILE__, __LINE__, "%d of %d sums are wrong", wrong, rows * N);
     release_all();
 }
 /* Integers: products of the numbers that weights and inputs represent (the rules are written here once more), as close as rounding allows; weights within half a step (4
@@ -523,7 +526,7 @@ static void test_integers(int s, int m, int bits) {
         /* room for all rows, or for 40 of them: the rest goes after them */
         cpu.integers_bytes = (size_t)(m > 40 && bits == 4 ? 40 : m) * ldx / VK_QUANT_BLOCK * sizeof(vk_fine);
         cpu.integers = take(cpu.integers_bytes + vk_bytes_spare((int)ldx));
-        cpu.widened_bytes = ldx * VK_PAD * 2;
+        cpu.widened_bytes = vk_quant_room_bytes((int)ldx);
         cpu.widened = take(2 * cpu.widened_bytes);
         poison(y, (size_t)m * n * sizeof *y);
         vk_linear_run(&cpu, y, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);

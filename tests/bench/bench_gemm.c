@@ -23,7 +23,7 @@ static int by_value(const void *a, const void *b) {
 
 int main(void) {
     size_t pool_bytes = (size_t)512 << 20;
-    const size_t integers_bytes = (size_t)1058 * 2 * 4096, widened_bytes = (size_t)4096 * VK_PAD * 2;
+    const size_t integers_bytes = (size_t)1058 * 2 * 4096, widened_bytes = vk_quant_room_bytes(4096);
     char *integers = (char *)vk_reserve(integers_bytes + vk_bytes_spare(4096)), *widened = (char *)vk_reserve((size_t)vk_host_threads(0) * widened_bytes);
     char *pool = (char *)vk_reserve(pool_bytes), *x = (char *)vk_reserve((size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     float *y = (float *)vk_reserve((size_t)1058 * 6144 * 4);

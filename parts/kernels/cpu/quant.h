@@ -61,11 +61,9 @@ static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
 }
 /* Multiplies rows r0.. of a job's integer inputs by a panel. Returns 0 if the panel must be widened. */
 static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const vk_gemm_job *job, const vk_sink *sink,
-                          float *sums, char *integers, int index, int r0, int rows, int thread) {
+                          float *sums, char *integers, vk_groups *groups, int index, int r0, int rows) {
     int k = job->w->k_padded, bits = job->w->bits;
     const char *panel = vk_panel_at(job->w, index);
-    char *bytes = (char *)vk_quant_room(cpu, thread);
-    float *scales = (float *)(void *)(bytes + (size_t)(k + 63) / 64 * 64 * VK_PAD);
     vk_bytes x;
     if (job->m == 1) {
         const vk_fine *fine = (const vk_fine *)(const void *)integers;
@@ -75,10 +73,9 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
         return 1;
     }
     if (!kernel->group || job->w->run_count) return 0;
-    kernel->level(bytes, scales, panel, k, kernel->group, bits);
     x = vk_bytes_at(integers, job->m, k, kernel->group);
     x = vk_bytes_from(&x, r0);
-    kernel->many(sink, sums, &x, bytes, scales, k, rows, panel + vk_panel_bytes(job->w));
+    kernel->many(sink, sums, &x, groups, panel, rows);
     return 1;
 }
 /* the experts of a decode step share a row of inputs */

@@ -5,9 +5,9 @@
  * One scale per 32 values of k (quant_rows.h) would interrupt the sums of bytes too often. So both factors become bytes
  * with one scale per group of k. The kernel sets the group's length: 128 with AVX-512 VNNI, 512 with AMX. Inputs are
  * converted once for all panels: 127 is the group's largest value, so the error is at most 1/254 of it. Weights are
- * converted panel by panel before the rows of a task use them. The largest scale among a row's blocks in the group sets
- * the step: 127 stands for 127 of an 8-bit block or -8 of a 4-bit block. This adds an error of at most half a step to
- * the rounding of the weights. Sums of a group are exact. */
+ * converted by each task, in its own buffer. The largest scale among a row's blocks in the group sets the step: 127
+ * stands for 127 of an 8-bit block or -8 of a 4-bit block. This adds an error of at most half a step to the rounding of
+ * the weights. Sums of a group are exact. */
 #ifndef VK_QUANT_BYTES_H
 #define VK_QUANT_BYTES_H
 
@@ -21,11 +21,30 @@ typedef struct vk_bytes {
     size_t ld;
     int groups;
 } vk_bytes;
-/* All rows of a task times a panel with bytes [k / 4, 32, 4] and scales f32 [groups, 32]. It may prefetch the next
- * panel's integers from `next`. */
-typedef void (*vk_quant_many)(const vk_sink *sink, float *sums, const vk_bytes *x, const char *panel,
-                              const float *scales, int k, int rows, const char *next);
-typedef void (*vk_quant_level)(char *out, float *scales, const char *panel, int k, int group, int bits);
+/* Converts a group of weights, block by block. Scales below 2^-119 become 0. With a negative scale, -128 stands for
+ * more than 127 steps, so a row with one has 126.5 for 127 of 8 bits. */
+typedef struct vk_level {
+    const char *from;
+    char *to;
+    int blocks;
+    float times[VK_PAD]; /* ratios of a row's scales to its largest, in units of 2^-15 */
+} vk_level;
+/* The weights of a task as bytes [k / 4, 32, 4] and scales f32 [32] per group. VNNI converts a panel, then multiplies it.
+ * AMX converts the next piece while the tiles multiply this one, so two pieces take turns in `bytes`; `next` is the
+ * task's next panel or NULL, and `ready` means that the first piece of this panel is already converted. */
+enum { VK_GROUP_SCALES = 4 };
+typedef struct vk_groups {
+    char *bytes;
+    int k, bits, turn, ready;
+    const char *next;
+    vk_level level;
+    float scales[VK_GROUP_SCALES * VK_PAD];
+} vk_groups;
+/* all rows of a task times a panel of blocks */
+typedef void (*vk_quant_many)(const vk_sink *sink, float *sums, const vk_bytes *x, vk_groups *groups,
+                              const char *panel, int rows);
+/* the bytes of a thread's buffer: a panel as bf16, or as bytes and scales */
+static size_t vk_quant_room_bytes(int k) { return (size_t)(k + 63) / 64 * 64 * VK_PAD * 2; }
 
 static size_t vk_bytes_ld(int k_padded) { return ((size_t)k_padded + 63) / 128 * 128 + 64; }
 static int vk_bytes_groups(int k_padded, int group) { return (k_padded + group - 1) / group; }
@@ -58,14 +77,12 @@ static vk_bytes vk_bytes_from(const vk_bytes *x, int row) {
 VK_T512 VK_INLINE __m256i vk_bytes_32(const uint16_t *x, __m512 times, __m512i *sum) {
     const __m256i order = _mm256_set_epi64x(0x0f0d0e0c0b090a08, 0x0705060403010200, 0x0f0d0e0c0b090a08,
                                             0x0705060403010200);
-    __m512i two = _mm512_loadu_si512(x), low, high;
-    low = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_castsi512_si256(two)), 16);
-    high = _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(two, 1)), 16);
-    low = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(low), times));
-    high = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(high), times));
-    *sum = _mm512_add_epi32(*sum, _mm512_add_epi32(low, high));
-    return _mm256_shuffle_epi8(_mm256_inserti128_si256(_mm256_castsi128_si256(_mm512_cvtsepi32_epi8(low)),
-                                                       _mm512_cvtsepi32_epi8(high), 1), order);
+    __m512i two = _mm512_loadu_si512(x), high_half = _mm512_set1_epi32((int)0xffff0000u), even, odd;
+    even = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(two, 16)), times));
+    odd = _mm512_cvtps_epi32(_mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(two, high_half)), times));
+    *sum = _mm512_add_epi32(*sum, _mm512_add_epi32(even, odd));
+    two = _mm512_ternarylogic_epi32(high_half, _mm512_slli_epi32(odd, 16), even, 0xca); /* odd's bits, then even's */
+    return _mm256_shuffle_epi8(_mm512_cvtsepi16_epi8(two), order);
 }
 /* One row of inputs. A group with an infinity or NaN becomes NaN, to stay visible. A group below 2^-119 becomes 0. */
 VK_T512 static void vk_bytes_row(vk_bytes *to, int row, const uint16_t *x, int k, int group) {
@@ -90,80 +107,84 @@ VK_T512 static void vk_bytes_row(vk_bytes *to, int row, const uint16_t *x, int k
     for (int i = k; i < (int)to->ld; i++) values[i] = 0;
 }
 
-/* 16-bit values times ratios of 1/32768 -> bytes: their high bytes, rounded */
-VK_T512 VK_INLINE __m512i vk_level_pairs(__m512i even, __m512i odd, __m512i ratio, __m512i flip) {
-    const __m512i half = _mm512_set1_epi16(128);
-    even = _mm512_srli_epi16(_mm512_adds_epi16(_mm512_mulhrs_epi16(even, ratio), half), 8);
-    odd = _mm512_adds_epi16(_mm512_mulhrs_epi16(odd, ratio), half);
-    odd = _mm512_ternarylogic_epi32(even, odd, _mm512_set1_epi16((short)0xff00), 0xf8);
-    return _mm512_xor_si512(odd, flip);
+/* Bytes times ratios of 1/32768, rounded; odd bytes first to 1/256. While tiles multiply, one of two ports does all
+ * shifts, products and saturating sums of vectors: this is half of the instructions here. */
+VK_T512 VK_INLINE __m512i vk_level_bytes(__m512i bytes, __m512i ratio) {
+    const __m512i high = _mm512_set1_epi16((short)0xff00);
+    __m512i even = _mm512_mulhrs_epi16(_mm512_maddubs_epi16(_mm512_set1_epi16(1), bytes), ratio),
+            odd = _mm512_mulhrs_epi16(_mm512_and_si512(bytes, high), ratio);
+    odd = _mm512_add_epi16(odd, _mm512_set1_epi16(128));
+    return _mm512_ternarylogic_epi32(high, odd, even, 0xca);
 }
-VK_T512 VK_INLINE void vk_level_block(char *out, const char *panel, const __m512 *times, const int bits,
-                                      __m512i flip) {
-    const __m512i high = _mm512_set1_epi16((short)0xff00), nibble = _mm512_set1_epi16((short)0xf000),
-                  sign = _mm512_set1_epi16((short)0x8000);
+VK_T512 VK_INLINE __m512i vk_level_ratio(const char *scales, const float *times) {
+    __m512i ratio = _mm512_cvtps_epi32(_mm512_mul_ps(VK_SCALES_512(scales), _mm512_loadu_ps(times)));
+    return _mm512_or_si512(_mm512_slli_epi32(ratio, 16), _mm512_and_si512(ratio, _mm512_set1_epi32(0xffff)));
+}
+/* a quarter of a block, of 16 rows: values of k 0 to 15 or 16 to 31 */
+VK_T512 VK_INLINE void vk_level_quarter(char *out, const char *panel, __m512i ratio, const int quarter, const int bits,
+                                        const int flip) {
+    const __m512i nibble = _mm512_set1_epi8((char)0xf0), sign = _mm512_set1_epi8((char)0x80);
+    const int h = quarter / 2, second = quarter % 2;
+    const char *q = panel + VK_PAD * 2 + 64 * h + second * 128 * (bits == 8 ? 4 : 2);
+    out += 64 * h + second * 512;
+    VK_UNROLL for (int line = 0; line < 4; line++, out += 128) {
+        __m512i w = _mm512_loadu_si512(q + (bits == 8 ? line : line / 2) * 128);
+        if (bits == 4) { /* (integer - 8) * 16: 0x78 is sign ^ (w & nibble) */
+            if (line % 2 == 0) w = _mm512_slli_epi16(w, 4);
+            w = _mm512_ternarylogic_epi32(sign, w, nibble, 0x78);
+        }
+        w = vk_level_bytes(w, ratio);
+        _mm512_storeu_si512(out, flip ? _mm512_xor_si512(w, sign) : w);
+    }
+}
+VK_INLINE int vk_block_bytes(int bits) { return bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4; }
+VK_T512 VK_INLINE void vk_level_begin(vk_level *level, char *to, float *scales, const char *from, int k, int bits) {
+    const float full = bits == 8 ? 32767.0f : 32767.0f * 127.0f / 128.0f, less = bits == 8 ? 32639.0f : full;
+    const int blocks = (k + VK_QUANT_BLOCK - 1) / VK_QUANT_BLOCK;
+    level->from = from; level->to = to; level->blocks = blocks;
     VK_UNROLL for (int h = 0; h < 2; h++) {
-        const char *q = panel + VK_PAD * 2 + 64 * h;
-        __m512i ratio = _mm512_cvtps_epi32(_mm512_mul_ps(VK_SCALES_512(panel + 32 * h), times[h]));
-        ratio = _mm512_or_si512(_mm512_slli_epi32(ratio, 16), _mm512_and_si512(ratio, _mm512_set1_epi32(0xffff)));
-        VK_UNROLL for (int line = 0; line < VK_QUANT_BLOCK / 4; line += bits == 8 ? 1 : 2, q += 128) {
-            __m512i w = _mm512_loadu_si512(q);
-            char *to = out + 128 * line + 64 * h;
-            if (bits == 8) {
-                w = vk_level_pairs(_mm512_slli_epi16(w, 8), _mm512_and_si512(w, high), ratio, flip);
-                _mm512_storeu_si512(to, w);
-                continue;
-            }
-            /* (integer - 8) * 4096 */
-            _mm512_storeu_si512(to, vk_level_pairs(_mm512_xor_si512(_mm512_slli_epi16(w, 12), sign),
-                                                   _mm512_xor_si512(_mm512_and_si512(_mm512_slli_epi16(w, 4), nibble),
-                                                                    sign), ratio, flip));
-            _mm512_storeu_si512(to + 128, vk_level_pairs(_mm512_xor_si512(_mm512_and_si512(_mm512_slli_epi16(w, 8),
-                                                                                           nibble), sign),
-                                                         _mm512_xor_si512(_mm512_and_si512(w, nibble), sign), ratio,
-                                                         flip));
+        __mmask16 odd = 0, negative = 0;
+        __m512 most = _mm512_setzero_ps(), units;
+        for (int b = 0; b < blocks; b++) {
+            __m512 scale = VK_SCALES_512(from + b * vk_block_bytes(bits) + 32 * h);
+            odd |= _mm512_cmp_ps_mask(scale, scale, _CMP_UNORD_Q);
+            negative |= _mm512_cmp_ps_mask(scale, _mm512_setzero_ps(), _CMP_LT_OQ);
+            most = _mm512_max_ps(most, _mm512_abs_ps(scale));
         }
+        units = _mm512_mask_mov_ps(_mm512_set1_ps(full), negative, _mm512_set1_ps(less));
+        _mm512_storeu_ps(level->times + 16 * h,
+                         _mm512_maskz_div_ps(_mm512_cmp_ps_mask(most, _mm512_set1_ps(0x1p-119f), _CMP_GE_OQ), units,
+                                             most));
+        most = _mm512_mul_ps(most, _mm512_mask_mov_ps(_mm512_set1_ps(bits == 8 ? 1.0f : 8.0f / 127.0f), negative,
+                                                      _mm512_set1_ps(bits == 8 ? full / less : 8.0f / 127.0f)));
+        _mm512_storeu_ps(scales + 16 * h, _mm512_mask_mov_ps(most, odd, _mm512_set1_ps(NAN)));
     }
 }
-/* A panel of blocks -> bytes and scales of groups. `flip`: adds 128 to make the bytes unsigned. Scales below 2^-119
- * become 0. */
-VK_T512 VK_INLINE void vk_level(char *out, float *scales, const char *panel, int k, int group, const int bits,
-                                const int flip) {
-    const int block_bytes = bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4;
-    const float full = bits == 8 ? 32767.0f : 32767.0f * 127.0f / 128.0f;
-    for (int from = 0; from < k; from += group, scales += VK_PAD) {
-        int blocks = ((k - from < group ? k - from : group) + VK_QUANT_BLOCK - 1) / VK_QUANT_BLOCK;
-        __m512 most[2], times[2];
-        VK_UNROLL for (int h = 0; h < 2; h++) {
-            __mmask16 odd = 0;
-            most[h] = _mm512_setzero_ps();
-            for (int b = 0; b < blocks; b++) {
-                __m512 scale = VK_SCALES_512(panel + b * block_bytes + 32 * h);
-                odd |= _mm512_cmp_ps_mask(scale, scale, _CMP_UNORD_Q);
-                most[h] = _mm512_max_ps(most[h], _mm512_abs_ps(scale));
-            }
-            times[h] = _mm512_maskz_div_ps(_mm512_cmp_ps_mask(most[h], _mm512_set1_ps(0x1p-119f), _CMP_GE_OQ),
-                                           _mm512_set1_ps(full), most[h]);
-            most[h] = _mm512_mul_ps(most[h], _mm512_set1_ps(bits == 8 ? 1.0f : 8.0f / 127.0f));
-            _mm512_storeu_ps(scales + 16 * h, _mm512_mask_mov_ps(most[h], odd, _mm512_set1_ps(NAN)));
-        }
-        for (int b = 0; b < blocks; b++, panel += block_bytes, out += VK_QUANT_BLOCK * VK_PAD)
-            vk_level_block(out, panel, times, bits, _mm512_set1_epi8((char)(flip ? 0x80 : 0)));
-    }
-    if (k % 64) memset(out, 0, (size_t)(64 - k % 64) * VK_PAD); /* a tile's depth */
+/* A quarter of the next block, if one is left. `flip`: adds 128 to make the bytes unsigned. `ahead`: this many bytes
+ * later is prefetched. */
+VK_T512 VK_INLINE void vk_level_part(vk_level *level, __m512i *ratio, const int quarter, const int flip,
+                                     const int bits, const int ahead) {
+    const int lines = vk_block_bytes(bits) / 64 + 1, from = lines * quarter / 4, end = lines * (quarter + 1) / 4;
+    if (level->blocks <= 0) return;
+    if (quarter % 2 == 0) *ratio = vk_level_ratio(level->from + 16 * quarter, level->times + 8 * quarter);
+    vk_level_quarter(level->to, level->from, *ratio, quarter, bits, flip);
+    if (ahead) VK_UNROLL for (int i = from; i < end; i++) _mm_prefetch(level->from + ahead + 64 * i, _MM_HINT_T1);
+    if (quarter < 3) return;
+    level->blocks--;
+    level->from += vk_block_bytes(bits);
+    level->to += VK_QUANT_BLOCK * VK_PAD;
 }
-#define VK_LEVEL(of, flip) \
-    VK_T512 static void vk_level_##of(char *out, float *scales, const char *panel, int k, int group, int bits) { \
-        if (bits == 8) vk_level(out, scales, panel, k, group, 8, flip); \
-        else vk_level(out, scales, panel, k, group, 4, flip); \
-    }
+VK_T512 VK_INLINE void vk_level_next(vk_level *level, int count, const int flip, const int bits, const int ahead) {
+    __m512i ratio;
+    for (; count > 0 && level->blocks > 0; count--)
+        VK_UNROLL for (int q = 0; q < 4; q++) vk_level_part(level, &ratio, q, flip, bits, ahead);
+}
 
 /* AVX-512 VNNI. This uses inline assembly because with the intrinsic GCC 12 copies each sum to another register and
  * back. */
 #define VK_DPBUSD(sum, weights, inputs) \
     __asm__("vpdpbusd %2%{1to16%}, %1, %0" : "+v"(sum) : "v"(weights), "m"(*(const int32_t *)(const void *)(inputs)))
 enum { VK_VNNI_GROUP = 128 };
-VK_LEVEL(vnni, 1)
 VK_TVNNI VK_INLINE void vk_rows_vnni(const int count, float *y, const vk_bytes *x, const char *panel,
                                      const float *scales, int k) {
     for (int g = 0; g < x->groups; g++, scales += VK_PAD) {
@@ -210,13 +231,22 @@ VK_TVNNI static void vk_some_vnni(float *y, const vk_bytes *x, const char *panel
     }
 }
 /* sums of 24 rows, finished while they are in the first-level cache */
-VK_TVNNI static void vk_many_vnni(const vk_sink *sink, float *sums, const vk_bytes *x, const char *panel,
-                                  const float *scales, int k, int rows, const char *next) {
-    (void)next;
+VK_TVNNI static void vk_many_vnni(const vk_sink *sink, float *sums, const vk_bytes *x, vk_groups *groups,
+                                  const char *panel, int rows) {
+    const int k = groups->k, bits = groups->bits;
+    float *scales = (float *)(void *)(groups->bytes + (size_t)(k + 63) / 64 * 64 * VK_PAD);
+    vk_level level;
+    for (int from = 0; from < k; from += VK_VNNI_GROUP) {
+        vk_level_begin(&level, groups->bytes + (size_t)from * VK_PAD, scales + from / VK_VNNI_GROUP * VK_PAD,
+                       panel + from / VK_QUANT_BLOCK * vk_block_bytes(bits),
+                       k - from < VK_VNNI_GROUP ? k - from : VK_VNNI_GROUP, bits);
+        if (bits == 8) vk_level_next(&level, level.blocks, 1, 8, 0);
+        else vk_level_next(&level, level.blocks, 1, 4, 0);
+    }
     for (int r = 0; r < rows; r += 24) {
         int now = rows - r < 24 ? rows - r : 24;
         vk_bytes from = vk_bytes_from(x, r);
-        vk_some_vnni(sums, &from, panel, scales, k, now);
+        vk_some_vnni(sums, &from, groups->bytes, scales, k, now);
         vk_finish_rows(sink, sums, r, now);
     }
 }
@@ -224,81 +254,152 @@ static int vk_has_vnni(void) { return vk_has_avx512() && __builtin_cpu_supports(
 
 #ifdef VK_AMX
 enum { VK_AMX_GROUP = 512 };
-VK_LEVEL(amx, 0)
 /* Extra work while a tile's products run: scales rows [row, end) of the previous tile (int32 `part`), adds them to the
- * sums, and finishes them in the last group. */
+ * sums, and finishes them in the last group. Each step also converts a block of the next piece, and `blocks` more. */
 typedef struct vk_bytes_shadow {
     const vk_sink *sink;
     const int32_t *part; /* of row `base` on */
     float *sums;
     const vk_bytes *x;
     const float *scales;
-    int group, base, row, end;
-    const char *ahead, *ahead_end; /* prefetched into the second-level cache, `lines` lines per step */
-    int lines;
+    int group, base, row, end, blocks;
+    vk_level *level;
 } vk_bytes_shadow;
-VK_TAMX VK_INLINE void vk_bytes_shadow_row(vk_bytes_shadow *shadow) {
-    int row = shadow->row++, last = shadow->group + 1 == shadow->x->groups;
-    const int32_t *part = shadow->part + (row - shadow->base) * VK_PAD;
-    float *sums = shadow->sums + row * VK_PAD;
-    __m512 scale = _mm512_set1_ps(shadow->x->scales[row * shadow->x->groups + shadow->group]),
-           first = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part)), scale),
-           second = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part + 16)), scale);
-    if (shadow->group == 0) {
-        first = _mm512_mul_ps(first, _mm512_loadu_ps(shadow->scales));
-        second = _mm512_mul_ps(second, _mm512_loadu_ps(shadow->scales + 16));
-    } else {
-        first = _mm512_fmadd_ps(first, _mm512_loadu_ps(shadow->scales), _mm512_loadu_ps(sums));
-        second = _mm512_fmadd_ps(second, _mm512_loadu_ps(shadow->scales + 16), _mm512_loadu_ps(sums + 16));
-    }
-    _mm512_storeu_ps(sums, first);
-    _mm512_storeu_ps(sums + 16, second);
-    if (last) vk_finish_row_amx(shadow->sink, sums, row);
+/* functions of their own: with their code in a loop over tiles, GCC 12 keeps addresses of tiles in vector registers */
+#define VK_APART static __attribute__((noinline))
+VK_TAMX VK_APART void vk_finish_some_amx(const vk_sink *sink, const float *sums, int row, int end) {
+    for (; row < end; row++) vk_finish_row_amx(sink, sums + row * VK_PAD, row);
 }
-VK_TAMX VK_INLINE void vk_bytes_steps(const int two, int32_t *part, const int8_t *x, size_t ld, const char *panel,
-                                      int k, vk_bytes_shadow *shadow) {
-    vk_amx_zero(0);
-    vk_amx_zero(1);
-    if (two) { vk_amx_zero(2); vk_amx_zero(3); }
-    for (int j = 0; j < k; j += 64, panel += 64 * VK_PAD) {
-        vk_amx_stream(4, x + j, (long)ld);
-        vk_amx_load(6, panel, 4 * VK_PAD);
-        vk_amx_load(7, panel + 64, 4 * VK_PAD);
-        if (two) vk_amx_stream(5, x + 16 * ld + j, (long)ld);
-        vk_amx_bytes(0, 4, 6);
-        vk_amx_bytes(1, 4, 7);
-        if (two) { vk_amx_bytes(2, 5, 6); vk_amx_bytes(3, 5, 7); }
-        for (int i = 0; i < shadow->lines && shadow->ahead < shadow->ahead_end; i++, shadow->ahead += 64)
-            _mm_prefetch(shadow->ahead, _MM_HINT_T1);
-        for (int i = 0; i < 4 && shadow->row < shadow->end; i++) vk_bytes_shadow_row(shadow);
+/* the next `count` rows, or those that are left */
+VK_TAMX VK_INLINE void vk_bytes_shadow_rows(vk_bytes_shadow *shadow, int count) {
+    const int row = shadow->row, end = shadow->end - row < count ? shadow->end : row + count, group = shadow->group,
+              groups = shadow->x->groups;
+    const int32_t *part = shadow->part + (row - shadow->base) * VK_PAD;
+    const float *of_row = shadow->x->scales + row * groups + group;
+    float *sums = shadow->sums + row * VK_PAD;
+    const __m512 low = _mm512_loadu_ps(shadow->scales), high = _mm512_loadu_ps(shadow->scales + 16);
+    for (int r = row; r < end; r++, part += VK_PAD, of_row += groups, sums += VK_PAD) {
+        __m512 scale = _mm512_set1_ps(*of_row), first = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part)), scale),
+               second = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part + 16)), scale);
+        first = group ? _mm512_fmadd_ps(first, low, _mm512_loadu_ps(sums)) : _mm512_mul_ps(first, low);
+        second = group ? _mm512_fmadd_ps(second, high, _mm512_loadu_ps(sums + 16)) : _mm512_mul_ps(second, high);
+        _mm512_storeu_ps(sums, first);
+        _mm512_storeu_ps(sums + 16, second);
     }
-    while (shadow->row < shadow->end) vk_bytes_shadow_row(shadow);
+    if (row < end && group + 1 == groups) vk_finish_some_amx(shadow->sink, shadow->sums, row, end);
+    shadow->row = end;
+}
+/* go_on: adds to `part` */
+VK_TAMX VK_INLINE void vk_bytes_steps(const int two, const int bits, int32_t *part, const int8_t *x, size_t ld,
+                                      const char *panel, int k, int go_on, vk_bytes_shadow *shadow) {
+    enum { GROUP_BLOCKS = VK_AMX_GROUP / VK_QUANT_BLOCK };
+    const int ahead = GROUP_BLOCKS * (bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4);
+    __m512i ratio = _mm512_setzero_si512();
+    if (go_on) { vk_amx_load(0, part, 4 * VK_PAD); vk_amx_load(1, part + 16, 4 * VK_PAD); }
+    else { vk_amx_zero(0); vk_amx_zero(1); }
+    if (two && go_on) {
+        vk_amx_load(2, part + 16 * VK_PAD, 4 * VK_PAD);
+        vk_amx_load(3, part + 16 * VK_PAD + 16, 4 * VK_PAD);
+    } else if (two) { vk_amx_zero(2); vk_amx_zero(3); }
+    for (int j = 0; j < k; j += 64, panel += 64 * VK_PAD) {
+        vk_amx_load(6, panel, 4 * VK_PAD);
+        vk_amx_stream(4, x + j, (long)ld);
+        vk_level_part(shadow->level, &ratio, 0, 0, bits, ahead);
+        vk_amx_bytes(0, 4, 6);
+        vk_amx_load(7, panel + 64, 4 * VK_PAD);
+        vk_level_part(shadow->level, &ratio, 1, 0, bits, ahead);
+        vk_amx_bytes(1, 4, 7);
+        if (two) vk_amx_stream(5, x + 16 * ld + j, (long)ld);
+        vk_level_part(shadow->level, &ratio, 2, 0, bits, ahead);
+        if (two) vk_amx_bytes(2, 5, 6);
+        vk_level_part(shadow->level, &ratio, 3, 0, bits, ahead);
+        if (two) vk_amx_bytes(3, 5, 7);
+        vk_level_next(shadow->level, shadow->blocks, 0, bits, ahead);
+        vk_bytes_shadow_rows(shadow, VK_ROWS_MAX * 64 / VK_AMX_GROUP);
+    }
+    vk_bytes_shadow_rows(shadow, VK_ROWS_MAX);
     vk_amx_store(0, part, 4 * VK_PAD);
     vk_amx_store(1, part + 16, 4 * VK_PAD);
     if (two) { vk_amx_store(2, part + 16 * VK_PAD, 4 * VK_PAD); vk_amx_store(3, part + 16 * VK_PAD + 16, 4 * VK_PAD); }
 }
-VK_TAMX static void vk_many_amx(const vk_sink *sink, float *sums, const vk_bytes *x, const char *panel,
-                                const float *scales, int k, int rows, const char *next) {
-    int32_t room[2 * VK_ROWS_MAX * VK_PAD + 16], *part = room + (64 - (uintptr_t)room % 64) % 64 / sizeof *room;
-    vk_bytes_shadow shadow;
-    int turn = 0;
-    memset(&shadow, 0, sizeof shadow);
-    shadow.sink = sink; shadow.sums = sums; shadow.x = x;
-    /* of 8 bits: a panel of 4 ends earlier, and the one after it comes as well */
-    shadow.ahead = next; shadow.ahead_end = next + k / VK_QUANT_BLOCK * VK_QUANT_BYTES_8;
-    shadow.lines = VK_QUANT_BYTES_8 * 2 / 64 / ((rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX) + 1;
-    for (int g = 0; g < x->groups; g++) {
-        int from = g * VK_AMX_GROUP, length = k - from < VK_AMX_GROUP ? k - from : VK_AMX_GROUP;
-        for (int r = 0; r < rows; r += VK_ROWS_MAX, turn ^= 1) {
-            int32_t *to = part + turn * VK_ROWS_MAX * VK_PAD;
-            const int8_t *values = x->values + (size_t)r * x->ld + from;
-            if (rows - r > 16) vk_bytes_steps(1, to, values, x->ld, panel + (size_t)from * VK_PAD, length, &shadow);
-            else vk_bytes_steps(0, to, values, x->ld, panel + (size_t)from * VK_PAD, length, &shadow);
-            shadow.part = to; shadow.scales = scales + g * VK_PAD; shadow.group = g;
-            shadow.base = shadow.row = r; shadow.end = rows - r < VK_ROWS_MAX ? rows : r + VK_ROWS_MAX;
-        }
+#define VK_BYTES_STEPS(name, two, bits) \
+    VK_TAMX VK_APART void name(int32_t *part, const int8_t *x, size_t ld, const char *panel, int k, \
+                               int go_on, vk_bytes_shadow *shadow) { \
+        vk_bytes_steps(two, bits, part, x, ld, panel, k, go_on, shadow); \
     }
-    while (shadow.row < shadow.end) vk_bytes_shadow_row(&shadow);
+VK_BYTES_STEPS(vk_bytes_steps_8, 1, 8)
+VK_BYTES_STEPS(vk_bytes_steps_4, 1, 4)
+VK_BYTES_STEPS(vk_bytes_steps_8_few, 0, 8)
+VK_BYTES_STEPS(vk_bytes_steps_4_few, 0, 4)
+#undef VK_BYTES_STEPS
+#undef VK_APART
+/* A panel passes in pieces: groups, or halves of them if few rows share a piece, so that pieces and rows stay in the
+ * first-level cache. */
+enum { VK_AMX_HALF = VK_AMX_GROUP / 2 };
+static char *vk_amx_piece(const vk_groups *groups, int piece, int turn) {
+    const int k = groups->k < piece ? (groups->k + 63) / 64 * 64 : piece;
+    return groups->bytes + (size_t)(turn % 2 * k) * VK_PAD;
+}
+/* begins to convert the piece at `from` of k, or the first one of the next panel; returns 0 if the task has none */
+VK_TAMX static int vk_amx_level(vk_groups *groups, const char *panel, int from, int piece) {
+    vk_level *level = &groups->level;
+    const int turn = groups->turn + 1;
+    level->blocks = 0;
+    if (from >= groups->k) { panel = groups->next; from = 0; }
+    if (!panel) return 0;
+    if (from % VK_AMX_GROUP == 0)
+        vk_level_begin(level, vk_amx_piece(groups, piece, turn), groups->scales + turn % VK_GROUP_SCALES * VK_PAD,
+                       panel + from / VK_QUANT_BLOCK * vk_block_bytes(groups->bits),
+                       groups->k - from < VK_AMX_GROUP ? groups->k - from : VK_AMX_GROUP, groups->bits);
+    else { /* the same scales */
+        level->to = vk_amx_piece(groups, piece, turn);
+        memcpy(groups->scales + turn % VK_GROUP_SCALES * VK_PAD, groups->scales + groups->turn % VK_GROUP_SCALES * VK_PAD,
+               VK_PAD * sizeof *groups->scales);
+    }
+    level->blocks = (groups->k - from < piece ? groups->k - from : piece) / VK_QUANT_BLOCK;
+    if (level->blocks % 2) memset(level->to + level->blocks * VK_QUANT_BLOCK * VK_PAD, 0, VK_QUANT_BLOCK * VK_PAD);
+    return 1;
+}
+VK_TAMX static void vk_amx_level_rest(vk_level *level, int bits) {
+    if (bits == 8) vk_level_next(level, level->blocks, 0, 8, VK_AMX_GROUP / VK_QUANT_BLOCK * VK_QUANT_BYTES_8);
+    else vk_level_next(level, level->blocks, 0, 4, VK_AMX_GROUP / VK_QUANT_BLOCK * VK_QUANT_BYTES_4);
+}
+typedef void (*vk_bytes_tile)(int32_t *part, const int8_t *x, size_t ld, const char *panel, int k, int go_on,
+                              vk_bytes_shadow *shadow);
+VK_TAMX static void vk_many_amx(const vk_sink *sink, float *sums, const vk_bytes *x, vk_groups *groups,
+                                const char *panel, int rows) {
+    static const vk_bytes_tile tile_steps[2][2] = { { vk_bytes_steps_8, vk_bytes_steps_8_few },
+                                                    { vk_bytes_steps_4, vk_bytes_steps_4_few } };
+    const vk_bytes_tile *steps = tile_steps[groups->bits == 4];
+    int32_t room[2 * VK_ROWS_MAX * VK_PAD + 16], *part = room + (64 - (uintptr_t)room % 64) % 64 / sizeof *room;
+    const int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX, piece = tiles > 2 ? VK_AMX_GROUP : VK_AMX_HALF;
+    vk_bytes_shadow shadow;
+    int tile = 0;
+    memset(&shadow, 0, sizeof shadow);
+    shadow.sink = sink; shadow.sums = sums; shadow.x = x; shadow.scales = groups->scales; shadow.level = &groups->level;
+    shadow.blocks = tiles == 1; /* 8 blocks in 4 steps */
+    if (!groups->ready) {
+        groups->turn = -1;
+        vk_amx_level(groups, panel, 0, piece);
+        vk_amx_level_rest(&groups->level, groups->bits);
+        groups->turn = 0;
+    }
+    for (int from = 0; from < groups->k; from += piece, groups->turn++) {
+        const int length = groups->k - from < piece ? groups->k - from : piece, end = from + length,
+                  ends = end % VK_AMX_GROUP == 0 || end == groups->k;
+        groups->ready = vk_amx_level(groups, panel, end, piece);
+        for (int r = 0; r < rows; r += VK_ROWS_MAX, tile ^= 1) {
+            int32_t *to = part + (tiles > 2 ? tile : r / VK_ROWS_MAX) * VK_ROWS_MAX * VK_PAD;
+            steps[rows - r <= 16](to, x->values + (size_t)r * x->ld + from, x->ld,
+                                  vk_amx_piece(groups, piece, groups->turn), length, from % VK_AMX_GROUP, &shadow);
+            shadow.part = to; shadow.scales = groups->scales + groups->turn % VK_GROUP_SCALES * VK_PAD;
+            shadow.group = from / VK_AMX_GROUP; shadow.base = shadow.row = r;
+            shadow.end = !ends ? 0 : rows - r < VK_ROWS_MAX ? rows : r + VK_ROWS_MAX;
+        }
+        vk_amx_level_rest(&groups->level, groups->bits);
+        __asm__ volatile("" ::: "memory"); /* tile loads do not show the compiler that they read these bytes */
+    }
+    vk_bytes_shadow_rows(&shadow, VK_ROWS_MAX);
     _mm_sfence(); /* required to order streaming stores */
 }
 #ifdef AMX_ON_CPU
@@ -311,6 +412,5 @@ static int vk_has_amx_bytes(void) {
 }
 #endif
 #endif
-#undef VK_LEVEL
 #endif
 #endif

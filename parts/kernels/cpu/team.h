@@ -64,21 +64,31 @@ static void vk_team_wait(vk_team *team, uint32_t seen, int *spins) {
     __builtin_ia32_pause();
 #endif
 }
+static void vk_team_split(vk_team_range *range, int ranges, int64_t tasks) {
+    for (int i = 0; i < ranges; i++) {
+        range[i].next = tasks * i / ranges;
+        range[i].end = tasks * (i + 1) / ranges;
+    }
+}
 /* the next task of a range, or -1 */
 static int64_t vk_team_take(vk_team_range *range) {
     int64_t task = __atomic_load_n(&range->next, __ATOMIC_RELAXED);
     if (task < range->end) task = __atomic_fetch_add(&range->next, 1, __ATOMIC_RELAXED);
     return task < range->end ? task : -1;
 }
+/* runs tasks of this thread's range, then of the others'; returns whether there were any */
+static int vk_team_work(vk_team_range *ranges, int count, vk_task work, const void *context, int thread) {
+    int worked = 0;
+    for (int i = 0; i < count; i++) {
+        vk_team_range *range = &ranges[(thread + i) % count];
+        for (int64_t task = vk_team_take(range); task >= 0; task = vk_team_take(range), worked = 1)
+            work(context, task, thread);
+    }
+    return worked;
+}
 static void vk_team_tasks(vk_team *team, int thread) {
     int64_t since = vk_span_begin(team->queue);
-    int worked = 0;
-    for (int i = 0; i < team->ranges; i++) {
-        vk_team_range *range = &team->range[(thread + i) % team->ranges];
-        for (int64_t task = vk_team_take(range); task >= 0; task = vk_team_take(range), worked = 1)
-            team->work(team->context, task, thread);
-    }
-    if (worked) vk_span_end(team->queue, since);
+    if (vk_team_work(team->range, team->ranges, team->work, team->context, thread)) vk_span_end(team->queue, since);
 }
 /* the loop of all threads except the calling thread, until the region ends */
 static void vk_team_serve(vk_team *team, int thread) {
@@ -118,10 +128,7 @@ static void vk_team_loop(vk_team *team, int threads, int64_t tasks, vk_task work
     team->work = work;
     team->context = context;
     team->ranges = threads < VK_TEAM_RANGES ? threads : VK_TEAM_RANGES;
-    for (int i = 0; i < team->ranges; i++) {
-        team->range[i].next = tasks * i / team->ranges;
-        team->range[i].end = tasks * (i + 1) / team->ranges;
-    }
+    vk_team_split(team->range, team->ranges, tasks);
     vk_team_open(team);
     vk_team_tasks(team, 0);
     seen = __atomic_and_fetch(&team->state, ~(uint32_t)VK_TEAM_OPEN, __ATOMIC_SEQ_CST);
