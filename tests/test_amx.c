@@ -5,7 +5,7 @@
 #else
 #define AMX_ON_CPU 1 /* test_gemm.c without its main */
 #endif
-#pragma GCC diagnostic ignored "-Wunused-function" /* some of its cases are not run here */
+#pragma GCC diagnostic ignored "-Wunused-function" /* some of its cases do not run here */
 #include "test_gemm.c"
 
 int main(void) {
@@ -16,7 +16,7 @@ int main(void) {
     }
     test_tile(amx, 32, 0);
     test_tile(amx, 480, 0);
-    check_case("a checkpoint of our own");
+    check_case("a synthetic checkpoint");
     if (!CHECK(write_checkpoint()) || !CHECK_INT(vp_checkpoint_open(folder, NULL, &own_checkpoint, NULL), VP_OK)) return check_done("test_amx");
     test_linear(2, 1, 0);
     test_linear(2, 33, 0);

@@ -47,7 +47,7 @@ static void test_intervals_golden(void) {
     document d;
     uint32_t list, set;
     int row = 0;
-    check_case("intervals.json: Wilson, median by order statistics, McNemar");
+    check_case("intervals.json: Wilson, median from order statistics, McNemar");
     CHECK(json_open(check_golden("analysis/intervals.json"), &d));
     list = vp_json_get(&d.json, 0, "wilson_95");
     ROWS(&d, list, set) {
@@ -169,7 +169,7 @@ static void test_special(void) {
     for (row = 0; row < 11; row++) NEAR(vp_normal_quantile(quantile[row][0]), quantile[row][1], 1e-14, 0);
     for (row = 0; row < 13; row++) NEAR(vp_student_tail(student[row][0], student[row][1]), student[row][2], student[row][1] > 1e6 ? 1e-7 : 1e-11, 0);
     for (row = 0; row < 13; row++) NEAR(vp_binomial_half((uint64_t)half[row][0], (uint64_t)half[row][1]), half[row][2], fmax(1e-12, 3e-16 * half[row][1]), 0);
-    for (row = 1; row < 1000; row++) { /* quantile and tail are inverse to each other */
+    for (row = 1; row < 1000; row++) { /* quantile and tail are inverses of each other */
         again = vp_normal_tail(-vp_normal_quantile(row / 1000.0));
         NEAR(again, row / 1000.0, 1e-14, 0);
     }
@@ -203,7 +203,7 @@ static void test_adjust(void) {
 
 /* ---------------------------------------------------------------------------------------------- fronts */
 enum { SMALL = 9 };
-/* the size of the smallest set of points that epsilon-dominates all, by trying every subset */
+/* size of the smallest set of points that epsilon-dominates all, found by trying every subset */
 static size_t smallest_cover(const double *l, const double *a, size_t n, vp_epsilon e) {
     size_t best = n, mask, i, j;
     for (mask = 1; mask < (size_t)1 << n; mask++) {
@@ -249,7 +249,7 @@ static void test_epsilon(void) {
             }
             CHECK(j < kept_count);
         }
-        area = vp_pareto_area(l, a, n, front, count, 80, -1); /* against a sum over thin columns of latency, whose edges are integers */
+        area = vp_pareto_area(l, a, n, front, count, 80, -1); /* compared with a sum over thin columns of latency, whose edges are integers */
         for (i = 50; i < 80; i++) {
             double highest = -1;
             for (j = 0; j < n; j++) if (l[j] <= (double)i) highest = fmax(highest, a[j]);
@@ -294,7 +294,7 @@ static void test_front_errors(void) {
     CHECK_INT(count, 0);
     front[0] = 1;
     front[1] = 0;
-    CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE); /* not in order */
+    CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE); /* unsorted */
     front[1] = 3;
     CHECK_INT(vp_pareto_epsilon(l, a, 3, front, 2, e, front, &count), VP_ERR_RANGE);
     front[1] = 2;
@@ -309,7 +309,7 @@ static void test_front_errors(void) {
     CHECK(isnan(vp_pareto_area(l, a, 3, front, 2, (double)NAN, 0)));
 }
 
-/* Counting through sorted samples equals sorting every resample; membership equals its definition. */
+/* Counting through sorted samples equals sorting every resample; membership matches its definition. */
 static void test_bootstrap(void) {
     enum { CONFIGS = 5, SAMPLES = 37, ROUNDS = 60 };
     static const double percentiles[] = {50, 95, 99, 0, 100, 33.3, -1}, tail = 50 * (1 - 0.95);
@@ -370,7 +370,7 @@ static void test_bootstrap(void) {
             CHECK_NEAR(points[c].latency, percentiles[p] < 0 ? s.mean : vp_statistics_percentile(drawn, SAMPLES, percentiles[p]), exact * 100);
         }
     }
-    check_case("intervals of bounded accuracies are as wide as the scores say, not the draws");
+    check_case("intervals of bounded accuracies depend on the width of the scores, not on the draws");
     options.accuracy_rule = VP_ACCURACY_BOUNDED;
     for (i = 0; i < SAMPLES; i++) accuracy[i] = 1;
     CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_OK);
@@ -418,10 +418,10 @@ enum { KNOBS = 3, GRID = 3 * 2 * 4, LEVELS_MOST = 4 };
 typedef struct sweep {
     int32_t levels[GRID * KNOBS];
     vp_knobs knobs;
-    double grand, main[KNOBS][LEVELS_MOST], pair[KNOBS][KNOBS][LEVELS_MOST][LEVELS_MOST]; /* each adds up to 0 over every index */
+    double grand, main[KNOBS][LEVELS_MOST], pair[KNOBS][KNOBS][LEVELS_MOST][LEVELS_MOST]; /* each sums to 0 over every index */
 } sweep;
 
-/* `holes`: configurations of the full grid that were not measured */
+/* `holes`: number of configurations of the full grid that were not measured */
 static void sweep_make(sweep *s, vp_random *random, int coupled, int holes) {
     static const int32_t counts[KNOBS] = {3, 2, 4};
     int32_t a, b, i, j, c, n = 0;
@@ -431,7 +431,7 @@ static void sweep_make(sweep *s, vp_random *random, int coupled, int holes) {
         double sum = 0;
         for (i = 0; i < counts[a]; i++) sum += s->main[a][i] = 10 * normal_draw(random);
         for (i = 0; i < counts[a]; i++) s->main[a][i] -= sum / counts[a];
-        for (b = a + 1; b < KNOBS && coupled; b++) { /* a product of two vectors that add up to 0 */
+        for (b = a + 1; b < KNOBS && coupled; b++) { /* product of two vectors that sum to 0 */
             double u[LEVELS_MOST], v[LEVELS_MOST], us = 0, vs = 0;
             for (i = 0; i < counts[a]; i++) us += u[i] = 2 * normal_draw(random);
             for (j = 0; j < counts[b]; j++) vs += v[j] = normal_draw(random);
@@ -484,7 +484,7 @@ static void test_effects(void) {
     vp_error error;
     sweep s;
     int holes, row = 0;
-    check_case("effects of a sweep without noise are exact, also with holes in the grid");
+    check_case("effects of a sweep without noise are exact, even if configurations are missing");
     vp_random_seed(&random, 9);
     for (holes = 0; holes < 4; holes++) {
         sweep_make(&s, &random, 1, holes);
@@ -494,7 +494,7 @@ static void test_effects(void) {
         CHECK_INT(vp_effect_count(&s.knobs, 2), EFFECTS);
         CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, shares, &error), VP_OK);
         for (i = 0, total = 0; i < KNOBS + 3 + 1; i++) total += shares[i];
-        for (i = 1; i < EFFECTS; i++) NEAR(effects[i].estimate, effect_truth(&s, &effects[i]), 0, 1e-10); /* the mean has the samples' effect in it */
+        for (i = 1; i < EFFECTS; i++) NEAR(effects[i].estimate, effect_truth(&s, &effects[i]), 0, 1e-10); /* the mean includes the samples' effects */
         if (!holes) NEAR(total, 1, 1e-12, 0);
         CHECK(shares[KNOBS + 3] < 1e-20);
         free(scratch);
@@ -535,7 +535,7 @@ static void test_effects(void) {
     CHECK_INT(vp_effects(&s.knobs, values, 1, 2, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
     CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 3, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
     CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, (double)NAN, scratch, bytes, effects, shares, &error), VP_ERR_RANGE);
-    s.knobs.config_count = 9; /* of the first level of knob 0 nearly alone */
+    s.knobs.config_count = 9; /* nearly all have the first level of knob 0 */
     CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_MISMATCH);
     CHECK(strstr(error.text, "order 1") != NULL);
     CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 1, 0.95, scratch, bytes, effects, shares, &error), VP_ERR_MISMATCH);
@@ -550,7 +550,7 @@ static void test_effects(void) {
     s.knobs.level_counts[0] = 0;
     CHECK(vp_effect_count(&s.knobs, 2) == 0 && vp_effects_scratch_bytes(&s.knobs, 2) == SIZE_MAX);
     s.knobs.level_counts[0] = 3;
-    check_case("neighbours in a knob");
+    check_case("neighbours along a knob");
     next = 99;
     sweep_make(&s, &random, 0, 1); /* without (0, 0, 3) */
     CHECK(vp_knob_next(&s.knobs, 0, 2, &next) == VP_OK && next == 1);
@@ -569,7 +569,7 @@ static void test_gain(void) {
     CHECK_INT(vp_gain_compute(l1, a1, l2, a2, 4, 0.95, &gain), VP_OK);
     NEAR(gain.gain, 0.375 / 2.0, 1e-14, 0);
     NEAR(gain.latency.mean, 2.0, 1e-14, 0);
-    for (root = gain.low; ; root = gain.high) { /* at both ends the difference a - r l is just significant */
+    for (root = gain.low; ; root = gain.high) { /* at both ends, the difference a - r l is just significant */
         double rest[4];
         vp_mean_interval t;
         int i;
@@ -584,7 +584,7 @@ static void test_gain(void) {
     CHECK_INT(vp_gain_compute(l1, a1, l2, a2, 4, 0.95, &gain), VP_ERR_RANGE);
     CHECK(memcmp(&kept, &gain, sizeof gain) == 0);
     a2[0] = 1;
-    l2[3] = -20; /* the latency's difference may be 0 */
+    l2[3] = -20; /* the latency difference may be 0 */
     CHECK_INT(vp_gain_compute(l1, a1, l2, a2, 4, 0.95, &gain), VP_OK);
     CHECK(gain.low == -HUGE_VAL && gain.high == HUGE_VAL);
     CHECK_INT(vp_gain_compute(l1, a1, l1, a2, 4, 0.95, &gain), VP_OK);
@@ -687,7 +687,7 @@ static void test_pair_coverage(void) {
             const double size = exp(0.2 * normal_draw(&random));
             a[i] = 100 * size * exp(0.03 * normal_draw(&random));
             b[i] = 100 * size * 1.02 * exp(0.03 * normal_draw(&random));
-            c[i] = 100 + 3 * normal_draw(&random);          /* fixed size: absolute and relative differences have a truth */
+            c[i] = 100 + 3 * normal_draw(&random);          /* absolute and relative differences of known size */
             d[i] = 102 + 3 * normal_draw(&random);
             sorted[i] = 0.5 + 0.1 * normal_draw(&random);
         }
@@ -708,7 +708,7 @@ static void test_pair_coverage(void) {
     check_coverage("a difference as a share (RELATIVE)", relative, repeats);
     check_coverage("a difference (ABSOLUTE)", difference, repeats);
     check_coverage("marginal gain", ratio, repeats);
-    CHECK_NEAR(median / repeats, coverage, 3 * sqrt(coverage * (1 - coverage) / repeats)); /* exact, and for 60 values above 95 % */
+    CHECK_NEAR(median / repeats, coverage, 3 * sqrt(coverage * (1 - coverage) / repeats)); /* exact, and above 95 % for 60 values */
 }
 
 /* A/A and a planted slow-down, with as many samples as the plan requires, 12 comparisons of one family at a time. */
@@ -741,8 +741,8 @@ static void test_verdicts(void) {
         CHECK_INT(vp_compare_adjust(family, FAMILY, round % 2 ? VP_ADJUST_HOLM : VP_ADJUST_BENJAMINI_HOCHBERG, 0.05, order, values), VP_OK);
         for (k = 0; k < FAMILY; k++) counts[(round + k) % 3][family[k].verdict]++;
     }
-    CHECK(counts[0][VP_VERDICT_SAME] >= 35 && counts[1][VP_VERDICT_SLOWER] >= 35 && counts[2][VP_VERDICT_FASTER] >= 35); /* of 36 */
-    check_case("A/A alone: SAME at least 95 of 100; with too few samples INCONCLUSIVE, hardly ever SLOWER or FASTER");
+    CHECK(counts[0][VP_VERDICT_SAME] >= 35 && counts[1][VP_VERDICT_SLOWER] >= 35 && counts[2][VP_VERDICT_FASTER] >= 35); /* both of 36 */
+    check_case("A/A only: SAME in at least 95 of 100; INCONCLUSIVE with too few samples, rarely SLOWER or FASTER");
     CHECK_INT(vp_compare_plan(deviation, 0.01, 0.03, 0.05, 0.99, &n), VP_OK);
     memset(counts, 0, sizeof counts);
     for (round = 0; round < 200; round++) {
@@ -766,8 +766,8 @@ static void test_compare_errors(void) {
     double value[1];
     size_t n = 7;
     int row = 0;
-    check_case("comparisons: certain cases and bad input");
-    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_RELATIVE, 0.01, 0.05, &c), VP_OK); /* no difference, no spread */
+    check_case("comparisons: cases without noise, and bad input");
+    CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_RELATIVE, 0.01, 0.05, &c), VP_OK); /* no difference and no spread */
     CHECK(c.verdict == VP_VERDICT_INCONCLUSIVE && c.p_difference == 1 && c.p_equivalence == 1 && c.estimate == 0 && c.low != c.low && c.high != c.high);
     b[0] = 11;
     b[1] = 21;
@@ -775,7 +775,7 @@ static void test_compare_errors(void) {
     CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_RELATIVE, 0.01, 0.05, &c), VP_OK);
     CHECK(c.verdict == VP_VERDICT_INCONCLUSIVE && c.low != c.low);
     NEAR(c.estimate, 0.05, 1e-15, 0);
-    b[0] = 10 * 1.1; /* equal ratios, but for the rounding */
+    b[0] = 10 * 1.1; /* equal ratios, except for rounding */
     b[1] = 20 * 1.1;
     b[2] = 30 * 1.1;
     CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_LOG, 0.01, 0.05, &c), VP_OK);
@@ -786,7 +786,7 @@ static void test_compare_errors(void) {
     CHECK_INT(vp_compare_paired(b, a, 3, VP_SCALE_ABSOLUTE, 0.5, 0.05, &c), VP_OK);
     CHECK_INT(c.verdict, VP_VERDICT_FASTER);
     CHECK_INT(vp_compare_paired(b, a, 3, VP_SCALE_ABSOLUTE, 2, 0.05, &c), VP_OK);
-    CHECK_INT(c.verdict, VP_VERDICT_SAME); /* a certain difference, and certainly within the margin */
+    CHECK_INT(c.verdict, VP_VERDICT_SAME); /* a difference that is certain, and within the margin */
     kept = c;
     CHECK_INT(vp_compare_paired(a, b, 1, VP_SCALE_ABSOLUTE, 2, 0.05, &c), VP_ERR_RANGE);
     CHECK_INT(vp_compare_paired(a, b, 3, VP_SCALE_ABSOLUTE, 0, 0.05, &c), VP_ERR_RANGE);
@@ -813,7 +813,7 @@ static void test_compare_errors(void) {
     CHECK_INT(vp_compare_plan(0, 0.01, 0.03, 0.05, 0.9, &n), VP_OK);
     CHECK_INT(n, 2);
     CHECK_INT(vp_compare_plan(0.1, 0.01, 0.03, 0.05, 0.9, &n), VP_OK);
-    CHECK_INT(n, 1085); /* 100 (1.6449 + 1.6449)^2 = 1082.2, and a little more for t */
+    CHECK_INT(n, 1085); /* 100 (1.6449 + 1.6449)^2 = 1082.2, plus a few for t */
     check_case("t rejects bad input");
     {
         vp_mean_interval t;

@@ -49,7 +49,7 @@ static void test_corners(void) {
             }
         }
     }
-    check_case("corners: a pixel below a step the count is another, a pixel above it stands there as well; thin, wide, tiny and large ones");
+    check_case("corners: the count changes between a pixel below a step and a pixel above it; thin, wide, tiny and large ones");
     for (int32_t i = 0; vp_family_at(i); i++) {
         vp_family family;
         size_t count, steps = 0, thin = 0, wide = 0, tiny = 0;
@@ -62,7 +62,7 @@ static void test_corners(void) {
             thin += at->height_px >= 30 * at->width_px;
             tiny += at->width_px <= 32 && at->height_px <= 32;
             if (strncmp(at->why, "at a step", 9)) continue;
-            if (!a || strncmp(before->why, "below a step", 12)) continue; /* a step right above another */
+            if (!a || strncmp(before->why, "below a step", 12)) continue; /* a step directly above another */
             steps++;
             CHECK(before->count.total_tokens != at->count.total_tokens);
             CHECK(at->width_px - before->width_px + at->height_px - before->height_px == 1 || at->width_px - before->width_px == 1);
@@ -72,7 +72,7 @@ static void test_corners(void) {
                    __LINE__, "%s: %zu steps, %zu tiny", family.preset->name, steps, tiny);
         check_note(wide && thin, __FILE__, __LINE__, "%s: %zu wide, %zu thin", family.preset->name, wide, thin);
     }
-    check_case("corners: many of them lie all along the steps");
+    check_case("corners: many, spread over all steps");
     {
         vp_family family;
         int32_t least = INT32_MAX, most = 0;
@@ -84,7 +84,7 @@ static void test_corners(void) {
         }
         CHECK(least < 1000 && most > 6000);
     }
-    check_case("corners: where limits begin to count, and the limits that no image reaches");
+    check_case("corners: the sizes at which limits start to apply, and the limits that no image reaches");
     {
         vp_family family, lifted;
         size_t count, found = 0, lower = 0;
@@ -116,7 +116,7 @@ static void test_corners(void) {
 }
 static void test_scene(void) {
     static const int32_t sides[][2] = {{1, 1}, {8, 8}, {640, 480}, {1, 900}};
-    check_case("synthetic pictures: equal numbers give equal pictures, different ones differ, with many colours");
+    check_case("synthetic pictures: equal seeds give equal pictures, other seeds other pictures, with many colours");
     for (size_t i = 0; i < sizeof sides / sizeof *sides; i++) {
         struct picture one, same, other;
         vp_image image;
@@ -130,7 +130,7 @@ static void test_scene(void) {
         if (sides[i][0] == 640) {
             size_t changes = 0;
             for (size_t k = 3; k < 640u * 480 * 3; k++) changes += image.rgb[k] != image.rgb[k - 3];
-            CHECK(changes > 640u * 480 / 50 && changes < 640u * 480 * 2); /* runs of a colour, no noise */
+            CHECK(changes > 640u * 480 / 50 && changes < 640u * 480 * 2); /* runs of equal colour, not noise */
         }
         vp_image_free(&image);
         picture_free(&one);
@@ -139,7 +139,7 @@ static void test_scene(void) {
     }
 }
 
-/* ---- the judgement */
+/* ---- the verdict */
 static struct audit_rule rule, truth;
 static struct audit_size sizes[CORNERS_MOST];
 static size_t size_count;
@@ -155,7 +155,7 @@ static void set_keys(vp_family *family, const char *keys) {
         CHECK_INT(vp_family_set(family, word, value, NULL), VP_OK);
     }
 }
-/* What a server that counts by `measured` says about the sizes that audit sends for `asked`. */
+/* Counts from a server that uses `measured`, for the sizes that audit sends for `asked`. */
 static void measure(const char *asked, const char *asked_keys, const char *measured, const char *measured_keys, int64_t offset) {
     memset(&rule, 0, sizeof rule);
     memset(&truth, 0, sizeof truth);
@@ -199,7 +199,7 @@ static void test_equal(void) {
         for (size_t k = 0; k < sizeof offsets / sizeof *offsets; k++) {
             measure(name, "", name, "", offsets[k]);
             judge();
-            if (k == 4 && !varies()) CHECK(!verdict.is_equal); /* no template: another count */
+            if (k == 4 && !varies()) CHECK(!verdict.is_equal); /* without a template, the count differs */
             else if (!strcmp(name, "mllama") && offsets[k] < 0) CHECK(!verdict.is_equal);
             else {
                 check_note(verdict.is_equal && verdict.offset == offsets[k] && !verdict.different, __FILE__, __LINE__, "%s %+lld", name, (long long)offsets[k]);
@@ -213,7 +213,7 @@ static void test_equal(void) {
 }
 static void test_dropped(void) {
     static const char *const names[] = {"qwen2-vl", "qwen2.5-vl", "llava-1.5", "llava-next", "internvl", "idefics3", "smolvlm", "gemma3", "openai_tiles", "mllama"};
-    check_case("an image that is dropped, and placeholders that are counted");
+    check_case("a server that drops the image, and one that counts placeholders");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         for (int64_t constant = 0; constant <= 3; constant += constant ? 2 : 1) {
             if (constant && !strcmp(names[i], "mllama")) continue; /* its sequence has one token */
@@ -240,14 +240,14 @@ static void test_knobs(void) {
         {"gemma3", "mm_processor_kwargs.do_pan_and_scan", "true", "do_pan_and_scan=1"},
         {"llava-onevision", "mm_processor_kwargs.anyres_max", "4", "anyres_max=4"},
         {"minicpm-v-2.6", "mm_processor_kwargs.max_slice_nums", "\"4\"", "max_slice_nums=4"}};
-    check_case("knobs of requests and the keys that they mean; ignored ones");
+    check_case("knobs of requests map to keys; ignored knobs are found");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const vp_chat_knob knob = {rows[i].path, rows[i].value};
         vp_error error = {VP_OK, -1, "", ""};
         measure(rows[i].family, "", rows[i].family, rows[i].keys, 2);
         CHECK_INT(audit_set_knob(&rule, &knob, &error), VP_OK);
         check_note(!memcmp(&rule.family.value, &truth.family.value, sizeof rule.family.value), __FILE__, __LINE__, "%s %s", rows[i].family, rows[i].path);
-        measure(rows[i].family, rows[i].keys, rows[i].family, "", 2); /* the rule as the knob says, the server as usual */
+        measure(rows[i].family, rows[i].keys, rows[i].family, "", 2); /* the rule as the knob sets it; the server unchanged */
         for (size_t k = 0; k < size_count; k++) {
             sizes[k].has_without = 1;
             sizes[k].measured_without = sizes[k].measured;
@@ -257,7 +257,7 @@ static void test_knobs(void) {
         is_cause(AUDIT_KNOB_IGNORED);
         says("the same with and without it");
         if (i == 0 || i == 4) CHECK_INT(verdict.offset, 2);
-        sizes[0].measured_without++; /* it has an effect, though not this one */
+        sizes[0].measured_without++; /* the knob has an effect, but not the expected one */
         judge();
         CHECK(verdict.cause != AUDIT_KNOB_IGNORED && !verdict.is_equal);
     }
@@ -308,7 +308,7 @@ static void test_limits(void) {
         {"molmo", "max_crops", "36"},             {"molmo2", "max_crops", "24"},            {"llama4", "max_patches", "4"},
         {"deepseek_ocr", "max_patches", "4"},     {"lfm2_vl", "max_tiles", "4"},            {"perception_lm", "max_num_tiles", "16"},
         {"minicpm_v_4_6", "downsample_mode", "4x"}};
-    check_case("another limit is found by the inverse, with and without tokens around the images");
+    check_case("another limit is found by inversion, with and without tokens around the images");
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
         const char *key = rows[i / 2].key;
         char keys[100];
@@ -325,7 +325,7 @@ static void test_limits(void) {
         if (strcmp(rows[i / 2].value, "4x"))
             check_note(verdict.fits[0].lowest <= atoll(rows[i / 2].value) && verdict.fits[0].highest >= atoll(rows[i / 2].value), __FILE__, __LINE__,
                        "%s %s: %lld..%lld", rows[i / 2].family, keys, (long long)verdict.fits[0].lowest, (long long)verdict.fits[0].highest);
-        fitted = rule.family; /* the value that is named gives the counts */
+        fitted = rule.family; /* the value in the message gives these counts */
         CHECK_INT(vp_family_set_number(&fitted, verdict.fits[0].key, (double)verdict.fits[0].value, NULL), VP_OK);
         for (size_t k = 0; k < size_count; k++) fit += tokens(&fitted, sizes[k].width_px, sizes[k].height_px) + verdict.fit_offset == sizes[k].measured;
         CHECK_INT(fit, size_count);
@@ -376,11 +376,11 @@ static void test_rounding(void) {
         if (i) says("min_pixels = ");
     }
 }
-/* A square at the limit: in double the side is one part in 2^53 short of 16 units, in 32 bits it is not. */
+/* A square at the limit: in double precision its side is one part in 2^53 below 16 units; in single precision it is not. */
 static void test_32_bit(void) {
     static const int32_t sides[][2] = {{680, 680}, {640, 480}, {280, 280}, {1000, 500}, {10, 300}, {70, 70}};
     for (size_t count = 5; count <= 6; count++) {
-        check_case("a 32-bit square root is named, not a limit one pixel higher that fits as well%s", count == 6 ? "; halves rounded up" : "");
+        check_case("a 32-bit square root is named, not a limit one pixel higher that also fits%s", count == 6 ? "; halves rounded up" : "");
         measure("qwen2-vl", "max_pixels=200704", "qwen2-vl", "max_pixels=200704", 3);
         memset(sizes, 0, count * sizeof *sizes);
         size_count = count;
@@ -437,7 +437,7 @@ static void test_families(void) {
     judge();
     is_cause(AUDIT_FIXED);
     CHECK_INT(verdict.family_count, 0);
-    check_case("no known cause; the first difference beyond the tokens around every image");
+    check_case("no known cause: the first difference beyond the tokens around each image");
     measure("qwen2.5-vl", "", "qwen2.5-vl", "", 2);
     sizes[7].measured += 3;
     sizes[9].measured -= 1;
@@ -453,7 +453,7 @@ static void test_families(void) {
     CHECK_INT(verdict.different, 1);
     CHECK_INT(verdict.first, 0);
     size_count = 1;
-    judge(); /* one size alone: a template's token */
+    judge(); /* with only one size, a template's token */
     CHECK(verdict.is_equal && verdict.offset == 1);
 }
 
@@ -463,7 +463,7 @@ static int number_after(const char *text, const char *word, int otherwise) {
     const char *found = strstr(text, word);
     return found ? atoi(found + strlen(word) + strspn(found + strlen(word), "\": =")) : otherwise;
 }
-/* The size in the header of the PNG file of a body; 0: none. */
+/* The size in the header of a body's PNG file; returns 0 if there is none. */
 static int size_in(const char *body, int32_t side[2]) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const char *at = strstr(body, "image/png;base64,");
@@ -481,7 +481,7 @@ static int size_in(const char *body, int32_t side[2]) {
         side[i] = (int32_t)((uint32_t)bytes[16 + 4 * i] << 24 | (uint32_t)bytes[17 + 4 * i] << 16 | (uint32_t)bytes[18 + 4 * i] << 8 | bytes[19 + 4 * i]);
     return 1;
 }
-/* Tokens of an image by the model's name; an obeyed knob is in the body. */
+/* Tokens of an image for the model's name; if the server obeys a knob, it is in the body. */
 static int64_t image_tokens(const char *model, const char *body, const int32_t side[2]) {
     static const char *const keys[] = {"max_pixels", "min_pixels", "max_patches"};
     char name[64];
@@ -543,7 +543,7 @@ static int audit(const char *model, const char *more) {
 static void has(const char *text, const char *what) { check_note(strstr(text, what) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", what, text); }
 #define SMALL " --images 12 --image_pixels 200000"
 static void test_command(void) {
-    check_case("the command: equal, an offset, a difference, their exit codes");
+    check_case("the command: equal counts, an offset, a difference, and their exit codes");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl" SMALL), 0);
     CHECK(!strncmp(last.out, "  verdict: equal: the server counts all 12 sizes", 40));
     has(last.out, "prompt_tokens with the image minus prompt_tokens without it (21)");
@@ -569,7 +569,7 @@ static void test_command(void) {
     CHECK(!strstr(last.out, "without the knobs, the server's counts are the same"));
     CHECK_INT(audit("qwen2.5-vl,ignore", "--family qwen2.5-vl" KNOB SMALL), 1);
     has(last.out, "knob ignored: the counts are the same with and without it; they fit max_pixels of at least ");
-    CHECK_INT(audit("qwen2.5-vl,ignore", "--family qwen2.5-vl --max_pixels 50176" KNOB SMALL), 1); /* the same value: it is the knob's */
+    CHECK_INT(audit("qwen2.5-vl,ignore", "--family qwen2.5-vl --max_pixels 50176" KNOB SMALL), 1); /* the value that the knob sets */
     has(last.out, "knob ignored: ");
     CHECK_INT(audit("qwen2.5-vl,ignore,max_pixels=50176", "--family qwen2.5-vl" KNOB SMALL), 0);
     has(last.out, "already seems to be configured like this");
@@ -592,7 +592,7 @@ static void test_token_cost(void) {
     struct token_cost cost;
     char *text = token_cost_text(3, 5), *other = token_cost_text(3, 6);
     struct text_list hints = {NULL, 0};
-    check_case("the cost of a token: slopes paired by round, a hint only if the whole interval is below 0");
+    check_case("the cost of a token: slopes paired by round; a hint only if the whole interval is below 0");
     for (int i = 0; i < 4; i++) {
         rounds[i] = (struct cost_round){{100, 90, 300, 290}, {5, 4, 5 + 20 + i % 2, 4 + 40}};
         CHECK_INT(token_cost_find(rounds, (size_t)i, &cost), i >= 2);
@@ -605,7 +605,7 @@ static void test_token_cost(void) {
     token_cost_words(&cost, &hints);
     has(hints.items[0], "hint at pruning: over 4 rounds an image token adds 0.1025 ms [");
     has(hints.items[1], "a hint, not a verdict");
-    rounds[2].ms[COST_LARGE_IMAGE] = 90; /* one slow round: nothing is shown */
+    rounds[2].ms[COST_LARGE_IMAGE] = 90; /* one slow round hides the hint */
     CHECK_INT(token_cost_find(rounds, 4, &cost), 1);
     CHECK(!cost.is_hint);
     rounds[3].tokens[COST_LONG_TEXT] = 90 + COST_TOKENS_LEAST - 1;
@@ -615,7 +615,7 @@ static void test_token_cost(void) {
     free(other);
     text_list_free(&hints);
 }
-/* A busy machine can hide the time that the test server saves, but cannot invent it: one of several tries shows the hint. */
+/* A busy machine can hide the time that the test server saves, but cannot invent it. One of several tries must show the hint. */
 static void hint_comes(const char *more, const char *hint) {
     int tries = 0;
     do CHECK_INT(audit("qwen2.5-vl,timed,prunes", more), 0);
@@ -624,7 +624,7 @@ static void hint_comes(const char *more, const char *hint) {
 }
 static void test_hint(void) {
     static const char timed[] = "--family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5";
-    check_case("the command: a server that prunes is a hint and no verdict");
+    check_case("the command: a server that prunes gives a hint, not a verdict");
     hint_comes(timed, "  hint at pruning: over 5 rounds an image token adds ");
     has(last.out, "verdict: equal");
     CHECK_INT(audit("qwen2.5-vl,timed", timed), 0);
@@ -675,7 +675,7 @@ static void test_failures(void) {
     CHECK_INT(audit("internvl,refuse=1", "--family internvl" SMALL), 4);
     has(last.err, "the server refused every image");
     CHECK_TEXT(last.out, "");
-    check_case("the command: a server that is away, or that counts nothing");
+    check_case("the command: a server that is unreachable, and one that counts no tokens");
     CHECK_INT(run("audit --endpoint http://127.0.0.1:1 --endpoint_model m --family internvl"), 4);
     CHECK_INT(audit("internvl,nousage", "--family internvl" SMALL), 3);
     has(last.err, "there is nothing to compare");
@@ -713,7 +713,7 @@ static void test_interrupt(void) {
         execl(program, program, "audit", "--endpoint", url, "--endpoint_model", "internvl,slow", "--family", "internvl", "--image_pixels", "100000", (char *)NULL);
         _exit(99);
     }
-    while (hostile_count(&server, &server.request_count) < before + 12) nanosleep(&(struct timespec){0, 20000000}, NULL); /* some sizes are counted */
+    while (hostile_count(&server, &server.request_count) < before + 12) nanosleep(&(struct timespec){0, 20000000}, NULL); /* wait until some sizes are counted */
     kill(child, SIGINT);
     CHECK_INT(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 130);

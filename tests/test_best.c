@@ -26,7 +26,7 @@ static void test_best(void) {
     }
     CHECK_INT(run("best %%F/made --budget_ms 1000000"), 0);
     CHECK(strstr(last.out, "high k8 b16: the best") && strstr(last.out, "100.0 % of 800 timed requests") && strstr(last.out, "vlmprof run IMAGE -p TEXT --model made"));
-    check_case("no configuration meets it: exit 1 and the fastest one");
+    check_case("if no configuration meets it: exit 1, and the fastest one");
     run("best %%F/made --budget_ms 1");
     check_refused(1, "the fastest is low k4 b12");
     run("best %%F/made --budget_ms 1000 --min_accuracy 0.99");
@@ -60,7 +60,7 @@ static void test_texts(void) {
         check_kept_run(file, i > 4);
     }
     check_case("the fastest one is not the first; answers without an end token");
-    for (int noise_seed = 1; noise_seed < 20; noise_seed++) { /* vision time is the same in four configurations, but for noise */
+    for (int noise_seed = 1; noise_seed < 20; noise_seed++) { /* vision time is the same in four configurations, except for noise */
         t.noise_seed = noise_seed;
         write_sweep("fastest", &t);
         run("best %%F/fastest --resamples 50 --budget_ms 1 --latency vision --percentile 99");

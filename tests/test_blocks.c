@@ -41,7 +41,7 @@ static vk_source source_of(const format *of, const unsigned char *blocks, int ro
     source.tensor.shape[1] = K;
     return source;
 }
-/* a linear of `runs` formats with N rows in all; its panels are malloc'ed and zeroed, with 64 bytes of 0x5a after them */
+/* a linear of `runs` formats with N rows in all; its panels are malloc'ed and zeroed, followed by 64 bytes of 0x5a */
 static vk_linear linear_of(const int *rows_of, const format *const *of, int runs) {
     vk_arena arena = { NULL, 0 };
     vk_linear linear;
@@ -67,7 +67,7 @@ static void row_values(const format *of, const unsigned char *blocks, int row, f
 }
 
 static int same_number(uint16_t one, uint16_t other) { return one == other || !((one | other) & 0x7fff); }
-/* how many of a panel's values are not those of rows first.. of blocks; zeros have any sign */
+/* number of values of a panel that differ from those of rows first.. of the blocks; zeros may have any sign */
 static int64_t widened_wrong(const format *of, const vk_linear *linear, int panel, const unsigned char *blocks, int first, int rows) {
     static uint16_t pairs[K * VK_PAD];
     static float values[K];
@@ -112,7 +112,7 @@ static double distance(vk_blocks_row kernel, const format *of, const vk_linear *
                 least = fmax(least, fabs((double)values[k]));
             }
             inputs += ldexp(most, -16) * weights;
-            size += 64 * most * least; /* of Q4_K both parts, which are at most twice the largest value of 63 * 15 / 16 .. */
+            size += 64 * most * least; /* both parts of Q4_K, which are at most twice the largest value of 63 * 15 / 16 .. */
         }
         worst = fmax(worst, fabs((double)sums[c] - sum) / (inputs + ldexp(size, -22) + 1e-30));
     }
@@ -145,11 +145,11 @@ static void test_format(const format *of) {
         if (!kernels[i].present()) { check_skip(kernels[i].name, "not this processor"); continue; }
         for (int kind = 0; kind < 4; kind++)
             for (int p = 0; p < 3; p++) CHECK(distance(kernels[i].row, of, &linear, p, blocks, p * VK_PAD, p < 2 ? VK_PAD : N - 64, kind) <= 1);
-        blocks[40 * row_bytes_of(of->dtype) + 20] ^= 4; /* an integer of one row */
+        blocks[40 * row_bytes_of(of->dtype) + 20] ^= 4; /* an integer in one row */
         CHECK(distance(kernels[i].row, of, &linear, 1, blocks, VK_PAD, VK_PAD, 0) > 1);
         blocks[40 * row_bytes_of(of->dtype) + 20] ^= 4;
     }
-    check_case("%s: a tensor of another type is not put there", of->name);
+    check_case("%s: a tensor of another type is not packed", of->name);
     source.tensor.dtype = of->dtype == VP_DTYPE_Q8_0 ? VP_DTYPE_Q4_0 : VP_DTYPE_Q8_0;
     CHECK_INT(vk_pack_blocks(&loader, &source, &linear, 0, N), 0);
     free(linear.weights);
@@ -179,14 +179,14 @@ static void test_runs(void) {
     CHECK_INT(widened_wrong(of[1], &linear, 2, blocks[1], 0, VK_PAD), 0);
     CHECK_INT(widened_wrong(of[2], &linear, 3, blocks[2], 0, 11), 0);
     CHECK_INT(vk_runs_bytes(&linear), 2 * vk_blocks_bytes(VK_Q4_K, K) + vk_blocks_bytes(VK_Q8_0, K) + vk_blocks_bytes(VK_Q6_K, K));
-    part = linear; /* its last 43 rows */
+    part = linear; /* the linear's last 43 rows */
     for (int i = 0; i < 3; i++) part.runs[i].first -= 2;
     CHECK(vk_panel_at(&part, 0) == vk_panel_at(&linear, 2) && vk_panel_at(&part, 1) == vk_panel_at(&linear, 3));
     for (int r = 0; r < 3; r++) free(blocks[r]);
     free(turned);
     free(linear.weights);
 }
-/* ---- a model: products of many rows equal those of bf16 bit by bit, products of one row nearly; memory is that of the blocks */
+/* ---- a model: products of many rows equal those of bf16 bit by bit, products of one row approximately; the memory is that of the blocks */
 static const char config_text[] = "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":256,\"intermediate_size\":512,"
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"vocab_size\":96,\"max_position_embeddings\":64,"
     "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":false,\"hidden_act\":\"silu\",\"head_dim\":64}";
@@ -275,28 +275,28 @@ static void test_model(void) {
     vp_error error;
     vp_checkpoint *checkpoint;
     uint64_t block_bytes, block_values, before, after;
-    check_case("a model in blocks");
+    check_case("a model with block weights");
     if (!CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), NULL, 0, &config, &error), VP_OK)) { printf("  %s: %s\n", error.where, error.text); return; }
     checkpoint = random_checkpoint(&config, &block_bytes, &block_values);
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
         double difference = 0, size = 0;
-        check_case("a model in blocks, %s", vp_engine_gemm_name(i));
+        check_case("a model with block weights, %s", vp_engine_gemm_name(i));
         before = answer_of(&config, checkpoint, VP_WEIGHTS_BF16, vp_engine_gemm_name(i), want);
         after = answer_of(&config, checkpoint, VP_WEIGHTS_GGUF, vp_engine_gemm_name(i), got);
         CHECK_INT(before - after, 2 * block_values - block_bytes);
-        CHECK(!memcmp(want, got, VOCABULARY * sizeof *want)); /* of the prompt: its last product is with a head in bf16 */
+        CHECK(!memcmp(want, got, VOCABULARY * sizeof *want)); /* the prompt's last product has a bf16 head */
         for (int k = VOCABULARY; k < 2 * VOCABULARY; k++) {
             difference += (double)(want[k] - got[k]) * (double)(want[k] - got[k]);
             size += (double)want[k] * (double)want[k];
         }
-        CHECK(difference > 0 && sqrt(difference / size) < 0.02); /* rounding of weights and results to bf16 */
+        CHECK(difference > 0 && sqrt(difference / size) < 0.02); /* weights and results are rounded to bf16 */
     }
     vp_checkpoint_close(checkpoint);
 }
 
 static void test_halves(void) {
     int64_t wrong = 0;
-    check_case("all numbers of 16 bits");
+    check_case("all 16-bit numbers");
     for (int h = 0; h < 0x10000; h++) {
         const float got = vk_h2f((uint16_t)h), want = vp_f16_to_f32((uint16_t)h);
         wrong += isnan(want) ? !isnan(got) : memcmp(&got, &want, 4) != 0;

@@ -10,7 +10,7 @@ enum { IMAGES_MAX = 64, REFERENCES_MAX = 64, NODES_MAX = 1 << 15, TEXT_MAX = 409
 typedef struct set {
     char name[64];
     size_t image_count;
-    vp_caption_image images[IMAGES_MAX], tokenised[IMAGES_MAX]; /* the same when the set has no raw texts */
+    vp_caption_image images[IMAGES_MAX], tokenised[IMAGES_MAX]; /* the same arrays if the set has no raw texts */
     vp_caption_scores wanted[IMAGES_MAX], corpus;
 } set;
 static vp_json_node nodes[NODES_MAX];
@@ -32,7 +32,7 @@ static vp_caption_text text_of(const char *text) {
     t.bytes = strlen(text);
     return t;
 }
-/* in memory of exactly its length, so that a byte too far is seen by sanitizers */
+/* in memory of exactly its length, so that sanitizers detect an overrun */
 static vp_caption_text text_at(uint32_t node) {
     static char text[TEXT_MAX];
     vp_caption_text t;
@@ -196,7 +196,7 @@ static void plain_image(const set *s, size_t first, size_t reference_count, mist
         double common = subsequence(c, l), p = common / (c->count ? c->count : 1), q = common / (l->count ? l->count : 1);
         int nearer = closest < 0 || abs(l->count - c->count) < abs(closest - c->count);
         int tie = closest >= 0 && abs(l->count - c->count) == abs(closest - c->count) && (m == LONGER_ON_TIES ? l->count > closest : l->count < closest);
-        if (!c->count && !l->count) p = q = 1.0; /* one empty word each */
+        if (!c->count && !l->count) p = q = 1.0; /* one empty word on each side */
         out->cider_d += plain_cider(s, c, l, m) * 10.0 / (double)reference_count;
         if (p > precision) precision = p;
         if (q > recall) recall = q;
@@ -221,7 +221,7 @@ static void plain_image(const set *s, size_t first, size_t reference_count, mist
     }
     bleu_of(correct, guesses, *words, *reference_words, out->bleu);
 }
-/* whether the rules with this mistake give the golden values of a set */
+/* Returns 1 if the rules with this mistake still give the golden values of a set. */
 static int plain_agrees(const set *s, mistake m) {
     double sums[10] = {0}, one[10];
     vp_caption_scores got, mean;
@@ -251,8 +251,8 @@ static void permuted(const set *s) {
     static vp_caption_image images[IMAGES_MAX];
     vp_caption_scores each[IMAGES_MAX], again[IMAGES_MAX], corpus, other;
     size_t i, n = s->image_count;
-    check_case("%s: the order of the images has no effect", s->name);
-    for (i = 0; i < n; i++) images[i] = s->tokenised[(i * 7 + 3) % n]; /* 7 divides no count of the sets */
+    check_case("%s: the order of the images does not matter", s->name);
+    for (i = 0; i < n; i++) images[i] = s->tokenised[(i * 7 + 3) % n]; /* 7 does not divide any set's number of images */
     CHECK(n % 7 != 0);
     CHECK_INT(vp_caption_corpus(s->tokenised, n, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
     CHECK_INT(vp_caption_corpus(images, n, VP_CAPTION_TOKENISED, again, &other, NULL), VP_OK);
@@ -264,7 +264,7 @@ static void equal_to_a_reference(const set *s) {
     vp_caption_scores each[IMAGES_MAX], corpus;
     size_t i;
     int n;
-    check_case("%s: a candidate that is a reference has BLEU 1 and ROUGE 1", s->name);
+    check_case("%s: a candidate equal to a reference has BLEU 1 and ROUGE 1", s->name);
     for (i = 0; i < s->image_count; i++) {
         images[i] = s->tokenised[i];
         images[i].candidate = images[i].references[images[i].reference_count - 1];
@@ -274,7 +274,7 @@ static void equal_to_a_reference(const set *s) {
         int words = 1;
         size_t k;
         for (k = 0; k < images[i].candidate.bytes; k++) words += images[i].candidate.text[k] == ' ';
-        for (n = 0; n < 4 && n < words; n++) CHECK_NEAR(each[i].bleu[n], 1.0, 1e-8); /* the 1e-9 next to the counts */
+        for (n = 0; n < 4 && n < words; n++) CHECK_NEAR(each[i].bleu[n], 1.0, 1e-8); /* off by the 1e-9 that is added to the counts */
         CHECK_NEAR(each[i].rouge_l, 1.0, 1e-15);
         CHECK(each[i].cider_d >= 0.0 && each[i].cider_d <= 10.0 + 1e-12);
     }
@@ -298,7 +298,7 @@ static void check_sets(void) {
         int raw;
         for (raw = 0; raw < 2; raw++) {
             const vp_caption_image *images = raw ? s->images : s->tokenised;
-            check_case("%s, %s: every image and the corpus", s->name, raw ? "built-in tokenizer" : "as it is");
+            check_case("%s, %s: scores of every image and of the corpus", s->name, raw ? "built-in tokenizer" : "as it is");
             memset(each, 0x55, sizeof each);
             memset(&corpus, 0xff, sizeof corpus);
             CHECK_INT(vp_caption_corpus(images, s->image_count, raw ? VP_CAPTION_RAW : VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
@@ -334,7 +334,7 @@ static void check_odd_texts(void) {
     vp_caption_image images[2];
     vp_caption_scores each[2], corpus;
     char nul[] = "a\0b a\0c", other[] = "a\0b a\0d";
-    check_case("words are parted by white space of any kind, ROUGE's by single spaces, as the reference does");
+    check_case("words are separated by any white space, ROUGE's by single spaces, as in the reference");
     texts[0] = text_of("a dog runs");
     images[0] = image_of("a  dog\t\xE2\x80\x83runs\n", texts, 1); /* the long gap is U+2003 */
     CHECK_INT(vp_caption_corpus(images, 1, VP_CAPTION_TOKENISED, each, NULL, NULL), VP_OK);
@@ -347,7 +347,7 @@ static void check_odd_texts(void) {
     images[1] = image_of("", texts, 2);
     CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
     CHECK(each[0].rouge_l == 0.0 && each[0].cider_d == 0.0 && each[0].bleu[0] == 0.0);
-    CHECK_NEAR(each[1].rouge_l, 1.0, 1e-15); /* one empty word against one empty word */
+    CHECK_NEAR(each[1].rouge_l, 1.0, 1e-15); /* an empty word compared with an empty word */
     CHECK(corpus.bleu[3] >= 0.0 && corpus.bleu[3] < 1e-6);
     check_case("NUL is a character, and a NULL text of zero bytes is empty");
     zero.text = NULL;
@@ -410,7 +410,7 @@ static void check_errors(void) {
 }
 
 /* -------------------------------------------------------------------------------------------------------- built-in tokenizer */
-/* counts the matching golden rows; the tokenizer follows its rules, not all of the reference's, so a few may differ */
+/* Counts the matching golden rows. The tokenizer does not follow all of the reference's rules, so a few may differ. */
 static void check_tokens(void) {
     static char text[TEXT_MAX], wanted[TEXT_MAX], got[TEXT_MAX];
     char *file = check_read(check_golden("scores/ptb_tokens.jsonl"), NULL), *p = file, *end;
@@ -473,7 +473,7 @@ static void check_token_rules(void) {
     }
 }
 
-/* texts that make a rule look far ahead at every place: 200 kB each must be done in no time */
+/* texts that force a rule to look far ahead at every position: 200 kB each must not take long */
 static void check_time(void) {
     static const char *const units[] = {"a,", "<a ", "<!a ", "=", "1a.", "a@b..", "http://", "'em", "a'", "(", "((((", "-", ".", "a.", "12 ", "\xE6\xBC\xA2",
         "<a b='", "A&", "a-b ", "&amp;", "\xFF", "?", "B. ", "Ta'", "a@"};
@@ -491,7 +491,7 @@ static void check_time(void) {
     free(out);
 }
 
-/* A corpus as large as COCO's validation half: frequencies over many images, and memory that grows. */
+/* A corpus as large as COCO's validation half, to test frequencies over many images and growing memory. */
 static void check_many(void) {
     enum { COUNT = 5000 };
     vp_caption_image *images = (vp_caption_image *)malloc(COUNT * sizeof *images);
@@ -507,7 +507,7 @@ static void check_many(void) {
         images[i] = image_of(lines[i], texts + 2 * i, 2);
     }
     CHECK_INT(vp_caption_corpus(images, COUNT, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
-    /* only n-grams with the own word count, the other reference has none: half of 10 * (1 + 1 + 1 + 1) / 4 */
+    /* only n-grams with the image's own word count, and the other reference has none: half of 10 * (1 + 1 + 1 + 1) / 4 */
     for (i = 0; i < COUNT; i += 777) CHECK_NEAR(each[i].cider_d, 5.0, 1e-12);
     CHECK_NEAR(corpus.cider_d, 5.0, 1e-10);
     CHECK_NEAR(corpus.bleu[3], 1.0, 1e-8);
@@ -517,7 +517,7 @@ static void check_many(void) {
     free(each);
 }
 
-/* subsequences of texts longer than 64 words, where a carry passes from one part to the next */
+/* subsequences of texts longer than 64 words, in which a carry passes from one machine word to the next */
 static void check_long_texts(void) {
     static char a[4096], b[4096];
     vp_caption_text reference;
@@ -543,7 +543,7 @@ static void check_long_texts(void) {
                 int *now = row[(i + 1) & 1], *before = row[i & 1];
                 now[j + 1] = words[0][i] == words[1][j] ? before[j] + 1 : before[j + 1] > now[j] ? before[j + 1] : now[j];
             }
-        common = row[0][300] / 300.0; /* precision and recall are the same */
+        common = row[0][300] / 300.0; /* precision and recall are equal */
         reference = text_of(b);
         image = image_of(a, &reference, 1);
         CHECK_INT(vp_caption_corpus(&image, 1, VP_CAPTION_TOKENISED, &got, NULL, NULL), VP_OK);

@@ -12,15 +12,15 @@ enum { MIB = 1 << 20, BORROWED = 256 * MIB, MS = 1000000, FILLED = 8 * MIB };
 
 /* ---- the device */
 static struct device {
-    int64_t read_ns[4], copy_ns[4]; /* of the first rounds; the last of them is that of all others as well */
-    int64_t product_ns[5];          /* of 256, 512 .. 4096 rows; the first of a size takes 60 ms more */
+    int64_t read_ns[4], copy_ns[4]; /* times of the first rounds; the last one also applies to all later rounds */
+    int64_t product_ns[5];          /* for 256, 512 .. 4096 rows; the first product of a size takes 60 ms more */
     int has_no_memory, fails;       /* fails: the first copy */
-    /* what it was asked for */
+    /* the calls it received */
     int reads, copies, borrowed, given_back, entered, recovered, streams[16], products[5];
     uint64_t read_bytes;
     const void *read_from;
     int64_t marked[2];
-    int commits, fills; /* of the values that are multiplied: sent once, then copied all over what was borrowed */
+    int commits, fills; /* commits: the operands are sent once; fills: then copied all over the borrowed memory */
 } device;
 static uint16_t staged[FILLED / 2];
 static void *device_stage(vk_queue *queue, void *to, size_t bytes) {
@@ -89,7 +89,7 @@ static void *device_borrow(vk_queue *queue, size_t bytes) {
     (void)queue;
     CHECK_INT(bytes, BORROWED);
     device.borrowed++;
-    return device.has_no_memory ? NULL : (void *)((uintptr_t)64); /* nothing is read or written */
+    return device.has_no_memory ? NULL : (void *)((uintptr_t)64); /* the memory is never accessed */
 }
 static void device_give_back(vk_queue *queue, void *memory, size_t bytes) {
     (void)queue;
@@ -97,7 +97,7 @@ static void device_give_back(vk_queue *queue, void *memory, size_t bytes) {
     device.given_back++;
 }
 
-/* an engine of it, whose weights take so many bytes; host_memory: as the CPU's */
+/* its engine, whose weights have this size; host_memory: 1 for the CPU's */
 static vp_engine engine;
 static vk_backend backend;
 static vk_queue queue;
@@ -143,7 +143,7 @@ static double product_rate(int size, double ns) { return 2.0 * size * size * siz
 
 static void test_cpu(void) {
     vp_ceilings c, again;
-    check_case("the best round counts: of reading, of copying there and back, of products");
+    check_case("the best round counts for reads, for copies there and back, and for products");
     begin(MIB, 1);
     c = measured();
     CHECK(c.read_bytes == BORROWED - MIB && c.read_bytes == device.read_bytes && device.read_from != engine.weights);
@@ -151,17 +151,17 @@ static void test_cpu(void) {
     CHECK_NEAR(c.copy_bytes_per_s, (double)BORROWED * 1e9 / (7 * MS), 1);
     CHECK_NEAR(c.flops_per_s, product_rate(1024, 9 * MS), 1);
     CHECK_INT(c.product_size, 1024);
-    check_case("rounds end after 100 ms; four streams and one read in turns");
+    check_case("rounds end after 100 ms; four streams and one are read alternately");
     CHECK_INT(device.reads, 4); /* 40 + 20 + 30 + 30 */
     for (int i = 0; i < 4; i++) CHECK_INT(device.streams[i], i % 2 ? 1 : 4);
     CHECK_INT(device.copies, 13); /* 9 + 8 + 7 + 10 x 8 */
-    check_case("a size ends after 25 ms; sizes stop where 12 products take longer than 100 ms; the first product of a size does not count");
+    check_case("a size ends after 25 ms; sizes end once 12 products take longer than 100 ms; the first product of a size does not count");
     check_products(1 + 13, 1 + 4, 1 + 3, 0, 0);
-    check_case("the memory is given back, and the second call remembers");
+    check_case("the memory is returned, and the second call returns the stored results");
     CHECK(device.entered == 1 && device.borrowed == 1 && device.given_back == 1 && device.recovered == 0);
     again = measured();
     CHECK(!memcmp(&c, &again, sizeof c) && device.entered == 1 && device.borrowed == 1);
-    check_case("measured twice, the larger value of each counts: a busy machine can only lower one");
+    check_case("after two measurements, the larger value of each counts, because a busy machine can only lower it");
     {
         const vp_ceilings quiet = c;
         begin(MIB, 1);
@@ -169,7 +169,7 @@ static void test_cpu(void) {
         for (int i = 0; i < 4; i++) device.copy_ns[i] *= 2;
         c = measured();
         CHECK(c.bytes_per_s < 0.6 * quiet.bytes_per_s);
-        engine.ceilings.flops_per_s = 2 * c.flops_per_s; /* this one was higher the first time */
+        engine.ceilings.flops_per_s = 2 * c.flops_per_s; /* this value was higher the first time */
         engine.ceilings.product_size = 77;
         device.reads = device.copies = device.fills = 0;
         for (int i = 0; i < 4; i++) device.read_ns[i] /= 2;
@@ -179,7 +179,7 @@ static void test_cpu(void) {
         c = measured();
         CHECK(!memcmp(&c, &again, sizeof c));
     }
-    check_case("16 rounds at most; two at least");
+    check_case("at least two rounds, at most 16");
     begin(MIB, 1);
     memset(device.read_ns, 0, sizeof device.read_ns);
     device.read_ns[3] = MS;
@@ -187,7 +187,7 @@ static void test_cpu(void) {
     measured();
     CHECK_INT(device.reads, 16);
     CHECK_INT(device.copies, 2);
-    check_case("two sizes of products at least, unless the machine is overloaded");
+    check_case("at least two sizes of products, unless the machine is overloaded");
     begin(MIB, 1);
     device.product_ns[0] = 50 * MS;
     device.product_ns[1] = 60 * MS;
@@ -202,7 +202,7 @@ static void test_cpu(void) {
 }
 static void test_gpu(void) {
     vp_ceilings c;
-    check_case("a GPU gets short products in rows of eight; all sizes if none takes long; the best counts");
+    check_case("a GPU times short products in groups of eight; all sizes if no size takes long; the best counts");
     begin(MIB, 0);
     for (int i = 0; i < 4; i++) device.product_ns[i] = MS / 10;
     device.product_ns[4] = 2 * MS;
@@ -210,7 +210,7 @@ static void test_gpu(void) {
     check_products(1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 13);
     CHECK_NEAR(c.flops_per_s, product_rate(2048, MS / 10), 1);
     CHECK_INT(c.product_size, 2048);
-    check_case("weights larger than the borrowed memory are read instead, at most 1 GiB");
+    check_case("weights larger than the borrowed memory are read instead, up to 1 GiB");
     begin((size_t)300 * MIB + 100, 0);
     c = measured();
     CHECK(device.read_from == engine.weights && c.read_bytes == (uint64_t)300 * MIB && device.read_bytes == c.read_bytes);
@@ -233,11 +233,11 @@ static void refused(vp_result code, const char *text, int given_back, int recove
     CHECK_INT(device.given_back, given_back);
     CHECK_INT(device.recovered, recovered);
 }
-/* Products of equal or few values draw less power and run faster than a model's. */
+/* Products of equal values, or of few different ones, draw less power and run faster than a model's. */
 static void test_values(void) {
     static uint8_t seen[65536];
     int negative = 0, different = 0, outside = 0;
-    check_case("products multiply values of both signs from 1/8 to 1, all of those that bf16 has in that range");
+    check_case("operands have both signs, from 1/8 to 1, and include every bf16 value in that range");
     begin(MIB, 1);
     measured();
     CHECK(device.commits == 1 && device.fills == BORROWED / FILLED - 1);
@@ -253,19 +253,19 @@ static void test_values(void) {
     CHECK(different >= 500);
 }
 static void test_errors(void) {
-    check_case("no memory to borrow");
+    check_case("no memory can be borrowed");
     begin(MIB, 0);
     device.has_no_memory = 1;
     refused(VP_ERR_MEMORY, "needs 256 MiB temporarily", 0, 0);
     CHECK(device.reads == 0 && device.copies == 0);
-    check_case("the device fails on the way: nothing more is sent, and it can go on");
+    check_case("if the device fails, nothing more is sent, and the engine remains usable");
     begin(MIB, 0);
     device.fails = 1;
     refused(VP_ERR_DEVICE, "it failed", 1, 1);
     CHECK_INT(device.copies, 1);
     check_products(0, 0, 0, 0, 0);
     for (int i = 0; i < 3; i++) {
-        check_case("a clock that stands still during %s", i == 0 ? "reading" : i == 1 ? "copies" : "products");
+        check_case("a clock that does not advance during %s", i == 0 ? "reading" : i == 1 ? "copies" : "products");
         begin(MIB, 0);
         memset(i == 0 ? device.read_ns : i == 1 ? device.copy_ns : device.product_ns, 0, i == 2 ? sizeof device.product_ns : sizeof device.read_ns);
         refused(VP_ERR_DEVICE, "the device's clock reported no time", 1, 0);

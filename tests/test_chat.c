@@ -9,7 +9,7 @@ static int may_allocate(void) {
     allocations_left--;
     return 1;
 }
-static long held; /* pieces of memory that are not freed yet */
+static long held; /* pieces of memory not yet freed */
 static void *counted(void *memory) { held += memory != NULL; return memory; }
 static void *test_malloc(size_t bytes) { return may_allocate() ? counted(malloc(bytes)) : NULL; }
 static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? counted(calloc(count, bytes)) : NULL; }
@@ -63,7 +63,7 @@ static void test_base64(void) {
     check_case("base64 of high bytes");
     vp_base64("\xff\xfe\xfb", 3, text);
     CHECK_TEXT(text, "//77");
-    CHECK_INT(vp_base64_bytes(SIZE_MAX), SIZE_MAX / 3 * 4); /* no overflow on the way: SIZE_MAX is a multiple of 3 */
+    CHECK_INT(vp_base64_bytes(SIZE_MAX), SIZE_MAX / 3 * 4); /* no overflow in between: SIZE_MAX is a multiple of 3 */
 }
 
 static const vp_chat_image small_image = {"foobar", 6, "image/png"};
@@ -124,7 +124,7 @@ static void test_bodies(void) {
                "\"images\": [\"Zm9vYmFy\", \"AAA=\"]}], \"options\": {\"temperature\": 0, \"num_predict\": 32}, \"stream\": false}");
 
     request = request_of(NULL, 0);
-    check_case("a text alone: the same but for the images");
+    check_case("text only: the same body without the images");
     check_body(VP_CHAT_COMPLETIONS, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", "
                "\"text\": \"What is \\\"this\\\"?\"}]}], \"temperature\": 0, \"stream\": true, \"stream_options\": {\"include_usage\": true}}");
     check_body(VP_CHAT_OLLAMA, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"What is \\\"this\\\"?\"}], "
@@ -143,7 +143,7 @@ static void test_wrong_requests(void) {
         vp_error error = {VP_OK, 0, "", ""};
         char *body = NULL;
         size_t bytes = 7;
-        check_case("a wrong request: %s", cases[i].name);
+        check_case("an invalid request: %s", cases[i].name);
         if (i == 0) request.image_count = -1;
         if (i == 1) request.max_tokens = -1;
         if (i == 2) api = VP_CHAT_API_LAST_;
@@ -229,7 +229,7 @@ static void test_knobs(void) {
     {
         static const vp_chat_knob several[] = {{"a", "{}"}, {"a.b", "1"}, {"a.c", "2"}, {"a.b", "3"}};
         vp_chat_request request = request_of(NULL, 0);
-        check_case("knobs are set in their order");
+        check_case("knobs are set in order");
         request.knobs = several;
         request.knob_count = 4;
         check_body(VP_CHAT_OLLAMA, &request, "{\"model\": \"m\", \"messages\": [{\"role\": \"user\", \"content\": \"What is \\\"this\\\"?\"}], "
@@ -247,7 +247,7 @@ static vp_result hear(void *user, const char *name, const char *data, size_t byt
     heard->events++;
     return heard->answer;
 }
-/* Cuts in pieces of `step` bytes; step 0: before and after byte `cut`. */
+/* Splits into pieces of `step` bytes; if step is 0, into two pieces at byte `cut`. */
 static vp_result feed_events(vp_sse *sse, const char *text, size_t bytes, size_t step, size_t cut) {
     size_t at = 0;
     vp_result result = VP_OK;
@@ -255,7 +255,7 @@ static vp_result feed_events(vp_sse *sse, const char *text, size_t bytes, size_t
         size_t piece = step ? step : at < cut ? cut : bytes - at;
         char *copy;
         if (piece > bytes - at) piece = bytes - at;
-        copy = (char *)malloc(piece ? piece : 1); /* of its exact size, for the sanitizer */
+        copy = (char *)malloc(piece ? piece : 1); /* exactly its size, for the sanitizer */
         memcpy(copy, text + at, piece);
         result = vp_sse_feed(sse, copy, piece);
         free(copy);
@@ -289,7 +289,7 @@ static void test_events(void) {
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t bytes = strlen(cases[i].text);
         check_case("events: %s", cases[i].name);
-        for (cut = 0; cut <= bytes + 3; cut++) { /* every cut in two, then pieces of 1, 2 and 3 */
+        for (cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
             struct heard heard = {"", 0, VP_OK};
             vp_sse sse;
             vp_sse_init(&sse, 1000, hear, &heard);
@@ -301,12 +301,12 @@ static void test_events(void) {
     {
         struct heard heard = {"", 0, VP_ERR_STATE};
         vp_sse sse;
-        check_case("events: a result of the callback ends the feed");
+        check_case("events: an error from the callback ends the feed");
         vp_sse_init(&sse, 1000, hear, &heard);
         CHECK_INT(vp_sse_feed(&sse, "data: a\n\ndata: b\n\n", 18), VP_ERR_STATE);
         CHECK_INT(heard.events, 1);
         vp_sse_free(&sse);
-        check_case("events: limits of a line and of data");
+        check_case("events: limits on the length of a line and of data");
         heard.answer = VP_OK;
         vp_sse_init(&sse, 8, hear, &heard);
         CHECK_INT(vp_sse_feed(&sse, "data: ab\n\n", 10), VP_OK);
@@ -320,7 +320,7 @@ static void test_events(void) {
 }
 
 /* ----------------------------------------------------------------------------------------------------------- answers */
-/* A reply as text, without its times. */
+/* A reply as text, without times. */
 static char *summary_of(const vp_chat_reply *reply, vp_result result, char *out, size_t capacity) {
     int64_t bytes = 0;
     size_t i;
@@ -538,7 +538,7 @@ static void test_answers(void) {
         const struct answer *answer = &answers[i];
         const size_t bytes = strlen(answer->text);
         check_case("answer: %s", answer->name);
-        for (cut = 0; cut <= bytes + 3; cut++) { /* every cut in two, then pieces of 1, 2 and 3 */
+        for (cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
             vp_chat_reply reply;
             vp_error error = {VP_OK, 0, "", ""};
             vp_result result;
@@ -547,7 +547,7 @@ static void test_answers(void) {
             result = feed_reply(&reply, answer->text, bytes, cut > bytes ? cut - bytes : 0, cut, &error);
             CHECK_TEXT(summary_of(&reply, result, text, sizeof text), answer->want);
             CHECK(error.code == result && (result == VP_OK || error.text[0]));
-            CHECK_INT(vp_chat_reply_feed(&reply, "x", result != VP_OK, 1, NULL), result); /* what ended it stays */
+            CHECK_INT(vp_chat_reply_feed(&reply, "x", result != VP_OK, 1, NULL), result); /* the result that ended the reply is kept */
             vp_chat_reply_free(&reply);
             CHECK(!reply.text && !reply.pieces && !reply.state && held == before);
         }
@@ -602,7 +602,7 @@ static void test_limits(void) {
         CHECK_INT(reply.text_bytes, form == 0 ? 100 : 0);
         vp_chat_reply_free(&reply);
     }
-    check_case("limit: values of a JSON");
+    check_case("limit: values in one JSON");
     CHECK_INT(vp_chat_reply_begin(&reply, VP_CHAT_COMPLETIONS, "application/json", (size_t)1 << 30), VP_OK);
     CHECK_INT(vp_chat_reply_feed(&reply, "{\"a\":[0", 7, 1, NULL), VP_OK);
     for (i = 0; i < 1 << 20; i += 8) CHECK_INT(vp_chat_reply_feed(&reply, ",0,0,0,0,0,0,0,0", 16, 1, NULL), VP_OK);
@@ -629,7 +629,7 @@ static void test_refusals(void) {
     char out[40];
     size_t i;
     for (i = 0; i < sizeof cases / sizeof *cases; i++) {
-        check_case("what a refusal says: %s", cases[i].body);
+        check_case("the text of a refusal: %s", cases[i].body);
         memset(out, 'x', sizeof out);
         vp_chat_failure(cases[i].body, strlen(cases[i].body), out, sizeof out);
         CHECK_TEXT(out, cases[i].want);

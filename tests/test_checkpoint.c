@@ -2,7 +2,7 @@
  * weights (every rejection), released memory, and file reading. Files are built in a temporary folder; the golden checkpoints are opened unchanged. */
 #define _DEFAULT_SOURCE 1
 #include <stdlib.h>
-/* the header's allocations; number `allocations_left` fails; negative: none does */
+/* the header's allocations: number `allocations_left` fails; if negative, none does */
 static int allocations_left = -1;
 static int allocation_fails(void) { return allocations_left >= 0 && allocations_left-- == 0; }
 static void *failing_malloc(size_t bytes) { return allocation_fails() ? NULL : malloc(bytes); }
@@ -33,7 +33,7 @@ static void safetensors_write(const char *name, const char *header, size_t heade
     for (i = 0; i < buffer; i++) fputc((int)(i & 255), f);
     fclose(f);
 }
-/* opens the temporary folder; the error must be one line that names its place, and a failure must not return a checkpoint */
+/* opens the temporary folder. The error must be one line that names its location, and a failure must not return a checkpoint. */
 static vp_result folder_open(const vp_model_config *config, vp_error *error) {
     vp_checkpoint *cp = NULL;
     vp_result result;
@@ -99,7 +99,7 @@ static void test_conversions(void) {
         if (i % 4 == 0) bits = (bits & 0xffff0000u) | 0x8000u;                    /* a tie */
         if (i % 4 == 1) bits = (bits & 0xffff0000u) | (0x7fffu + (bits & 2));      /* next to a tie */
         if (i % 16 == 2) bits &= 0x807fffffu;                                      /* subnormal */
-        if ((bits & 0x7fffffffu) >= 0x7f000000u) continue;                         /* the largest are below */
+        if ((bits & 0x7fffffffu) >= 0x7f000000u) continue;                         /* the largest ones are tested below */
         low = bits >> 16;
         high = low + 1;
         value = fabs((double)bits_float(bits));
@@ -297,7 +297,7 @@ static void test_zero_sizes(void) {
                 at = text + snprintf(text, bytes + 40, "%.*s%s0", (int)(found - whole), whole, key);
                 strcpy(at, found + strlen(key) + strspn(found + strlen(key), "0123456789"));
                 CHECK(vp_model_config_parse(text, strlen(text), NULL, 0, &config, &error) < 0);
-                at = strstr(error.where, keys[k]); /* the error names that key, at its end */
+                at = strstr(error.where, keys[k]); /* the error ends with that key */
                 check_note(at && !strcmp(at, keys[k]), __FILE__, __LINE__, "%s, %s 0: %s: %s", models[i], keys[k], error.where, error.text);
                 changed++;
             }
@@ -342,13 +342,13 @@ static void test_config(void) {
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.text, "this field must be in 1..1024");
     free(text);
-    check_case("sizes of the other families: none of them is 0");
+    check_case("sizes of the other families are not 0");
     test_zero_sizes();
-    check_case("not objects");
+    check_case("values that are not objects");
     config_expect("[]", NULL, VP_ERR_FORMAT, "config.json");
     config_expect("", NULL, VP_ERR_FORMAT, "config.json");
     config_expect(config_text, "3", VP_ERR_FORMAT, "preprocessor_config.json");
-    check_case("additional rows may be missing, and so may the table of positions");
+    check_case("the extra embedding rows may be missing, and so may the position table");
     text = replaced(config_text, "\"additional_vocab_size\": 16", "\"additional_vocab_size\": 0");
     CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, NULL), VP_OK);
     CHECK_INT(c.additional_vocab_size, 0);
@@ -409,7 +409,7 @@ static void test_presets(void) {
     else {
         const char *p = list;
         char line[160];
-        check_case("molmoe-1b: names, shapes and order of the published list");
+        check_case("molmoe-1b: names, shapes and order match the published list");
         for (i = 0; i < count; i++) {
             vp_model_tensor(&c, i, &spec);
             if (spec.dimensions == 2) snprintf(line, sizeof line, "%s [%lld, %lld]\n", spec.name, (long long)spec.shape[0], (long long)spec.shape[1]);
@@ -420,7 +420,7 @@ static void test_presets(void) {
         CHECK_INT(*p, 0);
         free(list);
     }
-    check_case("tiny agrees with tiny-a but for its vocabulary");
+    check_case("tiny matches tiny-a except for its vocabulary");
     CHECK_INT(vp_model_config_preset("tiny", &c), VP_OK);
     CHECK_INT(vp_model_preset_ids("tiny", &ids), VP_OK);
     CHECK(ids.pad == 1 && ids.bos == 258 && ids.eos == 258 && ids.im_start == 259 && ids.image == 263);
@@ -428,7 +428,7 @@ static void test_presets(void) {
     c.vocab_size = 655;
     c.embedding_size = 704;
     check_tiny_a(&c);
-    check_case("presets of other models: the published parameters, ids within their rows");
+    check_case("presets of other models: the published parameters; ids are below the number of rows");
     for (i = 0; vp_model_preset_name(i); i++) {
         static const struct { const char *name; int64_t parameters; } known[] = {
             {"molmo-7b-d", 8021025280}, {"molmo2-4b", 4850869200}, {"olmoe-1b-7b", 6919161856}, {"qwen2.5-vl-3b", 3754622976}, {"qwen2.5-vl-7b", 8292166656},
@@ -506,14 +506,14 @@ static void test_published_configs(void) {
           "\"initializer_range\":0.02,\"intermediate_size\":4304,\"model_type\":\"qwen3_vl_moe\",\"num_heads\":16,\"num_position_embeddings\":2304,"
           "\"out_hidden_size\":2048,\"patch_size\":16,\"spatial_merge_size\":2,\"temporal_patch_size\":2},\"vision_end_token_id\":151653,"
           "\"vision_start_token_id\":151652}", QWEN3_FILE },
-        /* github.com/reubzdubz/Molmo7B_D_NF4Quant edf464b, config.json without its quantisation */
+        /* github.com/reubzdubz/Molmo7B_D_NF4Quant edf464b, config.json without its quantization */
         { "molmo-7b-d",
           "{\"architectures\":[\"MolmoForCausalLM\"],\"attention_layer_norm\":false,\"clip_qkv\":null,\"embedding_size\":152064,\"hidden_size\":3584,"
           "\"initializer_range\":0.02,\"intermediate_size\":37888,\"layer_norm_eps\":1e-06,\"layer_norm_type\":\"rms\",\"max_position_embeddings\":4096,"
           "\"model_type\":\"molmo\",\"norm_after\":false,\"num_attention_heads\":28,\"num_hidden_layers\":28,\"num_key_value_heads\":4,\"qkv_bias\":true,"
           "\"rope_theta\":1000000.0,\"tie_word_embeddings\":false,\"use_cache\":true,\"use_position_ids\":true,\"vocab_size\":152064,\"weight_tying\":false}",
           "{}" },
-        /* InternVL3-1B in its original words, as github.com/shivangjhalani/multicoco prints it (InternVL3-1B_data.md) */
+        /* InternVL3-1B under its original names, as printed in github.com/shivangjhalani/multicoco (InternVL3-1B_data.md) */
         { "internvl3-1b",
           "{\"architectures\":[\"InternVLChatModel\"],\"downsample_ratio\":0.5,\"dynamic_image_size\":true,\"force_image_size\":448,\"hidden_size\":896,"
           "\"image_fold\":null,\"llm_config\":{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,\"eos_token_id\":151643,"
@@ -559,7 +559,7 @@ static void test_published_configs(void) {
         if (!CHECK_INT(vp_model_config_parse(files[i].config, strlen(files[i].config), files[i].preprocessor, strlen(files[i].preprocessor), &published, &error),
                        VP_OK)) printf("%s: %s\n", error.where, error.text);
         CHECK_INT(vp_model_config_preset(files[i].preset, &preset), VP_OK);
-        if (published.architecture == VP_ARCHITECTURE_INTERNVL_CHAT) published.architecture = VP_ARCHITECTURE_INTERNVL; /* other names of the same */
+        if (published.architecture == VP_ARCHITECTURE_INTERNVL_CHAT) published.architecture = VP_ARCHITECTURE_INTERNVL; /* another name of the same architecture */
         if (strstr(files[i].preset, "-12-blocks") && CHECK_INT(published.block_count, 48)) published.block_count = 12;
         CHECK(memcmp(&published, &preset, sizeof preset) == 0);
     }
@@ -590,11 +590,11 @@ static void test_rope_scaling(void) {
         if (config.rope.scaling != VP_ROPE_YARN) continue;
         CHECK(config.rope.factor == 4.0 && config.rope.low_frequency == 1.0 && config.rope.high_frequency == 32.0);
         CHECK(config.rope.magnitude > 1.13862 && config.rope.magnitude < 1.13864); /* 0.1 ln 4 + 1 */
-        CHECK(config.rope.original_positions == (i == 3 ? 32768.0 : 2048.0)); /* the file's, or max_position_embeddings */
+        CHECK(config.rope.original_positions == (i == 3 ? 32768.0 : 2048.0)); /* from the file, or max_position_embeddings */
     }
 }
 
-/* InternVL's original names: the golden's config.json with one change is rejected with an error that names it, or read as the class's default */
+/* InternVL's original names: the golden's config.json with one change is either rejected with an error that names it, or read as the class's default */
 static void test_internvl_chat(void) {
     static const struct { const char *from, *to, *where; vp_result code; } rows[] = {
         { "\"ps_version\": \"v2\"", "\"ps_version\": \"v1\"", "ps_version", VP_ERR_UNSUPPORTED },
@@ -633,7 +633,7 @@ static void test_internvl_chat(void) {
 
 /* ------------------------------------------------------------------------------------------------- safetensors */
 typedef struct header_case { const char *what, *header; int64_t buffer; vp_result code; const char *text; } header_case;
-#define METADATA "\"__" "metadata" "__\"" /* the style check takes the name itself for a compiler's */
+#define METADATA "\"__" "metadata" "__\"" /* split, because the style check takes the whole name for a compiler's */
 #define TENSOR(name, dtype, shape, begin, end) "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
 #define NESTED "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["
 static const header_case header_cases[] = {
@@ -737,7 +737,7 @@ static void test_headers(void) {
     CHECK(strstr(error.text, "100000000") != NULL);
     safetensors_write("model.safetensors", "{}", 2, 0, INT64_MAX);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
-    check_case("safetensors: an empty and a short file");
+    check_case("safetensors: an empty file and a short file");
     file_write("model.safetensors", "", 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_FORMAT);
     file_write("model.safetensors", "\2\0\0\0\0\0\0", 7);
@@ -765,7 +765,7 @@ static void test_find(void) {
     CHECK(t.dtype == VP_DTYPE_F16 && t.dimensions == 0 && t.bytes == 2 && t.data[1] == 10);
     CHECK_INT(vp_checkpoint_find(cp, "b", &t), VP_OK);
     CHECK(t.dtype == VP_DTYPE_BF16 && t.dimensions == 1 && t.bytes == 0);
-    check_case("find: errors leave the tensor untouched");
+    check_case("find: errors do not modify the tensor");
     memset(&t, 0x55, sizeof t);
     CHECK_INT(vp_checkpoint_find(cp, "odd", &t), VP_ERR_UNSUPPORTED);
     CHECK_INT(vp_checkpoint_find(cp, "deep", &t), VP_ERR_UNSUPPORTED);
@@ -816,7 +816,7 @@ static void test_folders(void) {
         file_write("model.safetensors.index.json", cases[i].index, strlen(cases[i].index));
         CHECK_INT(folder_open(NULL, &error), cases[i].code);
         if (cases[i].code != VP_OK && !CHECK(strstr(error.text, cases[i].text) != NULL)) printf("  (%s)\n", error.text);
-        if (cases[i].code == VP_ERR_MISMATCH) CHECK_TEXT(error.text, cases[i].text); /* what is not at fault is not named */
+        if (cases[i].code == VP_ERR_MISMATCH) CHECK_TEXT(error.text, cases[i].text); /* the error does not name anything else */
     }
     check_case("index: one tensor in two shards");
     safetensors_write("2.safetensors", "{" TENSOR("a", "U8", "1", "0", "1") "," TENSOR("b", "U8", "1", "1", "2") "}",
@@ -843,7 +843,7 @@ static void test_folders(void) {
     vp_checkpoint_close(cp);
 }
 
-/* for a folder in which "file" can be read and model.safetensors cannot; one bit for each fault */
+/* Reads a folder whose "file" can be read but whose model.safetensors cannot. Each fault is one bit. */
 static int read_unreadable(void) {
     vp_checkpoint *cp = NULL;
     char *text;
@@ -859,29 +859,29 @@ static void test_folder_errors(void) {
     check_case("an empty folder");
     CHECK_INT(folder_open(NULL, &error), VP_ERR_NOT_FOUND);
     CHECK(strstr(error.text, "model.safetensors") != NULL);
-    check_case("pytorch_model.bin alone is rejected with the reason");
+    check_case("only pytorch_model.bin: rejected with the reason");
     file_write("pytorch_model.bin", "x", 1);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
     CHECK(strstr(error.text, "execute code") != NULL && strstr(error.text, "safe_serialization=True") != NULL);
     make_empty(folder);
     file_write("pytorch_model.bin.index.json", "{}", 2);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
-    check_case("OLMo's original format is named");
+    check_case("OLMo's original format is named in the error");
     make_empty(folder);
     file_write("config.yaml", "", 0);
     file_write("model.pt", "x", 1);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_UNSUPPORTED);
     CHECK(strstr(error.text, "OLMo's original training format") != NULL);
-    check_case("a folder in place of model.safetensors");
+    check_case("a folder instead of model.safetensors");
     CHECK(mkdir(in_folder("model.safetensors"), 0700) == 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
     CHECK(strstr(error.text, "folder") != NULL);
     make_empty(folder);
-    check_case("a pipe in place of model.safetensors is rejected without waiting");
+    check_case("a pipe instead of model.safetensors is rejected without waiting");
     CHECK(mkfifo(in_folder("model.safetensors"), 0600) == 0);
     CHECK_INT(folder_open(NULL, &error), VP_ERR_READ);
     make_empty(folder);
-    check_case("a missing folder, a file in its place, NULL");
+    check_case("a missing folder, a file instead of a folder, NULL");
     CHECK_INT(vp_checkpoint_open(in_folder("missing"), NULL, &cp, &error), VP_ERR_NOT_FOUND);
     file_write("file", "x", 1);
     CHECK_INT(vp_checkpoint_open(in_folder("file"), NULL, &cp, &error), VP_ERR_READ);
@@ -956,19 +956,19 @@ static void test_model_faults(void) {
         make_empty(folder);
         model_write(&c, cases[i].fault);
         CHECK_INT(folder_open(&c, &error), cases[i].code);
-        if (cases[i].code != VP_OK) CHECK_TEXT(error.text, cases[i].text); /* and what is not at fault is not named */
+        if (cases[i].code != VP_OK) CHECK_TEXT(error.text, cases[i].text); /* the error does not name anything else */
         CHECK_INT(folder_open(NULL, &error), VP_OK);
     }
-    check_case("many faults: counts and the first names");
+    check_case("many faults: their numbers and the first names");
     c.block_count = 6;
     c.d_model = 132;
     CHECK_INT(folder_open(&c, &error), VP_ERR_MISMATCH);
     CHECK(strstr(error.text, "missing: model.transformer.") != NULL && strstr(error.text, " ...; 1") != NULL);
     CHECK(strstr(error.text, " misshapen: ") != NULL);
-    CHECK(strlen(error.text) > 300 && strstr(error.text, "attn.q_norm.weight [132], model.") != NULL); /* three of each, with their shapes */
+    CHECK(strlen(error.text) > 300 && strstr(error.text, "attn.q_norm.weight [132], model.") != NULL); /* three of each, with shapes */
 }
 
-/* tensors as OLMo's training code names them, alone and with the Hugging Face prefix */
+/* tensors under the names of OLMo's training code, with and without the Hugging Face prefix */
 static void test_original_format(void) {
     static const char *const headers[] = {
         "{" TENSOR("transformer.wte.embedding", "F32", "1", "0", "4") "," TENSOR("transformer.ff_out.weight", "F32", "1", "4", "8") "}",
@@ -995,7 +995,8 @@ static void test_original_format(void) {
 
 /* ---------------------------------------------------------------------------------------------- packed weights */
 enum { PACKED_BYTES = 200 };
-/* model.packed with bytes 0, 1, 2, ...; flip: the header byte to damage, or -1; cut: how many bytes it is shorter (or, if negative, longer) than the header says */
+/* model.packed with bytes 0, 1, 2, ...; flip: index of the header byte to damage, or -1; cut: number of bytes missing (or, if negative, surplus) compared with the header
+ * */
 static void packed_write(const vp_packed *packed, int flip, int cut) {
     static unsigned char file[VP_PACKED_HEADER_BYTES + PACKED_BYTES + 100];
     int i;
@@ -1011,7 +1012,7 @@ static void packed_refused(const char *what, const vp_model_config *config, vp_r
     if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
     CHECK(strstr(error.where, folder) != NULL);
 }
-/* files of version 1 are bf16; of version 2 only known precisions are taken */
+/* files of version 1 are bf16; in version 2, only known precisions are accepted */
 static void test_packed_precisions(const vp_packed *packed, const vp_model_config *config) {
     vp_packed other = *packed, got;
     vp_checkpoint *cp = NULL;
@@ -1062,7 +1063,7 @@ static void test_packed(void) {
     packed.panel_columns = 32;
     make_empty(folder);
     packed_write(&packed, -1, 0);
-    check_case("packed: opens with and without a config; nothing but the weights is found");
+    check_case("packed: opens with and without a config; only the weights are found");
     CHECK_INT(vp_checkpoint_open(folder, NULL, &cp, &error), VP_OK);
     vp_checkpoint_close(cp);
     cp = NULL;
@@ -1079,7 +1080,7 @@ static void test_packed(void) {
     CHECK_INT(vp_checkpoint_packed(cp, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_checkpoint_packed(NULL, &got), VP_ERR_RANGE);
     vp_checkpoint_close(cp);
-    check_case("packed: the header is pinned");
+    check_case("packed: the exact header bytes");
     vp_packed_header(&packed, header);
     CHECK(!memcmp(header, "VLMPACK\0\4\3\2\1\2\0\0\0\0\20\0\0\40\0\0\0", 24) || header[8] == 1);
     CHECK(!memcmp(header + 40, "\4\0\0\0\10\0\0\0\20\0\0\0\40\0\0\0\1\0\0\0\0", 21) || header[8] == 1);
@@ -1115,7 +1116,7 @@ static void test_packed(void) {
     safetensors_write("model.safetensors", "{}", 2, 0, -1);
     packed_refused("safetensors beside it", &c, VP_ERR_MISMATCH, "next to model.packed");
     remove(in_folder(VP_PACKED_FILE));
-    check_case("packed: safetensors hold none");
+    check_case("packed: a safetensors file contains no packed weights");
     cp = NULL;
     memset(&got, 0x55, sizeof got);
     poison = got;
@@ -1124,7 +1125,7 @@ static void test_packed(void) {
     CHECK(!memcmp(&got, &poison, sizeof got));
     vp_checkpoint_close(cp);
 }
-/* every number that shapes the weights changes the hash, and nothing else does */
+/* every number that shapes the weights changes the hash; nothing else does */
 static void test_model_hash(void) {
     vp_model_config c, d;
     vp_model_config_preset("tiny", &c);
@@ -1139,9 +1140,9 @@ static void test_model_hash(void) {
 }
 
 /* ------------------------------------------------------------------------------------------------------- memory */
-static int64_t file_pages_bytes(void) { /* of mapped files in this process's memory; -1: unknown */
+static int64_t file_pages_bytes(void) { /* size of mapped files in this process's memory; -1 if unknown */
     char line[128];
-    long long kilobytes = -1, shared = 0; /* those in /dev/shm are counted apart */
+    long long kilobytes = -1, shared = 0; /* pages of /dev/shm are counted separately */
     FILE *f = fopen("/proc/self/status", "r");
     while (f && fgets(line, sizeof line, f)) {
         sscanf(line, "RssFile: %lld", &kilobytes);
@@ -1156,7 +1157,7 @@ static uint64_t sum_of(const vp_tensor *t) {
     return sum;
 }
 static void test_advise(void) {
-    enum { SIDE = 1 << 22 }; /* F32: 16 MiB each */
+    enum { SIDE = 1 << 22 }; /* 16 MiB each in F32 */
     static const char header[] = "{" TENSOR("a", "F32", "4194304", "0", "16777216") "," TENSOR("odd", "F16", "1", "16777216", "16777218") ","
         TENSOR("b", "F32", "4194304", "16777218", "33554434") "," TENSOR("none", "F32", "0", "33554434", "33554434") "}";
     vp_checkpoint *cp = NULL;
@@ -1249,9 +1250,9 @@ static void test_file_read(void) {
     CHECK(bytes == 0 && text && text[0] == 0);
     free(text);
     text = NULL;
-    check_case("an endless file stops at the limit");
+    check_case("an endless file: reading stops at the limit");
     CHECK_INT(vp_stream_read("/dev/zero", 300000, &text, &bytes, &error), VP_ERR_RANGE);
-    check_case("a larger file, any limit");
+    check_case("a larger file, with any limit");
     big = (char *)malloc(300000);
     if (!big) exit(1);
     for (i = 0; i < 300000; i++) big[i] = (char)(i * 7 + i / 251);
@@ -1270,7 +1271,7 @@ static void test_file_read(void) {
     free(text);
 }
 
-/* every allocation fails once: VP_ERR_MEMORY, no output, and (under a sanitizer) nothing lost */
+/* each allocation fails once: VP_ERR_MEMORY, no output and (checked by sanitizers) no leak */
 static void test_memory(void) {
     static const char index[] = "{\"weight_map\":{\"b\":\"2.safetensors\",\"a\":\"1.safetensors\"}}";
     static const char one[] = "{" METADATA ":{\"k\":\"v\"}," TENSOR("a", "U8", "1", "0", "1") "}", other[] = "{" TENSOR("b", "U8", "1", "0", "1") "}";
@@ -1282,7 +1283,7 @@ static void test_memory(void) {
     int i, failures[3] = {0, 0, 0}, wrong = 0;
     vp_result result;
     make_empty(folder);
-    check_case("out of memory at every allocation");
+    check_case("out of memory at each allocation");
     safetensors_write("1.safetensors", one, sizeof one - 1, 1, -1);
     safetensors_write("2.safetensors", other, sizeof other - 1, 1, -1);
     file_write("model.safetensors.index.json", index, sizeof index - 1);

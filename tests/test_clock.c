@@ -1,4 +1,4 @@
-/* test_clock.c: run, run --profile, sweep and sweep --plan with a clock that counts its readings ($B/tests/vlmprof-clock), so that every run has the same times. Their
+/* test_clock.c: run, run --profile, sweep and sweep --plan with a clock that advances with each reading ($B/tests/vlmprof-clock), so every run has the same times. Its
  * output is compared word by word (tests/golden/texts/clock-*). The machine's name, its memory and the date are masked. Runs from the repository's root; its files are in
  * a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
@@ -8,7 +8,7 @@
 #include "support/made_results.h"
 #include "support/texts.h"
 
-/* the value after each of these words becomes MASKED, up to one of the characters that end it */
+/* the value after each of these words becomes MASKED, up to one of the listed end characters */
 static const char *const MASKS[][2] = {
     {"cpu: ", ",;\"\n"}, {"\"build\": ", ",\n"}, {"\"host\": ", ",\n"}, {"\"kernel\": ", ",\n"}, {"\"date\": ", ",\n"},
     {"\"unix_s\": ", ",\n"}, {"_clock_mhz\": ", ",\n}"},
@@ -33,7 +33,7 @@ static void mask(char **text) {
 }
 #define ARITHMETIC "--weights fp32 --gemm plain --threads 1 --device cpu "
 #define MODEL "--synthetic tiny " ARITHMETIC
-/* a hundredth of the work: what does not depend on the model is shown with it */
+/* a hundredth of the work; parts that do not depend on the model are shown with it */
 #define SMALL "--synthetic tiny-qwen3-vl-moe " ARITHMETIC
 static void check_printed(const char *name, const char *command) {
     char file[80];
@@ -72,7 +72,7 @@ static void test_sweep(void) {
 #define SWEEP "sweep --data %%F/set.jsonl --max_new_tokens 3 --ignore_eos --top_k_list 1 2 "
 #define TIERS SWEEP "--tier_list low --num_runs_per_sample 2 --bare_every 2 " MODEL
 #define PIXELS SWEEP "--image_knob max_pixels=65536 --num_runs_per_sample 3 " SMALL
-    snprintf(text, sizeof text, "%s/samples/", here); /* the test's folder may be in the repository as well */
+    snprintf(text, sizeof text, "%s/samples/", here); /* the test's folder may also be in the repository */
     check_case("sweep");
     run(TIERS "--output_dir %%F/out --kernel_pass");
     mask(&last.err);
@@ -88,7 +88,7 @@ static void test_sweep(void) {
         check_kept(name, file);
         free(file);
     }
-    check_case("sweep that stops by the intervals");
+    check_case("a sweep that stops by intervals");
     run(PIXELS "--output_dir %%F/stop --stop_half_width 0.2 --max_runs 6 --use_profiler --group_by stage --json");
     mask(&last.out);
     mask(&last.err);

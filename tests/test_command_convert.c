@@ -1,5 +1,5 @@
 /* slow: checkpoints written by the command, up to 14 GB of them, 6 s */
-/* test_command_convert.c: convert as a program: the same answers from every form of a model, rejections, the state after an interruption. Runs $PROGRAM (default
+/* test_command_convert.c: the convert command: every form of a model gives the same answers; rejections; the state after an interruption. Runs $PROGRAM (default
  * ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -16,7 +16,7 @@ static int same_files(const char *a, const char *b) {
     free(y);
     return same;
 }
-/* files in a folder of the tests' folder; -1: no folder */
+/* number of files in a subfolder of the test's folder; -1 if there is no such folder */
 static int count_files(const char *name) {
     DIR *d = opendir(in_folder(name));
     struct dirent *e;
@@ -27,11 +27,11 @@ static int count_files(const char *name) {
     return count;
 }
 #define SAME_RUN "run %s -p 'What is behind the tower?' --gemm plain --device cpu --ignore_eos --max_new_tokens 5 --seed 7 --dump %%F/%s "
-/* the model's own run and those of its two forms: ids, logits and tokens are the same, byte for byte */
+/* runs of the model and of its two converted forms have identical ids, logits and tokens */
 static void same_runs(const char *model, const char *input) {
     static const char *const dumps[] = {"input_ids.npy", "image_features.npy", "block_last.npy", "logits.npy", "tokens.npy"};
     char words[1500], one[64], other[64];
-    check_case("convert: %s and its two forms answer the same, bit by bit", input);
+    check_case("convert: %s and its two forms give bit-identical answers", input);
     snprintf(words, sizeof words, SAME_RUN "%s", check_golden("images/img-333x517.png"), "dump", model);
     CHECK_INT(cli(words), 0);
     for (int packed = 0; packed < 2; packed++) {
@@ -66,7 +66,7 @@ static void test_convert_json(void) {
     unload(&d);
     remove_folder(in_folder("json"));
 }
-/* the files that a conversion of a synthetic model writes: their texts, and the bytes and a hash of the large ones */
+/* the files that conversion of a synthetic model writes: their texts; size and hash of the large files */
 static void test_convert_texts(void) {
     static const char *const names[] = {"config.json", "vlmprof_convert.json", "tokenizer.json", "model.safetensors.index.json", "model.safetensors", "model.packed",
                                         "model-00001-of-00004.safetensors", "model-00004-of-00004.safetensors"};
@@ -88,7 +88,7 @@ static void test_convert_texts(void) {
             if (!text) continue;
             for (size_t at = 0; at < bytes; at++) hash = (hash ^ (unsigned char)text[at]) * UINT64_C(1099511628211);
             kept_add(&all, line, (size_t)snprintf(line, sizeof line, "\n---- %s: %zu bytes", names[k], bytes));
-            if (strstr(name, "model")) hash = 0; /* weights are compared by what they compute */
+            if (strstr(name, "model")) hash = 0; /* weights are compared by their results */
             if (bytes > 4000) kept_add(&all, line, (size_t)snprintf(line, sizeof line, ", FNV-1a %016llx", (unsigned long long)hash));
             else kept_add(&all, "\n", 1), kept_add(&all, text, bytes);
             free(text);
@@ -101,7 +101,7 @@ static void test_convert_texts(void) {
 }
 static void stop_convert(int signal_number, int code) {
     pid_t child;
-    check_case("convert: stopped by signal %d, nothing is half", signal_number);
+    check_case("convert: stopped by signal %d; no partial files", signal_number);
     remove_folder(in_folder("big"));
     child = start("convert --synthetic molmoe-1b %F/big --layout packed --threads 1", NULL, in_folder("stdout"), 0);
     for (int i = 0; i < 2000 && count_files("big/.vlmprof-converting") < 3; i++) pause_ms(10);
@@ -121,7 +121,7 @@ static void stop_convert(int signal_number, int code) {
     }
     CHECK_INT(count_files("big"), 1);
     REFUSED("run -p a --model %F/big", 3, "config.json");
-    CHECK_INT(cli("convert --synthetic tiny %F/big"), 0); /* sweeps up what the killed one left */
+    CHECK_INT(cli("convert --synthetic tiny %F/big"), 0); /* removes the files left by the killed process */
     CHECK_INT(count_files("big"), 4);
     remove_folder(in_folder("big"));
 }
@@ -149,7 +149,7 @@ static void test_convert_refusals(const char *tiny_a) {
     write_text(in_folder("file"), "x");
     REFUSED("convert %F/form0 %F/file/x", 5, "file");
     REFUSED("convert %F/form0 %F/file", 5, "file");
-    check_case("convert: checkpoints that are none");
+    check_case("convert: folders that are not checkpoints");
     mkdir(in_folder("olmo"), 0777);
     write_text(in_folder("olmo/config.yaml"), "model:\n");
     write_text(in_folder("olmo/model.pt"), "x");
@@ -159,7 +159,7 @@ static void test_convert_refusals(const char *tiny_a) {
     write_text(in_folder("model/pytorch_model.bin"), "x");
     REFUSED("convert %F/model %F/x", 3, "execute code");
     REFUSED("run -p a --model %F/model", 3, "safe_serialization=True");
-    CHECK_INT(count_files("x"), -1); /* a refused convert leaves nothing behind */
+    CHECK_INT(count_files("x"), -1); /* a rejected convert leaves no files */
 }
 static void test_convert_packed(void) {
     document d;
@@ -203,7 +203,7 @@ static void test_convert_integers(const char *tiny_a) {
     static const char *const dumps[] = {"image_features.npy", "logits.npy", "tokens.npy"};
     char words[1500], one[64], other[64], *journal;
     document d;
-    check_case("convert: packed integers answer as integers made at opening, bit by bit");
+    check_case("convert: packed integers give the same bits as integers made at opening");
     snprintf(words, sizeof words, "convert %s %%F/integers --layout packed --weights int4 --head_weights int8", tiny_a);
     CHECK_INT(cli(words), 0);
     snprintf(words, sizeof words, SAME_RUN "--model %s --weights int4 --head_weights int8", check_golden("images/img-333x517.png"), "dump", tiny_a);
@@ -243,7 +243,7 @@ static void test_convert_integers(const char *tiny_a) {
 }
 static void test_convert_folder(void) {
     document d;
-    check_case("convert: its own output is replaced, whole; others' files stay");
+    check_case("convert: its own output is replaced as a whole; files of others stay");
     write_text(in_folder("form0/notes"), "mine");
     CHECK_INT(cli("convert --synthetic tiny %F/form0 --layout packed"), 0);
     CHECK_INT(count_files("form0"), 5); /* config.json, tokenizer.json, model.packed, the list, the notes */
@@ -268,7 +268,7 @@ static void test_convert_folder(void) {
     write_text(in_folder("empty/vlmprof_convert.json"), "{\"schema\": \"vlmprof-convert-1\", \"files\": [\"../notes\"]}");
     REFUSED("convert --synthetic tiny %F/empty", 2, "not empty");
     CHECK_INT(count_files("empty"), 4);
-    check_case("convert: the disk is full, then it is not");
+    check_case("convert: first the disk is full, then it is not");
     for (int packed = 0; packed < 2; packed++)
         for (long limit = 500; limit < 3000000; limit *= 50) {
             CHECK_INT(cli_with(packed ? "convert --synthetic tiny %F/full --layout packed" : "convert --synthetic tiny %F/full", NULL,
@@ -277,7 +277,7 @@ static void test_convert_folder(void) {
             CHECK_INT(count_files("full"), -1);
         }
     CHECK_INT(cli_with("convert --synthetic tiny %F/form0", NULL, in_folder("stdout"), 100000), 5);
-    CHECK_INT(cli("run -p a --model %F/form0 --device cpu --max_new_tokens 1"), 0); /* the earlier one still is */
+    CHECK_INT(cli("run -p a --model %F/form0 --device cpu --max_new_tokens 1"), 0); /* the earlier form is intact */
     remove_folder(in_folder("empty"));
 }
 static void test_convert(void) {
@@ -298,7 +298,7 @@ static void test_convert(void) {
     snprintf(emulated, sizeof emulated, "%s/emulated/vlmprof", getenv("B") ? getenv("B") : "build");
     if (access(emulated, X_OK)) check_skip("packed weights and a GPU", "the command with an emulated GPU was not built (make test builds it)");
     else {
-        check_case("convert: packed weights are not for a GPU, and auto does not fall back");
+        check_case("convert: packed weights cannot be used on a GPU, and auto does not fall back");
         program = emulated;
         REFUSED("run -p a --model %F/form1 --device cuda", 3, "laid out for the CPU; a GPU needs the folder");
         REFUSED("run -p a --model %F/form1", 3, "or use --device cpu");

@@ -1,4 +1,4 @@
-/* test_command_info.c: info as a program: this machine, checkpoints.
+/* test_command_info.c: the info command: this machine and checkpoints.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -7,7 +7,7 @@
 #include "vlmprof.h"
 
 /* ------------------------------------------------------------------------------------------------------- info and selftest */
-/* Bytes of a line of /proc/meminfo, -1 where the system has none. */
+/* Size in bytes from a line of /proc/meminfo; -1 if the system has none. */
 static double told_bytes(const char *key) {
     FILE *file = fopen("/proc/meminfo", "r");
     char line[256];
@@ -41,7 +41,7 @@ static void test_info(void) {
         if (told_bytes("MemAvailable:") < 0) CHECK(is_null(&d, cpu, "available_bytes"));
         else CHECK(number(&d, cpu, "available_bytes") > 0 && number(&d, cpu, "available_bytes") <= number(&d, cpu, "memory_bytes"));
         int has_gpu = d.nodes[member(&d, 0, "gpus")].count > 0;
-        CHECK(has_gpu == is_null(&d, 0, "gpus_note")); /* GPUs, or the reason why there is none */
+        CHECK(has_gpu == is_null(&d, 0, "gpus_note")); /* GPUs, or the reason why there are none */
         free(d.nodes);
     }
     check_case("info: checkpoints");
@@ -57,7 +57,7 @@ static void test_info(void) {
         CHECK_INT(number(&d, parameters, "embeddings_and_head"), (704 + 16 + 704) * 256);
         CHECK_INT(number(&d, member(&d, m, "bf16"), "kv_cache_bytes_per_token"), 2 * 2 * 256 * 3);
         CHECK_INT(number(&d, member(&d, m, "fp32"), "weights_bytes"), 4 * number(&d, parameters, "total"));
-        CHECK_INT(number(&d, m, "tokenizer_size"), 660); /* the goldens' README: the ids end at 659 */
+        CHECK_INT(number(&d, m, "tokenizer_size"), 660); /* from the goldens' README: the largest id is 659 */
         CHECK_INT(number(&d, m, "files"), 2);
         CHECK_INT(number(&d, m, "vit_blocks_needed"), 9);
         free(d.nodes);
@@ -72,7 +72,7 @@ static void test_info(void) {
     CHECK_INT(cli("info --synthetic molmoe-1b"), 0);
     CHECK(last.out && strstr(last.out, "16 blocks of width 2048") && strstr(last.out, "64 experts of width 1024, top_k 8") && strstr(last.out, "7222 M"));
 }
-/* Info about a model does not depend on the machine: text and JSON from there on, in one text. */
+/* Info about a model does not depend on the machine: its text and JSON are compared as one text. */
 static void test_info_texts(void) {
     static const char *const models[] = {"--synthetic tiny", "--synthetic molmoe-1b", "--model tests/golden/models/tiny-a", "--model tests/golden/models/tiny-b",
                                          "--model samples/tiny/model", "--model %F/packed"};

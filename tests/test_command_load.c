@@ -1,5 +1,5 @@
-/* test_command_load.c: `load` as run by a user, against a server with a known queue: files, the second run, reports, and rejections. (Its output, the search for a rate
- * and Ctrl-C: test_virtual.c.) */
+/* test_command_load.c: the load command against a server with a known queue: files, a second run, reports, rejections. (test_virtual.c tests its output, the rate search
+ * and Ctrl-C.) */
 #define _GNU_SOURCE
 #include "support/queue_server.h"
 
@@ -8,7 +8,7 @@
 #include "vlmprof.h"
 
 static struct queue_server server;
-static char command[600]; /* the options that all runs have */
+static char command[600]; /* options common to all runs */
 
 static void start(int places, int64_t service_us) {
     memset(&server, 0, sizeof server);
@@ -26,7 +26,7 @@ static int there(const char *name) {
     return stat(in_folder(name), &status) == 0;
 }
 
-/* data as other tools leave them: the requests have their questions and pictures */
+/* data files of other tools: requests contain their questions and pictures */
 static void test_formats(void) {
     static const struct { const char *file; int most; } files[] = {{"vlmevalkit_tsv/MMStar_mini.tsv", 4}, {"hf_parquet/docvqa_validation.parquet", 3},
         {"openai_messages/messages.jsonl", 4}, {"aiperf_jsonl/single_turn.jsonl", 4}, {"arrow/saved", 4}};
@@ -43,7 +43,7 @@ static void test_formats(void) {
 }
 static void test_trials(void) {
     int before;
-    check_case("two rates and one number of requests at once: a file each, a table, exit code 0");
+    check_case("two rates and one concurrency: a file each, a table, exit code 0");
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60000,ttft:50000", command), 0);
     CHECK(has(last.out, "rate 40") && has(last.out, "rate 80") && has(last.out, "E2E P95 from send") && has(last.out, "goodput"));
     CHECK(there("l/questions_load_rate40.json") && there("l/questions_load_rate80.json"));
@@ -56,7 +56,7 @@ static void test_trials(void) {
         CHECK(strlen(text) > 3 && !strcmp(text + strlen(text) - 3, "\n}\n"));
         free(text);
     }
-    check_case("the same command again measures nothing but the warm-up and prints the same");
+    check_case("the same command again measures only the warm-up and prints the same");
     {
         char *first = NULL;
         CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 80 --arrivals constant --slo e2e:60000,ttft:50000 --quiet", command), 0);
@@ -67,7 +67,7 @@ static void test_trials(void) {
         CHECK_TEXT(last.out, first);
         free(first);
     }
-    check_case("other options in the same folder are rejected, and nothing is overwritten");
+    check_case("other options for the same folder are rejected, and nothing is overwritten");
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --arrivals constant --slo e2e:61", command), 2);
     CHECK(has(last.err, "made with another --slo (e2e:60000,ttft:50000, now e2e:61)") && has(last.err, "best DIR --slo evaluates"));
     CHECK_INT(run("%s --output_dir %%F/l --request_rate 40 --slo e2e:60000,ttft:50000", command), 2);
@@ -96,7 +96,7 @@ static void test_trials(void) {
     CHECK_INT(run("%s --output_dir %%F/again --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000", command), 0);
     CHECK_INT(run("report %%F/l %%F/again"), 0);
     CHECK(has(last.out, "rate 40 (l)") && has(last.out, "rate 40 (again)") && !has(last.out, "rate 80 ("));
-    check_case("the page is named after its first trial");
+    check_case("the page's title is its first trial");
     {
         char *text = text_of_file(in_folder("l/questions_load_rate40.json")), *page, *model = text ? strstr(text, "\"endpoint_model\": \"m\"") : NULL;
         if (CHECK(model != NULL)) {
@@ -115,10 +115,10 @@ static void test_trials(void) {
         free(text);
     }
 }
-/* made-up requests: as many as are sent, and two runs of one folder are of one plan */
+/* synthetic requests: only as many as are sent; two runs of one folder belong to one plan */
 static void test_random(void) {
     char *text;
-    check_case("synthetic requests: only due ones are made, and another rate in the same folder belongs to the same plan");
+    check_case("synthetic requests: only those that are due are made; another rate in the same folder belongs to the same plan");
     CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_prompt 5 --duration_s 1 --output_dir %%F/m --request_rate 10 --arrivals constant",
                   server.port), 0);
     text = text_of_file(in_folder("m/random_5_load_rate10.json"));
@@ -148,7 +148,7 @@ static void test_refusals(void) {
         {"--output_dir %F/r --request_rate 1 --request_knob a=1,2", "one value"},
         {"--request_rate 1", "--output_dir DIR"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        check_case("refused: %s", rows[i].options);
+        check_case("rejected: %s", rows[i].options);
         CHECK_INT(run("%s %s", command, rows[i].options), 2);
         CHECK(has(last.err, rows[i].words));
         CHECK(last.out[0] == 0);
@@ -157,7 +157,7 @@ static void test_refusals(void) {
     CHECK_INT(run("load --endpoint http://127.0.0.1:1 --endpoint_model m --output_dir %%F/r --concurrency 1"), 2);
     CHECK(has(last.err, "or --random_image WxH"));
     CHECK_INT(run("load --endpoint http://127.0.0.1:1 --endpoint_model m --output_dir %%F/r --concurrency 1 --random_image 224"), 2);
-    check_case("a trace: times from a file; a line without a time is rejected with its number");
+    check_case("a trace: times from a file; a line without a time is rejected with its line number");
     write_text(in_folder("trace"), "0.1\n0.15\n 0.3\n0.9\n7\n");
     CHECK_INT(run("%s --output_dir %%F/t --arrivals trace=%%F/trace --ramp_s 0.01 --cool_down_s 0.01", command), 0);
     CHECK(there("t/questions_load_rate4.json"));
@@ -175,11 +175,11 @@ static void test_refusals(void) {
     CHECK_INT(run("report %%F/h"), 3);
     write_text(in_folder("h/x_load_rate1.json"), "{\"schema\"");
     CHECK_INT(run("report %%F/h"), 3);
-    check_case("a server that is away: exit code 4 and the remedy");
+    check_case("an unreachable server: exit code 4 and a remedy");
     queue_stop(&server);
     CHECK_INT(run("%s --output_dir %%F/a --concurrency 1", command), 4);
     CHECK(has(last.err, "is the server up"));
-    check_case("... without the model's name, and before synthetic pictures are made: the same");
+    check_case("... the same without the model's name, and before synthetic pictures are made");
     CHECK_INT(run("load --endpoint http://127.0.0.1:%d --data samples/questions.jsonl --output_dir %%F/a --concurrency 1", server.port), 4);
     CHECK(has(last.err, "is the server up"));
     CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_image 64x64 --output_dir %%F/a --concurrency 1", server.port), 4);

@@ -1,4 +1,4 @@
-/* test_command_run.c: run as a program: whole requests against the goldens, its JSON, damaged models and images.
+/* test_command_run.c: the run command: whole requests against the goldens, its JSON, damaged models and images.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -17,7 +17,7 @@ static void test_show_prompt(void) {
         CHECK(number(&d, 0, "image_tokens") > 0);
     }
     unload(&d);
-    CHECK_INT(cli("run --synthetic molmoe-1b -p a --raw_prompt --show_prompt"), 0); /* weights of 14 GB are not made */
+    CHECK_INT(cli("run --synthetic molmoe-1b -p a --raw_prompt --show_prompt"), 0); /* the 14 GB of weights are not made */
     CHECK(last.out && strstr(last.out, "{\"prompt_text\": \"a\", \"ids\": [99]"));
     REFUSED("run --synthetic tiny -p a --show_prompt --dump %F/x", 2, "--dump");
 }
@@ -34,7 +34,7 @@ static int same_integers(const char *ours, const char *golden, int64_t count) {
     return good;
 }
 
-/* Runs a golden case through the whole command: question, style, picture and knobs as words; inputs and tokens must be the reference's. */
+/* Runs a golden case with the whole command: question, style, picture and knobs are options. Inputs and tokens must match the reference's. */
 static void run_case(const char *name, const char *words) {
     char relative[600], golden[512], command[1500];
     const char *path;
@@ -61,7 +61,7 @@ static void run_case(const char *name, const char *words) {
         CHECK(same_integers(in_folder("dump/image_input_idx.npy"), relative, 0));
         snprintf(relative, sizeof relative, "%s/image_masks.npy", golden);
         CHECK(same_integers(in_folder("dump/image_masks.npy"), relative, 0));
-    } else if (CHECK(check_npy(in_folder("dump/pixels.npy"), &a))) { /* no image: no crops, and nothing of the case before */
+    } else if (CHECK(check_npy(in_folder("dump/pixels.npy"), &a))) { /* no image: no crops, and nothing from the previous case */
         CHECK(a.dimensions == 3 && a.shape[0] == 0 && a.shape[2] == 588);
         check_free(&a);
     }
@@ -87,7 +87,7 @@ static void test_run_json(void) {
         CHECK_NEAR(number(&d, 0, "T_vision_total"), number(&d, s, "vit") + number(&d, s, "connector"), 1e-9);
         CHECK_NEAR(number(&d, 0, "T_LLM_prefill"), number(&d, s, "embed") + number(&d, s, "prefill") + number(&d, s, "head") + number(&d, s, "sample"), 1e-9);
         CHECK_NEAR(number(&d, 0, "T_decode_per_token"), number(&d, 0, "T_LLM_decode") / 4, 1e-9);
-        CHECK_INT(d.nodes[decode].count, 4); /* N tokens, N - 1 steps, two runs of each */
+        CHECK_INT(d.nodes[decode].count, 4); /* N tokens and N - 1 steps, in two runs */
         CHECK_INT(d.nodes[vp_json_at(&d.json, decode, 0)].count, 2);
         CHECK_INT(d.nodes[vp_json_get(&d.json, runs, "T_total")].count, 2);
         CHECK_INT(number(&d, 0, "output_tokens"), 5);
@@ -137,7 +137,7 @@ static int compare_numbers(const void *one, const void *other) {
 #define WORDS "run -p hello --synthetic tiny --max_new_tokens 3 --ignore_eos "
 static void test_medians(void) {
     document d;
-    check_case("run: medians over the runs, with the range that covers them and its level");
+    check_case("run: medians over the runs, with their interval and its level");
     for (int count = 1; count <= 7; count++) {
         static const double levels[] = {0, 0, 0, 0.75, 0.875, 0.9375, 0.96875, 0.984375};
         char command[200];
@@ -163,11 +163,11 @@ static void test_medians(void) {
         }
         CHECK_NEAR(number(&d, 0, "decode_tokens_per_s"), 1e3 / number(&d, 0, "T_decode_per_token"), 1e-6 * number(&d, 0, "decode_tokens_per_s"));
         CHECK_NEAR(number(&d, 0, "output_tokens_per_s"), 3e3 / number(&d, 0, "T_total"), 1e-6 * number(&d, 0, "output_tokens_per_s"));
-        /* a first token that takes longer than each of the others, which another program may reverse: decoding has the higher rate */
+        /* Either the first token takes longer than the later ones, or, if another program interfered, decoding has the higher rate. */
         CHECK(number(&d, 0, "TTFT") <= number(&d, 0, "T_decode_per_token") || number(&d, 0, "decode_tokens_per_s") > number(&d, 0, "output_tokens_per_s"));
         free(d.nodes);
     }
-    check_case("run: the text gives the median's interval");
+    check_case("run: the text contains the median's interval");
     CHECK_INT(cli(WORDS), 0);
     CHECK(last.out && strstr(last.out, "\n1 run after a warm-up; --num_runs 3 or more shows the spread\n") && !strstr(last.out, " ["));
     CHECK_INT(cli(WORDS "--num_runs 2"), 0);
@@ -188,12 +188,12 @@ static void test_medians(void) {
         free(d.nodes);
     }
 }
-/* Ctrl-C in the runs and in the warm-up: the current request is the last one, complete runs are printed, a second signal ends at once. */
+/* Ctrl-C in the runs and in the warm-up: the current request is the last, complete runs are printed, and a second signal ends the program at once. */
 static void test_interrupt(void) {
     static const char many[] = WORDS "--num_runs 10000 --json";
     document d;
     pid_t child;
-    check_case("run: Ctrl-C among the runs");
+    check_case("run: Ctrl-C during the runs");
     child = start(many, NULL, in_folder("stdout"), 0);
     pause_ms(1500);
     kill(child, SIGINT);
@@ -204,7 +204,7 @@ static void test_interrupt(void) {
         CHECK_INT(d.nodes[vp_json_get(&d.json, vp_json_get(&d.json, 0, "runs"), "T_total")].count, (int)number(&d, 0, "num_runs"));
         free(d.nodes);
     }
-    check_case("run: Ctrl-C in the warm-up prints nothing");
+    check_case("run: Ctrl-C during the warm-up prints nothing");
     child = start("run samples/deep-field.jpg -p hello --synthetic tiny --max_new_tokens 1200 --ignore_eos --threads 1 --dump %F/stopped", NULL, in_folder("stdout"), 0);
     pause_ms(350);
     kill(child, SIGINT);
@@ -258,10 +258,10 @@ static void put_be32(unsigned char *p, uint32_t v) {
     for (int i = 0; i < 4; i++) p[i] = (unsigned char)(v >> (24 - 8 * i));
 }
 
-/* The small trained model ends its answer itself; --ignore_eos goes on. */
+/* The small trained model ends its answer itself; with --ignore_eos it continues. */
 static void test_end_of_answer(void) {
     document d;
-    check_case("run: an answer ends with the end of text");
+    check_case("run: an answer ends with the end-of-text token");
     for (int ignored = 0; ignored < 2; ignored++) {
         const char *words = "run samples/tiny/pictures/000.png -p 'Which word do you see?' --style vqa2 --model samples/tiny/model --max_new_tokens 6 --json";
         char command[300];
@@ -273,7 +273,7 @@ static void test_end_of_answer(void) {
         free(d.nodes);
     }
 }
-/* Folders with files that do not match: the error names the file, the token or the format. */
+/* Folders with inconsistent files: the error names the file, the token or the format. */
 static void test_bad_folders(void) {
     const char *golden = check_golden("models/tiny-a");
     char path[600], from[600], *config, *at = NULL;
@@ -281,10 +281,10 @@ static void test_bad_folders(void) {
     mkdir(in_folder("original"), 0777);
     write_text(in_folder("original/config.yaml"), "model: x");
     REFUSED("run -p a --model %F/original", 3, "original: this is OLMo's original training format (config.yaml, no config.json)");
-    check_case("a folder with both is read by its config.json");
+    check_case("a folder in both formats is read by its config.json");
     write_text(in_folder("original/config.json"), "[]");
     REFUSED("run -p a --model %F/original", 3, "original: config.json");
-    check_case("more token ids than rows of embeddings");
+    check_case("more token ids than embedding rows");
     snprintf(from, sizeof from, "%s/config.json", golden);
     config = check_read(from, NULL);
     if (CHECK(config && (at = strstr(config, "\"embedding_size\": 704")) != NULL)) {
@@ -300,7 +300,7 @@ static void test_bad_folders(void) {
     link_model(golden, in_folder("plain"), "tokenizer.json");
     write_text(in_folder("plain/tokenizer.json"), "{\"model\": {\"type\": \"BPE\", \"vocab\": {}, \"merges\": []}}");
     REFUSED("run -p a --model %F/plain", 3, "tokenizer.json");
-    check_case("devices and kernels that are none");
+    check_case("unknown devices and kernels");
     REFUSED("run -p a --synthetic tiny --device cuda:99999999999", 2, "expected auto, cpu, cuda or cuda:N, got \"cuda:99999999999\"");
     REFUSED("run -p a --synthetic tiny --gemm none", 2, "unknown kernel of this processor \"none\"; expected one of: auto ");
     REFUSED("run -p a --synthetic tiny --gemm '' ", 2, "unknown kernel of this processor \"\"");
@@ -317,9 +317,9 @@ static void test_bad_input(void) {
     char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
     broken_model("models/tiny-a", "config.json", "config", 0, NULL, NULL);
     broken_model("models/tiny-a", "config.json", "config.json", 400, NULL, NULL);
-    broken_model("models/tiny-a", "config.json", "", 0, "\"n_layers\": 4", "\"n_layers\": 5"); /* a block without tensors */
+    broken_model("models/tiny-a", "config.json", "", 0, "\"n_layers\": 4", "\"n_layers\": 5"); /* a block whose tensors are missing */
     broken_model("models/tiny-a", "config.json", "", 0, "\"vocab_size\": 655", "\"vocab_size\": 1e300");
-    broken_model("models/tiny-a", "config.json", "", 0, "\"embedding_size\": 704", "\"embedding_size\": 640"); /* another shape */
+    broken_model("models/tiny-a", "config.json", "", 0, "\"embedding_size\": 704", "\"embedding_size\": 640"); /* a different shape */
     broken_model("models/tiny-a", "tokenizer.json", "tokenizer.json", 0, NULL, NULL);
     broken_model("models/tiny-a", "tokenizer.json", "tokenizer.json", 5000, NULL, NULL);
     broken_model("models/tiny-a", "model.safetensors", "safetensors", 0, NULL, NULL);
@@ -358,7 +358,7 @@ static void test_bad_input(void) {
         REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json", 3, scores[i][1]);
     }
     REFUSED("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/none.json", 3, "none.json");
-    check_case("among equal scores, the first one in the file");
+    check_case("among equal scores, the first one in the file wins");
     write_text(in_folder("scores.json"), "{\"3\": 0.1, \"0\": -2, \"2\": 0.9, \"1\": 0.9}");
     CHECK_INT(cli("run -p a --synthetic tiny --num_active_blocks 3 --importance_scores_file %F/scores.json --max_new_tokens 1 --json"), 0);
     CHECK(last.out && strstr(last.out, "\"active_block_indices\": [0, 2, 3]"));
@@ -376,7 +376,7 @@ static void test_bad_input(void) {
     write_text(in_folder("d.jsonl"), "\n \n");
     REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "expected JSONL, JSON, TSV, CSV, Parquet or Arrow");
     REFUSED("sweep --synthetic tiny --data %F/d.jsonl %F/d.jsonl --output_dir %F/x", 2, "twice");
-    check_case("folders that cannot be");
+    check_case("unusable folders");
     write_text(in_folder("file"), "x");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/file/x", 5, "file");
     REFUSED("run -p a --synthetic tiny --dump %F/file/x", 5, "file");
@@ -386,7 +386,7 @@ static void test_bad_input(void) {
     CHECK(strstr(last.err, "dumped/logits.npy: cannot be written: it is a folder") != NULL);
 }
 
-/* numbers of a list in a case.json */
+/* the numbers of a list in case.json */
 static int32_t *numbers_of(const document *d, const char *key, int32_t *count) {
     const uint32_t list = vp_json_get(&d->json, 0, key);
     int32_t *numbers = (int32_t *)malloc((size_t)d->json.nodes[list].count * sizeof *numbers + 4);
@@ -406,7 +406,7 @@ static void check_dumped(const document *d, const char *key, const char *file) {
     check_free(&a);
     free(want);
 }
-/* the ids that --show_prompt printed; it needs no weights */
+/* the ids that --show_prompt printed, which needs no weights */
 static void check_shown(const document *want) {
     vp_json_node *nodes = (vp_json_node *)malloc(2000 * sizeof *nodes);
     vp_json json;
@@ -423,7 +423,7 @@ static void check_shown(const document *want) {
     }
     free(nodes);
 }
-/* Image file and question in, ids and greedy tokens of the reference out; --raw_prompt with the template's text gives the same. */
+/* From an image file and a question to the reference's ids and greedy tokens; --raw_prompt with the template's text gives the same. */
 static void check_other_case(const char *model, const char *name, const char *knob) {
     char path[256], text[3][2048], image[256] = "", weights[256], command[8192];
     static const char *const keys[3] = { "prompt", "text", "image" };
@@ -431,7 +431,7 @@ static void check_other_case(const char *model, const char *name, const char *kn
     check_array pixels, want;
     size_t needed;
     snprintf(path, sizeof path, "othermodels/%s/%s/case.json", model, name);
-    check_case("run: %s %s, ids and tokens of the reference", model, name);
+    check_case("run: %s %s, ids and tokens match the reference", model, name);
     if (!check_golden(path)) { check_skip(path, "no ../shared/goldens/othermodels"); return; }
     if (!CHECK(load(&d, check_golden(path)))) return;
     for (int i = 0; i < 3; i++)
@@ -444,12 +444,12 @@ static void check_other_case(const char *model, const char *name, const char *kn
     snprintf(weights, sizeof weights, "%s", check_golden(path));
     *strrchr(weights, '/') = 0;
     snprintf(command, sizeof command, "run %s --model %s -p \"%s\" %s --show_prompt", image, weights, text[0], knob);
-    if (strncmp(model, "molmo", 5) && strcmp(text[0], text[1]) && CHECK_INT(cli(command), 0)) check_shown(&d); /* Molmo's: the text's ids */
+    if (strncmp(model, "molmo", 5) && strcmp(text[0], text[1]) && CHECK_INT(cli(command), 0)) check_shown(&d); /* Molmo: the ids of the text */
     snprintf(path, sizeof path, "othermodels/%s/checkpoint/model.safetensors", model);
     if (!check_golden(path)) { check_skip(path, "no ../shared/goldens/othermodels"); unload(&d); return; }
     snprintf(weights, sizeof weights, "%s", check_golden(path));
     *strrchr(weights, '/') = 0;
-    for (int raw = 0; raw < 2; raw++) { /* olmoe's text2 has no template */
+    for (int raw = 0; raw < 2; raw++) { /* text2 of olmoe has no template */
         if (!raw && !strcmp(text[0], text[1])) continue;
         snprintf(command, sizeof command, "run %s --model %s -p \"%s\" %s %s --weights fp32 --ignore_eos --max_new_tokens 6 "
                  "--cold --dump %%F/other", image, weights, text[raw], raw ? "--raw_prompt" : "", knob);
@@ -460,7 +460,7 @@ static void check_other_case(const char *model, const char *name, const char *kn
     }
     snprintf(path, sizeof path, "othermodels/%s/%s/pixel_values.npy", model, name);
     if (image[0] && check_golden(path) && CHECK(check_npy(check_golden(path), &want))) {
-        if (CHECK(check_npy(in_folder("other/pixels.npy"), &pixels)) && pixels.count == want.count) { /* else the golden has sums */
+        if (CHECK(check_npy(in_folder("other/pixels.npy"), &pixels)) && pixels.count == want.count) { /* otherwise the golden contains sums */
             double worst = 0;
             for (int64_t i = 0; i < want.count; i++) worst = fmax(worst, fabs(check_at(&pixels, i) - check_at(&want, i)));
             CHECK_NEAR(worst, 0, 1e-6);
@@ -500,7 +500,7 @@ static void check_changed_chat(void) {
         CHECK((last.out && strstr(last.out, rows[i].text)) || (last.err && strstr(last.err, rows[i].text)));
     }
 }
-/* features that a model lacks are rejected, and unknown ones reported */
+/* options that a model does not support are rejected, and unknown ones are reported */
 static void test_other_models(void) {
 #define OTHER "--model tests/golden/othermodels/"
 #define PICTURE "tests/golden/othermodels/images/mix-200x150.png "
@@ -531,10 +531,10 @@ static void test_other_models(void) {
     CHECK(last.out && strstr(last.out, "3 views of 112x112 (1 rows x 2 cols + the whole image)"));
     CHECK_INT(cli("run " PICTURE "--synthetic tiny-gemma3 -p hi --max_new_tokens 1 --json --vision_tokens 47 --num_active_blocks 4"), 0);
     CHECK(last.out && strstr(last.out, "\"actual_vision_tokens\": 16") && strstr(last.out, "\"architecture\": \"Gemma 3\""));
-    check_case("run: a profile and a text in place of an image of other models");
+    check_case("run: a profile of another model, and text files given as images");
     CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 2 --profile --html %F/other.html"), 0);
     CHECK_INT(cli("run " OTHER "llava/checkpoint -p hi --max_new_tokens 2 --profile"), 0);
-    check_case("run: what another model lacks");
+    check_case("run: options that other models do not support");
     REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads only text");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --style vqa2", 2, "--style");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --top_k 9", 2, "8 experts");
@@ -570,7 +570,7 @@ static void test_other_models(void) {
 #undef OTHER
 #undef PICTURE
 }
-/* files of a folder that are other than expected */
+/* folders with missing or unusual files */
 static void test_other_folders(void) {
     static const char *const files[] = { "config.json", "model.safetensors", "tokenizer.json", "preprocessor_config.json", "processor_config.json",
                                          "chat_template.jinja" };
@@ -591,7 +591,7 @@ static void test_other_folders(void) {
     CHECK_INT(last.err_lines, 0);
     remove(in_folder("llava/processor_config.json"));
     REFUSED("run --model %F/llava -p a", 3, "preprocessor_config.json");
-    check_case("run: another chat template, none, tokens that end an answer");
+    check_case("run: another chat template, no template, tokens that end an answer");
     write_text(in_folder("llava/preprocessor_config.json"), "{\"size\": {\"shortest_edge\": 84}, \"crop_size\": {\"height\": 84, \"width\": 84}}");
     write_text(in_folder("llava/chat_template.jinja"), "{{ messages }}");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold"), 0);
@@ -602,7 +602,7 @@ static void test_other_folders(void) {
     CHECK(last.err && strstr(last.err, "it has no chat template"));
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 1 --cold --raw_prompt"), 0);
     CHECK(last.err && !strstr(last.err, "chat template"));
-    check_case("run: the second of the tokens that end an answer ends it");
+    check_case("run: the second end token also ends an answer");
     CHECK_INT(cli("run --model %F/llava -p a --max_new_tokens 4 --ignore_eos --cold --raw_prompt --json"), 0);
     if (CHECK(last.out)) {
         const char *list = strstr(last.out, "\"output_token_ids\"");
@@ -620,8 +620,8 @@ static void test_other_folders(void) {
     REFUSED("run --model %F/llava -p a --max_new_tokens 1 --cold", 3, "names 17 tokens that end an answer");
 }
 
-/* integers: answers come, the JSON gives the precision of their weights, and models that cannot have them are rejected with an error */
-/* how far vision features of integers are from those of bf16: root of the mean square, of bf16's */
+/* integer weights: there are answers, the JSON gives the precision, and models that do not support it are rejected with an error */
+/* root mean square distance of vision features with integer weights from those with bf16, relative to bf16's */
 static double feature_difference(void) {
     check_array plain, rounded;
     double sum = 0, of = 0;
@@ -649,7 +649,7 @@ static void test_vision_integers(void) {
         if (!CHECK_INT(cli(command), 0)) continue;
         snprintf(command, sizeof command, "\"vision_weights\": \"%s\"", kinds[i].kind);
         CHECK(last.out && strstr(last.out, command));
-        difference = feature_difference(); /* random weights, and inputs of 8 bits: 2.6 and 25 % */
+        difference = feature_difference(); /* random weights and 8-bit inputs: 2.6 and 25 % */
         CHECK(difference > kinds[i].least && difference < kinds[i].most);
         remove_folder(in_folder("rounded"));
     }
@@ -667,7 +667,7 @@ static void test_integers(void) {
         CHECK(last.out && strstr(last.out, command));
         CHECK(last.out && strstr(last.out, "\"head_weights\": \"int8\""));
     }
-    check_case("run --weights int8 of packed weights");
+    check_case("run --weights int8 with packed weights");
     CHECK_INT(cli("convert --synthetic tiny %F/packed --layout packed"), 0);
     CHECK_INT(cli("run --model %F/packed -p What --device cpu --max_new_tokens 2"), 0);
     CHECK(last.out && strstr(last.out, "\nopening  kernels chosen in ") && strstr(last.out, " GB of a packed file brought into memory in "));

@@ -1,4 +1,4 @@
-/* test_command_selftest.c: selftest as a program.
+/* test_command_selftest.c: the selftest command.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -10,7 +10,7 @@ static void test_selftest(void) {
     char command[600], *text;
     size_t bytes = 0;
     int kernels = 0, has_gpu = finds_gpu();
-    check_case("selftest: every bf16 GEMM kernel of this processor, and those with fp32 arithmetic");
+    check_case("selftest: every bf16 GEMM kernel of this processor, and the kernels with fp32 arithmetic");
     if (cli_json("info --json", 0, &machine)) {
         kernels = (int)machine.nodes[member(&machine, member(&machine, 0, "cpu"), "gemm")].count;
         free(machine.nodes);
@@ -26,7 +26,7 @@ static void test_selftest(void) {
     CHECK_INT(cli(command), 0);
     CHECK(last.out && strstr(last.out, "cpu  fp32 plain") && strstr(last.out, " 0 failed, ") && !strstr(last.out, "FAILED"));
     CHECK(last.out && strstr(last.out, has_gpu ? "cuda fp32" : "cuda: skipped: ") && !strstr(last.out, has_gpu ? "cuda: skipped: " : "cuda fp32"));
-    check_case("selftest: models other than Molmo, and those without experts or pictures");
+    check_case("selftest: models other than Molmo, and models without experts or pictures");
     for (int i = 0; i < 4; i++) {
         static const char *const models[] = { "olmoe", "llava", "smolvlm", "internvl" };
         snprintf(command, sizeof command, "selftest --model tests/golden/othermodels/%s/checkpoint --device cpu", models[i]);
@@ -41,7 +41,7 @@ static void test_selftest(void) {
             const uint32_t checks = member(&d, 0, "checks");
             double plain = 0;
             CHECK_INT(number(&d, 0, "failed"), 0);
-            for (uint32_t c = checks + 1; c < d.nodes[checks].end; c = d.nodes[c].end) { /* the plain kernel is the first */
+            for (uint32_t c = checks + 1; c < d.nodes[checks].end; c = d.nodes[c].end) { /* the first kernel is plain */
                 const int is_bf16 = is_text(&d, c, "weights", "bf16");
                 if (is_bf16 && is_text(&d, c, "gemm", "plain")) plain = number(&d, c, "logits_limit");
                 CHECK(number(&d, c, "logits_error") <= number(&d, c, "logits_limit") && number(&d, c, "logits_limit") <= 0.03);
@@ -50,7 +50,7 @@ static void test_selftest(void) {
             free(d.nodes);
         }
     }
-    check_case("selftest: a reference that cannot be");
+    check_case("selftest: an unusable reference");
     link_model(check_golden("models/tiny-a"), in_folder("model"), "model.safetensors");
     snprintf(command, sizeof command, "%s/model.safetensors", check_golden("models/tiny-a"));
     text = check_read(command, &bytes);

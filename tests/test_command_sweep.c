@@ -1,4 +1,4 @@
-/* test_command_sweep.c: sweep as a program: its files against their own rows, strategies, failures, resume after a signal, a kill, a torn journal and a full disk.
+/* test_command_sweep.c: the sweep command: files against their own rows, strategies, failures, resuming after a signal, a kill, a torn journal and a full disk.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -19,7 +19,7 @@ static const char CONFIG_KEYS[] =
     "per_sample_results schema provenance config synthetic";
 
 
-/* every statistic of a configuration is that of its rows */
+/* Each statistic of a configuration must match its rows. */
 static void check_statistics(const document *d, uint32_t rows) {
     static const char *const names[] = {"T_vision_total", "T_LLM_prefill", "T_LLM_decode", "T_total", "T_decode_per_token"};
     uint32_t stats = vp_json_get(&d->json, 0, "aggregate_stats"), again = vp_json_get(&d->json, 0, "latency_stats");
@@ -40,7 +40,7 @@ static void check_statistics(const document *d, uint32_t rows) {
         CHECK_NEAR(number(d, again, key), s.p95, 0);
     }
     check_keys(d, stats, "T_decode_per_step_stats vision_tokens_mean vision_tokens_std vision_tokens_diff_mean T_total_p50 T_total_p99");
-    CHECK_INT(d->nodes[vp_json_get(&d->json, stats, "T_decode_per_step_stats")].count, 2); /* 3 tokens, 2 steps */
+    CHECK_INT(d->nodes[vp_json_get(&d->json, stats, "T_decode_per_step_stats")].count, 2); /* 3 tokens, so 2 steps */
     check_keys(d, vp_json_get(&d->json, vp_json_get(&d->json, stats, "T_decode_per_step_stats"), "pos_1"), "mean std p50 p95 p99 count");
 }
 
@@ -70,7 +70,7 @@ static void check_result(int index) {
     }
     row = vp_json_at(&d.json, rows, 0);
     CHECK(isfinite(number(&d, row, "accuracy")));
-    CHECK_NEAR(number(&d, 0, "accuracy"), number(&d, row, "accuracy"), 0); /* the only one with references */
+    CHECK_NEAR(number(&d, 0, "accuracy"), number(&d, row, "accuracy"), 0); /* the only sample with references */
     CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, vp_json_get(&d.json, row, "metadata"), "id"), "one"));
     row = vp_json_at(&d.json, rows, 1);
     CHECK(is_null(&d, row, "accuracy") && !is_null(&d, row, "accuracy_reason"));
@@ -78,12 +78,12 @@ static void check_result(int index) {
     row = vp_json_at(&d.json, rows, 2); /* text only */
     CHECK(is_null(&d, row, "T_vision_total") && is_null(&d, row, "actual_tiling") && number(&d, row, "T_total") > 0);
     check_statistics(&d, rows);
-    CHECK_INT(number(&d, vp_json_get(&d.json, 0, "model_shape"), "num_experts"), 8); /* of the tiny model: what fit needs */
+    CHECK_INT(number(&d, vp_json_get(&d.json, 0, "model_shape"), "num_experts"), 8); /* the tiny model's shape, which fit needs */
     CHECK_INT(number(&d, vp_json_get(&d.json, 0, "model_shape"), "d_model"), 128);
     unload(&d);
 }
 
-/* Lines on stderr without those that show progress: a slow machine prints one every ten seconds. */
+/* Number of lines on stderr, without progress lines: a slow machine prints one every ten seconds. */
 static int lines_without_progress(void) {
     int lines = last.err_lines;
     for (const char *at = last.err; at && (at = strstr(at, "points/s, ETA")) != NULL; at++) lines--;
@@ -97,7 +97,7 @@ static void test_sweep(void) {
     make_data("{\"id\": \"three\", \"question\": \"Only words?\", \"answers\": []}\n");
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(strstr(last.err, "synthetic weights") != NULL);
-    CHECK(lines_without_progress() == 1 || (lines_without_progress() == 2 && strstr(last.err, "no CUDA"))); /* a build for GPUs says where it went */
+    CHECK(lines_without_progress() == 1 || (lines_without_progress() == 2 && strstr(last.err, "no CUDA"))); /* a build for GPUs reports the device that it used */
     CHECK(last.out && strstr(last.out, "  output_tokens_per_s  scored ") && strstr(last.out, " accuracy\n"));
     CHECK(last.out && strstr(last.out, "accuracy: [low, high] is a 95 % interval\n"));
     CHECK(last.out && strstr(last.out, "\n  small-set_imgsizetier-low_crops1_topk1_blocks4     3  "));
@@ -110,13 +110,13 @@ static void test_sweep(void) {
     for (int i = 0; i < 4; i++) before[i] = check_read(result_path(i), &bytes[i]);
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(last.err && strstr(last.err, "(0 measured now") && last.out && strstr(last.out, "P50 over samples, ms"));
-    check_case("sweep: --json leaves the table out, --quiet all that is not an error");
+    check_case("sweep: --json omits the table, --quiet everything except errors");
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --json"), 0);
     CHECK(last.out && last.out[0] == '{' && !strstr(last.out, "P50 over samples") && strstr(last.out, "\"T_total_p50_range_level\": 0.75"));
     CHECK(last.out && strstr(last.out, "\"output_tokens_per_s_p50\": ") && strstr(last.out, "\"decode_tokens_per_s_p50\": "));
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos --quiet"), 0);
     CHECK(!last.out_bytes && !last.err_lines);
-    check_case("sweep: a lost file comes back from the journal, byte for byte");
+    check_case("sweep: a lost file is restored from the journal, byte for byte");
     CHECK_INT(unlink(result_path(2)), 0);
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos"), 0);
     CHECK(last.err && strstr(last.err, "(0 measured now"));
@@ -136,7 +136,7 @@ static void test_sweep(void) {
     write_text(in_folder("out/journal.jsonl"), "something else\n");
     REFUSED(SWEEP GRID "--num_runs_per_sample 2 --ignore_eos", 2, "is not a journal");
     remove_folder(in_folder("out"));
-    check_case("sweep: vision tokens instead of tiers");
+    check_case("sweep: --vision_tokens instead of tiers");
     CHECK_INT(cli(SWEEP "--vision_tokens_list 432 --top_k_list 2 --num_runs_per_sample 1 --dataset_name my_task --num_samples 2"), 0);
     CHECK(access(in_folder("out/my-task_imgsizetokens432_topk2_blocks4.json"), F_OK) == 0);
     remove_folder(in_folder("out"));
@@ -145,12 +145,12 @@ static void test_sweep(void) {
 static void test_sweep_strategies(void) {
     make_data("");
     write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
-    check_case("sweep: a strategy visits its points, repeats once");
+    check_case("sweep: a strategy visits its points and repeats once");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 3 4 5 --num_active_blocks_list 3 4 --num_runs_per_sample 1 --sampling_strategy stratified"), 0);
-    CHECK_INT(count_results(), 6); /* one tier, places 0, 2, 4 of top_k, both depths */
+    CHECK_INT(count_results(), 6); /* one tier, indices 0, 2, 4 of top_k, both depths */
     CHECK(last.err && strstr(last.err, "repeats points 21 times"));
     CHECK(access(in_folder("out/small-set_imgsizetier-low_crops0_topk3_blocks4.json"), F_OK) == 0);
-    check_case("sweep: a Latin hypercube has every value of the longest list");
+    check_case("sweep: a Latin hypercube contains every value of the longest list");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 3 4 5 --num_active_blocks_list 3 4 --num_runs_per_sample 1 --sampling_strategy lhs"), 0);
     for (int k = 1; k <= 5; k++) {
         int found = 0;
@@ -166,7 +166,7 @@ static void test_sweep_strategies(void) {
 
 static void test_sweep_failures(void) {
     document d;
-    check_case("sweep: without a usable sample it stops immediately and says why");
+    check_case("sweep: without a usable sample it stops at once and gives the reason");
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"image\": \"none.png\", \"question\": \"?\"}\n");
     CHECK_INT(cli(SWEEP "--tier_list low"), 3);
@@ -181,7 +181,7 @@ static void test_sweep_failures(void) {
         free(image);
     }
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1);
-    CHECK(last.out && strstr(last.out, "P50 over samples, ms") && last.err_lines <= 4); /* the points that were measured are shown */
+    CHECK(last.out && strstr(last.out, "P50 over samples, ms") && last.err_lines <= 4); /* the measured points are shown */
     if (CHECK(load(&d, result_path(1)))) {
         uint32_t rows = vp_json_get(&d.json, 0, "per_sample_results");
         CHECK_INT(d.nodes[rows].count, 4);
@@ -195,15 +195,15 @@ static void test_sweep_failures(void) {
         }
     }
     unload(&d);
-    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1); /* finished, and still not good */
+    CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1); /* finished, but still with failed rows */
     CHECK(last.err && strstr(last.err, "(0 measured now, 2 failed)"));
     remove_folder(in_folder("out"));
-    check_case("sweep: a sequence that does not fit");
+    check_case("sweep: a sequence that is too long");
     CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/out --num_samples 1 --tier_list low --max_new_tokens 4000"), 1);
     remove_folder(in_folder("out"));
 }
 
-/* Stops a sweep with a signal after it has measured some points; these stay, and the rest follows. */
+/* Stops a sweep with a signal after it has measured some points. These are kept, and the rest follow. */
 static void stop_and_resume(int signal_number, int code) {
     static const char command[] = SWEEP GRID "--num_runs_per_sample 6 --ignore_eos";
     char *kept, *whole;
@@ -248,14 +248,14 @@ static void test_resume(void) {
     CHECK_INT(cli(command), 0);
     text = check_read(in_folder("out/journal.jsonl"), &bytes);
     for (int i = 0; i < 4; i++) unlink(result_path(i));
-    if (CHECK(text != NULL)) write_file(in_folder("out/journal.jsonl"), text, bytes - sizeof FINISHED - 11); /* the last point's too */
+    if (CHECK(text != NULL)) write_file(in_folder("out/journal.jsonl"), text, bytes - sizeof FINISHED - 11); /* also the line of the last point */
     free(text);
     CHECK_INT(cli(command), 0);
     CHECK(last.err && strstr(last.err, "(1 measured now"));
     CHECK_INT(count_rows(), 12);
     CHECK_INT(count_results(), 4);
     remove_folder(in_folder("out"));
-    check_case("sweep: the disk is full, then it is not");
+    check_case("sweep: first the disk is full, then it is not");
     CHECK_INT(cli_with(command, NULL, in_folder("stdout"), 20000), 5);
     CHECK(last.err_lines >= 1 && last.err_lines <= 4 && strstr(last.err, "run the same command again"));
     CHECK(count_rows() > 0 && count_rows() < 12 && count_results() < 4);
@@ -275,8 +275,8 @@ static void test_full_plan(void) {
     CHECK_TEXT(last.err, "vlmprof: stdout cannot be written: No space left on device\n");
 }
 
-/* ---------------------------------------------------------------------------------------------------- what else the machine does */
-/* The test's own /proc, whose two CPUs advance by 10 ticks each time: a number of them for other processes, a number for the host. */
+/* ---------------------------------------------------------------------------------------------------- load by other processes */
+/* The test's own /proc, whose two CPUs advance by 10 ticks each time: `other` of them for other processes, `steal` for the host. */
 static void write_system(int64_t turn, int other, int steal) {
     char text[400], next[600];
     snprintf(text, sizeof text, "cpu  %lld 0 0 %lld 0 0 0 %lld 0 0\ncpu0 0 0\ncpu1 0 0\n", (long long)turn * other, (long long)turn * (20 - other - steal),
@@ -308,7 +308,7 @@ static void system_end(pid_t child) {
     while (waitpid(child, NULL, 0) < 0) { }
     setenv("VLMPROF_TEST_SYSTEM", folder, 1);
 }
-/* Runs sweeps on such a system, reports and compares them, and looks for the words of a warning; NULL: there must be none. */
+/* Runs sweeps on such a system, reports and compares them, and looks for the words of a warning; if NULL, there must be no warning. */
 static void check_noise(int other, int steal, const char *words) {
     pid_t child = system_begin(other, steal);
     document d;
@@ -341,12 +341,12 @@ static void check_noise(int other, int steal, const char *words) {
     CHECK(words ? strstr(last.out, words) != NULL : !strstr(last.out, "quiet"));
     remove_folder(in_folder("report"));
 }
-/* A journal of runs that no block covers, as an interrupted sweep or an older version leaves it. */
+/* A journal whose runs are in no block, as left by an interrupted sweep or an older version. */
 static void check_without_blocks(void) {
     char *text = check_read(in_folder("out/journal.jsonl"), NULL), *end;
     int count = 0;
     document d;
-    for (char *line = text; *line; line = end + 1) { /* lines refer to one another by their places: no other may move */
+    for (char *line = text; *line; line = end + 1) { /* lines refer to each other by index, so no other line may move */
         end = strchr(line, '\n');
         if (strncmp(line, "{\"noise\"", 8)) continue;
         memset(line, ' ', (size_t)(end - line));
@@ -366,22 +366,22 @@ static void check_without_blocks(void) {
     unload(&d);
 }
 static void test_noise(void) {
-    check_case("other processes use 60 %% of the CPUs: stderr, JSON, files, report, page and merge say so");
+    check_case("other processes use 60 %% of the CPUs: reported on stderr, in JSON, files, report, page and merge");
     check_noise(12, 0, "other processes used 60 % of the CPU during ");
-    check_case("lines of missing blocks: the machine's load is unknown");
+    check_case("without lines of blocks, the machine's load is unknown");
     check_without_blocks();
     remove_folder(in_folder("out"));
-    check_case("the host takes 10 %% of the CPUs' time");
+    check_case("the host takes 10 %% of the CPU time");
     check_noise(0, 2, "the host of this virtual machine took 10 % of the CPU during ");
     remove_folder(in_folder("out"));
-    check_case("other programs use 5 %% of the CPUs: quiet");
+    check_case("other programs use 5 %% of the CPUs: no warning");
     check_noise(1, 0, NULL);
     remove_folder(in_folder("out"));
 }
 
 static void test_without_experts(void) {
     document d;
-    check_case("a model without experts: top_k 0 in files that are read again; options of experts are rejected");
+    check_case("a model without experts: top_k is 0 in files, which can be read again; options of experts are rejected");
     CHECK_INT(cli("sweep --synthetic tiny-dense --data samples/questions.jsonl --output_dir %F/dense --tier_list low --num_active_blocks_list 2 4"
                   " --num_samples 3 --num_runs_per_sample 1 --max_new_tokens 2 --quiet"), 0);
     if (CHECK(load(&d, in_folder("dense/questions_imgsizetier-low_crops1_topk0_blocks2.json")))) {
@@ -402,7 +402,7 @@ static void test_without_experts(void) {
     remove_folder(in_folder("dense"));
 }
 
-/* ---- weights as a knob: each kind has an engine, each file names it, and reports distinguish them */
+/* ---- weights as a knob: each format has an engine, each file names it, and reports distinguish them */
 static void test_weights(void) {
     document one, other;
     check_case("weights: a sweep of bf16 continues with int4");
@@ -431,7 +431,7 @@ static void test_weights(void) {
     }
     unload(&one);
     unload(&other);
-    if (CHECK(load(&one, in_folder("w/questions_imgsizetier-low_crops1_topk2_blocks4.json")))) /* its name stays */
+    if (CHECK(load(&one, in_folder("w/questions_imgsizetier-low_crops1_topk2_blocks4.json")))) /* its name does not change */
         CHECK(vp_json_equals(&one.json, vp_json_get(&one.json, 0, "weights"), "bf16"));
     unload(&one);
     check_case("weights: reports, fit and compare");
@@ -447,7 +447,7 @@ static void test_weights(void) {
     CHECK_INT(cli("fit %F/single -o %F/w/model"), 0);
     REFUSED("predict %F/w/model 640x480 --tier low --weights int8", 2, "the model was fitted to int4 weights alone");
     CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
-    CHECK(cli("compare %F/w %F/single") <= 1); /* int4 with int4; 1: times differ */
+    CHECK(cli("compare %F/w %F/single") <= 1); /* int4 with int4; exit code 1 if times differ */
     CHECK(last.out && strstr(last.out, "1 configurations are only in"));
     CHECK_INT(cli("best %F/w --budget_ms 100000"), 0);
     remove_folder(in_folder("w/report"));
@@ -471,7 +471,7 @@ static void check_other(const char *model, const char *options, const char *data
     snprintf(command, sizeof command, "sweep %s%s%s --data '%s' --output_dir %%F/other %s" FEW, is_preset ? "--synthetic " : "--model " OTHER, model,
              is_preset ? "" : "/checkpoint", data, options);
     CHECK_INT(cli(command), 0);
-    CHECK_INT(cli(command), 0); /* nothing is left to do */
+    CHECK_INT(cli(command), 0); /* all points are already measured */
     snprintf(path, sizeof path, "other/%s", file_name);
     if (CHECK(load(&d, in_folder(path)))) {
         uint32_t rows = vp_json_get(&d.json, 0, "per_sample_results"), row = vp_json_at(&d.json, rows, 0);
@@ -514,7 +514,7 @@ static void test_other_models(void) {
                 "Qwen3-VL-MoE", 16);
     check_other("tiny-gemma3", "--image_knob max_num_crops=1,2,4 --num_active_blocks_list 2 6", questions,
                 "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
-    check_case("sweep: knobs that other models lack");
+    check_case("sweep: knobs that other models do not have");
     REFUSED("sweep --model " OTHER "olmoe/checkpoint --data samples/questions.jsonl --plan", 3, "line 1: has an image, but the model reads text only");
     REFUSED("sweep --model " OTHER "llava/checkpoint --data samples/questions.jsonl --plan --tier_list low", 2,
             "--tier_list: tiers exist only for Molmo models, not for LLaVA");
@@ -535,13 +535,13 @@ static void test_other_models(void) {
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --plan --image_knob longest_edge=2", 2, "max_crops");
 }
 
-/* A sweep that was stopped after the second configuration's kernel pass repeats neither of the two. */
+/* A sweep stopped after the kernel pass of the second configuration does not repeat either pass. */
 static void test_kernel_pass(void) {
 #define PASSES "sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --num_samples 1 --image_knob max_pixels=65536 --max_new_tokens 2 --ignore_eos " \
     "--top_k_list 1 2 --num_runs_per_sample 1 --device cpu --gemm plain --kernel_pass --quiet --output_dir %F/passes"
     char *journal, *end;
     int passes = 0;
-    check_case("the kernels of a shape are timed once, also when a sweep resumes");
+    check_case("the kernels of a shape are timed once, even if a sweep resumes");
     CHECK_INT(cli(PASSES), 0);
     journal = check_read(in_folder("passes/journal.jsonl"), NULL);
     end = journal ? strstr(journal, "{\"kernels\": {\"config\": \"questions_imgsizemax_pixels65536_topk2") : NULL;

@@ -1,4 +1,4 @@
-/* test_command_tile.c: tile as a program: tilings against the goldens, forms of output, refusals.
+/* test_command_tile.c: the tile command: tilings against the goldens, output formats, rejections.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -7,7 +7,7 @@
 
 /* ----------------------------------------------------------------------------------------------------------------- tile */
 typedef struct table { char *text; const char *head, *next; } table;
-/* text of a column in a row, as `out`; 0 when there is no such column */
+/* text of a column in a row, in `out`; returns 0 if there is no such column */
 static int csv_field(const char *head, const char *line, const char *column, char *out, size_t capacity) {
     for (;;) {
         const char *end = line;
@@ -27,7 +27,7 @@ static int csv_field(const char *head, const char *line, const char *column, cha
     }
 }
 
-/* Rows of a golden file with `value` in the column `key`, through --sizes; every column of our own must equal the golden's. */
+/* Rows of a golden file whose column `key` has `value`, given by --sizes. Every column of vlmprof must equal the golden's. */
 static void tile_against(const char *golden, const char *key, const char *value) {
     char command[200], *sizes, field[64], other[64];
     size_t used = 0;
@@ -68,7 +68,7 @@ static void test_tile(void) {
     const char *image = check_golden("images/img-640x300.png");
     char command[600];
     document d;
-    check_case("tile: the goldens' columns");
+    check_case("tile: columns match the goldens");
     CHECK(adaptive && tier);
     if (adaptive) tile_against(adaptive, "max_crops", "12");
     if (adaptive) tile_against(adaptive, "max_crops", "1");
@@ -86,13 +86,13 @@ static void test_tile(void) {
         free(d.nodes);
     }
     CHECK_INT((snprintf(command, sizeof command, "tile 640x480 %s --csv", image), cli(command)), 0);
-    CHECK(last.out && strstr(last.out, image)); /* a file among sizes is shown by its name */
+    CHECK(last.out && strstr(last.out, image)); /* a file among sizes is listed under its name */
     CHECK_INT(cli("tile 640x480 --crops 6 --preprocess adaptive-fill --csv"), 0);
     CHECK(last.out && strstr(last.out, "\n640,480,6,2,3,7,1008,704,"));
     CHECK_INT(cli("tile 640x480 --vision_tokens 1008"), 0);
     CHECK(last.out && strstr(last.out, "784x560"));
-    CHECK_INT(cli("tile 1x5000 1000000x1 --tier medium"), 0); /* fill modes refuse nothing for being extreme */
-    check_case("tile: refusals");
+    CHECK_INT(cli("tile 1x5000 1000000x1 --tier medium"), 0); /* fill modes do not reject extreme sizes */
+    check_case("tile: rejections");
     REFUSED("tile", 2, "--sizes");
     REFUSED("tile 12x", 2, "WIDTHxHEIGHT");
     REFUSED("tile 0x5", 2, "1..");
@@ -105,7 +105,7 @@ static void test_tile(void) {
     REFUSED("tile 640x480 --csv --json", 2, "exclude");
     REFUSED("tile 640x480 --preprocess tier", 2, "--tier");
     REFUSED("tile --sizes %F/none", 3, "none");
-    CHECK_INT(cli("tile 640x480 12x 0x5 --csv"), 3); /* among several a refused one is a row */
+    CHECK_INT(cli("tile 640x480 12x 0x5 --csv"), 3); /* a rejected size among several is a row */
     CHECK(last.out && strstr(last.out, "\n640,480,12,2,3,7,704,") && strstr(last.out, "\"\"12x\"\" is not an image size") && last.err_lines == 1);
     CHECK_INT(cli_with("tile --sizes - --json", "640x480\n\nnonsense\n320 240\n", in_folder("stdout"), 0), 3);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {

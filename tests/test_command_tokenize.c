@@ -1,4 +1,4 @@
-/* test_command_tokenize.c: tokenize as a program: text and ids, lines of JSON, prompts of the data sets.
+/* test_command_tokenize.c: the tokenize command: text and ids, JSONL, prompts of the data sets.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -36,7 +36,7 @@ static void test_tokenize(void) {
     REFUSED("tokenize --synthetic tiny --clean_up hello", 2, "--decode");
 }
 
-/* the fields that --jsonl makes are taken out of the rows before */
+/* removes the fields that --jsonl adds */
 static char *without(const char *text, const char *const *keys) {
     char *out = NULL;
     size_t used = 0;
@@ -59,7 +59,7 @@ static char *without(const char *text, const char *const *keys) {
     }
     return out;
 }
-/* every golden prompt comes back from its fields alone, the other fields unchanged */
+/* each golden prompt is reproduced from only its fields; the other fields do not change */
 static void check_prompt_rows(const char *tokenizer, const char *const *left_out) {
     char *want = check_read(check_golden("prompts/prompts.jsonl"), NULL), *input = want ? without(want, left_out) : NULL;
     const char *w = want, *g, *in = input;
@@ -73,7 +73,7 @@ static void check_prompt_rows(const char *tokenizer, const char *const *left_out
         uint32_t a, b;
         size_t kept = strcspn(in, "\n") - 1;
         CHECK(parse(&golden, w, strcspn(w, "\n")) && parse(&got, g, strcspn(g, "\n")));
-        CHECK(!strncmp(g, in, kept)); /* what was there stays, byte for byte */
+        CHECK(!strncmp(g, in, kept)); /* the existing text is kept, byte for byte */
         a = vp_json_get(&golden.json, 0, "prompt_text");
         b = vp_json_get(&got.json, 0, "prompt_text");
         CHECK(vp_json_text(&golden.json, a, text, sizeof text, NULL) == VP_OK && vp_json_equals(&got.json, b, text));
@@ -99,7 +99,7 @@ static void test_tokenize_jsonl(void) {
         check_prompt_rows(copy, made);
         check_prompt_rows(copy, by_style);
     }
-    check_case("tokenize --jsonl: texts and ids, other fields kept");
+    check_case("tokenize --jsonl: texts and ids; other fields are kept");
     CHECK_INT(cli_with("tokenize --synthetic tiny --jsonl",
                        "{\"n\": [1, {\"a\": null}], \"text\": \"a\\u0000b\", \"ids\": 3, \"z\": 1.50}\n\n {\"ids\": [99, 100], \"text\": null}\n"
                        "{\"question\": \"x\", \"text\": \"kept\", \"prompt_text\": \"old\"}\n{\"style\": \"coco_captioning\", \"rng_seed\": 78}\n",

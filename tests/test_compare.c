@@ -1,4 +1,4 @@
-/* test_compare.c: two sweeps against each other, on result files with known answers: equal, slower, less accurate; sweeps that are not comparable; the number of samples
+/* test_compare.c: compares two sweeps, on result files with known answers: equal, slower, less accurate, not comparable; the number of samples
  * in --plan; the printed texts, word by word. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -8,7 +8,7 @@
 #include "support/made_results.h"
 #include "support/texts.h"
 
-static const char *verdict_of(const char *of) { /* over all configurations */
+static const char *verdict_of(const char *of) { /* the verdict over all configurations */
     static char text[32];
     uint32_t rows = get(0, "comparisons");
     text[0] = 0;
@@ -20,7 +20,7 @@ static const char *verdict_of(const char *of) { /* over all configurations */
 }
 static void test_compare(void) {
     truth t = truth_default();
-    check_case("A/A says SAME and exits 0");
+    check_case("A/A is SAME, with exit code 0");
     t.samples = 200;
     write_sweep("a", &t);
     t.noise_seed = 2;
@@ -49,7 +49,7 @@ static void test_compare(void) {
     check_case("a margin above the change gives SAME");
     CHECK_INT(run("compare %%F/a %%F/b --json --margin 5"), 0);
     if (read_json(last.out)) CHECK_TEXT(verdict_of("T_total"), "SAME");
-    check_case("accuracy that was lost exits 1, by McNemar's test where scores are 0 or 1");
+    check_case("a loss of accuracy exits 1, by McNemar's test if scores are 0 or 1");
     t.slower = 1;
     t.skill_less = 0.15;
     write_sweep("b", &t);
@@ -62,7 +62,7 @@ static void test_compare(void) {
     CHECK_INT(run("compare %%F/b %%F/a"), 0);
     CHECK(strstr(last.out, "BETTER") && !strstr(last.out, "WORSE"));
 }
-/* the first line of the text, and the key of the JSON */
+/* checks the first line of the text, and the JSON key */
 static void check_verdict(const char *arguments, int code, const char *verdict) {
     char line[64];
     size_t bytes = (size_t)snprintf(line, sizeof line, "verdict: %s\n", verdict);
@@ -71,7 +71,7 @@ static void check_verdict(const char *arguments, int code, const char *verdict) 
     CHECK_INT(run("compare %s --json", arguments), code);
     if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), verdict));
 }
-/* The verdict of all comparisons is the gravest of theirs: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
+/* The overall verdict is the worst of all comparisons: SLOWER, WORSE, INCONCLUSIVE, FASTER, BETTER, SAME. */
 static void test_verdict(void) {
     truth t = truth_default();
     check_case("the verdict is the worst of all; too few samples are inconclusive, which fails only with --fail_on_unsure");
@@ -104,13 +104,13 @@ static void test_verdict(void) {
 }
 static void test_not_quiet(void) {
     truth t = truth_default();
-    check_case("on a busy machine a latency gets no verdict without --force noise; an accuracy still gets one");
+    check_case("on a busy machine, latencies get no verdict without --force noise, but accuracies do");
     t.samples = 400;
     t.size_count = 1;
     write_sweep("a", &t);
     t.noise_seed = 3;
     t.slower = 1.1;
-    t.busy_blocks = 1; /* of 20: below a tenth */
+    t.busy_blocks = 1; /* 1 of 20: below a tenth */
     write_sweep("b", &t);
     check_verdict("%F/a %F/b", 1, "SLOWER");
     t.busy_blocks = 2;
@@ -120,7 +120,7 @@ static void test_not_quiet(void) {
     check_verdict("%F/a %F/b --fail_on_unsure", 1, "INCONCLUSIVE");
     CHECK(strstr(last.out, "latencies measured while other programs ran get no verdict"));
     check_verdict("%F/a %F/b --force noise", 1, "SLOWER");
-    CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* they have got one */
+    CHECK(strstr(last.out, "the machine was not quiet") && !strstr(last.out, "get no verdict")); /* accuracies have a verdict */
     run("compare %%F/a %%F/b");
     CHECK(!strstr(last.out, "INCONCLUSIVE: not quiet") && strstr(last.out, " INCONCLUSIVE comparisons are not shown; use --all to show them"));
     /* noise is the reason, so no number of samples and no margin is */
@@ -133,7 +133,7 @@ static void test_not_quiet(void) {
     write_sweep("b", &t);
     check_verdict("%F/a %F/b", 1, "WORSE");
 }
-/* synthetic A/A pairs on a machine whose speed drifts: the ordered comparison seldom finds a change, the paired one often does */
+/* synthetic A/A pairs on a machine whose speed drifts: comparison in order rarely finds a change, comparison by pairs often does */
 static void test_drift(void) {
     enum { PAIRS = 60, TRIALS = 400 };
     int ordered = 0, paired = 0, quiet = 0;
@@ -162,7 +162,7 @@ static void test_drift(void) {
     printf("A/A on a drifting machine: changes found by ordered pairs %.1f %%, by independent ones %.1f %%; on a steady machine by ordered ones %.1f %%\n",
            100.0 * ordered / TRIALS, 100.0 * paired / TRIALS, 100.0 * quiet / TRIALS);
     CHECK(ordered < TRIALS * 0.15 && paired > TRIALS * 0.3 && quiet < TRIALS * 0.06);
-    check_case("few pairs, equal pairs, a NULL");
+    check_case("few pairs, equal pairs, NULL");
     {
         const double ones[8] = {1, 1, 1, 1, 1, 1, 1, 1}, twos[8] = {2, 2, 2, 2, 2, 2, 2, 2}, rising[8] = {1, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7};
         vp_comparison comparison, plain;
@@ -179,7 +179,7 @@ static void test_drift(void) {
 }
 static void test_not_comparable(void) {
     truth t = truth_default();
-    check_case("sweeps that differ are rejected unless --force allows the difference");
+    check_case("sweeps that differ are rejected, unless --force allows that difference");
     t.samples = 20;
     t.size_count = 1;
     write_sweep("a", &t);
@@ -205,7 +205,7 @@ static void test_not_comparable(void) {
     run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json");
     check_refused(2, "configuration (low k4 b12 / low k8 b12)");
     CHECK_INT(run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json --force configuration"), 1);
-    check_case("nothing in common");
+    check_case("two sweeps with nothing in common");
     t = truth_default();
     t.samples = 20;
     t.size_count = 1;
@@ -227,11 +227,11 @@ static void test_not_comparable(void) {
     run("compare %%F/a %%F/a --effect 1");
     check_refused(2, "--effect");
 }
-/* The size that --plan names keeps its word: A/A is SAME, 3 % are found. */
+/* With the sample size that --plan recommends, A/A is SAME and 3 % are found. */
 static void test_plan(void) {
     truth t = truth_default();
     int needed = 0, same_count = 0, found = 0, tries = 20;
-    check_case("the sample size that --plan names");
+    check_case("the sample size that --plan recommends");
     t.size_count = t.block_count = 1;
     t.noise = 0.06;
     t.runs = 1;
@@ -263,7 +263,7 @@ static void test_plan(void) {
     check_note(same_count >= tries - 1, __FILE__, __LINE__, "SAME in %d of %d A/A comparisons of %d samples", same_count, tries, needed);
     check_note(found >= tries - 1, __FILE__, __LINE__, "3 %% found in %d of %d comparisons of %d samples", found, tries, needed);
 }
-/* A few pairs that agree prove little: the interval, the verdict and the plan allow for a remaining difference. */
+/* A few pairs that agree prove little. The interval, the verdict and the plan allow for a remaining difference. */
 static void test_few(void) {
     static const struct { int pairs, least, most; double high; } table[] = {{1, 380, 900, 0.7935}, {3, 380, 900, 0.5615}, {13, 380, 900, 0.2281}, {50, 380, 900, 0.0713}};
     truth t = truth_default();
@@ -289,7 +289,7 @@ static void test_few(void) {
         if (t.samples == 1) CHECK(is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "reason"), "only 1 pair: no spread, no interval")
                                   && json.nodes[get(row, "difference_interval")].type == VP_JSON_NULL);
     }
-    check_case("a folder against itself is IDENTICAL, even if an undecided result is a failure; with other noise it is not");
+    check_case("a folder compared with itself is IDENTICAL, even with --fail_on_unsure; with other noise it is not");
     CHECK_INT(run("compare %%F/a %%F/a --fail_on_unsure"), 0);
     CHECK(!strncmp(last.out, "verdict: IDENTICAL\n", 19)
           && strstr(last.out, "the same numbers in all samples of 1 configuration\n") && !strstr(last.out, "INCONCLUSIVE"));
@@ -297,18 +297,18 @@ static void test_few(void) {
     if (read_json(last.out)) CHECK(is_text(get(0, "verdict"), "IDENTICAL"));
     CHECK_INT(run("compare %%F/a %%F/b"), 0);
     CHECK(!strstr(last.out, "IDENTICAL"));
-    check_case("if all answers are equal the times decide the verdict; proportional times count once in Holm's correction");
+    check_case("if all answers are equal, the times decide the verdict; proportional times count once in Holm's correction");
     CHECK_INT(run("compare %%F/a %%F/b --margin 20 --json --fail_on_unsure"), 0);
     if (read_json(last.out)) {
         const uint32_t rows = get(0, "comparisons");
         CHECK(is_text(get(0, "verdict"), "SAME") && is_text(get(vp_json_at(&json, rows, count_of(rows) - 1), "verdict"), "INCONCLUSIVE"));
-        CHECK(whole(get(0, "adjusted_for")) < count_of(rows)); /* all answers are equally long */
+        CHECK(whole(get(0, "adjusted_for")) < count_of(rows)); /* all answers have the same length */
         for (uint32_t i = 0; i < count_of(rows); i++) {
             const uint32_t row = vp_json_at(&json, rows, i);
             if (is_text(get(row, "of"), "T_decode_per_token")) CHECK(json.nodes[get(row, "proportional_to")].type == VP_JSON_STRING);
         }
     }
-    check_case("equal ratios have no spread of latencies to judge by");
+    check_case("with equal ratios there is no spread of latencies to judge by");
     t.noise_seed = 1;
     t.noise = t.skill_less = 0;
     t.size_count = t.top_k_count = t.block_count = 1;
@@ -355,7 +355,7 @@ static void test_few(void) {
              "{\"sample_id\": 1, \"T_total\": 340, \"accuracy\": 1}, {\"sample_id\": 2, \"T_total\": 2400, \"accuracy\": 1}]}");
     CHECK_INT(run("report %%F/e"), 0);
     CHECK(strstr(last.out, "unning 5 blocks costs 13.7 [0.7, 278.4] times the mean T_total of 2;"));
-    check_case("few samples leave nothing without width in report and best");
+    check_case("with few samples, no interval in report or best has zero width");
     t.samples = 3;
     t.block_count = 2;
     write_sweep("a", &t);
@@ -367,11 +367,11 @@ static void test_few(void) {
         CHECK(number(vp_json_at(&json, interval, 1)) - number(vp_json_at(&json, interval, 0)) > 0.5);
     }
 }
-/* A metric unknown to the program has no known range: it gets Student's interval, and without a spread none, with a message. */
+/* The range of an unknown metric is unknown: it gets Student's interval, and without spread no interval but a message. */
 static void test_unknown_range(void) {
     truth t = truth_default();
     uint32_t rows, row;
-    check_case("scores of a metric without a known range");
+    check_case("scores of a metric with unknown range");
     t.metric = "somebody_else_s";
     t.samples = 20;
     t.size_count = 1;
@@ -398,7 +398,7 @@ static void test_unknown_range(void) {
     }
     CHECK_INT(run("report %%F/a"), 0);
     CHECK(strstr(last.out, "the range of this metric's scores is unknown") != NULL);
-    check_case("means over configurations are scores between right and wrong");
+    check_case("means over configurations are scores between 0 and 1");
     t.metric = "em";
     t.skill_less = 0;
     write_sweep("a", &t);
@@ -410,7 +410,7 @@ static void test_unknown_range(void) {
         CHECK_INT(found, 1);
     }
 }
-/* takes the colours out of a text; returns how many there were */
+/* removes the colours from a text; returns their number */
 static int drop_colors(char *text) {
     int count = 0;
     char *to = text;
@@ -423,7 +423,7 @@ static int drop_colors(char *text) {
     *to = 0;
     return count;
 }
-/* verdicts have colours if --color asks for them; columns stay, JSON and redirected output have none */
+/* verdicts have colours if --color requests them; columns do not change, and JSON and redirected output have no colours */
 static void test_color(void) {
     truth t = truth_default();
     char *plain;
@@ -464,7 +464,7 @@ static void test_color(void) {
         free(plain);
     }
 }
-/* tables, warnings, plan and JSON; a stage that did not run in one of them is not a latency of 0 */
+/* tables, warnings, plan and JSON; a stage that did not run in one sweep does not have a latency of 0 */
 static void test_texts(void) {
     truth t = truth_default();
     static const char *const calls[] = {"", "--json", "--plan", "--plan --effect 8 --margin 4 --accuracy_margin 3", "--plan --json"};
@@ -482,7 +482,7 @@ static void test_texts(void) {
         snprintf(file, sizeof file, "compare-%d.txt", i);
         check_kept_run(file, 1);
     }
-    check_case("configurations and samples that only one folder has");
+    check_case("configurations and samples that are in only one folder");
     t.task = "second";
     write_made("b", &t, 0, 0, 0);
     write_made("a", &t, 0, 0, 0);

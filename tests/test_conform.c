@@ -30,7 +30,7 @@ static void change_text(const char *golden, const char *copy, const char *name, 
     }
     free(text);
 }
-/* The whole of a checkpoint's file of weights, and where a tensor's data are in it. */
+/* The whole weights file of a checkpoint, and the position of a tensor's data in it. */
 static unsigned char *tensor_of(char *file, const char *name, size_t *count) {
     char key[200], *at;
     long long begin = 0, end = 0;
@@ -52,11 +52,11 @@ static void swap_halves(uint16_t *values, size_t count) {
         values[count / 2 + i] = first;
     }
 }
-/* Of a query's weights: a softmax of twice the scale. Exact in bf16 where nothing overflows. */
+/* Doubles query weights, so that the softmax has twice the scale. Exact in bf16 without overflow. */
 static void make_double(uint16_t *values, size_t count) {
     for (size_t i = 0; i < count; i++) if (values[i] & 0x7f80u) values[i] = (uint16_t)(values[i] + 0x80u);
 }
-/* A copy of LLAVA, as folder/NAME, with one tensor changed; tensor NULL: all of them. */
+/* A copy of LLAVA at folder/NAME with one tensor changed; if tensor is NULL, all tensors. */
 static void change_weights(const char *golden, const char *name, const char *tensor, change *how) {
     char path[1024];
     size_t bytes = 0, count = 0;
@@ -92,7 +92,8 @@ static uint32_t stage_of(const document *d, const char *name) {
     for (uint32_t i = all + 1; i < d->nodes[all].end; i = d->nodes[i].end) if (is_text(d, i, "stage", name)) return i;
     return all;
 }
-/* Runs conform; checks that it parts first at that stage (NULL: at none) and that its JSON is consistent. The caller frees d->nodes if this returns 1. */
+/* Runs conform. Checks that the first difference is at that stage (if NULL, that there is none) and that the JSON is consistent. The caller frees d->nodes if this
+ * returns 1. */
 static int parts_at(const char *arguments, const char *stage, document *d) {
     char command[2000];
     snprintf(command, sizeof command, "conform %s --json", arguments);
@@ -123,7 +124,7 @@ static void test_equal(void) {
     static const char *const models[] = {"llava", "smolvlm", "internvl", "molmo_7b_d"};
     char command[1000];
     document d;
-    check_case("the same checkpoint against itself and its own dump: every stage is compared, and none differs");
+    check_case("the same checkpoint against itself and its own dump: all stages are compared, none differs");
     for (int i = 0; i < 4; i++) {
         snprintf(command, sizeof command, PICTURE " " QUESTION " --gemm plain --model " MODEL " --against " MODEL, models[i], models[i]);
         if (parts_at(command, NULL, &d)) {
@@ -141,12 +142,12 @@ static void test_equal(void) {
         snprintf(command, sizeof command, "run " PICTURE " " QUESTION " --cold --ignore_eos --model " MODEL " --dump %%F/dump", models[i]);
         CHECK_INT(cli(command), 0);
         snprintf(command, sizeof command, PICTURE " " QUESTION " --model " MODEL " --against dump:%%F/dump", models[i]);
-        if (parts_at(command, NULL, &d)) { /* bf16 was found out */
+        if (parts_at(command, NULL, &d)) { /* bf16 was detected */
             CHECK(is_text(&d, 0, "precision", "bf16") && is_text(&d, stage_of(&d, "prefill"), "verdict", "rounding"));
             free(d.nodes);
         }
     }
-    check_case("the reference implementation's own files, and a text without an image");
+    check_case("files of the reference implementation, and a text without an image");
     expect_at(PICTURE " --max_new_tokens 6 -p 'Describe the picture in one short sentence.' --model " LLAVA
               " --against dump:tests/golden/othermodels/llava/image-a", NULL);
     if (parts_at(QUESTION " --model " LLAVA " --against " LLAVA, NULL, &d)) {
@@ -154,7 +155,7 @@ static void test_equal(void) {
         free(d.nodes);
     }
     CHECK_INT(cli("conform " QUESTION " --model " LLAVA " --against " LLAVA), 0);
-    check_case("two images: the stages show the worse case");
+    check_case("two images: each stage shows the worse one");
     change_weights(LLAVA, "other", "multi_modal_projector.linear_2.bias", zero);
     expect_at(PICTURE " tests/golden/othermodels/images/stripes-333x517.png " QUESTION " --model " LLAVA " --against %F/other", "connector");
     expect_at(PICTURE " tests/golden/othermodels/images/stripes-333x517.png " QUESTION " --model " LLAVA " --against " LLAVA, NULL);
@@ -172,7 +173,7 @@ static void test_planted_weights(void) {
         {"language_model.lm_head.weight", swap_halves, "prefill"},
         {"vision_tower.vision_model.encoder.layers.1.self_attn.q_proj.weight", make_double, "tower"},
         {"language_model.model.layers.1.self_attn.q_proj.weight", make_double, "prefill"}};
-    check_case("planted in the weights: a channel's or half a matrix's order, a bias dropped in tower and connector, the scale of a softmax");
+    check_case("planted in the weights: order of channels or of half a matrix, a missing bias in tower and connector, the scale of a softmax");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         change_weights(LLAVA, "other", faults[i].tensor, faults[i].how);
         expect_at(PICTURE " " QUESTION " --model " LLAVA " --against %F/other", faults[i].stage);
@@ -187,7 +188,7 @@ static void test_planted_settings(void) {
         {"config.json", "vision_feature_layer", "-2", "-1", "tower"},
         {"config.json", "\"vision_config\"", "1e-05", "1e-02", "tower"}};
     char copy[600];
-    check_case("planted differences in the settings: mean, deviation, rope's base, epsilon, the tower's layer and its epsilon");
+    check_case("planted in the settings: mean, deviation, RoPE base, epsilon, the tower's layer and its epsilon");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         snprintf(copy, sizeof copy, "%s", in_folder("other"));
         link_model(LLAVA, copy, faults[i].file);
@@ -198,13 +199,13 @@ static void test_planted_settings(void) {
 
 /* --------------------------------------------------------------------------------------------------------------- files */
 enum { NPY_START = 128 };
-/* Where the data of a file of ours begin, and their bytes. */
+/* The start and size in bytes of the data in one of vlmprof's files. */
 static char *npy_data(char *file, size_t bytes, size_t *data_bytes) {
     const size_t start = 10 + (unsigned char)file[8] + 256u * (unsigned char)file[9];
     *data_bytes = bytes - start;
     return file + start;
 }
-/* A copy of a dump's file that `how` changed. */
+/* A copy of a dumped file, changed by `how`. */
 enum damage { NO_BOS, SWAP_CHANNELS, SHIFT_HALF_A_PIXEL, SWAP_VIEWS, DROP_FIRST, LAST_OTHER, NOT_A_NUMBER, CUT_SHORT, LONGER, OTHER_TYPE, NO_NPY, HUGE_SHAPE, FORTRAN };
 static void damage_file(const char *folder_name, const char *name, enum damage how) {
     char path[1024];
@@ -229,21 +230,21 @@ static void damage_file(const char *folder_name, const char *name, enum damage h
         for (size_t i = 0; i + 1 < data_bytes / 4; i++) values[i] = (values[i] + values[i + 1]) / 2;
         memcpy(data, values, data_bytes);
         free(values);
-    } else if (how == SWAP_VIEWS) { /* two views of thirteen change places */
+    } else if (how == SWAP_VIEWS) { /* two of thirteen views swap places */
         const size_t view = data_bytes / 13;
         char *first = (char *)malloc(view);
         memcpy(first, data, view);
         memcpy(data, data + view, view);
         memcpy(data + view, first, view);
         free(first);
-    } else if (how == NO_BOS) { /* one id less, and as much of the header's padding more */
+    } else if (how == NO_BOS) { /* one id fewer, and header padding instead */
         char *shape = strchr(file + 10, '('), *end = strchr(shape, '}') + 1, tail[40];
         const int left = atoi(shape + 1) - 1, length = snprintf(tail, sizeof tail, "(%d,), }", left);
         memset(shape, ' ', (size_t)(end - shape));
         if (CHECK(length <= end - shape)) memcpy(shape, tail, (size_t)length);
         memmove(data, data + 8, data_bytes -= 8);
         bytes -= 8;
-    } else if (how == DROP_FIRST || how == LAST_OTHER) { /* int64, whose count the header says */
+    } else if (how == DROP_FIRST || how == LAST_OTHER) { /* int64; the header contains the count */
         if (how == LAST_OTHER) data[data_bytes - 8] = (char)(data[data_bytes - 8] ^ 1);
         else data[0] = (char)(data[0] ^ 2);
     } else if (how == NOT_A_NUMBER) memset(data + data_bytes / 2 / 4 * 4, 0xff, 4);
@@ -272,7 +273,7 @@ static void test_planted_files(void) {
         {"llava", "input_ids.npy", DROP_FIRST, "prompt_ids"}, {"llava", "input_ids.npy", LAST_OTHER, "prompt_ids"},
         {"llava", "input_ids.npy", NO_BOS, "prompt_ids"}, {"llava", "tokens.npy", LAST_OTHER, "tokens"}};
     char command[600];
-    check_case("planted in another stack's files: channels, half a pixel, the order of tiles, another first or last id, no BOS, another answer");
+    check_case("planted in files of another stack: channels, half a pixel, order of tiles, another first or last id, no BOS, another answer");
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         dump_again(faults[i].model);
         damage_file("dump", faults[i].file, faults[i].how);
@@ -292,8 +293,8 @@ static void test_hostile_files(void) {
         REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/dump", 3, faults[i].words);
     }
     dump_again("smolvlm");
-    expect_at(PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/dump", "prompt_ids"); /* of another model: its own shapes are not damage */
-    check_case("what cannot be compared");
+    expect_at(PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/dump", "prompt_ids"); /* dump of another model, whose shapes are not damage */
+    check_case("inputs that cannot be compared");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:%F/nowhere", 3, "expected a folder");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against dump:tests", 3, "no file of any stage");
     REFUSED("conform " PICTURE " " QUESTION " --model " LLAVA " --against %F/nowhere", 3, "nowhere: no such folder or file; use dump:DIR");
@@ -317,7 +318,7 @@ static uint64_t draw(void) { /* splitmix64 */
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
 }
-/* One weight in twelve becomes the next bf16 number up or down: the mean square of a rounding error, 2^2 / 12 half units. */
+/* One weight in twelve becomes the next bf16 number up or down. This is the mean square of a rounding error, 2^2 / 12 half units. */
 static void round_otherwise(uint16_t *values, size_t count) {
     for (size_t i = 0; i < count; i++) {
         const uint64_t random = draw();
@@ -335,7 +336,7 @@ static void test_rounding_alone(void) {
     double largest[3] = {0, 0, 0};
     document d;
     draws = 20261124;
-    check_case("%d pairs that only round: weights rounded otherwise, in bf16 arithmetic against fp32; none is accused", pairs);
+    check_case("%d pairs that differ only by rounding: weights rounded otherwise, bf16 against fp32 arithmetic; no pair is reported", pairs);
     for (int i = 0; i < pairs; i++) {
         const char *model = models[i % 5];
         snprintf(golden, sizeof golden, MODEL, model);
@@ -370,7 +371,7 @@ static void server_says(int prompt_tokens, int image_tokens, double logprob, con
              "\"prompt_tokens_details\":{\"image_tokens\":%d}}}",
              text, token, logprob, token, logprob, prompt_tokens, image_tokens);
 }
-/* {text} without what JSON escapes: the answers of the random model may have any bytes. */
+/* the content of {text} without characters that JSON escapes, because the random model's answers may contain any bytes */
 static void escaped(const char *text, char *out, size_t capacity) {
     size_t used = 0;
     for (; *text && used + 8 < capacity; text++)
@@ -382,7 +383,7 @@ static void test_server(void) {
     int32_t prompt = 0, image = 0;
     check_array logits;
     document d;
-    check_case("a server: counts, the first token's log probability and the text are judged; unseen stages stay possible causes");
+    check_case("a server: counts, the first token's log probability and the text are compared; unseen stages remain possible causes");
     if (cli_json("run " CAT " --weights fp32 --cold --ignore_eos --model samples/tiny/model --dump %F/dump --json", 0, &d)) {
         char answer[1000] = "";
         vp_json_text(&d.json, member(&d, 0, "answer"), answer, sizeof answer, NULL);
@@ -396,7 +397,7 @@ static void test_server(void) {
         escaped(answer, token, sizeof token);
         free(d.nodes);
     }
-    image = prompt - 10; /* BOS and the words */
+    image = prompt - 10; /* BOS and the text tokens */
     if (CHECK(check_npy(in_folder("dump/logits.npy"), &logits))) {
         double most = -1e30;
         for (int64_t i = 0; i < logits.count / 6; i++) most = fmax(most, check_at(&logits, i));
@@ -421,16 +422,16 @@ static void test_server(void) {
     server_says(prompt, image, logprob - 8, token, text);
     if (parts_at(arguments, "prefill", &d)) {
         const uint32_t possible = member(&d, 0, "possible_stages");
-        CHECK_INT(d.nodes[possible].count, 4); /* pixels, tower, connector and prefill itself */
+        CHECK_INT(d.nodes[possible].count, 4); /* pixels, tower, connector, and prefill itself */
         free(d.nodes);
     }
     CHECK_INT(cli((snprintf(part, sizeof part, "conform %s", arguments), part)), 1);
     CHECK(last.out && strstr(last.out, "They diverge at prefill") && strstr(last.out, "also possible: pixels tower connector"));
     server_says(prompt, image, logprob, token, "quite another answer");
-    strcat(arguments, " --precision fp32"); /* in bf16 a flipped choice of experts could have done that */
+    strcat(arguments, " --precision fp32"); /* in bf16, another choice of experts could also be the cause */
     expect_at(arguments, "tokens");
     hostile_stop(&server);
-    check_case("a server that is away");
+    check_case("an unreachable server");
     REFUSED("conform " CAT " --model samples/tiny/model --against http://127.0.0.1:1 --endpoint_model m", 4, "127.0.0.1:1");
 }
 

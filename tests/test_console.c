@@ -13,8 +13,8 @@ static void test_complain(void) {
     CHECK_INT(HEARD(complain(7, "%s %d", "a\nb\tc", 5)), 7);
     CHECK_TEXT(room_said, "vlmprof: a?b?c 5\n");
     hide_control_bytes(text);
-    CHECK_TEXT(text, "a?? b??\xc3\xa9~"); /* neither does a byte that no UTF-8 has reach a terminal */
-    check_case("an error's line: place and text, or the text of its result code");
+    CHECK_TEXT(text, "a?? b??\xc3\xa9~"); /* nor does any byte that is not UTF-8 reach a terminal */
+    check_case("the line of an error: location and text, or the text of its result code");
     error_line(line, sizeof line, VP_ERR_FORMAT, &error);
     CHECK_TEXT(line, "the place: the text");
     error_line(line, sizeof line, VP_ERR_FORMAT, &nowhere);
@@ -23,7 +23,7 @@ static void test_complain(void) {
     CHECK_TEXT(line, vp_result_text(VP_ERR_MEMORY));
     error_line(line, 6, VP_ERR_FORMAT, &error);
     CHECK_TEXT(line, "the p");
-    check_case("... with the file before it, once");
+    check_case("... prefixed with the file, once");
     CHECK_INT(HEARD(complain_result(3, "file", VP_ERR_FORMAT, &error)), 3);
     CHECK_TEXT(room_said, "vlmprof: file: the place: the text\n");
     HEARD(complain_result(3, "place", VP_ERR_FORMAT, &error));
@@ -55,7 +55,7 @@ static void test_quiet(void) {
 static void test_visible(void) {
     char *text;
     int kept;
-    check_case("an answer's control bytes are shown as numbers, but for line ends and tabs");
+    check_case("control bytes of an answer are shown as numbers, except line ends and tabs");
     fflush(stdout);
     kept = dup(1);
     CHECK(freopen(in_folder("out"), "w", stdout) != NULL);
@@ -67,7 +67,7 @@ static void test_visible(void) {
     CHECK_TEXT(text, "a\nb\t\\x01\\x1f \\x7f\xc3\xa9~\\x00z");
     free(text);
 }
-/* exit code of a process that gets SIGTERM `count` times; 50: it saw `interrupted` */
+/* exit code of a process that gets SIGTERM `count` times; 50 if it saw `interrupted` */
 static int code_after(int count, int in_order) {
     int status = 0;
     pid_t child;
@@ -82,12 +82,12 @@ static int code_after(int count, int in_order) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 static void test_signals(void) {
-    check_case("a signal ends the program, or is noted once where the program ends in order");
+    check_case("a signal ends the program, or is only recorded if the program ends itself in order");
     CHECK_INT(code_after(0, 0), 51);
     CHECK_INT(code_after(1, 0), EXIT_INTERRUPTED);
     CHECK_INT(code_after(1, 1), 50);
     CHECK_INT(code_after(2, 1), EXIT_INTERRUPTED);
-    check_case("progress: nothing in the first ten seconds where stderr is not a terminal");
+    check_case("progress: none in the first ten seconds if stderr is not a terminal");
     listen_begin();
     show_progress("%d of %d", 1, 2);
     show_progress("%d of %d", 2, 2);

@@ -50,12 +50,12 @@ static vp_engine_options options_of(const vp_model_config *c, const vp_checkpoin
     o.config = c;
     o.checkpoint = cp;
     o.device = "cpu";
-    o.gemm = "plain"; /* a measured choice could differ between two engines */
+    o.gemm = "plain"; /* a choice by measurement could differ between two engines */
     o.max_sequence = PROMPT + NEW;
     o.max_views = 1;
     return o;
 }
-/* the answer of a checkpoint (NULL: synthetic), or of the folder's model */
+/* the answer of a checkpoint (NULL for synthetic weights), or of the model in the folder */
 static void answer_of(const vp_model_config *c, const vp_checkpoint *cp, answer *a) {
     vp_engine_options o = options_of(c, cp);
     vp_engine *engine = NULL;
@@ -105,7 +105,7 @@ static int open_golden(const char *name, vp_model_config *c, vp_checkpoint **cp)
 }
 
 /* --------------------------------------------------------------------------------------------------------- equal bits */
-/* every tensor of the folder has the original's values, rounded to bf16 */
+/* every tensor of the folder has the original values, rounded to bf16 */
 static void check_values(const vp_model_config *c, const vp_checkpoint *original, int64_t fp32_wanted) {
     vp_checkpoint *cp = NULL;
     vp_tensor_spec spec;
@@ -143,14 +143,14 @@ static void test_forms(const char *name, const vp_model_config *c, const vp_chec
     check_values(c, cp, fp32_tensors);
     answer_of_folder(c, &other);
     CHECK(same(&original, &other, c));
-    check_case("%s: also in shards", name);
+    check_case("%s: bit-identical in shards", name);
     o.shard_bytes = 700000;
     convert(&o);
     CHECK(!there("model.safetensors") && there("model.safetensors.index.json"));
     check_values(c, cp, fp32_tensors);
     answer_of_folder(c, &other);
     CHECK(same(&original, &other, c));
-    check_case("%s: packed as well, with any number of threads", name);
+    check_case("%s: bit-identical when packed, with any number of threads", name);
     o = convert_of(c, cp, VP_CONVERT_PACKED);
     for (o.threads = 0; o.threads < 4; o.threads += 3) {
         convert(&o);
@@ -169,7 +169,7 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     vp_convert_options o = convert_of(c, cp, VP_CONVERT_HF);
     size_t bytes = 0;
     char *text;
-    check_case("shards: their names, their sizes, the index and its total");
+    check_case("shards: names, sizes, the index and its total");
     o.shard_bytes = 1000000;
     convert(&o);
     CHECK(is_shard_right("model-00001-of-00004.safetensors", 1000000 + 20000) && is_shard_right("model-00004-of-00004.safetensors", 1000000 + 20000));
@@ -181,13 +181,13 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     CHECK(text && !memcmp(text + 8, "{\"__" "metadata" "__\":{\"format\":\"pt\"},", 32));
     CHECK(text && ((unsigned char)text[0] | (unsigned char)text[1] << 8) % 8 == 0);
     free(text);
-    check_case("shards: a tensor larger than a shard gets its own");
+    check_case("shards: a tensor larger than a shard gets its own shard");
     o.shard_bytes = 1;
     convert(&o);
     CHECK(there("model-00001-of-00225.safetensors") && there("model-00225-of-00225.safetensors"));
     check_values(c, cp, 0);
 }
-/* a version promises the exact bytes of a packed file */
+/* The exact bytes of a packed file are fixed for each version. */
 static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64_t want) {
     size_t bytes = 0;
     char *file;
@@ -201,25 +201,25 @@ static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64
 }
 static void test_packed_pinned(const vp_model_config *c, const vp_checkpoint *cp) {
     vp_convert_options o = convert_of(c, cp, VP_CONVERT_PACKED);
-    check_case("packed: the layout is pinned; after an intended change increase VP_PACKED_VERSION");
+    check_case("packed: the exact bytes; after an intended change, increase VP_PACKED_VERSION");
     check_pinned(&o, 3265024, UINT64_C(0xbf4162fcaaf9ce9f));
     CHECK_INT(VP_PACKED_VERSION, 2);
-    check_case("packed integers too; if this fails on purpose, raise VK_QUANT_ORDER with it");
+    check_case("packed integers: the exact bytes; after an intended change, also increase VK_QUANT_ORDER");
     o.weights = VP_WEIGHTS_INT8;
     check_pinned(&o, 2281984, UINT64_C(0x8fcb1e5f7f37833e));
     o.weights = VP_WEIGHTS_INT4;
     check_pinned(&o, 1757696, UINT64_C(0x10e689efa9810a7e));
     CHECK_INT(VK_QUANT_ORDER, 1);
 }
-/* so are those of a seed */
+/* The exact weights of a seed are fixed. */
 static void test_synthetic_pinned(const vp_model_config *c) {
     vp_convert_options o = convert_of(c, NULL, VP_CONVERT_PACKED);
-    check_case("synthetic weights are pinned; an intended change must raise VP_SYNTHETIC_VERSION");
+    check_case("synthetic weights: the exact bytes; after an intended change, increase VP_SYNTHETIC_VERSION");
     CHECK_INT(VP_SYNTHETIC_VERSION, 1);
     check_pinned(&o, 3068416, UINT64_C(0x8f44cdb4c2acf50d));
 }
 
-/* an engine does not open, for this reason */
+/* the engine does not open, for this reason */
 static void packed_refused(const char *what, const vp_engine_options *o, vp_result code, const char *text) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -232,7 +232,7 @@ static void packed_refused(const char *what, const vp_engine_options *o, vp_resu
 
 /* ------------------------------------------------------------------------------------------------------ packed integers */
 typedef struct precision { vp_weights blocks, head, vision; } precision;
-/* an engine of a checkpoint (NULL: synthetic) whose linears have such weights; answer: to the test's request, or NULL */
+/* an engine of a checkpoint (NULL for synthetic weights) whose linears have these weights; answer: receives the answer to the test's request, or NULL */
 static vp_engine *engine_of(const vp_model_config *c, const vp_checkpoint *cp, const precision *weights, answer *a) {
     vp_engine_options o = options_of(c, cp);
     vp_engine *engine = NULL;
@@ -249,7 +249,7 @@ static void write_header(const vp_packed *packed) {
     CHECK(f && fwrite(header, 1, sizeof header, f) == sizeof header);
     if (f) fclose(f);
 }
-/* The bytes of a packed file equal those that an engine makes when it opens the original in the same precision, and so do the `answers`. */
+/* The bytes of a packed file, and the `answers`, equal those of an engine that opens the original in the same precision. */
 static void test_integers(const char *name, const vp_model_config *c, const vp_checkpoint *original, const precision *weights, int answers) {
     static answer quantised, mapped;
     vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
@@ -274,7 +274,7 @@ static void test_integers(const char *name, const vp_model_config *c, const vp_c
     vp_engine_close(other);
     vp_checkpoint_close(cp);
 }
-/* whole headers over the bytes of an int4 file that say something else of them */
+/* complete headers that contradict the bytes of an int4 file */
 static void test_integers_refused(const vp_model_config *c, const vp_checkpoint *original) {
     static const precision int4 = {VP_WEIGHTS_INT4, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16};
     vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
@@ -305,7 +305,7 @@ static void test_integers_refused(const vp_model_config *c, const vp_checkpoint 
     }
 }
 static void test_integers_of_models(const vp_model_config *tiny_a, const vp_checkpoint *cp) {
-    static const char *const names[] = {"tiny", "tiny-dense", "tiny-qwen3-vl-moe", "tiny-gemma3"}; /* a tied head is a copy of its own */
+    static const char *const names[] = {"tiny", "tiny-dense", "tiny-qwen3-vl-moe", "tiny-gemma3"}; /* a tied head is stored separately */
     static const precision mixed[] = {{VP_WEIGHTS_INT8, VP_WEIGHTS_BF16, VP_WEIGHTS_BF16}, {VP_WEIGHTS_INT4, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4},
                                       {VP_WEIGHTS_BF16, VP_WEIGHTS_INT4, VP_WEIGHTS_BF16}, {VP_WEIGHTS_INT4, VP_WEIGHTS_BF16, VP_WEIGHTS_INT8}};
     vp_model_config c;
@@ -333,7 +333,7 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     static answer packed_now, packed_once;
     int calls = 0;
     convert(&o);
-    check_case("packed weights are used where they are mapped");
+    check_case("mapped packed weights are used in place");
     if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
     e = options_of(c, cp);
     e.progress = count_call;
@@ -370,7 +370,7 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     write_header(&other);
     answer_of_folder(c, &packed_once);
     CHECK(same(&packed_now, &packed_once, c));
-    for (int i = 0; i < 2; i++) { /* complete headers of another program */
+    for (int i = 0; i < 2; i++) { /* complete headers as another program might write them */
         other = packed;
         if (i) other.weights_bytes -= 64; else other.panel_columns = 16;
         write_header(&other);
@@ -440,7 +440,7 @@ static void test_errors(const vp_model_config *c, const vp_checkpoint *cp) {
     o = good;
     o.checkpoint = NULL;
     o.config = &other;
-    other.block_count = 1024; other.expert_count = 16; other.d_model = 65536; other.expert_dim = 1 << 19; /* 3.4 PB in few tensors */
+    other.block_count = 1024; other.expert_count = 16; other.d_model = 65536; other.expert_dim = 1 << 19; /* 3.4 PB in a few tensors */
     refused("more than any disk holds", &o, VP_ERR_WRITE, folder);
 }
 

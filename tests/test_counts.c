@@ -19,11 +19,11 @@ static entry list[ENTRIES_MAX];
 static int entries;
 static vp_launch launches[ROOM];
 
-/* the model's numbers in the words of its config */
+/* the model's numbers under the names of its config */
 typedef struct dims {
-    int64_t d, heads, head_dim, blocks, experts, expert_dim, vocabulary, in; /* in: bytes of an in-type value */
+    int64_t d, heads, head_dim, blocks, experts, expert_dim, vocabulary, in; /* in: size of an in-type value in bytes */
     int64_t w, vit_heads, vit_mlp, vit_blocks, features, projector;          /* features: vit_layer_count * w */
-    int64_t q, kv, norms, mlp, tokens, patches, values, windows, pool, gelu; /* norms: floats of q's and k's; gelu: FLOPs of a value */
+    int64_t q, kv, norms, mlp, tokens, patches, values, windows, pool, gelu; /* norms: weights of the norms of q and k; gelu: FLOPs per value */
     int64_t pre_norm, post_norm, layer_scale, patch_bias, vit_bias, qkv_bias, after, replaces, norm_topk;
     vp_connector connector;
     int wide;
@@ -48,7 +48,7 @@ static dims dims_of(const vp_model_config *c, int wide) {
     m.wide = wide;
     return m;
 }
-/* two entries of one part, name, shape and counts are one */
+/* adds an entry, or the calls of an entry with the same part, name and shape */
 static void add(int part, const char *name, int64_t a, int64_t b, int64_t c, int64_t d, int64_t calls, int64_t flops, int64_t bytes) {
     entry *e = list;
     int64_t shape[4];
@@ -64,12 +64,12 @@ static void add(int part, const char *name, int64_t a, int64_t b, int64_t c, int
     }
     e->calls += calls;
 }
-/* x [m, k] W^T [n, k]: a product and a sum each; weights, inputs, results; a bias costs one more operation and its floats; then further work on a result */
+/* x [m, k] W^T [n, k]: a product and a sum each; weights, inputs and results. A bias adds one operation per result and its floats, then `more` operations per result. */
 enum { PLAIN, BIAS };
 static void add_product(int part, int64_t m, int64_t n, int64_t k, int64_t calls, int bias, int64_t flops_a_result, int64_t bytes_a_result, int64_t in) {
     add(part, "gemm", m, n, k, 0, calls, m * n * (2 * k + bias + flops_a_result), n * k * in + m * k * in + m * n * bytes_a_result + bias * 4 * n);
 }
-/* one ViT pass of a view, `views` times */
+/* one ViT pass per view, `views` times */
 static void list_vit(const dims *m, int64_t views) {
     const int64_t patches = m->patches, tokens = m->tokens, values = m->values, w = m->w, layers = m->features / m->w, blocks = m->vit_blocks * views;
     const int64_t scores = m->vit_heads * tokens * tokens, head_dim = w / m->vit_heads, scaled = m->layer_scale;
@@ -81,15 +81,15 @@ static void list_vit(const dims *m, int64_t views) {
     add(VP_PART_VIT_DENSE, "k_layernorm", tokens, w, 0, 0, 2 * blocks, 8 * tokens * w, tokens * w * (4 + m->in) + 8 * w);
     add_product(VP_PART_VIT_DENSE, tokens, 3 * w, w, blocks, (int)m->vit_bias, 0, m->in, m->in);
     add_product(VP_PART_VIT_DENSE, tokens, m->vit_mlp, w, blocks, BIAS, m->gelu, m->in, m->in);
-    for (int second = 0; second < 2; second++) /* added to the residual: read and written; or scaled before that */
+    for (int second = 0; second < 2; second++) /* added to the residual (read and written), or scaled before that */
         add_product(VP_PART_VIT_DENSE, tokens, w, second ? m->vit_mlp : w, blocks, BIAS, !scaled, scaled ? 4 : 8, m->in);
     add(VP_PART_VIT_DENSE, "k_add_scaled", tokens, w, 0, 0, scaled * 2 * blocks, 2 * tokens * w, 12 * tokens * w + 4 * w);
-    /* two products and five operations of the softmax a score; q, k, v in, y out */
+    /* two products and five softmax operations per score; q, k, v in, y out */
     add(VP_PART_VIT_ATTENTION, "attention", 1, tokens, tokens, w, blocks, scores * (4 * head_dim + 5), 4 * tokens * w * m->in);
     if (m->post_norm) add(VP_PART_VIT_DENSE, "k_layernorm", tokens, w, 0, 0, layers * views, 8 * tokens * w, tokens * w * 8 + 8 * w);
     else add(VP_PART_VIT_DENSE, "copy", 0, 0, 0, 0, layers * views, 0, 2 * tokens * w * 4); /* the outputs that the connector reads */
 }
-/* the patches of a window side by side, through one matrix or two */
+/* the patches of a window, concatenated, through one matrix or two */
 static void list_windows(const dims *m, int64_t views) {
     const int64_t windows = m->windows, width = m->pool * m->pool * m->w, p = m->projector, normed = m->connector == VP_CONNECTOR_NORM_MLP;
     add(VP_PART_POOLING, "k_patch_windows", windows, width, 0, 0, views, 0, windows * width * (4 + (normed ? 4 : m->in)));
@@ -97,11 +97,11 @@ static void list_windows(const dims *m, int64_t views) {
     if (p) add_product(VP_PART_PROJECTOR, windows, p, width, views, BIAS, 5, m->in, m->in);
     add_product(VP_PART_PROJECTOR, windows, m->d, p ? p : width, views, p > 0, 0, 4, m->in);
 }
-/* 144 windows of 2 x 2 patches a view */
+/* 144 windows of 2 x 2 patches per view */
 static void list_connector(const dims *m, int64_t views) {
     const int64_t windows = 144, n = 4, f = m->features, w = m->w, p = m->projector;
     if (m->connector != VP_CONNECTOR_POOLING) { list_windows(m, views); return; }
-    /* mask, pad_embed's two products and sum for a value; the mean of a query */
+    /* per value: mask, two products and a sum for pad_embed; the mean of a query */
     add(VP_PART_POOLING, "k_pool_windows", windows, f, 0, 0, views, 3 * windows * n * f + windows * f,
         4 * (windows * n * f + 576 + 1 + 2 * f) + (windows * n * f + windows * f) * m->in);
     add_product(VP_PART_POOLING, windows, w, f, views, BIAS, 0, 4, m->in);
@@ -119,7 +119,7 @@ static void list_embed(const dims *m, int64_t rows, int64_t views) {
     if (views && m->replaces) add(VP_PART_EMBED, "k_place_rows", features, m->d, 0, 0, 1, 0, features * (m->d * 8 + 4));
     else if (views) add(VP_PART_EMBED, "k_scatter_add", features, m->d, 0, 0, 1, features * m->d, features * (m->d * 12 + 4));
 }
-/* the start of attention and MLP, and how their sums reach the residual: with norms before or after */
+/* the norms before attention and MLP, and the sums into the residual; norms may be before or after */
 static void list_norms(const dims *m, int64_t rows, int64_t inner) {
     const int64_t d = m->d, b = m->blocks;
     add_product(VP_PART_DENSE, rows, d, inner, b, PLAIN, !m->after, m->after ? 4 : 8, m->in);
@@ -133,13 +133,13 @@ static void list_mlp(const dims *m, int64_t rows) {
     add_product(VP_PART_DENSE, rows, 2 * m->mlp, m->d, m->blocks, PLAIN, 0, 4, m->in);
     add(VP_PART_DENSE, "k_silu_mul", rows, m->mlp, 0, 0, m->blocks, 4 * rows * m->mlp, rows * m->mlp * (8 + m->in));
 }
-/* `rows` tokens through all blocks; keys: of a single token, itself included. used[i]: experts of the i-th sparse block that got a token */
+/* `rows` tokens through all blocks; keys: number of keys of a single token, including itself; used[i]: number of experts of the i-th sparse block that got a token */
 static void list_blocks(const dims *m, int64_t rows, int64_t keys, int64_t k, const int64_t *used) {
     const int64_t d = m->d, h = m->expert_dim, pairs = rows * k, b = m->blocks, q = m->q, kv = m->kv;
     const int64_t scores = m->heads * (rows > 1 ? rows * (rows + 1) / 2 : keys);
     list_norms(m, rows, q);
     add_product(VP_PART_DENSE, rows, q + 2 * kv, d, b, (int)m->qkv_bias, 0, 4, m->in);
-    /* q and k: norm 4, rotation 3; q, k, v read as f32 and written; two norms, the table of angles, a position */
+    /* q and k: 4 for the norm, 3 for the rotation; q, k, v are read as f32 and written; two norms, the table of angles, a position */
     add(VP_PART_ATTENTION, "k_qk_norm_rope", rows, q, 0, 0, b, (m->norms ? 7 : 3) * rows * (q + kv),
         rows * (q + 2 * kv) * (4 + m->in) + 4 * (m->norms + rows * m->head_dim + 1));
     if (rows > 1) add(VP_PART_ATTENTION, "attention", 1, rows, rows, q, b, scores * (4 * m->head_dim + 5), 2 * rows * (q + kv) * m->in);
@@ -150,7 +150,7 @@ static void list_blocks(const dims *m, int64_t rows, int64_t keys, int64_t k, co
     add_product(VP_PART_ROUTER, rows, m->experts, d, b, PLAIN, 0, 4, 4);
     add(VP_PART_ROUTER, "k_router", rows, m->experts, 0, 0, b, rows * m->experts * (4 + m->experts) + (m->norm_topk ? 2 * pairs : 0),
         rows * m->experts * 4 + pairs * 8);
-    /* each expert compares each pair three times; pairs in, counts, starts and two lists out */
+    /* each expert compares each pair three times; reads pairs, writes counts, starts and two lists */
     add(VP_PART_EXPERTS, "k_moe_lists", pairs, m->experts, 0, 0, b, 3 * m->experts * pairs, pairs * 4 + (2 * m->experts + 1) * 4 + pairs * 8);
     add(VP_PART_EXPERTS, "k_gather", pairs, d * m->in, 0, 0, b, 0, (rows + pairs) * d * m->in + pairs * 4);
     for (int64_t i = 0; i < b; i++) {
@@ -166,7 +166,7 @@ static void list_head(const dims *m) {
     add(VP_PART_SAMPLE, "k_argmax", 1, m->vocabulary, 0, 0, 1, 2 * m->vocabulary, m->vocabulary * 4 + 4);
     add(VP_PART_SAMPLE, "k_advance", 1, 1, 0, 0, 1, 1, 8);
 }
-/* each record crosses off one call of its entry; `damage` is added to the expected FLOPs, and the check must then fail */
+/* Each record uses up one call of its entry. `damage` is added to the expected FLOPs, and the check must then fail. */
 static int compare(const vp_launch *l, int64_t count, int64_t damage, int tell) {
     for (int i = 0; i < entries; i++) list[i].seen = 0;
     for (int64_t i = 0; i < count; i++, l++) {
@@ -191,12 +191,12 @@ static int compare(const vp_launch *l, int64_t count, int64_t damage, int tell) 
 }
 static void verdict(const vp_launch *l, int64_t count) {
     compare(l, count, 0, 1);
-    CHECK(!compare(l, count, 1, 0)); /* and the comparison can fail */
+    CHECK(!compare(l, count, 1, 0)); /* the comparison is able to fail */
 }
 
-/* ------------------------------------------------------------------------------------------------ the golden checkpoints, really */
+/* ---------------------------------------------------------------------------------------- real requests on the golden checkpoints */
 static int64_t used_experts[64];
-/* the router chooses the experts of a sparse block: they are read from the records, and must be possible and equal for both products */
+/* The router chooses the experts of a sparse block. They are read from the records, and must be possible and equal in both products. */
 static void read_used(const vp_launch *l, int64_t count, const dims *m, int64_t pairs) {
     int64_t products = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -248,7 +248,7 @@ static void test_golden(const char *name, int wide, int top_k) {
     r.timing = VP_TIMING_KERNEL; r.launches = launches; r.launch_capacity = ROOM;
     reply.tokens = tokens; reply.step_ns = step_ns;
     if (CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK) && CHECK(reply.launch_count <= ROOM)) {
-        for (int step = 0; step < NEW; step++, at = end) { /* the prefill and all before it, then each decode step */
+        for (int step = 0; step < NEW; step++, at = end) { /* first the prefill and everything before it, then each decode step */
             for (end = at; end < reply.launch_count && launches[end].step == step; end++) {}
             entries = 0;
             if (m.experts) read_used(launches + at, end - at, &m, step ? top_k : (int64_t)PROMPT * top_k);
@@ -265,7 +265,7 @@ static void test_golden(const char *name, int wide, int top_k) {
     free(text);
 }
 
-/* ----------------------------------------------------------------------------------------------- the real size, only recorded */
+/* ----------------------------------------------------------------------------------------------- requests of real size, only recorded */
 /* an engine without memory: its addresses fault when touched, which proves that recording does nothing else */
 static vp_engine *open_paper(const vp_model_config *config, int wide, int max_sequence, int max_views) {
     vp_engine_options options = vp_engine_options_default();
@@ -280,7 +280,7 @@ static vp_engine *open_paper(const vp_model_config *config, int wide, int max_se
     e->queue->log_capacity = ROOM;
     return e;
 }
-/* TFLOPs and GB computed on paper for MolmoE-1B in bf16 at k = 8: products 2 m n k, attention over the lower triangle, every weight once */
+/* TFLOPs and GB computed on paper for MolmoE-1B in bf16 at k = 8: products are 2 m n k, attention is the lower triangle, every weight counts once */
 typedef struct paper { int tokens; double dense, experts, attention, vit, decode_gb; } paper;
 static const paper papers[] = {
     { 482, 0.2588, 0.7763, 0.01526, 1.0504, 2.4252 },
@@ -319,9 +319,9 @@ static void test_paper(const char *name, const vp_model_config *config, int wide
     list_head(&m);
     if (CHECK(e->queue->log_count <= ROOM)) verdict(launches, e->queue->log_count);
     if (on->dense > 0.0 && !wide) {
-        CHECK_NEAR(sum_of(e->queue->log_count, VP_PART_DENSE, VP_PART_DENSE, 0) * 1e-12, on->dense, 0.003 * on->dense); /* norms: below 0.3 % */
+        CHECK_NEAR(sum_of(e->queue->log_count, VP_PART_DENSE, VP_PART_DENSE, 0) * 1e-12, on->dense, 0.003 * on->dense); /* norms add less than 0.3 % */
         CHECK_NEAR(sum_of(e->queue->log_count, VP_PART_EXPERTS, VP_PART_EXPERTS, 0) * 1e-12, on->experts, 0.003 * on->experts);
-        CHECK_NEAR(sum_of(e->queue->log_count, VP_PART_ATTENTION, VP_PART_ATTENTION, 0) * 1e-12, on->attention, 0.03 * on->attention); /* softmax, RoPE */
+        CHECK_NEAR(sum_of(e->queue->log_count, VP_PART_ATTENTION, VP_PART_ATTENTION, 0) * 1e-12, on->attention, 0.03 * on->attention); /* softmax and RoPE add to this */
         CHECK_NEAR(sum_of(e->queue->log_count, VP_PART_VIT_EMBED, VP_PART_VIT_ATTENTION, 0) * 1e-12, on->vit, 0.005 * on->vit);
     }
     e->queue->log_count = 0;
@@ -346,8 +346,8 @@ int main(void) {
         test_golden("models/tiny-b", wide, 8);
         test_golden("models/tiny-b", wide, 1);
         test_golden("othermodels/olmoe/checkpoint", wide, 2);
-        test_golden("othermodels/molmo_7b_o/checkpoint", wide, 0); /* norms after */
-        test_golden("othermodels/molmo_7b_d/checkpoint", wide, 0); /* shared heads, a bias */
+        test_golden("othermodels/molmo_7b_o/checkpoint", wide, 0); /* norms after the sublayers */
+        test_golden("othermodels/molmo_7b_d/checkpoint", wide, 0); /* shared heads and a bias */
         test_golden("othermodels/llava/checkpoint", wide, 0);
         test_golden("othermodels/smolvlm/checkpoint", wide, 0);
         test_golden("othermodels/internvl/checkpoint", wide, 0);

@@ -1,4 +1,4 @@
-/* test_data.c: data files as published: each format against the tools' reading of it, each score against theirs, hostile files. Runs $PROGRAM (default ./vlmprof) from
+/* test_data.c: published data files: each format is read as the tools read it, and scored as they score it; hostile files. Runs $PROGRAM (default ./vlmprof) from
  * the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "formats/cells.h"
@@ -14,14 +14,14 @@
 static int is(const document *d, uint32_t node, const char *text) {
     return node != VP_JSON_NONE && vp_json_equals(&d->json, node, text);
 }
-/* the same text, escapes or not */
+/* the same text, with or without escapes */
 static int same_text(const document *a, uint32_t i, const document *b, uint32_t k) {
     size_t bytes = 0, more = 0;
     static char one[1 << 16], other[1 << 16];
     return vp_json_text(&a->json, i, one, sizeof one, &bytes) == VP_OK && vp_json_text(&b->json, k, other, sizeof other, &more) == VP_OK
         && bytes == more && !memcmp(one, other, bytes);
 }
-/* Equal values; members of objects in any order. `less`: the left object may have more members (a picture's size next to its hash). */
+/* Equal values; members of objects in any order. `less`: the left object may have additional members (a picture's size next to its hash). */
 static int same(const document *a, uint32_t i, const document *b, uint32_t k, int less) {
     const vp_json_node *x, *y;
     double p, q;
@@ -45,7 +45,7 @@ static int same(const document *a, uint32_t i, const document *b, uint32_t k, in
         if (vp_json_text(&b->json, n, key, sizeof key, NULL) != VP_OK || !same(a, vp_json_get(&a->json, i, key), b, n + 1, less)) return 0;
     return 1;
 }
-/* Each member of the golden row is in the program's row and vice versa; an error only needs to exist. */
+/* The golden row and the program's row have the same members; of an error, only the presence is compared. */
 static int check_row(const document *got, const document *want, const char *folder_name, int knows_content) {
     int good = 1;
     char key[64];
@@ -58,7 +58,7 @@ static int check_row(const document *got, const document *want, const char *fold
     }
     return good && check_note(got->nodes[0].count == want->nodes[0].count, __FILE__, __LINE__, "%s: other members", folder_name);
 }
-/* the goldens in ../shared say "this" where their files say "that" */
+/* the goldens in ../shared contain "this" instead of "that" for these files */
 static int is_known_slip(const char *base, const document *want) {
     return !strncmp(base, "..", 2) && strstr(base, "openai") && number(want, 0, "row") == 0;
 }
@@ -72,7 +72,7 @@ static void check_format(const char *base) {
     if (!CHECK((text = check_read(path, NULL)) != NULL)) return;
     for (line = text; *line; line += strcspn(line, "\n") + 1) {
         if (!CHECK(parse(&w, line, strcspn(line, "\n")))) break;
-        if (!is(&w, vp_json_get(&w.json, 0, "file"), file)) { /* the rows of a file are neighbours */
+        if (!is(&w, vp_json_get(&w.json, 0, "file"), file)) { /* rows of one file are consecutive */
             CHECK(!got || !*got);
             vp_json_text(&w.json, vp_json_get(&w.json, 0, "file"), file, sizeof file, NULL);
             snprintf(command, sizeof command, "data --json %s/%s", base, file);
@@ -90,7 +90,7 @@ static void check_format(const char *base) {
     CHECK(got && !*got);
     free(text);
 }
-/* 1: the whole goldens are next to the repository. */
+/* Returns 1 if the complete goldens are next to the repository. */
 static int has_shared(void) {
     FILE *file = fopen("../shared/goldens/datasets/aliases.jsonl", "rb");
     if (file) fclose(file);
@@ -108,7 +108,7 @@ static void test_formats(int shared) {
     }
 }
 
-/* ---- Parquet: one table in many ways */
+/* ---- Parquet: one table in many encodings */
 static void check_table(const char *set, const char *file, const char *expected, int may_refuse) {
     char command[600], path[300];
     char *text, *line;
@@ -153,14 +153,14 @@ static void test_parquet(void) {
         CHECK_INT(cli(command), 3);
     }
 }
-/* rows in any order are the rows in order; a column left out is not touched */
+/* Rows give the same in any order; a skipped column is not read. */
 static void test_parquet_order(void) {
     struct parquet *file = NULL;
     struct row row, other;
     char *rows[12];
     memset(&row, 0, sizeof row);
     memset(&other, 0, sizeof other);
-    check_case("parquet_row: rows backwards, and without a damaged column");
+    check_case("parquet_row: rows in reverse, and rows without the damaged column");
     if (!CHECK(parquet_open(&file, "tests/golden/datasets/parquet_features/row_groups.parquet", NULL) == VP_OK)) return;
     CHECK_INT((long)parquet_row_count(file), 12);
     for (int i = 0; i < 12; i++) {
@@ -185,7 +185,7 @@ static void test_parquet_order(void) {
     row_free(&other);
 }
 
-/* Arrow: files of pyarrow and datasets; others are rejected with the command that converts them */
+/* Arrow: files of pyarrow and datasets; other files are rejected with the command that converts them */
 static void test_arrow(void) {
     static const struct { const char *file, *reason; } bad[] = {{"lz4", "buffers compressed with LZ4"}, {"zstd_file", "buffers compressed with ZSTD"},
         {"dictionary", "column \"x\" with a dictionary"}, {"decimal", "column \"x\" of the type decimal"}, {"view", "column \"x\" of the type utf8 view"}};
@@ -206,7 +206,7 @@ static void test_arrow(void) {
     CHECK_INT(cli("data --json tests/golden/datasets/arrow/saved"), 0);
     CHECK(last.out && strstr(last.out, "\"file\": \"data-00001-of-00002.arrow\", \"row\": 2") && strstr(last.out, "\"width\": 15") &&
           strstr(last.out, "\"metric\": \"ai2d_lmms\"") && !strstr(last.out, "error"));
-    check_case("arrow_row: rows backwards");
+    check_case("arrow_row: rows in reverse");
     memset(&row, 0, sizeof row);
     if (!CHECK(arrow_open(&file, "tests/golden/datasets/arrow/stream.arrow", NULL) == VP_OK)) return;
     CHECK_INT((long)arrow_row_count(file), 9);
@@ -237,7 +237,7 @@ static void read_all(const char *path) {
     example_free(&example);
     table_close(&table);
 }
-/* every byte of a small file changed, one at a time, and every length: no crash, no hang, no runaway memory */
+/* a small file with each byte changed in turn, and at every length: no crash, no hang, no runaway memory */
 static void check_damaged(const char *source, size_t step) {
     size_t bytes = 0;
     char *text = check_read(source, &bytes);
@@ -271,17 +271,17 @@ static void test_hostile(void) {
     check_damaged("tests/golden/datasets/vlmevalkit_tsv/by_hand.tsv", 3);
     check_damaged("tests/golden/datasets/arrow/types.arrow", 2);
     check_damaged("tests/golden/datasets/arrow/saved/data-00001-of-00002.arrow", 1);
-    check_case("snappy_decompress: wrong sizes, copies from before the beginning");
+    check_case("snappy_decompress: wrong sizes, copies from before the start");
     CHECK(!snappy_decompress(bomb, sizeof bomb, out, sizeof out));
-    CHECK(!snappy_decompress((const unsigned char *)"\x05\x05\x01", 3, out, 5));         /* a copy, and nothing is there */
-    CHECK(!snappy_decompress((const unsigned char *)"\x05\x10" "ab", 4, out, 5));        /* a literal that is cut */
+    CHECK(!snappy_decompress((const unsigned char *)"\x05\x05\x01", 3, out, 5));         /* a copy with nothing to copy from */
+    CHECK(!snappy_decompress((const unsigned char *)"\x05\x10" "ab", 4, out, 5));        /* a truncated literal */
     CHECK(snappy_decompress((const unsigned char *)"\x05\x00" "a\x01\x01", 5, out, 5) && !memcmp(out, "aaaaa", 5));
     CHECK(!snappy_decompress((const unsigned char *)"\x04\x00" "a\x01\x01", 5, out, 4)); /* one byte too many */
 }
 static void test_references(void) {
     static const char picture[] = "/9j/4AAQSkZJRgABAQAAAQABAAD/2wBDAA0JCgsKCA0LCgsODg0PEyAVExISEyccHhcgLikxMC4pLSwzOko+MzZG";
     char text[2000];
-    check_case("data: references between rows: forward, chains, circles, none");
+    check_case("data: references between rows: forward, chained, circular, missing");
     snprintf(text, sizeof text, "index\timage\tquestion\n1\t2\tforward\n2\t%s\tpicture\n3\t1\tchain\n4\t5\tno chain\n5\t2\tok\n6\t6\titself\n7\t8\tcircle\n"
              "8\t7\tcircle\n9\t77\tnothing\n10\t\tdropped\n", picture);
     write_text(in_folder("refs.tsv"), text);
@@ -331,7 +331,7 @@ static void put_base64(const unsigned char *data, size_t bytes, char *out) {
 static void test_errors(void) {
     size_t bytes = 0;
     char *text;
-    check_case("data: the type of a file by its first bytes");
+    check_case("data: the file type is detected from the first bytes");
     write_file(in_folder("a.xlsx"), "PK\3\4....", 8);
     CHECK_INT(cli("data %F/a.xlsx"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
@@ -352,21 +352,21 @@ static void test_errors(void) {
     CHECK_INT(cli("data %F/q.parquet"), 3);
     CHECK(last.err && strstr(last.err, "without a column \"question\"; its columns are id, Question, answers, image, meta"));
     REFUSED("sweep --synthetic tiny --data %F/q.parquet --output_dir %F/o", 3, "without a column \"question\"");
-    check_case("data: a picture that is not there names the record, its path and the folder");
+    check_case("data: for a missing picture, the error names the record, its path and the folder");
     write_text(in_folder("m.jsonl"), "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"no.jpg\"}\n{\"question_id\": 2, \"text\": \"b?\"}\nnot JSON\n");
     CHECK_INT(cli("data --json %F/m.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "picture \\\"no.jpg\\\" was not found in ") && strstr(last.out, "\"row\": 2, \"images\": null"));
     CHECK(last.err && strstr(last.err, "2 of 3 rows cannot be used"));
-    check_case("data: an image under another key, no answer under a known one");
+    check_case("data: an image under an unknown key, no answer under a known one");
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"img\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 3);
     CHECK(last.out && strstr(last.out, "it has no \"image\", but \"img\""));
-    check_case("data and sweep reject the same row: a misspelt image key next to good rows");
+    check_case("data and sweep reject the same row: a misspelt image key among good rows");
     write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
     CHECK(last.err && strstr(last.err, "line 2: it has no \"image\", but \"Imgae\""));
     REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 2: it has no \"image\", but \"Imgae\"");
-    check_case("data and sweep count lines equally, including blank ones; rows of other formats also count from 1");
+    check_case("data and sweep count lines the same way, including blank ones; rows of other formats also count from 1");
     write_text(in_folder("n.jsonl"), "\n{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
     CHECK(last.err && strstr(last.err, "line 5: it has no \"image\""));
@@ -374,14 +374,14 @@ static void test_errors(void) {
     REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 5: it has no \"image\"");
     CHECK_INT(cli("data --samples 1 tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
     CHECK(last.out && strstr(last.out, "\n  row 1, id "));
-    check_case("data: the most new tokens that a set has in a sweep");
+    check_case("data: the limit of new tokens for a known set in a sweep");
     write_text(in_folder("v2_OpenEnded_mscoco_val2014_questions.json"), "{\"data_subtype\": \"val2014\", "
                "\"questions\": [{\"image_id\": 1, \"question\": \"a?\", \"question_id\": 10}]}");
     cli("data --samples 0 %F/v2_OpenEnded_mscoco_val2014_questions.json");
     CHECK(last.out && strstr(last.out, "\n  answers   at most 32 new tokens; sweep --max_new_tokens sets another limit\n"));
     CHECK_INT(cli("data --samples 0 %F/k.jsonl"), 3);
     CHECK(last.out && !strstr(last.out, "new tokens"));
-    check_case("data and sweep: samples with too few reference answers for vqa_seed, a warning each");
+    check_case("data and sweep: samples with too few reference answers for vqa_seed get a warning each");
     write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"]}\n{\"question\": \"a?\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "note      1 sample has fewer than 3 reference answers: vqa_seed gives at most 1/3"));
@@ -414,7 +414,7 @@ static void test_errors(void) {
     put_file("/k.tsv", "index\tquestion\tA\tB\tanswer\n1\ta?\tx\ty\tE\n2\ta?\tx\ty\tB\n");
     CHECK_INT(cli("data %F/k.tsv"), 0);
     CHECK(last.out && strstr(last.out, "note      1 sample has an answer that is none of its options"));
-    check_case("data: the metric of a row, or the one that a sweep takes by default");
+    check_case("data: the metric of a row, or the default of a sweep");
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "  metric    anls\n") && !strstr(last.out, "no sample has an answer"));
@@ -428,7 +428,7 @@ static void test_errors(void) {
     put_file("/k.tsv", "question\tanswer\na?\tb\n");
     CHECK_INT(cli("data %F/k.tsv"), 0);
     CHECK(last.out && strstr(last.out, "  metric    vqa_seed, the default"));
-    check_case("data: the annotations of VQA v2 without their questions, and the questions alone");
+    check_case("data: VQA v2 annotations without questions, and questions without annotations");
     write_text(in_folder("v2_mscoco_val2014_annotations.json"), "{\"annotations\": [{\"question_id\": 1, \"answers\": []}]}");
     CHECK_INT(cli("data %F/v2_mscoco_val2014_annotations.json"), 3);
     CHECK(last.err && strstr(last.err, "give the questions file (v2_OpenEnded_mscoco_val2014_questions.json)"));
@@ -488,7 +488,7 @@ static void test_errors(void) {
     CHECK_INT(cli("sweep --synthetic tiny --data %F/a.xlsx --output_dir %F/o"), 3);
     CHECK(last.err && strstr(last.err, "save it as TSV"));
 }
-/* Options and answer of %F/FILE as data shows them and a sweep takes them. */
+/* Options and answer of %F/FILE, as shown by data and used by a sweep. */
 static void check_choice(const char *file, const char *answer) {
     char line[300];
     document d;
@@ -504,7 +504,7 @@ static void check_choice(const char *file, const char *answer) {
     unload(&d);
     remove_folder(in_folder("mc"));
 }
-/* A table and its lines of `data --output`: equal prompts, rules and answer lengths in a sweep. */
+/* A table and its `data --output` lines give a sweep the same prompts, rules and answer lengths. */
 static void check_round_trip(const char *file, const char *task) {
     static const char sweep[] = "sweep --synthetic tiny --tier_list low --num_samples 2 --num_runs_per_sample 1 --threads 1 --top_k_list 2 --num_active_blocks_list 2";
     char line[600];
@@ -533,7 +533,7 @@ static void check_round_trip(const char *file, const char *task) {
 }
 static void test_output(void) {
     char *text;
-    check_case("data --output --images: vlmprof JSONL that reads back the same");
+    check_case("data --output --images: vlmprof JSONL that gives the same rows when read");
     CHECK_INT(cli("data --output %F/own.jsonl --images %F/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
     CHECK_INT(cli("data --json %F/own.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "01684546fac75d5c59735ff134856528c2c887efe1b48942488cb6ebfb2199dc"));
@@ -546,7 +546,7 @@ static void test_output(void) {
     CHECK_INT(cli("data --json %F/moved/own.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "01684546fac75d5c59735ff134856528c2c887efe1b48942488cb6ebfb2199dc"));
     CHECK_INT(cli("data --output %F/own2.jsonl tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 2);
-    check_case("data --output: several pictures and options stay in their order");
+    check_case("data --output: several pictures and options keep their order");
     put_file("/two.jsonl", "{\"id\": 1, \"question\": \"q\", \"images\": [\"cat.jpg\", \"cat.jpg\"], \"options\": [\"red\", \"sky blue\"], \"answer\": \"red\"}\n"
              "{\"id\": 2, \"question\": \"q\", \"answer\": \"x\"}\n");
     CHECK_INT(cli("data --output %F/two-own.jsonl --image_dir samples %F/two.jsonl"), 0);
@@ -558,7 +558,7 @@ static void test_output(void) {
     check_round_trip("tests/golden/datasets/hf_parquet/docvqa_validation.parquet", "docvqa-validation");
     CHECK_INT(cli("data %F/round.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "  prompt    lmms_eval\n  metric    anls_lmms\n  answers   at most 32 new tokens"));
-    check_case("options and an answer among them: mc by default, in data and in a sweep");
+    check_case("a row with options and an answer among them: mc by default, in data and in a sweep");
     put_file("/mc.jsonl", "{\"question\": \"q\", \"options\": [\"red\", \"blue\"], \"answer\": \"B\"}\n");
     check_choice("mc.jsonl", "answer    B\n");
     put_file("/mc.jsonl", "{\"question\": \"q\", \"choices\": [\"red\", \"blue\"], \"answer\": 1}\n");
@@ -568,7 +568,7 @@ static void test_output(void) {
     put_file("/mc.jsonl", "{\"question\": \"q\", \"options\": [\"red\", \"blue\"], \"answer\": \"green\"}\n");
     CHECK_INT(cli("data %F/mc.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "  metric    vqa_seed, the default"));
-    check_case("data: the defaults that a sweep takes for lines of a known set");
+    check_case("data: the defaults of a sweep for lines of a known set");
     CHECK_INT(cli("data --dataset_name text_vqa %F/mc.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "  metric    vqa_seed, the default") && strstr(last.out, "at most 64 new tokens"));
 }
@@ -612,7 +612,7 @@ static void check_sets(const char *name) {
     document w, g;
     uint32_t sets;
     const char *got;
-    check_case("score --metric %s: totals as the tools give them, with intervals", name);
+    check_case("score --metric %s: totals match the tools', with intervals", name);
     snprintf(path, sizeof path, "tests/golden/datasets/scores/%s.json", name);
     snprintf(command, sizeof command, "score --metric %s %s", name, path);
     CHECK_INT(cli(command), 0);
@@ -639,7 +639,7 @@ static void test_groups(void) {
                                "{\"index\": 3, \"prediction\": \"C\", \"options\": [\"x\", null, \"z\"], \"answer\": \"C\"}\n";
     check_sets("mme_sets");
     check_sets("pope_sets");
-    check_case("score --metric mcq_circular_vlmevalkit: all rows of a question count once; a null option does not exist");
+    check_case("score --metric mcq_circular_vlmevalkit: all rows of a question count once; a null option is not an option");
     CHECK_INT(cli_with("score --json --metric mcq_circular_vlmevalkit", rows, in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"mean\": 0.5, ") && strstr(last.out, "\"groups\": 3, \"group_mean\": 0.3333333333333333, \"group_interval\": ["));
 }
@@ -664,7 +664,7 @@ static void test_answers(void) {
     put_file("/vk.tsv", "index\tquestion\tA\tB\tanswer\tprediction\n0\tq\tx\ty\tA\tA\n1\tq\tx\tNone\tA\tThe answer is B\n");
     CHECK_INT(cli("score --metric mcq_vlmevalkit %F/vk.tsv"), 0);
     CHECK(last.out && strstr(last.out, "{\"id\": 1, \"parsed\": \"Z\", \"score\": 0.0}"));
-    /* as lmms-eval 75571cfe writes them: one answer as a text, no doc */
+    /* as written by lmms-eval 75571cfe: one answer as a text, no doc */
     put_file("/lmms2.jsonl", "{\"doc_id\": 0, \"target\": \"Yes\", \"filtered_resps\": \"yes\", \"token_counts\": [null], \"doc_hash\": \"x\", "
              "\"mme_perception_score\": {\"question_id\": \"OCR/1.jpg\", \"category\": \"OCR\", \"score\": 1.0}, \"input\": \"q\"}\n"
              "{\"doc_id\": 1, \"target\": \"No\", \"resps\": [\"No.\"], \"filtered_resps\": \"No\", \"mme_perception_score\": {\"question_id\": \"OCR/1.jpg\", "
@@ -672,7 +672,7 @@ static void test_answers(void) {
     CHECK_INT(cli("score --metric mme_sets %F/lmms2.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "\"lmms_eval\": {\"perception\": 200.0, "));
     put_file("/odd.jsonl", "{\"prediction\": \"yes\", \"answer\": \"Yes\", \"category\": \"OCR\", \"image_path\": \"1.jpg\"}\n");
-    CHECK_INT(cli("score --metric mme_sets %F/odd.jsonl"), 0); /* lmms-eval stops at a picture without two rows */
+    CHECK_INT(cli("score --metric mme_sets %F/odd.jsonl"), 0); /* lmms-eval fails at a picture without two rows */
     CHECK(last.out && strstr(last.out, "\"lmms_eval\": {\"perception\": null, "));
     CHECK_INT(cli("score --json --metric mme_lmms --by category %F/lmms2.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "\"by\": {\"OCR\": {\"metric\": \"mme_lmms\", \"rows\": 2"));
@@ -685,7 +685,7 @@ static void test_answers(void) {
     write_file(in_folder("vk.xlsx"), "PK\3\4....", 8);
     REFUSED("score --metric mcq_vlmevalkit %F/vk.xlsx", 3, "save it as TSV");
 }
-/* found by comparing with lmms-eval's own function on made-up answers */
+/* found by comparison with lmms-eval's own function on made-up answers */
 static void test_found_answers(void) {
     check_case("score: spaces after the signs that mcq_lmms strips");
     put_file("/found.jsonl", "{\"prediction\": \"!\\nA/B\", \"choices\": [\"A\", \"B\"], \"answer\": \"A\"}\n"
@@ -696,7 +696,7 @@ static void test_found_answers(void) {
 static void test_names(void) {
     char *text = check_read("tests/golden/datasets/aliases.jsonl", NULL);
     document d;
-    check_case("task_find: names as people type them");
+    check_case("task_find: names in the spellings that people use");
     if (!CHECK(text != NULL)) return;
     for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
         char name[100];
@@ -777,13 +777,12 @@ static void test_pictures(void) {
         free(file);
         free(wanted);
     }
-    check_case("sweep: a TIFF picture is a failed sample, with a hint");
+    check_case("sweep: a sample with a TIFF picture fails, with a hint");
     put_file("/tiff.jsonl", "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"t0.tif\"}\n");
     CHECK_INT(cli("data --image_dir tests/golden/datasets/pictures %F/tiff.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "TIFF pictures are not decoded: convert them to PNG"));
 }
-/* the result file of the sweep, whatever its configuration is called */
-/* a row of the result file of several_command by its sample */
+/* the row of a sample in several_command's result file, whatever its configuration's name is */
 static uint32_t several_row(const document *d, int64_t sample) {
     const uint32_t rows = member(d, 0, "per_sample_results");
     for (uint32_t i = rows + 1; i < d->nodes[rows].end; i = d->nodes[i].end) {
@@ -813,7 +812,7 @@ static void test_several_images(void) {
         CHECK_INT(cli(SEVERAL_COMMAND), 3);
         CHECK(last.err && strstr(last.err, bad[i].words));
     }
-    check_case("sweep: several images a record, in front and between texts, next to records of one and of none");
+    check_case("sweep: several images per record, before and within the text, next to records with one and with none");
     put_file("/several.jsonl",
              "{\"images\": [\"mix-200x150.png\", \"waves-90x60.png\"], \"question\": \"What differs?\", \"answers\": [\"x\"]}\n"
              "{\"image\": \"mix-200x150.png\", \"question\": \"What?\", \"answers\": [\"x\"]}\n"
@@ -831,16 +830,16 @@ static void test_several_images(void) {
     CHECK(is(&d, member(&d, row, "prompt"), "<|im_start|>User: First <image>then <image>and <image>what comes next?<end_of_utterance>\nAssistant:"));
     CHECK_INT(d.nodes[member(&d, row, "vision_tokens_of_images")].count, 3);
     CHECK(is(&d, member(&d, several_row(&d, 4), "status"), "failed"));
-    CHECK(is(&d, member(&d, several_row(&d, 3), "status"), "failed")); /* most records have an image, and it has none */
+    CHECK(is(&d, member(&d, several_row(&d, 3), "status"), "failed")); /* most records have an image, but this one has none */
     unload(&d);
     CHECK_INT(cli("report %F/several"), 0);
     CHECK(last.out && strstr(last.out, "2 of 3 measured samples have several images, up to 3"));
     CHECK_INT(cli("data %F/several.jsonl --image_dir tests/golden/othermodels/images"), 0);
     CHECK(last.out && strstr(last.out, "trouble   1 sample has no picture, and most have one: it fails in a sweep; the first: line 4\n"));
-    check_case("data: tokens of each image by a family's rule, and where images are in the text");
+    check_case("data: tokens of each image by a family's rule, and the positions of images in the text");
     CHECK_INT(cli("data %F/several.jsonl --image_dir tests/golden/othermodels/images --family qwen2-vl --json"), 0);
     CHECK(last.out && strstr(last.out, "\"image_tokens_by_rule\": [35, 6]") && strstr(last.out, "{\"text\": \"then \"}, {\"image\": 1}"));
-    check_case("a model that takes one image fails samples with several, and gives the reason");
+    check_case("a model that takes one image fails samples with several, with the reason");
     cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
         "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
     CHECK(last.err && strstr(last.err, "2 images, but at most one is possible: Molmo's published preprocessing accepts only one image per prompt"));
@@ -852,7 +851,7 @@ static void test_sweep(void) {
     document d;
     uint32_t rows;
     int ok = 0, failed = 0;
-    check_case("sweep --data: rows of a table, a row that is damaged, a row with two pictures");
+    check_case("sweep --data: rows of a table, a damaged row, a row with two pictures");
     put_file("/rows.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"What?\"}]}\nnot JSON\n{\"messages\": [{\"role\": \"user\", \"content\": ["
              "{\"type\": \"image_url\", \"image_url\": {\"url\": \"file://a.png\"}}, {\"type\": \"image_url\", \"image_url\": {\"url\": \"file://a.png\"}}]}]}\n");
     snprintf(line, sizeof line, "%s%s", command, "%F/rows.jsonl");
@@ -868,14 +867,14 @@ static void test_sweep(void) {
     CHECK_INT(failed, 2);
     unload(&d);
     test_several_images();
-    check_case("sweep: all parts of a set in one folder form one data set, and a message says so");
+    check_case("sweep: all parts of a set in one folder form one data set, which a message reports");
     CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
                   "--top_k_list 2 --output_dir %F/parts --data tests/golden/datasets/hf_parquet"), 0);
     CHECK(last.err && strstr(last.err, "19 files are used as one data set, among them tests/golden/datasets/hf_parquet/ai2d_test.parquet and "));
     CHECK_INT(cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 1 --num_runs_per_sample 1 --threads 1 --num_active_blocks_list 2 "
                   "--top_k_list 2 --output_dir %F/shards --data tests/golden/datasets/arrow/saved"), 0);
     CHECK(last.err && !strstr(last.err, "used as one data set"));
-    check_case("report: why a row failed, as text and on the page");
+    check_case("report: the reason why a row failed, in text and on the page");
     CHECK_INT(cli("report %F/swept"), 0);
     CHECK(last.out && strstr(last.out, "2 points failed") && strstr(last.out, "; the first: ") && strstr(last.out, "row 2: it is not JSON: "));
     CHECK_INT(cli("report --html %F/swept"), 0);
@@ -966,7 +965,7 @@ static void test_categories(void) {
     }
     CHECK_INT(cli("report --by category --html %F/reported"), 0);
     CHECK(last.out && strstr(last.out, "<section id=\"categories\">") && strstr(last.out, "questions with all rows right"));
-    check_case("report --by: a field that is in no record");
+    check_case("report --by: a field that no record has");
     CHECK_INT(cli("report --by nothing %F/reported"), 2);
     CHECK(last.err && strstr(last.err, "no scored sample has this field in its record; the fields are "));
 }

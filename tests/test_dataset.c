@@ -1,5 +1,5 @@
-/* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, stratified shares; records that are read one by one, files that change between
- * plan and measurement, the table of reasons, memory of a sample. Includes the source for its static functions, and runs $PROGRAM (default ./vlmprof) from the
+/* test_dataset.c: data sets of a sweep: VQA v2, folders of images, defaults of known ones, stratified shares; records read one by one, files that change between
+ * plan and measurement, the table of reasons, memory per sample. Includes the source for its static functions, and runs $PROGRAM (default ./vlmprof) from the
  * repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
@@ -9,7 +9,7 @@
 #include "support/scan.h"
 
 static struct model tiny;
-/* ---------------------------------------------------------------------- a data set in this process; what it says goes to a file */
+/* ---------------------------------------------------------------------- a data set in this process; its messages go to a file */
 static int kept_stderr = -1;
 static void hush(int on) {
     fflush(stderr);
@@ -97,7 +97,7 @@ static void check_metadata(const document *d, uint32_t index, const char *key, c
 
 static void test_vqa(void) {
     document d;
-    check_case("VQA v2: official names, answers, a missing image is a row");
+    check_case("VQA v2: official names and answers; a missing image is a row");
     make_vqa();
     CHECK_INT(cli(DATA "--data %F/" VQA_FILE " --max_new_tokens 2"), 1);
     if (load_out(&d, "v2-OpenEnded-mscoco-val2014-questions_imgsizetier-low_crops1_topk1_blocks4.json")) {
@@ -127,14 +127,14 @@ static void test_vqa(void) {
     }
     unload(&d);
     remove_folder(in_folder("out"));
-    check_case("VQA v2: no annotations, no accuracy");
+    check_case("VQA v2: without annotations, no accuracy");
     CHECK_INT(cli(DATA "--data %F/" VQA_FILE " --dataset_name test --max_new_tokens 2"), 1);
     if (load_out(&d, "test_imgsizetier-low_crops1_topk1_blocks4.json")) CHECK(is_null(&d, row_at(&d, 0), "accuracy"));
     unload(&d);
     remove_folder(in_folder("out"));
 }
 
-/* the edited copy of a text must be refused as the questions' or the annotations' file */
+/* the edited copy of a text must be rejected as the questions or annotations file */
 static void refused_edit(int line, const char *file, const char *text, const char *from, const char *to, const char *words) {
     char edited[2000];
     const char *at = strstr(text, from);
@@ -147,9 +147,9 @@ static void refused_edit(int line, const char *file, const char *text, const cha
 static void test_vqa_refusals(void) {
 #define BAD_QUESTIONS(from, to, words) refused_edit(__LINE__, VQA_FILE, QUESTIONS, from, to, words)
 #define BAD_NOTES(from, to, words) refused_edit(__LINE__, NOTES_FILE, ANNOTATIONS, from, to, words)
-    check_case("VQA v2: refusals");
+    check_case("VQA v2: rejections");
     make_vqa();
-    for (size_t cut = sizeof QUESTIONS - 3; cut > 100; cut -= 5) { /* from inside the second question on */
+    for (size_t cut = sizeof QUESTIONS - 3; cut > 100; cut -= 5) { /* truncated anywhere from the second question */
         write_file(in_folder(VQA_FILE), QUESTIONS, cut);
         if (!REFUSED(DATA "--data %F/" VQA_FILE, 3, "questions.json")) break;
     }
@@ -206,7 +206,7 @@ static void test_folder_data(void) {
     unload(&d);
     remove_folder(in_folder("out"));
     CHECK_INT(cli(DATA "--data %F/vqa/val2014 --dataset_name coco_caption --max_new_tokens 2 --seed 66"), 1);
-    if (load_out(&d, "coco-caption_imgsizetier-low_crops1_topk1_blocks4.json")) { /* templates of goldens/prompts: seed 66, indices 0 and 1 */
+    if (load_out(&d, "coco-caption_imgsizetier-low_crops1_topk1_blocks4.json")) { /* templates of goldens/prompts for seed 66, indices 0 and 1 */
         check_row(&d, 0, 0, "ok", " User: coco_captioning: Write a brief caption describing the image Assistant:");
         check_row(&d, 1, 1, "failed", " User: coco_captioning: Look and this image, and then summarize it in a sentence or two. Assistant:");
     }
@@ -222,7 +222,7 @@ static void test_folder_data(void) {
 
 static void test_data_defaults(void) {
     document d;
-    check_case("several files: each has its name, prompts and answer length");
+    check_case("several files: each has its own name, prompts and answer length");
     write_text(in_folder("text_vqa.jsonl"), "{\"question\": \"a\"}\n\n{\"question\": \"b\", \"style\": \"own\"}\n");
     write_text(in_folder("mixed.jsonl"), "{\"dataset\": \"mmmu\", \"question\": \"c\", \"options\": [\"<img='1'>\", \"<img='2'>\"], \"image\": \"gone.png\"}\n"
                                          "{\"questions\": [\"d\", \"e\"], \"style\": \"tally_qa\"}\n{\"dataset\": \"unknown\", \"question\": \"f\"}\n");
@@ -245,7 +245,7 @@ static void test_data_defaults(void) {
     }
     unload(&d);
     remove_folder(in_folder("out"));
-    check_case("records that agree set the answer length; --image_dir for JSONL");
+    check_case("consistent records set the answer length; --image_dir for JSONL");
     write_text(in_folder("mixed.jsonl"), "{\"dataset\": \"doc_qa\", \"question\": \"c\", \"image\": \"val2014/COCO_val2014_000000000042.jpg\"}\n");
     CHECK_INT(cli(DATA "--data %F/mixed.jsonl --image_dir %F/vqa --ignore_eos"), 0);
     if (load_out(&d, "mixed_imgsizetier-low_crops1_topk1_blocks4.json")) CHECK_INT(number(&d, row_at(&d, 0), "output_tokens"), 64);
@@ -267,8 +267,8 @@ static void test_stratify(void) {
     char text[4000] = "";
     document d;
     int count = 0;
-    check_case("--stratify_by: shares of a field, in JSONL and in annotations");
-    for (int i = 0; i < 40; i++) { /* 30 x "a", 9 x 1, 1 without */
+    check_case("--stratify_by: proportions of a field, in JSONL and in annotations");
+    for (int i = 0; i < 40; i++) { /* 30 x "a", 9 x 1, 1 without the field */
         char line[96];
         snprintf(line, sizeof line, "{\"question\": \"q\"%s}\n", i == 17 ? "" : i % 4 ? ", \"kind\": \"a\"" : ", \"kind\": 1");
         strcat(text, line);
@@ -278,14 +278,14 @@ static void test_stratify(void) {
     if (load_out(&d, "kinds_imgsizetier-low_crops0_topk1_blocks4.json")) {
         for (uint32_t i = 0; i < 8; i++) count += is_text(&d, member(&d, row_at(&d, i), "metadata"), "kind", "a");
         CHECK_INT(number(&d, 0, "num_samples"), 8);
-        CHECK_INT(count, 6); /* of 8: 5.8, 2.0 and 0.2 */
+        CHECK_INT(count, 6); /* shares of 8: 5.8, 2.0 and 0.2 */
     }
     unload(&d);
     remove_folder(in_folder("out"));
     make_vqa();
     CHECK_INT(cli(DATA "--data %F/" VQA_FILE " --num_samples 2 --stratify_by answer_type --max_new_tokens 1 --dataset_name s"), 1);
     if (load_out(&d, "s_imgsizetier-low_crops1_topk1_blocks4.json")) {
-        CHECK(number(&d, row_at(&d, 0), "sample_id") <= 1); /* one yes/no, one other */
+        CHECK(number(&d, row_at(&d, 0), "sample_id") <= 1); /* one yes/no question and one other */
         CHECK_INT(number(&d, row_at(&d, 1), "sample_id"), 2);
     }
     unload(&d);
@@ -325,7 +325,7 @@ static void test_changed(void) {
     struct options o;
     struct dataset d;
     struct sample a;
-    check_case("a record is read when it is needed, and rejected if it has changed");
+    check_case("a record is read when needed, and rejected if it has changed");
     CHECK(sizeof(struct entry) <= 64);
     write_text(in_folder("rows.jsonl"), ROWS);
     CHECK_INT(load_set("--data %F/rows.jsonl", &o, &d), 0);
@@ -366,7 +366,7 @@ static void test_changed_notes(void) {
 static void test_reasons(void) {
     char text[64];
     struct dataset d;
-    check_case("each reason is kept once, up to a limit");
+    check_case("each reason is stored once, up to a limit");
     memset(&d, 0, sizeof d);
     d.source.fd = d.notes.fd = -1;
     for (int i = 0; i < 1000; i++) {
@@ -390,14 +390,14 @@ static void test_vanished(void) {
     int status = 0;
     pid_t child;
     document d;
-    check_case("an image that vanishes or grows while a sweep runs is a failed row");
+    check_case("an image that disappears or grows while a sweep runs gives a failed row");
     mkdir(in_folder("images"), 0777);
     for (int i = 0; i < 3; i++) copy_file("samples/cat.jpg", in_folder(images[i]));
     write_text(in_folder("rows.jsonl"), "{\"question\": \"A?\", \"image\": \"images/a.jpg\"}\n{\"question\": \"B?\", \"image\": \"images/b.jpg\"}\n"
                              "{\"question\": \"C?\", \"image\": \"images/c.jpg\"}\n");
     child = start("sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 30", NULL,
                   in_folder("stdout"), 0);
-    while (access(in_folder("out/journal.jsonl"), F_OK) && waitpid(child, &status, WNOHANG) == 0) usleep(1000); /* planned; sample 0 takes a while */
+    while (access(in_folder("out/journal.jsonl"), F_OK) && waitpid(child, &status, WNOHANG) == 0) usleep(1000); /* wait until planned; sample 0 takes a while */
     CHECK_INT(unlink(in_folder("images/b.jpg")), 0);
     copy_file("samples/chart.png", in_folder("images/c.jpg"));
     CHECK_INT(finish(child, in_folder("stdout")), EXIT_WORK);
@@ -409,7 +409,7 @@ static void test_vanished(void) {
     unload(&d);
     remove_folder(in_folder("out"));
 }
-/* exit code of a command, and the memory that it took */
+/* exit code of a command, and its peak memory */
 static int most_kb(const char *command, long *most) {
     pid_t child = start(command, NULL, in_folder("stdout"), 0);
     struct rusage use;
@@ -422,8 +422,8 @@ static int most_kb(const char *command, long *most) {
 }
 static void test_flat(void) {
     long few = 0, many = 0;
-    check_case("a planned sample takes less than 100 bytes, however large its record is");
-    if (CHECK_SANITIZED) { /* the program is as well */
+    check_case("a planned sample takes less than 100 bytes, whatever the size of its record");
+    if (CHECK_SANITIZED) { /* the program is sanitized too */
         check_skip("memory of a planned sample", "a sanitizer keeps freed memory");
         return;
     }

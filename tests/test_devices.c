@@ -1,5 +1,5 @@
 /* slow: requests on every kind of emulated device, 15 s */
-/* test_devices.c: commands on devices that are missing, broken, or emulated ($B/emulated/vlmprof, tests/emulator/cuda_on_cpu.h). Runs $PROGRAM (default ./vlmprof) from
+/* test_devices.c: commands on missing, broken and emulated devices ($B/emulated/vlmprof, tests/emulator/cuda_on_cpu.h). Runs $PROGRAM (default ./vlmprof) from
  * the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -9,7 +9,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------------ devices */
 static void test_no_device(void) {
-    check_case("a GPU that is not there: exit 4, one line, nothing left behind");
+    check_case("a missing GPU: exit 4, one line, no files left");
     static const char *const commands[] = {"run -p a --synthetic tiny --device cuda:999", "selftest --device cuda:999",
                                            "sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --device cuda:999"};
     for (int i = 0; i < 3; i++) {
@@ -24,7 +24,7 @@ static void test_no_device(void) {
     CHECK(access(in_folder("x"), F_OK) != 0);
 }
 
-/* One line and exit 4 if a setting of the emulated GPU makes it unusable; `auto` uses the CPU and says why, or fails with the same error. */
+/* One line and exit 4 if a setting makes the emulated GPU unusable. `auto` uses the CPU and reports why, or fails with the same error. */
 static void broken_gpu(const char *name, const char *value, const char *words, int automatic) {
     document d;
     check_case("a GPU with %s=%s", name, value);
@@ -82,7 +82,7 @@ static void test_integers(void) {
             free(d.nodes);
         }
         rows += same_logits("here", "there");
-        if (i) CHECK(rows >= 2); /* some came from a cache */
+        if (i) CHECK(rows >= 2); /* some are from a cache */
         remove_folder(in_folder("here"));
         remove_folder(in_folder("there"));
     }
@@ -96,7 +96,7 @@ static void test_emulated(void) {
     if (access(path, X_OK)) { check_skip("the command with an emulated GPU", "it was not built (make test builds it)"); return; }
     program = path;
     setenv("CUDA_ON_CPU_DEVICES", "2", 1);
-    check_case("emulated: info names the GPUs");
+    check_case("emulated: info lists the GPUs");
     if (cli_json("info --json", 0, &d)) {
         uint32_t gpu = vp_json_at(&d.json, member(&d, 0, "gpus"), 1);
         CHECK_INT(d.nodes[member(&d, 0, "gpus")].count, 2);
@@ -105,7 +105,7 @@ static void test_emulated(void) {
         CHECK(!is_null(&d, 0, "cuda_toolkit") && is_null(&d, 0, "gpus_note"));
         free(d.nodes);
     }
-    check_case("emulated: auto is the first GPU, cuda:1 the second, and cuda:2 does not exist");
+    check_case("emulated: auto is the first GPU, cuda:1 the second; cuda:2 does not exist");
     if (cli_json("run -p 'Where is it?' --synthetic tiny --max_new_tokens 3 --ignore_eos --json", 0, &d)) {
         uint32_t from = member(&d, 0, "provenance"), s = member(&d, 0, "stages");
         double sum = number(&d, 0, "unaccounted");
@@ -113,7 +113,7 @@ static void test_emulated(void) {
         CHECK(number(&d, member(&d, from, "gpu"), "index") == 0);
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
         for (int i = 0; i < 10; i++) if (i != 2 && i != 3) sum += number(&d, s, stages[i]);
-        CHECK_NEAR(sum, number(&d, 0, "T_total"), 1e-6 * sum); /* of the device's times, not of the host's */
+        CHECK_NEAR(sum, number(&d, 0, "T_total"), 1e-6 * sum); /* sum of the device's times, not the host's */
         CHECK(number(&d, member(&d, member(&d, 0, "stage_detail"), "prefill"), "wall_ms") > number(&d, s, "prefill"));
         free(d.nodes);
     }
@@ -129,14 +129,14 @@ static void test_emulated(void) {
     broken_gpu("CUDA_ON_CPU_MEMORY", "1000000", "GB", 4);
     broken_gpu("CUDA_ON_CPU_FAIL", "launch:5", "cuda", 4);
     test_integers();
-    check_case("emulated: selftest finds GPU and CPU equal");
+    check_case("emulated: selftest finds that GPU and CPU agree");
     if (cli_json("selftest --device cuda --gpu persistent clusters --json", 0, &d)) {
         CHECK_INT(check_selftest(&d, "cuda"), 4);
-        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 5); /* and the yardstick of bf16 */
+        CHECK_INT(d.nodes[member(&d, 0, "checks")].count, 5); /* plus the yardstick of bf16 */
         CHECK(is_null(&d, 0, "cuda_skipped"));
         free(d.nodes);
     }
-    check_case("emulated: a GPU that fails in selftest is a failed check");
+    check_case("emulated: a GPU that fails during selftest gives a failed check");
     setenv("CUDA_ON_CPU_FAIL", "illegal:3", 1);
     CHECK_INT(cli("selftest --device cuda --gpu events"), 1);
     CHECK(last.out && strstr(last.out, "cuda bf16 cublas     FAILED: ") && strstr(last.out, "3 passed, 1 failed, 0 skipped"));
