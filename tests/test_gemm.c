@@ -445,6 +445,7 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
         for (int column = 0; column < N; column++) {
             const int c = column % VK_PAD;
             double sum = 0, size = 0;
+            const double full = nearbyint(c == 9 ? -level_full(bits, 1) : level_full(bits, 0));
             const float scale = c == 5 || c == 7 ? 0 : ldexpf(c == 9 ? -1.0f : 1.0f, -(c % 4));
             for (int g = 0; g < groups; g++) {
                 const int end = (g + 1) * group < k ? (g + 1) * group : k;
