@@ -376,7 +376,8 @@ static double level_weights(double *meant, const double *whole, const double *st
             for (size_t i = from; i < end; i += VK_QUANT_BLOCK) most = fmax(most, fabs(step[r * blocks + i / VK_QUANT_BLOCK]));
             for (size_t i = from; i < end; i++) {
                 const double scale = step[r * blocks + i / VK_QUANT_BLOCK], size = most * full / 127;
-                meant[r * k + i] = level_byte(whole[r * k + i], most > 0 ? (double)nearbyintf((float)scale * ((float)level_full(bits, 0) / (float)most)) : 0, bits, i) * size;
+                const double ratio = most > 0 ? (double)nearbyintf((float)scale * ((float)level_full(bits, 0) / (float)most)) : 0;
+                meant[r * k + i] = level_byte(whole[r * k + i], ratio, bits, i) * size;
                 if (most > 0) far = fmax(far, fabs(meant[r * k + i] - whole[r * k + i] * scale) / size);
             }
         }
@@ -444,6 +445,7 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
         for (int column = 0; column < N; column++) {
             const int c = column % VK_PAD;
             double sum = 0, size = 0;
+            const double full = nearbyint(c == 9 ? -level_full(bits, 1) : level_full(bits, 0));
             const float scale = c == 5 || c == 7 ? 0 : ldexpf(c == 9 ? -1.0f : 1.0f, -(c % 4));
             for (int g = 0; g < groups; g++) {
                 const int end = (g + 1) * group < k ? (g + 1) * group : k;
@@ -459,7 +461,8 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
                               input = most > 1e-35f ? (int)nearbyintf(vk_b2f(x[r * k + i]) * (127.0f / most)) : 0;
                     whole += (int64_t)level_byte(weight, nearbyint(c == 9 ? -level_full(bits, 1) : level_full(bits, 0)), bits, (size_t)i) * input;
                 }
-                sum += (double)whole * (double)(most / 127.0f) * fabs((double)scale) * (bits == 4 ? 8.0 / 127 : c == 9 ? level_full(8, 0) / level_full(8, 1) : 1.0);
+                sum += (double)whole * (double)(most / 127.0f) * fabs((double)scale)
+                       * (bits == 4 ? 8.0 / 127 : c == 9 ? level_full(8, 0) / level_full(8, 1) : 1.0);
                 size += fabs((double)whole * (double)(most / 127.0f) * (double)scale);
             }
             if (r == 2 || c == 6) wrong += !isnan(y[r * N + column]);

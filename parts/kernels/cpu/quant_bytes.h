@@ -29,8 +29,8 @@ typedef struct vk_level {
     int blocks;
     float times[VK_PAD]; /* ratios of a row's scales to its largest, in units of 2^-15 */
 } vk_level;
-/* The weights of a task as bytes [k / 4, 32, 4] and scales f32 [32] per group. VNNI converts a panel, then multiplies it.
- * AMX converts the next piece while the tiles multiply this one, so two pieces take turns in `bytes`; `next` is the
+/* The weights of a task as bytes [k / 4, 32, 4] and scales f32 [32] per group. VNNI converts a panel, then multiplies
+ * it. AMX converts the next piece while the tiles multiply this one, so two pieces take turns in `bytes`; `next` is the
  * task's next panel or NULL, and `ready` means that the first piece of this panel is already converted. */
 enum { VK_GROUP_SCALES = 4 };
 typedef struct vk_groups {
@@ -279,7 +279,8 @@ VK_TAMX VK_INLINE void vk_bytes_shadow_rows(vk_bytes_shadow *shadow, int count) 
     float *sums = shadow->sums + row * VK_PAD;
     const __m512 low = _mm512_loadu_ps(shadow->scales), high = _mm512_loadu_ps(shadow->scales + 16);
     for (int r = row; r < end; r++, part += VK_PAD, of_row += groups, sums += VK_PAD) {
-        __m512 scale = _mm512_set1_ps(*of_row), first = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part)), scale),
+        __m512 scale = _mm512_set1_ps(*of_row),
+               first = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part)), scale),
                second = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(part + 16)), scale);
         first = group ? _mm512_fmadd_ps(first, low, _mm512_loadu_ps(sums)) : _mm512_mul_ps(first, low);
         second = group ? _mm512_fmadd_ps(second, high, _mm512_loadu_ps(sums + 16)) : _mm512_mul_ps(second, high);
@@ -335,7 +336,6 @@ VK_BYTES_STEPS(vk_bytes_steps_4_few, 0, 4)
 #undef VK_APART
 /* A panel passes in pieces: groups, or halves of them if few rows share a piece, so that pieces and rows stay in the
  * first-level cache. */
-enum { VK_AMX_HALF = VK_AMX_GROUP / 2 };
 static char *vk_amx_piece(const vk_groups *groups, int piece, int turn) {
     const int k = groups->k < piece ? (groups->k + 63) / 64 * 64 : piece;
     return groups->bytes + (size_t)(turn % 2 * k) * VK_PAD;
@@ -344,17 +344,17 @@ static char *vk_amx_piece(const vk_groups *groups, int piece, int turn) {
 VK_TAMX static int vk_amx_level(vk_groups *groups, const char *panel, int from, int piece) {
     vk_level *level = &groups->level;
     const int turn = groups->turn + 1;
+    float *scales = groups->scales + turn % VK_GROUP_SCALES * VK_PAD;
     level->blocks = 0;
     if (from >= groups->k) { panel = groups->next; from = 0; }
     if (!panel) return 0;
     if (from % VK_AMX_GROUP == 0)
-        vk_level_begin(level, vk_amx_piece(groups, piece, turn), groups->scales + turn % VK_GROUP_SCALES * VK_PAD,
+        vk_level_begin(level, vk_amx_piece(groups, piece, turn), scales,
                        panel + from / VK_QUANT_BLOCK * vk_block_bytes(groups->bits),
                        groups->k - from < VK_AMX_GROUP ? groups->k - from : VK_AMX_GROUP, groups->bits);
     else { /* the same scales */
         level->to = vk_amx_piece(groups, piece, turn);
-        memcpy(groups->scales + turn % VK_GROUP_SCALES * VK_PAD, groups->scales + groups->turn % VK_GROUP_SCALES * VK_PAD,
-               VK_PAD * sizeof *groups->scales);
+        memcpy(scales, groups->scales + groups->turn % VK_GROUP_SCALES * VK_PAD, VK_PAD * sizeof *scales);
     }
     level->blocks = (groups->k - from < piece ? groups->k - from : piece) / VK_QUANT_BLOCK;
     if (level->blocks % 2) memset(level->to + level->blocks * VK_QUANT_BLOCK * VK_PAD, 0, VK_QUANT_BLOCK * VK_PAD);
@@ -372,7 +372,7 @@ VK_TAMX static void vk_many_amx(const vk_sink *sink, float *sums, const vk_bytes
                                                     { vk_bytes_steps_4, vk_bytes_steps_4_few } };
     const vk_bytes_tile *steps = tile_steps[groups->bits == 4];
     int32_t room[2 * VK_ROWS_MAX * VK_PAD + 16], *part = room + (64 - (uintptr_t)room % 64) % 64 / sizeof *room;
-    const int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX, piece = tiles > 2 ? VK_AMX_GROUP : VK_AMX_HALF;
+    const int tiles = (rows + VK_ROWS_MAX - 1) / VK_ROWS_MAX, piece = VK_AMX_GROUP / (tiles > 2 ? 1 : 2);
     vk_bytes_shadow shadow;
     int tile = 0;
     memset(&shadow, 0, sizeof shadow);
