@@ -65,9 +65,11 @@ $(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
 	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(LEVEL) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
 
 # the slowest tests of $(B)/tests/times.txt start first, so that none runs alone at the end
-LONG_TESTS := tests/test_servers.sh $(B)/tests/test_sweep $(E)/test_faults tests/test_tiny.sh tests/strange_machines.sh tests/test_first_gpu.sh $(E)/test_kernels \
-    $(B)/tests/test_command_sweep tests/test_readme.sh $(B)/tests/test_profile $(E)/test_othermodels $(B)/tests/test_othermodels $(E)/test_model $(B)/tests/test_twins \
-    $(addprefix $(B)/tests/test_,outputs journal_hostile devices command_run gemm model audit sweep_server clock compare flame_page plan_cost)
+LONG_TESTS := tests/test_servers.sh $(E)/test_othermodels $(E)/test_model tests/strange_machines.sh $(E)/test_prune tests/test_first_gpu.sh $(B)/tests/test_sweep \
+    $(B)/tests/test_devices tests/test_tiny.sh tests/test_torch.sh tests/test_demo.sh $(E)/test_faults $(B)/tests/test_conform $(E)/test_kernels tests/test_install.sh \
+    $(addprefix $(B)/tests/test_,journal_hostile inject outputs fidelity) tests/test_readme.sh $(addprefix $(B)/tests/test_,profile virtual option_values command_sweep \
+    audit othermodels) tests/test_copies.sh tests/test_make.sh tests/test_python.sh $(E)/test_several $(addprefix $(B)/tests/test_,model sweep_server compare gemm clock \
+    flame_page command_run)
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 SLOW_SOURCES := $(call marked,slow)
 # tests with more cases if VLMPROF_TEST_ALL is set; test_prune has them only on the emulated GPU

@@ -93,7 +93,7 @@ static void test_bounds(void) {
 
 /* ---------------------------------------------------------------------------------------------------------------- a sweep */
 #define MODEL "samples/tiny/model"
-#define GRID " --tier_list low medium --top_k_list 1 2 --num_samples 4 --num_runs_per_sample 1 --max_new_tokens 6 --bare_every 0 --gemm plain --quiet "
+#define GRID " --tier_list low medium --top_k_list 1 2 --num_samples 4 --num_runs_per_sample 1 --max_new_tokens 6 --bare_every 0 --gemm %G --quiet "
 static void write_data(void) {
     char text[4000], here[600];
     if (!CHECK(getcwd(here, sizeof here) != NULL)) return;
@@ -198,7 +198,7 @@ static double journal_divergence(const char *journal, int sample, uint32_t at) {
 static int dump_logits(const char *name, int top_k, const char *tier, check_array *logits) {
     char command[600];
     snprintf(command, sizeof command, "run samples/sign.png --raw_prompt -p ' User: What does it say? Assistant:' --model " MODEL
-             " --tier %s --top_k %d --weights fp32 --gemm plain --max_new_tokens 6 --cold --dump %%F/%s", tier, top_k, name);
+             " --tier %s --top_k %d --weights fp32 --gemm %%G --max_new_tokens 6 --cold --dump %%F/%s", tier, top_k, name);
     if (!CHECK_INT(cli(command), 0)) return 0;
     snprintf(command, sizeof command, "%s/logits.npy", in_folder(name));
     return CHECK(check_npy(command, logits));
@@ -237,7 +237,7 @@ static void check_plan(const char *folder_option, int follow, int own) {
     char command[1200], wanted[80];
     double seconds = 0;
     document d;
-    snprintf(command, sizeof command, "sweep --model " MODEL " --data %%F/few.jsonl --output_dir %s --weights_list fp32" GRID "--baseline first --plan", folder_option);
+    snprintf(command, sizeof command, "sweep --model " MODEL " --data %%F/few.jsonl --output_dir %s --weights_list fp32%s--baseline first --plan", folder_option, GRID);
     CHECK_INT(cli(command), 0);
     snprintf(wanted, sizeof wanted, ".json: %d remaining untimed passes along its answers%s", follow, own ? "," : "");
     CHECK(last.out && strstr(last.out, wanted));
@@ -262,10 +262,10 @@ static void test_choices(void) {
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/named --weights_list fp32" GRID "--baseline imgsizetier-low_crops1_topk1_blocks4"), 2);
     CHECK(last.err && strstr(last.err, "not a file and not a configuration"));
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/old --tier_list low --top_k_list 2 --num_samples 4 --num_runs_per_sample 1 "
-                  "--max_new_tokens 6 --weights fp32 --gemm plain --quiet --baseline %F/sweep"), 2);
+                  "--max_new_tokens 6 --weights fp32 --gemm %G --quiet --baseline %F/sweep"), 2);
     CHECK(last.err && strstr(last.err, "name one of them"));
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/old --tier_list low --top_k_list 2 --num_samples 4 --num_runs_per_sample 1 "
-                  "--max_new_tokens 5 --weights fp32 --gemm plain --quiet --baseline %F/sweep"), 3);
+                  "--max_new_tokens 5 --weights fp32 --gemm %G --quiet --baseline %F/sweep"), 3);
     if (load_result(&d, "sweep", 0)) {
         char command[1200];
         const char *path = NULL;
@@ -275,7 +275,7 @@ static void test_choices(void) {
         if (list) pclose(list);
         line[strcspn(line, "\n")] = 0;
         snprintf(command, sizeof command, "sweep --model " MODEL " --data %%F/few.jsonl --output_dir %%F/old --tier_list low --top_k_list 2 --num_samples 4 "
-                 "--num_runs_per_sample 1 --max_new_tokens 6 --weights fp32 --gemm plain --quiet --baseline %s", path);
+                 "--num_runs_per_sample 1 --max_new_tokens 6 --weights fp32 --gemm %%G --quiet --baseline %s", path);
         CHECK_INT(cli(command), 0);
         unload(&d);
     }

@@ -124,7 +124,7 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     input.text_ids = sample.text_ids; input.text_count = sample.text_count; input.no_bos = sample.no_bos;
     input.top_k = m->config.expert_count ? m->config.expert_count : 0; /* all experts have tokens */
     input.blocks = blocks; input.block_count = m->config.block_count; input.new_tokens = new_tokens; input.ignore_eos = 1;
-    e.config = &m->config; e.device = "cpu"; e.gemm = "plain"; e.weights = weights_of(weights);
+    e.config = &m->config; e.device = "cpu"; e.gemm = steady_gemm(); e.weights = weights_of(weights);
     e.max_sequence = (int32_t)positions_of(&input); e.max_views = cuts.whole.views;
     s.model = m;
     counter = s;

@@ -100,6 +100,15 @@ enum { CHECK_SANITIZED = 0 };
 /* make test-slow sets VLMPROF_TEST_ALL: a test then tries the cases that make test has not tried. Its source names that variable, so that it is run again. */
 static inline int check_all(void) { return getenv("VLMPROF_TEST_ALL") != NULL; }
 
+/* A GEMM kernel for runs that are compared with each other bit by bit: always the same one here, and faster than plain */
+static inline const char *steady_gemm(void) {
+#ifdef __x86_64__
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq"))
+        return "avx512";
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return "avx2";
+#endif
+    return "plain";
+}
 /* Golden data: tests/golden has the part that every machine checks; ../shared/goldens (optional) has the rest. Programs run in the repository's root. */
 static inline const char *check_golden(const char *relative) {
     static char path[4][512];

@@ -26,7 +26,7 @@ enum { ARGUMENTS = 64 };
 typedef struct run { int code; char *out, *err; size_t out_bytes; int err_lines; } run; /* code -1: killed by a signal */
 static run last;
 
-/* Splits a command at blanks; 'single quotes' keep words together, and "double ones" enclose a whole argument. %F stands for the test folder. */
+/* Splits a command at blanks; 'single quotes' keep words together, and "double ones" enclose a whole argument. %F stands for the test folder, %G for steady_gemm(). */
 static inline int split(const char *command, char *room, size_t capacity, char **argv) {
     int count = 0;
     char *to = room;
@@ -45,6 +45,9 @@ static inline int split(const char *command, char *room, size_t capacity, char *
             if (*command == '\'') quoted = !quoted;
             else if (!strncmp(command, "%F", 2)) {
                 to += snprintf(to, 300, "%s", folder);
+                command++;
+            } else if (!strncmp(command, "%G", 2)) {
+                to += snprintf(to, 300, "%s", steady_gemm());
                 command++;
             } else *to++ = *command;
         }
