@@ -214,7 +214,7 @@ static vp_result look(struct table *table, const char *format, char *separator, 
 }
 
 /* ---- opening */
-static int compare_notes(const void *left_item, const void *right_item) {
+int compare_notes(const void *left_item, const void *right_item) {
     const struct note_key *left = (const struct note_key *)left_item, *right = (const struct note_key *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }
@@ -253,8 +253,7 @@ static vp_result open_notes(struct table *table, const char *annotations, vp_err
     qsort(table->note_keys, table->note_count, sizeof *table->note_keys, compare_notes);
     return VP_OK;
 }
-/* The annotations of VQA v2 have no questions in them; those of COCO's captions and of files like it are another
- * thing. */
+/* The annotations of VQA v2 have no questions in them; COCO's captions are another thing. */
 static vp_result annotations_alone(struct table *table, vp_error *error) {
     struct row row;
     int has_caption = 0, has_question = 0;

@@ -1,7 +1,6 @@
 /* score_by.c: scores by the value of a field: a tally for each category. */
 #include "score/score_by.h"
 
-
 #include <stdlib.h>
 #include <string.h>
 
