@@ -414,6 +414,14 @@ static void test_errors(void) {
     put_file("/k.tsv", "index\tquestion\tA\tB\tanswer\n1\ta?\tx\ty\tE\n2\ta?\tx\ty\tB\n");
     CHECK_INT(cli("data %F/k.tsv"), 0);
     CHECK(last.out && strstr(last.out, "note      1 sample has an answer that is none of its options"));
+    check_case("data and sweep: a data URI in our own lines; one trouble for equal reasons");
+    write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"image\": \"data:image/png;base64,iVBORw0KGgo=\"}\n"
+               "{\"question\": \"a?\", \"image\": \"data:image/png;base64,iVBO\"}\n");
+    CHECK_INT(cli("data %F/k.jsonl"), 3);
+    CHECK(last.out && strstr(last.out, "trouble   line 1: its \"image\" is a data URI") && strstr(last.out, "trouble   1 more") && !strstr(last.out, "line 2"));
+    REFUSED("sweep --synthetic tiny --data %F/k.jsonl --output_dir %F/o", 3, "line 1: its \"image\" is a data URI");
+    CHECK_INT(cli("data tests/golden/datasets/parquet_features/none_plain.parquet"), 0);
+    CHECK(last.out && strstr(last.out, "  prompt    none: the raw question\n"));
     check_case("data: the metric of a row, or the default of a sweep");
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 0);

@@ -176,6 +176,29 @@ static void test_score(void) {
     CHECK_INT(cli_with("score --metric em", "{\"prediction\": \"a\", \"references\": []}\n{\"prediction\": \"a\", \"references\": [\"a\"]}\n",
                        in_folder("stdout"), 0), 0);
     CHECK(last.err && strstr(last.err, "1 row has an empty list of references") && !strstr(last.err, "fewer than 3"));
+    check_case("score --references: predictions and data joined by id, as JSONL, as VQA's results, as CSV");
+    put_file("/data.jsonl", "{\"id\": \"a\", \"question\": \"q\", \"options\": [\"x\", \"y\"], \"answer\": \"B\"}\n"
+             "{\"id\": 7, \"question\": \"q\", \"answers\": [\"z\"]}\n");
+    CHECK_INT(cli_with("score --metric em --references %F/data.jsonl",
+                       "{\"id\": \"7\", \"prediction\": \"z\"}\n{\"id\": 8, \"prediction\": \"z\"}\n", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "{\"id\": \"7\", ") && strstr(last.out, "\"score\": 1.0") && !strstr(last.out, "8"));
+    CHECK(last.err && strstr(last.err, "left out: 1 row whose id ") && strstr(last.err, "em: 1 row, mean 1.0"));
+    CHECK_INT(cli_with("score --metric mc --references %F/data.jsonl", "{\"id\": \"a\", \"prediction\": \"y\"}\n", in_folder("stdout"), 0), 0);
+    CHECK(last.out && strstr(last.out, "\"predicted_index\": 1, \"score\": 1.0"));
+    CHECK_INT(cli_with("score --metric em --references %F/data.jsonl",
+                       "[{\"question_id\": 7, \"answer\": \"z\"},\n {\"question_id\": 9, \"answer\": \"z\"}]", in_folder("stdout"), 0), 0);
+    CHECK(last.err && strstr(last.err, "em: 1 row, mean 1.0"));
+    put_file("/pred.csv", "id,prediction\n7,z\n");
+    CHECK_INT(cli("score --metric em --references %F/data.jsonl %F/pred.csv"), 0);
+    CHECK(last.err && strstr(last.err, "em: 1 row, mean 1.0"));
+    CHECK_INT(cli_with("score --metric em --references %F/data.jsonl", "{\"id\": 70, \"prediction\": \"z\"}\n", in_folder("stdout"), 0), 3);
+    CHECK(last.err && strstr(last.err, "no record has the id of a row of stdin"));
+    put_file("/pred.tsv", "id\tprediction\treferences\n7\tz\t['z', 'y']\n");
+    CHECK_INT(cli("score --metric em %F/pred.tsv"), 0);
+    CHECK(last.err && strstr(last.err, "em: 1 row, mean 1.0"));
+    write_file(in_folder("wide.jsonl"), "\xff\xfe{\0}\0", 6);
+    CHECK_INT(cli("score --metric em %F/wide.jsonl"), 3);
+    CHECK(last.err && strstr(last.err, "this is UTF-16 text: save it as UTF-8"));
     check_case("score --baseline: rows without a partner, repeated ids");
     put_file("/base.jsonl", "{\"id\": 1, \"prediction\": \"a\", \"references\": [\"a\"]}\n{\"id\": 2, \"prediction\": \"b\", \"references\": [\"a\"]}\n"
              "{\"id\": 2, \"prediction\": \"a\", \"references\": [\"a\"]}\n{\"id\": 7, \"prediction\": \"a\", \"references\": [\"a\"]}\n");

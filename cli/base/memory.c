@@ -139,13 +139,13 @@ void *reserve(struct buffer *buffer, size_t count, size_t element_bytes) {
     return buffer->data;
 }
 
-static int compare_hashes(const void *left_item, const void *right_item) {
+int compare_numbers(const void *left_item, const void *right_item) {
     const uint64_t left = *(const uint64_t *)left_item, right = *(const uint64_t *)right_item;
     return (left > right) - (left < right);
 }
 size_t count_repeated(uint64_t *values, size_t count) {
     size_t repeated = 0;
-    if (count) qsort(values, count, sizeof *values, compare_hashes);
+    if (count) qsort(values, count, sizeof *values, compare_numbers);
     for (size_t i = 1; i < count; i++)
         repeated += values[i] == values[i - 1] && (i == 1 || values[i] != values[i - 2]);
     return repeated;

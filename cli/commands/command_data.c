@@ -61,7 +61,6 @@ struct file_tally {
     size_t with_options;       /* samples whose options are still to be added to the prompt */
     vp_score_metric own_metric; /* of the first sample, by its options */
     const char *metric;        /* of the first sample; "several" if others differ */
-    char first_bad[REASON_BYTES + 80];
     struct text_list troubles; /* the first TROUBLES_SHOWN at most */
     char refused[REASON_BYTES + 80]; /* the first row of our own format that stops a sweep; empty if none */
     struct text_list keys;     /* columns of the first row */
@@ -224,6 +223,12 @@ static struct row_place place_of(struct table *table, size_t index) {
     else snprintf(place.text, sizeof place.text, "row %zu", index + 1);
     return place;
 }
+/* 1: a trouble that is shown has the same reason. */
+static int has_trouble(const struct file_tally *tally, const char *reason) {
+    for (size_t i = 0; i < tally->troubles.count; i++)
+        if (!strcmp(strstr(tally->troubles.items[i], ": ") + 2, reason)) return 1;
+    return 0;
+}
 /* Counts what a sample lacks, and its id. */
 static void see_gaps(struct file_tally *tally, const struct example *example) {
     size_t blank = 0, options = 0;
@@ -245,10 +250,8 @@ static void count_sample(const struct data_job *job, struct table *table, struct
                          const struct example *example, size_t index) {
     int64_t tokens = 0;
     if (example->reason[0]) {
-        if (!tally->bad++)
-            snprintf(tally->first_bad, sizeof tally->first_bad, "%s: %s", place_of(table, index).text,
-                     example->reason);
-        if (tally->troubles.count < TROUBLES_SHOWN)
+        tally->bad++;
+        if (!has_trouble(tally, example->reason) && tally->troubles.count < TROUBLES_SHOWN)
             text_list_add(&tally->troubles, "%s: %s", place_of(table, index).text, example->reason);
         return;
     }
@@ -469,6 +472,7 @@ static void print_tally(const struct data_job *job, const struct table *table, c
                                                "--json and --output use lmms_eval" : "");
     print_plain("  metric    %s%s\n", rule_of(table, tally),
                 tally->metric || !tally->answered ? "" : ", the default; sweep --metric sets another");
+    print_few_answers(table, tally);
     if (new_tokens_of(job, table, tally))
         print_plain("  answers   at most %d new tokens; sweep --max_new_tokens sets another limit\n",
                     (int)new_tokens_of(job, table, tally));
@@ -484,7 +488,6 @@ static void print_tally(const struct data_job *job, const struct table *table, c
                     (long long)tally->tokens, job->family->preset->name, (long long)tally->most_tokens);
     print_columns(table);
     print_notes(table, tally);
-    print_few_answers(table, tally);
     if (tally->without && tally->pictures && !lacks_pictures(tally))
         print_count(tally->without, "no picture and will be measured as text only");
     if (lacks_pictures(tally))
@@ -543,7 +546,8 @@ static int read_file(struct data_job *job, const char *path) {
     memset(&example, 0, sizeof example);
     for (int shows = 0; shows <= (show > 0) && !code; shows++) { /* the summary first, then the samples shown */
         if (shows) print_tally(job, &table, &tally);
-        for (size_t i = 0, seen = 0; i < table.row_count && !code && !interrupted && (!shows || seen < show); i++) {
+        for (size_t i = 0, seen = 0; i < table.row_count && !code && !interrupted
+                           && (!shows || (tally.usable && seen < show)); i++) {
             if (!table_example(&table, i, &row, &example)) {
                 tally.dropped++;
                 continue;
@@ -570,7 +574,8 @@ static int read_file(struct data_job *job, const char *path) {
     }
     if (!show && !is_given(options, "json") && !code) print_tally(job, &table, &tally);
     if (!code && is_given(options, "json") && tally.bad)
-        complain(0, "%s: %zu of %zu rows cannot be used; %s", path, tally.bad, table.row_count, tally.first_bad);
+        complain(0, "%s: %zu of %zu rows cannot be used; %s", path, tally.bad, table.row_count,
+                 tally.troubles.items[0]);
     if (!code && !table.row_count) code = complain(EXIT_INPUT, "%s: there is no row in it", path);
     if (!code && tally.refused[0]) code = complain(EXIT_INPUT, "%s: %s; a sweep stops at it", path, tally.refused);
     job->usable += tally.usable;

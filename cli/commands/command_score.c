@@ -25,6 +25,8 @@ static const struct option_spec SCORE_OPTIONS[] = {
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
     OPTION_LINE_MAX,
+    {"references", TEXT, "DATA", NULL, 0, 0, NULL,
+     "take the references from a data set that --data reads, joined by id; FILE then needs only id and prediction"},
     {"baseline", TEXT, "FILE", NULL, 0, 0, NULL,
      "also score this file by the same rule, and compare row by row (paired by id): mean difference and interval"},
     {"by", TEXT, "FIELD", NULL, 0, 0, NULL, "also the mean for each value of a field of the rows, such as category"},

@@ -466,6 +466,10 @@ static int read_image_names(const struct dataset *dataset, const vp_json *json, 
         if (!name)
             return bad_record(dataset->path, sample->id, is_list ? "\"images\" must be an array of strings"
                                                                  : "\"image\" must be a string");
+        if (!strncmp(name, "data:", 5)) {
+            free(name);
+            return bad_record(dataset->path, sample->id, IMAGE_IS_INLINE);
+        }
         text_list_take(&sample->images, image_path_of(dataset, name));
         free(name);
     }
@@ -790,10 +794,6 @@ static int check_data_options(const struct loader *loader) {
     return 0;
 }
 
-static int compare_numbers(const void *left_item, const void *right_item) {
-    uint64_t left = *(const uint64_t *)left_item, right = *(const uint64_t *)right_item;
-    return (left > right) - (left < right);
-}
 /* Draws the samples: *chosen becomes int64 [dataset->count], ascending, malloc'ed in both cases. Strata are ordered by
  * their hashes, independent of the order of the records. Returns 0 or an exit code. */
 static int choose_records(struct loader *loader, int64_t **chosen) {
@@ -960,7 +960,7 @@ static int check_samples(struct loader *loader) {
     const vp_json *json = &loader->reader.scratch.json;
     uint64_t *ids;
     size_t id_count = 0, repeated;
-    uint32_t id;
+    const vp_json_node *id;
     int code = 0, tells = dataset->kind == KIND_TABLE;
     dataset->hash = HASH_START;
     memset(&before, 0, sizeof before);
@@ -980,10 +980,8 @@ static int check_samples(struct loader *loader) {
             same = !i || same == sample.dataset ? sample.dataset : NULL;
             entry->text_count = sample.text_count;
             entry->no_bos = sample.no_bos != 0;
-            id = vp_json_get(json, 0, "id");
-            if (has_value(json, 0, "id"))
-                ids[id_count++] = hash_bytes(HASH_START, json->text + json->nodes[id].start,
-                                             (size_t)json->nodes[id].bytes);
+            if (has_value(json, 0, "id") && (id = &json->nodes[vp_json_get(json, 0, "id")]) != NULL)
+                ids[id_count++] = hash_bytes(HASH_START, json->text + id->start, (size_t)id->bytes);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
             loader->few_answers += !entry->reason && lacks_answers(&scoring, json);
             tells |= too_many_images(loader->model, &sample) != NULL;

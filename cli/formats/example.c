@@ -121,7 +121,8 @@ void example_see_pictures(struct example *example, const struct row *row, const 
         char *file = NULL;
         if (picture->path) {
             if ((picture->file = find_picture(picture->path, folder, image_dir)) == NULL) {
-                example_fail(example, "picture \"%.200s\" was not found in %.150s%s%.150s%s", picture->path,
+                example_fail(example, "picture \"%.120s%s\" was not found in %.150s%s%.150s%s", picture->path,
+                             strlen(picture->path) > 120 ? ".." : "",
                              image_dir ? image_dir : folder, image_dir ? " and in " : "", image_dir ? folder : "",
                              image_dir ? "" : "; use --image_dir DIR for another folder");
                 continue;

@@ -226,6 +226,7 @@ static void read_own(struct table *table, const vp_json *json, struct example *e
     if (has_value(json, 0, "image") && (!image || has_value(json, 0, "images")))
         example_fail(example, image ? "it has \"image\" and \"images\": put all into \"images\""
                                     : "\"image\" must be a string");
+    if (image && !strncmp(image, "data:", 5)) example_fail(example, "%s", IMAGE_IS_INLINE);
     if (image) add_path(example, image);
     else if (is_list(json, "images")) {
         read_texts(json, vp_json_get(json, 0, "images"), &list);

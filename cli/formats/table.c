@@ -215,7 +215,7 @@ static vp_result look(struct table *table, const char *format, char *separator, 
 }
 
 /* ---- opening */
-static int compare_notes(const void *left_item, const void *right_item) {
+int compare_notes(const void *left_item, const void *right_item) {
     const struct note_key *left = (const struct note_key *)left_item, *right = (const struct note_key *)right_item;
     return (left->id > right->id) - (left->id < right->id);
 }

@@ -38,6 +38,7 @@ enum data_format {
 const char *format_title(enum data_format format);
 
 struct note_key { int64_t id; size_t record; };
+int compare_notes(const void *left_item, const void *right_item); /* by id, for qsort */
 struct table {
     char *path, *folder, *name, *stem; /* name: the last part of the path; stem: without its extension */
     enum data_format format;
@@ -89,6 +90,9 @@ const char *table_column_name(const struct table *table, size_t column);
 /* The kind of file that the first bytes indicate, if no reader supports it: "a ZIP archive"; NULL if unknown. */
 const char *foreign_format(const unsigned char *data, size_t bytes);
 
+/* Why an "image" of our own lines cannot be a data URI. */
+#define IMAGE_IS_INLINE \
+    "its \"image\" is a data URI: write the picture to a file and its path here, or use OpenAI messages JSONL"
 /* Returns 1 if a record of our own lines names its image under another key; the text names that key. */
 int has_other_image_key(const vp_json *json, char *text, size_t capacity);
 

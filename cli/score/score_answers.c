@@ -11,6 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int has_name(const char *line, size_t bytes, const char *name) {
+    for (size_t i = 0; i + strlen(name) <= bytes; i++) if (!memcmp(line + i, name, strlen(name))) return 1;
+    return 0;
+}
 enum answers_kind answers_kind(const char *text, size_t bytes) {
     size_t line = 0;
     if (bytes >= 4 && !memcmp(text, "PK\3\4", 4)) return ANSWERS_SPREADSHEET;
@@ -23,7 +27,10 @@ enum answers_kind answers_kind(const char *text, size_t bytes) {
         free(parsed.nodes);
         return is_lmms ? ANSWERS_LMMS : ANSWERS_NONE;
     }
-    return bytes && memchr(text, '\t', line) && !memchr(text, '{', line) ? ANSWERS_VLMEVALKIT : ANSWERS_NONE;
+    return bytes && !memchr(text, '{', line)
+                   && (memchr(text, '\t', line) || (memchr(text, ',', line) && has_name(text, line, "prediction")))
+               ? ANSWERS_VLMEVALKIT
+               : ANSWERS_NONE;
 }
 const char *answers_tool(enum answers_kind kind) {
     return kind == ANSWERS_LMMS ? "lmms-eval" : kind == ANSWERS_VLMEVALKIT ? "VLMEvalKit" : "a spreadsheet";
@@ -173,7 +180,8 @@ static void put_letters(vp_json_writer *writer, struct cells *cells) {
 static void put_vlmevalkit_row(vp_json_writer *writer, struct cells *cells, size_t row) {
     static const char *const more[] = {"category",      "l2-category", "split",     "question_type",
                                        "answer_type", "g_index",     "image_path"};
-    const size_t index = cells_column(cells, "index"), answer = cells_column(cells, "answer");
+    const size_t index = cells_column(cells, cells_column(cells, "index") == SIZE_MAX ? "id" : "index"),
+                 answer = cells_column(cells, cells_column(cells, "answer") == SIZE_MAX ? "references" : "answer");
     struct text_list list = {NULL, 0};
     struct cell cell = {"", 0, 1};
     vp_json_begin_object(writer);
@@ -209,12 +217,12 @@ static vp_result lacks_predictions(const struct cells *cells, const char *path, 
     free(line.data);
     return result;
 }
-static int convert_vlmevalkit(const char *path, struct text_buffer *out) {
+static int convert_vlmevalkit(const char *path, const char *text, struct text_buffer *out) {
     struct cells cells;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     memset(&cells, 0, sizeof cells);
-    result = cells_open(&cells, path, '\t', NULL, NULL, &error);
+    result = cells_open(&cells, path, memchr(text, '\t', strcspn(text, "\n")) ? '\t' : ',', NULL, NULL, &error);
     if (result == VP_OK && cells_column(&cells, "prediction") == SIZE_MAX)
         result = lacks_predictions(&cells, path, &error);
     for (size_t i = 0; i < cells.row_count && result == VP_OK; i++) {
@@ -235,5 +243,5 @@ int answers_convert(enum answers_kind kind, const char *path, const char *text, 
                         "%s is a spreadsheet: save it as TSV (python3 -c \"import pandas,sys; "
                         "pandas.read_excel(sys.argv[1]).to_csv(sys.argv[2], sep='\\t', index=False)\" IN.xlsx OUT.tsv)",
                         path);
-    return kind == ANSWERS_LMMS ? convert_lmms(path, text, bytes, out) : convert_vlmevalkit(path, out);
+    return kind == ANSWERS_LMMS ? convert_lmms(path, text, bytes, out) : convert_vlmevalkit(path, text, out);
 }

@@ -1,7 +1,6 @@
 /* score_by.c: scores by the value of a field, with one tally per category. */
 #include "score/score_by.h"
 
-
 #include <stdlib.h>
 #include <string.h>
 

@@ -6,6 +6,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "formats/table.h"
 #include "score/score_answers.h"
 #include "score/score_by.h"
 #include "score/score_circles.h"
@@ -448,6 +449,9 @@ int score_read(struct score_job *job) {
         job->text = text.data;
         job->text_bytes = text.bytes;
     }
+    if (foreign_format((const unsigned char *)job->text, job->text_bytes) && memcmp(job->text, "PK", 2) != 0)
+        return complain(EXIT_INPUT, "%s: this is %s", job->source,
+                        foreign_format((const unsigned char *)job->text, job->text_bytes));
     if (is_result_file(job)) return complain(EXIT_INPUT, "%s is a result file: use vlmprof rescore", job->source);
     if ((code = take_answers(job, path)) != 0) return code;
     score_lines(job);
@@ -486,42 +490,117 @@ static int score_baseline(struct score_job *job, const struct score_rule *rule) 
     free(other.line_numbers);
     return code;
 }
-/* Returns 0, or EXIT_USAGE after a message with the fields of the first row if no row has the field of --by. */
-static int check_by(const struct score_job *job, struct parsed *parsed) {
-    const char *field = text_of(job->options, "by");
-    struct text_buffer fields = {NULL, 0, 0};
-    int is_there = 0, code;
+/* Returns 1 if a row has one of the keys; `fields` gets those of the first row. */
+static int has_row_with(const struct score_job *job, struct parsed *parsed, const char *const *keys, size_t count,
+                        struct text_buffer *fields) {
+    int is_there = 0;
     for (size_t i = 0; i < job->line_count && !is_there; i++) {
         if (parse_json(parsed, job->lines[i], job->line_bytes[i], NULL) != VP_OK
             || !node_is(&parsed->json, 0, VP_JSON_OBJECT))
             continue;
-        is_there = vp_json_get(&parsed->json, 0, field) != VP_JSON_NONE;
-        if (!fields.bytes) add_fields(&parsed->json, 0, &fields);
+        for (size_t k = 0; k < count; k++) is_there |= vp_json_get(&parsed->json, 0, keys[k]) != VP_JSON_NONE;
+        if (!fields->bytes) add_fields(&parsed->json, 0, fields);
     }
-    code = is_there || !fields.bytes
-               ? 0
-               : complain(EXIT_USAGE, "--by %s: no row has this field; the fields are %s", field, fields.data);
+    return is_there || !fields->bytes;
+}
+/* Returns 0, or an exit code after a message with the fields of the first row: no row has a prediction, or none has
+ * the field of --by. */
+static int check_fields(const struct score_job *job, struct parsed *parsed) {
+    static const char *const keys[] = {"prediction", "text", "pred", "rows"};
+    const char *by = job->by ? text_of(job->options, "by") : NULL;
+    struct text_buffer fields = {NULL, 0, 0};
+    int code = 0;
+    if (by && !has_row_with(job, parsed, &by, 1, &fields))
+        code = complain(EXIT_USAGE, "--by %s: no row has this field; the fields are %s", by, fields.data);
+    else if (!has_row_with(job, parsed, keys, sizeof keys / sizeof *keys, &fields))
+        code = complain(EXIT_INPUT, "%s: no row has a \"prediction\" to score; the fields are %s", job->source,
+                        fields.data);
     free(fields.data);
     return code;
 }
-/* Returns 0, or EXIT_INPUT after a message with the fields of the first row: no row has a prediction. */
-static int check_predictions(const struct score_job *job, struct parsed *parsed) {
-    static const char *const keys[] = {"prediction", "text", "pred", "rows"};
-    struct text_buffer fields = {NULL, 0, 0};
-    int is_there = 0, code;
-    for (size_t i = 0; i < job->line_count && !is_there; i++) {
-        if (parse_json(parsed, job->lines[i], job->line_bytes[i], NULL) != VP_OK
-            || !node_is(&parsed->json, 0, VP_JSON_OBJECT))
-            continue;
-        for (size_t k = 0; k < 4; k++) is_there |= has_value(&parsed->json, 0, keys[k]);
-        if (!fields.bytes) add_fields(&parsed->json, 0, &fields);
+/* ---- --references */
+/* A number or text as it is in both files: 7 and "7" are one id. 0: there is none. */
+static uint64_t id_hash(const char *text, size_t bytes) {
+    const size_t quote = bytes > 1 && text[0] == '"';
+    return hash_bytes(HASH_START, text + quote, bytes - 2 * quote) | 1;
+}
+/* Adds a row for the prediction of the job's parsed line: its id, the prediction and what the record has. */
+static void put_joined(const vp_json *json, uint32_t id, struct table *table, size_t index, struct row *row,
+                       struct example *example, struct text_buffer *out) {
+    static const char *const keys[] = {"prediction", "text", "pred", "answer"}; /* VQA's results have "answer" */
+    vp_json_writer writer;
+    size_t key = 0;
+    while (key < 3 && !has_value(json, 0, keys[key])) key++;
+    table_example(table, index, row, example);
+    vp_json_writer_init_sink(&writer, text_sink, out, 0);
+    vp_json_begin_object(&writer);
+    vp_json_key(&writer, "id");
+    json_node(&writer, json, id);
+    if (has_value(json, 0, keys[key])) {
+        vp_json_key(&writer, "prediction");
+        json_node(&writer, json, vp_json_get(json, 0, keys[key]));
     }
-    code = is_there || !fields.bytes
-               ? 0
-               : complain(EXIT_INPUT, "%s: no row has a \"prediction\" to score; the fields are %s", job->source,
-                          fields.data);
-    free(fields.data);
-    return code;
+    table_put_record(&writer, table, example);
+    vp_json_end_object(&writer);
+    vp_json_finish(&writer);
+    text_add(out, "\n", 1);
+}
+/* Replaces the job's lines by rows with the references of the data set's records of the same ids. */
+static int join_references(struct score_job *job, struct parsed *parsed) {
+    struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
+    const char *path = text_of(job->options, "references");
+    struct text_buffer joined = {NULL, 0, 0};
+    struct note_key *keys, wanted = {0, 0};
+    struct example example;
+    struct table table;
+    struct row row;
+    size_t count = 0, missing = 0;
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = table_open(&table, path, &wish, &error);
+    if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
+    memset(&row, 0, sizeof row);
+    memset(&example, 0, sizeof example);
+    keys = resize(NULL, table.row_count + 1, sizeof *keys);
+    for (size_t i = 0; i < table.row_count; i++) {
+        if (!table_example(&table, i, &row, &example)) continue;
+        keys[count].record = i;
+        keys[count++].id = (int64_t)(id_hash(example.id.data, example.id.bytes) >> 1);
+    }
+    qsort(keys, count, sizeof *keys, compare_notes);
+    for (size_t i = 0; i < job->line_count; i++) {
+        const vp_json *json = &parsed->json;
+        const struct note_key *found = NULL;
+        uint32_t id = VP_JSON_NONE;
+        if (parse_json(parsed, job->lines[i], job->line_bytes[i], NULL) == VP_OK && node_is(json, 0, VP_JSON_OBJECT))
+            id = vp_json_get(json, 0, has_value(json, 0, "id") ? "id" : "question_id");
+        if (id != VP_JSON_NONE) {
+            wanted.id = (int64_t)(id_hash(json->text + json->nodes[id].start, (size_t)json->nodes[id].bytes) >> 1);
+            found = bsearch(&wanted, keys, count, sizeof *keys, compare_notes);
+        }
+        if (found) put_joined(json, id, &table, found->record, &row, &example, &joined);
+        else missing++;
+    }
+    free(keys);
+    row_free(&row);
+    example_free(&example);
+    table_close(&table);
+    if (!joined.bytes)
+        return complain(EXIT_INPUT, "--references %s: no record has the id of a row of %s", path, job->source);
+    if (missing)
+        print_note("vlmprof: left out: %zu row%s whose id %s lacks\n", missing, plural_s((int64_t)missing), path);
+    free(job->text);
+    job->text = joined.data;
+    job->text_bytes = joined.bytes;
+    job->line_count = 0;
+    score_lines(job);
+    return 0;
+}
+/* The elements of an array as lines, and references joined. */
+static int settle_lines(struct score_job *job, struct parsed *parsed) {
+    if (job->text_bytes && job->text[0] == '[' && parse_json(parsed, job->text, job->text_bytes, NULL) == VP_OK)
+        score_list(job, &parsed->json, 0);
+    return has_option(job->options, "references") && is_given(job->options, "references")
+               ? join_references(job, parsed) : 0;
 }
 int score_rows(struct score_job *job, const struct score_rule *rule) {
     struct scoring scoring;
@@ -531,8 +610,8 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     vp_json_writer writer;
     int code = score_check_lines(job);
     const int is_tool = rule->metric >= 0 && vp_score_is_tool((vp_score_metric)rule->metric);
-    if (!code && job->by) code = check_by(job, &parsed);
-    if (!code) code = check_predictions(job, &parsed);
+    if (!code) code = settle_lines(job, &parsed);
+    if (!code) code = check_fields(job, &parsed);
     memset(&scoring, 0, sizeof scoring);
     if (rule->metric == VP_SCORE_MCQ_CIRCULAR_VK) job->circles = &circles;
     job->tally.keeps_values = !is_corpus(rule);
