@@ -5,6 +5,7 @@
 #include "base/console.h"
 
 #include "load/load_client.h"
+#include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
 #include "support/check.h"
@@ -268,6 +269,33 @@ static void test_trouble(void) {
     free(text);
 }
 
+/* ---- the client's count of requests next to the server's */
+static void test_unseen(void) {
+    struct load_level level;
+    struct load_levels levels = {&level, 1};
+    struct load_sample sample;
+    struct text_list texts = {NULL, 0};
+    memset(&level, 0, sizeof level);
+    for (int i = 0; i < PROM_COUNT; i++) sample.values[i] = (double)NAN;
+    sample.at_ns = 5000000000;
+    sample.values[PROM_RUNNING] = 0.53;
+    sample.values[PROM_WAITING] = 0;
+    level.rate = 0.5;
+    level.is_complete = 1;
+    level.metrics = &sample;
+    level.metric_count = 1;
+    level.summary.to_s = 10;
+    level.summary.in_flight = 1.39;
+    check_case("requests in flight that the server's metrics do not show are a finding; those that they show are none");
+    load_findings(&levels, &texts);
+    CHECK(texts.count == 1 && strstr(texts.items[0], "rate 0.5: 1.39 requests were in flight, but by the server's metrics 0.53 were running and 0 waiting"));
+    text_list_free(&texts);
+    sample.values[PROM_WAITING] = 0.8;
+    memset(&texts, 0, sizeof texts);
+    load_findings(&levels, &texts);
+    CHECK_INT(texts.count, 0);
+    text_list_free(&texts);
+}
 /* A system that says what its two files say. */
 static void test_client(void) {
     struct client_reading began, ended;
@@ -307,6 +335,7 @@ int main(void) {
     test_stall();
     test_summaries();
     test_trouble();
+    test_unseen();
     test_failures();
     test_client();
     remove_folder(folder);
