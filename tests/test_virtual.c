@@ -308,7 +308,7 @@ static void test_no_rate(void) {
     CHECK_INT(run(LOAD "c --find_rate --request_rate 60 --slo e2e:30 --budget_s 15"), 0);
     CHECK(strstr(last.err, "after 15 s at the latest") != NULL);
     CHECK_INT(run(LOAD "c --find_rate --request_rate 60 --slo e2e:30 --budget_s 60 --rate_precision 20"), 0);
-    CHECK(strstr(last.err, "of another plan") == NULL && strstr(last.err, "vlmprof: rate 60 for") == NULL);
+    CHECK(strstr(last.err, "exists but was made with") == NULL && strstr(last.err, "vlmprof: rate 60 for") == NULL);
     check_case("the result of a search is a file, and --budget_s ends a search");
     {
         char *text = text_of_file(in_folder("g/questions_find_rate.json"));
