@@ -252,7 +252,10 @@ static void test_trouble(void) {
         items[i].last_ns = items[i].end_ns = items[i].start_ns + 400000000;
     }
     check_case("without failures and silences there is no text; time without a request is not a silence");
-    CHECK(!load_failures_text(&records, 0, 10) && !load_silence_text(&records, 0, 10));
+    items[9].due_ns = items[9].start_ns = 20000000000;
+    items[9].first_ns = 20100000000;
+    items[9].last_ns = items[9].end_ns = 20400000000;
+    CHECK(!load_failures_text(&records, 0, 30) && !load_silence_text(&records, 0, 30));
     check_case("a silence within an answer, while further requests wait");
     gaps_us[4][1] = 2500000;
     items[4].last_ns = items[4].end_ns = items[4].start_ns + 2800000000;
@@ -260,8 +263,17 @@ static void test_trouble(void) {
     text = load_silence_text(&records, 0, 10);
     CHECK_TEXT(text, "no request received a piece for 2.5 s, from 4.2 s to 6.7 s of the trial; by then 3 requests were waiting");
     free(text);
+    check_case("... which a request that fails in it does not end");
+    items[5].reason = reset;
+    items[5].first_ns = -1;
+    items[5].end_ns = 5500000000;
+    text = load_silence_text(&records, 0, 10);
+    CHECK_TEXT(text, "no request received a piece for 2.5 s, from 4.2 s to 6.7 s of the trial; by then 2 requests were waiting");
+    free(text);
+    items[5].reason = NULL;
     CHECK(!load_silence_text(&records, 8, 10));
     check_case("failures: counted within the window, reasons without URL and ms, the most frequent first");
+    items[9].due_ns = 9000000000;
     items[1].reason = items[6].reason = reset;
     for (int i = 7; i < 10; i++) items[i].reason = refused[i % 2];
     text = load_failures_text(&records, 2, 10);
