@@ -1,4 +1,4 @@
-"""A stand-in for a vision chat server, for trying vlmprof's commands without a model: python3 samples/stub_server.py
+"""A vision chat server without a model, for trying vlmprof's commands: python3 samples/stub_server.py
 
 It answers any model name on http://127.0.0.1:8000 with made-up words. One worker takes 60 ms and 0.2 ms per image token,
 then 3 ms per token, so requests queue. It counts image tokens as Qwen2-VL does with --max_pixels.

@@ -5,6 +5,7 @@
 #include "base/console.h"
 
 #include "load/load_client.h"
+#include "load/load_result.h"
 #include "load/load_run.h"
 #include "load/load_stats.h"
 #include "support/check.h"
@@ -251,7 +252,10 @@ static void test_trouble(void) {
         items[i].last_ns = items[i].end_ns = items[i].start_ns + 400000000;
     }
     check_case("without failures and silences there is no text; time without a request is not a silence");
-    CHECK(!load_failures_text(&records, 0, 10) && !load_silence_text(&records, 0, 10));
+    items[9].due_ns = items[9].start_ns = 20000000000;
+    items[9].first_ns = 20100000000;
+    items[9].last_ns = items[9].end_ns = 20400000000;
+    CHECK(!load_failures_text(&records, 0, 30) && !load_silence_text(&records, 0, 30));
     check_case("a silence within an answer, while further requests wait");
     gaps_us[4][1] = 2500000;
     items[4].last_ns = items[4].end_ns = items[4].start_ns + 2800000000;
@@ -259,8 +263,17 @@ static void test_trouble(void) {
     text = load_silence_text(&records, 0, 10);
     CHECK_TEXT(text, "no request received a piece for 2.5 s, from 4.2 s to 6.7 s of the trial; by then 3 requests were waiting");
     free(text);
+    check_case("... which a request that fails in it does not end");
+    items[5].reason = reset;
+    items[5].first_ns = -1;
+    items[5].end_ns = 5500000000;
+    text = load_silence_text(&records, 0, 10);
+    CHECK_TEXT(text, "no request received a piece for 2.5 s, from 4.2 s to 6.7 s of the trial; by then 2 requests were waiting");
+    free(text);
+    items[5].reason = NULL;
     CHECK(!load_silence_text(&records, 8, 10));
     check_case("failures: counted within the window, reasons without URL and ms, the most frequent first");
+    items[9].due_ns = 9000000000;
     items[1].reason = items[6].reason = reset;
     for (int i = 7; i < 10; i++) items[i].reason = refused[i % 2];
     text = load_failures_text(&records, 2, 10);
@@ -268,6 +281,33 @@ static void test_trouble(void) {
     free(text);
 }
 
+/* ---- the client's count of requests next to the server's */
+static void test_unseen(void) {
+    struct load_level level;
+    struct load_levels levels = {&level, 1};
+    struct load_sample sample;
+    struct text_list texts = {NULL, 0};
+    memset(&level, 0, sizeof level);
+    for (int i = 0; i < PROM_COUNT; i++) sample.values[i] = (double)NAN;
+    sample.at_ns = 5000000000;
+    sample.values[PROM_RUNNING] = 0.53;
+    sample.values[PROM_WAITING] = 0;
+    level.rate = 0.5;
+    level.is_complete = 1;
+    level.metrics = &sample;
+    level.metric_count = 1;
+    level.summary.to_s = 10;
+    level.summary.in_flight = 1.39;
+    check_case("requests in flight that the server's metrics do not show are a finding; those that they show are none");
+    load_findings(&levels, &texts);
+    CHECK(texts.count == 1 && strstr(texts.items[0], "rate 0.5: 1.39 requests were in flight, but by the server's metrics 0.53 were running and 0 waiting"));
+    text_list_free(&texts);
+    sample.values[PROM_WAITING] = 0.8;
+    memset(&texts, 0, sizeof texts);
+    load_findings(&levels, &texts);
+    CHECK_INT(texts.count, 0);
+    text_list_free(&texts);
+}
 /* A system that says what its two files say. */
 static void test_client(void) {
     struct client_reading began, ended;
@@ -307,6 +347,7 @@ int main(void) {
     test_stall();
     test_summaries();
     test_trouble();
+    test_unseen();
     test_failures();
     test_client();
     remove_folder(folder);

@@ -202,6 +202,11 @@ static void test_answers(void) {
 }
 /* With a budget that is too small: never above it, and the interval is there as far as the trials say it. */
 static void test_budgets(void) {
+    char text[32];
+    check_case("long times are written in minutes or hours");
+    CHECK_TEXT(load_search_time(111, text), "111 s");
+    CHECK_TEXT(load_search_time(1200, text), "20 minutes");
+    CHECK_TEXT(load_search_time(18000, text), "5 hours");
     static const double budgets_s[] = {300, 600, 1200};
     for (size_t i = 0; i < sizeof budgets_s / sizeof *budgets_s; i++) {
         struct load_search search;

@@ -83,7 +83,7 @@ while IFS= read -r command; do
     check "README's command runs: $command" runs "$command"
 done < "$work/commands"
 
-# the stand-in for a server: ask and audit as in the README, at a free port
+# the server without a model: ask and audit as in the README, at a free port
 python=${PYTHON:-python3} skipped=0
 if "$python" -c 'import http.server, ctypes; ctypes.CDLL("libcurl.so.4")' 2>"$work/missing"; then
     "$python" samples/stub_server.py --port 0 >"$work/url" & stub=$!

@@ -308,7 +308,7 @@ static void test_no_rate(void) {
     CHECK_INT(run(LOAD "c --find_rate --request_rate 60 --slo e2e:30 --budget_s 15"), 0);
     CHECK(strstr(last.err, "or after 15 s") != NULL);
     CHECK_INT(run(LOAD "c --find_rate --request_rate 60 --slo e2e:30 --budget_s 60 --rate_precision 20"), 0);
-    CHECK(strstr(last.err, "to another plan") == NULL && strstr(last.err, "vlmprof: rate 60 for") == NULL);
+    CHECK(strstr(last.err, "exists but was made with") == NULL && strstr(last.err, "vlmprof: rate 60 for") == NULL);
     check_case("the result of a search is a file, and --budget_s ends a search");
     {
         char *text = text_of_file(in_folder("g/questions_find_rate.json"));
@@ -334,6 +334,10 @@ static void test_ends(void) {
     free(text);
     CHECK_INT(run("report %%F/i"), 0);
     CHECK(strstr(last.out, "rate 50 was interrupted: its numbers cover the ") != NULL);
+    check_case("a trial that was interrupted in its ramp decides nothing");
+    server("interrupt_ms=2700");
+    CHECK_INT(run(LOAD "i3 --duration_s 100 --request_rate 50 --slo e2e:60 --quiet"), 130);
+    CHECK(strstr(last.out, "was interrupted: its numbers cover the first 0 requests") && !strstr(last.out, "too high") && !strstr(last.out, "too few"));
     server("");
     CHECK_INT(run(LOAD "i --duration_s 1 --request_rate 50 --quiet"), 0);
     text = text_of_file(in_folder("i/questions_load_rate50.json"));

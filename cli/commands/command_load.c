@@ -906,10 +906,13 @@ static int print_json(const struct load *load) {
     const int ended = json_end(&writer);
     return code ? code : ended;
 }
-/* The trials in the order of their loads, as their files have them. Borrowed texts; the caller frees the items. */
+/* The trials that counted something in the order of their loads, as in their files. Borrowed texts; the caller frees
+ * the items. */
 static struct load_levels sorted_levels(const struct load *load) {
-    struct load_levels levels = {zeroed(load->level_count + 1, sizeof *levels.items), load->level_count};
-    for (size_t i = 0; i < load->level_count; i++) levels.items[i] = line_of(load, &load->levels[i]);
+    struct load_levels levels = {zeroed(load->level_count + 1, sizeof *levels.items), 0};
+    for (size_t i = 0; i < load->level_count; i++)
+        if (load->levels[i].summary.to_s > load->levels[i].summary.from_s)
+            levels.items[levels.count++] = line_of(load, &load->levels[i]);
     load_levels_sort(&levels);
     return levels;
 }

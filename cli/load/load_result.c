@@ -13,6 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Requests that the server's metrics do not show: so many, and so large a share of those in flight, are a finding. */
+static const double UNSEEN_LEAST = 0.5, UNSEEN_SHARE = 0.3;
+
 const char *load_level_text(const struct load_level *level, char out[48]) {
     size_t bytes;
     if (level->concurrency) snprintf(out, 48, "concurrency %d", level->concurrency);
@@ -395,6 +398,30 @@ double load_cached_share(const struct load_summary *summary) {
 int load_level_saturates(const struct load_level *level) {
     return !level->concurrency && load_is_queue_growing(&level->summary);
 }
+vp_estimate load_metric_of(const struct load_level *level, int metric) {
+    vp_estimate found = {0, (double)NAN, (double)NAN};
+    size_t count = 0;
+    for (size_t i = 0; i < level->metric_count; i++) {
+        const double value = level->metrics[i].values[metric], at_s = (double)level->metrics[i].at_ns / 1e9;
+        if (!isfinite(value) || at_s < level->summary.from_s || at_s >= level->summary.to_s) continue;
+        found.value += value;
+        found.low = fmin(found.low, value);
+        found.high = fmax(found.high, value);
+        count++;
+    }
+    found.value = count ? found.value / (double)count : (double)NAN;
+    return found;
+}
+/* Requests that are neither running nor waiting by the server's metrics are somewhere before its scheduler. */
+static void find_unseen(const struct load_level *level, struct text_list *texts) {
+    const double in_flight = level->summary.in_flight, running = load_metric_of(level, PROM_RUNNING).value,
+                 waiting = load_metric_of(level, PROM_WAITING).value, known = running + (waiting > 0 ? waiting : 0);
+    char text[48];
+    if (!(in_flight - known > UNSEEN_LEAST) || !(in_flight - known > UNSEEN_SHARE * in_flight)) return;
+    text_list_add(texts, "%s: %.3g requests were in flight, but by the server's metrics %.3g were running and %.3g "
+                  "waiting: the others were outside its scheduler, for example in image preprocessing or the network",
+                  load_level_text(level, text), in_flight, running, waiting > 0 ? waiting : 0);
+}
 /* Adds what is missing to decide a trial that meets the share, but is too short to prove it. */
 static void find_short_trial(const struct load_level *level, double share, struct text_list *texts) {
     const struct load_point point = load_level_point(level, NULL);
@@ -443,7 +470,8 @@ static void find_objective(const struct load_level *levels, size_t count, struct
                       levels->slo);
     if (!isnan(answer.fitted) && answer.low > 0 && answer.high < HUGE_VAL)
         text_list_add(texts, "the highest %s that meets it is within [%.4g, %.4g], most likely %.4g%s", kind,
-                      answer.low, answer.high, answer.fitted, levels->concurrency ? "" : ", by the requests that were really due");
+                      answer.low, answer.high, answer.fitted,
+                      levels->concurrency ? "" : ", by the requests that were really due");
 }
 static void find_objectives(const struct load_levels *levels, struct text_list *texts) {
     size_t rates = 0;
@@ -470,6 +498,7 @@ void load_findings(const struct load_levels *levels, struct text_list *texts) {
     for (size_t i = 0; i < levels->count; i++)
         if (levels->items[i].silence)
             text_list_add(texts, "%s: %s", load_level_text(&levels->items[i], text), levels->items[i].silence);
+    for (size_t i = 0; i < levels->count; i++) find_unseen(&levels->items[i], texts);
     find_objectives(levels, texts);
     for (size_t i = 0; i < levels->count; i++) {
         const struct load_level *level = &levels->items[i];

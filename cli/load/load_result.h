@@ -67,6 +67,9 @@ struct load_request {
 int load_level_requests(const struct load_level *level, struct load_request **requests, size_t *count);
 void load_requests_free(struct load_request *requests, size_t count);
 
+/* The mean, minimum and maximum of a metric within the window; NaN if the server does not report it. */
+vp_estimate load_metric_of(const struct load_level *level, int metric);
+
 /* Fills `failures` and `silence` from the requests within the summary's window. */
 void load_level_note(struct load_level *level, const struct load_records *records);
 

@@ -82,34 +82,21 @@ static void add_flow(struct document *document, const struct load_level *levels,
             number_whole(summary->late).text, number_percent(load_cached_share(summary)).text);
     }
 }
-vp_estimate load_metric_of(const struct load_level *level, int metric) {
-    vp_estimate found = {0, (double)NAN, (double)NAN};
-    size_t count = 0;
-    for (size_t i = 0; i < level->metric_count; i++) {
-        const double value = level->metrics[i].values[metric], at_s = (double)level->metrics[i].at_ns / 1e9;
-        if (!isfinite(value) || at_s < level->summary.from_s || at_s >= level->summary.to_s) continue;
-        found.value += value;
-        found.low = fmin(found.low, value);
-        found.high = fmax(found.high, value);
-        count++;
-    }
-    found.value = count ? found.value / (double)count : (double)NAN;
-    return found;
-}
 struct metric_cells { char trial[48]; const char *of; vp_estimate mean; };
 static const struct table_column METRIC_COLUMNS[] = {
     {CELL(struct metric_cells, trial), NULL, "trial"}, {CELL(struct metric_cells, of), NULL, "the server's metrics"},
     {CELL(struct metric_cells, mean.value), NULL, "mean"}, {CELL(struct metric_cells, mean.low), NULL, "min"},
     {CELL(struct metric_cells, mean.high), NULL, "max"}};
 static void add_metrics(struct document *document, const struct load_level *levels, size_t count) {
-    struct metric_cells *rows = zeroed(count * PROM_COUNT, sizeof *rows);
+    struct metric_cells *rows = zeroed(count * (PROM_COUNT + 1), sizeof *rows);
     struct table table = TABLE(METRIC_COLUMNS, rows, 0, NULL, 0);
     for (size_t i = 0; i < count; i++)
-        for (int metric = 0; metric < PROM_COUNT; metric++) {
-            const vp_estimate found = load_metric_of(&levels[i], metric);
+        for (int metric = -1; metric < PROM_COUNT; metric++) {
+            const vp_estimate in_flight = {levels[i].summary.in_flight, (double)NAN, (double)NAN},
+                              found = metric < 0 ? in_flight : load_metric_of(&levels[i], metric);
             struct metric_cells *row = &rows[table.row_count];
-            if (!isfinite(found.value)) continue;
-            *row = (struct metric_cells){"", PROM_KEYS[metric], found};
+            if (!isfinite(found.value) || !levels[i].metric_count) continue;
+            *row = (struct metric_cells){"", metric < 0 ? "in flight, seen by the client" : PROM_KEYS[metric], found};
             load_level_text(&levels[i], row->trial);
             table.row_count++;
         }
