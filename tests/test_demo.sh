@@ -8,6 +8,7 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 files=$(git ls-files -co --exclude-standard 2>/dev/null)
 mkdir "$work/copy" && tar -cf - $(if [ -n "$files" ]; then ls -d $files; else ls | grep -vxE 'build|vlmprof'; fi) | tar -xf - -C "$work/copy"
 check "make demo in a copy of the tree" make -C "$work/copy" demo CC="$CC" NVCC=/opt/none/nvcc GPU_DRIVER= DEMO_SAMPLES=2
+cp "$work/out" "$work/demo"
 # an interrupted demo, and a file that is not the demo's
 demo=$work/copy/build/demo
 rm -r "$demo/report" "$demo"/*imgsize*.json && head -n 9 "$demo/journal.jsonl" >"$work/journal" && mv "$work/journal" "$demo/journal.jsonl" && echo mine >"$demo/model.json"
