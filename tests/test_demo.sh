@@ -10,6 +10,7 @@ mkdir "$work/copy" && tar -cf - $(if [ -n "$files" ]; then ls -d $files; else ls
 # with little optimisation: the rules must build and run all that the demo needs
 demo_of_copy=(make -C "$work/copy" demo CC="$CC" CFLAGS=-O0 KERNEL_FLAGS=-O1 NVCC=/opt/none/nvcc GPU_DRIVER= DEMO_SAMPLES=2)
 check "make demo in a copy of the tree" "${demo_of_copy[@]}"
+cp "$work/out" "$work/demo"
 # an interrupted demo, and a file that is not the demo's
 demo=$work/copy/build/demo
 rm -r "$demo/report" "$demo"/*imgsize*.json && head -n 9 "$demo/journal.jsonl" >"$work/journal" && mv "$work/journal" "$demo/journal.jsonl" && echo mine >"$demo/model.json"
