@@ -445,7 +445,6 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
         for (int column = 0; column < N; column++) {
             const int c = column % VK_PAD;
             double sum = 0, size = 0;
-            const double full = nearbyint(c == 9 ? -level_full(bits, 1) : level_full(bits, 0));
             const float scale = c == 5 || c == 7 ? 0 : ldexpf(c == 9 ? -1.0f : 1.0f, -(c % 4));
             for (int g = 0; g < groups; g++) {
                 const int end = (g + 1) * group < k ? (g + 1) * group : k;
@@ -455,7 +454,8 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
                 for (int i = g * group; i < end; i++) {
                     static const int place[8] = { 0, 2, 1, 3, 0, 2, 1, 3 };
                     const int in = i % VK_QUANT_BLOCK, per = bits == 8 ? 4 : 8;
-                    const unsigned char *at = (const unsigned char *)panel + (column / VK_PAD * blocks + i / VK_QUANT_BLOCK) * block_bytes + 2 * VK_PAD + in / per * 4 * VK_PAD
+                    const unsigned char *at = (const unsigned char *)panel + (column / VK_PAD * blocks + i / VK_QUANT_BLOCK) * block_bytes
+                                              + 2 * VK_PAD + in / per * 4 * VK_PAD
                                               + 4 * c + place[in % per];
                     const int weight = bits == 8 ? (int8_t)*at : (*at >> (in % 8 / 4 * 4) & 15) - 8,
                               input = most > 1e-35f ? (int)nearbyintf(vk_b2f(x[r * k + i]) * (127.0f / most)) : 0;
