@@ -1413,7 +1413,7 @@ VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tok
     int32_t count;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || vision_tokens < 1) return VP_ERR_RANGE;
     count = vision_tokens / (grid.tokens * grid.tokens) - 1;
-    if (count < 1) count = 1; /* part of the rule: there is always one crop besides the global view */
+    if (count < 1) count = 1; /* part of the rule: there is always one crop in addition to the global view */
     if (count > VP_CROPS_LIMIT) return VP_ERR_RANGE;
     *crops = count;
     return VP_OK;

@@ -2444,7 +2444,7 @@ typedef struct vk_input {
     const float *partial;            /* .. the merged results of vk_decode_attend; .. */
     const uint4 *plain;              /* .. unchanged */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
-    int d, head_dim, wide, held;     /* held: the first vector of the loaded strip, -1 if none */
+    int d, head_dim, wide, held;     /* held: first vector of the loaded strip, -1 if none */
     int waited;                      /* 1 after waiting for the kernel that makes x; .. */
     vk_turns *turns;                 /* .. not NULL in a phase of k_decode_step */
     int summing;                     /* threads that sum x's squares, as in a block of that size; 0: all */

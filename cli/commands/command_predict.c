@@ -658,7 +658,7 @@ static int check_predict_options(const struct options *options) {
         return complain(EXIT_USAGE, "predict: sizes cannot be used together with --data or --recalibrate");
     return 0;
 }
-/* Reads the model: of the engine into *estimator, or of servers into *laws and *loads. Returns 0 or an exit code. */
+/* Reads the model: of the engine into *estimator, or of servers into their lists. Returns 0 or an exit code. */
 static int read_model(const struct options *options, struct estimator **estimator, struct server_laws *laws,
                       struct load_laws *loads) {
     static const char *const schemas[] = {ESTIMATOR_SCHEMA, SERVER_LAWS_SCHEMA};

@@ -107,7 +107,7 @@ void read_texts(const vp_json *json, uint32_t node, struct text_list *list); /* 
 void set_id(struct example *example, const vp_json *json, const char *key, size_t otherwise);
 void add_path(struct example *example, char *path);                    /* a picture by its name, which is taken over */
 void add_blobs(struct example *example, const vp_json *json, uint32_t node); /* one image, or a list of them */
-/* If "answer" is an option by index, letter or text, this is multiple choice, and the answer is no list. */
+/* If "answer" is an option by index, letter or text, this is multiple choice, and the answer is not a list. */
 void settle_choice(const vp_json *json, struct example *example);
 int names_part(const char *name, const char *part); /* 1 if `name` contains `part`, ignoring case */
 int asks_itself(const struct table *table);         /* 1 if the prompt needs no question from the data */

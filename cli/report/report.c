@@ -510,8 +510,9 @@ static void find_decode(struct report *report) {
         text_add_format(&text, " (P50 %s: some steps are much slower)",
                         range_text("%.3g", median.low, median.high, "ms", steps));
     if (share.high > 0)
-        text_add_format(&text, "; reading its bytes at %s GB/s takes %s%s", number_short(report->settings.peak_gbs).text,
-                        shares_text(share.low, share.high, shares), share.high > 1 ? " as long" : " of that");
+        text_add_format(&text, "; reading its bytes at %s GB/s takes %s%s",
+                        number_short(report->settings.peak_gbs).text, shares_text(share.low, share.high, shares),
+                        share.high > 1 ? " as long" : " of that");
     text_list_add(&report->findings, "%s", text.data);
     free(text.data);
 }
