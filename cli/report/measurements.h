@@ -61,6 +61,8 @@ struct measurements {
     const char *device, *model;
     const char *weights;          /* of the first file; NULL: it says none */
     int weights_vary;             /* 1 if the files have several */
+    int no_vision;                /* 1 if no file has the vision time: VP_LATENCY_OTHER includes it */
+    int other_has_vision;         /* 1 if it does so in a request */
     size_t pruned;                /* rows in which some image tokens were dropped */
 };
 
