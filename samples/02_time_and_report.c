@@ -39,9 +39,12 @@ static void put_rows(vp_json_writer *writer, const vp_stage_clock *clock) {
     for (i = 0; i < REQUESTS; i++) {
         const vp_stage_mark *request = &clock->marks[i * STAGES], *prefill = request + 2;
         vp_json_begin_object(writer);
-        vp_json_key(writer, "sample_id");     vp_json_int(writer, i);
-        vp_json_key(writer, "T_total");       vp_json_double(writer, (double)(request->end_ns - request->begin_ns) / 1e6);
-        vp_json_key(writer, "T_LLM_prefill"); vp_json_double(writer, (double)(prefill->end_ns - prefill->begin_ns) / 1e6);
+        vp_json_key(writer, "sample_id");
+        vp_json_int(writer, i);
+        vp_json_key(writer, "T_total");
+        vp_json_double(writer, (double)(request->end_ns - request->begin_ns) / 1e6);
+        vp_json_key(writer, "T_LLM_prefill");
+        vp_json_double(writer, (double)(prefill->end_ns - prefill->begin_ns) / 1e6);
         vp_json_end_object(writer);
     }
     vp_json_end_array(writer);

@@ -588,7 +588,8 @@ static void test_own_engine(void) {
         char *file, many[6000] = "{\"per_sample_results\": [";
         for (int k = 0; k < 12; k++)
             snprintf(many + strlen(many), 400, "%s{\"sample_id\": %d, \"T_total\": %d.0%d, \"T_LLM_prefill\": 10.0%d, \"T_LLM_decode\": 4, "
-                     "\"output_tokens\": 3, \"actual_vision_tokens\": 144, \"actual_num_crops\": 1, \"input_text_tokens\": 20, \"total_sequence_length\": 165}", k ? ", " : "", k, 44, k % 5, k % 5);
+                     "\"output_tokens\": 3, \"actual_vision_tokens\": 144, \"actual_num_crops\": 1, \"input_text_tokens\": 20, \"total_sequence_length\": 165}",
+                     k ? ", " : "", k, 44, k % 5, k % 5);
         strcat(many, "]}");
         snprintf(text, sizeof text, "engine/%c.json", 'a' + i);
         file = in_folder(text);
