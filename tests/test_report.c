@@ -572,6 +572,17 @@ static void test_own_engine(void) {
     CHECK_INT(run("report %%F/engine"), 0);
     CHECK(strstr(last.out, "they differ in batch_size; that is not a knob: vlmprof help library") != NULL);
     CHECK(!strstr(last.out, "add up to") && strstr(last.out, "vision takes 40.0 % of a request") && !strstr(last.out, "--kernel_pass"));
+    check_case("compare of a folder with itself shows its notes once; equal ratios are not settled by more samples");
+    CHECK_INT(run("compare %%F/engine %%F/engine"), 0);
+    CHECK(strstr(last.out, "they differ in batch_size") && !strstr(strstr(last.out, "they differ in batch_size") + 1, "they differ in batch_size"));
+    for (int i = 0; i < 2; i++) {
+        make_empty(in_folder(i ? "slow" : "fast"));
+        snprintf(text, sizeof text, "{\"dataset_name\": \"d\", \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": %d}, {\"sample_id\": 1, \"T_total\": %d}]}",
+                 i ? 20 : 10, i ? 40 : 20);
+        write_text(in_folder(i ? "slow/a.json" : "fast/a.json"), text);
+    }
+    run("compare %%F/fast %%F/slow");
+    CHECK(strstr(last.out, "1 of the INCONCLUSIVE comparisons have no spread, so no interval") && !strstr(last.out, "more samples should decide"));
     check_case("an engine's parts that are longer than the whole");
     make_empty(in_folder("engine"));
     snprintf(text, sizeof text, row, "0.1");
@@ -597,6 +608,7 @@ static void test_own_engine(void) {
     }
     CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 0);
     CHECK(strstr(last.out, "no file has T_vision_total: \"other\" includes the vision time") != NULL);
+    CHECK(strstr(last.out, "decode = 2 steps; MAPE below 0.000001 %") && strstr(last.out, "unknown device"));
     CHECK_INT(run("predict %%F/law.json --views 2 --vision_tokens 144 --sequence 165"), 0);
     CHECK(strstr(last.out, "total: 44.0") != NULL);
 }
