@@ -19,6 +19,7 @@
  *     percentiles and their intervals  vp_statistics_compute, vp_statistics_percentile_interval
  *     decide when to stop              vp_stop_decide
  *     draw samples as NumPy does       vp_sampler_choice, vp_sampler_dataset; for grids of knobs vp_sampler_grid
+ *     write results for vlmprof report samples/02_time_and_report.c; vlmprof help library lists the keys
  *     write JSON                       vp_json_writer_init, vp_json_begin_object, vp_json_key, ..., vp_json_finish
  *     read JSON                        vp_json_parse, vp_json_get, vp_json_at, vp_json_to_int, vp_json_text
  *

@@ -1,6 +1,7 @@
 /* The header in a foreign program: no model, no GPU, no weights. It marks the stages of its own requests and prints
- * their statistics as JSON.
- * cc -I. samples/02_time_and_report.c -lm && ./a.out */
+ * their statistics and a row for each request as JSON. That is a result file: `vlmprof report`, `best` and `compare`
+ * read it (vlmprof help library has the keys).
+ * cc -I. samples/02_time_and_report.c -lm && ./a.out > results.json && vlmprof report results.json */
 #define VLMPROF_IMPLEMENTATION
 #include "vlmprof.h"
 #include <stdio.h>
@@ -30,13 +31,32 @@ static void put(vp_json_writer *writer, const char *key, double value_ns) {
     vp_json_int(writer, (int64_t)(value_ns + 0.5));
 }
 
+/* a row for each request, in ms; here "multiply" plays the part of the prefill */
+static void put_rows(vp_json_writer *writer, const vp_stage_clock *clock) {
+    int i;
+    vp_json_key(writer, "per_sample_results");
+    vp_json_begin_array(writer);
+    for (i = 0; i < REQUESTS; i++) {
+        const vp_stage_mark *request = &clock->marks[i * STAGES], *prefill = request + 2;
+        vp_json_begin_object(writer);
+        vp_json_key(writer, "sample_id");
+        vp_json_int(writer, i);
+        vp_json_key(writer, "T_total");
+        vp_json_double(writer, (double)(request->end_ns - request->begin_ns) / 1e6);
+        vp_json_key(writer, "T_LLM_prefill");
+        vp_json_double(writer, (double)(prefill->end_ns - prefill->begin_ns) / 1e6);
+        vp_json_end_object(writer);
+    }
+    vp_json_end_array(writer);
+}
+
 int main(void) {
+    static char text[64000];
     static const char *const names[STAGES] = {"request", "fill", "multiply"};
     vp_stage_mark marks[REQUESTS * STAGES];
     vp_stage_clock clock = vp_stage_clock_over(marks, REQUESTS * STAGES);
     double scratch[REQUESTS * STAGES], unaccounted_ns = 0;
     vp_json_writer writer;
-    char text[2048];
     int i;
 
     for (i = 0; i < WARMUP; i++) { fill(i); multiply(); } /* the cold requests are not mixed with the warm ones */
@@ -54,6 +74,7 @@ int main(void) {
 
     vp_json_writer_init(&writer, text, sizeof text, 2);
     vp_json_begin_object(&writer);
+    vp_json_key(&writer, "model"); vp_json_string(&writer, "sample 02");
     vp_json_key(&writer, "unit");  vp_json_string(&writer, "ns");
     vp_json_key(&writer, "count"); vp_json_int(&writer, REQUESTS);
     /* keeps the product from being optimised away */
@@ -73,6 +94,7 @@ int main(void) {
         vp_json_end_object(&writer);
     }
     put(&writer, "unaccounted_mean", unaccounted_ns / REQUESTS);
+    put_rows(&writer, &clock);
     vp_json_end_object(&writer);
     if (vp_json_finish(&writer) != VP_OK) return 1;
     puts(text);

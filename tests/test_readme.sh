@@ -18,6 +18,8 @@ LINES
 while read -r line; do check "README quotes what sample 01 prints: $line" grep -qF "\`$line\`" README.md; done <"$work/first"
 "$B/samples/02_time_and_report" > "$work/report.json"
 check "sample 02 ends well" [ $? -eq 0 ]
+"$PROGRAM" report "$work/report.json" > "$work/said" 2>&1
+check "report reads what sample 02 prints" grep -q "200 samples per configuration" "$work/said"
 check "sample 02 counts its requests" grep -q '"count": 200' "$work/report.json"
 check "sample 02 prints percentiles of three stages in whole nanoseconds" [ "$(grep -cE '"(min|p50|p95|p99|max)": [0-9]+,?$' "$work/report.json")" -eq 15 ]
 

@@ -56,7 +56,7 @@ static void test_damaged(void) {
     write_text(path, whole);
     CHECK_INT(run("report %%F/bad"), 0);
     check_case("settings that make no sense");
-    write_text(path, "{\"top_k\": 0, \"num_active_blocks\": 1, \"per_sample_results\": []}");
+    write_text(path, "{\"schema\": \"vlmprof-sweep-1\", \"top_k\": 0, \"num_active_blocks\": 1, \"per_sample_results\": []}");
     run("report %%F/bad");
     check_refused(3, "top_k");
     write_text(path, "{\"top_k\": 1, \"num_active_blocks\": -1, \"per_sample_results\": []}");
@@ -86,7 +86,13 @@ static void test_damaged(void) {
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     CHECK_INT(run("report %%F/bad"), 0);
-    CHECK(strstr(last.out, "notes.json and others are not result files") != NULL);
+    CHECK(strstr(last.out, "notes.json is not a result file: skipped") != NULL);
+    CHECK(strstr(last.out, "other.json: byte 0: ") != NULL);
+    check_case("a folder with only a broken file says what is wrong with it");
+    make_empty(in_folder("bad"));
+    write_text(in_folder("bad/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": NaN}]}");
+    run("report %%F/bad");
+    check_refused(3, "a.json: byte 52: expected a value");
 }
 
 /* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; none if no kernel was timed. */
@@ -553,19 +559,26 @@ static void test_small_form(void) {
         CHECK(strstr(last.out, "data set photos: 2 configurations, accuracy by em") && strstr(last.out, "model mine"));
         CHECK_INT(run("best %%F/own --budget_ms 130"), 0);
         CHECK(strstr(last.out, "k8 b16") && strstr(last.out, "k4 b16"));
+        CHECK(!strstr(last.out, "run it")); /* vlmprof cannot run this engine */
         CHECK_INT(run("compare %%F/own %%F/own"), 0);
         CHECK(strstr(last.out, "verdict: IDENTICAL"));
     }
-    check_case("the smallest result file has two keys and a row of two; each of the four is needed");
+    check_case("help result shows the guide with the file");
+    CHECK_INT(run("help result"), 0);
+    CHECK(strstr(last.out, "RESULT FILES OF YOUR OWN ENGINE"));
+    check_case("the smallest result file has a row of two keys, and both are needed");
     make_empty(in_folder("least"));
     write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
     CHECK_INT(run("report %%F/least"), 0);
     CHECK(strstr(last.out, "data set a: 1 configuration"));
-    write_text(in_folder("least/a.json"), "{\"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    write_text(in_folder("least/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 0);
+    CHECK(strstr(last.out, "data set a: 1 configuration") && strstr(last.out, "default") && !strstr(last.out, "k0") && !strstr(last.out, "b1"));
+    write_text(in_folder("least/a.json"), "{\"top_k\": 0, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
+    CHECK_INT(run("report %%F/least"), 0);
+    write_text(in_folder("least/a.json"), "{\"schema\": \"vlmprof-sweep-1\", \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
     CHECK_INT(run("report %%F/least"), 3);
-    CHECK(strstr(last.err, "top_k is missing or 0"));
-    write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    CHECK_INT(run("report %%F/least"), 3);
+    CHECK(strstr(last.err, "top_k is missing\n"));
     write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0}]}");
     CHECK_INT(run("report %%F/least"), 3);
     CHECK(strstr(last.err, "T_total is missing or 0"));
@@ -573,10 +586,66 @@ static void test_small_form(void) {
     CHECK_INT(run("report %%F/least"), 3);
     free(guide);
 }
+/* An engine's files: what differs between two of one configuration, parts in another unit than the whole, what fit needs. */
+static void test_own_engine(void) {
+    static const char row[] = "\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": %s, \"T_vision_total\": 40, \"T_LLM_prefill\": 50, \"T_LLM_decode\": 9}]}";
+    static const char *const heads[] = {"{\"batch_size\": 1, ", "{\"batch_size\": 4, "};
+    char text[900], rows[1000];
+    check_case("an engine's two files of one configuration: the members that differ are named");
+    make_empty(in_folder("engine"));
+    snprintf(rows, sizeof rows, row, "100");
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, "%s\"dataset_name\": \"d\", %.700s", heads[i], rows);
+        write_text(in_folder(i ? "engine/b.json" : "engine/a.json"), text);
+    }
+    CHECK_INT(run("report %%F/engine"), 0);
+    CHECK(strstr(last.out, "they differ in batch_size; that is not a knob: vlmprof help library") != NULL);
+    CHECK(!strstr(last.out, "add up to") && strstr(last.out, "vision takes 40.0 % of a request") && !strstr(last.out, "--kernel_pass"));
+    check_case("compare of a folder with itself shows its notes once; equal ratios are not settled by more samples");
+    CHECK_INT(run("compare %%F/engine %%F/engine"), 0);
+    CHECK(strstr(last.out, "they differ in batch_size") && !strstr(strstr(last.out, "they differ in batch_size") + 1, "they differ in batch_size"));
+    for (int i = 0; i < 2; i++) {
+        make_empty(in_folder(i ? "slow" : "fast"));
+        snprintf(text, sizeof text, "{\"dataset_name\": \"d\", \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": %d}, {\"sample_id\": 1, \"T_total\": %d}]}",
+                 i ? 20 : 10, i ? 40 : 20);
+        write_text(in_folder(i ? "slow/a.json" : "fast/a.json"), text);
+    }
+    run("compare %%F/fast %%F/slow");
+    CHECK(strstr(last.out, "1 of the INCONCLUSIVE comparisons have no spread, so no interval") && !strstr(last.out, "more samples should decide"));
+    check_case("an engine's parts that are longer than the whole");
+    make_empty(in_folder("engine"));
+    snprintf(text, sizeof text, row, "0.1");
+    snprintf(rows, sizeof rows, "{%s", text);
+    write_text(in_folder("engine/a.json"), rows);
+    CHECK_INT(run("report %%F/engine"), 0);
+    CHECK(strstr(last.out, "vision, prefill and decode add up to 990 times T_total in 1 of 1 configurations: are all times in ms?") != NULL);
+    check_case("fit names what an engine's files lack");
+    CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 3);
+    CHECK(strstr(last.err, "missing: output_tokens, actual_vision_tokens, actual_num_crops, input_text_tokens, total_sequence_length\n") != NULL);
+    check_case("without T_vision_total, \"other\" has the vision time: prefill 10 + decode 4 + 30 ms");
+    make_empty(in_folder("engine"));
+    for (int i = 0; i < 3; i++) {
+        char *file, many[6000] = "{\"per_sample_results\": [";
+        for (int k = 0; k < 12; k++)
+            snprintf(many + strlen(many), 400, "%s{\"sample_id\": %d, \"T_total\": %d.0%d, \"T_LLM_prefill\": 10.0%d, \"T_LLM_decode\": 4, "
+                     "\"output_tokens\": 3, \"actual_vision_tokens\": 144, \"actual_num_crops\": 1, \"input_text_tokens\": 20, \"total_sequence_length\": 165}",
+                     k ? ", " : "", k, 44, k % 5, k % 5);
+        strcat(many, "]}");
+        snprintf(text, sizeof text, "engine/%c.json", 'a' + i);
+        file = in_folder(text);
+        write_text(file, many);
+    }
+    CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 0);
+    CHECK(strstr(last.out, "no file has T_vision_total: \"other\" includes the vision time") != NULL);
+    CHECK(strstr(last.out, "decode = 2 steps; MAPE below 0.000001 %") && strstr(last.out, "unknown device"));
+    CHECK_INT(run("predict %%F/law.json --views 2 --vision_tokens 144 --sequence 165"), 0);
+    CHECK(strstr(last.out, "total: 44.0") != NULL);
+}
 int main(void) {
     if (!program_begin("report")) return 1;
     test_foreign();
     test_small_form();
+    test_own_engine();
     test_damaged();
     test_truth();
     test_parts();

@@ -87,7 +87,8 @@ static int print_best(const struct options *options, const struct objective *obj
             print_plain("runner-up: %s\n", setting_text(file_of(results, tradeoff, pick[1].config), name));
             print_candidate(tradeoff, objective, &pick[1]);
         } else print_plain("runner-up: none, no other configuration meets the objective\n");
-        print_plain("run it: vlmprof run IMAGE -p TEXT %s\n", words);
+        if (!file_of(results, tradeoff, pick[0].config)->is_foreign)
+            print_plain("run it: vlmprof run IMAGE -p TEXT %s\n", words);
     }
     free(words);
     return code;

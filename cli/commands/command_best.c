@@ -259,7 +259,8 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     number_estimate(1, second->latency, second->latency_low, second->latency_high).text,
                     pick->is_tied ? "; tied: which of the two is faster is not known" : "");
     else print_plain("  runner-up   none: no other configuration meets the budget\n");
-    print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
+    if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
+        print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
     free(words);
 }
 static void put_picked(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,

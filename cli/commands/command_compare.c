@@ -792,9 +792,12 @@ static void write_answer(struct document *document, const struct comparison_job 
 /* Writes the number of inconclusive comparisons, and what would decide them. */
 static void write_open(struct document *document, const struct comparison_job *job, const struct verdict *verdict) {
     const size_t open = verdict->count[SAYS_INCONCLUSIVE];
-    size_t noisy = 0;
-    for (size_t i = 0; i < job->count; i++)
-        noisy += job->rows[i].is_noisy && verdict_of(job, i) == SAYS_INCONCLUSIVE;
+    size_t noisy = 0, rigid = 0; /* rigid: all pairs differ by the same */
+    for (size_t i = 0; i < job->count; i++) {
+        if (verdict_of(job, i) != SAYS_INCONCLUSIVE) continue;
+        noisy += (size_t)job->rows[i].is_noisy;
+        rigid += !job->rows[i].is_noisy && job->rows[i].reason && job->verdicts[i].count > 1;
+    }
     if (!open) return;
     if (!is_given(job->options, "all"))
         document_text(document, BLOCK_LINE, "%zu INCONCLUSIVE comparison%s not shown; use --all to show them", open,
@@ -803,20 +806,25 @@ static void write_open(struct document *document, const struct comparison_job *j
         document_text(document, BLOCK_LINE,
                       "%zu of the INCONCLUSIVE comparisons need a quieter machine; more samples would not settle them",
                       noisy);
-    if (noisy == open) return;
+    if (rigid)
+        document_text(document, BLOCK_LINE,
+                      "%zu of the INCONCLUSIVE comparisons have no spread, so no interval; more samples of this kind "
+                      "would not settle them",
+                      rigid);
+    if (noisy + rigid == open) return;
     if (verdict->more > WORTH_SAMPLES)
         document_text(document, BLOCK_LINE, "deciding %s would take more than 10,000 additional samples, which is not "
                                             "worth it",
-                      noisy ? "the others" : "them all");
+                      noisy + rigid ? "the others" : "them all");
     else if (verdict->more)
         document_text(document, BLOCK_LINE,
                       "about %zu more sample%s should decide %s if the spread and the difference stay the same",
                       verdict->more, plural_s((int64_t)verdict->more),
-                      noisy ? "the others" : "the inconclusive cases");
+                      noisy + rigid ? "the others" : "the inconclusive cases");
     else
         document_text(document, BLOCK_LINE,
                       "it is unknown how many more samples would decide %s: a difference is near the margin, or has no "
-                      "measured spread", noisy ? "the others" : "them");
+                      "measured spread", noisy + rigid ? "the others" : "them");
 }
 /* Writes the verdict, the rows that decided it, and the inconclusive ones; then warnings and method. */
 static void write_comparison(struct document *document, const struct comparison_job *job,
@@ -923,7 +931,9 @@ static int run_command(const struct options *options) {
     if (!code) code = results_read(&job.after, options->operands + 1, 1);
     for (int side = 0; side < 2 && !code; side++) {
         const struct results *results = side ? &job.after : &job.before;
-        for (size_t i = 0; i < results->notes.count; i++) text_list_add(&job.warnings, "%s", results->notes.items[i]);
+        for (size_t i = 0; i < results->notes.count; i++)
+            if (!text_list_has(&job.warnings, results->notes.items[i])) /* A and B can be one folder */
+                text_list_add(&job.warnings, "%s", results->notes.items[i]);
     }
     if (!code) code = pair_files(&job);
     if (!code) code = check_alike(&job);

@@ -453,10 +453,6 @@ static void print_few_answers(const struct table *table, const struct file_tally
         && (metric == VP_SCORE_VQA_SEED || metric == VP_SCORE_VQA_OFFICIAL))
         print_plain("  note      %s\n", few_answers_text(metric, tally->few_answers, line, sizeof line));
 }
-/* 1: a sweep rejects the samples without a picture, because most samples have one. */
-static int lacks_pictures(const struct file_tally *tally) {
-    return tally->without && tally->usable - tally->without >= 3 * tally->without;
-}
 static void print_tally(const struct data_job *job, const struct table *table, const struct file_tally *tally) {
     const char *const origins[] = {tally->with_options ? "none: the question and its options, as a sweep asks them"
                                                        : "none: the raw question", "lmms_eval", "vlmevalkit"};
@@ -488,12 +484,9 @@ static void print_tally(const struct data_job *job, const struct table *table, c
                     (long long)tally->tokens, job->family->preset->name, (long long)tally->most_tokens);
     print_columns(table);
     print_notes(table, tally);
-    if (tally->without && tally->pictures && !lacks_pictures(tally))
-        print_count(tally->without, "no picture and will be measured as text only");
-    if (lacks_pictures(tally))
-        print_plain("  trouble   %zu sample%s no picture, and most have one: %s in a sweep; the first: %s\n",
-                    tally->without, tally->without == 1 ? " has" : "s have",
-                    tally->without == 1 ? "it fails" : "they fail", tally->first_without);
+    if (tally->without && tally->pictures)
+        print_plain("  trouble   %zu sample%s no picture and will be measured as text only; the first: %s\n",
+                    tally->without, tally->without == 1 ? " has" : "s have", tally->first_without);
     for (size_t i = 0; i < tally->troubles.count; i++) print_plain("  trouble   %s\n", tally->troubles.items[i]);
     if (tally->bad > tally->troubles.count)
         print_plain("  trouble   %zu more; --json shows all\n", tally->bad - tally->troubles.count);

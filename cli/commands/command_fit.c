@@ -89,7 +89,8 @@ static void write_fit(struct document *document, const struct estimator *estimat
                   measurements->count, plural_s((int64_t)measurements->count), measurements->config_count,
                   plural_s((int64_t)measurements->config_count), measurements->size_count,
                   plural_s((int64_t)measurements->size_count));
-    document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name, estimator->device);
+    document_text(document, BLOCK_LINE, "model %s, %s", estimator->model_name,
+                  strcmp(estimator->device, "not said") ? estimator->device : "unknown device");
     document_text(document, BLOCK_LINE,
                   "predicted: the " ESTIMATE_LOCATION " time of requests with these inputs; measured: each sample's "
                   ESTIMATE_LOCATION " over its runs; bias: the " ESTIMATE_LOCATION " of predicted - measured");

@@ -54,7 +54,8 @@ static int print_tasks(void) {
 }
 static int run_help(const struct options *options) {
     const char *word = options->operand_count ? options->operands[0] : NULL;
-    const struct guide *guide = word ? guide_find(word) : NULL;
+    const int of_results = word && (!strcmp(word, "result") || !strcmp(word, "results"));
+    const struct guide *guide = word ? guide_find(of_results ? "library" : word) : NULL;
     const struct command *command = word ? command_of(options->commands, word) : NULL;
     const int manual = is_given(options, "man");
     if (word && (is_given(options, "list") || is_given(options, "completion")))

@@ -935,19 +935,12 @@ static void take_tokens(struct loader *loader) {
     }
     free(origin);
 }
-/* Where three quarters of the samples have an image, one without it would be answered blindly and pull the medians
- * down: it fails. Returns 1 if there are such samples. A smaller share is a data set of both kinds. */
-static int reject_without_image(struct loader *loader) {
-    struct dataset *dataset = loader->dataset;
-    if (loader->without && loader->with_images && loader->with_images < 3 * loader->without)
+/* A sample without an image is measured all the same: its times belong to a shorter request. */
+static void warn_without_image(const struct loader *loader) {
+    if (loader->without && loader->with_images)
         complain(0, "%s: %zu of %zu samples have no image: their requests are text only, and their times are in all "
-                    "statistics", dataset->path, loader->without, loader->with_images + loader->without);
-    if (!loader->without || loader->with_images < 3 * loader->without) return 0;
-    for (size_t i = 0; i < dataset->count; i++)
-        if (!dataset->samples[i].image_count && !dataset->samples[i].reason && !dataset->samples[i].is_text)
-            dataset->samples[i].reason = (unsigned char)add_reason(
-                dataset, "the record has no image, and most have one: put text-only records into a file of their own");
-    return 1;
+                    "statistics; put them into a separate file to measure them separately",
+                 loader->dataset->path, loader->without, loader->with_images + loader->without);
 }
 /* Reads every sample once, so that its mistakes are reported before anything is measured, and keeps what a plan needs.
  * Returns 0 or an exit code. */
@@ -997,7 +990,7 @@ static int check_samples(struct loader *loader) {
     sample_free(&before);
     scoring_free(&scoring);
     close_progress();
-    if (!code) tells |= reject_without_image(loader);
+    if (!code) warn_without_image(loader);
     repeated = count_repeated(ids, id_count);
     free(ids);
     if (!code && repeated)

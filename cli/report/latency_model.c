@@ -206,7 +206,9 @@ struct text_buffer formula_text(const char *part, const vp_linear *fit, const ch
     return out;
 }
 void formula_add(struct document *document, const char *formula, const struct part_errors *held_out) {
-    if (held_out->of.count)
+    if (held_out->of.count && held_out->mape_high < 1e-8) /* only its rounding */
+        document_text(document, BLOCK_LINE, "%s; MAPE below 0.000001 %%", formula);
+    else if (held_out->of.count)
         document_text(document, BLOCK_LINE, "%s; MAPE %s %%", formula,
                       number_estimate(100, held_out->of.mape, held_out->mape_low, held_out->mape_high).text);
     else document_text(document, BLOCK_LINE, "%s", formula);

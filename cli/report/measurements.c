@@ -132,7 +132,8 @@ static void measure_row(struct measurements *measurements, const struct result_f
         stages[stage] = (double)NAN;
         if (!stage_is_run(stage, request)) continue;
         stages[stage] = result_at(file, columns[stage], row);
-        stages[VP_LATENCY_OTHER] -= stages[stage];
+        if (stage == VP_LATENCY_VISION && measurements->no_vision) measurements->other_has_vision = 1;
+        else stages[VP_LATENCY_OTHER] -= stages[stage];
     }
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         if (!stage_is_run(stage, request) || stages[stage] > 0) continue;
@@ -142,6 +143,11 @@ static void measure_row(struct measurements *measurements, const struct result_f
     measure_noise(measurements, file, row);
     measurements->pruned += request->dropped_tokens > 0;
     measurements->count++;
+}
+/* Returns 1 if a sample of any file has the number. */
+static int any_has(const struct results *results, int column) {
+    for (size_t i = 0; i < results->count; i++) if (results->files[i].columns[column]) return 1;
+    return 0;
 }
 /* Finds how many experts the model has, from an option, the files or *experts. Returns 0 or an exit code. */
 static int number_experts(const struct options *options, const struct results *results, int64_t *experts) {
@@ -170,8 +176,8 @@ static int number_experts(const struct options *options, const struct results *r
     else if (said < 0)
         return complain(EXIT_INPUT,
                         "%s does not contain the model's number of experts (model_shape.num_experts): set "
-                        "--num_experts N (MolmoE-1B has 64)",
-                        results->files[0].path);
+                        "--num_experts N (MolmoE-1B has 64)%s",
+                        results->files[0].is_foreign ? ", or leave top_k out for a model without experts" : "");
     for (size_t i = 0; i < results->count; i++)
         if (knob_number(&results->files[i].knobs, KNOB_TOP_K) > said)
             return complain(EXIT_INPUT, "%s: top_k %lld is more than the model's %lld experts", results->files[i].path,
@@ -199,6 +205,28 @@ static int check_same(const struct results *results) {
                                 first ? first : "not said", other ? other : "not said");
         }
     return 0;
+}
+/* Names what a latency model needs and no file has. Returns 0 or an exit code. */
+static int check_columns(const struct results *results) {
+    static const struct { int column; const char *key; } needs[] = {
+        {METRIC_PREFILL, "T_LLM_prefill"},          {COLUMN_OUTPUT_TOKENS, "output_tokens"},
+        {COLUMN_VISION_TOKENS, "actual_vision_tokens"}, {COLUMN_VIEWS, "actual_num_crops"},
+        {COLUMN_TEXT_TOKENS, "input_text_tokens"},  {COLUMN_PROMPT, "total_sequence_length"}};
+    struct text_buffer missing = {NULL, 0, 0};
+    int code = 0;
+    for (size_t i = 0; i < sizeof needs / sizeof *needs; i++) {
+        if (any_has(results, needs[i].column)) continue;
+        text_add_string(&missing, missing.bytes ? ", " : "");
+        text_add_string(&missing, needs[i].key);
+    }
+    if (missing.bytes)
+        code = complain(EXIT_INPUT, "%s: a latency model needs T_LLM_prefill, output_tokens, actual_vision_tokens, "
+                                    "actual_num_crops, input_text_tokens and total_sequence_length of its samples; "
+                                    "missing: %s%s",
+                        results->files[0].path, missing.data,
+                        results->files[0].is_foreign ? "" : " (was it measured with --timing off?)");
+    free(missing.data);
+    return code;
 }
 static void warn_of_measurements(const struct measurements *measurements, const struct results *results,
                                  struct text_list *warnings) {
@@ -228,6 +256,8 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     if (measurements->incomplete)
         text_list_add(warnings, "%zu sample%s left out, because the file lacks a token count or a prefill time",
                       measurements->incomplete, plural_s((int64_t)measurements->incomplete));
+    if (measurements->other_has_vision)
+        text_list_add(warnings, "no file has T_vision_total: \"other\" includes the vision time");
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
     for (int axis = KNOB_SIZE + 1; axis < KNOB_COUNT; axis++)
@@ -240,6 +270,7 @@ void measurements_read(struct measurements *measurements, const struct results *
     size_t rows = 0;
     memset(measurements, 0, sizeof *measurements);
     for (size_t i = 0; i < results->count; i++) rows += results->files[i].count;
+    measurements->no_vision = !any_has(results, METRIC_VISION);
     measurements->requests = zeroed(rows, sizeof *measurements->requests);
     measurements->measured = resize(NULL, rows, VP_LATENCY_STAGE_COUNT * sizeof *measurements->measured);
     measurements->total = resize(NULL, rows, sizeof *measurements->total);
@@ -271,7 +302,8 @@ int measurements_make(const struct options *options, const struct results *resul
             return complain(EXIT_INPUT, "%s comes from a server: its stages are unknown from outside, so no latency "
                                         "model can be fitted to them; report, best and compare read such files",
                             results->files[i].path);
-    if ((code = check_same(results)) != 0 || (code = number_experts(options, results, experts)) != 0)
+    if ((code = check_same(results)) != 0 || (code = check_columns(results)) != 0
+        || (code = number_experts(options, results, experts)) != 0)
         return code;
     measurements_read(measurements, results, *experts);
     if (!measurements->count)

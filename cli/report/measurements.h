@@ -64,6 +64,8 @@ struct measurements {
     const char *device, *model;
     const char *weights;          /* from the first file; NULL if it has none */
     int weights_vary;             /* 1 if the files have different ones */
+    int no_vision;                /* 1 if no file has the vision time: VP_LATENCY_OTHER includes it */
+    int other_has_vision;         /* 1 if VP_LATENCY_OTHER includes vision in a request */
     size_t pruned;                /* rows in which some image tokens were dropped */
 };
 

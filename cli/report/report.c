@@ -76,6 +76,11 @@ void results_warn_of_noise(const struct results *results, struct text_list *warn
     free((void *)names);
     free(items);
 }
+static size_t count_foreign(const struct results *results) {
+    size_t count = 0;
+    for (size_t i = 0; i < results->count; i++) count += (size_t)results->files[i].is_foreign;
+    return count;
+}
 static void warn_of_files(struct report *report) {
     static const struct {
         const char *name;
@@ -133,11 +138,38 @@ static void warn_of_files(struct report *report) {
                       (long long)outliers, (long long)runs);
     if (foreign)
         text_list_add(&report->warnings,
-                      "%lld file%s %s no \"schema\": stages and closure are unknown; TPOT is divided by N - 1 here",
+                      "%lld file%s %s no \"schema\": single stages are unknown, and TPOT is computed again as "
+                      "T_LLM_decode / (output_tokens - 1)",
                       (long long)foreign, plural_s((int64_t)foreign), foreign == 1 ? "has" : "have");
     else if (coarse)
         text_list_add(&report->warnings, "%lld file%s %s no stage times (--timing off)", (long long)coarse,
                       plural_s((int64_t)coarse), coarse == 1 ? "has" : "have");
+}
+static double main_share(const struct decomposition *decomposition, int metric) {
+    double share = 0;
+    int first = metric == METRIC_VISION ? VP_STAGE_VIT : metric == METRIC_PREFILL ? VP_STAGE_EMBED : VP_STAGE_DECODE;
+    int last = metric == METRIC_VISION    ? VP_STAGE_CONNECTOR
+               : metric == METRIC_PREFILL ? VP_STAGE_SAMPLE
+                                          : VP_STAGE_DECODE;
+    for (int stage = first; stage <= last; stage++)
+        if (isfinite(decomposition->stages[stage].share)) share += decomposition->stages[stage].share;
+    /* the experiments' files contain only the sums */
+    return share > 0 ? share : share_of_total(decomposition, metric);
+}
+/* Parts that take longer than the whole: usually T_total in another unit. */
+static void warn_of_units(struct report *report) {
+    double most = 0;
+    size_t wrong = 0;
+    for (size_t i = 0; i < report->results->count; i++) {
+        double sum = 0;
+        for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++)
+            sum += fmax(0, main_share(&report->items[i], metric));
+        wrong += sum > 1.1;
+        most = fmax(most, sum);
+    }
+    if (wrong)
+        text_list_add(&report->warnings, "vision, prefill and decode add up to %.3g times T_total in %zu of %zu "
+                                         "configurations: are all times in ms?", most, wrong, report->results->count);
 }
 static void warn_of_samples(struct report *report) {
     size_t least = SIZE_MAX, p95 = 0, p99 = 0, open = 0, unequal = 0;
@@ -182,19 +214,6 @@ static void warn_of_samples(struct report *report) {
 }
 
 /* ---- findings in words */
-static const char *const SHARE_NAMES[] = {"vision (vit + connector)", "prefill (embed to sample)", "decode"};
-
-static double main_share(const struct decomposition *decomposition, int metric) {
-    double share = 0;
-    int first = metric == METRIC_VISION ? VP_STAGE_VIT : metric == METRIC_PREFILL ? VP_STAGE_EMBED : VP_STAGE_DECODE;
-    int last = metric == METRIC_VISION    ? VP_STAGE_CONNECTOR
-               : metric == METRIC_PREFILL ? VP_STAGE_SAMPLE
-                                          : VP_STAGE_DECODE;
-    for (int stage = first; stage <= last; stage++)
-        if (isfinite(decomposition->stages[stage].share)) share += decomposition->stages[stage].share;
-    /* the experiments' files contain only the sums */
-    return share > 0 ? share : share_of_total(decomposition, metric);
-}
 /* "2.1 to 3.4 ms"; one number if both print the same. */
 static const char *range_text(const char *format, double low, double high, const char *unit, char out[64]) {
     const struct number_text first = number_formatted(format, low), last = number_formatted(format, high);
@@ -213,6 +232,9 @@ static void wins_text(size_t wins, size_t count, char out[96]) {
     else snprintf(out, 96, ", the largest part in %zu of %zu configurations", wins, count);
 }
 static void find_dominant(struct report *report) {
+    static const char *const ours[] = {"vision (vit + connector)", "prefill (embed to sample)", "decode"};
+    static const char *const plain[] = {"vision", "prefill", "decode"}; /* other engines have other stages */
+    const char *const *names = count_foreign(report->results) == report->results->count ? plain : ours;
     size_t wins[3] = {0, 0, 0};
     for (int metric = METRIC_VISION; metric <= METRIC_DECODE; metric++) {
         for (size_t i = 0; i < report->results->count; i++) {
@@ -227,14 +249,14 @@ static void find_dominant(struct report *report) {
         double low = HUGE_VAL, high = -HUGE_VAL;
         char text[96], shares[64];
         for (size_t i = 0; i < report->results->count; i++) {
-            double share = main_share(&report->items[i], metric);
+            const double share = main_share(&report->items[i], metric);
             if (share < low) low = share;
             if (share > high) high = share;
         }
         if (!(high > 0)) continue;
         wins_text(wins[metric], report->results->count, text);
-        text_list_add(&report->findings, "%s takes %s of a request%s", SHARE_NAMES[metric],
-                      shares_text(low, high, shares), text);
+        text_list_add(&report->findings, "%s takes %s of a request%s", names[metric],
+                      range_text("%.1f", 100 * low, 100 * high, "%", shares), text);
     }
 }
 /* Names the two most interesting configurations: the fastest and the most accurate of the front. */
@@ -539,7 +561,8 @@ static void find_idle(struct report *report) {
                       shares_text(least, most, shares),
                       bound_count ? ": bound by the host, so faster kernels would not help much"
                                   : ": not bound by the host");
-    else text_list_add(&report->findings, "the device's idle time is unknown: sweep --kernel_pass measures it");
+    else if (count_foreign(report->results) < report->results->count)
+        text_list_add(&report->findings, "the device's idle time is unknown: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
         text_list_add(
             &report->findings,
@@ -563,6 +586,7 @@ void report_make(struct report *report, const struct results *results, const str
     results_warn_of_noise(report->results, &report->warnings);
     warn_of_files(report);
     warn_of_samples(report);
+    warn_of_units(report);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(&report->warnings, "%s", results->notes.items[i]);
     for (size_t i = 0; i < results->group_count; i++) {
         curves_add(&report->curves, results, i);

@@ -590,6 +590,10 @@ static int read_members(struct result_file *file, const vp_json *json, const str
     }
     return 0;
 }
+static int knob_fail(struct result_file *file, const vp_json *json, int knob) {
+    return result_fail(file, json, vp_json_get(json, 0, KNOBS[knob].key), SIZE_MAX, KNOBS[knob].key,
+                       knob_is_set(&file->knobs, knob) ? "is 0" : "is missing");
+}
 static int read_head(struct result_file *file, const vp_json *json) {
     static const char *const stats[] = {"aggregate_stats", "latency_stats"};
     uint32_t node, shape = vp_json_get(json, 0, "model_shape");
@@ -609,12 +613,13 @@ static int read_head(struct result_file *file, const vp_json *json) {
     if (!file->is_served && shape != VP_JSON_NONE && vp_json_get(json, shape, "num_experts") != VP_JSON_NONE
         && file->expert_count == 0)
         knob_set_number(&file->knobs, KNOB_TOP_K, 0);
-    else if (!file->is_served && knob_number(&file->knobs, KNOB_TOP_K) < 1)
-        return result_fail(file, json, vp_json_get(json, 0, KNOBS[KNOB_TOP_K].key), SIZE_MAX, KNOBS[KNOB_TOP_K].key,
-                           "is missing or 0");
-    if (!file->is_served && knob_number(&file->knobs, KNOB_BLOCKS) < 1)
-        return result_fail(file, json, vp_json_get(json, 0, KNOBS[KNOB_BLOCKS].key), SIZE_MAX, KNOBS[KNOB_BLOCKS].key,
-                           "is missing or 0");
+    else if (file->is_foreign && !file->is_served && !knob_is_set(&file->knobs, KNOB_TOP_K))
+        knob_set_number(&file->knobs, KNOB_TOP_K, 0); /* an engine of its own need not have experts */
+    else if (!file->is_foreign && !file->is_served && knob_number(&file->knobs, KNOB_TOP_K) < 1)
+        return knob_fail(file, json, KNOB_TOP_K);
+    if (file->is_foreign && !knob_is_set(&file->knobs, KNOB_BLOCKS)) file->knobs.of[KNOB_BLOCKS].number = 1;
+    else if (!file->is_served && knob_number(&file->knobs, KNOB_BLOCKS) < 1)
+        return knob_fail(file, json, KNOB_BLOCKS);
     for (int knob = 0; knob < KNOB_COUNT && file->is_served; knob++)
         if (KNOBS[knob].of == KNOB_OF_ENGINE) file->knobs.of[knob].is_set = 0;
     for (int i = 0; i < 2; i++) { /* under one of its two names; its content is computed again from the rows */
@@ -767,7 +772,7 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     char size[KNOB_TEXT_BYTES], language[KNOB_TEXT_BYTES];
     size_text(file, size);
     language_text(file, language);
-    /* an engine's setting is never empty */
+    if (!size[0] && !language[0]) snprintf(language, sizeof language, "default"); /* an engine without knobs */
     snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size,
              (file->is_served ? language : size)[0] ? " " : "", language);
     return out;
@@ -1017,6 +1022,35 @@ static void pair_group(struct results *results, struct result_group *group) {
                       results->files[group->first].dataset_name, group->uncommon_count, all_count);
     free(seen);
 }
+/* Adds to `words` the members of the head, outside of the results, in which a file differs from another one. */
+static void add_differing(struct text_buffer *words, const struct result_file *one, const struct result_file *other) {
+    static const char *const results[] = {"per_sample_results", "aggregate_stats", "latency_stats", "accuracy",
+                                          "accuracy_interval"};
+    struct parsed files[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
+    const char *paths[2] = {one->path, other->path};
+    char *texts[2] = {NULL, NULL};
+    size_t bytes = 0;
+    int good = 1;
+    for (int i = 0; i < 2 && good; i++)
+        good = vp_file_read(paths[i], RESULT_BYTES_MOST, &texts[i], &bytes, NULL) == VP_OK
+               && parse_json(&files[i], texts[i], bytes, NULL) == VP_OK;
+    for (uint32_t key = 1, member = 0; good && member < files[0].json.nodes[0].count;
+         member++, key = files[0].json.nodes[key + 1].end) {
+        char *name = node_text(&files[0].json, key);
+        const uint32_t node = name ? vp_json_get(&files[1].json, 0, name) : VP_JSON_NONE;
+        size_t known = 0;
+        while (name && known < sizeof results / sizeof *results && strcmp(name, results[known])) known++;
+        if (name && known == sizeof results / sizeof *results
+            && (node == VP_JSON_NONE || files[0].json.nodes[key + 1].bytes != files[1].json.nodes[node].bytes
+                || memcmp(texts[0] + files[0].json.nodes[key + 1].start, texts[1] + files[1].json.nodes[node].start,
+                          (size_t)files[1].json.nodes[node].bytes))) {
+            text_add_string(words, words->bytes ? ", " : "");
+            text_add_string(words, name);
+        }
+        free(name);
+    }
+    for (int i = 0; i < 2; i++) { free(texts[i]); free(files[i].nodes); }
+}
 static void group_results(struct results *results) {
     struct text_list same = {NULL, 0};
     size_t kept = 0, same_count = 0;
@@ -1025,9 +1059,15 @@ static void group_results(struct results *results) {
     qsort(results->files, results->count, sizeof *results->files, by_setting);
     for (size_t i = 0; i < results->count; i++) {
         if (kept && !compare_settings(&results->files[kept - 1], &results->files[i])) {
-            if (!same_count++)
-                text_list_add(&same, "%.300s is the same configuration as %.300s", results->files[i].path,
-                              results->files[kept - 1].path);
+            if (!same_count++) {
+                struct text_buffer words = {NULL, 0, 0};
+                if (results->files[i].is_foreign) add_differing(&words, &results->files[i], &results->files[kept - 1]);
+                text_list_add(&same, "%.300s is the same configuration as %.300s%s%.200s%s", results->files[i].path,
+                              results->files[kept - 1].path, words.bytes ? " (they differ in " : "",
+                              words.bytes ? words.data : "",
+                              words.bytes ? "; that is not a knob: vlmprof help library)" : "");
+                free(words.data);
+            }
             result_file_free(&results->files[i]);
         } else if (kept++ != i) results->files[kept - 1] = results->files[i];
     }
@@ -1050,8 +1090,10 @@ static void group_results(struct results *results) {
 /* Keeps the usable files. A file named by the caller, or with the name of a result file, must be a result file. Returns
  * 0 or an exit code. */
 static int keep_results(struct results *results, const struct text_list *paths, const unsigned char *is_named) {
-    size_t kept = 0, others = 0;
+    enum { BROKEN_NAMED = 3 };
+    size_t kept = 0, others = 0, broken = 0;
     const char *first_other = NULL;
+    char first_error[LINE_BYTES] = "";
     int code = 0;
     for (size_t i = 0; i < results->count; i++) {
         struct result_file *file = &results->files[i];
@@ -1065,15 +1107,23 @@ static int keep_results(struct results *results, const struct text_list *paths, 
             code = complain(EXIT_INPUT, strstr(file->path, "_load_")
                                             ? "%s is a trial of load; a result file of a sweep is needed"
                                             : "%s is a report, not a result file", file->path);
-        if ((file->kind == FILE_OTHER_JSON || file->kind == FILE_NOT_JSON) && !others++) first_other = paths->items[i];
+        if (file->kind == FILE_OTHER_JSON && !others++) first_other = paths->items[i];
+        if (file->kind == FILE_NOT_JSON) {
+            if (!broken++) memcpy(first_error, file->error, sizeof first_error);
+            if (broken <= BROKEN_NAMED) text_list_add(&results->notes, "%s: skipped", file->error);
+        }
         if (file->kind != FILE_RESULT || file->error[0]) result_file_free(file);
         else if (kept++ != i) { results->files[kept - 1] = *file; memset(file, 0, sizeof *file); }
     }
     results->count = kept;
     if (code) return code;
-    if (others)
-        text_list_add(&results->notes, "%.300s%s: skipped", first_other,
-                      others > 1 ? " and others are not result files" : " is not a result file");
+    if (broken > BROKEN_NAMED)
+        text_list_add(&results->notes, "%zu more files are not valid JSON: skipped", broken - BROKEN_NAMED);
+    if (others > 1)
+        text_list_add(&results->notes, "%.300s and %zu more file%s are not result files: skipped", first_other,
+                      others - 1, plural_s((int64_t)others - 1));
+    else if (others) text_list_add(&results->notes, "%.300s is not a result file: skipped", first_other);
+    if (!kept && broken) return complain(EXIT_INPUT, "%s", first_error);
     return kept ? 0 : complain(EXIT_INPUT, "%s contains no result file", paths->items[0]);
 }
 int results_read(struct results *results, const char *const *operands, size_t operand_count) {

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import operator
 import os
 import platform
 import sys
@@ -17,7 +18,8 @@ class PlatformError(OSError):
 
 def _wrong_platform(what: str) -> PlatformError:
     return PlatformError(f"{what}; vlmprof has binaries for Linux with glibc 2.28 or later on x86_64 and aarch64, and this is {sys.platform} on "
-                         f"{platform.machine()}. Build it from source: make, then VLMPROF_PROGRAM=.../vlmprof and VLMPROF_LIBRARY=.../libvlmprof.so")
+                         f"{platform.machine()}. Build it from source: make, make build/libvlmprof.so, then set VLMPROF_PROGRAM=.../vlmprof and "
+                         "VLMPROF_LIBRARY=.../build/libvlmprof.so")
 
 
 def _load() -> ctypes.CDLL:
@@ -71,9 +73,15 @@ def count(family: str, width_px: int, height_px: int, **settings: Any) -> Count:
     words = [str(value).lower() if isinstance(value, bool) else str(value) for value in settings.values()]
     values = (ctypes.c_char_p * len(settings))(*[word.encode() for word in words])
     numbers, text = (ctypes.c_int64 * 9)(), ctypes.create_string_buffer(1024)
-    for side in (width_px, height_px):
+    for name, side in (("width_px", width_px), ("height_px", height_px)):
+        try:
+            operator.index(side)
+        except TypeError:
+            raise TypeError(f"{name}: expected a whole number, not {side!r}") from None
         if not 0 < side < 2**31:
-            raise ValueError(f"an image of {width_px}x{height_px} pixels: each side is a whole number above 0")
+            raise ValueError(f"{name}: expected 1 to {2**31 - 1}, not {side}")
+    if not isinstance(family, str):
+        raise TypeError(f"family: expected a name, not {family!r}")
     if _load().vlmprof_count(family.encode(), keys, values, len(settings), width_px, height_px, numbers, text) != 0:
         raise ValueError(text.value.decode(errors="replace"))
     known = [None if number < 0 else number for number in numbers]

@@ -15,9 +15,10 @@ import argparse
 import gzip
 import json
 import re
+import statistics
 import sys
 from pathlib import Path
-from typing import Any, Dict, Iterator, Tuple, Union
+from typing import Any, Dict, Iterable, Iterator, Optional, Tuple, Union
 
 try:
     import pandas as pd
@@ -37,11 +38,34 @@ def _need_pandas() -> None:
 
 
 def _files(folder: PathLike, schema: str) -> Iterator[Tuple[Path, Dict[str, Any]]]:
-    """The folder's files of a schema. Others, such as reports and importance scores, are passed over."""
+    """The folder's files of a schema. Others, such as reports and importance scores, are passed over. A result file without "schema" comes from an
+    engine of its own (vlmprof help library) and counts as one of vlmprof sweep."""
     for path in sorted(Path(folder).glob("*.json")):
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(result, dict) and str(result.get("schema", "")).startswith(schema):
+        try:
+            result = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:  # not JSON, or not UTF-8
+            raise ValueError(f"{path}: {error}") from None
+        if not isinstance(result, dict):
+            continue
+        own = "schema" not in result and isinstance(result.get("per_sample_results"), list)
+        if str(result.get("schema", "vlmprof-sweep-" if own else "")).startswith(schema):
             yield path, result
+
+
+def _median(values: Iterable[Any]) -> Optional[float]:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
+    """A result file of another engine with what vlmprof sweep writes in addition. Its interval of the accuracy is unknown."""
+    if "schema" in result:
+        return result
+    rows = [row for row in result["per_sample_results"] if row.get("status", "ok") == "ok"]
+    scores = [row["accuracy"] for row in rows if row.get("accuracy") is not None]
+    return {"dataset_name": path.name.split("_imgsize")[0].split(".")[0], "tier": None, "top_k": None, "num_active_blocks": None, "num_ok": len(rows),
+            "accuracy": sum(scores) / len(scores) if scores else None, **result, "accuracy_interval": None,
+            "latency_stats": {name + "_p50": _median(row.get(name) for row in rows) for name in LATENCIES}}
 
 
 def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
@@ -70,6 +94,7 @@ def load_results(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
     _need_pandas()
     configurations, samples = [], []
     for path, result in _files(folder, "vlmprof-sweep-"):
+        result = _complete(path, result)
         knobs = {key: result[key] for key in KNOBS}
         low, high = result["accuracy_interval"] or (None, None)
         p50 = {name + "_p50": result["latency_stats"].get(name + "_p50") for name in LATENCIES}
@@ -88,6 +113,8 @@ def load_results(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
 
 def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
     """The configurations that no other one of their data set beats, by rising latency."""
+    if not hasattr(configurations, "dropna"):
+        raise TypeError(f"front needs the table of configurations, not {type(configurations).__name__}: front(vlmprof.load(folder)[0])")
     best, kept = {}, []  # the best accuracy of a data set so far
     ordered = configurations.dropna(subset=[latency, "accuracy"]).sort_values([latency, "accuracy"], ascending=[True, False])
     for index, row in ordered.iterrows():
