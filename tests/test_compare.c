@@ -32,7 +32,7 @@ static void test_compare(void) {
         CHECK_INT(count_of(get(0, "comparisons")), 13 * 7);
     }
     CHECK_INT(run("compare %%F/a %%F/a"), 0);
-    check_case("a planted slow-down of 3 % exits 1, a gain of 3 % exits 0");
+    check_case("a planted slow-down of 3 %% exits 1, a gain of 3 %% exits 0");
     t.noise_seed = 3;
     t.slower = 1.03;
     write_sweep("b", &t);

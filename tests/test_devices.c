@@ -150,10 +150,10 @@ static void test_emulated(void) {
     CHECK(last.out && strstr(last.out, "  ways      experts by wgmma, if it matches mma.sync when an engine opens; "
                                        "--gpu (all off by default): events dependent wgmma persistent tuned clusters mma\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
-    check_case("emulated: a switch that this GPU does not support is reported and changes no bit of the result");
+    check_case("emulated: a switch that this GPU does not support is reported and does not change the result");
     CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
     CHECK(last.out && strstr(last.out, "OK: no dependent launches: they need compute capability 9.0"));
-    check_case("emulated: one kernel a step that passes on stale values has other bits");
+    check_case("emulated: one kernel per step that passes on stale values gives different bits");
     setenv("CUDA_ON_CPU_PLANT", "phase:3", 1);
     CHECK_INT(cli("selftest --device cuda --gpu persistent"), 1);
     CHECK(last.out && strstr(last.out, "cuda bf16 persistent") && strstr(last.out, "1 failed"));
@@ -172,11 +172,12 @@ static void test_emulated(void) {
     CHECK(last.err && strstr(last.err, "mma cannot be used with wgmma or clusters"));
     unsetenv("CUDA_ON_CPU_PLANT");
     unsetenv("CUDA_ON_CPU_CAPABILITY");
-    check_case("emulated: a sweep on a GPU is not gone on with on the CPU");
+    check_case("emulated: a sweep on a GPU is not continued on the CPU");
     mkdir(in_folder("data"), 0777);
     write_text(in_folder("data/small_set.jsonl"), "{\"question\": \"Only words?\"}\n");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 --num_runs_per_sample 1"), 0);
-    CHECK(last.err_lines == 2 && strstr(last.err, "image") && !strstr(last.err, "device:")); /* the set has no image; auto took the GPU: nothing to say */
+    CHECK(last.err_lines == 2 && strstr(last.err, "image") && !strstr(last.err, "device:")); /* the set has no image and auto uses the GPU, so there is nothing to report
+                                                                                              * */
     setenv("CUDA_ON_CPU_DEVICES", "0", 1);
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 2 --num_runs_per_sample 1"), 4);
     CHECK(last.err && strstr(last.err, "no CUDA: ") && strstr(last.err, "were measured on cuda:0: ") && last.err_lines <= 4);
@@ -191,7 +192,7 @@ static void test_emulated(void) {
 
 int main(void) {
     if (!command_begin("devices")) return 1;
-    finds_gpu(); /* asked first: it runs the program */
+    finds_gpu(); /* called first, because it runs the program */
     test_no_device();
     test_emulated();
     return command_end("test_devices");

@@ -1,4 +1,4 @@
-/* test_document.c: documents as text and as Markdown, whole texts compared; numbers as text at each limit of their form; CSV. */
+/* test_document.c: documents as text and as Markdown, compared as whole texts; numbers as text at each limit of their format; CSV. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
 #include "support/check.h"
@@ -15,7 +15,7 @@ static void fill(struct document *document) {
     document_list(document, "Notes", &texts);
     document_text(document, BLOCK_HEADING, "Table");
     cells = document_table(document, "name|n|long head");
-    text_list_copy(cells, "\xc3\xa9t\xc3\xa9"); /* three characters of five bytes */
+    text_list_copy(cells, "\xc3\xa9t\xc3\xa9"); /* three characters, five bytes */
     text_list_copy(cells, "12345");
     text_list_copy(cells, "1");
     text_list_copy(cells, "b");
@@ -31,7 +31,7 @@ static void test_document(void) {
     char *text;
     int kept;
     fill(&document);
-    check_case("a document as text: names to the left, numbers to the right, a blank line between blocks");
+    check_case("a document as text: names left-aligned, numbers right-aligned, a blank line between blocks");
     document_print(&document, 0, &out);
     CHECK_TEXT(out.data, "  first 1\n  second\n\nNotes\n\n  one note\n  two notes\n\nTable\n\n"
                          "  name      n  long head\n  \xc3\xa9t\xc3\xa9   12345          1\n  b                   22\n\n  alone\n  x\n");
@@ -56,19 +56,19 @@ static void test_document(void) {
     free(text);
     document_free(&document);
     free(out.data);
-    check_case("columns of a text");
+    check_case("columns of text");
     CHECK_INT(text_width(""), 0);
     CHECK_INT(text_width("abc"), 3);
     CHECK_INT(text_width("\xe2\x82\xac\xf0\x9f\x98\x80!"), 3);
 }
-/* names of tasks and files can come from anybody's data */
+/* names of tasks and files may come from untrusted data */
 static void test_hostile(void) {
     struct document document = {NULL, 0, NULL};
     struct text_buffer out = {NULL, 0, 0};
     document_text(&document, BLOCK_LINE, "<img src=x> | `id` & ![x](http://a) \\|");
     text_list_copy(document_table(&document, "a|b"), "x|y");
     text_list_copy(&document.blocks[1].cells, "\x1b]0;t\x07\xe2\x80\xae\xc2\x85!");
-    check_case("a document on a screen: controls become ?");
+    check_case("a document on a terminal: control characters become ?");
     document_print(&document, 0, &out);
     CHECK_TEXT(out.data, "  <img src=x> | `id` & ![x](http://a) \\|\n\n  a            b\n  x|y  ?]0;t?\?\?!\n");
     check_case("... as Markdown: no HTML, no code, no links, no borders");
@@ -103,7 +103,7 @@ static void test_numbers(void) {
     CHECK_TEXT(number_change(1, 7, (double)NAN, (double)NAN).text, "+7.00");
     CHECK_TEXT(number_change(1, (double)NAN, (double)NAN, (double)NAN).text, "-");
     CHECK_TEXT(number_value(38.2994, 36.0271, 41.218).text, "38.3");
-    check_case("measured numbers: no digits below the spread, three where it is not known");
+    check_case("measured numbers: no digits below the spread, three if the spread is unknown");
     CHECK_TEXT(number_measured(38.2994, 36.0271, 41.218).text, "38.3 [36.0, 41.2]");
     CHECK_TEXT(number_measured(0.32243, 0.30917, 0.36004).text, "0.322 [0.309, 0.360]");
     CHECK_TEXT(number_measured(2211.7, 1203.2, 3699.9).text, "2200 [1200, 3700]");
@@ -130,7 +130,7 @@ static void test_csv(void) {
         {"=1+1", "'=1+1"}, {"+cmd", "'+cmd"}, {"-2+3", "'-2+3"}, {"@SUM(A1)", "'@SUM(A1)"}, {"=a,b", "\"'=a,b\""}, {"-12.5e-3", "-12.5e-3"}, {"+7", "+7"},
         {"-", "'-"}, {"a=b", "a=b"}, {"a\x1b[31mb", "a?[31mb"}, {"a\xc2\x9b" "b", "a?b"}, {"a\xe2\x80\xaetxt.exe", "a?txt.exe"}, {"\xff", "?"}};
     struct text_buffer out = {NULL, 0, 0};
-    check_case("CSV: quotes where they are needed, an empty field for NaN and infinity");
+    check_case("CSV: quotes only if needed, an empty field for NaN and infinity");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         text_add(&out, "", 0);
         out.bytes = 0;

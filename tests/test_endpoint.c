@@ -22,7 +22,7 @@ static int decode(const struct picture *picture, vp_image *image) {
 }
 static void test_png(void) {
     static const int32_t sizes[][2] = {{1, 1}, {3, 2}, {640, 480}, {1, 700}, {701, 1}};
-    check_case("pixels as a PNG file: the same when decoded");
+    check_case("pixels as a PNG file decode to the same pixels");
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         const int32_t width = sizes[i][0], height = sizes[i][1];
         uint8_t *rgb = noise_pixels(width, height);
@@ -40,7 +40,7 @@ static void test_png(void) {
         free(rgb);
     }
 }
-/* The file of a number, malloc'ed, and its pixels. */
+/* A file marked with a number, malloc'ed, and its pixels. */
 static char *marked(const struct unique *unique, uint64_t number, vp_image *image) {
     char *file = malloc(unique->picture.byte_count);
     memcpy(file, unique->picture.bytes, unique->picture.byte_count);
@@ -59,7 +59,7 @@ static size_t values_that_differ(const vp_image *one, const vp_image *other, int
     }
     return count;
 }
-/* Two numbers that differ in any of the first `bits` bits have other pixels; others as well. */
+/* Two numbers that differ in one of the first `bits` bits give different pixels; so do random numbers. */
 static void check_numbers(const struct unique *unique, int bits) {
     enum { NUMBERS = 12 };
     vp_image plain, images[NUMBERS];
@@ -89,7 +89,7 @@ static void test_unique_png(void) {
             vp_image image, pixels = {width, height, rgb};
             char *file;
             int most = 0;
-            check_case("%d x %d pixels, %s, as a PNG that a number changes: in the lowest bits of its last row", width, height, is_plain ? "plain" : "noise");
+            check_case("%d x %d pixels, %s, as a PNG marked with a number in the lowest bits of its last row", width, height, is_plain ? "plain" : "noise");
             if (is_plain) memset(rgb, 100, (size_t)width * (size_t)height * 3);
             unique_of_pixels(rgb, width, height, &unique);
             check_numbers(&unique, width < 22 ? 3 * width : 64);
@@ -111,7 +111,7 @@ static void test_unique_jpeg(void) {
         struct unique unique;
         vp_image before, after;
         int most = 0;
-        check_case("%s remains a JPEG of its size; each bit of a number shows in its pixels, and little else changes", paths[i]);
+        check_case("%s stays a JPEG of the same size; each bit of a number changes its pixels, and little else changes", paths[i]);
         CHECK_INT(picture_of_file(paths[i], &picture, reason, sizeof reason), 0);
         CHECK_INT(unique_of_file(paths[i], &unique, reason, sizeof reason), 0);
         CHECK_TEXT(unique.picture.media_type, "image/jpeg");
@@ -128,7 +128,7 @@ static void test_unique_jpeg(void) {
         unique_free(&unique);
         picture_free(&picture);
     }
-    check_case("a JPEG without details, or one cut off, becomes a PNG or is rejected");
+    check_case("a JPEG without details, or a truncated one, becomes a PNG or is rejected");
     {
         struct unique unique;
         CHECK_INT(unique_of_file("tests/golden/datasets/vllm_custom/v1.jpg", &unique, reason, sizeof reason), 0);
@@ -137,12 +137,12 @@ static void test_unique_jpeg(void) {
         unique_free(&unique);
     }
 }
-/* A JPEG file may contain any bytes: nothing outside of it is read, and each returned bit is inside it. */
+/* A JPEG file may contain any bytes. Nothing outside the file is read, and each returned bit is inside it. */
 static void test_hostile_jpeg(void) {
     size_t bytes = 0;
     char *file = check_read("samples/cat.jpg", &bytes);
     uint32_t state = 3;
-    check_case("bits of a damaged JPEG are inside of it");
+    check_case("the bits found in a damaged JPEG are inside it");
     for (int turn = 0; turn < 300; turn++) {
         size_t length = turn < 100 ? bytes * (size_t)turn / 100 : bytes, count;
         uint8_t *damaged = malloc(length + 1);
@@ -153,7 +153,7 @@ static void test_hostile_jpeg(void) {
             damaged[state % (i % 2 ? length : length < 700 ? length : 700)] = (uint8_t)(state >> 24);
         }
         count = jpeg_bits(damaged, length, &bits);
-        CHECK(!count || bits[count - 1].at < length); /* they are in the file's order */
+        CHECK(!count || bits[count - 1].at < length); /* bits are in file order */
         free(bits);
         free(damaged);
     }
@@ -168,7 +168,7 @@ static void test_resized(void) {
     CHECK_INT(picture_resized(&image, 16, 24, &kept, &picture, reason, sizeof reason), 0);
     CHECK(decode(&picture, &small));
     CHECK(small.width_px == 16 && small.height_px == 24 && picture.width_px == 16 && picture.height_px == 24);
-    CHECK(kept.width_px == 16 && kept.height_px == 24 && memcmp(kept.rgb, small.rgb, 16 * 24 * 3) == 0); /* the pixels that are sent */
+    CHECK(kept.width_px == 16 && kept.height_px == 24 && memcmp(kept.rgb, small.rgb, 16 * 24 * 3) == 0); /* the pixels that were sent */
     vp_image_free(&kept);
     vp_image_free(&small);
     picture_free(&picture);
@@ -177,7 +177,7 @@ static void test_resized(void) {
     CHECK_INT(picture_resized(&image, 20000, 20000, &kept, &picture, reason, sizeof reason), 2);
     free(rgb);
 }
-/* A file with these bytes has this type and size; type NULL: it is rejected with these words. */
+/* A file with these bytes has this type and size; if type is NULL, it is rejected with these words. */
 static void kind(const char *bytes, size_t count, const char *type, int32_t width, int32_t height, const char *words) {
     struct picture picture;
     char reason[400] = "";
@@ -200,7 +200,7 @@ static void test_kinds(void) {
     struct picture picture;
     char reason[400], *file;
     size_t bytes;
-    check_case("files sent unchanged: the type comes from the content, the size from the header");
+    check_case("files sent unchanged: the type is found from the content, the size from the header");
     kind(webp_lossy, sizeof webp_lossy - 1, "image/webp", 640, 480, NULL);
     kind(webp_lossless, sizeof webp_lossless - 1, "image/webp", 640, 480, NULL);
     kind(webp_extended, sizeof webp_extended - 1, "image/webp", 640, 480, NULL);
@@ -245,7 +245,7 @@ static void values(const char *text, const char *path, const char *want) {
     knobs_free(&knobs);
 }
 static void test_grammar(void) {
-    check_case("values: JSON where they are JSON, texts where not; commas in brackets and quotes stay");
+    check_case("values: JSON if they are valid JSON, otherwise texts; commas in brackets and quotes do not split");
     values("a=1", "a", "1");
     values("a.b[0].c=1,2,3", "a.b[0].c", "1 2 3");
     values("image_url.detail=low,high", "image_url.detail", "\"low\" \"high\"");
@@ -254,7 +254,7 @@ static void test_grammar(void) {
     values("a={\"x\":[1,{\"y\":2}],\"z\":3},7", "a", "{\"x\":[1,{\"y\":2}],\"z\":3} 7");
     values("a=\"b,c\",d", "a", "\"b,c\" \"d\"");
     values("a=\"quote \\\" , stays\",2", "a", "\"quote \\\" , stays\" 2");
-    values("a=\"[\",]", "a", "\"[\" \"]\""); /* a bracket in quotes opens nothing */
+    values("a=\"[\",]", "a", "\"[\" \"]\""); /* a bracket in quotes does not open a list */
     values("a=\"\"", "a", "\"\"");
     values("a=b=c", "a", "\"b=c\"");
     values("a=\\", "a", "\"\\\\\"");
@@ -293,7 +293,7 @@ static void test_refused(void) {
 static void test_combinations(void) {
     struct request_knobs knobs = {NULL, 0};
     vp_chat_knob setting[2];
-    check_case("all combinations, the last knob first, and their names");
+    check_case("all combinations, with the last knob changing slowest, and their names");
     CHECK_INT(knobs_combinations(&knobs), 1);
     check_words(&knobs, 0, "");
     CHECK_INT(knobs_add(&knobs, "mm_processor_kwargs.max_pixels=1024,2048"), 0);
@@ -305,7 +305,7 @@ static void test_combinations(void) {
     CHECK_TEXT(setting[0].path, "mm_processor_kwargs.max_pixels");
     CHECK_TEXT(setting[0].value, "2048");
     CHECK_TEXT(setting[1].value, "\"high\"");
-    CHECK_INT(knobs_add(&knobs, "other.detail=1"), 0); /* the same end: whole paths */
+    CHECK_INT(knobs_add(&knobs, "other.detail=1"), 0); /* an equal ending is not a conflict: whole paths are compared */
     check_words(&knobs, 0, "max_pixels=1024 image_url.detail=low other.detail=1");
     knobs_free(&knobs);
     CHECK(!knobs.items && !knobs.count);
@@ -315,7 +315,7 @@ static const struct command KNOB_COMMAND = {"knobs", "", "", "", 1, KNOB_OPTIONS
 static void test_option(void) {
     struct options options;
     struct request_knobs knobs = {NULL, 0};
-    check_case("the option: commas stay, several values, given again");
+    check_case("the option: commas, several values, repeated options");
     CHECK_INT(options_of_words(&options, &KNOB_COMMAND, "--request_knob a=1,2 b=[1,2] --more --request_knob=c=x,y"), 0);
     CHECK_INT(knobs_of_options(&options, &knobs), 0);
     CHECK_INT(knobs.count, 3);
@@ -348,7 +348,7 @@ static void warnings(const char *url, const char *key, size_t count, const char 
     unsetenv("OPENAI_API_KEY");
 }
 static void test_key(void) {
-    check_case("a key that others could read on its way");
+    check_case("a key sent over an unencrypted connection");
     warnings("http://192.0.2.7:8000/v1", "sekret", 1, "http://192.0.2.7:8000: the API key of OPENAI_API_KEY is sent unencrypted");
     warnings("http://192.0.2.7:8000/v1", NULL, 0, NULL);
     warnings("http://192.0.2.7:8000/v1", "", 0, NULL);

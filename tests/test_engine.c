@@ -5,7 +5,7 @@
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"
 
-#include "vlmprof_kernels.cu" /* the CPU after the engine: its choice of kernels, its telemetry */
+#include "vlmprof_kernels.cu" /* the CPU's code after the engine: kernel selection and telemetry */
 #include "engine/engine_internal.h"
 
 #include "support/check.h"
@@ -14,7 +14,7 @@
 
 enum { PROMPT = 40, IMAGE_AT = 3, FEATURES = 20, NEW = 12, PATCHES = 576, VALUES = 588, WINDOWS = 144, BLOCKS = 4, LOGITS = 704 };
 
-static vp_model_config config; /* of tiny-a */
+static vp_model_config config; /* config of tiny-a */
 static vp_checkpoint *checkpoint;
 
 static vp_engine_options options_of(vp_weights weights, const char *gemm, int32_t threads) {
@@ -87,7 +87,7 @@ static int same_output(const run *a, const run *b) {
     return a->reply.token_count == b->reply.token_count && !memcmp(a->tokens, b->tokens, sizeof a->tokens) &&
         !memcmp(a->logits, b->logits, NEW * LOGITS * sizeof(float));
 }
-/* ||a - b|| / ||b - mean(b)|| of one row of logits */
+/* ||a - b|| / ||b - mean(b)|| for one row of logits */
 static double row_error(const float *a, const float *b) {
     double mean = 0.0, difference = 0.0, spread = 0.0;
     for (int i = 0; i < LOGITS; i++) mean += (double)b[i] / LOGITS;
@@ -100,7 +100,7 @@ static double row_error(const float *a, const float *b) {
 
 /* ---------------------------------------------------------------------------------------------------------- errors of opening */
 static void refused(const char *what, const vp_engine_options *options, vp_result code, const char *where) {
-    vp_engine *engine = (vp_engine *)(void *)&config; /* any address: it must stay unchanged */
+    vp_engine *engine = (vp_engine *)(void *)&config; /* any address; it must not change */
     vp_error error;
     memset(&error, 0, sizeof error);
     check_case("open rejects %s", what);
@@ -154,7 +154,7 @@ static void test_open_errors(void) {
     o = good; o.max_sequence = INT32_MAX; refused("a sequence that fits no memory", &o, VP_ERR_MEMORY, "engine memory");
     memset(&log, 0, sizeof log);
     log.stop_after = 3;
-    log.again = 1; /* `refused` opens twice */
+    log.again = 1; /* `refused` opens the engine twice */
     o = good; o.progress = on_progress; o.progress_user = &log;
     refused("loading that is stopped", &o, VP_ERR_INTERRUPTED, "model.transformer.ln_f.weight");
     CHECK_INT(log.calls, 6);
@@ -201,7 +201,7 @@ static void refuse_run(vp_engine *engine, run *r, const char *what, const char *
     CHECK_TEXT(error.where, where);
     CHECK_INT(error.offset, offset);
     CHECK(error.text[0]);
-    CHECK(!memcmp(&before, &r->reply, sizeof before)); /* outputs untouched */
+    CHECK(!memcmp(&before, &r->reply, sizeof before)); /* the reply is unchanged */
     for (size_t i = 0; i < sizeof r->tokens; i++) CHECK(((unsigned char *)r->tokens)[i] == 0x5a);
     CHECK_INT(vp_engine_run(engine, &r->request, &r->reply, NULL), VP_ERR_RANGE);
 }
@@ -249,7 +249,7 @@ static void test_run_errors(vp_engine *engine) {
         r.reply.step_ns = step_ns;
         CHECK_INT(vp_engine_run(engine, &r.request, &r.reply, NULL), VP_OK);
         CHECK_INT(r.reply.token_count, NEW + 1);
-        CHECK(!memcmp(tokens, good.tokens, sizeof good.tokens)); /* and a dump changes nothing */
+        CHECK(!memcmp(tokens, good.tokens, sizeof good.tokens)); /* a dump does not change the tokens */
     }
     run_free(&r);
     run_free(&good);
@@ -262,7 +262,7 @@ static void test_run_errors(vp_engine *engine) {
  * so that none can flip. */
 static void test_cache(vp_engine *engine, int views, int top_k, double limit) {
     run r, again;
-    check_case("cache equals recomputing, views %d, limit %g", views, limit);
+    check_case("the cache gives the same as recomputing, views %d, limit %g", views, limit);
     run_new(&r, views);
     run_new(&again, views);
     r.request.top_k = again.request.top_k = top_k;
@@ -276,7 +276,7 @@ static void test_cache(vp_engine *engine, int views, int top_k, double limit) {
         same = row_error(again.logits, r.logits + n * LOGITS);
         CHECK_NEAR(same, 0, limit);
         if (getenv("VERBOSE")) printf("cache against recomputing, views %d, step %d: %.2g\n", views, n, same);
-        again.ids[PROMPT + n - 1] = (again.ids[PROMPT + n - 1] + 1) % 650; /* damaged: another last token */
+        again.ids[PROMPT + n - 1] = (again.ids[PROMPT + n - 1] + 1) % 650; /* damaged: a different last token */
         run_on(engine, &again);
         other = row_error(again.logits, r.logits + n * LOGITS);
         CHECK(other > limit);
@@ -292,7 +292,7 @@ static void test_eos(vp_engine *engine) {
     run_new(&r, 0);
     run_on(engine, &all);
     CHECK_INT(all.reply.token_count, NEW);
-    while (at < NEW - 1) { /* a token that was not generated before */
+    while (at < NEW - 1) { /* find a token that was not generated before */
         int seen = 0;
         for (int i = 0; i < at; i++) seen |= all.tokens[i] == all.tokens[at];
         if (!seen) break;
@@ -301,7 +301,7 @@ static void test_eos(vp_engine *engine) {
     r.request.eos_id = all.tokens[at];
     r.request.ignore_eos = 0;
     run_on(engine, &r);
-    CHECK_INT(r.reply.token_count, at + 1); /* the EOS is counted */
+    CHECK_INT(r.reply.token_count, at + 1); /* the EOS counts as a token */
     CHECK_INT(r.reply.ended_by_eos, 1);
     CHECK(!memcmp(r.tokens, all.tokens, (size_t)(at + 1) * sizeof(int32_t)));
     for (int i = 0; i < NEW; i++) CHECK(i < at ? r.step_ns[i] > 0 : r.step_ns[i] == -1);
@@ -311,7 +311,7 @@ static void test_eos(vp_engine *engine) {
     run_on(engine, &r);
     CHECK(same_output(&r, &all));
     CHECK_INT(r.reply.ended_by_eos, 0);
-    r.request.eos_id = all.tokens[NEW - 1]; /* the length ended it, not this */
+    r.request.eos_id = all.tokens[NEW - 1]; /* the limit ended the answer, not this EOS */
     run_on(engine, &r);
     CHECK_INT(r.reply.ended_by_eos, 0);
     check_case("EOS as the first token");
@@ -322,7 +322,7 @@ static void test_eos(vp_engine *engine) {
     CHECK_INT(r.reply.ended_by_eos, 1);
     CHECK_INT(r.step_ns[0], -1);
     CHECK(!r.reply.times.ran[VP_STAGE_DECODE] && r.reply.times.ran[VP_STAGE_SAMPLE]);
-    check_case("several tokens can end an answer: the first one does");
+    check_case("with several end tokens, any one ends the answer");
     r.request.eos_id = 700;
     r.request.more_eos_ids = (const int32_t[]){ 701, all.tokens[at], all.tokens[NEW - 1] };
     r.request.more_eos_count = 3;
@@ -364,7 +364,7 @@ static void test_times(vp_engine *engine) {
         run_free(&r);
     }
 }
-/* the way in which a request is timed changes no bit of its reply, and each mode reports what it promises and nothing else */
+/* The timing mode changes no bit of a reply. Each mode reports what it promises and nothing else. */
 static void test_timing_off(vp_engine *engine, const run *stage, run *r) {
     const vp_stage_times *t = &r->reply.times, *other = &stage->reply.times;
     r->request.timing = VP_TIMING_OFF;
@@ -412,7 +412,7 @@ static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     run_on(engine, r);
     CHECK(r->reply.token_count <= 2 && r->reply.launch_count < all);
     books_check(launches, &r->reply, 0);
-    r->request.timing = VP_TIMING_STAGE; /* and nothing of it is left */
+    r->request.timing = VP_TIMING_STAGE; /* afterwards, stage timing works as before */
     r->request.ignore_eos = 1;
     few[0] = launches[0] = untouched;
     run_on(engine, r);
@@ -440,7 +440,7 @@ static void check_spans(const run *r, const vp_launch *launches, const vp_span *
             all += seen[i * 8 + t];
             busy += seen[i * 8 + t] != 0;
         }
-        parallel += busy == threads; /* within a decode step a loop that is not worth it runs on one */
+        parallel += busy == threads; /* within a decode step, a loop that is too short runs on one thread */
     }
     CHECK_INT(r->reply.span_count, all);
     CHECK(threads == 1 ? parallel == 0 : parallel > r->reply.times.launches[VP_STAGE_VIT] / 2);
@@ -468,7 +468,7 @@ static void test_spans(vp_engine *engine, int threads) {
     for (int i = 0; i <= FEW; i++) few[i] = untouched;
     r.request.spans = few; r.request.span_capacity = FEW;
     run_on(engine, &r);
-    CHECK(threads == 1 ? r.reply.span_count == 0 : r.reply.span_count > FEW); /* who finds work differs from run to run */
+    CHECK(threads == 1 ? r.reply.span_count == 0 : r.reply.span_count > FEW); /* which threads find work differs between runs */
     CHECK(!memcmp(&few[FEW], &untouched, sizeof untouched) && (threads == 1 || few[FEW - 1].ns != untouched.ns));
     few[0] = untouched;
     r.request.timing = VP_TIMING_STAGE;
@@ -479,7 +479,7 @@ static void test_spans(vp_engine *engine, int threads) {
     free(launches);
     free(spans);
 }
-/* The blocks add up to the engine's own total, and the cache to the need of the longest request. */
+/* The blocks sum to the engine's own total, and the cache to the size for the longest request. */
 static void test_memory(vp_engine *engine) {
     vp_memory_block b, again;
     uint64_t sum = 0, element = engine->wide ? 4 : 2, a_position = 2 * element * 128 * BLOCKS;
@@ -501,7 +501,7 @@ static void test_memory(vp_engine *engine) {
     again = b;
     CHECK(!vp_engine_memory(engine, -1, &again) && !vp_engine_memory(engine, count, &again) && !memcmp(&again, &b, sizeof b));
 }
-/* The measurements exist, the second call remembers them, and requests are unchanged; their arithmetic is in test_ceilings.c. */
+/* The measurements exist, the second call returns the stored results, and requests are unchanged. test_ceilings.c tests the arithmetic. */
 static void test_ceilings(vp_engine *engine) {
     vp_ceilings c, again;
     vp_error error;
@@ -514,7 +514,7 @@ static void test_ceilings(vp_engine *engine) {
     CHECK(c.read_bytes > (200u << 20) && c.bytes_per_s > 0 && c.copy_bytes_per_s > 0);
     CHECK(c.product_size >= 256 && c.product_size <= 4096 && c.flops_per_s > 0);
     CHECK_INT(vp_engine_ceilings(engine, &again, &error), VP_OK);
-    CHECK(!memcmp(&c, &again, sizeof c)); /* to the bit: nothing is measured twice */
+    CHECK(!memcmp(&c, &again, sizeof c)); /* bit-identical, because nothing is measured twice */
     run_on(engine, &after); /* and requests are as before */
     CHECK(same_output(&before, &after));
     run_free(&before);
@@ -531,10 +531,10 @@ static void test_timing(vp_engine *engine) {
             ran += stage.reply.times.ran[s];
             CHECK(s == VP_STAGE_DECODE || stage.reply.times.wall_ns[s] == stage.reply.times.device_ns[s]);
         }
-        CHECK_INT(stage.reply.times.stamps, 1 + ran + NEW - 1); /* the beginning, the end of each stage, each decoded token */
+        CHECK_INT(stage.reply.times.stamps, 1 + ran + NEW - 1); /* one at the start, one at the end of each stage, one per decoded token */
         CHECK_INT(stage.reply.times.has_kernels, 0);
         CHECK_INT(stage.reply.launch_count, 0);
-        CHECK(vp_engine_stamp_cost_ns(engine) >= 0); /* what it is: make bench */
+        CHECK(vp_engine_stamp_cost_ns(engine) >= 0); /* make bench measures the value */
         check_case("timing off, views %d", views);
         run_new(&other, views);
         test_timing_off(engine, &stage, &other);
@@ -547,7 +547,7 @@ static void test_timing(vp_engine *engine) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------------ telemetry */
-/* processors without a name in /proc/cpuinfo: ARM cores by their numbers, several kinds, unknown ones, nothing at all */
+/* processors without a name in /proc/cpuinfo: ARM cores known by number, several kinds, unknown ones, none at all */
 static void test_cpu_name(void) {
     static const char *const cases[][2] = {
         {"processor\t: 0\nmodel name\t: Some CPU @ 2.00GHz\nmodel name\t: Another\n", "Some CPU @ 2.00GHz"},
@@ -572,14 +572,14 @@ static void test_cpu_name(void) {
     vk_cpu_name(folder, name, sizeof name);
     CHECK_TEXT(name, "name not known");
 }
-/* a synthetic /sys and /proc: existing values are read; missing or impossible ones are NaN, never 0 */
+/* a synthetic /sys and /proc: existing values are read; missing or implausible ones are NaN, never 0 */
 static void test_telemetry(void) {
     vp_telemetry t, untouched;
     vp_error error;
     check_case("telemetry of a CPU that reports everything");
     put_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000\n");
     put_file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "3000000\n");
-    put_file("/sys/devices/system/cpu/cpu2/online", "0\n"); /* off: no clock */
+    put_file("/sys/devices/system/cpu/cpu2/online", "0\n"); /* an offline core has no clock */
     put_file("/sys/devices/system/cpu/cpu3/cpufreq/scaling_cur_freq", "<unknown>\n");
     put_file("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3900000\n");
     put_file("/sys/devices/system/cpu/cpu3/cpufreq/cpuinfo_max_freq", "3500000\n");
@@ -624,12 +624,12 @@ static void test_telemetry(void) {
     CHECK_TEXT(vp_telemetry_throttle_name(6), "hw_thermal_slowdown");
     CHECK_TEXT(vp_telemetry_throttle_name(8), "display_clock_setting");
     CHECK(!vp_telemetry_throttle_name(9) && !vp_telemetry_throttle_name(-1));
-    for (int bit = 0; bit < 9; bit++) { /* "slow.." and what slows are the same bits */
+    for (int bit = 0; bit < 9; bit++) { /* "slow.." and the names of its causes are the same bits */
         const char *name = vp_telemetry_throttle_name(bit);
         CHECK_INT(VP_THROTTLE_SLOWED >> bit & 1u, strstr(name, "slow") || strstr(name, "cap"));
     }
 }
-/* a skipped block is the identity: NaN in all of its weights changes no bit; with the block on they show */
+/* A skipped block is the identity: NaN in all its weights changes no bit while it is skipped, but does when it runs. */
 static void test_masked_block(vp_engine *engine) {
     static const int32_t without[3] = { 0, 2, 3 };
     vk_block *block = &engine->model.blocks[1];
@@ -637,7 +637,7 @@ static void test_masked_block(vp_engine *engine) {
     vp_error error;
     float *weight = block->attn_norm.weight;
     float *kept = (float *)malloc(128 * sizeof(float));
-    check_case("a block that is off");
+    check_case("a skipped block");
     run_new(&full, 1);
     run_new(&before, 1);
     run_new(&after, 1);
@@ -655,7 +655,7 @@ static void test_masked_block(vp_engine *engine) {
     CHECK_INT(vp_engine_run(engine, &full.request, &full.reply, &error), VP_ERR_FORMAT);
     CHECK(isnan(full.logits[0]));
     CHECK_TEXT(error.where, "logits");
-    check_case("NaN of an earlier request leaves nothing behind");
+    check_case("NaN in an earlier request does not affect later ones");
     memcpy(weight, kept, 128 * sizeof(float));
     run_on(engine, &after);
     CHECK(same_output(&before, &after));
@@ -664,11 +664,11 @@ static void test_masked_block(vp_engine *engine) {
     run_free(&before);
     run_free(&after);
 }
-/* a reply depends on the request alone: the same bits after other requests */
+/* a reply depends only on its request: the bits are the same after other requests */
 static void test_history(vp_engine *engine) {
     static const int32_t one[1] = { 3 };
     run first, other, second;
-    check_case("earlier requests change nothing");
+    check_case("earlier requests have no effect");
     run_new(&first, 1);
     run_new(&other, 0);
     run_new(&second, 1);
@@ -704,7 +704,7 @@ static void test_threads(vp_weights weights) {
         first = vk_cpu_of(engines[0]->queue);
         CHECK_INT(engines[i]->queue->threads, i == 0 ? 1 : 2 * i);
         own = vk_cpu_of(engines[i]->queue);
-        memcpy(own->gemm, first->gemm, sizeof own->gemm); /* the measured choice of kernels may differ from one opening to the next */
+        memcpy(own->gemm, first->gemm, sizeof own->gemm); /* the choice of kernels is measured, and may differ between openings */
         own->begin = first->begin;
         own->end = first->end;
         run_on(engines[i], &r[i]);
@@ -716,7 +716,7 @@ static void test_threads(vp_weights weights) {
         vp_engine_close(engines[i]);
     }
 }
-/* long prompts go through the experts in parts; parts of any size give the same bits */
+/* long prompts pass through the experts in parts; parts of any size give the same bits */
 static void test_expert_parts(void) {
     vp_engine_options o = options_of(VP_WEIGHTS_FP32, "plain", 2);
     vp_engine *engine = open_engine(&o);
@@ -728,14 +728,14 @@ static void test_expert_parts(void) {
     r.request.top_k = parts.request.top_k = 3;
     run_on(engine, &r);
     CHECK_INT(engine->moe_rows, (PROMPT + NEW) * 8);
-    engine->moe_rows = 20; /* 6 tokens of 3 experts a time */
+    engine->moe_rows = 20; /* 6 tokens of 3 experts at a time */
     run_on(engine, &parts);
     CHECK(same_output(&r, &parts));
     vp_engine_close(engine);
     run_free(&r);
     run_free(&parts);
 }
-/* random weights: decided by the seed, and usable: finite logits that depend on the prompt */
+/* random weights depend only on the seed and are usable: logits are finite and depend on the prompt */
 static void test_synthetic(void) {
     vp_engine_options o = options_of(VP_WEIGHTS_FP32, "plain", 2);
     run r[3];

@@ -59,9 +59,9 @@ static const double COSTS[VP_LATENCY_STAGE_COUNT][VP_LATENCY_COLUMNS_LIMIT] = {
 #define SCATTER 0.02
 enum { EXPERTS = 64, SAMPLES = 14, CONFIGS = 27, ROWS = SAMPLES * CONFIGS };
 static const char *const TIERS[] = {"low", "medium", "high"};
-static const char *architecture; /* of the model, whose images have so many crops; NULL: as many as there are views but one */
+static const char *architecture; /* architecture of the model, which sets the number of crops; if NULL, there is one view more than crops */
 static int crops;
-static double lognormal; /* sigma of the noise where that is not SCATTER; the cost is then the median */
+static double lognormal; /* sigma of log-normal noise, or 0 for SCATTER; the cost is then the median */
 static struct { vp_latency_request requests[ROWS]; double measured[ROWS][VP_LATENCY_STAGE_COUNT], total[ROWS]; uint32_t configs[ROWS]; int count; } made;
 static double normal(vp_random *random) {
     double u = 1 - vp_random_double(random), v = vp_random_double(random);
@@ -71,7 +71,7 @@ static vp_latency_request request_of(int tier, int top_k, int blocks, int sample
     static const int views[3][4] = {{2, 3, 3, 2}, {5, 7, 6, 9}, {10, 13, 16, 11}};
     vp_latency_request q;
     memset(&q, 0, sizeof q);
-    q.views = sample < 3 ? 0 : views[tier][sample % 4]; /* the first samples are text alone */
+    q.views = sample < 3 ? 0 : views[tier][sample % 4]; /* the first samples are text only */
     q.vision_tokens = q.views ? q.views * 100 + sample % 3 * 16 : 0;
     q.text_tokens = 5 + (int)vp_random_below(random, 60);
     q.sequence = 1 + q.text_tokens + q.vision_tokens + q.views * 5;
@@ -110,7 +110,7 @@ static void write_row(FILE *f, int row, int sample) {
     put_ms(f, "T_total", made.total[row]);
     fprintf(f, "}");
 }
-/* A sweep of 3 tiers x 3 top_k x 3 blocks on a device; slope and offset change every stage. samples: at most SAMPLES. */
+/* A sweep of 3 tiers x 3 top_k x 3 blocks on a device. slope and offset apply to every stage. samples: at most SAMPLES. */
 static void write_sweep(const char *name, const char *device, uint32_t seed, double slope, double offset, int config_count, int same) {
     vp_random random;
     vp_random_seed(&random, seed);
@@ -159,12 +159,12 @@ static void test_recovery(void) {
             count++;
         }
     CHECK_INT(count, 17);
-    CHECK(inside >= 14); /* of 17 at 95 %: fewer come up once in 1,000 seeds */
+    CHECK(inside >= 14); /* of 17 at 95 %; fewer occur for one seed in 1,000 */
     CHECK_NEAR(number_at("evaluation.physical.leave_one_configuration_out.prefill.mape_percent"), 100 * SCATTER * 0.798, 0.3);
     CHECK_INT(number_at("ranges.sequence.least") < 100, 1);
     CHECK_INT((int)number_at("ranges.top_k.most"), 4);
     CHECK_INT((int)number_at("ranges.num_active_blocks.least"), 2);
-    CHECK(number_at("evaluation.seed.leave_one_configuration_out.prefill.mape_percent") > 5); /* a plane is not a product */
+    CHECK(number_at("evaluation.seed.leave_one_configuration_out.prefill.mape_percent") > 5); /* a linear model cannot express a product */
     CHECK(number_at("evaluation.mean.in_sample.decode.mape_percent") > 30);
     CHECK_INT(document.json.nodes[node_at("evaluation.measured_predicted_ms.total")].count, 200);
     CHECK_NEAR(number_at("evaluation.measured_predicted_ms.total.7.1") / number_at("evaluation.measured_predicted_ms.total.7.0"), 1, 4 * SCATTER);
@@ -193,7 +193,7 @@ static int solve(int s, const unsigned char *use, const double *weights, double 
     for (int p = 0; p < columns; p++) if (!(coefficient[p] > 0)) return 0;
     return 1;
 }
-/* Weights 1 / predicted^2 of a fit to all rows, from equal weights on, until they stay. */
+/* Weights 1 / predicted^2 of a fit to all rows, iterated from equal weights until they converge. */
 static int weigh(int s, double *weights, int columns) {
     unsigned char all[ROWS];
     double coefficient[8], x[VP_LATENCY_COLUMNS_LIMIT];
@@ -224,7 +224,7 @@ static void check_held_out(int s, int columns, int by_size) {
         unsigned char use[ROWS];
         double coefficient[8], x[VP_LATENCY_COLUMNS_LIMIT];
         for (int i = 0; i < made.count; i++) use[i] = (by_size ? tier_of_row(i) : (int)made.configs[i]) != group;
-        CHECK(solve(s, use, weights, coefficient, columns)); /* positive: signs change nothing */
+        CHECK(solve(s, use, weights, coefficient, columns)); /* all costs are positive, so sign limits have no effect */
         for (int i = 0; i < made.count; i++) {
             double y = made.measured[i][s], predicted = 0;
             int32_t ignored;
@@ -290,7 +290,7 @@ static void test_predictions(void) {
         for (int i = 0; i < ROWS; i++) over += made.total[i] > 50;
         CHECK_INT((int)number_at("guardrail.budgets.4.over_budget"), over);
         CHECK_INT((int)number_at("guardrail.budgets.4.requests"), ROWS);
-        CHECK(number_at("guardrail.budgets.4.violations") <= 0); /* 2 % of scatter do not make 10 % */
+        CHECK(number_at("guardrail.budgets.4.violations") <= 0); /* a scatter of 2 % does not reach a limit of 10 % */
         CHECK(number_at("guardrail.budgets.4.false_reject_rate") < 0.1);
     }
     check_case("sizes go through the tiler");
@@ -301,7 +301,7 @@ static void test_predictions(void) {
     CHECK_INT((int)number_at("predictions.0.sequence"), 771);
     CHECK_INT((int)number_at("predictions.1.views"), 5);
     CHECK(node_at("predictions.0.decode") != VP_JSON_NONE && !isfinite(number_at("predictions.0.decode.ms")));
-    check_case("a budget's verdict");
+    check_case("the verdict of a budget");
     CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1000"), 0);
     CHECK(strstr(last.out, "budget 1000.000 ms: holds, with probability 1.000") != NULL);
     CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1"), 0);
@@ -310,7 +310,7 @@ static void test_predictions(void) {
     CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
     CHECK(strstr(last.out, "extrapolation: top_k 8 is outside of 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
     CHECK(strstr(last.out, "extrapolation: num_active_blocks") == NULL);
-    check_case("the file of E3 is the same model; a result folder may hold models");
+    check_case("the file of E3 is the same model; a result folder may contain models");
     CHECK_INT(run("predict %%F/out/e3_latency_estimator.json --views 0"), 0);
     CHECK_INT(run("fit %%F/b -o %%F/b/model.json"), 0);
     CHECK_INT(run("fit %%F/b --features seed -o %%F/seed.json"), 0);
@@ -318,7 +318,7 @@ static void test_predictions(void) {
     CHECK_INT(run("predict %%F/seed.json --tier low 640x480"), 0);
 }
 
-/* The crops of some models are all that their towers see; if one crop is the image itself, nothing is added to it */
+/* In some models the tower sees only the crops. If the single crop is the image itself, no view is added. */
 static void test_views(void) {
     static const struct { const char *architecture; int views_of_one, views_of_nine; } models[] = {
         {"Qwen2.5-VL", 1, 9}, {"LLaVA", 1, 9}, {"Gemma 3", 1, 10}, {"InternVL", 1, 10}, {"SmolVLM", 1, 10}, {"MolmoE", 2, 10}, {"Molmo2", 2, 10}};
@@ -330,13 +330,13 @@ static void test_views(void) {
         write_sweep("views", "machine A", 5, 1, 0, CONFIGS, 0);
         CHECK_INT(run("fit %%F/views -o %%F/views.json --json"), 0);
         parse(last.out);
-        CHECK_INT((int)number_at("ranges.views.least"), 0); /* text alone */
+        CHECK_INT((int)number_at("ranges.views.least"), 0); /* text only */
         CHECK_INT((int)number_at("ranges.views.most"), is_one ? models[i / 2].views_of_one : models[i / 2].views_of_nine);
     }
     architecture = NULL;
 }
 
-/* Log-normal times of sigma 0.5: their mean is exp(0.125) = 1.133 of their median. The model goes through the mean, and its intervals contain the next ones. */
+/* Log-normal times with sigma 0.5: the mean is exp(0.125) = 1.133 times the median. The model predicts the mean, and its intervals contain the next measurements. */
 static void test_noise(void) {
     double medians = 0, means = 0;
     char *text;
@@ -370,13 +370,13 @@ static void test_noise(void) {
     CHECK_INT(run("predict %%F/noisy.json --views 8 --vision_tokens 816 --sequence 880 --json"), 0);
     parse(last.out);
     CHECK(vp_json_equals(&document.json, node_at("location"), "mean") && vp_json_equals(&document.json, node_at("predictions.0.vision.interval_of"), "held_out_ratios"));
-    CHECK_NEAR(number_at("predictions.0.vision.ms") / (2 + 3 * 8 + 0.004 * 816), means / medians, 0.08); /* 1.133; weights of 1 / measured^2 say 0.6 */
+    CHECK_NEAR(number_at("predictions.0.vision.ms") / (2 + 3 * 8 + 0.004 * 816), means / medians, 0.08); /* 1.133; weights of 1 / measured^2 would give 0.6 */
     CHECK(number_at("predictions.0.vision.interval_ms.0") > 0);
     check_case("a file of an older version: Student's intervals, and a warning");
     text = check_read(in_folder("noisy.json"), NULL);
     for (int i = 0; i < 2; i++) {
         char *key = text ? strstr(text, i ? "\"held_out_ratios\": {" : "\"location\": ") : NULL;
-        if (CHECK(key != NULL)) key[1] = 'x'; /* another key */
+        if (CHECK(key != NULL)) key[1] = 'x'; /* an unknown key */
     }
     if (text) write_text(in_folder("noisy.json"), text);
     free(text);
@@ -386,7 +386,7 @@ static void test_noise(void) {
     CHECK(!vp_json_equals(&document.json, node_at("location"), "mean"));
 }
 static void test_recalibration(void) {
-    check_case("another machine, by a line a stage");
+    check_case("another machine, calibrated by one line per stage");
     write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --data %%F/c"), 0);
     CHECK(strstr(last.out, "the model describes machine A, these files machine B") != NULL);
@@ -426,7 +426,7 @@ static void test_recalibration(void) {
         free(d);
         free(e);
     }
-    check_case("identical measurements give no line");
+    check_case("identical measurements do not determine a line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
     run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json");
     check_refused(3, "line");
@@ -435,7 +435,7 @@ static void test_recalibration(void) {
     check_refused(2, "contains only 14");
 }
 
-/* ---- model files that are wrong */
+/* ---- invalid model files */
 static void damage(const char *whole, const char *from, const char *to, const char *word) {
     const char *at = strstr(whole, from);
     char *text = (char *)malloc(strlen(whole) + strlen(to) + 1);
@@ -493,7 +493,7 @@ static void test_damaged(void) {
     CHECK(refused > 30);
     free(cut);
     free(whole);
-    check_case("no model at all");
+    check_case("no model file");
     run("predict %%F/none.json --views 0");
     check_refused(3, "none.json");
     run("predict %%F --views 0");
@@ -540,7 +540,7 @@ static void test_usage(void) {
     write_sweep("one", "machine A", 11, 1, 0, 1, 0);
     CHECK_INT(run("fit %%F/one"), 0);
     CHECK(strstr(last.out, "a single configuration") && strstr(last.out, "dropped as collinear"));
-    check_case("times of stages that were not taken");
+    check_case("times of stages that were not measured");
     make_empty(in_folder("off"));
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
                "{\"schema\": \"vlmprof-sweep-2\", \"timing\": \"off\", \"tier\": \"low\", \"top_k\": 4, \"num_active_blocks\": 12,"

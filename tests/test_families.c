@@ -8,7 +8,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------- golden data */
 enum { FIELDS_MOST = 24 };
-/* cuts a line at its commas; returns the number of fields */
+/* splits a line at commas; returns the number of fields */
 static int cut(char *line, char **fields) {
     int count = 0;
     for (;;) {
@@ -43,7 +43,7 @@ static void golden_file(const char *name) {
     static vp_family family;
     char relative[128], *header[FIELDS_MOST], *field[FIELDS_MOST], *text, *line, *next;
     int fields, first, number = 1;
-    snprintf(relative, sizeof relative, "../shared/goldens/families/%s.csv", name); /* all rows; the copy has every sixth */
+    snprintf(relative, sizeof relative, "../shared/goldens/families/%s.csv", name); /* all rows; the copy has only every sixth */
     text = check_read(relative, NULL);
     snprintf(relative, sizeof relative, "families/%s.csv", name);
     if (!text) text = check_read(check_golden(relative), NULL);
@@ -127,7 +127,7 @@ static int refused(const char *name, const char *keys, int32_t width, int32_t he
 }
 
 typedef struct vector { const char *family, *keys; int32_t width, height; int64_t tokens; } vector;
-static const vector vectors[] = { /* of official tests, user reports, documentation */
+static const vector vectors[] = { /* from official tests, user reports and documentation */
     {"molmo", "", 640, 480, 740}, {"molmo", "", 4032, 3024, 1196}, {"molmo", "", 1080, 1920, 1204}, {"molmo", "max_crops=36", 1920, 1080, 2644}, {"molmo", "", 336, 336,
         316},
     {"molmo2", "", 300, 300, 410}, {"molmo2", "", 2000, 1500, 982}, {"molmo2", "", 1920, 1080, 1189}, {"llava-next", "", 161, 184, 1128}, {"llava-next", "", 640, 480,
@@ -178,24 +178,24 @@ static void test_traps(void) {
     check_case("rounding half to even: 3024 / 32 = 94.5 is 94, 70 / 28 = 2.5 is 2");
     check_size("qwen3-vl", "", 4032, 3024, 4032, 3008);
     check_size("qwen2-vl", "", 70, 84, 56, 84);
-    check_case("double floor at the cap: a square of 3621 gives 127 x 127 units, one of 3622 all 128");
+    check_case("floor of a double at the cap: a square of 3621 gives 127 x 127 units, one of 3622 all 128");
     CHECK_INT(total("qwen2-vl", "", 3621, 3621), 16129);
     CHECK_INT(total("qwen2-vl", "", 3622, 3622), 16384);
     check_case("tiny sides: transformers rounds to 0 and enlarges, qwen-vl-utils clamps first");
     check_size("qwen2-vl", "", 10, 2000, 28, 812);
     check_size("qwen-vl-utils", "", 10, 2000, 28, 1988);
-    check_case("an aspect ratio over 200 is an error, exactly 200 is not");
+    check_case("an aspect ratio above 200 is an error, exactly 200 is not");
     CHECK(refused("qwen2-vl", "", 1, 201) && refused("glm-4.5v", "", 14, 5700) && !refused("qwen2-vl", "", 1, 200));
-    check_case("class defaults are not checkpoint values");
+    check_case("class defaults differ from checkpoint values");
     CHECK_INT(total("qwen2-vl", "max_pixels=1003520", 4032, 3024), 1230);
     CHECK_INT(total("qwen2-vl", "", 4032, 3024), 15552);
-    check_case("qwen-vl-utils: limits follow the patch unless they are set");
+    check_case("qwen-vl-utils: limits follow the patch size unless set");
     CHECK_INT(total("qwen-vl-utils", "image_patch_size=16", 50, 50), 4);
     CHECK_INT(total("qwen-vl-utils", "image_patch_size=16 min_pixels=65536", 50, 50), 64);
     CHECK(refused("qwen-vl-utils", "min_pixels=5000 max_pixels=4000", 100, 100));
-    check_case("GLM counts two frames: the limit is half the number");
+    check_case("GLM counts two frames, so the limit is half the number");
     CHECK(total("glm-4.5v", "", 6000, 6000) <= 6144 && total("glm-4.5v", "", 6000, 6000) > 6000);
-    check_case("Molmo: below the margin 1x1, at it the other side decides");
+    check_case("Molmo: 1x1 below the margin; at the margin the other side decides");
     check_grid("molmo", "", 100, 2000, 1, 1);
     check_grid("molmo", "", 113, 2000, 9, 1);
     check_grid("molmo", "", 112, 500, 2, 1);
@@ -207,16 +207,16 @@ static void test_traps(void) {
     CHECK_INT(counted("molmo", "", 800, 600).feature_tokens, 1152);
     check_case("InternVL: equal distances are decided in double");
     check_grid("internvl3", "", 11, 60, 6, 1);
-    check_case("InternVL: the area rule is strict and of the candidate");
+    check_case("InternVL: the area rule is strict, and uses the candidate's area");
     check_grid("internvl3", "", 633, 633, 1, 1);
     check_grid("internvl3", "", 634, 634, 2, 2);
     check_grid("internvl3", "", 1920, 1080, 2, 4);
-    check_case("LLaVA-NeXT: the original reads width first, transformers height first");
+    check_case("LLaVA-NeXT: the original reads the width first, transformers the height");
     CHECK_INT(total("llava-next", "", 300, 200), 1464);
     CHECK_INT(total("llava_next_original", "", 300, 200), 976);
     CHECK_INT(total("llava-next", "", 160, 320), 888);
     CHECK_INT(total("llava_next_original", "", 160, 320), 1776);
-    check_case("LLaVA-NeXT: canvases also differ where the short side truncates to 0");
+    check_case("LLaVA-NeXT: canvases also differ if the short side truncates to 0");
     CHECK_INT(total("llava-next", "", 1, 5000), 600);
     CHECK_INT(total("llava_next_original", "", 1, 5000), 624);
     check_case("LLaVA-NeXT: the original truncates without rounding to 7 places");
@@ -229,36 +229,36 @@ static void test_traps(void) {
     check_case("select_best_resolution truncates products of doubles");
     check_grid("llava-next", "", 2291, 1145, 1, 2);
     check_grid("deepseek-vl2", "", 1606, 1070, 2, 3);
-    check_case("OneVision: Python's // of floats is not floor of the quotient");
+    check_case("OneVision: Python's // of floats is not the floor of the quotient");
     CHECK_INT(total("llava-onevision", "", 585, 1929), 7254);
-    for (int i = 0; i < 200000; i++) { /* the remainder is the library's */
+    for (int i = 0; i < 200000; i++) { /* the remainder from the C library */
         const double y = 1.1 + (double)(i * 7919 % 100003) / 30011.0, x = (double)(1 + i % 5000);
         if (!CHECK(vp_impl_remainder(x, y) == fmod(x, y))) break;
     }
-    check_case("unpadding is symmetrical: an odd leftover row stays");
+    check_case("unpadding is symmetrical: an odd row remains");
     CHECK_INT(counted("llava-next", "", 161, 184).separator_tokens, 24);
-    check_case("Idefics3 enlarges; the real code computes the other side again");
+    check_case("Idefics3 enlarges; its actual code recomputes the other side");
     check_grid("idefics3", "", 100, 100, 4, 4);
     check_grid("idefics3", "longest_edge=1000", 177, 119, 3, 3);
     CHECK_INT(counted("idefics3", "longest_edge=728", 500, 500).views, 5);
-    check_case("Gemma 3 rounds half up, and only with pan and scan");
+    check_case("Gemma 3 rounds half up, only with pan and scan");
     check_grid("gemma3", "do_pan_and_scan=1", 2500, 1000, 1, 3);
     check_grid("gemma3", "", 2500, 1000, 0, 0);
     check_grid("gemma3", "do_pan_and_scan=1", 1000, 833, 1, 2);
     check_grid("gemma3", "do_pan_and_scan=1", 999, 833, 0, 0);
-    check_case("Gemma 4: a ratio over 280 is capped, not rejected; rows of zero");
+    check_case("Gemma 4: a ratio above 280 is capped, not rejected; zero rows");
     CHECK_INT(counted("gemma4", "", 5000, 1).feature_tokens, 280);
     CHECK_INT(counted("gemma4", "", 3, 900).feature_tokens, 280);
     check_case("Llama 3.2: one token in the sequence, keys for every tile");
     CHECK_INT(counted("mllama", "", 1920, 1080).feature_tokens, 6404);
     check_grid("mllama", "", 561, 560, 1, 2);
     check_grid("mllama", "", 1700, 500, 1, 4);
-    check_case("Llama 4: no global tile for one tile");
+    check_case("Llama 4: a single tile has no global tile");
     CHECK_INT(total("llama4", "", 336, 336), 147);
     CHECK_INT(total("llama4", "", 337, 336), 437);
     check_case("Phi-4 rejects a side below 10 pixels");
     CHECK(refused("phi-4-multimodal", "", 5000, 1));
-    check_case("Pixtral: transformers floors, mistral-common rounds half to even; a side of 0 is an error there, 1 here");
+    check_case("Pixtral: transformers floors, mistral-common rounds half to even; a side of 0 is an error in one, 1 in the other");
     CHECK_INT(total("pixtral", "", 1744, 328), 780);
     CHECK_INT(total("mistral_common", "", 1744, 328), 845);
     CHECK_INT(total("pixtral", "", 1946, 1765), 3770);
@@ -272,7 +272,7 @@ static void test_traps(void) {
     check_case("Kimi: padding comes after the limit; the first generation rejects long sides");
     CHECK_INT(total("kimi-vl", "", 1800, 1800), 1089);
     CHECK(refused("kimi-vl", "", 20, 8000) && !refused("kimi-k2.5", "", 20, 8000));
-    check_case("Ovis2: transformers transposes the tiles; their count is equal");
+    check_case("Ovis2: transformers transposes the tiles; the number is the same");
     check_grid("ovis2", "", 1600, 800, 4, 2);
     check_grid("ovis2_original", "", 1600, 800, 2, 4);
     CHECK_INT(total("ovis2", "", 1600, 800), total("ovis2_original", "", 1600, 800));
@@ -284,16 +284,16 @@ static void test_traps(void) {
     check_case("Muse: CPython's set order decides for squares");
     CHECK_INT(counted("muse_glimmer", "", 70, 70).feature_tokens, 9);
     CHECK_INT(counted("muse_glimmer", "", 42, 42).feature_tokens, 1);
-    check_case("Aria: a canvas from the list, no global view");
+    check_case("Aria: a canvas from the list, without a global view");
     CHECK_INT(counted("aria", "split_image=1 max_image_size=490", 1920, 1080).views, 8);
     CHECK_INT(counted("aria", "", 1920, 1080).rows, -1);
-    check_case("DeepSeek-OCR: tiles above 640; an image that rounds to nothing is an error");
+    check_case("DeepSeek-OCR: tiles above 640; an image that rounds to zero is an error");
     check_grid("deepseek-ocr", "", 640, 640, 1, 1);
     check_grid("deepseek-ocr", "", 641, 640, 2, 2);
     CHECK(refused("deepseek-ocr", "", 1, 5000));
     check_case("DeepSeek-VL2 without cropping still has a local view");
     CHECK_INT(total("deepseek-vl2", "cropping=0", 3000, 500), 421);
-    check_case("unpublished rules are errors, with a code of their own");
+    check_case("unpublished rules are errors, with their own code");
     {
         static vp_family family;
         vp_vision_count c;
@@ -306,7 +306,7 @@ static void test_traps(void) {
 static void test_keys(void) {
     static vp_family family, before;
     vp_error error = {VP_OK, -1, "", ""};
-    check_case("names: every preset finds itself, aliases are unique, case and - _ . do not matter");
+    check_case("names: every preset is found by its name, aliases are unique, case and - _ . do not matter");
     for (int32_t i = 0; vp_family_at(i); i++) {
         char words[200], *word;
         CHECK(vp_family_find(vp_family_at(i)->name) == vp_family_at(i));
@@ -320,7 +320,7 @@ static void test_keys(void) {
     CHECK(vp_family_find("MolmoE") == vp_family_find("molmo"));
     CHECK(!vp_family_find(NULL) && !vp_tier_find(NULL) && vp_count_tokens(NULL, 640, 480) == VP_ERR_NOT_FOUND);
     CHECK(!vp_family_find("") && !vp_family_find("qwen") && !vp_family_find("internvl3 internvl") && !vp_family_find("-") && !vp_family_at(-1));
-    check_case("an unknown key names the nearest and changes nothing");
+    check_case("an unknown key: the error names the nearest key, and nothing changes");
     vp_family_default(vp_family_find("internvl"), &family);
     before = family;
     CHECK_INT(vp_family_set(&family, "max_patch", "3", &error), VP_ERR_NOT_FOUND);
@@ -352,14 +352,14 @@ static void test_keys(void) {
     CHECK(vp_family_set(&family, "do_pan_and_scan", "0", NULL) == VP_OK && family.value[VP_SLOT_SPLIT] == 0);
     CHECK_INT(vp_family_set(&family, "do_pan_and_scan", "2", NULL), VP_ERR_RANGE);
     CHECK(vp_family_set(&family, "min_ratio_to_activate", "1.2", NULL) == VP_OK && family.ratio == 1.2);
-    check_case("the caller's canvases");
+    check_case("canvases given by the caller");
     {
         static const int32_t one[1][2] = {{1, 1}}, bad[4][2] = {{1, 17}, {17, 1}, {0, 1}, {1, 0}};
         vp_family_default(vp_family_find("llava-next"), &family);
         for (int i = 0; i < 4; i++) CHECK_INT(vp_family_set_canvases(&family, &bad[i], 1, NULL), VP_ERR_RANGE);
         CHECK_INT(vp_family_set_canvases(&family, one, 0, NULL), VP_ERR_RANGE);
         CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_OK);
-        CHECK_INT(vp_family_set(&family, "size", "336", NULL), VP_OK); /* the list stays */
+        CHECK_INT(vp_family_set(&family, "size", "336", NULL), VP_OK); /* the list does not change */
         CHECK_INT(family.grid_count, 1);
         vp_family_default(vp_family_find("internvl"), &family);
         CHECK_INT(vp_family_set_canvases(&family, one, 1, NULL), VP_ERR_UNSUPPORTED);
@@ -393,7 +393,7 @@ static void test_properties(void) {
     static const char *const turned[] = {"qwen2_vl_hf", "qwen3_vl_hf", "glm4v", "kimi_k25", "gemma4", "pixtral_hf", "mistral_common", "llama4", "mllama", "claude",
         "openai_tiles",
                                          "molmo", "molmo2", "nemotron_h_omni"};
-    check_case("extreme sizes: no overflow, no zero, sums hold (seed 20261121)");
+    check_case("extreme sizes: no overflow, no zero, sums are consistent (seed 20261121)");
     for (int32_t i = 0; vp_family_at(i); i++) {
         static const int32_t sides[] = {1, 2, 3, 27, 28, 111, 112, 113, 4096, 32768, 1048576, 16777215, 16777216};
         const int count = (int)(sizeof sides / sizeof *sides);
@@ -402,7 +402,7 @@ static void test_properties(void) {
         for (int k = 0; k < 3000; k++) check_bounds(&family, any_side(), any_side());
         CHECK(refused(vp_family_at(i)->name, "", 0, 5) && refused(vp_family_at(i)->name, "", 5, -1) && refused(vp_family_at(i)->name, "", 16777217, 5));
     }
-    check_case("keys at their ends: no overflow, sums hold");
+    check_case("extreme keys: no overflow, sums are consistent");
     for (int32_t i = 0; vp_family_at(i); i++) {
         for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++) {
             static const double numbers[] = {0, 1, 2, 3, 13, 63, 256, 4096, 65535, 65536, 1e6, 16777216, 1099511627776.0};
@@ -421,20 +421,21 @@ static void test_properties(void) {
             }
         }
     }
-    check_case("turned images: the turned grid where the rule is symmetric");
+    check_case("rotated images give the rotated grid if the rule is symmetric");
     for (size_t i = 0; i < sizeof turned / sizeof *turned; i++) {
         vp_family_default(vp_family_find(turned[i]), &family);
         for (int k = 0; k < 5000; k++) {
             const int32_t w = 1 + below(4000), h = 1 + below(4000);
             vp_vision_count a, b;
             const vp_result first = vp_family_count(&family, w, h, &a, NULL), second = vp_family_count(&family, h, w, &b, NULL);
-            if (!strcmp(turned[i], "nemotron_h_omni") && (a.rows == b.cols ? 0 : a.rows * a.cols == b.rows * b.cols)) continue; /* evens its height first */
+            if (!strcmp(turned[i], "nemotron_h_omni") && (a.rows == b.cols ? 0 : a.rows * a.cols == b.rows * b.cols)) continue; /* this rule makes the height even first
+                                                                                                                                 * */
             check_note(first == second && (first != VP_OK || strcmp(turned[i], "nemotron_h_omni") == 0 || (a.rows == b.cols && a.cols == b.rows && a.feature_tokens
                 == b.feature_tokens)),
                        __FILE__, __LINE__, "%s %dx%d and turned", turned[i], w, h);
         }
     }
-    check_case("more tokens allowed never means fewer");
+    check_case("a higher limit never gives fewer tokens");
     {
         static const char *const grows[] = {"qwen2_vl_hf", "qwen3_vl_hf", "qwen_vl_utils", "glm4v", "ernie4_5_vl", "internvl", "kimi_k25", "glm5_next", "molmo",
             "cohere2_vision", "claude"};
@@ -458,7 +459,7 @@ static void test_properties(void) {
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- the other way */
+/* ------------------------------------------------------------------------------------------------------------- inversion */
 static void test_largest(void) {
     static vp_family family;
     static const int32_t photo[1][2] = {{4032, 3024}}, many[4][2] = {{100, 100}, {640, 480}, {1920, 1080}, {4032, 3024}};
@@ -475,12 +476,12 @@ static void test_largest(void) {
         CHECK_INT(unlimited, 0);
         CHECK_INT(vp_family_set_number(&family, vp_family_knob(&family)->name, (double)value, NULL), VP_OK);
         CHECK(vp_family_count(&family, 4032, 3024, &c, NULL) == VP_OK && c.total_tokens <= cases[i].tokens);
-        if (strcmp(cases[i].name, "gemma4")) { /* whose next value is 1120 */
+        if (strcmp(cases[i].name, "gemma4")) { /* whose next step is 1120 */
             CHECK_INT(vp_family_set_number(&family, vp_family_knob(&family)->name, (double)value + 1, NULL), VP_OK);
             CHECK(vp_family_count(&family, 4032, 3024, &c, NULL) != VP_OK || c.total_tokens > cases[i].tokens);
         } else CHECK_INT(value, 560);
     }
-    check_case("a share of several images; no value; no knob");
+    check_case("a budget divided among several images; no possible value; no knob");
     vp_family_default(vp_family_find("qwen3-vl"), &family);
     CHECK_INT(vp_family_largest(&family, many, 4, 0.75, 2040, &value, &unlimited, NULL), VP_OK);
     CHECK_INT(unlimited, 1);
@@ -488,7 +489,7 @@ static void test_largest(void) {
     CHECK_INT(unlimited, 0);
     CHECK_INT(vp_family_largest(&family, many, 4, NAN, 10, &value, &unlimited, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_family_largest(&family, many, 0, 1.0, 10, &value, &unlimited, NULL), VP_ERR_RANGE);
-    vp_family_default(vp_family_find("smolvlm"), &family); /* a view is 64 */
+    vp_family_default(vp_family_find("smolvlm"), &family); /* a view is 64 tokens */
     CHECK_INT(vp_family_largest(&family, many, 4, 1.0, 10, &value, &unlimited, NULL), VP_ERR_NOT_FOUND);
     vp_family_default(vp_family_find("llava-1.5"), &family);
     CHECK_INT(vp_family_largest(&family, many, 4, 1.0, 10, &value, &unlimited, NULL), VP_ERR_NOT_FOUND);
@@ -554,7 +555,7 @@ static void test_config(void) {
         check_case("checkpoint that must be rejected: %s %s", bad[i].preprocessor ? bad[i].preprocessor : "", bad[i].config ? bad[i].config : "");
         CHECK_INT(from_texts(&family, bad[i].preprocessor, bad[i].config, NULL), bad[i].result);
     }
-    check_case("a checkpoint's own canvases; tiling switched off");
+    check_case("canvases given in a checkpoint; tiling disabled");
     CHECK_INT(from_texts(&family, "{\"image_grid_pinpoints\": [[384, 768], [768, 384]], \"size\": {\"shortest_edge\": 384}, \"patches_per_side\": 27}",
         "{\"model_type\": \"llava_next\"}", NULL), VP_OK);
     CHECK(family.grid_count == 2 && family.value[VP_SLOT_TILE] == 384);
@@ -617,7 +618,7 @@ static void test_command(void) {
     }
 }
 
-/* the count by a name is that of the preset with its published values */
+/* the count for a name equals that of the preset with its published values */
 static void test_count_tokens(void) {
     check_case("vp_count_tokens");
     CHECK_INT(vp_count_tokens("smolvlm", 1920, 1080), 862);

@@ -43,7 +43,7 @@ static vp_result run_request(vp_engine *engine, const vp_request *r, answer *a, 
 static int is_healthy(const answer *a) { return memcmp(a->tokens, healthy.tokens, sizeof healthy.tokens) == 0; }
 
 typedef struct life { answer a; int opened, broken, served_again, noted; } life;
-/* an engine from opening to closing: the first failure, whether it is reported, and whether the engine still works afterwards */
+/* the life of an engine from opening to closing: the first failure, whether it is reported, and whether the engine still works afterwards */
 static vp_result live(vp_timing timing, life *l, vp_error *error) {
     vp_engine *engine = NULL;
     vp_result result;
@@ -91,7 +91,7 @@ static void test_kind(const char *kind, vp_timing timing) {
         cuda_on_cpu_reset((uint64_t)n);
         cuda_on_cpu_fail(kind, (int)n);
         result = live(timing, &l, &error);
-        survived = (recorded || planned) && result == VP_OK && l.noted && is_healthy(&l.a); /* the request did not need the recording, or the plan */
+        survived = (recorded || planned) && result == VP_OK && l.noted && is_healthy(&l.a); /* the request did not need the recording or the plan */
         CHECK(survived || !planned);
         if (!check_note(survived || result == VP_ERR_DEVICE || result == VP_ERR_MEMORY, __FILE__, __LINE__, "call %ld of %ld gave %d", n, calls,
                         (int)result)) break;
@@ -102,14 +102,14 @@ static void test_kind(const char *kind, vp_timing timing) {
             check_note(l.broken == sticky && l.served_again == !sticky, __FILE__, __LINE__, "call %ld of %ld: broken %d, served again %d", n, calls,
                        l.broken, l.served_again);
         if (!check_note(cuda_on_cpu_live() == 0, __FILE__, __LINE__, "call %ld of %ld left %d behind", n, calls, cuda_on_cpu_live())) break;
-        if (l.broken) { /* the program's context is not ours to reset: an engine stays impossible until the program does it */
+        if (l.broken) { /* Only the program may reset its context. Until it does, no engine can open. */
             life none;
             CHECK(cuda_on_cpu_contexts() == 1);
             CHECK_INT(live(timing, &none, &error), VP_ERR_DEVICE);
             CHECK_INT(vp_device_reset(0, &error), VP_OK);
             CHECK(cuda_on_cpu_contexts() == 0);
         }
-        if (n + step > calls) { /* a new engine of the same process starts clean; the last one is the hardest */
+        if (n + step > calls) { /* a new engine in the same process works; tested after the last failure, the hardest case */
             CHECK_INT(live(timing, &l, &error), VP_OK);
             CHECK(is_healthy(&l.a) && !l.noted);
         }
@@ -122,10 +122,10 @@ static void test_contexts(void) {
     vp_telemetry telemetry;
     vp_engine *engine = NULL;
     vp_error error;
-    check_case("listing and asking devices makes no context");
+    check_case("listing and querying devices creates no context");
     setenv("CUDA_ON_CPU_DEVICES", "2", 1);
     cuda_on_cpu_reset(1);
-    CHECK_INT(vp_device_reset(1, &error), VP_OK); /* ends by choosing device 0 again, which makes its context */
+    CHECK_INT(vp_device_reset(1, &error), VP_OK); /* ends by selecting device 0 again, which creates its context */
     CHECK_INT(vp_device_reset(0, &error), VP_OK);
     CHECK(cuda_on_cpu_contexts() == 0);
     for (int i = 0; i < 2; i++) {
@@ -140,7 +140,7 @@ static void test_contexts(void) {
     CHECK_INT(vp_device_describe(1, &info, &error), VP_OK);
     CHECK(info.free_bytes == UINT64_MAX && cuda_on_cpu_contexts() == 0);
     unsetenv("CUDA_ON_CPU_NVML");
-    check_case("no reset while an engine is open, none of a device that is not there");
+    check_case("no reset while an engine is open, or of a device that does not exist");
     CHECK_INT(open_engine(&engine, 320, &error), VP_OK);
     CHECK(cuda_on_cpu_contexts() == 1);
     CHECK_INT(vp_device_reset(1, &error), VP_ERR_STATE);
@@ -152,7 +152,7 @@ static void test_contexts(void) {
     unsetenv("CUDA_ON_CPU_DEVICES");
     cuda_on_cpu_reset(1);
 }
-/* a decode step cannot be recorded, at any of the four calls that it needs: a note reports it, and no request fails then or later */
+/* A decode step cannot be recorded, because one of the four calls fails. A note reports this, and no request fails, now or later. */
 static void test_no_recording(void) {
     for (int n = 1; n <= 4; n++) {
         vp_engine *engine = NULL;
@@ -168,7 +168,7 @@ static void test_no_recording(void) {
             CHECK(is_healthy(&a));
             CHECK_INT(a.reply.times.launches[VP_STAGE_DECODE], healthy.reply.times.launches[VP_STAGE_DECODE]);
         }
-        CHECK_INT(cuda_on_cpu_calls("graph"), n); /* and it is not tried again */
+        CHECK_INT(cuda_on_cpu_calls("graph"), n); /* recording is not tried again */
         CHECK(strstr(vp_engine_device_note(engine), "not replayed as a graph: cuda") != NULL);
         CHECK_INT(vp_engine_broken(engine), 0);
         vp_engine_close(engine);
@@ -195,7 +195,7 @@ static void test_warm(void) {
     CHECK(is_healthy(&a));
     vp_engine_close(engine);
 }
-/* The emulated clock gives each operation its time, so kernels without a wait of the host between them fill their stage exactly. */
+/* The emulated clock gives each operation its own duration, so kernels fill their stage exactly if the host does not wait between them. */
 static void test_timing(void) {
     enum { ROOM = 4096 };
     vp_engine *engine = NULL;
@@ -208,14 +208,14 @@ static void test_timing(void) {
     check_case("timing by stages");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
-    CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK); /* records the step */
+    CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK); /* this request records the step */
     before = cuda_on_cpu_calls("event");
     CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK);
     events = cuda_on_cpu_calls("event") - before;
     CHECK(is_healthy(&stage));
-    CHECK_INT(stage.reply.times.stamps, 1 + 7 + NEW_TOKENS - 1 + 1); /* begin, stages up to sample, steps, the host's end of decode */
+    CHECK_INT(stage.reply.times.stamps, 1 + 7 + NEW_TOKENS - 1 + 1); /* one at the start, stages up to sample, steps, the host's end of decode */
     CHECK_INT(stage.reply.times.has_kernels, 0);
-    for (int s = VP_STAGE_H2D; s <= VP_STAGE_DECODE; s++) /* nothing was pruned */
+    for (int s = VP_STAGE_H2D; s <= VP_STAGE_DECODE; s++) /* nothing was skipped */
         CHECK(s == VP_STAGE_PRUNE || (stage.reply.times.device_ns[s] > 0 && stage.reply.times.wall_ns[s] > 0));
     check_case("timing off");
     r.timing = VP_TIMING_OFF;
@@ -228,7 +228,7 @@ static void test_timing(void) {
         CHECK(other.reply.times.ran[s] == stage.reply.times.ran[s] && other.reply.times.launches[s] == stage.reply.times.launches[s]);
     }
     for (int i = 0; i < NEW_TOKENS; i++) CHECK_INT(other.step_ns[i], 0);
-    /* the rest: an event for each token, and those of the copies; none is asked for its time */
+    /* the others are an event per token, and those of the copies, whose times are not read */
     CHECK_INT(events - (cuda_on_cpu_calls("event") - before), 1 + 7 - 1 + 7 + (NEW_TOKENS - 1));
     check_case("timing by kernels");
     r.timing = VP_TIMING_KERNEL;
@@ -248,9 +248,9 @@ static void test_timing(void) {
         double device = (double)other.reply.times.device_ns[s];
         CHECK_INT(other.reply.times.launches[s], stage.reply.times.launches[s]);
         if (s == VP_STAGE_PREFILL || s == VP_STAGE_DECODE) CHECK(other.reply.times.kernel_ns[s] <= other.reply.times.device_ns[s]);
-        else CHECK_NEAR((double)other.reply.times.kernel_ns[s], device, 0.001 * device + (s == VP_STAGE_H2D ? 1000 : 200)); /* the host's first launch */
+        else CHECK_NEAR((double)other.reply.times.kernel_ns[s], device, 0.001 * device + (s == VP_STAGE_H2D ? 1000 : 200)); /* the host's first launch takes longer */
     }
-    check_case("timing by kernels, ended by EOS while the next step is under way");
+    check_case("timing by kernels, ended by EOS while the next step is in flight");
     r.ignore_eos = 0;
     r.eos_id = healthy.tokens[1];
     CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
@@ -259,13 +259,13 @@ static void test_timing(void) {
     books_check(launches, &other.reply, 1);
     for (int s = 0; s < VP_STAGE_COUNT; s++) other.reply.launch_count -= other.reply.times.launches[s];
     CHECK_INT(other.reply.launch_count, 0);
-    check_case("timing by kernels while the host's clock runs 20 % too fast: no launch appears after its kernel");
+    check_case("timing by kernels while the host's clock runs 20 %% fast: no launch is later than its kernel");
     cuda_on_cpu_set("HOST_FAST", "200000");
     r.ignore_eos = 1;
     CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
     books_check(launches, &other.reply, 1);
     cuda_on_cpu_set("HOST_FAST", NULL);
-    check_case("what a stamp costs");
+    check_case("the cost of a stamp");
     vp_engine_settle(engine);
     CHECK(vp_engine_stamp_cost_ns(engine) > 0);
     CHECK_INT(vp_engine_broken(engine), 0);
@@ -273,9 +273,9 @@ static void test_timing(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
     free(launches);
 }
-/* ---- CUPTI's records instead of events (tests/emulator/cupti_on_cpu.h says what CUDA_ON_CPU_CUPTI takes) */
+/* ---- CUPTI's records instead of events (tests/emulator/cupti_on_cpu.h describes the values of CUDA_ON_CPU_CUPTI) */
 enum { CUPTI_ROOM = 4096 };
-/* the same launches, times and tokens as by events, which cost the emulated device nothing */
+/* the same launches, times and tokens as with events, which take no time on the emulated device */
 static void check_traced(const vp_launch *traced, const answer *a, const vp_launch *by_events, const answer *events) {
     int named = 0, nodes = 0;
     CHECK(is_healthy(a));
@@ -312,7 +312,7 @@ static void test_cupti_works(const char *setting, int whole, vp_launch *launches
     if (!CHECK_INT(open_with_cupti(setting, &engine), VP_OK)) return;
     r.launches = launches;
     r.launch_capacity = CUPTI_ROOM;
-    for (int i = 0; i < 2; i++) { /* the first one records the step */
+    for (int i = 0; i < 2; i++) { /* the first request records the step */
         event_calls = cuda_on_cpu_calls("event");
         graphs = cuda_on_cpu_calls("graph");
         CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
@@ -324,7 +324,7 @@ static void test_cupti_works(const char *setting, int whole, vp_launch *launches
     CHECK(strstr(vp_engine_launch_timer(engine), "activity records of CUPTI, version ") != NULL);
     CHECK_TEXT(vp_engine_device_note(engine), "");
     if (!whole) { vp_engine_close(engine); return; }
-    r.ignore_eos = 0; /* a step that was sent ahead has records and no launch */
+    r.ignore_eos = 0; /* a step that was sent in advance has records but no launch */
     r.eos_id = healthy.tokens[1];
     CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
     CHECK(a.reply.ended_by_eos && a.reply.launch_count < events->reply.launch_count);
@@ -345,7 +345,7 @@ static void test_cupti_works(const char *setting, int whole, vp_launch *launches
     vp_engine_close(second);
     CHECK_INT(cuda_on_cpu_live(), 0);
 }
-/* records are lost or wrong: the request is repeated, later ones are timed by events, and both are reported */
+/* If records are lost or wrong, the request is repeated and later ones are timed by events. Both are reported. */
 static void test_cupti_fails(const char *setting, const char *timer, const char *note) {
     static vp_launch launches[CUPTI_ROOM];
     vp_engine *engine = NULL;
@@ -380,7 +380,7 @@ static void test_cupti(void) {
     vp_error error;
     answer events;
     vp_request r = request_of(VP_TIMING_KERNEL);
-    check_case("launches by events, for comparison");
+    check_case("launches timed by events, for comparison");
     cuda_on_cpu_reset(1);
     r.launches = by_events;
     r.launch_capacity = CUPTI_ROOM;
@@ -402,7 +402,7 @@ static void test_cupti(void) {
     test_cupti_fails("17", "CUDA events: libcupti.so.13 has version 17, which vlmprof does not support", "");
     test_cupti_fails("130001,cuptiActivityEnable=39",
                      "CUDA events: cuptiActivityEnable: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (status 39)", "");
-    check_case("events, as requested, although CUPTI is available");
+    check_case("events on request, although CUPTI is available");
     setenv("CUDA_ON_CPU_CUPTI", "130001", 1);
     cuda_on_cpu_reset(1);
     options.config = &config;
@@ -442,7 +442,7 @@ static void test_dependents(void) {
         dump.logits = seed ? logits : want;
         r.dump = &dump;
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) break;
-        for (int i = 0; i < 2; i++) { /* sent one by one, then as a graph */
+        for (int i = 0; i < 2; i++) { /* first sent one by one, then as a graph */
             memset(logits, 0, bytes);
             CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
             CHECK(!seed || !memcmp(logits, want, bytes));
@@ -483,7 +483,7 @@ static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
     r.launch_capacity = ROOM;
     if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) return;
     if (fail) cuda_on_cpu_fail(fail, nth);
-    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK); /* warms up */
+    CHECK_INT(run_request(engine, &r, &a, &error), VP_OK); /* warm-up */
     cuda_on_cpu_fail(NULL, 0);
     t->products = cuda_on_cpu_calls("gemm");
     CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
@@ -499,12 +499,12 @@ static void test_tuned(void) {
     const size_t bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
     static const struct { const char *kind; int nth; } faults[] = { { NULL, 0 }, { "gemm", 1 }, { "gemm", 9 }, { "alloc", 1 } };
     tuning plain, tuned;
-    check_case("products as cuBLAS expects them to be fastest");
+    check_case("products with the algorithm that cuBLAS expects to be fastest");
     tune(&plain, 0, NULL, 0);
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
         check_case("products tuned, fault %s %d", faults[i].kind ? faults[i].kind : "none", faults[i].nth);
         tune(&tuned, VP_GPU_TUNED, faults[i].kind, faults[i].nth);
-        CHECK(!memcmp(tuned.logits, plain.logits, bytes)); /* what a product adds to was put back after each round */
+        CHECK(!memcmp(tuned.logits, plain.logits, bytes)); /* outputs that products add to were restored after each round */
         CHECK_INT(tuned.products, plain.products);         /* a shape is timed once */
         CHECK_INT(tuned.is_noted, faults[i].kind && !strcmp(faults[i].kind, "alloc"));
         if (!faults[i].kind) CHECK_NEAR((double)tuned.product_ns / (double)plain.product_ns, 0.7, 0.005);
@@ -513,7 +513,7 @@ static void test_tuned(void) {
     }
     free(plain.logits);
 }
-/* a step as one kernel: the bits of the graph's kernels, under several schedules and with several numbers of blocks; unsupported steps, in words */
+/* A step as one kernel gives the same bits as the graph's kernels, with several schedules and numbers of blocks. Unsupported steps are reported. */
 static void test_persistent(void) {
     static const struct { const char *setting, *value, *note; int kind, weights; uint32_t gpu; } rows[] = {
         { "MULTIPROCESSORS", "8", "", 0, VP_WEIGHTS_BF16, 0 },
@@ -536,7 +536,7 @@ static void test_persistent(void) {
         vp_dump dump;
         vp_request r = request_of(rows[row].kind ? VP_TIMING_KERNEL : VP_TIMING_STAGE);
         int one = rows[row].gpu && !*rows[row].note;
-        check_case("one kernel a step: %s=%s %s", rows[row].setting, rows[row].value, rows[row].note);
+        check_case("one kernel per step: %s=%s %s", rows[row].setting, rows[row].value, rows[row].note);
         memset(&dump, 0, sizeof dump);
         cuda_on_cpu_reset((uint64_t)row + 1);
         cuda_on_cpu_set(rows[row].setting, rows[row].value);
@@ -545,7 +545,7 @@ static void test_persistent(void) {
         dump.logits = row ? logits : want;
         r.dump = &dump;
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) break;
-        for (int i = 0; i < 2; i++) { /* sent one by one, then as one */
+        for (int i = 0; i < 2; i++) { /* first sent one by one, then as one kernel */
             memset(logits, 0, bytes);
             CHECK_INT(run_request(engine, &r, &a, &error), VP_OK);
             CHECK(!row || rows[row].weights != VP_WEIGHTS_BF16 || !memcmp(logits, want, bytes));
@@ -554,7 +554,7 @@ static void test_persistent(void) {
         CHECK(!one || cuda_on_cpu_calls("graph") == 0);
         CHECK_TEXT(vp_engine_device_note(engine), rows[row].note);
         if (row == 1) {
-            check_case("one kernel a step: its launch fails, and steps are a graph from then on");
+            check_case("one kernel per step: if its launch fails, steps are a graph from then on");
             cuda_on_cpu_set("COOPERATIVE", "0");
             CHECK_INT(run_request(engine, &r, &a, &error), VP_ERR_DEVICE);
             memset(logits, 0, bytes);
@@ -575,7 +575,7 @@ static void test_decode_step(void) {
     enum { ROOM = 4096, MOST_A_BLOCK = 10, KERNELS = 9, SPLITS = 8 };
     int64_t d = config.d_model, heads = config.head_count, hd = config.head_dim, e = config.expert_count, h = config.expert_dim, k = 2,
             n = config.embedding_size, keys = input_count + 1, grid = (n + 7) / 8 < 24 ? (n + 7) / 8 : 24; /* 3 blocks on each of 8 multiprocessors */
-    const struct { const char *name; int64_t flops, bytes; } want[KERNELS] = { /* step 1; bf16 but for the router */
+    const struct { const char *name; int64_t flops, bytes; } want[KERNELS] = { /* step 1; bf16 except for the router */
         { "k_embed", 0, 2 * d + 4 * d + 4 },
         { "k_decode_qkv", 4 * d + 2 * 3 * d * d, 2 * 3 * d * d + 8 * d + 4 * 3 * d },
         { "k_decode_attention", 14 * d + keys * (4 * d + 5 * heads), 4 * (3 * d + 2 * d + hd + 1) + 2 * 2 * keys * d + 4 * SPLITS * (d + 2 * heads) },
@@ -596,14 +596,14 @@ static void test_decode_step(void) {
     check_case("a decode step is one graph");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
-    CHECK_INT(run_request(engine, &r, &one, &error), VP_OK); /* records the step */
+    CHECK_INT(run_request(engine, &r, &one, &error), VP_OK); /* this request records the step */
     for (int long_one = 0; long_one < 2; long_one++) {
         for (int i = 0; i < 5; i++) calls[long_one][i] = cuda_on_cpu_calls(kinds[i]);
         r.max_new_tokens = long_one ? NEW_TOKENS : 1;
         CHECK_INT(run_request(engine, &r, long_one ? &all : &one, &error), VP_OK);
         for (int i = 0; i < 5; i++) calls[long_one][i] = cuda_on_cpu_calls(kinds[i]) - calls[long_one][i];
     }
-    CHECK_INT(calls[1][0], calls[0][0]); /* no launch outside it, .. */
+    CHECK_INT(calls[1][0], calls[0][0]); /* no launch outside the graph, .. */
     CHECK_INT(calls[1][1], calls[0][1]);
     CHECK_INT(calls[1][4], calls[0][4]); /* no copy of a token, .. */
     CHECK_INT(calls[1][2] - calls[0][2], NEW_TOKENS - 1);
@@ -676,7 +676,7 @@ static void test_biases(void) {
     CHECK_INT(cuda_on_cpu_live(), 0);
     free(launches);
 }
-/* cuBLAS lacks a function, or planning fails at the n-th call: that many products take two launches, which is reported, and the answers stay */
+/* If cuBLAS lacks a function, or planning fails at the n-th call, that many products take two launches. This is reported, and answers do not change. */
 static void test_no_plan(const char *lacks, int n, int products, const char *note) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -695,7 +695,7 @@ static void test_no_plan(const char *lacks, int n, int products, const char *not
             for (int s = 0; s < VP_STAGE_COUNT; s++) more += a.reply.times.launches[s] - healthy.reply.times.launches[s];
             CHECK_INT(more, products);
             CHECK_TEXT(vp_engine_device_note(engine), note);
-            if (i) CHECK_INT(cuda_on_cpu_calls("plan"), plans); /* nothing is planned twice, what failed neither */
+            if (i) CHECK_INT(cuda_on_cpu_calls("plan"), plans); /* nothing is planned twice, not even failed plans */
             plans = cuda_on_cpu_calls("plan");
         }
         CHECK((strstr(vp_engine_gemm(engine, 577), "biases: apart;") != NULL) == (lacks != NULL));
@@ -704,7 +704,7 @@ static void test_no_plan(const char *lacks, int n, int products, const char *not
     CHECK_INT(cuda_on_cpu_live(), 0);
     cuda_on_cpu_set("CUBLAS", NULL);
 }
-/* a GPU too small for the longest request: the numbers are reported, and a shorter one then opens and is served */
+/* on a GPU too small for the longest request, the sizes are reported; a shorter request can then be opened and served */
 static void test_memory(void) {
     vp_engine *engine = NULL;
     vp_error error;
@@ -765,7 +765,7 @@ static void refuse_telemetry(const char *setting, int32_t device, vp_result code
 static void test_telemetry(void) {
     vp_telemetry t;
     vp_error error;
-    check_case("telemetry of two devices that NVML lists in another order");
+    check_case("telemetry of two devices that NVML lists in a different order");
     setenv("CUDA_ON_CPU_DEVICES", "2", 1);
     setenv("CUDA_ON_CPU_THROTTLE", "0x44", 1);
     for (int i = 0; i < 2; i++) {
@@ -780,12 +780,12 @@ static void test_telemetry(void) {
     unsetenv("CUDA_ON_CPU_THROTTLE");
     refuse_telemetry("", 2, VP_ERR_DEVICE, "there is no device 2");
     unsetenv("CUDA_ON_CPU_DEVICES");
-    check_case("telemetry of a driver that reports less");
+    check_case("telemetry with a driver that reports less");
     nvml("nvmlDeviceGetPowerUsage,nvmlDeviceGetClockInfo=3,nvmlDeviceGetTemperature=15,nvmlDeviceGetCurrentClocksEventReasons=3");
     CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
     CHECK(isnan(t.power_w) && isnan(t.sm_clock_mhz) && isnan(t.memory_clock_mhz) && isnan(t.temperature_c) && !t.has_throttle_reasons);
     CHECK(t.sm_clock_max_mhz == 1980 && t.power_limit_w > 0 && t.utilisation_percent == 73);
-    check_case("telemetry of a driver that uses the old name of throttle reasons");
+    check_case("telemetry with a driver that uses the old name of throttle reasons");
     nvml("nvmlDeviceGetCurrentClocksEventReasons");
     CHECK_INT(vp_device_telemetry(0, &t, &error), VP_OK);
     CHECK(t.has_throttle_reasons == 1 && t.throttle_reasons == 0);
@@ -836,7 +836,7 @@ static void test_energy(void) {
     cuda_on_cpu_reset(1);
 }
 
-/* a machine described by environment variables rejects with one reason, by the code, and keeps nothing */
+/* a machine described by environment variables is rejected for one reason, with this code, and nothing remains allocated */
 static void test_machine(const char *name, const char *value, vp_result code, const char *reason) {
     vp_error error;
     life l;
@@ -872,12 +872,12 @@ static void test_ceilings(void) {
         CHECK(!memcmp(&c, &untouched, sizeof c) && !vp_engine_broken(engine));
     }
     cuda_on_cpu_reset(1);
-    cuda_on_cpu_set("LOAD", "60000000"); /* as a GPU's library does */
+    cuda_on_cpu_set("LOAD", "60000000"); /* a GPU's library also takes time to load */
     if (!CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_OK)) return;
     cuda_on_cpu_set("LOAD", NULL);
     blocks = (double)c.read_bytes / 262144.0;
     n = (double)c.product_size;
-    CHECK(n > 256.0); /* the first size is not the last one, however long loading its code took */
+    CHECK(n > 256.0); /* the first size is not the last, however long loading its code took */
     CHECK_NEAR(c.bytes_per_s, (double)c.read_bytes * 1e9 / (3000.0 + 2.0 * blocks), 1e-3 * c.bytes_per_s);
     CHECK_NEAR(c.copy_bytes_per_s, 2.0 * 134217728.0 * 1e9 / (2000.0 + 134217728.0 / 1000.0), 1e-3 * c.copy_bytes_per_s);
     CHECK_NEAR(c.flops_per_s, 2.0 * n * n * n * 1e9 / (3000.0 + 2.0 * n * n * n / 1e5), 1e-3 * c.flops_per_s);

@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------ one position */
 static uint64_t draws = 20261124;
-static double draw(void) { /* splitmix64; 0..1 */
+static double draw(void) { /* splitmix64, scaled to 0..1 */
     uint64_t z = (draws += 0x9e3779b97f4a7c15u);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
@@ -36,7 +36,7 @@ static void test_divergence(void) {
     static const double spreads[] = {0.5, 3, 30, 300}, changes[] = {0, 1e-6, 1e-3, 0.1, 2, 50};
     enum { COUNT = 700 };
     float base[COUNT], other[COUNT], wrong[COUNT];
-    check_case("KL divergences of logits, near and far, against long double: to 1e-12, or 1e-9 of tiny ones");
+    check_case("KL divergences of logits, small and large, against long double: within 1e-12, or 1e-9 for tiny ones");
     for (int s = 0; s < 4; s++)
         for (int c = 0; c < 6; c++) {
             double want, got;
@@ -49,11 +49,11 @@ static void test_divergence(void) {
             got = kl_divergence(base, other, COUNT);
             CHECK_NEAR(got, want, 1e-12 * fabs(want) + 1e-18 + (fabs(want) < 1e-6 ? 1e-9 * fabs(want) + 1e-19 : 0));
             CHECK(got >= 0);
-            if (c < 4) CHECK(fabs(kl_divergence(base, wrong, COUNT) - want) > 1e-9); /* another order is another divergence */
+            if (c < 4) CHECK(fabs(kl_divergence(base, wrong, COUNT) - want) > 1e-9); /* another order gives another divergence */
         }
     CHECK_NEAR(kl_divergence(base, base, COUNT), 0, 0);
 }
-/* A distribution's list of its `count` likeliest tokens, named by numbers; names and step are the caller's. */
+/* A list of the `count` likeliest tokens of a distribution, whose names are numbers. The caller provides names and step. */
 static void list_of(const double *p, int tokens, int count, char (*names)[8], struct likely *top, struct likely_step *step) {
     char taken[64] = {0};
     for (int k = 0; k < count; k++) {
@@ -68,7 +68,7 @@ static void list_of(const double *p, int tokens, int count, char (*names)[8], st
 static void test_bounds(void) {
     enum { TOKENS = 40 };
     static const int lengths[] = {1, 3, 5, 20, TOKENS};
-    check_case("bounds of lists of 1 to 40 of 40 tokens contain the divergence of the whole distributions; whole lists give it");
+    check_case("bounds from lists of 1 to 40 of 40 tokens contain the divergence of the whole distributions; complete lists give it exactly");
     for (int round = 0; round < 200; round++) {
         double p[TOKENS], q[TOKENS], p_sum = 0, q_sum = 0, want = 0;
         for (int i = 0; i < TOKENS; i++) {
@@ -103,7 +103,7 @@ static void write_data(void) {
              "hot?\"}\n", here, here, here, here);
     write_text(in_folder("few.jsonl"), text);
 }
-/* The file of a configuration of the grid, whose crops are not known, in a folder. */
+/* The result file, in a folder, of a configuration of the grid, whose crops are not known. */
 static int load_result(document *d, const char *where, int which) {
     static const char *const tiers[] = {"low", "low", "medium", "medium"};
     char pattern[600], path[700] = "";
@@ -129,7 +129,7 @@ static int tokens_of(const document *d, uint32_t row, int32_t *tokens) {
 static void test_differences(void) {
     document all[4];
     int there = 1;
-    check_case("first differences and equal answers against the answers' tokens, and their distribution against the direct count");
+    check_case("first differences and equal answers match the answers' tokens, and their distribution the direct count");
     write_data();
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/sweep --weights_list fp32" GRID "--baseline first"), 0);
     for (int k = 0; k < 4; k++) there &= load_result(&all[k], "sweep", k);
@@ -169,12 +169,12 @@ static void test_differences(void) {
             found = number(&all[k], distribution, key);
             CHECK_NEAR(isfinite(found) ? found : 0, counted[at], 0);
         }
-        if (!k) CHECK_NEAR(number(&all[k], 0, "kl_divergence_max"), 0, 0); /* the baseline itself, bit for bit */
+        if (!k) CHECK_NEAR(number(&all[k], 0, "kl_divergence_max"), 0, 0); /* the baseline itself, bit by bit */
         else CHECK(number(&all[k], 0, "kl_divergence_mean") > 0);
     }
     for (int k = 0; k < 4; k++) unload(&all[k]);
 }
-/* The i-th divergence of a sample in the journal, of tier low and top_k 2; NaN: there is none. */
+/* The divergence at index `at` of a sample in the journal, for tier low and top_k 2; NaN if there is none. */
 static double journal_divergence(const char *journal, int sample, uint32_t at) {
     char wanted[200];
     const char *line = journal;
@@ -187,7 +187,7 @@ static double journal_divergence(const char *journal, int sample, uint32_t at) {
         memcpy(one, line, (size_t)(end - line));
         if (strstr(one, "\"fidelity\"") && strstr(one, "{\"config\": \"few_imgsizetier-low_crops2_topk2") && strstr(one, wanted) && parse(&d, one, strlen(one))) {
             const uint32_t list = member(&d, member(&d, 0, "fidelity"), "divergences");
-            CHECK(d.nodes[list].count <= 6); /* a number a token, no row of the vocabulary */
+            CHECK(d.nodes[list].count <= 6); /* one number per token, not a row of the vocabulary */
             if (at < d.nodes[list].count) value = number(&d, vp_json_at(&d.json, list, at), "kl_divergence");
             free(d.nodes);
         }
@@ -207,7 +207,7 @@ static void test_along_the_answer(void) {
     check_array base, other;
     document d;
     char *journal = check_read(in_folder("sweep/journal.jsonl"), NULL);
-    check_case("a sweep's KL divergences against those of `run --dump`, up to the token at which the answers part");
+    check_case("a sweep's KL divergences match those from `run --dump`, up to the first token that differs");
     if (journal && load_result(&d, "sweep", 1) && dump_logits("base", 1, "low", &base)) {
         const uint32_t row = row_of(&d, 1);
         const int64_t width = base.shape[1];
@@ -249,7 +249,7 @@ static void check_plan(const char *folder_option, int follow, int own) {
     CHECK_INT(number(&d, 0, "num_baseline_passes_left"), own);
     for (uint32_t i = 0; i < 4; i++) {
         const uint32_t one = vp_json_at(&d.json, member(&d, 0, "configurations"), i);
-        if (follow == 16) seconds += number(&d, one, "T_total_estimate") / 1e3 * (8 + (i ? 0 : 4)); /* 4 runs, 4 passes */
+        if (follow == 16) seconds += number(&d, one, "T_total_estimate") / 1e3 * (8 + (i ? 0 : 4)); /* 4 runs and 4 passes */
     }
     if (follow == 16) CHECK_NEAR(number(&d, 0, "expected_seconds"), seconds, 1e-9 * seconds);
     if (!follow) CHECK_NEAR(number(&d, 0, "expected_seconds"), 0, 0);
@@ -258,7 +258,7 @@ static void check_plan(const char *folder_option, int follow, int own) {
 static void test_choices(void) {
     document d, again;
     char *journal;
-    check_case("the baseline by name, by a folder with answers only, and invalid ones");
+    check_case("the baseline by name, by a folder that contains only answers, and invalid ones");
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/named --weights_list fp32" GRID "--baseline imgsizetier-low_crops1_topk1_blocks4"), 2);
     CHECK(last.err && strstr(last.err, "not a file and not a configuration"));
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/old --tier_list low --top_k_list 2 --num_samples 4 --num_runs_per_sample 1 "
@@ -287,11 +287,11 @@ static void test_choices(void) {
         unload(&d);
         unload(&again);
     }
-    check_case("a sweep that was stopped in the middle of a point continues to the same numbers");
+    check_case("a sweep that stopped in the middle of a point continues with the same results");
     journal = check_read(in_folder("sweep/journal.jsonl"), NULL);
     if (CHECK(journal != NULL)) {
         char *cut = journal;
-        for (int lines = 0; lines < 3; lines++) cut = strstr(cut, "\"fidelity\"") + 1; /* the third such line and all behind it are lost */
+        for (int lines = 0; lines < 3; lines++) cut = strstr(cut, "\"fidelity\"") + 1; /* the third such line and all after it are lost */
         while (cut > journal && cut[-1] != '\n') cut--;
         *cut = 0;
         check_plan("%F/gone", 16, 4);
@@ -309,11 +309,11 @@ static void test_choices(void) {
         }
         check_plan("%F/gone", 0, 0);
         CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/without --weights_list fp32" GRID "--plan --json"), 0);
-        CHECK(last.out && !strstr(last.out, "passes_left")); /* without a baseline there are none */
+        CHECK(last.out && !strstr(last.out, "passes_left")); /* no passes without a baseline */
         REFUSED("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/gone --weights_list fp32" GRID, 2, "belongs to another plan");
     }
 }
-/* The cell of a line of a printed table; cells have two spaces between them. */
+/* The cell at `index` in a line of a printed table; cells are separated by two spaces. */
 static const char *cell_of(const char *line, int index, char out[100]) {
     size_t bytes = 0;
     line += strspn(line, " ");
@@ -322,7 +322,7 @@ static const char *cell_of(const char *line, int index, char out[100]) {
     snprintf(out, 100, "%.*s", (int)bytes, line);
     return out;
 }
-/* The table of agreement: page and text have the same cells, which are the JSON's numbers, and the finding names the ends of the range. */
+/* The table of agreement: page and text have the same cells, which match the JSON's numbers. The finding names both ends of the range. */
 static void test_tables(void) {
     static const struct { int cell; const char *key; } numbers[] = {
         {1, "kl_divergence_mean"}, {2, "kl_divergence_median"}, {3, "kl_divergence_p99"}, {4, "kl_divergence_max"}, {5, "top1_agreement"}, {6, "answer_agreement"}};
@@ -330,7 +330,7 @@ static void test_tables(void) {
     char *text, *page = NULL, near[100] = "", far[100] = "";
     const char *line, *section;
     document d;
-    check_case("the agreement in text, page and JSON: the same digits, and which configurations are closest and farthest");
+    check_case("agreement in text, page and JSON: the same digits, and the closest and farthest configurations");
     CHECK_INT(cli("report %F/sweep"), 0);
     text = last.out ? copy_text(last.out, strlen(last.out)) : NULL;
     CHECK_INT(cli("report %F/sweep --html=%F/page.html"), 0);
@@ -339,7 +339,7 @@ static void test_tables(void) {
     section = page ? strstr(page, "<section id=\"agreement\">") : NULL;
     CHECK(page && strstr(page, "<a href=\"#agreement\">Agreement</a>"));
     if (CHECK(line && section) && cli_json("report %F/sweep --json", 0, &d)) {
-        for (int i = 0; i < 2; i++) line = strchr(strchr(line, '\n') + 1, '\n'); /* of the heads */
+        for (int i = 0; i < 2; i++) line = strchr(strchr(line, '\n') + 1, '\n'); /* skip the column heads */
         for (uint32_t row = 0; row < 4; row++) {
             const uint32_t fidelity = member(&d, vp_json_at(&d.json, member(&d, member(&d, 0, "e1_stage_decomposition"), "configurations"), row), "fidelity");
             const double divergence = number(&d, fidelity, "kl_divergence_mean");
@@ -371,7 +371,7 @@ static void test_without_answers(void) {
     CHECK_INT(cli("report %F/sweep"), 0);
     CHECK(last.out && strstr(last.out, "accuracy by top1_agreement") && strstr(last.out, "agreement with few_imgsizetier-low"));
     if (cli_json("best %F/sweep --budget_ms 100000 --json", 0, &d)) {
-        CHECK_NEAR(number(&d, member(&d, 0, "best"), "accuracy"), 1, 0); /* the baseline agrees with itself */
+        CHECK_NEAR(number(&d, member(&d, 0, "best"), "accuracy"), 1, 0); /* the baseline agrees with itself completely */
         free(d.nodes);
     }
     CHECK_INT(cli("compare %F/sweep %F/sweep"), 0);
@@ -382,7 +382,7 @@ static void test_without_answers(void) {
 
 /* --------------------------------------------------------------------------------------------------------------- servers */
 static hostile_server server;
-/* Model a answers "red cat", b "red dog", c "red cat" and rejects lists, d lists of one token that is not in the answer. */
+/* Model a answers "red cat", b "red dog"; c answers "red cat" and rejects lists; d gives lists with one token that is not in the answer. */
 static void answer(const char *headers, const char *body, char *reply, size_t capacity) {
     const int is_b = strstr(body, "\"b\"") != NULL, is_c = strstr(body, "\"c\"") != NULL;
     const int wants = strstr(body, "top_logprobs") != NULL;
@@ -408,12 +408,12 @@ static void answer(const char *headers, const char *body, char *reply, size_t ca
 static void test_servers(void) {
     static const hostile_step call[] = {{HOSTILE_CALL, NULL, 0}, {HOSTILE_KEEP, NULL, 0}};
     static const hostile_reply replies[] = {call};
-    /* of the first token: both lists have both tokens, the others are one; of the second: 0.51 and 0.48 change places */
+    /* first token: both lists contain both tokens, and the other tokens count as one; second token: 0.51 and 0.48 are swapped */
     const double first = 0.7 * log(0.7 / 0.6) + 0.2 * log(0.2 / 0.3) + 0.1 * log(0.1 / 0.1),
                  second = 0.51 * log(0.51 / 0.48) + 0.48 * log(0.48 / 0.51) + 0;
     char command[1000];
     document d;
-    check_case("servers: lists of likely tokens give bounds up to the first difference; without lists the texts are compared");
+    check_case("servers: lists of likely tokens give bounds up to the first difference; without lists, only texts are compared");
     hostile_start(&server, replies, 1);
     server.call = answer;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model a b c --data %%F/few.jsonl --num_samples 2 --num_runs_per_sample 1 "

@@ -17,7 +17,7 @@ static const struct { const char *name; const struct fields *fields; } TABLES[] 
     NAMED(LOAD_REQUEST)};
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
-/* ---- values: the smallest, the largest, in between, null where that is allowed */
+/* ---- values: the smallest, the largest, one in between, and null if allowed */
 enum { LEAST, MOST, BETWEEN, NONE, VARIANTS };
 static char longest[70000];
 static const char *const EXTREME_TEXTS[] = {"", longest, "\"quotes\\\" and\n\ttabs \xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 \x01\x7f"};
@@ -40,7 +40,7 @@ static double number(const struct field *row, int variant) {
 }
 static void fill(const struct fields *fields, char *to, int variant, int in_list);
 static void set_pointer(char *at, const void *pointer) { memcpy(at, &pointer, sizeof pointer); }
-/* Lists that share their items get them once. */
+/* Lists that share their items receive them once. */
 static void fill_items(const struct field *row, char *to, int variant) {
     const int32_t count = variant == LEAST ? 0 : variant == MOST ? 500 : 3;
     const size_t stride = row->of ? row->of->bytes : row->stride;
@@ -89,7 +89,7 @@ static void fill_value(const struct field *row, char *to, int variant, int in_li
         set_pointer(at, copy_text("a\0b\"\xc3\xa9", variant == LEAST ? 0 : 6));
         set_integer(to + row->count, row->count_bytes, variant == LEAST ? 0 : 6);
         break;
-    case FIELD_JSON: /* line ends between values are blanks in the file */
+    case FIELD_JSON: /* line ends between values are written as blanks */
         text = copy_text(variant == MOST ? "{\"a\":\n[1, null, \"\\u00e9\"]}" : "{\"a\": [1, null, \"\\u00e9\"]}", 26);
         set_pointer(at, variant == NONE ? NULL : text);
         if (variant == NONE) free(text);
@@ -117,14 +117,14 @@ static void fill(const struct fields *fields, char *to, int variant, int in_list
     }
 }
 
-/* ---- the same on both ways */
+/* ---- the same when written and read back */
 static char *written(const struct fields *fields, const void *from) {
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, &text, 0);
     vp_json_begin_object(&writer);
     fields_put(&writer, fields, from);
-    for (uint32_t i = 0; i < fields->count; i++) { /* what other code writes */
+    for (uint32_t i = 0; i < fields->count; i++) { /* fields that other code writes */
         const struct field *row = &fields->rows[i];
         if (!row->is_elsewhere || row->is_optional) continue;
         vp_json_key(&writer, row->key);
@@ -146,7 +146,7 @@ static void check_table(const char *name, const struct fields *fields, int varia
         fields_read(&parsed.json, 0, fields, back);
         again = written(fields, back);
         check_note(!strcmp(text, again), __FILE__, __LINE__, "%s %d: %.500s is read as %.500s", name, variant, text, again);
-        for (uint32_t i = 0; i < fields->count; i++) { /* numbers: the memory itself */
+        for (uint32_t i = 0; i < fields->count; i++) { /* for numbers, the memory itself */
             const struct field *row = &fields->rows[i];
             const int is_number = row->type == FIELD_INT || row->type == FIELD_TRUTH || row->type == FIELD_NUMBER || row->type == FIELD_MS;
             if (is_number && !row->is_elsewhere && variant != NONE)
@@ -161,7 +161,7 @@ static void check_table(const char *name, const struct fields *fields, int varia
     free(filled);
     free(back);
 }
-/* Each row with a value of another type, one below and one above its range, and without its key. */
+/* Each row with a value of the wrong type, one below and one above its range, and without its key. */
 static void check_row(const char *name, const struct fields *fields, uint32_t which) {
     const struct field *row = &fields->rows[which];
     const int has_range = row->type == FIELD_INT;
@@ -183,7 +183,7 @@ static void check_row(const char *name, const struct fields *fields, uint32_t wh
         CHECK(parse_json(&parsed, text, strlen(text), NULL) == VP_OK);
         node = vp_json_get(&parsed.json, 0, row->key);
         if (node == VP_JSON_NONE) continue;
-        if (k == 5) { /* under another key */
+        if (k == 5) { /* renamed */
             const char *at = strstr(text, row->key);
             text_add(&changed, text, (size_t)(at - text));
             text_add_string(&changed, "another_");

@@ -1,5 +1,5 @@
 /* test_file.c: vlmprof_file.h. The effect of vp_output on each kind of path (new and old files, links, pipes, devices, open files, folders), the state after a failure,
- * and the remains of killed writers; and that reading a whole file never waits. Devices are made in a temporary folder, which needs root; without it that case is
+ * and the remains of killed writers; and that reading a whole file never blocks. Devices are made in a temporary folder, which needs root; without it that case is
  * skipped. */
 #define _DEFAULT_SOURCE 1
 #include "vlmprof.h"
@@ -31,18 +31,18 @@ static int is_kind(const char *path, mode_t kind) {
 }
 static vp_result put(const char *path, const char *text, vp_error *error) { return vp_file_write(path, text, strlen(text), error); }
 
-/* a new file can be written here, the old one cannot */
+/* a new file can be written here, but the old one cannot be replaced */
 static int put_kept(void) { return put("beside", "x", NULL) != VP_OK || put("kept", "x", NULL) != VP_ERR_WRITE; }
 
 static void test_regular(void) {
     vp_error error;
     mode_t mask = umask(027);
-    check_case("a new file gets the permissions that open gives");
+    check_case("a new file gets the permissions that open would give it");
     CHECK_INT(put(in_folder("new"), "one", &error), VP_OK);
     CHECK(holds(in_folder("new"), "one"));
     CHECK_INT(mode_of(in_folder("new")), 0640);
     umask(mask);
-    check_case("a replaced file keeps its permissions, and a reader of the old one reads on");
+    check_case("a replaced file keeps its permissions, and open readers continue with the old content");
     {
         char text[8] = "";
         int fd = open(in_folder("new"), O_RDONLY);
@@ -69,7 +69,7 @@ static void test_regular(void) {
 }
 static void test_links(void) {
     vp_error error;
-    check_case("a symbolic link stays; its target is replaced");
+    check_case("a symbolic link remains; its target is replaced");
     write_text(in_folder("target"), "old");
     CHECK_INT(chmod(in_folder("target"), 0600), 0);
     CHECK_INT(symlink("target", in_folder("link")), 0);
@@ -78,13 +78,13 @@ static void test_links(void) {
     CHECK(is_kind(in_folder("second"), S_IFLNK) && is_kind(in_folder("link"), S_IFLNK));
     CHECK(holds(in_folder("target"), "new"));
     CHECK_INT(mode_of(in_folder("target")), 0600);
-    check_case("a link into another folder: the temporary file is next to the target");
+    check_case("a link to another folder: the temporary file is next to the target");
     CHECK_INT(mkdir(in_folder("there"), 0777), 0);
     CHECK_INT(symlink("there/file", in_folder("far")), 0);
     CHECK_INT(put(in_folder("far"), "far", &error), VP_OK);
     CHECK(is_kind(in_folder("far"), S_IFLNK) && holds(in_folder("there/file"), "far"));
     CHECK_INT(unfinished_files(), 0);
-    check_case("links in a circle are rejected");
+    check_case("circular links are rejected");
     CHECK_INT(symlink("b", in_folder("a")), 0);
     CHECK_INT(symlink("a", in_folder("b")), 0);
     CHECK_INT(put(in_folder("a"), "x", &error), VP_ERR_WRITE);
@@ -110,7 +110,7 @@ static void test_pipe(void) {
     CHECK(is_kind(in_folder("pipe"), S_IFIFO));
     CHECK_INT(unfinished_files(), 0);
 }
-/* what vp_file_open must refuse, without waiting and without a descriptor */
+/* paths that vp_file_open must reject, without waiting and without leaving a descriptor open */
 static void refuse_open(const char *name, vp_result code, const char *words) {
     vp_error error;
     int fd = -7;
@@ -120,7 +120,7 @@ static void refuse_open(const char *name, vp_result code, const char *words) {
 }
 static void test_open(void) {
     int fd = -1;
-    check_case("a regular file is opened, also through a link");
+    check_case("a regular file is opened, even through a link");
     write_text(in_folder("regular"), "text");
     CHECK_INT(symlink("regular", in_folder("to_regular")), 0);
     CHECK_INT(vp_file_open(in_folder("to_regular"), &fd, NULL), VP_OK);
@@ -148,7 +148,7 @@ static void test_device(void) {
     CHECK_INT(symlink(null, in_folder("to_null")), 0);
     CHECK_INT(put(in_folder("to_null"), "gone", &error), VP_OK);
     CHECK(is_kind(null, S_IFCHR) && is_kind(in_folder("to_null"), S_IFLNK));
-    check_case("a full device says so");
+    check_case("a full device is reported as full");
     CHECK_INT(put(full, "x", &error), VP_ERR_WRITE);
     CHECK(strstr(error.text, "No space left"));
     CHECK(is_kind(full, S_IFCHR));
@@ -156,18 +156,18 @@ static void test_device(void) {
 static void test_open_file(void) {
     int out = open(in_folder("out"), O_RDWR | O_CREAT, 0600), kept = dup(STDOUT_FILENO);
     char path[64];
-    check_case("a link to stdout and /dev/fd/N: the open file, from its position on");
+    check_case("a link to stdout, and /dev/fd/N: written to the open file at its position");
     fflush(stdout);
     CHECK_INT(write(out, "head ", 5), 5);
     dup2(out, STDOUT_FILENO);
-    CHECK_INT(symlink("/proc/self/fd/1", in_folder("to_stdout")), 0); /* as /dev/stdout is one; a fault must not replace that */
+    CHECK_INT(symlink("/proc/self/fd/1", in_folder("to_stdout")), 0); /* such as /dev/stdout; a fault must not replace that */
     CHECK_INT(put(in_folder("to_stdout"), "middle ", NULL), VP_OK);
     dup2(kept, STDOUT_FILENO);
     snprintf(path, sizeof path, "/dev/fd/%d", out);
     CHECK_INT(put(path, "tail", NULL), VP_OK);
     CHECK(holds(in_folder("out"), "head middle tail"));
     CHECK(is_kind(in_folder("to_stdout"), S_IFLNK));
-    check_case("a number that is not open is rejected");
+    check_case("a descriptor number that is not open is rejected");
     CHECK_INT(put("/dev/fd/97654", "x", NULL), VP_ERR_WRITE);
     close(out);
     close(kept);
@@ -177,7 +177,7 @@ static void test_failure(void) {
     vp_output output;
     vp_error error;
     char *large = (char *)calloc(1, 100000);
-    check_case("a file that cannot be written whole leaves the old one and nothing next to it");
+    check_case("if a file cannot be written completely, the old one remains, with nothing next to it");
     write_text(in_folder("kept"), "old");
     signal(SIGXFSZ, SIG_IGN);
     CHECK_INT(getrlimit(RLIMIT_FSIZE, &before), 0);
@@ -190,7 +190,7 @@ static void test_failure(void) {
     CHECK(holds(in_folder("kept"), "old"));
     CHECK_INT(unfinished_files(), 0);
     free(large);
-    check_case("a discarded output leaves no file; discarding twice does nothing");
+    check_case("a discarded output leaves no file; discarding again has no effect");
     CHECK_INT(vp_output_open(in_folder("kept"), &output, &error), VP_OK);
     CHECK_INT(vp_output_write(&output, "half", 4, &error), VP_OK);
     CHECK_INT(unfinished_files(), 1);
@@ -198,12 +198,12 @@ static void test_failure(void) {
     vp_output_discard(&output);
     CHECK(holds(in_folder("kept"), "old"));
     CHECK_INT(unfinished_files(), 0);
-    check_case("a folder that appeared under the name is not replaced");
+    check_case("a folder that appeared under the same name is not replaced");
     CHECK_INT(vp_output_open(in_folder("raced"), &output, &error), VP_OK);
     CHECK_INT(mkdir(in_folder("raced"), 0777), 0);
     CHECK_INT(vp_output_commit(&output, &error), VP_ERR_WRITE);
     CHECK_INT(unfinished_files(), 0);
-    check_case("a file that may not be written is not replaced");
+    check_case("a file without write permission is not replaced");
     if (chmod(in_folder("kept"), 0444)) CHECK(!"chmod");
     switch (without_root(put_kept)) {
         case -1: check_skip("a file that may not be written", "this user is root, and cannot be another"); break;
@@ -216,7 +216,7 @@ static void test_clean(void) {
     vp_output living;
     pid_t child;
     int status;
-    check_case("files of killed writers are removed, files of running ones are not");
+    check_case("files of killed writers are removed, those of running writers are not");
     child = fork();
     if (child == 0) {
         vp_output output;

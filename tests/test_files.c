@@ -21,11 +21,11 @@ static void test_folders(void) {
     FAILS(make_folder(in_folder("a/file/b")), EXIT_OUTPUT, "a/file: cannot create the folder: a file of this name");
     memset(long_name, 'n', 300);
     FAILS(make_folder(in_folder(long_name)), EXIT_OUTPUT, "cannot create the folder: File name too long");
-    check_case("the names in a folder are sorted after those that the list has");
+    check_case("the names in a folder are sorted and added after the existing names");
     text_list_copy(&names, "zz");
     CHECK_INT(HEARD(names_of_folder(in_folder("a"), &names)), 0);
     CHECK_INT(names.count, 4);
-    if (names.count == 4) { /* all of them: the list had one, and is sorted as a whole */
+    if (names.count == 4) { /* the list had one name, and is now sorted as a whole */
         CHECK_TEXT(names.items[0], "b");
         CHECK_TEXT(names.items[1], "d");
         CHECK_TEXT(names.items[2], "file");
@@ -89,7 +89,7 @@ static void test_write(void) {
     struct text_buffer out = {NULL, 0, 0};
     char *text, here[512] = "";
     size_t bytes = 0;
-    check_case("a file is written whole, and nothing else remains");
+    check_case("a file is written completely, and nothing else remains");
     make_empty(in_folder("w"));
     CHECK_INT(HEARD(file_write_whole(in_folder("w"), "f", "old text", 8)), 0);
     CHECK_INT(HEARD(file_write_whole(in_folder("w"), "f", "n\0w", 3)), 0);

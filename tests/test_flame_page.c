@@ -32,7 +32,7 @@ static int64_t whole(uint32_t node) {
     return vp_json_to_int(&json, node, &value) == VP_OK ? value : -1;
 }
 static int64_t member(uint32_t array, uint32_t index) { return whole(vp_json_at(&json, array, index)); }
-/* The number and total time of the operations in the data; all are within their stage (and group), one after another. */
+/* Number and total time of the operations in the data, and how many are outside their stage (or group) or overlap. */
 typedef struct drawn { int64_t count, ns, outside; } drawn;
 static drawn drawn_of(const char *name) { /* NULL: all */
     uint32_t runs = vp_json_get(&json, 0, "runs"), stages = vp_json_get(&json, 0, "stages"), groups = vp_json_get(&json, 0, "groups"),
@@ -59,7 +59,7 @@ static drawn drawn_of(const char *name) { /* NULL: all */
 }
 
 /* ---- tests */
-/* Each row of the saved table is in the page with its self and total time; its sum is there as well. */
+/* Each row of the saved table is on the page with its self and total time; so is the sum. */
 static void check_rows(const char *page, const char *table) {
     vp_json_node *rows = malloc(400000 * sizeof *rows);
     vp_json read;
@@ -98,7 +98,7 @@ static int parts_in_order(const char *text) {
 static void test_page(void) {
     char *page;
     struct drawn all;
-    check_case("the page of a request: table, chart and words; --output and --trace go with it");
+    check_case("the page of a request: table, chart and text; --output and --trace can be combined with it");
     CHECK_INT(run(TINY " --profile --num_runs 2 --html %%F/page.html --profile_format json -o %%F/ops.json --trace %%F/trace.json"), 0);
     CHECK(strstr(last.err, "trace written") && strstr(last.err, "vlmprof: the page is in "));
     page = text_of_file(in_folder("page.html"));
@@ -107,7 +107,7 @@ static void test_page(void) {
     check_rows(page, in_folder("ops.json"));
     CHECK(strlen(page) > 30000 && strlen(page) < 200000);
     CHECK(!strstr(page, "id=\"left\""));
-    check_case("the chart's operations lie within their stages, passes and steps");
+    check_case("the chart's operations are within their stages, passes and steps");
     if (CHECK(data_parse(page))) {
         all = drawn_of(NULL);
         CHECK(all.count > 400 && all.ns > 0 && all.ns < whole(vp_json_get(&json, 0, "total")));
@@ -117,11 +117,11 @@ static void test_page(void) {
     }
     free(page);
 }
-/* With one recorded request the chart's sums are the table's. */
+/* For one recorded request, the chart's sums equal the table's. */
 static void test_sums(void) {
     static const char *const names[] = {"gemm", "attention", "k_rmsnorm", "k_argmax", "copy"};
     char *page, cells[80];
-    check_case("of one request the chart's operations add up to the table's rows");
+    check_case("for one request, the chart's operations add up to the table's rows");
     CHECK_INT(run(TINY " --profile --num_runs 1 --group_by none --html %%F/one.html"), 0);
     page = text_of_file(in_folder("one.html"));
     page_is_good(page);
@@ -140,20 +140,20 @@ static void test_forms(void) {
     const char *said;
     char *page;
     int calls;
-    check_case("groupings, forms of the table, schedules");
+    check_case("groupings, table formats, schedules");
     for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
         CHECK_INT(run(TINY " --profile --html %%F/form.html --num_runs 4 %s", forms[i]), 0);
         page = text_of_file(in_folder("form.html"));
         page_is_good(page);
         CHECK(strlen(page) < 2000000 && data_parse(page));
         CHECK_INT(strstr(page, "--cost measures by how much.") != NULL, i != 3);
-        calls = 0; /* of the most expensive operation: all of its calls, whatever distinguishes rows */
+        calls = 0; /* all calls of the most expensive operation, however rows are grouped */
         said = strstr(page, "the most expensive operation is <b>");
         CHECK(said && (said = strstr(said, " self time in ")) != NULL && sscanf(said, " self time in %d calls", &calls) == 1 && calls > 2);
         remove(in_folder("form.html"));
         free(page);
     }
-    check_case("without an image there is no pass, and no stage of it");
+    check_case("without an image, there is no vision pass and no vision stage");
     CHECK_INT(run("run -p Hello --synthetic tiny --max_new_tokens 1 --profile --html %%F/text.html"), 0);
     page = text_of_file(in_folder("text.html"));
     page_is_good(page);
@@ -163,7 +163,7 @@ static void test_forms(void) {
 }
 static void test_hostile(void) {
     char *page;
-    check_case("a question with markup stays text; a long one is cut only in the title");
+    check_case("a question with markup remains text; a long one is shortened only in the title");
     CHECK_INT(run("run samples/cat.jpg -p \"</script><img src=x onerror=alert(1)>&\\\"'\" --synthetic tiny --max_new_tokens 1 --profile --num_runs 1 "
                   "--html %%F/odd.html"), 0);
     page = text_of_file(in_folder("odd.html"));
@@ -188,7 +188,7 @@ static void test_usage(void) {
     CHECK(strstr(last.err, "no/such/page.html"));
 }
 
-/* ---- made-up requests: as many launches as a large model sends */
+/* ---- synthetic requests, with as many launches as a large model */
 enum { VIT_BLOCKS = 23, LLM_BLOCKS = 16 };
 typedef struct made { vp_launch *launches; int64_t count, capacity, clock_ns; } made;
 static void launch(made *m, const char *name, int stage, int step, int part, int block, int width) {
@@ -224,7 +224,7 @@ static void make_request(made *m, vp_stage_times *times, int views, int steps) {
     times->device_ns[VP_STAGE_DECODE] = m->clock_ns - times->begin_ns[VP_STAGE_DECODE];
     times->ran[VP_STAGE_VIT] = times->ran[VP_STAGE_PREFILL] = times->ran[VP_STAGE_DECODE] = 1;
 }
-/* The page of such a request, whose table has `rows` rows. */
+/* The page of a synthetic request, whose table has `rows` rows. */
 static char *made_page(int views, int steps, int rows, int64_t *launches) {
     static vp_op table[5000];
     double none[VP_STAGE_COUNT] = {0};
@@ -255,7 +255,7 @@ static char *made_page(int views, int steps, int rows, int64_t *launches) {
 }
 static void test_size(void) {
     static const struct { int views, steps, rows, is_whole; } cases[] = {{13, 63, 50, 1}, {13, 500, 4000, 0}, {1000, 0, 2000, 0}, {300, 4000, 4999, 0}};
-    check_case("a large model's page stays below 2 MB: omitted boxes are counted, those of passes and steps remain");
+    check_case("a large model's page stays below 2 MB: omitted boxes are counted, boxes of passes and steps remain");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         int64_t launches, left = 0, of = 0;
         char *page = made_page(cases[i].views, cases[i].steps, cases[i].rows, &launches);
@@ -281,7 +281,7 @@ static void test_kinds(void) {
         {"attention_norm", FLAME_ATTENTION}, {"k_attention_decode", FLAME_ATTENTION}, {"k_qk_norm_rope", FLAME_NORM}, {"k_decode_router", FLAME_ROUTING},
         {"k_decode_qkv", FLAME_PRODUCT}, {"k_decode_gate_up", FLAME_EXPERTS}, {"k_silu_mul", FLAME_OTHER}, {"copy_to_host", FLAME_COPY}, {"k_convert", FLAME_COPY},
         {"k_argmax", FLAME_ROUTING}};
-    check_case("kinds of operations by their names");
+    check_case("kinds of operations are recognised by name");
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         check_note(flame_kind(cases[i].name) == cases[i].kind, __FILE__, __LINE__, "%s is of another kind", cases[i].name);
 }

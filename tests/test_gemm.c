@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-/* test_amx.c includes this file: with AMX in software the other kernels have nothing new to show */
+/* test_amx.c includes this file; with AMX in software, the other kernels need no second test */
 static int is_tested(const vk_gemm_kernel *kernel, int wide) {
 #ifdef AMX_ON_CPU
     if (strcmp(kernel->name, "amx")) return 0;
@@ -21,7 +21,7 @@ static int is_tested(const vk_gemm_kernel *kernel, int wide) {
     return vk_gemm_usable(kernel, wide);
 }
 
-/* vk_exp's own promise: 2 ulp, so 2 * 2^-23 relative, over the whole range; saturated outside it */
+/* vk_exp promises 2 ulp, so 2 * 2^-23 relative, over the whole range; it saturates outside */
 static void test_exp(void) {
     double most = 0.0, damaged = 0.0;
     check_case("vk_exp");
@@ -47,7 +47,7 @@ static void test_exp2(const char *name, vk_soften soften, double promise) {
         float x = -126.0f * (float)i / STEPS, scores[VK_PAD], weights[VK_PAD];
         vk_met met = { 0.0f, 0.0f };
         double want = exp2((double)x);
-        for (int j = 0; j < VK_PAD; j++) scores[j] = j == 1 ? x : NAN; /* what is after the live keys must not matter */
+        for (int j = 0; j < VK_PAD; j++) scores[j] = j == 1 ? x : NAN; /* values after the live keys must not matter */
         scores[0] = -1e30f;
         CHECK(soften(&met, weights, scores, VK_PAD, 2, VK_PAD, 1.0f) == 1.0f);
         if (!(fabs((double)met.sum / want - 1.0) <= most)) most = fabs((double)met.sum / want - 1.0);
@@ -56,7 +56,7 @@ static void test_exp2(const char *name, vk_soften soften, double promise) {
     CHECK_NEAR(most, 0, promise);
     CHECK(damaged > promise);
 }
-/* How a block changes earlier sums: a larger score scales them down, a smaller one does not. Weights are rounded to nearest. */
+/* The effect of a block on earlier sums: a larger score scales them down, a smaller one does not. Weights are rounded to nearest. */
 static void test_soften(const char *name, vk_soften soften, int wide) {
     float scores[2 * VK_PAD], weights[2 * VK_PAD];
     vk_met met = { 1.0f, 5.0f };
@@ -87,7 +87,7 @@ static void test_softmaxes(void) {
 
 /* -------------------------------------------------------------------------------------------------------------------- gemm */
 static vk_tile tile_of(const vk_gemm_kernel *kernel, int wide) { return wide ? kernel->tile_wide : kernel->tile; }
-/* a CPU that uses one kernel for all linears; f32 layers of bf16 mode go through plain C if the kernel has no f32 tile */
+/* a CPU backend that uses one kernel for all linears; f32 layers of bf16 mode use plain C if the kernel has no f32 tile */
 static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
     vk_cpu cpu;
     memset(&cpu, 0, sizeof cpu);
@@ -101,7 +101,7 @@ static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
     cpu.end = kernel->end;
     return cpu;
 }
-/* one tile: 1..32 rows; rows after `rows` and columns after k are NaN and must not matter */
+/* One tile of 1..32 rows. Rows after `rows` and columns after k are NaN, and must not matter. */
 static void test_tile(const vk_gemm_kernel *kernel, size_t k, int wide) {
     size_t ldx = k + VK_PAD, element = wide ? 4 : 2;
     expected e;
@@ -130,24 +130,24 @@ static void test_tile(const vk_gemm_kernel *kernel, size_t k, int wide) {
     release_all();
 }
 
-/* ---- a checkpoint made here: pairs of tensors <n>x<k>.first and .second, one above the other in one linear layer */
+/* ---- a checkpoint made here: pairs of tensors <n>x<k>.first and .second, stacked in one linear layer */
 enum { SHAPES = 4 };
 static const struct { int n, k, first_rows; vp_dtype first, second; } shapes[SHAPES] = {
-    { 1, 32, 1, VP_DTYPE_F32, VP_DTYPE_F32 }, { 40, 24, 8, VP_DTYPE_F16, VP_DTYPE_BF16 }, /* the second tensor begins inside a panel */
+    { 1, 32, 1, VP_DTYPE_F32, VP_DTYPE_F32 }, { 40, 24, 8, VP_DTYPE_F16, VP_DTYPE_BF16 }, /* the second tensor starts within a panel */
     { 100, 100, 40, VP_DTYPE_F32, VP_DTYPE_BF16 }, { 160, 1000, 152, VP_DTYPE_BF16, VP_DTYPE_F32 } };
-static float *shape_values[SHAPES]; /* [n, k]: what the file contains, exactly */
+static float *shape_values[SHAPES]; /* [n, k]: the exact content of the file */
 static char folder[300];
 static vp_checkpoint *own_checkpoint;
 
 static size_t type_bytes(vp_dtype type) { return type == VP_DTYPE_F32 ? 4 : 2; }
-/* a value that the type contains exactly, and its bytes; f16 are multiples of 2^-10 below 1 */
+/* a value that the type can represent exactly, and its bytes; f16 values are multiples of 2^-10 below 1 */
 static float draw_value(vp_dtype type, unsigned char *out) {
     float v = uniform();
     uint16_t u = vp_f32_to_bf16(v);
     uint32_t bits;
     if (type == VP_DTYPE_F32) { memcpy(out, &v, 4); return v; }
     if (type == VP_DTYPE_F16) {
-        v = ldexpf(1024.0f + (float)below(1024), -11); /* 0.5 <= v < 1: exponent 14, the mantissa are the low ten bits */
+        v = ldexpf(1024.0f + (float)below(1024), -11); /* 0.5 <= v < 1: exponent 14, mantissa in the low ten bits */
         memcpy(&bits, &v, 4);
         u = (uint16_t)(14u << 10 | (bits >> 13 & 1023u));
     } else v = vp_bf16_to_f32(u);
@@ -186,7 +186,7 @@ static int write_checkpoint(void) {
         shape_values[s] = (float *)malloc(count * sizeof(float));
         for (size_t i = 0; i < count; i++) {
             vp_dtype type = (int)(i / (size_t)shapes[s].k) < shapes[s].first_rows ? shapes[s].first : shapes[s].second;
-            do shape_values[s][i] = draw_value(type, value); /* the last product, which the damaged reference lacks, is never small */
+            do shape_values[s][i] = draw_value(type, value); /* the last product, which the damaged reference omits, is never small */
             while ((i + 1) % (size_t)shapes[s].k == 0 && fabsf(shape_values[s][i]) < 0.25f);
             fwrite(value, 1, type_bytes(type), f);
         }
@@ -214,7 +214,7 @@ static layer load_layer(int s, int has_bias, int wide) {
     memset(&l, 0, sizeof l);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.wide = wide; loader.threads = 2; loader.error = &error;
     l.linear.n = shapes[s].n; l.linear.k = shapes[s].k; l.linear.k_padded = (int)padded(k); l.linear.wide = wide; l.linear.bits = 0;
-    l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows after n stay NaN: they may not reach a result */
+    l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows after n stay NaN; they must not reach a result */
     l.linear.bias = has_bias ? floats(n, 1.0f) : NULL;
     snprintf(name, sizeof name, "%dx%d.first", shapes[s].n, shapes[s].k);
     vk_load_linear_rows(&loader, name, &l.linear, 0, shapes[s].first_rows);
@@ -245,7 +245,7 @@ static void test_packing_errors(void) {
     vk_loader loader;
     vk_linear linear;
     vp_error error;
-    check_case("packing: a missing tensor, a tensor of another shape");
+    check_case("packing: a missing tensor, and a tensor of a different shape");
     memset(&loader, 0, sizeof loader);
     memset(&linear, 0, sizeof linear);
     poison(panels, sizeof panels);
@@ -258,11 +258,11 @@ static void test_packing_errors(void) {
     vk_load_linear_rows(&loader, "40x24.first", &linear, 0, 2);
     CHECK_INT(loader.result, VP_ERR_MISMATCH);
     CHECK_TEXT(error.where, "40x24.first");
-    vk_load_linear_rows(&loader, "40x24.first", &linear, 0, 8); /* the first failure sticks */
+    vk_load_linear_rows(&loader, "40x24.first", &linear, 0, 8); /* the first failure is kept */
     CHECK_INT(loader.result, VP_ERR_MISMATCH);
     CHECK(is_poison(panels, sizeof panels));
 }
-/* synthetic weights: the same number for a row and column whatever the in-type, uniform, scaled by fan-in, different by name and seed */
+/* Synthetic weights: the number for a row and column does not depend on the in-type. They are uniform, scaled by fan-in, and differ by name and seed. */
 static void test_synthetic(void) {
     enum { ROWS = 64, K = 200 };
     vk_loader loader;
@@ -294,12 +294,12 @@ static void test_synthetic(void) {
             if (c < K) difference += fabs(v - (double)other[r * K + c]);
         }
     CHECK_NEAR(sum / (ROWS * K), 0, SAFETY / sqrt((double)ROWS * K * K));               /* standard error of the mean */
-    CHECK_NEAR(squares / ROWS, 1, SAFETY * sqrt(0.8 / (ROWS * K)));                       /* variance 1 / k; of its estimate 0.8 / count */
-    CHECK_NEAR(difference / (ROWS * K) * sqrt(K / 3.0), 2.0 / 3.0, SAFETY * 0.5 / sqrt((double)ROWS * K)); /* of independent uniform numbers */
+    CHECK_NEAR(squares / ROWS, 1, SAFETY * sqrt(0.8 / (ROWS * K)));                       /* variance 1 / k; variance of its estimate 0.8 / count */
+    CHECK_NEAR(difference / (ROWS * K) * sqrt(K / 3.0), 2.0 / 3.0, SAFETY * 0.5 / sqrt((double)ROWS * K)); /* for independent uniform numbers */
     release_all();
 }
 
-/* one layer, one row count, every kernel and epilogue; all kernels must agree */
+/* one layer and one row count with every kernel and epilogue; all kernels must agree */
 static void test_linear(int s, int m, int wide) {
     static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t n = (size_t)shapes[s].n, ldx = padded((size_t)shapes[s].k), ldy = n + 3;
@@ -333,7 +333,7 @@ static void test_linear(int s, int m, int wide) {
         release_all();
     }
 }
-/* values of k whose inputs have one scale: a block for one row, the kernel's group for many; 0: inputs stay unchanged */
+/* number of consecutive values of k whose inputs share a scale: a block for one row, the kernel's group for many; 0 if inputs stay unchanged */
 static int input_group(const vk_gemm_kernel *kernel, int m) {
     return m == 1 ? VK_QUANT_BLOCK : kernel->has_bytes && kernel->has_bytes() ? kernel->group : 0;
 }
@@ -387,7 +387,7 @@ static double level_weights(double *meant, const double *whole, const double *st
 static void test_integer_ends(void) {
     uint16_t x[VK_QUANT_BLOCK] = { 0 };
     vk_fine fine;
-    check_case("integers of zeros, tiny and infinite inputs");
+    check_case("integers from inputs that are zero, tiny or infinite");
     for (int bits = 4; bits <= 8; bits += 4) {
         x[3] = 0;
         vk_quant_fine(&fine, x, 1, bits);
@@ -426,11 +426,11 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
         for (int c = 0; c < VK_PAD; c++) {
             const uint16_t scale = c == 5 ? 0 : c == 6 && b % blocks == blocks - 1 ? 0x7fc0 : c == 7 ? 0x0080 : vk_f2b(ldexpf(c == 9 ? -1.0f : 1.0f, -(c % 4)));
             memcpy(panel + b * block_bytes + 2 * c, &scale, 2);
-            for (int i = 0; i < VK_QUANT_BLOCK * bits / 8; i++) /* columns 0 and 1: all least, all largest */
+            for (int i = 0; i < VK_QUANT_BLOCK * bits / 8; i++) /* column 0: all smallest, column 1: all largest */
                 panel[b * block_bytes + 2 * VK_PAD + i / 4 * 4 * VK_PAD + 4 * c + i % 4] =
                     (char)(c == 0 ? bits == 8 ? 0x80 : 0 : c == 1 ? bits == 8 ? 0x7f : 0xff : (int)below(256));
         }
-    /* row 0: all 1, row 1: all -1, row 2: an infinity, row 3: 0, row 4: below 2^-119, others: drawn */
+    /* row 0: all 1, row 1: all -1, row 2: an infinity, row 3: 0, row 4: below 2^-119, others: random */
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < k; i++) {
             const float value = r == 0 ? 1.0f : r == 1 ? -1.0f : r == 3 ? 0.0f : r == 4 ? ldexpf(1.0f, -130) : (float)((int)below(255) - 127) / 127.0f;
@@ -525,14 +525,14 @@ static void test_integers(int s, int m, int bits) {
         if (group) CHECK(integer_inputs(given, x, (size_t)m, k, ldx, (size_t)group) <= promise * 1.00001);
         CHECK(level_weights(meant, whole, steps, n, k, (size_t)(m > 1 && group ? group : VK_QUANT_BLOCK), bits) <= 0.51);
         for (size_t j = 0; (m == 1 || !group) && j < n * k; j++) meant[j] = whole[j] * steps[j / k * blocks + j % k / VK_QUANT_BLOCK];
-        /* room for all rows, or for 40 of them: the rest goes after them */
+        /* memory for all rows, or for 40 of them, so that the rest is processed afterwards */
         cpu.integers_bytes = (size_t)(m > 40 && bits == 4 ? 40 : m) * ldx / VK_QUANT_BLOCK * sizeof(vk_fine);
         cpu.integers = take(cpu.integers_bytes + vk_bytes_spare((int)ldx));
         cpu.widened_bytes = vk_quant_room_bytes((int)ldx);
         cpu.widened = take(2 * cpu.widened_bytes);
         poison(y, (size_t)m * n * sizeof *y);
         vk_linear_run(&cpu, y, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);
-        for (cpu.fetches = 1; m == 1 && cpu.fetches; cpu.fetches = 0) { /* weights that are fetched ahead give the same bits */
+        for (cpu.fetches = 1; m == 1 && cpu.fetches; cpu.fetches = 0) { /* prefetching weights gives the same bits */
             float *again = (float *)take(n * sizeof *again);
             poison(again, n * sizeof *again);
             vk_linear_run(&cpu, again, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);
@@ -552,7 +552,7 @@ static void test_integers(int s, int m, int bits) {
                 off += ((double)y[r * n + c] - of_checkpoint) * ((double)y[r * n + c] - of_checkpoint);
                 weights_off += (exact - of_checkpoint) * (exact - of_checkpoint);
             }
-        /* of enough sums for a mean; 8 bits once more, and inputs of 8 bits, are as far off as the weights' own rounding */
+        /* with enough sums for a mean: 8-bit weights and 8-bit inputs each cause the same error as the weights' rounding */
         if (k > VK_QUANT_BLOCK) CHECK(sqrt(off / weights_off) <= (bits == 8 && m > 1 && group ? sqrt(3.0) : 1.5));
         check_note(!wrong, __FILE__, __LINE__, "kernel %s: %d sums are wrong", vk_gemm_kernels[i].name, wrong);
     }
@@ -562,7 +562,7 @@ static void test_integers(int s, int m, int bits) {
     free(steps);
     release_all();
 }
-/* the router of bf16 mode: an f32 layer on a CPU in bf16 mode */
+/* the router of bf16 mode is an f32 layer on a CPU in bf16 mode */
 static void test_mixed_linear(int m) {
     size_t n = (size_t)shapes[2].n, ldx = padded((size_t)shapes[2].k);
     layer l;
@@ -583,7 +583,7 @@ static void test_mixed_linear(int m) {
     }
     release_all();
 }
-/* a list of jobs as the experts make it: most are empty, first and last included; damaged: every row through the neighbour's weights */
+/* a list of jobs as for experts: most are empty, including the first and the last; damaged: every row uses the weights of the next expert */
 static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     enum { JOBS = 9 };
     static const int rows[JOBS] = { 0, 3, 0, 0, 40, 1, 72, 0, 0 };
@@ -600,7 +600,7 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     first_task = (int64_t *)take((JOBS + 1) * sizeof *first_task);
     l[0] = load_layer(3, 0, wide);
     l[1] = load_layer(3, 1, wide);
-    for (size_t i = 0; i < n * k; i++) { /* other weights: the same numbers backwards */
+    for (size_t i = 0; i < n * k; i++) { /* other weights: the same numbers reversed */
         float v_back = (float)get(l[0].values, n * k - 1 - i, wide);
         put(l[1].values, i, v_back, wide);
         put(l[1].linear.weights, panel_index(i / k, i % k, ldx, wide), v_back, wide);
@@ -628,11 +628,11 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     verdict(y, n, 1, &e);
     for (int j = 0; j < JOBS; j++) jobs[j].m = 0;
     poison(y, total * n * sizeof *y);
-    vk_gemm_run(&cpu, jobs, JOBS, first_task, VK_STORE_F32); /* nothing to do is fine */
+    vk_gemm_run(&cpu, jobs, JOBS, first_task, VK_STORE_F32); /* no jobs are valid */
     CHECK(is_poison(y, total * n * sizeof *y));
     release_all();
 }
-/* the choice: a name forces that kernel of the mode's arithmetic; an unknown one or one without that arithmetic is rejected */
+/* A name forces that kernel for the mode's arithmetic. An unknown kernel, or one without that arithmetic, is rejected. */
 static void test_choice(void) {
     vk_cpu cpu;
     vp_error error;
@@ -670,7 +670,7 @@ static void test_gemm(void) {
         if (!kernel->present()) { if (!(i & 1)) check_skip(what, "this processor has no such unit"); continue; }
         for (size_t k = 0; tile_of(kernel, i & 1) && k < sizeof lengths / sizeof lengths[0]; k++) test_tile(kernel, lengths[k], i & 1);
     }
-    check_case("a checkpoint of our own");
+    check_case("a synthetic checkpoint");
     if (!CHECK(write_checkpoint()) || !CHECK_INT(vp_checkpoint_open(folder, NULL, &own_checkpoint, NULL), VP_OK)) return;
     for (int s = 0; s < SHAPES; s++)
         for (int wide = 0; wide < 2; wide++) test_packing(s, wide);
@@ -707,13 +707,13 @@ static void test_attention(int tokens, int heads, int group, int head_dim, int c
     vk_attention_job job;
     check_case("attention tokens %d heads %d of %d, %d share keys, causal %d wide %d", tokens, heads, head_dim, group, causal, wide);
     e = expect_new(t, d);
-    /* q is read up to the next multiple of 32 columns: those must be finite, which zeros of the packed keys then cancel */
+    /* q is read up to the next multiple of 32 columns. These must be finite; zeros of the packed keys then cancel them. */
     q = matrix(t, VK_ROWS_MAX, d, ld, head_dim % VK_PAD ? 0.0f : NAN, wide);
     k = matrix(t, 0, kv, kv, 0.0f, wide);
     v = matrix(t, 0, kv, kv, 0.0f, wide);
     y = take(t * ld * element);
     for (size_t i = 0; i < t * kv; i++) put(k, i, 3.0f * (float)get(k, i, wide), wide); /* scores that differ by several units */
-    /* the last query likes the last key, so that forgetting it shows */
+    /* the last query has a high score with the last key, so that omitting it shows */
     for (size_t i = 0; i < kv; i++)
         put(k, (t - 1) * kv + i, 2.0f * (float)get(q, (t - 1) * ld + i / (size_t)head_dim * (size_t)(group * head_dim) + i % (size_t)head_dim, wide), wide);
     for (size_t r = 0; r < t; r++)
@@ -731,7 +731,7 @@ static void test_attention(int tokens, int heads, int group, int head_dim, int c
         int failed = check_state.case_failed;
         if (!is_tested(&vk_gemm_kernels[i], wide)) continue;
         poison(y, t * ld * element);
-        cpu.k_panels = poison(k_panels, panel_bytes); /* nothing stale may be used */
+        cpu.k_panels = poison(k_panels, panel_bytes); /* stale values must not be used */
         cpu.v_panels = poison(v_panels, panel_bytes);
         cpu.attend_bytes = vk_attend_bytes((size_t)head_dim, wide);
         cpu.attend = poison(attend, 2 * cpu.attend_bytes);
@@ -754,7 +754,7 @@ static void test_attentions(void) {
 }
 
 #ifndef AMX_ON_CPU
-/* Scratch: the counted bytes are handed out, each piece on its own cache line, none past the end. */
+/* Scratch: exactly the counted bytes are used, each piece on its own cache line, none after the end. */
 static void test_scratch(int wide) {
     vk_cpu cpu;
     vk_extent extent;
@@ -775,7 +775,7 @@ static void test_scratch(int wide) {
     if (CHECK(scratch && vk_cpu_use(&cpu.queue, &extent, scratch))) {
         const char *at[] = { (char *)cpu.k_panels, (char *)cpu.v_panels, (char *)cpu.attend, (char *)cpu.pieces, (char *)cpu.widened, (char *)cpu.integers,
                              (char *)cpu.first_task, (char *)scratch + bytes };
-        const size_t panels = 3 * 64 * 64 * (wide ? 4 : 2), /* the tower's: more than 2 heads of 64 tokens x 32 */
+        const size_t panels = 3 * 64 * 64 * (wide ? 4 : 2), /* the tower needs most: more than 2 heads of 64 tokens x 32 */
             needs[] = { panels, panels, 3 * cpu.attend_bytes, VK_PIECES * 4 * vk_piece_floats(6, 40), 3 * cpu.widened_bytes,
                         cpu.integers_bytes + vk_bytes_spare(96), 10 * sizeof(int64_t) };
         CHECK(at[0] == (char *)scratch);

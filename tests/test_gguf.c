@@ -57,7 +57,7 @@ static void close_model(struct opened *model) {
     vp_tokenizer_free(model->tokenizer);
     vp_gguf_close(model->gguf);
 }
-/* ids of a text as a prompt has them, with the token in front; returns their count */
+/* ids of a text as in a prompt, with the initial token; returns their count */
 static int32_t encode(const struct opened *model, const char *text, int32_t *ids) {
     size_t count = 0;
     int32_t front = vp_tokenizer_bos(model->tokenizer) >= 0;
@@ -108,7 +108,7 @@ static void test_model(const char *name) {
     snprintf(path, sizeof path, "gguf/%s.json", name);
     golden = check_read(check_golden(path), &bytes);
     snprintf(path, sizeof path, "gguf/%s.gguf", name);
-    check_case("%s.gguf: config, tokenizer and tensors are read", name);
+    check_case("%s.gguf: config, tokenizer and tensors can be read", name);
     if (!CHECK(golden) || !CHECK_INT(vp_json_parse(golden, bytes, nodes, 1000, &json, &needed, NULL), VP_OK)) return;
     CHECK_INT(vp_gguf_open(check_golden(path), &model.gguf, &error), VP_OK);
     if (!CHECK_INT(open_text(model.gguf, &model, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
@@ -119,7 +119,7 @@ static void test_model(const char *name) {
     options.threads = 1;
     options.max_sequence = 128;
     if (!model.checkpoint || !CHECK_INT(vp_engine_open(&options, &model.engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
-    check_case("%s.gguf: texts have llama.cpp's ids", name);
+    check_case("%s.gguf: texts give llama.cpp's ids", name);
     list = vp_json_get(&json, 0, "texts");
     for (item = list + 1; item < nodes[list].end; item = nodes[item].end) {
         int32_t ids[256], count;
@@ -128,7 +128,7 @@ static void test_model(const char *name) {
         count = encode(&model, text, ids);
         if (!CHECK(same_ids(&json, vp_json_get(&json, item, "ids"), ids, count))) printf("\"%s\": %d ids\n", text, (int)count);
     }
-    check_case("%s.gguf: greedy answers are llama.cpp's", name);
+    check_case("%s.gguf: greedy answers equal llama.cpp's", name);
     list = vp_json_get(&json, 0, "answers");
     for (item = list + 1; model.engine && item < nodes[list].end; item = nodes[item].end) check_answer(&model, &json, item);
     close_model(&model);
@@ -136,7 +136,7 @@ static void test_model(const char *name) {
 }
 
 /* ---- a tower */
-/* the picture's patches, as vp_request has them */
+/* the picture's patches, in the form of vp_request */
 static float *read_patches(const vp_geometry *geometry, int32_t *patches) {
     size_t bytes = 0;
     char *file = check_read(check_golden("gguf/picture.png"), &bytes);
@@ -187,7 +187,7 @@ static void test_llava(void) {
     int32_t places[16], blocks[1] = {0}, patches = 0;
     float *pixels, masks[16];
     memset(&model, 0, sizeof model);
-    check_case("llama.gguf with llava-mmproj.gguf: the answers about a picture are those of the published model's arithmetic");
+    check_case("llama.gguf with llava-mmproj.gguf: answers about a picture equal those of the published model's arithmetic");
     if (!CHECK(golden) || !CHECK_INT(vp_json_parse(golden, bytes, nodes, 400, &json, &needed, NULL), VP_OK)) return;
     CHECK_INT(vp_gguf_open(check_golden("gguf/llama.gguf"), &model.gguf, &error), VP_OK);
     CHECK_INT(vp_gguf_open(check_golden("gguf/llava-mmproj.gguf"), &tower, &error), VP_OK);
@@ -261,7 +261,7 @@ static void put_tensor(struct made *file, const char *name, uint64_t dimensions,
     put(file, type, 4);
     put(file, offset, 8);
 }
-/* the data: zeros up to the next multiple of 32, and as many bytes */
+/* the data: zeros up to the next multiple of 32, then `bytes` bytes */
 static void put_data(struct made *file, size_t bytes) {
     file->bytes = (file->bytes + 31) / 32 * 32 + bytes;
 }
@@ -277,7 +277,7 @@ static void refuse(const struct made *file, vp_result wanted, const char *text, 
 }
 static void test_headers(void) {
     struct made file;
-    check_case("no GGUF file, another version, another byte order, more than the file has room for");
+    check_case("not a GGUF file, another version, another byte order, more entries than fit in the file");
     begin(&file, 3, 0, 0);
     refuse(&file, VP_OK, "", 0);
     file.data[0] = 'g';
@@ -292,7 +292,7 @@ static void test_headers(void) {
     refuse(&file, VP_ERR_FORMAT, "more keys than fit in the file", 16);
     begin(&file, 3, UINT64_MAX / 2, 0);
     refuse(&file, VP_ERR_FORMAT, "more tensors than fit in the file", 8);
-    check_case("keys: a text or an array that ends beyond the file, an unknown kind, an array of arrays, a name twice");
+    check_case("keys: a text or an array that ends after the file, an unknown type, an array of arrays, a duplicate name");
     begin(&file, 3, 0, 1);
     put(&file, UINT64_MAX, 8);
     put(&file, 0, 8);
@@ -305,7 +305,7 @@ static void test_headers(void) {
     put_text(&file, "k");
     put(&file, VP_GGUF_ARRAY, 4);
     put(&file, VP_GGUF_U64, 4);
-    put(&file, (uint64_t)1 << 61, 8); /* times 8 is 0 */
+    put(&file, (uint64_t)1 << 61, 8); /* 8 times this overflows to 0 */
     refuse(&file, VP_ERR_FORMAT, "the value ends beyond the file", 24);
     file.data[37] = VP_GGUF_STRING;
     refuse(&file, VP_ERR_FORMAT, "a text ends beyond the file", 24);
@@ -351,7 +351,7 @@ static void test_tensors(void) {
     refuse(&file, VP_ERR_FORMAT, "not a whole number of its type's blocks", 24);
     begin(&file, 3, 2, 0);
     put_tensor(&file, "t", 1, 9, 0, 0);
-    put_tensor(&file, "u", 1, 9, 0, 32); /* the first one ends at 36, so this one begins at 64 */
+    put_tensor(&file, "u", 1, 9, 0, 32); /* the first one ends at 36, so this one starts at 64 */
     put_data(&file, 256);
     refuse(&file, VP_ERR_FORMAT, "does not begin where the previous tensor ends", 65);
     begin(&file, 3, 2, 0);
@@ -372,7 +372,7 @@ static void test_tensors(void) {
     refuse(&file, VP_ERR_UNSUPPORTED, "gguf-split --merge", 47);
 }
 
-/* ---- a model's file with one thing changed */
+/* ---- a model's file with one change */
 static vp_result open_changed(const char *file, const char *from, const char *to, vp_error *error) {
     struct opened model;
     char path[64], *data, *at = NULL;
@@ -409,7 +409,7 @@ static void test_changes(void) {
         if (!CHECK(strstr(error.text, changes[i].text))) printf("    %s: %s\n", error.where, error.text);
     }
 }
-/* merges are sorted by scores: one that has no order would leave them in any */
+/* Merges are sorted by scores. A score without an order would leave the result undefined. */
 static void test_scores(void) {
     static const unsigned char nan[4] = {0, 0, 0xc0, 0x7f}, infinite[4] = {0, 0, 0x80, 0xff};
     for (int i = 0; i < 2; i++) {
@@ -437,7 +437,7 @@ static void test_rope(void) {
     vp_gguf *gguf = NULL;
     vp_gguf_tensor factors;
     vp_model_config config;
-    check_case("rope_freqs.weight of Llama 3.2 is known by its rule");
+    check_case("rope_freqs.weight of Llama 3.2 is recognised by its rule");
     if (!CHECK(data) || !CHECK_INT(vp_gguf_read(data, bytes, "rope.gguf", &gguf, &error), VP_OK)) return;
     CHECK_INT(vp_gguf_file_text(gguf, NULL, "config.json", &text, &text_bytes, &error), VP_OK);
     CHECK_INT(vp_model_config_parse(text, text_bytes, NULL, 0, &config, &error), VP_OK);
@@ -447,15 +447,15 @@ static void test_rope(void) {
     CHECK_NEAR(config.rope_theta, 500000, 0);
     free(text);
     text = NULL;
-    check_case("a factor of another rule is rejected");
+    check_case("a factor that does not follow the rule is rejected");
     CHECK_INT(vp_gguf_tensor_find(gguf, "rope_freqs.weight", &factors), VP_OK);
-    data[(const char *)factors.data - data + 2] ^= 8; /* the first is 1 */
+    data[(const char *)factors.data - data + 2] ^= 8; /* the first factor is 1 */
     CHECK_INT(vp_gguf_file_text(gguf, NULL, "config.json", &text, &text_bytes, &error), VP_ERR_UNSUPPORTED);
     CHECK(strstr(error.text, "not the factors of Llama 3.1's rule"));
     vp_gguf_close(gguf);
     free(data);
 }
-/* the mmproj files of towers: with another language model, and with one thing changed */
+/* mmproj files of towers: with another language model, and with one change */
 static void test_towers(void) {
     static const struct { const char *model, *tower, *from, *to; vp_result result; const char *text; } rows[] = {
         {"gemma3/model", "qwen2_5_vl/mmproj", "", "", VP_ERR_MISMATCH, "qwen2.5vl_merger goes with a language model of architecture qwen2vl, not gemma3"},
@@ -502,7 +502,7 @@ static void test_stand_in(void) {
     char *text = NULL, *data;
     size_t bytes = 0, file_bytes = 0;
     memset(&model, 0, sizeof model);
-    check_case("no <image> in the vocabulary: the unknown token is used instead");
+    check_case("without <image> in the vocabulary, the unknown token is used instead");
     data = check_read(check_golden("gguf/llama.gguf"), &file_bytes);
     if (!CHECK(data)) return;
     for (size_t i = 0; i + 7 <= file_bytes; i++)
@@ -523,7 +523,7 @@ static void test_stand_in(void) {
     vp_gguf_close(model.gguf);
     free(data);
 }
-/* Qwen's towers: missing keys get llama.cpp's defaults: 2 x 2 patches a token, 8 to 4096 tokens a picture */
+/* Qwen's towers: missing keys get llama.cpp's defaults of 2 x 2 patches per token and 8 to 4096 tokens per picture */
 static void test_limits(void) {
     static const struct { const char *key; int64_t tokens; } limits[] = {{"min_pixels", 8}, {"max_pixels", 4096}};
     vp_gguf *model = NULL, *tower = NULL;
@@ -534,7 +534,7 @@ static void test_limits(void) {
     size_t bytes = 0, needed;
     char *text = NULL;
     int64_t patch = 0, number = 0;
-    check_case("a tower without spatial_merge_size and without limits of pixels");
+    check_case("a tower without spatial_merge_size and without pixel limits");
     CHECK_INT(vp_gguf_open(check_golden("gguf/qwen2_5_vl/model.gguf"), &model, &error), VP_OK);
     CHECK_INT(vp_gguf_open(check_golden("gguf/qwen2_5_vl/mmproj.gguf"), &tower, &error), VP_OK);
     CHECK_INT(vp_gguf_value_find(tower, "clip.vision.spatial_merge_size", &value), VP_ERR_NOT_FOUND);
@@ -583,13 +583,13 @@ static void test_swapped(void) {
         vp_gguf_close(towers[i]);
     }
 }
-/* every prefix of a file, and files with a byte changed: an error or a model, never a crash; the sanitizers watch */
+/* Every prefix of a file, and files with a changed byte, give an error or a model, never a crash. Sanitizers check this. */
 static void test_damage(void) {
     size_t bytes = 0;
     char *data = check_read(check_golden("gguf/llama.gguf"), &bytes);
     uint32_t seed = 27;
     int opened = 0;
-    check_case("no damage is too much: prefixes, changed bytes (seed 27)");
+    check_case("damaged files never crash: prefixes, changed bytes (seed 27)");
     for (int i = 0; CHECK(data) && i < 400; i++) {
         struct opened model;
         vp_error error = {VP_OK, -1, "", ""};
@@ -598,7 +598,7 @@ static void test_damage(void) {
         unsigned char kept;
         memset(&model, 0, sizeof model);
         seed = seed * 1664525u + 1013904223u;
-        at = (seed >> 8) % 12000; /* keys and entries of tensors */
+        at = (seed >> 8) % 12000; /* keys and tensor entries */
         if (i % 4 == 0) length = at;
         copy = (char *)malloc(length + 1);
         memcpy(copy, data, length);
@@ -608,7 +608,7 @@ static void test_damage(void) {
         close_model(&model);
         free(copy);
     }
-    CHECK(opened > 50); /* most changes hit a text of the vocabulary */
+    CHECK(opened > 50); /* most changes hit the vocabulary's text, so the file still opens */
     free(data);
 }
 

@@ -47,7 +47,7 @@ static int holds(const char *path, const char *text) {
 }
 
 /* ---- pictures */
-/* A PNG file of one grey pixel whose header says another size. */
+/* A PNG file of one grey pixel whose header contains another size. */
 static void write_png(const char *name, uint32_t width, uint32_t height) {
     uint8_t file[] = {0x89, 'P', 'N', 'G', 13, 10, 26, 10, 0, 0, 0, 13, 'I', 'H', 'D', 'R', 0, 0, 0, 0, 0, 0, 0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0,
                       0, 0, 0, 9, 'I', 'D', 'A', 'T', 0x78, 0x9c, 0x63, 0, 0, 0, 1, 0, 1, 0x5f, 0xe5, 0xc3, 0x4b, 0, 0, 0, 0, 'I', 'E', 'N', 'D',
@@ -74,12 +74,12 @@ static void test_pictures(void) {
              "{\"id\": 3, \"image\": \"%s/%s\", \"question\": \"What?\", \"answers\": [\"bus\"]}\n",
              folder, folder, here, check_golden("images/img-200x150.png"));
     write_text(in_folder("lies.jsonl"), text);
-    check_case("headers of 1.4 and 4.3 billion pixels: their points fail, the others are measured");
+    check_case("headers of 1.4 and 4.3 billion pixels: these points fail, the others are measured");
     RUNS(1, "sweep " URL "--data %F/lies.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out");
     SAYS("(3 measured now, 2 failed)");
     CHECK(holds(in_folder("out"), "37837 x 37840 pixels, the limit is 100000000"));
     remove_folder(in_folder("out"));
-    check_case("the same with the picture alone, and with --unique_image");
+    check_case("the same for a single picture, and with --unique_image");
     RUNS(3, "ask %F/wraps.png -p What " URL);
     SAYS("37837 x 37840");
     RUNS(3, "ask %F/wide.png -p What --unique_image " URL);
@@ -88,7 +88,7 @@ static void test_pictures(void) {
     remove_folder(in_folder("load"));
     RUNS(3, "run %F/wraps.png -p What --synthetic tiny");
 }
-/* The width that the header of the PNG file in a request's body says; 0: there is none. */
+/* The width in the header of the PNG file in a request's body; 0 if there is none. */
 static int width_of_body(const char *body) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     const char *data = strstr(body, ";base64,");
@@ -115,7 +115,7 @@ static void test_warm_up(void) {
         used += (size_t)snprintf(text + used, sizeof text - used, "{\"id\": %d, \"image\": \"%s/%s\", \"question\": \"What?\", \"answers\": [\"bus\"]}\n", i, here,
                                  check_golden(names[i]));
     write_text(in_folder("set.jsonl"), text);
-    check_case("the warm-up's picture is the median image's size where the first one is larger");
+    check_case("the warm-up's picture has the median size if the first image is larger");
     server.choose = note_width;
     RUNS(0, "sweep " URL "--data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out");
     server.choose = chat_choose;
@@ -124,7 +124,7 @@ static void test_warm_up(void) {
 }
 
 /* ---- replies of a server */
-/* An answer in one piece with these usage and timings. */
+/* An answer in one piece with this usage and these timings. */
 static const char *usage_sent = "{}", *timings_sent = "{}", *props_sent = "{}";
 static hostile_reply answer(hostile_server *from) {
     static char body[20000], reply[21000];
@@ -139,7 +139,7 @@ static hostile_reply answer(hostile_server *from) {
     steps[1] = (hostile_step){HOSTILE_KEEP, NULL, 0};
     return steps;
 }
-/* A stream whose prompt always has the largest count there is. */
+/* A stream whose prompt count is the largest possible. */
 static hostile_reply largest(hostile_server *from) {
     static const char reply[] = HOSTILE_STREAM "\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"b\"},\"finish_reason\":null}]}\n\n"
         "data: {\"choices\":[{\"delta\":{\"content\":\"us\"},\"finish_reason\":\"stop\"}]}\n\n"
@@ -148,7 +148,7 @@ static hostile_reply largest(hostile_server *from) {
     return strncmp(from->request, "POST", 4) ? chat_choose(from) : steps;
 }
 #define SWEEP "sweep " URL "--data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out "
-/* A sweep, and the same once more: everything that was written is read back. */
+/* A sweep, run twice, so that everything that was written is read back. */
 static void sweep_twice(int want, const char *summary) {
     RUNS(want, SWEEP);
     SAYS(summary);
@@ -159,28 +159,28 @@ static void sweep_twice(int want, const char *summary) {
 static void test_sent(void) {
     static char deep[512];
     server.choose = answer;
-    check_case("the key as JSON escapes, in the server's times and in its description of itself");
+    check_case("the API key as JSON escapes, in the server's times and in its description");
     timings_sent = "{\"prompt_ms\":1.5,\"seen\":\"Bearer \\u0073k-never-in-a-file-4711\"}";
     props_sent = "{\"build_info\":\"b7\",\"arguments\":[\"--api-key\",\"sk\\u002dnever-in-a-file-4711\"]}";
     sweep_twice(0, "(3 measured now, 0 failed)");
     CHECK(holds(in_folder("out"), "Bearer [key]") && holds(in_folder("out"), "\"[key]\""));
     CHECK(!holds(folder, "k-never-in") && !holds(folder, "never-in-a-file"));
     remove_folder(in_folder("out"));
-    check_case("numbers and words of a server that come on several lines");
+    check_case("numbers and texts of a server that span several lines");
     timings_sent = "{\n  \"prompt_ms\": 1.5,\r\n  \"predicted_ms\": 2\n}";
     props_sent = "{\n  \"build_info\": \"b7\",\n  \"slots\": [\n    1\n  ]\n}\n";
     sweep_twice(0, "(3 measured now, 0 failed)");
     RUNS(0, "report %F/out");
     CHECK(holds(in_folder("out"), "\"prompt_ms\": 1.5"));
     remove_folder(in_folder("out"));
-    check_case("numbers and words that are nested as deep as JSON may be");
+    check_case("numbers and texts nested as deeply as JSON allows");
     snprintf(deep, sizeof deep, "{\"a\":%.60s1%.60s}", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
              "]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]");
     timings_sent = props_sent = deep;
     sweep_twice(0, "(3 measured now, 0 failed)");
     remove_folder(in_folder("out"));
     timings_sent = props_sent = "{}";
-    check_case("the largest counts are kept and read back; above them the point fails");
+    check_case("the largest counts are stored and read back; larger ones fail the point");
     usage_sent = "{\"prompt_tokens\":2147483647,\"completion_tokens\":2147483647,\"prompt_tokens_details\":{\"image_tokens\":2147483647,\"cached_tokens\":2147483647}}";
     sweep_twice(0, "(3 measured now, 0 failed)");
     RUNS(0, "report %F/out");
@@ -210,7 +210,7 @@ static void test_load(void) {
     char *text, *changed, *at;
     size_t bytes = 0;
     pid_t first;
-    check_case("two loads into one folder: the second ends with 2, and changes nothing");
+    check_case("two loads into one folder: the second exits with 2 and changes nothing");
     chat.answers = 0;
     first = start(with_port(LOAD "--concurrency 1 --duration_s 3"), NULL, in_folder("first.out"), 0);
     for (int i = 0; i < 4000 && chat.answers < 3; i++) pause_ms(1);
@@ -219,16 +219,16 @@ static void test_load(void) {
     SAYS("another load is writing to this folder");
     finish(first, in_folder("first.out"));
     CHECK_INT(last.code, 0);
-    RUNS(0, LOAD "--concurrency 1 --duration_s 3"); /* there already */
+    RUNS(0, LOAD "--concurrency 1 --duration_s 3"); /* already present */
     RUNS(0, "report %F/load");
-    check_case("a summary that its requests contradict is an error with both numbers");
+    check_case("a summary that contradicts its requests is an error with both numbers");
     text = check_read(in_folder("load/set_load_concurrency1.json"), &bytes);
     if (!CHECK(text != NULL)) return;
     for (size_t i = 0; i < sizeof altered / sizeof *altered; i++) {
         changed = malloc(bytes + 2);
         at = strstr(strstr(text, altered[i][0]), altered[i][1]) + strlen(altered[i][1]);
         memcpy(changed, text, (size_t)(at - text));
-        changed[at - text] = '9'; /* a digit more */
+        changed[at - text] = '9'; /* one more digit */
         memcpy(changed + (at - text) + 1, at, bytes - (size_t)(at - text));
         write_file(in_folder("load/set_load_concurrency1.json"), changed, bytes + 1);
         RUNS(3, "report %F/load");
@@ -246,7 +246,7 @@ static void test_convert(void) {
     char command[700], *own;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         const char *input = models[i][1][0] ? "samples/cat.jpg " : "";
-        check_case("convert %s.gguf %s: the folder answers as the file does", models[i][0], models[i][1]);
+        check_case("convert %s.gguf %s: the folder gives the same answers as the file", models[i][0], models[i][1]);
         snprintf(command, sizeof command, "convert tests/golden/gguf/%s.gguf %s%%F/model%s", models[i][0], models[i][1], models[i][1][0] ? " --layout packed" : "");
         CHECK_INT(cli(command), 0);
         snprintf(command, sizeof command, "run %s-p What --max_new_tokens 8 --model tests/golden/gguf/%s.gguf %s--device cpu --gemm plain", input, models[i][0],
@@ -259,7 +259,7 @@ static void test_convert(void) {
         free(own);
         remove_folder(in_folder("model"));
     }
-    check_case("convert: a file that lacks a tensor of the folder, and a path that is neither a folder nor a file");
+    check_case("convert: a file that lacks a tensor, and a path that is neither a folder nor a file");
     REFUSED("convert tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf %F/model", 3, "use --layout packed");
     REFUSED("convert %F/nothing.gguf %F/model", 3, "no such folder");
     REFUSED("convert --synthetic tiny --mmproj x %F/model", 2, "--mmproj");
@@ -268,7 +268,7 @@ static void test_convert(void) {
 }
 
 /* ---- journals */
-/* Where a value of the first run begins, and the journal's text, which the caller frees. */
+/* The start of a value in the first run, and the journal's text, which the caller frees. */
 static char *read_journal(const char *name, size_t *bytes) {
     char path[700];
     snprintf(path, sizeof path, "%s/%s/journal.jsonl", folder, name);
@@ -279,13 +279,13 @@ static void test_journal(void) {
     static const char *const values[] = {"\"total_ns\": ", "\"answer\": \"", "\"unix_s\": ", "\"input_text_tokens\": ", "\"finished\": true, \"sum\": \""};
     size_t bytes = 0, sums = 0;
     char *text, *at;
-    check_case("a value altered inside a journal's line is found: the line counts as damaged, its point is measured again");
+    check_case("a changed value in a journal's line is detected: the line counts as damaged, and its point is measured again");
     CHECK_INT(cli(ENGINE_SWEEP), 0);
     text = read_journal("out", &bytes);
     if (!CHECK(text != NULL)) return;
     for (at = text; (at = strstr(at, ", \"sum\": \"")) != NULL; at++) sums++;
     for (at = text; (at = strchr(at, '\n')) != NULL; at++) sums--;
-    CHECK_INT(sums, 0); /* one in each line */
+    CHECK_INT(sums, 0); /* one per line */
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         char *changed = memcpy(malloc(bytes), text, bytes);
         at = strstr(text, values[i]);
@@ -297,7 +297,7 @@ static void test_journal(void) {
         check_note(last.err && strstr(last.err, "is damaged and left out"), __FILE__, __LINE__, "%s: %s", values[i], last.err ? last.err : "");
         free(changed);
     }
-    check_case("a checksum missing after lines that have one is an error; a journal without checksums is read");
+    check_case("a line without a checksum after lines with one is an error; a journal without checksums can be read");
     for (int all = 0; all < 2; all++) {
         char *changed = malloc(bytes + 1), *to = changed;
         for (const char *line = text, *end; *line; line = end + 1) {
@@ -322,7 +322,7 @@ static void test_lines(void) {
     char *line = malloc(1300000);
     FILE *file = fopen(in_folder("long.jsonl"), "wb");
     if (!CHECK(line != NULL && file != NULL)) return;
-    check_case("a line of 70 MB: an error with its number and length, wherever lines are read");
+    check_case("a line of 70 MB: an error with its number and length, in every reader");
     memset(line, 'x', 1000000);
     fputs(record, file);
     for (int i = 0; i < 70; i++) fwrite(line, 1, 1000000, file);
@@ -332,7 +332,7 @@ static void test_lines(void) {
     REFUSED("score --metric anls %F/long.jsonl", 3, "line 2 has 70000000 bytes, above the limit of 64 MB");
     RUNS(3, "load " URL "--data %F/long.jsonl --concurrency 1 --output_dir %F/out");
     SAYS("line 2 has 70000000 bytes");
-    check_case("--line_max_mb moves the limit");
+    check_case("--line_max_mb changes the limit");
     memset(line, 'x', 1299998);
     memcpy(line + 1299998, "\n", 2);
     cli_with("tokenize --synthetic tiny --line_max_mb 1", line, in_folder("stdout"), 0);
@@ -349,13 +349,13 @@ static void test_lines(void) {
     free(line);
     remove_folder(in_folder("out"));
 }
-/* ---- a folder as Hugging Face's cache has it: links into ../../blobs */
+/* ---- a folder of the Hugging Face cache: links into ../../blobs */
 static void test_links(void) {
     char here[512] = "", from[1024], to[1024], name[64];
     DIR *listing = opendir(check_golden("models/tiny-a"));
     struct dirent *entry;
     int blobs = 0;
-    check_case("a model of Hugging Face's cache: every file is a relative link out of the folder");
+    check_case("a model in the Hugging Face cache: every file is a relative link out of the folder");
     mkdir(in_folder("cache"), 0777);
     mkdir(in_folder("cache/blobs"), 0777);
     mkdir(in_folder("cache/snapshots"), 0777);
@@ -380,7 +380,7 @@ static void test_links(void) {
     remove_folder(in_folder("model"));
 }
 /* ---- a terminal */
-/* What the program prints on a terminal of its own; its exit code goes to last.code. */
+/* The program's output on a terminal of its own; its exit code is in last.code. */
 static size_t on_terminal(const char *command, char *out, size_t capacity) {
     static char room[8192];
     char *argv[ARGUMENTS + 1];
@@ -416,7 +416,7 @@ static hostile_reply escapes(hostile_server *from) {
 static void test_terminal(void) {
     static const char bad[] = {'\x1b', '\a', '\b', '\x7f', 0};
     static char out[20000];
-    check_case("escape sequences of a server's answer do nothing to a terminal");
+    check_case("escape sequences in a server's answer have no effect on a terminal");
     content_sent = "{\"model\":\"m\\u001b[31m\",\"choices\":[{\"message\":{\"content\":\"a\\u001b]0;title\\u0007\\u001b[2J\\u009b5m\\u0008\\u007fz\"},"
                    "\"finish_reason\":\"st\\u001b[1mop\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":3},\"timings\":{\"k\\u001b[1m\":\"v\\u001b[2m\"}}";
     server.choose = escapes;
@@ -428,7 +428,7 @@ static void test_terminal(void) {
     CHECK_INT(last.code, 4);
     CHECK(strpbrk(out, bad) == NULL && strstr(out, "\xc2\x9b") == NULL && strstr(out, "red") != NULL);
     server.choose = chat_choose;
-    check_case("a file of certificates that is not there");
+    check_case("a missing certificate file");
     RUNS(3, "ask samples/cat.jpg -p What --ca_file %F/none " URL);
     SAYS("No such file");
 }
@@ -436,7 +436,7 @@ static void test_terminal(void) {
 static void test_stack(void) {
     static const struct { const char *limit; int code; } cases[] = {{"-s 64", 4}, {"-s 256", 4}, {"-S -s 64", 0}, {"-s 512", 0}};
     char command[900];
-    check_case("a stack that is too small is an error, or is made larger where that is allowed");
+    check_case("a stack that is too small is an error, or is enlarged if allowed");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int k = 0; k < 2; k++) {
             int status;

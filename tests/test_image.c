@@ -72,7 +72,7 @@ static const char *golden_at(const char *name, const char *file) {
     return check_golden(relative);
 }
 static int same_bits(float a, float b) { return memcmp(&a, &b, 4) == 0; }
-/* one dirty float after another: outputs are poisoned with NaN, so that an unwritten value fails every tolerance */
+/* a new array of floats; outputs are filled with NaN, so an unwritten value exceeds every tolerance */
 static float *poisoned(size_t count) {
     float *values = (float *)malloc((count + 16) * sizeof(float));
     size_t i;
@@ -99,7 +99,7 @@ static int produce(const vp_image *image, const vp_tile_options *options, produc
     CHECK_INT(p->pixel_count, (int64_t)p->layout.views * 576 * 588);
     scratch_bytes = vp_preprocess_scratch_bytes(&p->geometry, &p->layout);
     CHECK(scratch_bytes > 0);
-    scratch = malloc(scratch_bytes); /* exactly, so that the address sanitizer sees a byte too many */
+    scratch = malloc(scratch_bytes); /* the exact size, so that the address sanitizer detects an overrun */
     p->pixels = poisoned(p->pixel_count);
     p->masks = poisoned(p->mask_count);
     result = vp_preprocess(&p->geometry, &p->layout, image->rgb, p->pixels, p->masks, scratch, scratch_bytes);
@@ -216,7 +216,7 @@ static int check_case_named(const char *name) {
     vp_tile_options options;
     int png, loose;
     const char *path = golden_at(name, "case.json");
-    if (!path || !golden_at(name, "pixels_value.npy")) return 0; /* other tests may bring a part of a case */
+    if (!path || !golden_at(name, "pixels_value.npy")) return 0; /* other tests may include only part of a case */
     check_case("golden %s", name);
     if (!CHECK(json_open(path, &f))) return 1;
     json_string(&f, "image", file, sizeof file);
@@ -225,7 +225,7 @@ static int check_case_named(const char *name) {
     loose = strstr(file, "422") != NULL;
     options = options_of(mode);
     if (decode_golden(file, &image)) {
-        if (strcmp(mode, "adaptive-hf-load") == 0) { /* made from the stored picture: turn it back (8 undoes 6) */
+        if (strcmp(mode, "adaptive-hf-load") == 0) { /* made from the stored picture, so turn it back (8 undoes 6) */
             uint8_t *stored = vp_impl_image_upright(image.rgb, 8, &image.width_px, &image.height_px);
             vp_impl_rgb_free(image.rgb);
             image.rgb = stored;
@@ -259,7 +259,7 @@ static void test_goldens(void) {
     if (left_out) check_skip(text, "they are only in ../shared/goldens/preprocess");
 }
 
-/* ---- a second resize, pixel by pixel from the whole picture, with nothing skipped or kept: must give the same bits */
+/* ---- a second resize, pixel by pixel from the whole picture, without skipping or caching: it must give the same bits */
 static float plain_weight(int32_t in, int32_t out, int32_t i, int32_t *low, int32_t *count, float *weights) {
     volatile float scale = (float)in / (float)out, half = (float)i + 0.5f, centre = scale * half, inverse = scale >= 1 ? 1.0f / scale : 1.0f;
     volatile float support = scale > 1 ? scale : 1.0f, begin = centre - support, end = centre + support, sum = 0;
@@ -291,7 +291,7 @@ static float plain_pixel(const vp_image *image, int32_t out_width, int32_t out_h
     }
     return value < 0 ? 0 : value > 1 ? 1 : value;
 }
-/* the value of one place of one view, from its definition */
+/* one value of one view, computed from its definition */
 static float plain_value(const vp_image *image, const vp_geometry *g, const vp_layout *l, int32_t view, int32_t patch, int32_t element) {
     int32_t crop = view - 1, channel = element % 3, side = g->crop_px / g->patch_px;
     int32_t x = patch % side * g->patch_px + element / 3 % g->patch_px, y = patch / side * g->patch_px + element / 3 / g->patch_px;
@@ -333,7 +333,7 @@ static void test_plain_twin(void) {
                 different += !same_bits(p.pixels[at], want);
             }
             CHECK_INT(different, 0);
-            for (i = 0; i < p.pixel_count; i++) if (!(fabsf(p.pixels[i]) < 3)) different++; /* nothing was left out */
+            for (i = 0; i < p.pixel_count; i++) if (!(fabsf(p.pixels[i]) < 3)) different++; /* no value is missing */
             CHECK_INT(different, 0);
             for (i = 0; i < p.mask_count; i++) {
                 int last = i >= p.mask_count - 576;
@@ -347,9 +347,9 @@ static void test_plain_twin(void) {
 }
 
 /* the vector loops against the plain ones, on every remainder of the vector width */
-/* the whole resize: within rounding of the plain one, on random sizes; nothing is written after the pixels */
+/* the whole resize is within rounding of the plain one, for random sizes; nothing is written after the pixels */
 static void test_resize(void) {
-    check_case("a resized image is the plain resize, rounded");
+    check_case("a resized image equals the plain resize, rounded");
     for (int turn = 0; turn < 40; turn++) {
         const int32_t width = 1 + (int32_t)random_below(90), height = 1 + (int32_t)random_below(90);
         const int32_t new_width = turn ? 1 + (int32_t)random_below(120) : width, new_height = turn ? 1 + (int32_t)random_below(120) : height;
@@ -365,13 +365,13 @@ static void test_resize(void) {
             double off = fabs(resized[i] - 255.0 * (double)plain_pixel(&image, new_width, new_height, pixel % new_width, pixel / new_width, (int32_t)(i % 3)));
             worst = off > worst ? off : worst;
         }
-        CHECK(worst <= 0.5 + 1e-3); /* half a level, and float32's rounding of values up to 255 over some hundred products */
+        CHECK(worst <= 0.5 + 1e-3); /* half a level, plus float32 rounding of values up to 255 over several hundred products */
         CHECK_INT(resized[new_bytes], 0xa5);
         if (!turn) CHECK(!memcmp(rgb, resized, bytes)); /* the same size: the same image */
         free(rgb);
         free(resized);
     }
-    check_case("sizes that are rejected");
+    check_case("invalid sizes are rejected");
     uint8_t one[3] = {1, 2, 3}, out[3] = {9, 9, 9};
     {
         uint8_t three[9] = {1, 2, 3, 50, 60, 70, 200, 210, 220}, wanted[6];
@@ -407,7 +407,7 @@ static void test_loops(void) {
         check_skip("vector loops", "this processor has no AVX2 with FMA");
         return;
     }
-    check_case("vector loops give the plain loops' bits");
+    check_case("vector loops give the same bits as plain loops");
     memset(&r, 0, sizeof r);
     for (i = 0; i < 1200; i++) {
         bytes[i] = (uint8_t)random_below(256);
@@ -448,12 +448,12 @@ static void test_limits(void) {
     size_t needed, i, k;
     void *scratch;
     int32_t *fields[12];
-    check_case("scratch is bounded by the canvas, not by the resized image");
+    check_case("scratch size is limited by the canvas, not by the resized image");
     CHECK_INT(vp_layout_compute(&geometry, &options, 1, 5000, &layout, NULL), VP_OK);
     CHECK(vp_preprocess_scratch_bytes(&geometry, &layout) < 100000);
     CHECK_INT(vp_layout_compute(&geometry, &options, 10000, 10000, &layout, NULL), VP_OK);
     CHECK(vp_preprocess_scratch_bytes(&geometry, &layout) < 2000000);
-    check_case("errors of vp_preprocess leave the outputs alone");
+    check_case("errors of vp_preprocess leave the outputs unchanged");
     CHECK_INT(vp_layout_compute(&geometry, &options, 4, 4, &layout, NULL), VP_OK);
     needed = vp_preprocess_scratch_bytes(&geometry, &layout);
     scratch = malloc(needed);
@@ -480,9 +480,9 @@ static void test_limits(void) {
         for (k = 0; k < 4; k++) {
             vp_result result;
             broken = layout;
-            if (*fields[i] == values[k]) continue; /* an offset of 0 is right */
+            if (*fields[i] == values[k]) continue; /* an offset of 0 is valid */
             *fields[i] = values[k];
-            if (values[k] == INT32_MAX && (i == 7 || i == 8 || i == 10)) continue; /* a huge resized side is legal: only the window is made */
+            if (values[k] == INT32_MAX && (i == 7 || i == 8 || i == 10)) continue; /* a huge resized side is valid, because only the window is computed */
             result = vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed);
             check_note(result == VP_ERR_RANGE || result == VP_ERR_MISMATCH, __FILE__, __LINE__, "field %d = %d gives %d", (int)i, (int)values[k],
                        (int)result);
@@ -494,7 +494,7 @@ static void test_limits(void) {
     broken.views++;
     CHECK_INT(vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed), VP_ERR_MISMATCH);
     broken = layout;
-    broken.fit = VP_FIT_PAD; /* the cut's numbers are not those of a pad */
+    broken.fit = VP_FIT_PAD; /* crop values do not fit a pad */
     broken.offset_left_px = 1;
     CHECK_INT(vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed), VP_ERR_MISMATCH);
     CHECK(fence_stands(pixels, 0) && fence_stands(pixels, 16 * 576 * 588) && fence_stands(masks, 0));
@@ -520,7 +520,7 @@ static void test_geometry(void) {
     float *pixels, *masks;
     void *scratch;
     int different = 0;
-    check_case("another geometry: crops of 48, patches of 4, margins 2 and 4");
+    check_case("other geometry: crops of 48, patches of 4, margins 2 and 4");
     g.crop_px = 48;
     g.patch_px = 4;
     g.margin_left_patches = 2;
@@ -592,14 +592,14 @@ static bytes_buffer make_png(uint32_t width, uint32_t height, int depth, int col
         put(&data, raw + at, block);
         at += block;
     } while (at < raw_bytes);
-    put_be32(&data, 1); /* checksum of the stream: no one looks */
+    put_be32(&data, 1); /* the stream's checksum is not verified */
     put_chunk(&png, "IDAT", data.data, data.count);
     put_chunk(&png, "IEND", NULL, 0);
     free(header.data);
     free(data.data);
     return png;
 }
-/* decoding and size must both reject it (size only if the header is at fault) with this code and a text that contains `words` */
+/* decoding and size must both reject it with this code and a text that contains `words` (size only if the header is wrong) */
 static void refuses(const bytes_buffer *file, vp_result code, const char *words) {
     vp_image image = {-7, -7, NULL};
     vp_error error;
@@ -635,7 +635,7 @@ static size_t make_exif(uint8_t *out, int little, int orientation, int type) {
     return 26;
 }
 
-/* every orientation, both byte orders, all integer types: pixel by pixel from the standard's definition */
+/* every orientation, both byte orders and all integer types, pixel by pixel from the standard's definition */
 static void test_orientation(void) {
     uint8_t raw[3 * (1 + 5 * 3)], exif[26];
     int orientation, little, type;
@@ -657,7 +657,7 @@ static void test_orientation(void) {
                 CHECK(width == (works >= 5 ? 3 : 5) && height == (works >= 5 ? 5 : 3) && image.width_px == width && image.height_px == height);
                 for (y = 0; image.rgb && y < height; y++)
                     for (x = 0; x < width; x++) {
-                        switch (works) { /* where this upright pixel is stored */
+                        switch (works) { /* the stored position of this upright pixel */
                             case 2: sx = 4 - x; sy = y; break;
                             case 3: sx = 4 - x; sy = 2 - y; break;
                             case 4: sx = x; sy = 2 - y; break;
@@ -674,11 +674,11 @@ static void test_orientation(void) {
                 CHECK(image.rgb == NULL);
                 free(png.data);
             }
-    check_case("a cut or senseless EXIF block is ignored");
+    check_case("a truncated or invalid EXIF block is ignored");
     for (x = 0; x < 26; x++) {
         make_exif(exif, 1, 6, 3);
         CHECK_INT(vp_impl_exif_orientation(exif, (size_t)x), x < 22 ? 1 : vp_impl_exif_orientation(exif, (size_t)x));
-        exif[4] = (uint8_t)(250 - x); /* the table is outside */
+        exif[4] = (uint8_t)(250 - x); /* the table is outside the block */
         CHECK_INT(vp_impl_exif_orientation(exif, 26), 1);
     }
 }
@@ -688,7 +688,7 @@ static void test_png_files(void) {
     bytes_buffer png;
     vp_image image = {0, 0, NULL};
     int i;
-    check_case("palette indices beyond the palette are black, every time");
+    check_case("palette indices after the last entry are always black");
     raw[1] = 0; raw[2] = 1; raw[3] = 200;
     png = make_png(3, 1, 8, 3, raw, 4, "PLTE", "\1\2\3\4\5\6", 6);
     for (i = 0; i < 3; i++) {
@@ -697,7 +697,7 @@ static void test_png_files(void) {
         vp_image_free(&image);
     }
     png.data[png.count - 20] ^= 1; /* inside the data chunk */
-    check_case("a flipped bit is found by the chunk's checksum");
+    check_case("the chunk's checksum detects a flipped bit");
     refuses(&png, VP_ERR_FORMAT, "checksum");
     free(png.data);
     check_case("4-bit grey and 16-bit grey");
@@ -714,7 +714,7 @@ static void test_png_files(void) {
     vp_image_free(&image);
     free(png.data);
 
-    check_case("bombs: data beyond the header's promise, headers beyond the data");
+    check_case("bombs: more data than the header declares, larger headers than the data");
     {
         uint8_t *much = (uint8_t *)calloc(1, 4000000);
         png = make_png(200, 200, 8, 2, much, 4000000, NULL, NULL, 0);
@@ -747,7 +747,7 @@ static void test_png_files(void) {
     png = make_png(5, 5, 8, 3, raw, 30, NULL, NULL, 0);
     refuses(&png, VP_ERR_FORMAT, "palette");
     free(png.data);
-    check_case("chunks out of place");
+    check_case("misplaced chunks");
     png = make_png(5, 5, 8, 2, raw, 80, "IHDR", raw, 13);
     refuses(&png, VP_ERR_FORMAT, "two headers");
     free(png.data);
@@ -792,7 +792,7 @@ static void test_jpeg_files(void) {
         refuses(&jpeg, bad[i].code, bad[i].words);
         free(jpeg.data);
     }
-    check_case("JPEG markers out of place");
+    check_case("misplaced JPEG markers");
     jpeg = make_jpeg(0xC0, 8, 4, 4, 3);
     jpeg.data[14] = 0; jpeg.data[15] = 1; /* a segment shorter than its own length field */
     refuses(&jpeg, VP_ERR_FORMAT, "impossible length");
@@ -807,10 +807,10 @@ static void test_jpeg_files(void) {
     jpeg.data[13] = 0xD8;
     refuses(&jpeg, VP_ERR_FORMAT, "second start marker");
     free(jpeg.data);
-    check_case("Huffman tables that stb_image would write out of bounds with");
+    check_case("Huffman tables that would make stb_image write out of bounds");
     for (i = 0; i < 4; i++) {
         uint8_t table[2 + 2 + 17 + 600] = {0xFF, 0xC4, 0, 0, 0x10};
-        size_t symbols = i == 0 ? 257 : 200, length = i == 1 ? 100 : i == 2 ? 17 + 200 + 3 : 17 + symbols; /* too many; cut short; a rest; right */
+        size_t symbols = i == 0 ? 257 : 200, length = i == 1 ? 100 : i == 2 ? 17 + 200 + 3 : 17 + symbols; /* too many symbols; truncated; leftover bytes; valid */
         table[5 + 15] = 200;
         if (i == 0) table[5 + 14] = 57;
         table[2] = (uint8_t)((length + 2) >> 8);
@@ -832,7 +832,7 @@ static void test_jpeg_files(void) {
     free(jpeg.data);
 }
 
-/* JPEG: the first EXIF block counts, and none after the picture */
+/* JPEG: the first EXIF block counts, but none after the picture */
 static void test_jpeg_orientation(void) {
     uint8_t segment[36] = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0, 0};
     size_t bytes = 0;
@@ -869,7 +869,7 @@ static void test_jpeg_orientation(void) {
     free(file);
 }
 
-/* whole files from the goldens, cut short everywhere and with bytes after the end */
+/* whole golden files, truncated at every length and with bytes after the end */
 static void test_truncation(void) {
     static const char *const names[] = {"420.jpg", "progressive.jpg", "422-restart.jpg", "exif6.jpg", "rgba.png", "bit1.png", "interlaced.png"};
     size_t i, k, bytes = 0;
@@ -881,7 +881,7 @@ static void test_truncation(void) {
         vp_error error;
         snprintf(relative, sizeof relative, "preprocess/images/%s", names[i]);
         file = (uint8_t *)check_read(check_golden(relative), &bytes);
-        check_case("%s cut short, and with bytes after it", names[i]);
+        check_case("%s truncated, and with bytes after it", names[i]);
         if (!CHECK(file != NULL)) continue;
         CHECK_INT(vp_image_decode(file, bytes, &image, NULL), VP_OK);
         sha256(image.rgb, (size_t)image.width_px * (size_t)image.height_px * 3, whole_hash);
@@ -889,7 +889,7 @@ static void test_truncation(void) {
         want_height = image.height_px;
         vp_image_free(&image);
         for (k = 0; k < bytes; k += k < 700 ? 1 : 1 + random_below(150)) {
-            copy = (uint8_t *)malloc(k ? k : 1); /* exactly, for the address sanitizer */
+            copy = (uint8_t *)malloc(k ? k : 1); /* the exact size, for the address sanitizer */
             memcpy(copy, file, k);
             memset(&error, 0, sizeof error);
             CHECK_INT(vp_image_decode(copy, k, &image, &error), VP_ERR_FORMAT);
@@ -904,7 +904,7 @@ static void test_truncation(void) {
         copy = (uint8_t *)malloc(bytes * 2 + 100);
         memcpy(copy, file, bytes);
         memset(copy + bytes, 0xFF, 100);
-        memcpy(copy + bytes + 100, file, bytes); /* a second image after the first, as phones write */
+        memcpy(copy + bytes + 100, file, bytes); /* a second image after the first, as phones write it */
         for (k = 0; k < 3; k++) {
             CHECK_INT(vp_image_decode(copy, bytes + (k == 0 ? 1 : k == 1 ? 100 : bytes + 100), &image, NULL), VP_OK);
             if (image.rgb) sha256(image.rgb, (size_t)image.width_px * (size_t)image.height_px * 3, hash);
@@ -929,7 +929,7 @@ static void test_other_formats(void) {
     vp_image image = {0, 0, NULL};
     int32_t width, height;
     vp_error error;
-    check_case("other formats are named");
+    check_case("other formats are named in the error");
     for (i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         file.count = foreign[i].count;
         file.data = (uint8_t *)malloc(file.count);
@@ -938,7 +938,7 @@ static void test_other_formats(void) {
         size_refuses(&file, VP_ERR_UNSUPPORTED);
         free(file.data);
     }
-    check_case("no image at all");
+    check_case("not an image");
     file.data = &byte;
     file.count = 0;
     refuses(&file, VP_ERR_FORMAT, "empty");

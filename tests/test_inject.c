@@ -12,8 +12,8 @@
 #define GRID "--image_knob max_pixels=16384 --top_k_list 1 2 --num_active_blocks_list 2 --num_runs_per_sample 1 --bare_every 0 "
 static const struct walk {
     const char *name, *words;
-    const char *again; /* the same without faults, where that is more than the words; NULL: the words */
-    int places;        /* of each kind at most */
+    const char *again; /* the same command without faults if it needs other words; NULL if not */
+    int places;        /* maximum number of faults of each kind */
 } WALKS[] = {
     {"run", "run --model tests/golden/models/tiny-a -p What? " SHORT "--profile --num_runs 1 --trace %F/out/trace.json -o %F/out/table --html %F/out/page.html", NULL, 6},
     {"run with threads",
@@ -31,7 +31,7 @@ static const struct kind { const char *name, *codes; } KINDS[INJECT_KINDS] = {
 };
 static char injector[512];
 
-/* Runs the command while call number `at` of a kind fails; at 0: none. What the injector counted goes to *counted. */
+/* Runs the command while call number `at` of a kind fails; none if `at` is 0. *counted receives the injector's counts. */
 static int run_with(const char *words, int kind, long at, struct injected *counted) {
     static const struct injected none;
     char number[32];
@@ -52,7 +52,7 @@ static int run_with(const char *words, int kind, long at, struct injected *count
 }
 
 /* ---- folders as texts */
-/* Copies each file of a folder whose name begins with `prefix`. */
+/* Copies all files of a folder whose names begin with `prefix`. */
 static void copy_files(const char *from, const char *to, const char *prefix) {
     DIR *listing = opendir(from);
     struct dirent *entry;
@@ -68,7 +68,7 @@ static void copy_files(const char *from, const char *to, const char *prefix) {
     }
     if (listing) closedir(listing);
 }
-/* How many files below a folder are still being written, or were left so. */
+/* Number of files below a folder that are still being written, or were left unfinished. */
 static int writing_below(const char *path) {
     DIR *listing = opendir(path);
     struct dirent *entry;
@@ -82,7 +82,7 @@ static int writing_below(const char *path) {
     if (listing) closedir(listing);
     return count;
 }
-/* Returns 1 if every file of the folder `whole` is in `other` with the same bytes, or, if old is not NULL, with that text. */
+/* Returns 1 if every file of the folder `whole` is in `other` with the same bytes or, if old is not NULL, with that text. */
 static int same_files(const char *whole, const char *other, const char *old) {
     DIR *listing = opendir(whole);
     struct dirent *entry;
@@ -103,7 +103,7 @@ static int same_files(const char *whole, const char *other, const char *old) {
     if (listing) closedir(listing);
     return good;
 }
-/* Returns 1 if the result files of two sweeps say the same but for times: how many points, and what each answered. */
+/* Returns 1 if the result files of two sweeps are equal except for times: the number of points, and each answer. */
 static int same_results(const char *whole, const char *other) {
     static const char *const keys[] = {"\"status\": ", "\"num_ok\": ", "\"num_failed\": ", "\"num_missing\": ", "\"sample_id\": ", "\"num_runs\": ",
                                        "\"output_token_ids\": ", "\"pred\": ", "\"accuracy\": ", "\"actual_vision_tokens\": "};
@@ -132,9 +132,9 @@ static int same_results(const char *whole, const char *other) {
     return good;
 }
 
-/* ---- one walk */
+/* ---- one command */
 static int is_walk(const struct walk *walk, const char *name) { return !strncmp(walk->name, name, strlen(name)); }
-/* What the command finds: an empty folder, the journal of a sweep, or old outputs. */
+/* Prepares what the command finds: an empty folder, the journal of a sweep, or old outputs. */
 static void prepare(const struct walk *walk) {
     static const char *const reports[] = {"report.md", "report.csv", "report.html", "e1_stage_decomposition.json", "e2_pareto_coupling.json"};
     char path[64];
@@ -161,7 +161,7 @@ static int is_old_or_json(const char *path) {
     unload(&d);
     return 1;
 }
-/* What must be true after a fault, and after the same command once more. */
+/* Conditions after a fault, and after the same command was run again. */
 static void check_left(const struct walk *walk, const char *what) {
     struct injected counted;
     int code = last.code;
@@ -177,14 +177,14 @@ static void check_left(const struct walk *walk, const char *what) {
     else if (is_walk(walk, "merge")) same_files(in_folder("whole"), in_folder("out"), NULL);
     else same_files(in_folder("whole/model"), in_folder("out/model"), NULL);
 }
-/* May the command end with this code after a fault of the kind? */
+/* Returns 1 if the command may end with this code after a fault of this kind. */
 static int may_end_with(const struct walk *walk, int kind, int code) {
     const char *said = last.err ? last.err : "";
     int is_sweep = is_walk(walk, "sweep"), is_input = kind == INJECT_OPEN_INPUT || kind == INJECT_READ;
     if (code >= 0 && code <= 9 && strchr(KINDS[kind].codes, '0' + code)) return 1;
-    if (is_sweep && is_input && code == 1) return strstr(said, "failed points are rows") != NULL; /* an image that was readable before */
+    if (is_sweep && is_input && code == 1) return strstr(said, "failed points are rows") != NULL; /* an image that could be read before */
     if (code == 5 && strstr(said, "cannot be written: Cannot allocate memory")) return 1; /* the C library found no memory for the file */
-    /* a folder is opened to be synced as well */
+    /* a folder is also opened to be synced */
     return is_input && code == 5 && (strstr(said, "written") || strstr(said, "not safely on disk"));
 }
 static void try_place(const struct walk *walk, int kind, long at) {
@@ -202,7 +202,7 @@ static void test_walk(const struct walk *walk) {
     struct injected counted;
     long places = getenv("INJECT_ALL") ? 1000000 : check_all() ? 4 * walk->places : walk->places;
     memset(&counted, 0, sizeof counted);
-    check_case("%s without a fault", walk->name);
+    check_case("%s without faults", walk->name);
     prepare(walk);
     if (!check_note(run_with(walk->words, INJECT_MEMORY, 0, &counted) == 0, __FILE__, __LINE__, "exit %d: %s", last.code, last.err ? last.err : "")) return;
     CHECK(counted.calls[INJECT_MEMORY] > 100);
@@ -226,13 +226,13 @@ int main(void) {
     if (!command_begin("inject") || !getcwd(here, sizeof here)) return 1;
     snprintf(injector, sizeof injector, "%s", built("tests/fault_injector.so"));
     program = built("tests/vlmprof-hooks");
-    setenv("OMP_WAIT_POLICY", "passive", 1); /* else the program starts itself once more */
+    setenv("OMP_WAIT_POLICY", "passive", 1); /* otherwise the program restarts itself */
     setenv("GOMP_SPINCOUNT", "1000", 1);
     snprintf(text, sizeof text,
              "{\"id\": \"one\", \"image\": \"%s/tests/golden/images/img-200x150.png\", \"question\": \"What?\", \"answers\": [\"bus\"]}\n"
              "{\"id\": \"two\", \"question\": \"What?\", \"answers\": [\"bus\"]}\n", here);
     write_text(in_folder("data.jsonl"), text);
-    check_case("a sweep to report about");
+    check_case("a sweep for report");
     make_empty(in_folder("out"));
     CHECK_INT(run_with(WALKS[2].words, INJECT_MEMORY, 0, &counted), 0);
     CHECK_INT(rename(in_folder("out"), in_folder("base")), 0);

@@ -31,19 +31,19 @@ static void test_published(void) {
     /* Newcombe, ibid. 2635-2650, table II, and Tango, ibid. 891-908: cells f and g, samples, the score interval */
     static const struct { uint64_t f, g, count; double low, high; } pairs[] = {{12, 2, 50, 0.0611, 0.3447}, {0, 0, 54, -0.0664, 0.0664}, {1, 0, 44, -0.0594, 0.1181}};
     double low, high;
-    check_case("Wilson's interval as in Newcombe's table");
+    check_case("Wilson's interval matches Newcombe's table");
     for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
         CHECK_INT(vp_rate_interval(rates[i].hits, rates[i].count, 0.95, &low, &high), VP_OK);
         CHECK_NEAR(low, rates[i].low, 5.1e-5);
         CHECK_NEAR(high, rates[i].high, 5.1e-5);
     }
-    check_case("Tango's interval as in Newcombe's table and in Tango's example");
+    check_case("Tango's interval matches Newcombe's table and Tango's example");
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         CHECK_INT(vp_rate_difference(pairs[i].g, pairs[i].f, pairs[i].count, 0.95, &low, &high), VP_OK);
         CHECK_NEAR(low, pairs[i].low, 5.1e-5);
         CHECK_NEAR(high, pairs[i].high, 5.1e-5);
     }
-    for (uint64_t n = 1; n < 2000; n += n / 2 + 1) { /* no discordant sample: +-z^2 / (n + z^2) */
+    for (uint64_t n = 1; n < 2000; n += n / 2 + 1) { /* without discordant samples: +-z^2 / (n + z^2) */
         const double z = vp_normal_quantile(0.975);
         CHECK_INT(vp_rate_difference(0, 0, n, 0.95, &low, &high), VP_OK);
         CHECK_NEAR(high, z * z / ((double)n + z * z), 1e-12);
@@ -52,7 +52,7 @@ static void test_published(void) {
 }
 
 static void test_bounded_exact(void) {
-    check_case("the bounded mean of 0 and 1 is Clopper and Pearson's interval");
+    check_case("the bounded mean of 0 and 1 equals Clopper and Pearson's interval");
     for (int n = 1; n <= 40; n += 3) {
         for (int hits = 0; hits <= n; hits++) {
             const vp_bounded_interval interval = bounded(made(n, hits, 0), n, 0, 1, 0.95);
@@ -60,7 +60,7 @@ static void test_bounded_exact(void) {
             if (hits < n) CHECK_NEAR(vp_beta(n - hits, hits + 1, 1 - interval.high, interval.high), 0.025, 1e-9); else CHECK(interval.high > 1 - 1e-12);
         }
     }
-    check_case("the bounded mean equals drawn weights");
+    check_case("the bounded mean matches random weights");
     {
         static const double values[7] = {0.3, 0.6, 0.6, 1, 0, 0.9, 0.3};
         enum { DRAWS = 40000 };
@@ -80,7 +80,7 @@ static void test_bounded_exact(void) {
         vp_sort_double(sums, DRAWS);
         CHECK_NEAR(interval.high, sums[DRAWS * 95 / 100], 0.004); /* 3 standard errors of that quantile */
     }
-    check_case("the saddlepoint formula continues the recurrence; at many samples the width is Student's");
+    check_case("the saddlepoint formula continues the recurrence; for many samples the width is Student's");
     for (int n = 200; n <= 3200; n *= 2) {
         static double values[MOST];
         vp_bounded_interval interval;
@@ -93,18 +93,18 @@ static void test_bounded_exact(void) {
         width = (interval.high - interval.low) / (high - low);
         check_note(width > 1 && width < 1 + 3 / sqrt((double)n), __FILE__, __LINE__, "%d samples: %.5f of Student's width", n, width);
     }
-    for (int n = 120; n <= 180; n += 4) { /* a quarter on one side: the limit between the two, 2^12 pairs, is at 148 values */
+    for (int n = 120; n <= 180; n += 4) { /* a quarter on one side: the method changes at 148 values (2^12 pairs) */
         const double here = bounded(made(n, n / 4, n / 4), n, -1, 1, 0.95).high, next = bounded(made(n + 4, n / 4 + 1, n / 4 + 1), n + 4, -1, 1, 0.95).high;
         check_note(fabs(here / next - sqrt((n + 4.0) / n)) < 1e-3, __FILE__, __LINE__, "%d samples: %.6f, then %.6f", n, here, next); /* 1 / sqrt(n) */
     }
 }
 
-/* What a tail at the mean itself is: between those a hair above and below it. */
+/* The tail at the mean itself is between the tails just above and below it. */
 static void test_bounded_middle(void) {
     static double values[MOST], none[MOST];
     check_case("the saddlepoint formula has no step at the mean");
     for (int n = 200; n <= 800; n *= 2) {
-        double sum = 1, p[3]; /* with the end of the range: the mean of the tail's weights */
+        double sum = 1, p[3]; /* including the end of the range: the mean of the tail's weights */
         for (int i = 0; i < n; i++) sum += values[i] = i % 10 ? 0.02 : 0.9;
         for (int k = 0; k < 3; k++) {
             vp_comparison comparison;
@@ -116,7 +116,7 @@ static void test_bounded_middle(void) {
 }
 
 static void test_properties(void) {
-    check_case("no interval is without width, all lie in the range, swapping the sides swaps them, more samples make them narrower");
+    check_case("every interval has a width and is in the range; swapping sides mirrors it; more samples narrow it");
     for (int n = 1; n <= 30; n++) {
         for (int f = 0; f <= n; f++) {
             for (int g = 0; f + g <= n; g++) {
@@ -136,7 +136,7 @@ static void test_properties(void) {
             }
         }
     }
-    check_case("Wilson's interval by hand, and at its ends");
+    check_case("Wilson's interval computed by hand, and at its ends");
     {
         double low = 7, high = 7;
         CHECK_INT(vp_rate_interval(8, 10, 0.95, &low, &high), VP_OK); /* (0.8 + z2/20 -+ ...) / (1 + z2/10) */
@@ -166,7 +166,7 @@ static void test_properties(void) {
     }
 }
 
-/* ---- coverage, by adding up all outcomes */
+/* ---- coverage, as a sum over all outcomes */
 enum { WILSON_OR_TANGO, BOUNDED, STUDENT, METHODS };
 static const char *const NAMES[METHODS] = {"score", "bounded", "student"};
 struct coverage { double sum, least, count, under, width; };
@@ -233,7 +233,7 @@ static struct coverage pair_coverage(int method) {
     }
     return all;
 }
-/* Scores in tenths: right with one rate, wrong with another, else anything between; drawn. */
+/* Random scores in tenths: right at one rate, wrong at another, otherwise anything in between. */
 static struct coverage graded_coverage(int method) {
     struct coverage all = {0, 0, 0, 0, 0};
     vp_random random;
@@ -273,13 +273,13 @@ static void test_coverage(void) {
     static const struct { const char *name; struct coverage (*measure)(int); int first; double mean, least[METHODS]; } tables[] = {
         {"one rate, 1-50", rate_coverage, WILSON_OR_TANGO, 0.95, {0.79, 0.95, 0}},
         {"pairs, 1-50", pair_coverage, WILSON_OR_TANGO, 0.95, {0.79, 0.95, 0}},
-        {"tenths, 1-50, drawn", graded_coverage, BOUNDED, 0.95, {0, 0.91, 0}}}; /* 200 rounds: 0.91 is 2.6 errors below 0.95 */
+        {"tenths, 1-50, drawn", graded_coverage, BOUNDED, 0.95, {0, 0.91, 0}}}; /* 200 rounds: 0.91 is 2.6 standard errors below 0.95 */
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++) {
         check_case("coverage of %s", tables[i].name);
         for (int method = tables[i].first; method < METHODS; method++) {
             const struct coverage all = tables[i].measure(method);
             coverage_print(tables[i].name, method, &all);
-            if (method == STUDENT) CHECK(all.sum / all.count < 0.92 && all.least < 0.1); /* what was printed before would not pass */
+            if (method == STUDENT) CHECK(all.sum / all.count < 0.92 && all.least < 0.1); /* the method used before would not pass */
             else CHECK(all.sum / all.count >= tables[i].mean && all.least >= tables[i].least[method] && all.under / all.count <= 0.08);
         }
     }
@@ -308,7 +308,7 @@ static void test_compare(void) {
         CHECK(c.verdict != VP_VERDICT_SLOWER || c.low > 0);
         CHECK((c.verdict == VP_VERDICT_SLOWER) == (more >= 6)); /* McNemar: 2 / 2^6 = 0.031 */
     }
-    check_case("comparisons of accuracies reject other values");
+    check_case("comparisons of accuracies reject values outside their range");
     {
         const vp_comparison kept = c;
         first[0] = 0.5;
@@ -321,7 +321,7 @@ static void test_compare(void) {
         CHECK_INT(vp_compare_accuracy(first, second, 40, 0, 1, 0.01, 0.5, scratch, sizeof scratch, &c), VP_ERR_RANGE);
         CHECK(memcmp(&kept, &c, sizeof c) == 0);
     }
-    check_case("the plan asks for enough where no pair differs");
+    check_case("the plan requires enough samples if no pair differs");
     CHECK_INT(vp_compare_accuracy_plan(0, 1, 1, 0.01, 0.02, 0.05, 0.95, &n), VP_OK);
     CHECK_INT(n, 381);
     CHECK_INT(vp_compare_accuracy_plan(0, 1, 0, 0.01, 0.02, 0.05, 0.95, &n), VP_OK);
@@ -344,13 +344,13 @@ static void test_effects(void) {
     knobs.knob_count = 2;
     knobs.level_counts[0] = knobs.level_counts[1] = 2;
     knobs.config_count = CONFIGS;
-    check_case("effects of equal scores have intervals, within the reach of the scores' weights");
+    check_case("effects of equal scores have intervals, within the range of the scores' weights");
     for (int i = 0; i < CONFIGS * SAMPLES; i++) values[i] = 1;
     bytes = vp_effects_bounded_scratch_bytes(&knobs, SAMPLES, 2);
     room = malloc(bytes);
     if (!CHECK(room != NULL)) return;
     CHECK_INT(vp_effects(&knobs, values, SAMPLES, 2, 0.95, room, bytes, effects, NULL, NULL), VP_OK);
-    CHECK(effects[1].high - effects[1].low < 1e-9); /* Student's: no width */
+    CHECK(effects[1].high - effects[1].low < 1e-9); /* Student's interval has no width */
     CHECK_INT(vp_effects_bounded(&knobs, values, SAMPLES, 2, 0, 1, 0.95, room, bytes, effects, NULL), VP_OK);
     for (size_t i = 0; i < vp_effect_count(&knobs, 2); i++) {
         /* a mean is in 0..1, a main effect and an interaction in -0.5..0.5, a step in -1..1: upper limits of no difference at 5 samples */
@@ -401,7 +401,7 @@ static void test_resolution(void) {
     check_case("resolution: that difference is found with power 0.8 (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
     for (i = 0; i < 3; i++) CHECK_NEAR(power_of(&random, (int)table[i].count, table[i].discordance, table[i].accuracy, 2000), 0.8, 0.04);
-    check_case("resolution: too few to tell, and bad arguments");
+    check_case("resolution: too few samples, and bad arguments");
     CHECK_INT(vp_statistics_resolution(49, 0.2, 0.1, &r), VP_OK);
     CHECK(isnan(r.accuracy) && r.mean > 0 && r.p50 > r.mean);
     CHECK_INT(vp_statistics_resolution(1, 1, 0.1, &r), VP_OK);

@@ -41,7 +41,7 @@
 #define FAILED "\"failed\": \"why\", \"attempts\": 1, \"retries\": 0, " NO_SIZES
 
 static struct journal_index book;
-/* reads a text as one more journal */
+/* reads a text as another journal */
 static int read_text(const char *name, const char *text) {
     write_text(in_folder(name), text);
     return HEARD(index_read(&book, in_folder(name), open(in_folder(name), O_RDONLY), 1));
@@ -52,7 +52,7 @@ static void fresh(void) {
     add(HEAD);
 }
 static int read_lines(void) { return read_text("journal.jsonl", lines.data); }
-/* a line of a point of sample `id`; what: RUN(0), DONE(1) or FAILED */
+/* a line for a point of sample `id`; what: RUN(0), DONE(1) or FAILED */
 static long long add_point(const char *config, int id, const char *what, long long prev) {
     return add("{\"config\": \"%s_imgsize\", \"sample_id\": %d, %s, \"prev\": %lld}\n", config, id, what, prev);
 }
@@ -67,7 +67,7 @@ static int64_t state_of(int id, int config) {
 
 static void test_head(void) {
     const struct index_configuration *one;
-    check_case("a head says what the book is about");
+    check_case("a head describes the run");
     fresh();
     CHECK_INT(read_lines(), 0);
     CHECK_TEXT(room_said, "");
@@ -86,7 +86,7 @@ static void test_head(void) {
     CHECK(book.sets[0].data.max_new_tokens == 8 && book.sets[1].data.max_new_tokens == 9);
     CHECK(book.sets[0].data.num_samples == 5 && book.sets[1].data.num_samples == 0);
     CHECK(book.sets[0].configuration_count == 2 && book.sets[1].configuration_count == 1);
-    check_case("... and its configurations, each at its position in the set");
+    check_case("... and its configurations, each at its index in the set");
     CHECK_INT(book.configuration_count, 3);
     for (int i = 0; i < 3; i++) {
         const struct knob_value *blocks = &book.configurations[i].knobs.of[KNOB_BLOCKS];
@@ -149,7 +149,7 @@ static void test_refused(void) {
     refuse(edited("\"metric\"", "\"meter\""), no_journal);
     refuse(edited("\"num_samples\": 5", "\"num_samples\": -1"), no_journal);
     refuse(edited("\"num_samples\": 5", "\"num_samples\": \"5\""), no_journal);
-    check_case("a configuration that could not be one");
+    check_case("an impossible configuration");
     refuse(edited("x_imgsize", "x/_imgsize"), no_journal);
     refuse(edited("x_imgsize", "x_image"), no_journal);
     refuse(edited("\"file_name\"", "\"name\""), no_journal);
@@ -166,7 +166,7 @@ static void test_refused(void) {
     refuse(edited("\"num_experts\": 8, ", ""), no_journal);
     refuse(edited("\"num_experts\": 8", "\"num_experts\": 8, \"more\": 1"), no_journal);
     refuse(edited(SHAPE("8"), "\"model_shape\": null"), no_journal);
-    check_case("another plan, in the same journal or in the next");
+    check_case("another plan, in the same journal or in the next one");
     refuse(HEAD HEAD_OF("abd", ""), "refused belongs to another plan");
     index_free(&book);
     CHECK_INT(read_text("one", HEAD), 0);
@@ -176,7 +176,7 @@ static void test_refused(void) {
 static void test_samples(void) {
     static const int ids[] = {7, 3, 9, 3, 0, 8};
     long long at[6], last_at;
-    check_case("samples are found by id, in whatever order they came");
+    check_case("samples are found by id, in any order");
     fresh();
     for (int i = 0; i < 6; i++) at[i] = add(SAMPLE_OF("%d", "0", "p"), ids[i]);
     add(SAMPLE_OF("5", "2", "p") SAMPLE_OF("5", "-1", "p") SAMPLE_OF("-1", "0", "p") "{\"other\": 1}\n");
@@ -189,7 +189,7 @@ static void test_samples(void) {
     for (int i = 0; i < 6; i++) {
         const struct index_entry *entry = index_find(&book.sets[0], 0, ids[i]);
         if (!CHECK(entry != NULL)) continue;
-        CHECK_INT(entry->line_at, ids[i] == 3 ? at[1] : at[i]); /* of two lines of a sample the first one counts */
+        CHECK_INT(entry->line_at, ids[i] == 3 ? at[1] : at[i]); /* of two lines for one sample, the first counts */
         CHECK_INT(entry->file, 0);
     }
     CHECK_INT(index_find(&book.sets[1], 0, 7)->line_at, last_at);
@@ -209,14 +209,14 @@ static void test_points(void) {
     add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
     at = add_point("x", 1, RUN(0), -1);
     at = add_point("x", 1, RUN(1), at);
-    add_point("y", 1, RUN(0), -1); /* points of several configurations take turns */
+    add_point("y", 1, RUN(0), -1); /* lines of several configurations alternate */
     at = add_point("x", 1, DONE(2), at);
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(1, 0), at * 4 + POINT_DONE);
     CHECK_INT(state_of(1, 1) & 3, POINT_OPEN);
     CHECK(state_of(1, 1) > 0 && state_of(2, 0) == -1 && state_of(2, 1) == -1);
     CHECK(book.configurations[0].closed == 1 && book.configurations[0].failed == 0 && book.configurations[1].closed == 0);
-    check_case("a failed point, closed at once or after a run");
+    check_case("a failed point, ended at once or after a run");
     fresh();
     add(SAMPLE(1) SAMPLE(2) SAMPLE(3));
     at = add_point("y", 2, FAILED, -1);
@@ -229,7 +229,7 @@ static void test_points(void) {
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(3, 0), at * 4 + POINT_FAILED);
     CHECK(book.configurations[0].closed == 1 && book.configurations[0].failed == 1);
-    check_case("a point that is begun again counts anew");
+    check_case("a point that is started again is counted from the start");
     at = add_point("y", 2, RUN(0), -1);
     index_free(&book);
     CHECK_INT(read_lines(), 0);
@@ -240,9 +240,9 @@ static void test_points(void) {
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(2, 1), at * 4 + POINT_DONE);
     CHECK(book.configurations[1].closed == 1 && book.configurations[1].failed == 0);
-    check_case("a line that does not follow the last valid one is skipped, and the point is unchanged");
+    check_case("a line that does not follow the last valid one is skipped, and the point does not change");
     {
-        static const struct { const char *first, *second; int offset, state; } rows[] = { /* offset: of "prev" from the right one */
+        static const struct { const char *first, *second; int offset, state; } rows[] = { /* offset: distance of "prev" from the correct value */
             {RUN(0), RUN(1), 1, POINT_OPEN},    {RUN(0), DONE(1), -1, POINT_OPEN}, {RUN(0), RUN(2), 0, POINT_OPEN},
             {RUN(0), DONE(2), 0, POINT_OPEN},   {DONE(1), RUN(1), 0, POINT_DONE},  {DONE(1), DONE(1), 0, POINT_DONE},
             {FAILED, DONE(1), 0, POINT_FAILED}, {DONE(1), RUN(0), -9999, POINT_DONE}};
@@ -259,7 +259,7 @@ static void test_points(void) {
             CHECK_INT(book.configurations[0].failed, rows[i].state == POINT_FAILED);
         }
     }
-    check_case("lines of points that cannot be: no sample, no configuration, done without a run");
+    check_case("lines of impossible points: no sample, no configuration, done without a run");
     fresh();
     add(SAMPLE(1));
     add_point("x", 4, RUN(0), -1);
@@ -276,7 +276,7 @@ static void test_energy(void) {
     static const struct { const char *more; int good; } rows[] = {
         {ENERGY(", \"energy_resolution_j\": 0.2"), 1}, {ENERGY(""), 0}, {", \"energy_resolution_j\": 0.2", 0},
         {ENERGY(", \"energy_resolution_j\": null"), 0}, {", \"energy_j\": \"1\", \"energy_resolution_j\": 0.2", 0}};
-    check_case("the energy of a run: both of its numbers or none");
+    check_case("the energy of a run: both numbers or neither");
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         char line[1024];
         long long at;
@@ -291,7 +291,7 @@ static void test_energy(void) {
 }
 static void test_other_lines(void) {
     long long first, second, at;
-    check_case("a session's device, the last one's");
+    check_case("the device of the last session");
     fresh();
     add(SESSION("cpu: one"));
     CHECK_INT(read_lines(), 0);
@@ -306,8 +306,8 @@ static void test_other_lines(void) {
     index_free(&book);
     CHECK_INT(read_lines(), 0);
     CHECK(strstr(room_said, "line 4 (byte ") && strstr(room_said, "line 5 (byte "));
-    CHECK_TEXT(book.files[0].device, "cuda:1: two"); /* a damaged one says nothing */
-    check_case("timed kernels, each shape with its place");
+    CHECK_TEXT(book.files[0].device, "cuda:1: two"); /* a damaged session is ignored */
+    check_case("timed kernels, each shape with its line's offset");
     fresh();
     first = add(KERNELS("y_imgsize", "3", "500"));
     add(KERNELS("none", "3", "500"));
@@ -319,7 +319,7 @@ static void test_other_lines(void) {
         CHECK(book.shapes[0].views == 3 && book.shapes[0].sequence == 500);
         CHECK(book.shapes[1].at == second && book.shapes[1].configuration == 2 && book.shapes[1].views == 0 && book.shapes[1].sequence == 0);
     }
-    check_case("finished, until the grid grows; configurations that are no longer wanted stay in the book");
+    check_case("finished, until the grid grows; configurations that are no longer wanted stay in the journal");
     fresh();
     add("{\"finished\": true}\n");
     CHECK_INT(read_lines(), 0);
@@ -335,7 +335,7 @@ static void test_other_lines(void) {
     CHECK(!book.configurations[0].is_wanted && !book.configurations[1].is_wanted && book.configurations[2].is_wanted && book.configurations[3].is_wanted);
     CHECK(book.configurations[2].head_at == 0 && book.configurations[3].head_at == at && book.configurations[3].place == 2);
     CHECK(book.set_count == 2 && book.sets[0].configuration_count == 3);
-    check_case("the grid is the same in whatever order its configurations stand");
+    check_case("the grid is the same for any order of its configurations");
     {
         uint64_t grid = book.files[0].grid;
         index_free(&book);
@@ -350,7 +350,7 @@ static void test_noise(void) {
         "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": [1]}}\n",
         "{\"noise\": {\"from\": 1, \"load\": 1, \"steal_percent\": 1, \"other_cpu_percent\": 1, \"frequency_mhz\": null, \"more\": 1}}\n"};
     long long first, second, third, block;
-    check_case("a block's line describes the machine's load during the runs before it; runs after the last block: not known");
+    check_case("a block's line describes the machine's load during the runs before it; unknown for runs after the last block");
     fresh();
     first = add(SAMPLE(1));
     block = add(NOISE("%lld", "1.5"), first);
@@ -362,13 +362,13 @@ static void test_noise(void) {
     CHECK(book.files[0].blocks[0].from == first && book.files[0].blocks[0].at == block && book.files[0].blocks[0].noise.steal_percent == 1.5);
     CHECK(isnan(book.files[0].blocks[1].noise.steal_percent) && book.files[0].blocks[1].noise.mhz_high == 2);
     CHECK(index_block_of(&book, 0, 0) == 2 && index_block_of(&book, 0, first) == 0 && index_block_of(&book, 0, second) == 1 && index_block_of(&book, 0, third + 1) == 2);
-    check_case("a block that begins before the last one's end, or after its own line, is left out");
+    check_case("a block that begins before the previous one ends, or after its own line, is ignored");
     add(NOISE("%lld", "1"), first);
     add(NOISE("99999", "1"));
     CHECK_INT(read_lines(), 0);
     CHECK_INT(book.files[1].block_count, 2);
     CHECK(strstr(room_said, "is out of place (it repeats a line, or a line that it needs is damaged) and left out\n") != NULL);
-    check_case("a block's line that lacks a number or has another one is damaged");
+    check_case("a block's line that lacks a number, or has an unknown one, is damaged");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         fresh();
         add("%s", bad[i]);
@@ -379,7 +379,7 @@ static void test_noise(void) {
 static void test_damage(void) {
     long long at, torn;
     char words[200];
-    check_case("two damaged lines are named with their places, all are counted");
+    check_case("two damaged lines are listed with their offsets, and all are counted");
     fresh();
     add(SAMPLE(1));
     at = add("{\"sample\": 2, \"s\n");
@@ -393,7 +393,7 @@ static void test_damage(void) {
     CHECK_INT(read_lines(), 0);
     CHECK(strstr(room_said, "line 3 ") && strstr(room_said, "line 5 ") && !strstr(room_said, "line 6 ") && strstr(room_said, ".jsonl: 4 damaged lines in total\n"));
     CHECK_INT(book.sets[0].count, 3);
-    check_case("a run between two lines is damaged: the point continues after the last valid one");
+    check_case("a damaged run between two lines: the point continues after the last valid line");
     fresh();
     add(SAMPLE(1));
     at = add_point("x", 1, RUN(0), -1);
@@ -407,7 +407,7 @@ static void test_damage(void) {
     CHECK_INT(read_lines(), 0);
     CHECK_INT(state_of(1, 0), at * 4 + POINT_DONE);
     CHECK_INT(book.configurations[0].closed, 1);
-    check_case("a torn last line does not count, wherever it is cut");
+    check_case("a torn last line does not count, at any length");
     fresh();
     torn = add(SAMPLE(1));
     torn = (long long)lines.bytes;
@@ -426,11 +426,11 @@ static void test_damage(void) {
     CHECK(book.files[0].end == 0 && book.files[0].lines == 0);
     FAILS(index_read(&book, folder, open(folder, O_RDONLY), 1), EXIT_INPUT, "cannot be read: Is a directory");
 }
-/* lines that begin and end on all sides of what one read takes */
+/* lines that start and end on all sides of a read's boundary */
 static void test_long(void) {
     long long at[8];
     char id[32];
-    check_case("lines longer than one read, and their contents read back");
+    check_case("lines longer than one read, and their content");
     for (int shift = 0; shift < 3; shift++) {
         fresh();
         for (int i = 0; i < 8; i++) {
@@ -452,7 +452,7 @@ static void test_long(void) {
             CHECK(!memcmp(book.line.data, lines.data + at[i], book.line.bytes));
         }
     }
-    check_case("a line that is no longer there cannot be read back");
+    check_case("a line that no longer exists cannot be read back");
     snprintf(id, sizeof id, "at byte %lld", at[3] + 1);
     FAILS(index_read_line(&book, 0, at[3] + 1), EXIT_INPUT, id);
     FAILS(index_read_line(&book, 0, (int64_t)lines.bytes), EXIT_INPUT, "cannot be read back");
@@ -461,7 +461,7 @@ static void test_long(void) {
     CHECK_INT(index_read_line(&book, 0, at[6]), 0);
 }
 static void test_files(void) {
-    check_case("several journals in one book: their samples by id");
+    check_case("several journals in one book: samples by id");
     fresh();
     CHECK_INT(read_text("one", HEAD SAMPLE(4) SAMPLE(0) SAMPLE(8)), 0);
     CHECK_INT(read_text("two", HEAD SAMPLE(5) SAMPLE(1)), 0);
@@ -474,13 +474,13 @@ static void test_files(void) {
         CHECK_INT(book.sets[0].entries[i]->id, ids[i]);
         CHECK_INT(book.sets[0].entries[i]->file, ids[i] % 4 == 1);
     }
-    check_case("two that hold the same sample are not parts of one sweep");
+    check_case("two journals with the same sample are not parts of one sweep");
     fresh();
     CHECK_INT(read_text("one", HEAD SAMPLE(4) SAMPLE(7)), 0);
     CHECK_INT(read_text("two", HEAD SAMPLE(5) SAMPLE(7)), 0);
     FAILS(index_sort(&book), EXIT_USAGE, "both contain sample 7 of first: they are not parts of one sweep");
     CHECK(strstr(room_said, "/one") && strstr(room_said, "/two"));
-    check_case("a point's lines count in the journal of its sample");
+    check_case("a point's lines count in its sample's journal");
     fresh();
     CHECK_INT(read_text("one", HEAD SAMPLE(4)), 0);
     CHECK_INT(read_text("two", HEAD SAMPLE(5) "{\"config\": \"x_imgsize\", \"sample_id\": 4, " RUN(0) ", \"prev\": -1}\n"), 0);
@@ -498,7 +498,7 @@ static void test_names(void) {
     free(name);
 }
 
-/* ---- a journal that is written */
+/* ---- writing a journal */
 static void begin_journal(struct journal *journal, const char *name) {
     memset(journal, 0, sizeof *journal);
     journal->fd = -1;
@@ -533,15 +533,15 @@ static void test_written(void) {
     CHECK_INT(journal.unsynced, 1);
     CHECK_INT(journal_sync(&journal), 0);
     CHECK_INT(journal.unsynced, 0);
-    check_case("another process cannot have it");
+    check_case("another process cannot open a locked journal");
     fflush(stdout);
     if ((child = fork()) == 0) {
         int fd = open(in_folder("new"), O_RDWR), held = journal_is_locked(fd), refused = journal_lock(fd, 0);
         _exit(held == 1 && refused == 1 ? 0 : 1);
     }
     CHECK(waitpid(child, &status, 0) == child && !status);
-    CHECK_INT(journal_is_locked(journal.fd), 0); /* its own lock is none */
-    /* reading it here gives the lock back */
+    CHECK_INT(journal_is_locked(journal.fd), 0); /* its own lock does not count */
+    /* reading the file here releases the lock */
     {
         char *text = check_read(in_folder("new"), NULL);
         CHECK(text && (int64_t)strlen(text) == journal.end && !strncmp(text, "{\"i\": 0, \"sum\": \"", 17)
@@ -578,7 +578,7 @@ static void test_written(void) {
 static void test_full(void) {
     struct journal journal;
     struct rlimit limit, old;
-    check_case("a full disk: the line that does not fit is taken back, and the same can be written later");
+    check_case("a full disk: the line that does not fit is removed, and can be written later");
     begin_journal(&journal, "full");
     CHECK_INT(HEARD(journal_open(&journal, &book)), 0);
     CHECK_INT(journal_append(&journal, "first\n", 6), 0);
@@ -588,7 +588,7 @@ static void test_full(void) {
     limit.rlim_cur = 10;
     setrlimit(RLIMIT_FSIZE, &limit);
     {
-        int kept = dup(2), quiet = open("/dev/null", O_WRONLY); /* a file of its own would not fit either */
+        int kept = dup(2), quiet = open("/dev/null", O_WRONLY); /* a separate file would not fit either */
         dup2(quiet, 2);
         CHECK_INT(journal_append(&journal, "second line\n", 12), EXIT_OUTPUT);
         dup2(kept, 2);

@@ -1,5 +1,5 @@
 /* slow: each line of a journal damaged in each way, 15 s */
-/* test_journal_hostile.c: a journal that someone changed: each key of each kind of line renamed and removed, each value replaced, lines torn, doubled, swapped, deleted,
+/* test_journal_hostile.c: a changed journal: each key of each kind of line renamed and removed, each value replaced, lines torn, doubled, swapped, deleted,
  * mixed with those of another plan, bytes that are not text. Each line is either whole or damaged. A damaged one is reported with its place and measured again, nothing
  * crashes, and the results become those of the unbroken sweep. Most journals are read in this process, some by $PROGRAM (default ./vlmprof). Files are in a temporary
  * folder. */
@@ -17,19 +17,19 @@
     "--kernel_pass --quiet "
 enum { PAD = 80, LINES = 64 };
 
-/* ---- the journal that all others are made from: each line ends with blanks, so that a longer value moves no other line */
+/* ---- the journal from which all others are made. Each line ends with blanks, so that a longer value moves no other line. */
 static struct line { char *text; size_t bytes; long long at; } lines[LINES];
 static int line_count;
 static const char *const kinds[] = {"{\"schema\"", "{\"session\"", "{\"sample\"", "\"run\": 1", "\"bare\"", "\"done\"", "\"failed\"", "{\"kernels\"", "{\"finished\"",
     "{\"noise\"", "\"twins\": {"};
 enum { KINDS = 11, ENGINE_KINDS = KINDS - 1 };
-/* the last line of a kind: lines after it are few, those before it stay unchanged */
+/* the last line of a kind: few lines follow it, and those before it stay unchanged */
 static int line_of_kind(int kind) {
     for (int i = line_count - 1; i >= 0; i--)
         if (kinds[kind][0] == '{' ? !strncmp(lines[i].text, kinds[kind], strlen(kinds[kind])) : strstr(lines[i].text, kinds[kind]) != NULL) return i;
     return -1;
 }
-/* `"KEY": PLACE` becomes the place where that line begins now */
+/* `"KEY": OFFSET` becomes the current offset of that line */
 static void move_place(char *text, const char *key, const long long *before) {
     char *at = strstr(text, key), *end;
     long long place = at ? strtoll(at + strlen(key), &end, 10) : -1;
@@ -76,7 +76,7 @@ static void read_lines(const char *path) {
 }
 /* ---- a journal with one change */
 static struct text_buffer journal;
-/* all lines; line `changed` is replaced by `bytes` bytes, filled with blanks up to its length */
+/* writes all lines; line `changed` is replaced by `bytes` bytes, padded with blanks to its length */
 static void write_changed(int changed, const char *text, size_t bytes) {
     static const char blanks[] = "                                                                                                                        ";
     journal.bytes = 0;
@@ -93,7 +93,7 @@ static void write_changed(int changed, const char *text, size_t bytes) {
         text_add(&journal, "\n", 1);
     }
 }
-/* Reads the journal in this process and writes its result files. Returns the code of reading; the messages are in room_said. */
+/* Reads the journal in this process and writes its result files. Returns the code of reading; room_said has the messages. */
 static int read_journal(void) {
     struct journal_index index;
     struct summaries results = {NULL, 0};
@@ -117,10 +117,10 @@ static int is_named(int line) {
     return strstr(room_said, words) != NULL;
 }
 
-/* ---- each key and each value of a line */
+/* ---- each key and value of a line */
 static const char *const values[] = {"null", "true", "false", "7", "-1", "0", "0.5", "1e300", "9223372036854775807", "99999999999999999999999", "\"x\"", "\"\"",
                                      "\"\\u0000\"", "\"../../x_imgsize\"", "[]", "[1]", "[[], {}]", "{}", "{\"a\": 1}"};
-/* Parts of a line with content from the user or the machine: any key is allowed there. */
+/* Parts of a line whose content is from the user or the machine, where any key is allowed. */
 static int is_open_part(const char *key) {
     static const char *const keys[] = {"options", "metadata", "cold", "gpu", "clocks", "telemetry", "parts", "session", "request_knobs", "family_keys", "timings"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -129,14 +129,14 @@ static int is_open_part(const char *key) {
 }
 static void check_changed(int line, const char *text, size_t bytes, int must_be_named, const char *what) {
     int code;
-    if (bytes > lines[line].bytes) return; /* it would move the lines after it, which is another test */
+    if (bytes > lines[line].bytes) return; /* it would move the lines after it; another test does that */
     write_changed(line, text, bytes);
     code = read_journal();
     if (line == 0) check_note(!must_be_named || code == EXIT_USAGE, __FILE__, __LINE__, "%s: code %d", what, code);
     else if (code == 0)
         check_note(!must_be_named || is_named(line), __FILE__, __LINE__, "%s of line %d is not reported: %s", what, line + 1, room_said);
 }
-/* Renames and removes the member at `key`, and gives it other values. can_lack: another line of this kind has no such member. */
+/* Renames and removes the member at `key`, and changes its value. can_lack: another line of this kind lacks this member. */
 static void change_member(int line, const vp_json *json, uint32_t object, uint32_t key, int is_open, int can_lack) {
     const char *text = lines[line].text;
     const vp_json_node *name = &json->nodes[key], *value = &json->nodes[key + 1];
@@ -172,18 +172,18 @@ static void change_members(int line, const vp_json *json, uint32_t node, int is_
     for (uint32_t key = node + 1; key < json->nodes[node].end; key = json->nodes[key + 1].end) {
         char name[80];
         snprintf(name, sizeof name, "%.*s", (int)json->nodes[key].bytes, json->text + json->nodes[key].start);
-        /* older journals have no shape of the model, no weights of a configuration and no first parts of twins' streams */
+        /* older journals lack the model's shape, a configuration's weights, and the first parts of twins' streams */
         change_member(line, json, node, key, is_open,
                       can_lack || !strcmp(name, "model_shape") || !strcmp(name, "architecture") || !strcmp(name, "weights")
                           || !strcmp(name, "image_chunk_ms") || !strcmp(name, "text_chunk_ms"));
-        change_members(line, json, key + 1, is_open || is_open_part(name), !strcmp(name, "stages")); /* those that ran */
+        change_members(line, json, key + 1, is_open || is_open_part(name), !strcmp(name, "stages")); /* the stages that ran */
     }
 }
 static void test_members(int is_served) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     for (int kind = 0; kind < (is_served ? KINDS : ENGINE_KINDS); kind++) {
         int line = line_of_kind(kind);
-        if (line < 0 && is_served) continue; /* only an engine has kernels and runs without stage times */
+        if (line < 0 && is_served) continue; /* only engines have kernels and runs without stage times */
         check_case("%seach key and value of a line with %s", is_served ? "of a server: " : "", kinds[kind]);
         if (!CHECK(line >= 0) || !CHECK_INT(parse_json(&parsed, lines[line].text, lines[line].bytes, NULL), VP_OK)) continue;
         change_members(line, &parsed.json, 0, 0, 0);
@@ -196,7 +196,7 @@ static void test_served(void) {
     char command[500];
     for (int i = 0; i < line_count; i++) free(lines[i].text);
     line_count = 0;
-    check_case("of a server: the unbroken sweep");
+    check_case("a sweep of a server: the unbroken one");
     chat_start(&server);
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model model-a --request_knob image_url.detail=low,high "
                                       "--data %%F/set.jsonl --tier_list low --num_runs_per_sample 2 --max_new_tokens 2 --twins 1 --twins_method adjusted "
@@ -214,7 +214,7 @@ static void test_served(void) {
 /* ---- bytes */
 static void test_bytes(void) {
     static const char bytes[] = {0, '\xff', '\xc0', '\n', '"', '\\', '{', '}', ','};
-    check_case("bytes that do not belong there, at many places of each kind of line");
+    check_case("bytes that are not text, at many positions in each kind of line");
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         int line = line_of_kind(kind);
         size_t step = lines[line].bytes / 40 + 1;
@@ -227,7 +227,7 @@ static void test_bytes(void) {
             }
         free(made);
     }
-    check_case("torn lines: the file ends there, or the next line follows");
+    check_case("torn lines: at the end of the file, or followed by the next line");
     for (int kind = 0; kind < ENGINE_KINDS; kind++) {
         int line = line_of_kind(kind);
         size_t start = (size_t)lines[line].at;
@@ -243,7 +243,7 @@ static void test_bytes(void) {
     }
 }
 /* ---- order */
-/* All lines in this order, `more` before line `place`. */
+/* Writes all lines in this order, with `more` before line `place`. */
 static void write_order(const int *order, int count, int place, const char *more) {
     journal.bytes = 0;
     for (int i = 0; i < count; i++) {
@@ -252,7 +252,7 @@ static void write_order(const int *order, int count, int place, const char *more
         text_add(&journal, "\n", 1);
     }
 }
-/* The order with line `line` doubled (0), swapped with the next one (1), deleted (2), or at the end (3). Returns how many lines there are. */
+/* Changes the order: line `line` is doubled (0), swapped with the next (1), deleted (2), or moved to the end (3). Returns the number of lines. */
 static int change_order(int *order, int line, int how) {
     int count = 0;
     for (int i = 0; i < line_count; i++) {
@@ -266,7 +266,7 @@ static int change_order(int *order, int line, int how) {
 static const char foreign[] = "{\"config\": \"other_imgsizetier-low_crops1_topk1_blocks4.json\", \"sample_id\": 0, \"prev\": -1, \"done\": 1}\n{\"plan\": 1}\n";
 static void test_order(void) {
     int order[LINES + 2];
-    check_case("each line doubled, swapped, deleted, moved to the end; lines of another plan before it");
+    check_case("each line doubled, swapped, deleted, or moved to the end; lines of another plan before it");
     for (int line = 0; line < line_count; line++) {
         for (int how = 0; how < 4; how++) {
             int count = change_order(order, line, how);
@@ -276,7 +276,7 @@ static void test_order(void) {
         write_order(order, change_order(order, line_count, 2), line, foreign);
         CHECK_INT(read_journal(), line ? 0 : EXIT_USAGE);
     }
-    check_case("the head of another plan is rejected, wherever it is");
+    check_case("the head of another plan is rejected, at any position");
     for (int line = 0; line < line_count; line += 5) {
         char *head = copy_text(lines[0].text, lines[0].bytes);
         head[lines[0].bytes - 1] = '\n';
@@ -288,7 +288,7 @@ static void test_order(void) {
     }
 }
 /* ---- the program */
-/* Entries of "kernel_pass" in all result files of a folder. */
+/* Number of entries of "kernel_pass" in all result files of a folder. */
 static int count_kernels(const char *name) {
     DIR *opened = opendir(in_folder(name));
     struct dirent *entry;
@@ -304,7 +304,7 @@ static int count_kernels(const char *name) {
     if (opened) closedir(opened);
     return count;
 }
-/* Sweeps over the changed journal, then merges: the results are those of the unbroken one, and the next sweep reports nothing but old lines. */
+/* Sweeps over the changed journal, then merges. The results are those of the unbroken sweep, and the next sweep reports only old lines. */
 static void check_program(const char *what, int line) {
     char words[400];
     make_empty(in_folder("out"));
@@ -312,7 +312,7 @@ static void check_program(const char *what, int line) {
     cli("merge %F/out --quiet");
     check_note(last.code == 1 || (line == 0 && last.code == 2), __FILE__, __LINE__, "merge, %s of line %d: exit %d: %s", what, line + 1, last.code, last.err);
     cli(SWEEP "--output_dir %F/out");
-    if (last.code == 2) { /* the head of the whole journal: it stays unchanged */
+    if (last.code == 2) { /* the head of the whole journal, which does not change */
         size_t bytes = 0;
         char *text = check_read(in_folder("out/journal.jsonl"), &bytes);
         check_note(line == 0 && strstr(last.err, "journal.jsonl is not a journal"), __FILE__, __LINE__, "sweep, %s of line %d: %s", what, line + 1, last.err);
@@ -343,7 +343,7 @@ static void test_program(void) {
         free(made);
         if (line == 0) continue;
         write_order(order, change_order(order, line, 0), -1, NULL);
-        if (kind != 1) check_program("a double", line); /* a session that is twice is none that is damaged */
+        if (kind != 1) check_program("a double", line); /* a session that appears twice is not damaged */
         write_order(order, change_order(order, line_count, 2), line, foreign);
         check_program("a foreign line", line);
     }
@@ -367,7 +367,7 @@ int main(void) {
                                 "{\"id\": 2, \"image\": \"broken.png\", \"question\": \"And?\"}\n{\"question\": \"Words?\", \"answers\": []}\n");
     write_text(in_folder("set.jsonl"), text);
     setenv("VLMPROF_TEST_SYSTEM", folder, 1);
-    make_empty(in_folder("proc")); /* only the system's load is known: each round of runs is a block */
+    make_empty(in_folder("proc")); /* only the system's load is known: each round of runs is one block */
     write_text(in_folder("proc/loadavg"), "0.5 0 0 1/2 3\n");
     CHECK_INT(cli(SWEEP "--output_dir %F/whole"), 1);
     read_lines(in_folder("whole/journal.jsonl"));

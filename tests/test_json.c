@@ -10,7 +10,7 @@ static uint64_t random_bits(void) { /* splitmix64 */
     return z ^ z >> 31;
 }
 
-/* A parsed document in memory of exactly its size, so that AddressSanitizer sees a read or write one past the end. */
+/* A parsed document in memory of exactly its size, so AddressSanitizer detects an access past the end. */
 typedef struct document { char *text; vp_json_node *nodes; size_t node_count; vp_json json; vp_result result; vp_error error; } document;
 static document document_open(const char *text, size_t bytes) {
     document d;
@@ -30,7 +30,7 @@ static void document_close(document *d) {
     free(d->nodes);
 }
 
-/* every accepted form of RFC 8259, and how many nodes it has */
+/* every accepted form of RFC 8259, with its number of nodes */
 static void test_accepted(void) {
     static const struct { const char *text; size_t nodes; } rows[] = {
         { "null", 1 }, { " true\n", 1 }, { "\t\r\nfalse", 1 }, { "0", 1 }, { "-0", 1 }, { "-0.0e-0", 1 }, { "10E+05", 1 }, { "\"\"", 1 },
@@ -50,7 +50,7 @@ static void test_accepted(void) {
     }
 }
 
-/* every kind of malformed text: refused at the right byte with the right words */
+/* every kind of malformed text is rejected at the right byte with the right words */
 static void test_refused(void) {
     static const struct { const char *text; int offset; const char *message; } rows[] = {
         { "", 0, "the text ends where a value" }, { "  ", 2, "the text ends where a value" }, { "[", 1, "the text ends" },
@@ -95,7 +95,7 @@ static void test_refused(void) {
     size_t i;
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
-        check_case("refused %s", rows[i].text);
+        check_case("rejected %s", rows[i].text);
         CHECK_INT(d.result, VP_ERR_FORMAT);
         CHECK_INT(d.error.code, VP_ERR_FORMAT);
         CHECK_INT(d.error.offset, rows[i].offset);
@@ -105,7 +105,7 @@ static void test_refused(void) {
         CHECK(d.error.where[0] != 0);
         document_close(&d);
     }
-    check_case("refused: NUL bytes");
+    check_case("rejected: NUL bytes");
     CHECK_INT(vp_json_parse("1\0", 2, NULL, 0, NULL, NULL, NULL), VP_ERR_FORMAT);
     CHECK_INT(vp_json_parse("\"a\0b\"", 5, NULL, 0, NULL, NULL, NULL), VP_ERR_FORMAT);
     CHECK_INT(vp_json_parse(NULL, 0, NULL, 0, NULL, NULL, NULL), VP_ERR_FORMAT);
@@ -116,7 +116,7 @@ static const char sample[] =
     "{\"name\": \"tiny\", \"shape\": [3, [4, {}], -5], \"o\": {\"x\": 1.5, \"\\u0079\": true, \"x\": null},\n"
     " \"caf\xC3\xA9\": \"a\\n\\\"\\u00e9\\ud83d\\ude00z\", \"big\": 9223372036854775807}";
 
-/* no prefix of an object is an object: each is rejected, and none is read past its end (exact allocations) */
+/* No prefix of an object is valid: each is rejected, and none is read past its end (exact allocations). */
 static void test_prefixes(void) {
     size_t n;
     check_case("every proper prefix is rejected");
@@ -156,14 +156,14 @@ static void test_tree(void) {
     CHECK_INT(vp_json_at(j, shape, 3), VP_JSON_NONE);
     o = vp_json_get(j, 0, "o");
     CHECK_INT(j->nodes[o].count, 3);
-    CHECK_INT(j->nodes[vp_json_get(j, o, "x")].type, VP_JSON_NULL); /* the last of two */
+    CHECK_INT(j->nodes[vp_json_get(j, o, "x")].type, VP_JSON_NULL); /* the last of two counts */
     CHECK_INT(j->nodes[vp_json_get(j, o, "y")].type, VP_JSON_TRUE); /* an escaped key */
     CHECK(vp_json_get(j, 0, "caf\xC3\xA9") != VP_JSON_NONE);
     CHECK_INT(vp_json_get(j, 0, "x"), VP_JSON_NONE);
     CHECK_INT(vp_json_get(j, 0, "nam"), VP_JSON_NONE);
     CHECK_INT(vp_json_get(j, 0, "names"), VP_JSON_NONE);
     CHECK_INT(vp_json_get(j, 0, ""), VP_JSON_NONE);
-    check_case("wrong kinds and chained lookups give none");
+    check_case("wrong types and chained lookups return none");
     CHECK_INT(vp_json_get(j, shape, "x"), VP_JSON_NONE);
     CHECK_INT(vp_json_at(j, 0, 0), VP_JSON_NONE);
     CHECK_INT(vp_json_get(j, vp_json_get(j, vp_json_get(j, 0, "none"), "x"), "y"), VP_JSON_NONE);
@@ -172,7 +172,7 @@ static void test_tree(void) {
     CHECK_INT(vp_json_get(j, 0, NULL), VP_JSON_NONE);
     CHECK_INT(vp_json_equals(j, VP_JSON_NONE, "x"), 0);
     CHECK_INT(vp_json_equals(j, 0, "x"), 0);
-    check_case("too few nodes: the needed count, json untouched, nothing written past them");
+    check_case("too few nodes: the needed count, json unchanged, nothing written after them");
     memset(few, 0x5A, sizeof few);
     memset(&untouched, 0x5A, sizeof untouched);
     CHECK_INT(vp_json_parse(d.text, sizeof sample - 1, few, 3, &untouched, &needed, &d.error), VP_ERR_CAPACITY);
@@ -262,7 +262,7 @@ static void test_integers(void) {
     }
 }
 
-/* compared with a plain search over all pairs, on random objects with keys spelled in several ways */
+/* compared with a plain search over all pairs, on random objects whose keys are spelled in several ways */
 static void test_duplicates(void) {
     static const char *const spelled[] = { "", "a", "\\u0061", "b", "ab", "\\u0061b", "a\\u0062", "ba", "\xC3\xA9", "\\u00e9", "\\u00E9x",
             "\\ud83d\\ude00", "\xF0\x9F\x98\x80", "a\\u0000", "\\n" };
@@ -322,7 +322,7 @@ static void test_duplicates(void) {
     document_close(&d);
 }
 
-/* every lead with every continuation, against a decoder written the other way round: decode first, then check whether the encoding is canonical */
+/* every lead byte with every continuation, against a decoder written the other way round: it decodes first, then checks that the encoding is canonical */
 static size_t utf8_reference(const unsigned char *p, size_t left) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0, i;
@@ -340,7 +340,7 @@ static void test_utf8(void) {
     unsigned char text[4], wide[40];
     unsigned lead, second, third, i;
     long wrong = 0;
-    check_case("UTF-8: all leads x second bytes x boundary bytes, four bytes long and cut short");
+    check_case("UTF-8: all lead bytes x second bytes x boundary bytes, four bytes long and truncated");
     for (lead = 0x80; lead < 0x100; lead++)
         for (second = 0; second < 0x100; second++)
             for (third = 0; third < 6; third++) {
@@ -383,13 +383,13 @@ static void test_controls(void) {
         wrong += vp_utf8_control(text, bytes) != (hidden ? bytes : 0);
     }
     CHECK_INT(wrong, 0);
-    check_case("what comes before such a character");
+    check_case("the text before such a character");
     CHECK_INT(vp_utf8_visible_bytes("a\xc3\xa9\xf0\x9f\x98\x80\xe2\x80\xae" "b", 11), 7);
     CHECK_INT(vp_utf8_visible_bytes("\xc3\xa9", 2), 2);
     CHECK_INT(vp_utf8_visible_bytes("\xc3\xa9", 1), 0);
-    check_case("bytes that are no UTF-8 are hidden one by one; an empty text has nothing to hide");
+    check_case("bytes that are not UTF-8 are hidden one by one; an empty text has nothing to hide");
     CHECK_INT(vp_utf8_control("\xff\x41", 2), 1);
-    CHECK_INT(vp_utf8_control("\xe2\x80\xae", 2), 1); /* cut off */
+    CHECK_INT(vp_utf8_control("\xe2\x80\xae", 2), 1); /* truncated */
     CHECK_INT(vp_utf8_control("\xed\xa0\x80", 3), 1); /* a surrogate */
     CHECK_INT(vp_utf8_control("\xc0\x80", 2), 1);
     CHECK_INT(vp_utf8_control("", 0), 0);
@@ -437,12 +437,12 @@ static void test_numbers_golden(void) {
         CHECK_TEXT(out, shown);
         CHECK_INT(out[26], 0x5A);
     }
-    check_case("golden numbers are all there");
+    check_case("all golden numbers are present");
     CHECK(rows > 200);
     free(file);
 }
 
-/* the digits of a number's text, without sign, point, exponent and outer zeros */
+/* the digits of a number, without sign, point, exponent and outer zeros */
 static int significant_digits(const char *text) {
     int count = 0, zeros = 0, begun = 0;
     for (; *text && *text != 'e'; text++) {
@@ -453,7 +453,7 @@ static int significant_digits(const char *text) {
     return count;
 }
 
-/* random doubles of every kind: text reads back to the same bits, here and in the C library, and no text with one digit less does */
+/* Random doubles of every kind: the text reads back to the same bits, here and in the C library, and no text with one digit less does. */
 static void test_numbers_random(void) {
     char text[32], shorter[64];
     int i, digits, wrong_back = 0, wrong_libc = 0, wrong_short = 0, wrong_length = 0;
@@ -464,7 +464,7 @@ static void test_numbers_random(void) {
         double value, back = 0;
         size_t n;
         if (i % 4 == 1) bits = (bits >> 63) << 63 | (bits & ((UINT64_C(1) << 52) - 1)) >> bits % 52; /* subnormals */
-        if (i % 4 == 2) bits = bits_of((double)(bits >> 40) / 1000.0); /* like milliseconds */
+        if (i % 4 == 2) bits = bits_of((double)(bits >> 40) / 1000.0); /* values like milliseconds */
         if (i % 4 == 3) bits &= UINT64_C(0xFFF) << 52 | 1;             /* powers of two and their upper neighbours */
         value = double_of(bits);
         n = vp_number_format(value, text);
@@ -671,7 +671,7 @@ static void test_writer_misuse(void) {
         check_case("writer calls %s", rows[i].calls);
         CHECK_INT(play(rows[i].calls), rows[i].result);
     }
-    check_case("writer: 64 levels and no more, a raw value's levels included");
+    check_case("writer: at most 64 levels, including the levels of a raw value");
     memset(deep, 0, sizeof deep);
     memset(deep, '[', 64);
     memset(deep + 64, ']', 64);
@@ -688,7 +688,7 @@ static void test_writer_misuse(void) {
     memset(deep, '[', 65);
     memset(deep + 65, ']', 65);
     CHECK_INT(play(deep), VP_ERR_RANGE);
-    check_case("writer: a bad beginning, and misuse of a full buffer");
+    check_case("writer: an invalid start, and misuse of a full buffer");
     vp_json_writer_init(&w, buffer, sizeof buffer, -1);
     CHECK_INT(vp_json_finish(&w), VP_ERR_RANGE);
     vp_json_writer_init(&w, buffer, sizeof buffer, 17);

@@ -1,4 +1,4 @@
-/* test_json_stream.c: one JSON object read through a window: the values and places that a visitor gets, texts longer than the window, each kind of error with its place;
+/* test_json_stream.c: one JSON object read through a window: the values and offsets that a visitor gets, texts longer than the window, each kind of error and its offset;
  * sources that are files, pipes and files that changed. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
@@ -7,7 +7,7 @@
 #include "support/folder.h"
 #include <sys/wait.h>
 
-/* a walk as text: [place+bytes] for an element, with :value for a number; key=type for another member */
+/* a walk as text: [offset+bytes] for an element, with :value for a number; key=type for another member */
 static struct text_buffer seen;
 static int fail_after = -1;
 static vp_result see_element(void *user, const vp_json *value, int64_t place, size_t bytes, vp_error *error) {
@@ -46,7 +46,7 @@ static vp_result walk_text(const char *text) {
     return walk(in_folder("text"));
 }
 static void test_right(void) {
-    check_case("elements and members in their order, with their places");
+    check_case("elements and members in order, with their offsets");
     CHECK_INT(walk_text(" {\"a\": 1, \"list\" : [ 10,\t20 ,\"x\",{\"y\": [1, \"]\\\"\"]}, [] ] ,\"b\":\"t\",\"c\":{\"list\": [5]}} \r\n"), VP_OK);
     CHECK_TEXT(seen.data, "a=number [21+2:10][25+2:20][29+3][33+17][52+2]b=text c=other ");
     CHECK_INT(visitor.found, 1);
@@ -92,14 +92,14 @@ static void test_wrong(void) {
         {"{\"a\": 1,}", 8, "the file ends inside a value, or a value is missing"},
         {"{} x", 3, "unexpected text after the object"},
         {"{\"a\": 1}}", 8, "unexpected text after the object"}};
-    check_case("each way to be wrong, and where");
+    check_case("each kind of error, and its offset");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_note(walk_text(rows[i].text) == VP_ERR_FORMAT, __FILE__, __LINE__, "%s is read", rows[i].text);
         check_note(error.offset == rows[i].offset, __FILE__, __LINE__, "%s: byte %lld", rows[i].text, (long long)error.offset);
         CHECK_TEXT(error.text, rows[i].words);
         CHECK_TEXT(error.where, in_folder("text"));
     }
-    check_case("a value that is no JSON: the reader's words, at its own place");
+    check_case("a value that is not JSON: the reader's message at its own offset");
     CHECK_INT(walk_text("{\"list\": [1, tru]}"), VP_ERR_FORMAT);
     CHECK(error.offset >= 13 && error.offset <= 16 && error.text[0]);
     CHECK_INT(walk_text("{\"a\": {\"b\": 01}}"), VP_ERR_FORMAT);
@@ -107,7 +107,7 @@ static void test_wrong(void) {
     CHECK_INT(walk_text("{\"a\": 1\"b\": 2}"), VP_ERR_FORMAT);
     CHECK_INT(error.offset, 7);
 }
-/* a file whose elements begin and end on all sides of the window's end */
+/* a file whose elements start and end on all sides of the window's end */
 static void test_window(void) {
     size_t capacity = 5 * (size_t)WINDOW_BYTES;
     char *text = malloc(capacity);
@@ -117,7 +117,7 @@ static void test_window(void) {
         char last[64];
         int64_t places[8];
         size_t bytes[8];
-        for (int i = 0; i < 6; i++) { /* a text of escapes; the third is as long as two windows */
+        for (int i = 0; i < 6; i++) { /* a text of escapes; the third is twice as long as the window */
             size_t length = i == 2 ? 2 * (size_t)WINDOW_BYTES : (size_t)WINDOW_BYTES / 3 + (size_t)shift;
             places[i] = (int64_t)used;
             text[used++] = '"';
@@ -143,7 +143,7 @@ static void test_source(void) {
     char piece[8] = "", *big = malloc(200000);
     int status = 0;
     pid_t child;
-    check_case("a regular file is read by place");
+    check_case("a regular file is read by offset");
     write_text(in_folder("text"), "0123456789");
     CHECK_INT(source_open(&source, in_folder("text"), &error), VP_OK);
     CHECK(source.fd >= 0 && !source.memory);
@@ -159,14 +159,14 @@ static void test_source(void) {
     source_close(&source);
     CHECK(source.fd < 0 && !source.memory);
     source_close(&source);
-    check_case("a text of several pieces");
+    check_case("a text in several pieces");
     for (int i = 0; big && i < 200000; i++) big[i] = (char)('a' + i % 23);
     if (big) write_file(in_folder("big"), big, 200000);
     CHECK_INT(source_open(&source, in_folder("big"), &error), VP_OK);
     CHECK_INT(source_text(&source, 1000, 150001, &text, &error), VP_OK);
     CHECK(big && text.bytes == 150001 && !memcmp(text.data, big + 1000, 150001));
     source_close(&source);
-    check_case("a pipe is kept in memory");
+    check_case("a pipe is stored in memory");
     CHECK_INT(mkfifo(in_folder("pipe"), 0600), 0);
     fflush(stdout);
     if ((child = fork()) == 0) {

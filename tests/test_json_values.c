@@ -1,4 +1,4 @@
-/* test_json_values.c: what the program's own helpers write as JSON, as whole texts, and what they read back. */
+/* test_json_values.c: the program's own JSON helpers: whole texts that they write, and values that they read back. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "support/check.h"
@@ -92,7 +92,7 @@ static void test_read(void) {
 static void test_sinks(void) {
     FILE *file = tmpfile();
     char read[8] = "";
-    check_case("where a writer's bytes go");
+    check_case("destinations of a writer's bytes");
     out.bytes = 0;
     CHECK(text_sink(&out, "ab", 2) == VP_OK && text_sink(&out, "c", 1) == VP_OK);
     CHECK_TEXT(out.data, "abc");

@@ -21,7 +21,7 @@ static const struct { const char *name, *sweep; int files; } kept[] = {
     {"twins", SERVER "--endpoint_model model-a --num_runs_per_sample 1 --twins 3 --twins_method adjusted --same_image", 1}};
 enum { KEPT = sizeof kept / sizeof *kept };
 
-/* Takes out what earlier versions did not write: the rows' checksums. */
+/* Removes the rows' checksums, which earlier versions did not write. */
 static void remove_sums(char *text) {
     static const char member[] = ", \"sum\": \"0123456789abcdef\"";
     for (char *at = text; (at = strstr(at, ", \"sum\": \"")) != NULL;) memmove(at, at + sizeof member - 1, strlen(at + sizeof member - 1) + 1);
@@ -35,7 +35,7 @@ static void check_same(const char *one, const char *other) {
     free(a);
     free(b);
 }
-/* Every result file of tests/golden/results/NAME is in FOLDER/NAME, and no other. */
+/* The folder contains every result file of tests/golden/results/NAME and no other. */
 static void check_results(const char *name, int files) {
     char golden[300], path[600], other[600];
     struct dirent *entry;
@@ -69,7 +69,7 @@ static void test_journal(int i) {
         free(text);
         if (resumed) run("%s --output_dir %%F/%s", kept[i].sweep, kept[i].name);
         else run("merge %%F/%s --quiet", kept[i].name);
-        check_note(last.code == 1, __FILE__, __LINE__, "exit %d: %s", last.code, last.err); /* a sample's image is gone: its points failed */
+        check_note(last.code == 1, __FILE__, __LINE__, "exit %d: %s", last.code, last.err); /* a sample's image is missing, so its points failed */
         check_same(golden, path);
         check_results(kept[i].name, kept[i].files);
     }
@@ -77,7 +77,7 @@ static void test_journal(int i) {
 static void test_readers(int i) {
     static const char *const reports[] = {"txt", "csv", "json"};
     char name[80];
-    check_case("%s: what report and best read", kept[i].name);
+    check_case("%s: report and best", kept[i].name);
     for (int k = 0; k < 3; k++) {
         run("report tests/golden/results/%s --resamples 20 %s%s", kept[i].name, k ? "--" : "", k ? reports[k] : "");
         snprintf(name, sizeof name, "kept-%s.%s", kept[i].name, reports[k]);
@@ -91,7 +91,7 @@ static void test_readers(int i) {
     check_kept_run(name, last.code);
 }
 
-/* the pairs of the golden journal, each blotted out: twins were asked for, and none was measured */
+/* the golden journal with its pairs overwritten: twins were requested but none was measured */
 static void test_no_pairs(void) {
     char *text = text_of_file("tests/golden/journals/twins/journal.jsonl"), path[600];
     struct dirent *entry;
@@ -122,7 +122,7 @@ int main(void) {
         test_journal(i);
         test_readers(i);
     }
-    check_case("all of them in one report");
+    check_case("all files in one report");
     run("report tests/golden/results/tiers tests/golden/results/tokens tests/golden/results/servers --resamples 20 --json");
     check_kept_run("kept-all.json", 0);
     program_end();

@@ -19,9 +19,9 @@
 #include "support/expect.h"
 
 enum {
-    CHUNK = 640,                                          /* queries that the GPU's attention handles at a time */
+    CHUNK = 640,                                          /* queries that the GPU's attention processes at a time */
     RECORDED = 512,                                       /* steps that the GPU keeps */
-    TOKENS_MAX = 1100, HEADS_MAX = 4, HEAD_DIM_MAX = 128, /* of attention over many queries here */
+    TOKENS_MAX = 1100, HEADS_MAX = 4, HEAD_DIM_MAX = 128, /* sizes of attention over many queries in this test */
     JOBS = 9, MARKS = 8,
     QUANT_ROOM = 64 << 10                                 /* integers that the GPU widens at a time */
 };
@@ -30,9 +30,9 @@ enum {
 typedef struct mode { vk_queue *queue; char *room; size_t piece; } mode; /* room: three pieces of the backend's own memory */
 static const vk_backend *backend;
 static const vk_kernels *kernels;
-static mode modes[4];   /* bf16, fp32; bf16 on Hopper: emulated, and by pairs of blocks */
-static vk_queue *queue; /* of the mode that is tested */
-static int some, many;  /* rows of ordinary cases; enough rows for two threads, where that is not slow */
+static mode modes[4];   /* bf16, fp32; bf16 on Hopper: emulated, and with pairs of blocks */
+static vk_queue *queue; /* queue of the mode under test */
+static int some, many;  /* rows of ordinary cases; rows for two threads, where that is not slow */
 
 static int on_gpu(void) { return !backend->host_memory; }
 static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
@@ -43,7 +43,7 @@ static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
     memset(&setup, 0, sizeof setup);
     memset(&extent, 0, sizeof extent);
     setup.threads = 2;
-    setup.gpu = VP_GPU_WGMMA | (clusters ? VP_GPU_CLUSTERS : 0u); /* on a chip that has them */
+    setup.gpu = VP_GPU_WGMMA | (clusters ? VP_GPU_CLUSTERS : 0u); /* on a chip with clusters */
     setup.wide = extent.wide = wide;
     extent.marks = MARKS;
     extent.quant_k = wide ? 0 : 1024;
@@ -52,7 +52,7 @@ static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
     extent.vit.tokens = extent.llm.tokens = TOKENS_MAX;
     extent.vit.heads = extent.vit.kv_heads = extent.llm.heads = extent.llm.kv_heads = HEADS_MAX;
     extent.vit.head_dim = HEAD_DIM_MAX;
-    extent.llm.head_dim = 40; /* a width whose scores the GPU writes down */
+    extent.llm.head_dim = 40; /* a head width for which the GPU stores scores */
     result = backend->open(&setup, &m->queue, error);
     if (result != VP_OK) return result;
     scratch = vk_round_up(backend->scratch_bytes(m->queue, &extent), 256);
@@ -61,17 +61,17 @@ static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
     if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_fail(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
     return VP_OK;
 }
-/* by_wgmma: bf16 products of many rows go as on Hopper; 2: by pairs of blocks. Emulated, and pairs, by a queue of its own */
+/* by_wgmma: bf16 products of many rows run as on Hopper; 2: by pairs of blocks. Emulated devices and pairs have their own queue. */
 static int by_wgmma;
 static void use_mode(int wide) { queue = modes[!wide && (by_wgmma == 2 || (by_wgmma && emulated)) ? 1 + by_wgmma : wide].queue; }
-/* until the backend has done everything */
+/* waits until the backend has finished all work */
 static void settle(void) {
     vp_error error = { VP_OK, -1, "", "" };
     backend->mark(queue, 0, NULL);
     check_note(backend->wait(queue, 0, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text);
 }
 
-/* Kernels of wgmma.h whose blocks went through several tiles and reused each stage of their ring; in dry runs, which have records. */
+/* Kernels of wgmma.h whose blocks processed several tiles and reused each stage of their ring; counted in dry runs, which have records. */
 static const char *const WIDE[6] = { "linear_wgmma128", "gate_up_wgmma128", "down_wgmma128", "linear_wgmma_pair", "gate_up_wgmma_pair", "down_wgmma_pair" };
 static vp_launch records[64];
 static int is_recording, went_round[6];
@@ -126,7 +126,7 @@ extern int cuda_on_cpu_set(const char *name, const char *value);
 #else
 static int cuda_on_cpu_set(const char *name, const char *value) { (void)name; (void)value; return 1; }
 #endif
-/* the same launch again, under other schedules where they exist: not a bit of y may change */
+/* repeats the launch, with other schedules if there are any: no bit of y may change */
 #define CHECK_SAME_BITS(y, bytes, ...) \
     do { \
         size_t same_bytes = (bytes); \
@@ -161,7 +161,7 @@ static void test_rmsnorm(int rows, int d, int ldy, int wide) {
         for (int i = 0; i < d; i++) s += (double)xr[i] * (double)xr[i];
         for (int i = 0; i < d; i++) {
             double want = (double)w[i] * (double)xr[i] / sqrt(s / d + (double)eps);
-            /* damaged: eps forgotten */
+            /* damaged: without eps */
             expect(&e, (size_t)r * (size_t)d + (size_t)i, want, (double)w[i] * (double)xr[i] / sqrt(s / d), fabs(want), d + 4, wide);
         }
     }
@@ -183,7 +183,7 @@ static void test_layernorm(int rows, int d, int ldy, int wide) {
     w = floats((size_t)d, 1.0f);
     b = floats((size_t)d, 0.2f);
     y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
-    for (int i = 0; i < rows * d; i++) x[i] = i < d ? x[i] * 1e-3f : x[i] + 0.5f; /* a row where eps matters, rows where the mean does */
+    for (int i = 0; i < rows * d; i++) x[i] = i < d ? x[i] * 1e-3f : x[i] + 0.5f; /* one row in which eps matters, others in which the mean does */
     for (int r = 0; r < rows; r++) {
         const float *xr = x + (size_t)r * (size_t)d;
         double mean = 0.0, q = 0.0, size = 0.0;
@@ -192,7 +192,7 @@ static void test_layernorm(int rows, int d, int ldy, int wide) {
         for (int i = 0; i < d; i++) {
             double v = (double)w[i] * ((double)xr[i] - mean), root = sqrt(q + (double)eps);
             double want = v / root + (double)b[i], spread = fabs((double)w[i]) * (sqrt(size) + fabs((double)xr[i])) / root + fabs((double)b[i]);
-            expect(&e, (size_t)r * (size_t)d + (size_t)i, want, v / sqrt(q) + (double)b[i], spread, d + 4, wide); /* eps forgotten */
+            expect(&e, (size_t)r * (size_t)d + (size_t)i, want, v / sqrt(q) + (double)b[i], spread, d + 4, wide); /* without eps */
         }
     }
     /* sum; difference, square, sum; difference, times 1 / deviation, times weight, plus bias */
@@ -202,7 +202,7 @@ static void test_layernorm(int rows, int d, int ldy, int wide) {
 }
 
 static void test_convert(int rows, int d, int ldy, int wide) {
-    static const float special[6] = { 1.00390625f, 1.01171875f, -1.00390625f, 1e-40f, -0.0f, 3.0e38f }; /* ties to even both ways, subnormal */
+    static const float special[6] = { 1.00390625f, 1.01171875f, -1.00390625f, 1e-40f, -0.0f, 3.0e38f }; /* ties to even in both directions, a subnormal */
     expected e;
     float *x;
     void *y;
@@ -215,7 +215,7 @@ static void test_convert(int rows, int d, int ldy, int wide) {
         uint32_t u;
         double rounded = (double)vp_bf16_to_f32(vp_f32_to_bf16(x[i]));
         memcpy(&u, &x[i], 4);
-        /* damaged: bf16 by cutting bits off, f32 through bf16 */
+        /* damaged: bf16 by truncation, f32 through bf16 */
         if (wide) expect_exact(&e, i, (double)x[i], rounded);
         else expect_exact(&e, i, rounded, (double)vp_bf16_to_f32((uint16_t)(u >> 16)));
     }
@@ -224,7 +224,7 @@ static void test_convert(int rows, int d, int ldy, int wide) {
     release_all();
 }
 
-/* patches [views, count - ahead, d]; every view begins with the class embedding, if there is one, and has the same positions */
+/* patches [views, count - ahead, d]; every view begins with the class embedding, if there is one, and has the same position embeddings */
 static void test_vit_embed(int views, int count, int ahead, int d) {
     size_t rows = (size_t)(views * count);
     int64_t floats_in = (int64_t)views * (count - ahead) * d, floats_out = (int64_t)views * count * d;
@@ -232,7 +232,7 @@ static void test_vit_embed(int views, int count, int ahead, int d) {
     float *patches, *class_embedding, *positions, *x;
     check_case("vit_embed views %d of %d, %d ahead, d %d", views, count, ahead, d);
     e = expect_new(rows, (size_t)d);
-    patches = floats(rows * (size_t)d, 1.0f); /* longer than is read, for the damaged reference */
+    patches = floats(rows * (size_t)d, 1.0f); /* longer than needed, for the damaged reference */
     class_embedding = floats((size_t)d, 1.0f);
     positions = floats((size_t)count * (size_t)d, 1.0f);
     x = (float *)take(rows * (size_t)d * sizeof *x);
@@ -241,7 +241,7 @@ static void test_vit_embed(int views, int count, int ahead, int d) {
             size_t at = r % (size_t)count, view = r / (size_t)count;
             float p = positions[at * (size_t)d + i], other = ahead ? patches[r * (size_t)d + i] : class_embedding[i];
             float v = at || !ahead ? patches[(r - (ahead ? view + 1 : 0)) * (size_t)d + i] : class_embedding[i];
-            expect_exact(&e, r * (size_t)d + i, (double)(v + p), (double)(other + p)); /* damaged: no class token in front, or only that */
+            expect_exact(&e, r * (size_t)d + i, (double)(v + p), (double)(other + p)); /* damaged: no class token, or only that */
         }
     SEND(1, floats_out, 4 * (floats_in + ahead * d + (int64_t)count * d + floats_out),
          kernels->vit_embed(queue, x, patches, ahead ? class_embedding : NULL, positions, views, count, d));
@@ -263,7 +263,7 @@ static void test_silu_mul(int rows, int h, int ldy, int wide) {
         for (int i = 0; i < h; i++) {
             double g = (double)x[(size_t)r * 2 * (size_t)h + (size_t)i], u = (double)x[(size_t)r * 2 * (size_t)h + (size_t)(h + i)];
             double want = g / (1.0 + exp(-g)) * u;
-            expect(&e, (size_t)r * (size_t)h + (size_t)i, want, u / (1.0 + exp(-u)) * g, fabs(want), 16, wide); /* gate and up exchanged */
+            expect(&e, (size_t)r * (size_t)h + (size_t)i, want, u / (1.0 + exp(-u)) * g, fabs(want), 16, wide); /* gate and up swapped */
         }
     /* exponential, sum, division; product */
     SEND(1, 4 * count, count * (4 + 4) + count * size_of(wide), kernels->silu_mul(queue, y, x, rows, h, ldy, wide));
@@ -278,7 +278,7 @@ static double pad_of(float mask, const float *pad_embed, size_t features, size_t
     if ((mask > 0.0f && mask < 1.0f) || (mask == -1.0f && !damaged)) v += (double)pad_embed[features + at]; /* damaged: -1 is not padding */
     return v;
 }
-/* every third view, from the second on, is dead; hidden has room for one more view in each layer */
+/* every third view, starting at the second, has no picture; hidden has room for one more view per layer */
 static void test_pool_windows(int views, int side, int pool, int layers, int w, int wide) {
     static const float masks[5] = { 1.0f, 0.0f, 0.4f, -1.0f, 0.001f };
     size_t patches = (size_t)(side * side), features = (size_t)(layers * w), ld = padded(features), n = (size_t)(pool * pool), windows = patches / n;
@@ -300,7 +300,7 @@ static void test_pool_windows(int views, int side, int pool, int layers, int w, 
     for (size_t p = 0; p < (size_t)views * patches; p++) mask[p] = masks[p < 5 ? p : (size_t)below(5)];
     for (int v = 0; v <= views; v++) {
         if (v < views) dead[v] = v % 3 == 1;
-        for (int l = 0; l < layers && (v == views || dead[v]); l++) /* the features of such a view are not looked at */
+        for (int l = 0; l < layers && (v == views || dead[v]); l++) /* the features of such a view are not read */
             poison(hidden + (size_t)l * layer_floats + (size_t)v * view_floats, view_floats * sizeof(float));
     }
     for (size_t b = 0; b < all; b++)
@@ -320,7 +320,7 @@ static void test_pool_windows(int views, int side, int pool, int layers, int w, 
             }
             expect(&query, b * features + f, sum / (double)n, bad_sum / (double)n, size / (double)n, (double)n, wide);
         }
-    /* two pads and the sum for each value, a division for each mean; hidden states, masks, flags, both pads in, keys and queries out */
+    /* two pads and the sum per value, a division per mean; hidden states, masks, flags, both pads in, keys and queries out */
     SEND(1, 3 * values + queries, 4 * values + 4 * views * (int64_t)patches + 4 * views + 8 * (int64_t)features + size_of(wide) * (values + queries),
          kernels->pool_windows(queue, k, q, hidden, mask, dead, pad_embed, layer_floats, views, layers, w, side, pool, (int)ld, wide));
     verdict(k, ld, wide, &keys);
@@ -328,7 +328,7 @@ static void test_pool_windows(int views, int side, int pool, int layers, int w, 
     release_all();
 }
 
-/* windows over rows of hidden states in any order, the last ones of some beyond an edge */
+/* windows over rows of hidden states in any order; the last rows of some windows are beyond an edge */
 static void test_pool_places(int windows, int n, int layers, int w, int wide) {
     const size_t rows = 50, features = (size_t)(layers * w), ld = padded(features), layer_floats = (rows + 3) * (size_t)w, all = (size_t)(windows * n);
     const int64_t values = (int64_t)(all * features), queries = (int64_t)windows * (int64_t)features;
@@ -355,7 +355,7 @@ static void test_pool_places(int windows, int n, int layers, int w, int wide) {
                 size += fabs(v);
                 there += place >= 0;
             }
-            expect(&query, b * features + f, sum / there, sum / n, size / there, n, wide); /* damaged: what is not there counts */
+            expect(&query, b * features + f, sum / there, sum / n, size / there, n, wide); /* damaged: missing rows count */
         }
     SEND(1, values + queries, 4 * values + 4 * (int64_t)all + size_of(wide) * (values + queries),
          kernels->pool_places(queue, k, q, hidden, places, layer_floats, windows, n, layers, w, (int)ld, wide));
@@ -377,7 +377,7 @@ static void test_pool_attention(int windows, int n, int heads, int head_dim, int
     kv = floats((size_t)(windows * n) * 2 * w, 2.0f);
     y = take((size_t)windows * ld * (wide ? 4 : 2));
     if (edges) places = (int32_t *)take((size_t)(windows * n) * sizeof *places);
-    for (int i = 0; edges && i < windows * n; i++) places[i] = i % n && below(2) ? -1 : i; /* negative: no key */
+    for (int i = 0; edges && i < windows * n; i++) places[i] = i % n && below(2) ? -1 : i; /* negative if there is no key */
     for (int b = 0; b < windows; b++)
         for (int h = 0; h < heads; h++) {
             double p[64], bad[64], sum = 0.0, bad_sum = 0.0, spread = 0.0;
@@ -407,7 +407,7 @@ static void test_pool_attention(int windows, int n, int heads, int head_dim, int
                 expect(&e, (size_t)b * w + (size_t)(h * head_dim + i), want, worse, size * (2.0 + spread / sqrt((double)head_dim)), n + 4, wide);
             }
         }
-    /* a product and a sum for each of head_dim, for scores and for values; softmax with a scale */
+    /* per element of head_dim, a product and a sum for scores and for values; softmax with a scale */
     SEND(1, scores * (2 * head_dim + 2 * head_dim + 5), 4 * queries + 4 * queries * 2 * n + size_of(wide) * queries + (edges ? 4 * windows * n : 0),
          kernels->pool_attention(queue, y, q, kv, places, windows, n, heads, head_dim, (int)ld, wide));
     verdict(y, ld, wide, &e);
@@ -419,7 +419,7 @@ static double scaled(float value, float scale, int wide) {
     if (scale == 0.0f) return (double)value;
     return wide ? (double)(value * scale) : (double)vp_bf16_to_f32(vp_f32_to_bf16(value * scale));
 }
-/* a table of its own; the head's panels, or its padded rows; and these times a factor */
+/* separate table, or the head's panels, or its padded rows; each also times a factor */
 static void test_embed(int rows, int d, int wide, int panels, float scale) {
     enum { VOCABULARY = 40 };
     const size_t ld = panels || scale != 0.0f ? padded((size_t)d) : (size_t)d;
@@ -443,7 +443,7 @@ static void test_embed(int rows, int d, int wide, int panels, float scale) {
         for (int i = 0; i < d; i++)
             expect_exact(&e, (size_t)r * (size_t)d + (size_t)i,
                          ids[r] < 0 ? 0.0 : scaled((float)get(values, (size_t)(ids[r] * d + i), wide), scale, wide),
-                         /* damaged: the neighbour's row */
+                         /* damaged: the next token's row */
                          scaled((float)get(values, (size_t)((ids[r] + 1) % VOCABULARY * d + i), wide), scale, wide));
     }
     SEND(1, scale != 0.0f ? (int64_t)rows * d : 0, (int64_t)rows * d * (size_of(wide) + 4) + 4 * rows,
@@ -452,7 +452,7 @@ static void test_embed(int rows, int d, int wide, int panels, float scale) {
     release_all();
 }
 
-/* image features are added to existing values or replace them; damaged: the other of the two */
+/* image features are added to existing values or replace them; damaged: the opposite */
 static void test_scatter(int rows, int d, int is_added) {
     expected e;
     float *x, *features;
@@ -472,13 +472,13 @@ static void test_scatter(int rows, int d, int is_added) {
             expect_exact(&e, at, is_added ? added : alone, is_added ? alone : added);
         }
     }
-    if (is_added) /* as if no feature were dropped */
+    if (is_added) /* damaged: no feature is dropped */
         SEND(1, (int64_t)rows * d, (int64_t)rows * d * (4 + 4 + 4) + 4 * rows, kernels->scatter_add(queue, x, features, index, rows, d));
     else SEND(1, 0, (int64_t)rows * d * (4 + 4) + 4 * rows, kernels->place_rows(queue, x, features, index, rows, d));
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
-/* stream += weight * y / rms(y); damaged: not divided. eps matters: y is small */
+/* stream += weight * y / rms(y); damaged: without the division. y is small, so eps matters. */
 static void test_add_rmsnorm(int rows, int d) {
     expected e;
     float *x, *y, *w;
@@ -498,7 +498,7 @@ static void test_add_rmsnorm(int rows, int d) {
                    fabs((double)x[at]) + fabs(add / sqrt(s / d + (double)1e-5f)), d + 8, 1);
         }
     }
-    /* square, sum; times 1 / rms, times weight, sum. The stream is read and written */
+    /* square, sum; times 1 / rms, times weight, sum. The stream is read and written. */
     SEND(1, 5 * (int64_t)rows * d, (int64_t)rows * d * (4 + 4 + 4) + 4 * d, kernels->add_rmsnorm(queue, x, y, w, rows, d, 1e-5f));
     verdict(x, (size_t)d, 1, &e);
     release_all();
@@ -520,7 +520,7 @@ static void test_add_scaled(int rows, int d) {
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
-/* the patches of windows side by side, `skipped` rows of each view left out; damaged: the row skipped each */
+/* the patches of a window, concatenated, without the first `skipped` rows of each view; damaged: the previous row */
 static void test_patch_windows(int views, int side, int pool, int skipped, int d, int wide) {
     int across = side / pool, windows = views * across * across, columns = pool * pool * d, ld = (int)padded((size_t)columns) + 3, rows = skipped + side * side;
     expected e;
@@ -542,7 +542,7 @@ static void test_patch_windows(int views, int side, int pool, int skipped, int d
     release_all();
 }
 
-/* places of rows x cols patches in squares of `pool`, from the last square to the first, an order that differs from the patches' */
+/* positions of rows x cols patches in squares of `pool`, from the last square to the first, so that the order differs from the patches' */
 static int32_t *places_of(int rows, int cols, int pool) {
     int32_t *places = (int32_t *)take((size_t)(2 * rows * cols) * sizeof *places);
     for (int i = 0; i < rows * cols; i++) {
@@ -552,7 +552,7 @@ static int32_t *places_of(int rows, int cols, int pool) {
     }
     return places;
 }
-/* patches at their places, plus a square table stretched over them from corner to corner; damaged: the neighbouring patch, or without the table */
+/* patches at their positions, plus a square table stretched over them from corner to corner; damaged: the neighbouring patch, or without the table */
 static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
     const vk_picture_grid grid = { rows, cols, pool, side };
     expected e;
@@ -584,7 +584,7 @@ static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
     verdict(x, (size_t)d, 1, &e);
     release_all();
 }
-/* heads rotated by row and column, half of the pairs each, the rest untouched; damaged: by column and row */
+/* heads rotated by row and by column, half of the pairs each, the rest unchanged; damaged: by column and row */
 static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide) {
     int width = 3 * heads * head_dim, ld = (int)padded((size_t)width) + 2, half = head_dim / 2, quarter = head_dim / 4, turned = 2 * heads * head_dim;
     expected e;
@@ -617,7 +617,7 @@ static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide
     verdict(x, (size_t)ld, wide, &e);
     release_all();
 }
-/* rows by their numbers; damaged: the row after */
+/* rows by their indices; damaged: the next row */
 static void test_take_rows(int rows, int d, int wide) {
     int ld = (int)padded((size_t)d) + 1;
     expected e;
@@ -640,7 +640,7 @@ static void test_take_rows(int rows, int d, int wide) {
     verdict(y, (size_t)ld, wide, &e);
     release_all();
 }
-/* each pair's cos and sin from the row of its own position; damaged: all from the first one */
+/* each pair's cos and sin are from the row of its own position; damaged: all from the first position */
 static void test_compose_rope(int rows, int head_dim) {
     int half = head_dim / 2, stride = rows + 5;
     expected e;
@@ -669,7 +669,7 @@ static vk_heads heads_of(int heads, int kv_heads, int head_dim, int norm) {
     shape.heads = heads; shape.kv_heads = kv_heads; shape.head_dim = head_dim; shape.norm = norm; shape.eps = 1e-5f; shape.clip = INFINITY;
     return shape;
 }
-/* q or k of one token, d wide: normed, cut to -clip..clip, then rotated in pairs (i, i + half); damaged: pairs (2i, 2i + 1) */
+/* q or k of one token, of width d: normed, clipped to -clip..clip, then rotated in pairs (i, i + half); damaged: pairs (2i, 2i + 1) */
 static void expect_rotated(expected *e, size_t row, const float *x, const float *w, int d, const vk_heads *shape, const float *cs, int wide) {
     int head_dim = shape->head_dim, half = head_dim / 2;
     double *y = (double *)malloc((size_t)d * sizeof *y);
@@ -692,7 +692,7 @@ static void expect_rotated(expected *e, size_t row, const float *x, const float 
     }
     free(y);
 }
-/* cos and sin of angles that differ by head column and position */
+/* cos and sin of angles that depend on head column and position */
 static float *rotations(int positions, int head_dim) {
     float *cs = floats((size_t)positions * (size_t)head_dim, 1.0f);
     for (int p = 0; p < positions; p++)
@@ -703,11 +703,11 @@ static float *rotations(int positions, int head_dim) {
         }
     return cs;
 }
-/* of norms' weights */
+/* number of weights in the norms */
 static int64_t norm_floats(const vk_heads *shape) {
     return shape->norm == VK_NORM_NONE ? 0 : shape->norm == VK_NORM_HEAD ? 2 * shape->head_dim : (shape->heads + shape->kv_heads) * shape->head_dim;
 }
-/* `group` heads of q share a head of k; clip 0: nothing is cut */
+/* `group` heads of q share a head of k; with clip 0 nothing is clipped */
 static void test_qk_norm_rope(int rows, int heads, int group, int head_dim, int norm, float clip, int position, int wide) {
     int d = heads * head_dim, kv = d / group, positions = position + rows + 2;
     size_t ldq = padded((size_t)d) + VK_PAD, element = wide ? 4 : 2, row_bytes = (size_t)kv * element;
@@ -741,7 +741,7 @@ static void test_qk_norm_rope(int rows, int heads, int group, int head_dim, int 
             expect(&ev, (size_t)(r * kv + i), v, (double)x[d + i], 0.0, 1, wide);
         }
     }
-    /* a norm: square, sum, times 1 / rms, times weight; three for half of a rotation. Weights and the table's rows are read once. */
+    /* a norm: square, sum, times 1 / rms, times weight; a rotation: three per value. Weights and the table's rows are read once. */
     SEND(1, (int64_t)rows * (d + kv) * (3 + (norm == VK_NORM_NONE ? 0 : 4)),
          (int64_t)rows * (d + 2 * kv) * (4 + size_of(wide)) + 4 * (norm_floats(&shape) + (int64_t)rows * head_dim + 1),
          kernels->qk_norm_rope(queue, q, key, value, qkv, &shape, at, rows, (int)ldq, wide));
@@ -775,7 +775,7 @@ static void test_attention_decode(int keys, int heads, int group, int head_dim, 
     SEND(1, (int64_t)heads * keys * (2 * head_dim + 2 * head_dim + 5), size_of(wide) * (2 * (int64_t)keys * kv + 2 * d) + 4,
          kernels->attention_decode(queue, y, q, k, v, scores, position, keys, lds, &shape, wide));
     verdict(y, (size_t)d, wide, &e);
-    /* kernels read positions from memory, not from the host: a recorded step is replayed with other numbers */
+    /* kernels read positions from memory, not from the host, because a recorded step is replayed with other positions */
     poison(y, (size_t)d * (wide ? 4 : 2));
     kernels->attention_decode(queue, y, q, k, v, scores, position, keys + 3, lds, &shape, wide);
     settle();
@@ -783,8 +783,8 @@ static void test_attention_decode(int keys, int heads, int group, int head_dim, 
     release_all();
 }
 
-/* ties: logits are multiples of 1/4, and all of row 0 is one value. Damaged: ties go to the higher index, weights are renormalised where they
- * must not be, or not where they must */
+/* ties: logits are multiples of 1/4, and row 0 is constant. Damaged: ties go to the higher index; weights are renormalised when they must not be, or not when they must.
+ * */
 static void test_router(int rows, int experts, int k, int norm_topk) {
     expected e;
     float *logits, *weight;
@@ -816,7 +816,7 @@ static void test_router(int rows, int experts, int k, int norm_topk) {
         }
         for (int s = 0; s < k; s++) {
             double v = exp((double)l[want[r * k + s]]), two = exp2((double)l[want[r * k + s]]);
-            /* with every expert chosen there is nothing to renormalise: damaged by exp2 instead of exp */
+            /* if every expert is chosen, there is nothing to renormalise: damaged with exp2 instead of exp */
             double whole = norm_topk ? chosen : sum, other = norm_topk ? sum : chosen;
             expect(&e, (size_t)(r * k + s), v / whole, k < experts ? v / other : two / sum, v / whole * 4.0, experts + 4, 1);
         }
@@ -829,7 +829,7 @@ static void test_router(int rows, int experts, int k, int norm_topk) {
     release_all();
 }
 
-/* all five lists after each other; damaged: the pairs of an expert in reverse order */
+/* all five lists, one after another; damaged: the pairs of an expert in reverse order */
 static void moe_reference(int32_t *out, const int32_t *index, int experts, int pairs, int tile_rows, int damaged) {
     int32_t *count = out, *start = out + experts, *list = start + experts + 1, *slot_row = list + pairs, *tiles = slot_row + pairs, at = 0;
     for (int e = 0; e < experts; e++) {
@@ -843,11 +843,11 @@ static void moe_reference(int32_t *out, const int32_t *index, int experts, int p
         count[e] = at - start[e];
     }
     start[experts] = at;
-    /* of each expert as many as begin before the next one's first can: rows that are not there make an empty tile */
+    /* each expert has the tiles before the next expert's first possible tile; a tile without rows is empty */
     for (int e = 0, t = 0; e < experts && tile_rows; e++)
         for (int row = start[e]; t < start[e + 1] / tile_rows + e + 1; t++, row += tile_rows) { tiles[2 * t] = e; tiles[2 * t + 1] = row; }
 }
-/* `all_to`: the expert that all pairs go to, or -1 */
+/* `all_to`: the expert that gets all pairs, or -1 */
 static void test_moe_lists(int experts, int pairs, int tile_rows, int all_to) {
     int tiles = tile_rows ? pairs / tile_rows + experts : 0, seen = 0;
     size_t lists = (size_t)(2 * experts + 1 + 2 * pairs), count = lists + (size_t)(2 * tiles);
@@ -857,16 +857,16 @@ static void test_moe_lists(int experts, int pairs, int tile_rows, int all_to) {
     got = (int32_t *)take(count * sizeof *got);
     want = (int32_t *)hold(count * sizeof *want);
     bad = (int32_t *)hold(count * sizeof *bad);
-    /* every second expert stays empty */
+    /* every other expert gets no pairs */
     for (int i = 0; i < pairs; i++) index[i] = all_to >= 0 ? all_to : i < 2 ? experts - 1 : below(experts) / 2 * 2;
     moe_reference(want, index, experts, pairs, tile_rows, 0);
     moe_reference(bad, index, experts, pairs, tile_rows, 1);
-    /* every expert compares every pair three times: less, equal, and again when it makes its list. index in; count, start, list, slot_row and tiles out */
+    /* every expert compares every pair three times: less, equal, and again for its list. index in; count, start, list, slot_row and tiles out */
     SEND(1, 3 * (int64_t)experts * pairs, 4 * (pairs + experts + experts + 1 + pairs + pairs) + 8 * tiles,
          kernels->moe_lists(queue, got, got + experts, got + 2 * experts + 1, got + 2 * experts + 1 + pairs, tile_rows ? got + lists : NULL, index,
                             experts, pairs, tile_rows));
     verdict_ints(got, want, bad, count);
-    for (int t = 0; t < tiles; t++) { /* and tiles contain every row once */
+    for (int t = 0; t < tiles; t++) { /* the tiles contain every row once */
         int rows = got[experts + got[lists + (size_t)(2 * t)] + 1] - got[lists + (size_t)(2 * t + 1)];
         seen += rows < 0 ? 0 : rows < tile_rows ? rows : tile_rows;
     }
@@ -916,7 +916,7 @@ static void test_combine(int rows, int k, int d) {
                 sum += last;
                 size += fabs(last);
             }
-            expect(&e, (size_t)(r * d + i), sum, sum - last, size, k + 1, 1); /* damaged: the last slot is left out */
+            expect(&e, (size_t)(r * d + i), sum, sum - last, size, k + 1, 1); /* damaged: without the last slot */
         }
     SEND(1, (int64_t)pairs * d * 2, (int64_t)rows * d * (4 + 4) + (int64_t)pairs * d * 4 + pairs * (4 + 4),
          kernels->combine(queue, x, expert_rows, slot_row, weight, rows, k, d));
@@ -934,7 +934,7 @@ static void test_argmax(int rows, int n) {
     bad = (int32_t *)hold((size_t)rows * sizeof *bad);
     for (int r = 0; r < rows; r++) {
         float *xr = x + (size_t)r * (size_t)n;
-        if (r == 0) for (int i = 0; i < n; i++) xr[i] = -INFINITY; /* a row of equal values: the first wins */
+        if (r == 0) for (int i = 0; i < n; i++) xr[i] = -INFINITY; /* a row of equal values, in which the first wins */
         else { xr[below(n)] = 7.0f; xr[below(n)] = 7.0f; xr[n - 1] = r % 2 ? 7.0f : -INFINITY; }
         want[r] = bad[r] = 0;
         for (int i = 0; i < n; i++) {
@@ -942,12 +942,12 @@ static void test_argmax(int rows, int n) {
             if (xr[i] >= xr[bad[r]]) bad[r] = i; /* damaged: the last of equal values */
         }
     }
-    /* two passes of comparisons: for the value, for its place */
+    /* two passes of comparisons, for the value and for its index */
     SEND(1, 2 * (int64_t)rows * n, 4 * (int64_t)rows * n + 4 * rows, kernels->argmax(queue, got, x, rows, n));
     verdict_ints(got, want, bad, (size_t)rows);
     release_all();
 }
-/* NaN never wins against a number; a row with nothing else gives -1, which is not a token. Damaged: the first value is the first to be beaten. */
+/* NaN never wins against a number; a row with only NaN gives -1, which is not a token. Damaged: comparison starts from the first value. */
 static void test_argmax_nan(int n) {
     float *x;
     int32_t *got, want[3] = { -1, 17, 38 }, bad[3] = { 0, 0, 38 };
@@ -981,7 +981,7 @@ static void test_read(int blocks, int count, int streams) {
     release_all();
 }
 static void test_advance(void) {
-    int32_t *position, want[3] = { 5, 0, 7 }, bad[3] = { 5, 7, 7 }; /* damaged: its neighbours grow */
+    int32_t *position, want[3] = { 5, 0, 7 }, bad[3] = { 5, 7, 7 }; /* damaged: its neighbours are increased */
     check_case("advance");
     position = (int32_t *)take(3 * sizeof *position);
     position[0] = 5;
@@ -1061,7 +1061,7 @@ static void test_shared_kernels(void) {
             test_attention_decode(5, heads[h][0], 1, heads[h][1], wide);
             test_attention_decode(577, heads[h][0], 1, heads[h][1], wide);
         }
-        test_qk_norm_rope(3, 6, 3, 16, VK_NORM_NONE, 0.0f, 2, wide); /* heads that share keys, every norm, with and without a cut */
+        test_qk_norm_rope(3, 6, 3, 16, VK_NORM_NONE, 0.0f, 2, wide); /* heads that share keys, every norm, with and without clipping */
         test_qk_norm_rope(some, 4, 2, 64, VK_NORM_NONE, 0.7f, 1, wide);
         test_qk_norm_rope(2, 6, 2, 128, VK_NORM_HEAD, 0.0f, 1, wide);
         test_qk_norm_rope(some, 3, 3, 40, VK_NORM_HEAD, 1.0f, 0, wide);
@@ -1100,21 +1100,21 @@ static void test_shared_kernels(void) {
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- linears */
-/* a linear layer as the backend wants its weights; values: the same as in-type [n, k] */
+/* a linear layer in the backend's layout; values: the same weights as in-type [n, k] */
 typedef struct layer { vk_linear linear; void *values; } layer;
-static int bits; /* for layers that are not f32: 0: bf16; on a GPU also 8 and 4. Their values are then whole multiples of powers of two, which bf16 can represent */
+static int bits; /* bits of layers that are not f32: 0 for bf16; on a GPU also 8 and 4. Their values are multiples of powers of two that bf16 can represent. */
 static void *layer_values(int n, int k, int wide) {
     void *values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
     float most = bits == 8 ? 127.0f : 7.0f, scale = 1.0f;
     for (size_t i = 0; i < (size_t)n * (size_t)k; i++) {
-        int at = (int)(i % (size_t)k), last = at + 1 == k; /* the last product is what the damaged reference lacks: it is never small */
+        int at = (int)(i % (size_t)k), last = at + 1 == k; /* the damaged reference omits the last product, so it is never small */
         float value = last ? 0.5f + 0.4f * uniform() : uniform();
         if (bits && !wide && at % VK_QUANT_BLOCK == 0) scale = (at + VK_QUANT_BLOCK < k && below(2) ? 0.5f : 1.0f) / (most + 1.0f);
         put(values, i, bits && !wide ? scale * roundf(most * value) : value, wide);
     }
     return values;
 }
-/* of a linear's weights as vk_linear has them, and as counted */
+/* size in bytes of a linear layer's weights: as stored by vk_linear, and as counted */
 static size_t layer_bytes(int n, int k, int wide) {
     if (bits && !wide) return (size_t)n * padded((size_t)k) * (size_t)bits / 8 + (size_t)n * padded((size_t)k) / VK_QUANT_BLOCK * 2;
     return (on_gpu() ? (size_t)n : padded((size_t)n)) * padded((size_t)k) * (wide ? 4 : 2);
@@ -1123,7 +1123,7 @@ static int64_t counted_bytes(int n, int k, int wide) {
     int64_t count = (int64_t)n * k;
     return bits && !wide ? count * bits / 8 + count / VK_QUANT_BLOCK * 2 : count * size_of(wide);
 }
-/* integers in a GPU's layout; the scale is the largest power of two that divides all values */
+/* writes integers in a GPU's layout; the scale is the largest power of two that divides all values */
 static void put_integers(const vk_linear *linear, const void *values) {
     size_t k = (size_t)linear->k, blocks = (size_t)linear->k_padded / VK_QUANT_BLOCK;
     uint8_t *integers = (uint8_t *)linear->weights;
@@ -1145,7 +1145,7 @@ static void put_integers(const vk_linear *linear, const void *values) {
         for (int i = 0; i < VK_QUANT_BLOCK; i++) {
             int q = number ? (int)(v[i] / scale) : 0;
             if (bits == 8) integers[i] = (uint8_t)(int8_t)q;
-            else { /* value 2 i of eight is nibble i of their word, value 2 i + 1 nibble i + 4 */
+            else { /* value 2 i of eight is nibble i of their word, value 2 i + 1 is nibble i + 4 */
                 int nibble = i % 2 * 4 + i % 8 / 2;
                 integers[i / 8 * 4 + nibble / 2] |= (uint8_t)((q + 8) << nibble % 2 * 4);
             }
@@ -1163,7 +1163,7 @@ static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = wide ? 0 : bits;
     l.linear.scales = vk_row_scales(&l.linear);
     if (l.linear.bits) { put_integers(&l.linear, values); return l; }
-    for (size_t r = 0; r < (size_t)n; r++) /* rows after n of a panel stay NaN: they may not reach a result */
+    for (size_t r = 0; r < (size_t)n; r++) /* rows after n in a panel stay NaN; they must not reach a result */
         for (size_t c = 0; c < k_padded; c++)
             put(weights, backend->row_major ? r * k_padded + c : panel_index(r, c, k_padded, wide),
                 c < (size_t)k ? (float)get(values, r * (size_t)k + c, wide) : 0.0f, wide);
@@ -1186,7 +1186,7 @@ static vk_work product_work(const vk_linear *w, int m, vk_epilogue epilogue, int
     if (apart) { work.launches++; work.bytes += 2 * results * out_bytes; }
     return work;
 }
-/* integers: panels that there is room for, each widened and then as the bf16 it became */
+/* integers: panels that fit in memory are widened, then multiplied as bf16 */
 static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int out_bytes) {
     vk_work work = work_of(0, 0, 0);
     int most = QUANT_ROOM / w->k_padded;
@@ -1204,7 +1204,7 @@ static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int 
     }
     return work;
 }
-/* every epilogue with and without bias. The router's layer is f32 also in bf16 mode: layer_wide in a mode that is not, with f32 results. */
+/* every epilogue with and without bias. The router's layer is f32 even in bf16 mode: layer_wide in a mode that is not wide, with f32 results. */
 static void test_linear(int n, int k, int m, int layer_wide, int wide) {
     static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t cols = (size_t)n, ldx = padded((size_t)k) + VK_PAD, ldy = cols + 3;
@@ -1226,7 +1226,7 @@ static void test_linear(int n, int k, int m, int layer_wide, int wide) {
     e = expect_new((size_t)m, cols);
     added = floats((size_t)m * cols, 1.0f);
     expect_products(&sums, x, ldx, l.values, (size_t)k, layer_wide);
-    for (int i = 0; i < (on_gpu() ? 18 : 12); i++) { /* without, with; on a GPU also with one that has no bf16 form, or where none is to be had */
+    for (int i = 0; i < (on_gpu() ? 18 : 12); i++) { /* without and with a bias; on a GPU also with a bias that has no bf16 form */
         vk_epilogue epilogue = (vk_epilogue)(i % 6);
         int f32 = wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, failed = check_state.case_failed;
         void *y;
@@ -1236,17 +1236,17 @@ static void test_linear(int n, int k, int m, int layer_wide, int wide) {
         l.linear.bias_bf16 = i < 12 ? rounded : NULL;
         queue->note[0] = 0;
         finish(&e, &sums, i < 6 ? NULL : on_gpu() && !f32 && !(by_wgmma && m > 1) ? as_bf16 : bias, added, epilogue, wide);
-        for (size_t j = 0; on_gpu() && !f32 && epilogue != VK_STORE && j < (size_t)m * cols; j++) /* what the GELUs read there is rounded to bf16 */
+        for (size_t j = 0; on_gpu() && !f32 && epilogue != VK_STORE && j < (size_t)m * cols; j++) /* the GELUs read values rounded to bf16 */
             e.tolerance[j] += 1.2 * bf16_unit * fabs(sums.want[j] + (i < 6 ? 0.0 : (double)as_bf16[j % cols]));
         for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, added + r * cols, cols * sizeof(float));
         SEND_WORK(linear_work(&l.linear, m, epilogue, f32 ? 4 : 2), backend->linear(queue, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue));
         verdict(y, ldy, f32, &e);
-        if (on_gpu() && i >= 6 && !by_wgmma) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* reported, when it took the longer way */
+        if (on_gpu() && i >= 6 && !by_wgmma) CHECK((queue->note[0] != 0) == (i >= 12 && !f32)); /* a note reports the two launches */
         if (check_state.case_failed != failed) printf("  with epilogue %s, bias %d, %s\n", names[i % 6], i >= 6, queue->note);
     }
     release_all();
 }
-/* a list of jobs as the experts make it: most are empty, first and last included; damaged: every row through the neighbour's weights */
+/* a list of jobs as for experts: most are empty, including the first and the last; damaged: every row uses the weights of the next expert */
 static void test_grouped(int n, int k, int wide) {
     static const int rows[JOBS] = { 0, 3, 0, 0, 40, 1, 200, 0, 0 };
     size_t cols = (size_t)n, ldx = padded((size_t)k), element = wide ? 4 : 2, total = 244;
@@ -1281,12 +1281,12 @@ static void test_grouped(int n, int k, int wide) {
     verdict(y, cols + 1, 1, &e);
     for (int j = 0; j < JOBS; j++) jobs[j].m = 0;
     poison(y, total * (cols + 1) * sizeof *y);
-    backend->grouped(queue, jobs, JOBS, VK_STORE_F32); /* nothing to do is fine */
+    backend->grouped(queue, jobs, JOBS, VK_STORE_F32); /* no jobs are valid */
     settle();
     CHECK(is_poison(y, total * (cols + 1) * sizeof *y));
     release_all();
 }
-/* the experts of routed tokens; counts: how many pairs each expert gets. Damaged: every row through the next expert's weights. */
+/* the experts of routed tokens; counts: number of pairs of each expert. Damaged: every row uses the next expert's weights. */
 static void test_experts(int d, int h, int top_k, int experts, const int *counts) {
     size_t ldx = padded((size_t)d), ldh = padded((size_t)h), up_bytes = vk_round_up(layer_bytes(2 * h, d, 0), 64) + 64,
            down_bytes = vk_round_up(layer_bytes(d, h, 0), 64) + 128;
@@ -1315,7 +1315,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     lists = (int32_t *)take((size_t)(2 * experts + 1 + 2 * pairs + 2 * tiles) * sizeof *lists);
     for (int i = 0, expert = 0, left = counts[0]; i < pairs; i++, left--) {
         while (!left) left = counts[++expert];
-        index[(i * 7 + 3) % pairs] = expert; /* pairs is not a multiple of 7 */
+        index[(i * 7 + 3) % pairs] = expert; /* the number of pairs is not a multiple of 7 */
     }
     memset(&job, 0, sizeof job);
     job.start = lists + experts; job.list = job.start + experts + 1; job.slot_row = job.list + pairs; job.tiles = job.list + 2 * pairs;
@@ -1334,7 +1334,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     e = expect_new((size_t)pairs, (size_t)d);
     mid = expect_new((size_t)pairs, (size_t)h);
     sum = expect_new((size_t)tokens, (size_t)d);
-    backend->experts(queue, &job); /* what it leaves in `hidden` is judged by itself, and then what follows from it */
+    backend->experts(queue, &job); /* first `hidden` is checked, then the result computed from it */
     settle();
     for (int r = 0; r < pairs; r++) {
         int expert = index[job.list[r]];
@@ -1358,9 +1358,9 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
         buffer_count -= 6; /* the six arrays of `sums` and `other` */
         for (int i = 0; i < 6; i++) free(buffers[buffer_count + i].base);
     }
-    for (int r = 0; r < pairs; r++) /* what is after the last column is zero, as before */
+    for (int r = 0; r < pairs; r++) /* values after the last column are zero, as before */
         for (size_t c = (size_t)h; c < ldh; c++) if (!CHECK_INT(hidden[(size_t)r * ldh + c], 0)) r = pairs - 1;
-    for (int t = 0; t < tokens; t++) /* the last slot's row is what the damaged sum forgets */
+    for (int t = 0; t < tokens; t++) /* the damaged sum omits the last slot's row */
         for (int c = 0; c < d; c++) {
             double whole = 0.5, scale = 0.5;
             for (int j = 0; j < top_k; j++) {
@@ -1372,7 +1372,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
         }
     poison(y, (size_t)pairs * ldx * 2);
     for (int i = 0; i < tokens * d; i++) stream[i] = 0.5f;
-    /* gate and up, silu as in silu_mul; x once a token, list; down's products are scaled, then summed */
+    /* gate and up, silu as in silu_mul; x once per token, list; down's products are scaled, then summed */
     SEND_WORK(work_of(3, (int64_t)pairs * (2 * 2 * h * d + 4 * h) + (int64_t)pairs * (2 * d * h + d) + (int64_t)pairs * d,
                       hit * counted_bytes(2 * h, d, 0) + 2 * ((int64_t)tokens * d + (int64_t)pairs * h) + 4 * (int64_t)pairs +
                           hit * counted_bytes(d, h, 0) + 2 * ((int64_t)pairs * h + (int64_t)pairs * d) + 8 * (int64_t)pairs +
@@ -1395,7 +1395,7 @@ static void test_experts_all(void) {
     test_experts(256, 16, 8, 8, even);
     test_experts(37, 100, 1, 8, even);
 }
-/* rows that are few and many, weights in one panel and in several */
+/* few and many rows, with weights in one panel and in several */
 static void test_linears_of_integers(void) {
     static const int counts[5] = { 1, 2, 3, 7, 33 };
     for (int c = 0; c < 5; c++) {
@@ -1422,12 +1422,11 @@ static void test_linears(void) {
     for (bits = 4; on_gpu() && bits <= 8; bits += 4) test_linears_of_integers();
     bits = 0;
 }
-/* the same on Hopper: one tile and several a block, a last slice of half the depth. way 2: by pairs of blocks, of which one may have no rows, where that
- * takes less time */
+/* The same on Hopper: one tile and several per block, a last slice of half the depth. way 2: pairs of blocks, one of which may have no rows, if that takes less time. */
 static void test_wgmma(int way) {
     static const int even_three[3] = { 4, 4, 4 }, many_rows[3] = { 120, 0, 260 }, full[3] = { 256, 129, 1 }, skewed[4] = { 130, 0, 401, 3 };
     int real = by_wgmma;
-    if (!emulated && (way == 1 || !real)) return; /* on such a device test_linears did the first way */
+    if (!emulated && (way == 1 || !real)) return; /* on such a device, test_linears already tested the first way */
     by_wgmma = way; is_recording = 1;
     for (int i = 0; i < 2; i++) {
         static const int rows[2] = { 33, 129 };
@@ -1445,9 +1444,9 @@ static void test_wgmma(int way) {
     test_linear(300, 330, 300, 0, 0);
     test_linear(1100, 330, 60, 0, 0);
     test_experts(330, 330, 2, 4, skewed);
-    check_case("blocks of each kernel had several tiles, and their rings wrapped; way %d", way);
+    check_case("blocks of each kernel had several tiles, and their rings wrapped around; way %d", way);
     for (int i = 0; emulated && i < 6; i++) CHECK(went_round[i] || (way == 2) == !strstr(WIDE[i], "pair"));
-    if (way == 2) { /* several pairs of tiles for one pair of blocks, and one that ends after five columns */
+    if (way == 2) { /* several pairs of tiles per pair of blocks, one of which ends after five columns */
         test_linear(261, 320, 1100, 0, 0);
         test_experts(96, 140, 1, 3, many_rows);
         test_experts(40, 300, 2, 3, full);
@@ -1457,7 +1456,7 @@ static void test_wgmma(int way) {
 
 /* --------------------------------------------------------------------------------------------------------------- attention */
 static int on_tiles(const vk_attention_job *job, int wide) { return on_gpu() && !wide && (job->head_dim == 64 || job->head_dim == 128); }
-/* The GPU stores scores and weights, and reads keys and values again, for each chunk of queries; in bf16 it does not for the head widths of the real model. */
+/* The GPU stores scores and weights, and reads keys and values again, for each chunk of queries; not in bf16 with the head widths of real models. */
 static vk_work attention_work(const vk_attention_job *job, int wide) {
     int64_t tokens = job->tokens, heads = job->heads, width = heads * job->head_dim, triangle = tokens * (tokens + 1) / 2, kv = job->kv_heads * job->head_dim;
     int64_t scores = job->batch * heads * (job->causal ? triangle : tokens * tokens), in_type = size_of(wide);
@@ -1472,8 +1471,8 @@ static vk_work attention_work(const vk_attention_job *job, int wide) {
     work.bytes += scores * (4 + 4 + in_type + in_type);
     return work;
 }
-/* `together`: keys and values share rows that are longer than both. Otherwise they are as in the cache of a sequence, and decode, one query against the same keys, must
- * give the result of the last row of the last sequence */
+/* `together`: keys and values share rows that are longer than both. Otherwise they are laid out as in a sequence's cache; decode of one query over the same keys must
+ * then equal the last row of the last sequence. */
 static void test_attention(int batch, int tokens, int heads, int group, int head_dim, int causal, int together, int wide) {
     size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, ldq = padded(d) + VK_PAD, ldk = together ? 2 * padded(kv) + VK_PAD : kv;
     size_t ldy = padded(d) + 2;
@@ -1485,12 +1484,12 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
                together, wide);
     use_mode(wide);
     e = expect_new(rows, d);
-    /* the CPU reads q up to the next multiple of 32 columns: those must be finite, which zeros of the packed keys then cancel */
+    /* The CPU reads q up to the next multiple of 32 columns. These must be finite; zeros of the packed keys then cancel them. */
     q = (char *)matrix(rows, VK_ROWS_MAX, d, ldq, head_dim % VK_PAD ? 0.0f : NAN, wide);
     k = (char *)matrix(rows, 0, together ? ldk : kv, ldk, 0.0f, wide);
     v = together ? k + padded(kv) * element : (char *)matrix(rows, 0, kv, ldk, 0.0f, wide);
     y = (char *)take(rows * ldy * element);
-    for (size_t r = 0; r < rows; r++) /* scores that differ by several units; the last query likes the last key, so that forgetting it shows */
+    for (size_t r = 0; r < rows; r++) /* Scores differ by several units. The last query has a high score with the last key, so that omitting it shows. */
         for (size_t c = 0; c < kv; c++) {
             size_t head = (size_t)head_dim, of_q = c / head * (size_t)group * head + c % head;
             put(k, r * ldk + c, r % t == t - 1 ? 2.0f * (float)get(q, r * ldq + of_q, wide) : 3.0f * (float)get(k, r * ldk + c, wide), wide);
@@ -1519,13 +1518,13 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
         settle();
         for (size_t c = 0; c < d; c++) {
             last.want[c] = get(y, last_row * ldy + c, wide);
-            last.tolerance[c] *= 2.0; /* both have their own rounding */
+            last.tolerance[c] *= 2.0; /* both results are rounded separately */
         }
         verdict(decoded, d, wide, &last);
     }
     release_all();
 }
-/* A window: of a fixed number of keys, or, if positions have gaps, with a list of the keys that have left it; decode over the last row gives the same. */
+/* A window has a fixed number of keys or, if positions have gaps, a list of the keys that have left it. Decode over the last row gives the same. */
 static void test_attention_window(int tokens, int heads, int group, int head_dim, int window, int listed, int wide) {
     const size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, element = wide ? 4 : 2, ldq = padded(d) + VK_PAD;
     expected e, last;
@@ -1570,7 +1569,7 @@ static void test_attention_window(int tokens, int heads, int group, int head_dim
     settle();
     for (size_t c = 0; c < d; c++) {
         last.want[c] = get(y, (t - 1) * d + c, wide);
-        last.tolerance[c] *= 2.0; /* both have their own rounding */
+        last.tolerance[c] *= 2.0; /* both results are rounded separately */
     }
     verdict(decoded, d, wide, &last);
     release_all();
@@ -1584,10 +1583,10 @@ static void test_attentions(void) {
                 test_attention(1, counts[c], 3, 1, widths[w], causal, 0, wide);
                 test_attention(3, counts[c], 2, 1, widths[w], causal, 1, wide);
             }
-        test_attention(2, CHUNK, 1, 1, 16, causal, 0, wide); /* one chunk exactly, one row more, three */
+        test_attention(2, CHUNK, 1, 1, 16, causal, 0, wide); /* exactly one chunk, one row more, three chunks */
         test_attention(2, CHUNK + 1, 1, 1, 16, causal, 1, wide);
         test_attention(1, 577, 2, 1, 64, causal, 0, wide);
-        for (int t = 0; t < 6 && !wide; t++) { /* one block of queries exactly, one row more, parts of a warp's rows and of a tile of keys */
+        for (int t = 0; t < 6 && !wide; t++) { /* exactly one block of queries, one row more, incomplete warps and incomplete tiles of keys */
             static const int tokens[6] = { 31, 64, 127, 128, 129, 300 };
             test_attention(2, tokens[t], 2, 1, 64, causal, 1, 0);
             test_attention(2, tokens[t], 2, 1, 128, causal, 0, 0);
@@ -1610,7 +1609,7 @@ static void test_attentions(void) {
  * The GPU's kernels for one token, one by one: each gets inputs of its own, not what the one before it left. Bytes: what the header above says,
  * each operand once, however many blocks read it. */
 static const vk_decode_kernels *decode;
-static uint64_t results_sum; /* of all that the cases gave */
+static uint64_t results_sum; /* checksum of all results */
 static void keep_results(void) {
     results_sum = vk_mix(results_sum ^ sum_of_buffers());
     release_all();
@@ -1622,7 +1621,7 @@ static vk_decode_job decode_job(const int32_t *position, int d, int head_dim) {
     job.heads = heads_of(head_dim ? d / head_dim : 0, head_dim ? d / head_dim : 0, head_dim, VK_NORM_WHOLE);
     return job;
 }
-/* the sum of a row of W, in-type, with x: `rounding` of each x is not in x. Damaged: the last product is missing. */
+/* The sum of a row of W, in-type, with x; `rounding` of each x is not included in x. Damaged: without the last product. */
 static void expect_row(expected *e, size_t at, double start, const double *x, const layer *l, size_t row, double rounding) {
     size_t k = (size_t)l->linear.k;
     double sum = start, squares = 0.0, last = 0.0;
@@ -1646,10 +1645,10 @@ static double *normed_input(float **x, float **w, int d) {
     *x = floats((size_t)d + 4, 3e-3f);
     *w = floats((size_t)d + 4, 1.0f);
     for (int i = 0; i < d; i++) (*w)[i] += 1.5f;
-    for (int i = d; i < d + 4; i++) (*x)[i] = (*w)[i] = (float)NAN; /* 16 bytes are read at once: what is after the row must not count */
+    for (int i = d; i < d + 4; i++) (*x)[i] = (*w)[i] = (float)NAN; /* 16 bytes are read at once; values after the row must not matter */
     return normed_row(*x, *w, d);
 }
-/* plain: x unchanged, and a bias */
+/* plain: unnormed x, and a bias */
 static void test_decode_qkv(int n, int d, int plain, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0);
     layer l;
@@ -1666,12 +1665,12 @@ static void test_decode_qkv(int n, int d, int plain, int wide) {
     for (int r = 0; r < n; r++) expect_row(&e, (size_t)r, plain ? (double)l.linear.bias[r] : 0.0, normed, &l, (size_t)r, plain ? 0.0 : rounding_of(wide));
     job.x = x; job.attn_norm = plain ? NULL : w; job.att_proj = &l.linear;
     job.qkv = (float *)take((size_t)(n + 9) * sizeof(float));
-    /* norm as rmsnorm; weights, x and its norm in, results out */
+    /* norm as in rmsnorm; weights, x and its norm in, results out */
     SEND(1, (plain ? n : 4 * d) + 2 * (int64_t)n * d, counted_bytes(n, d, wide) + 4 * d + (plain ? 4 * n : 4 * d) + 4 * n, decode->qkv(queue, &job));
     verdict(job.qkv, (size_t)n + 9, 1, &e);
     keep_results();
 }
-/* the results of the splits, merged in double precision; tops of -inf: nothing */
+/* merges the results of the splits in double precision; a top of -inf means an empty split */
 static void merge_splits(double *out, const float *partial, int heads, int head_dim) {
     int d = heads * head_dim;
     const float *tops = partial + VK_SPLITS * d;
@@ -1736,8 +1735,8 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     job.q = take(padded((size_t)d) * element);
     job.attended = take(padded((size_t)d) * element);
     job.scratch = (float *)take((size_t)(VK_SPLITS * (d + 2 * heads) + heads * positions) * sizeof(float));
-    /* norm and rotation as in qk_norm_rope, then as attention of one query; qkv, norms, a row of the table, the place; keys and values in, or out for the token's own;
-     * the result of each split. The shared kernels pass the query and the result through memory. */
+    /* Norm and rotation as in qk_norm_rope, then attention of one query; qkv, norms, a row of the table and the position in; keys and values in, or out for the token's
+     * own; the result of each split out. The shared kernels pass the query and the result through memory. */
     read = 4 * (d + 2 * kv + norm_floats(&shape) + head_dim + 1);
     if (fits) SEND(1, turn + all, read + in_type * 2 * keys * kv + 4 * VK_SPLITS * (d + 2 * heads), decode->attention(queue, &job));
     else SEND(2, turn + all, read + in_type * (d + 2 * kv) + in_type * (2 * (int64_t)keys * kv + 2 * d) + 4, decode->attention(queue, &job));
@@ -1745,7 +1744,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     verdict(key + (size_t)(keys - 1) * row, (size_t)kv, wide, &ek);
     verdict(value + (size_t)(keys - 1) * row, (size_t)kv, wide, &ev);
     CHECK(memcmp(key, own_key, (size_t)(keys - 1) * row) == 0 && memcmp(value, own_value, (size_t)(keys - 1) * row) == 0);
-    CHECK(isnan(get(key, (size_t)(keys * kv), wide)) && isnan(get(value, (size_t)(keys * kv), wide))); /* the next row is untouched */
+    CHECK(isnan(get(key, (size_t)(keys * kv), wide)) && isnan(get(value, (size_t)(keys * kv), wide))); /* the next row is unchanged */
     if (fits) {
         found = (double *)hold((size_t)d * sizeof *found);
         merge_splits(found, job.scratch, heads, head_dim);
@@ -1754,7 +1753,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     } else verdict(job.attended, (size_t)d, wide, &e);
     keep_results();
 }
-/* a dense MLP of one token, in two steps; afterwards x is unchanged and the result is in y. Damaged: gate and up exchanged; the last product missing. */
+/* A dense MLP of one token, in two steps. Afterwards x is unchanged, and y has the result. Damaged: gate and up swapped; without the last product. */
 static void test_decode_dense(int h, int d, int n, int after, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0), second = decode_job(NULL, n, 0);
     size_t ldh = padded((size_t)h);
@@ -1771,7 +1770,7 @@ static void test_decode_dense(int h, int d, int n, int after, int wide) {
     out = expect_new(1, (size_t)n);
     input = normed_input(&x, &w, d);
     for (int i = 0; i < d && after; i++) {
-        x[i] *= 300.0f; /* its sums are then no smaller than those of a norm */
+        x[i] *= 300.0f; /* so its sums are not smaller than those of a norm */
         input[i] = wide ? (double)x[i] : (double)vp_bf16_to_f32(vp_f32_to_bf16(x[i]));
     }
     for (int r = 0; r < 2 * h; r++) expect_row(&sums, (size_t)r, 0.0, input, &up, (size_t)r, after ? 0.0 : rounding_of(wide));
@@ -1798,7 +1797,7 @@ static void test_decode_dense(int h, int d, int n, int after, int wide) {
     verdict(after ? second.y : second.x, (size_t)n, 1, &out);
     keep_results();
 }
-/* splits that found nothing, or all in one */
+/* splits that found nothing, or a single split that has everything */
 static void test_decode_out(int heads, int head_dim, int after, int wide) {
     int d = heads * head_dim, fits = splits(head_dim, wide);
     int64_t results = d, found = VK_SPLITS * (d + 2 * heads), merging = VK_SPLITS * (4 * heads + 2 * d) + d;
@@ -1830,7 +1829,7 @@ static void test_decode_out(int heads, int head_dim, int after, int wide) {
     job.attn_out = job.att_proj = &l.linear; job.x = x; job.scratch = partial; job.attended = attended;
     job.y = (float *)take((size_t)d * sizeof(float));
     job.attn_after = after ? floats((size_t)d, 1.0f) : NULL;
-    /* for each split and head a difference, an exponential, a product, a sum; for each column of them a product and a sum; then the divisions */
+    /* per split and head a difference, an exponential, a product and a sum; per split and column a product and a sum; then the divisions */
     if (after) { /* y, which add_rmsnorm then adds */
         SEND(2, results * 2 * d + (fits ? merging : 0) + 5 * d, counted_bytes(d, d, wide) + (fits ? 4 * found : size_of(wide) * d) + 4 * results + 16 * d,
              decode->attn_out(queue, &job));
@@ -1866,15 +1865,15 @@ static void test_decode_router(int experts, int d, int wide) {
     verdict(job.normed, padded((size_t)d), wide, &en);
     keep_results();
 }
-/* Many rows at once: norm, logits, choice. The first row is zero, so that all logits tie. The last one may contain a NaN, and no expert is chosen for it. damaged: ties
- * to the higher index, weights of other sums */
+/* Many rows at once: norm, logits, choice. The first row is zero, so all logits tie. The last row may contain NaN, and then has no expert. Damaged: ties go to the higher
+ * index; weights from other sums. */
 static void test_route(int rows, int experts, int d, int k, int norm_topk, int wide) {
     vk_route_job job;
     layer l;
     expected e, en, row;
     float *x, *w;
     int32_t *want, *bad;
-    int numbers = rows - (rows > 2 && !norm_topk); /* rows without a NaN */
+    int numbers = rows - (rows > 2 && !norm_topk); /* number of rows without NaN */
     size_t ld = padded((size_t)d), count = (size_t)rows * (size_t)k;
     check_case("route rows %d experts %d d %d top_k %d norm %d wide %d", rows, experts, d, k, norm_topk, wide);
     memset(&job, 0, sizeof job);
@@ -1887,7 +1886,7 @@ static void test_route(int rows, int experts, int d, int k, int norm_topk, int w
     want = (int32_t *)hold(count * sizeof *want);
     bad = (int32_t *)hold(count * sizeof *bad);
     for (int i = 0; i < d; i++) w[i] += 1.5f;
-    for (int i = 0; i < 4; i++) x[rows * d + i] = w[d + i] = (float)NAN; /* what is after the rows must not count */
+    for (int i = 0; i < 4; i++) x[rows * d + i] = w[d + i] = (float)NAN; /* values after the rows must not matter */
     for (int i = 0; i < d; i++) x[i] = 0.0f;
     if (numbers < rows) x[(rows - 1) * d + d / 2] = (float)NAN;
     for (int r = 0; r < rows; r++) {
@@ -1923,7 +1922,7 @@ static void test_route(int rows, int experts, int d, int k, int norm_topk, int w
     job.index = (int32_t *)take(count * sizeof(int32_t));
     job.weight = (float *)take(count * sizeof(float));
     if (d % 4) { CHECK_INT(backend->route(queue, &job), 0); release_all(); return; }
-    /* norm as rmsnorm, products, softmax, ranking; x, its norm and weights in, normed rows and the choice out */
+    /* norm as in rmsnorm, products, softmax, ranking; x, its norm and weights in, normed rows and the choice out */
     SEND(1, (int64_t)rows * (4 * d + 2 * (int64_t)experts * d + experts * (4 + experts) + (norm_topk ? 2 * k : 0)),
          (int64_t)rows * d * (4 + size_of(wide)) + 4 * d + 4 * (int64_t)experts * d + (int64_t)count * (4 + 4), CHECK(backend->route(queue, &job)));
     verdict_ints(job.index, want, bad, count);
@@ -1938,12 +1937,12 @@ static void test_routes(void) {
         test_route(16, 64, 128, 8, 0, wide);
         test_route(17, 64, 100, 8, 1, wide);
         test_route(18, 60, 32, 60, 1, wide);
-        test_route(5, 130, 520, 6, 0, wide); /* three times 64 experts; a warp takes several vectors */
+        test_route(5, 130, 520, 6, 0, wide); /* more than twice 64 experts; each warp processes several vectors */
         test_route(3, 1, 8, 1, 0, wide);
-        test_route(2, 9, 30, 2, 0, wide); /* rows of no whole vectors: not here */
+        test_route(2, 9, 30, 2, 0, wide); /* rows that are not whole vectors are not supported here */
     }
 }
-/* the experts of a token: the choice, by the rule of test_router, and the results of their gate and up; damaged: ties to the higher index, gate and up exchanged */
+/* the experts of a token: the choice, by the rule of test_router, and the results of their gate and up. Damaged: ties go to the higher index, gate and up are swapped. */
 static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, int d, int wide) {
     size_t bytes = vk_round_up(layer_bytes(2 * h, d, wide), 64) + 64, ldh = padded((size_t)h), element = wide ? 4 : 2;
     vk_decode_job job = decode_job(NULL, d, 0);
@@ -1994,16 +1993,16 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     job.index = (int32_t *)take((size_t)top_k * sizeof(int32_t));
     job.weight = (float *)take((size_t)top_k * sizeof(float));
     job.hidden = take((size_t)top_k * ldh * element);
-    /* routing, products, silu and times up. In: logits, the input, weights of the chosen experts. Out: the chosen experts and hidden rows */
+    /* routing, products, silu and times up. In: logits, the input, weights of the chosen experts. Out: the chosen experts and hidden rows. */
     SEND(1, (int64_t)experts * (4 + experts) + (int64_t)top_k * (2 * h) * (2 * d) + (int64_t)top_k * h * 4 + (norm_topk ? 2 * top_k : 0),
          4 * experts + top_k * counted_bytes(2 * h, d, wide) + size_of(wide) * (d + top_k * h) + top_k * (4 + 4), decode->gate_up(queue, &job));
-    for (int i = 0; i < top_k && memcmp(want, bad, (size_t)top_k * sizeof *want) == 0; i++) bad[i] = -1; /* no tie among these logits */
+    for (int i = 0; i < top_k && memcmp(want, bad, (size_t)top_k * sizeof *want) == 0; i++) bad[i] = -1; /* these logits have no tie */
     verdict_ints(job.index, want, bad, (size_t)top_k);
     verdict(job.weight, (size_t)top_k, 1, &ew);
     verdict(job.hidden, ldh, wide, &e);
     keep_results();
 }
-/* damaged: the last product of the last slot is missing */
+/* damaged: without the last product of the last slot */
 static void test_decode_down(int n, int h, int top_k, int wide) {
     enum { EXPERTS = 5 };
     size_t bytes = vk_round_up(layer_bytes(n, h, wide), 64) + 64, ldh = padded((size_t)h);
@@ -2033,19 +2032,19 @@ static void test_decode_down(int n, int h, int top_k, int wide) {
         expect(&e, (size_t)r, sum, sum - last, sqrt(squares), (double)top_k * h + 8, 1);
     }
     job.x = x; job.down = &l[0].linear; job.down_stride = bytes; job.top_k = top_k; job.hidden = hidden;
-    /* products; times weight, sum. Weights of the chosen, hidden rows, index and weight in; x in and out */
+    /* products; times weight, sum. In: weights of the chosen experts, hidden rows, index and weight. x in and out. */
     SEND(1, (int64_t)top_k * n * (2 * h + 2), top_k * counted_bytes(n, h, wide) + size_of(wide) * top_k * h + top_k * (4 + 4) + n * (4 + 4), decode->down(queue, &job));
     verdict(x, (size_t)n, 1, &e);
     keep_results();
 }
-/* the most blocks of one launch: three on each multiprocessor */
+/* the maximum number of blocks per launch: three on each multiprocessor */
 static int decode_blocks(void) {
     vp_device_info info;
     vp_error error;
     return CHECK_INT(vp_device_describe(0, &info, &error), VP_OK) ? 3 * info.multiprocessor_count : 1;
 }
-/* logits, the best of them and the next position. Three rows are equal, so their logits are, and the first one wins; numbers: the rows whose logits are numbers. Damaged:
- * the last of equal ones. */
+/* Logits, the best of them, and the next position. Three rows are equal, so their logits tie and the first one wins. numbers: number of rows whose logits are not NaN.
+ * Damaged: the last of the equal rows wins. */
 static void test_decode_end(int n, int d, int numbers, int wide) {
     int blocks = (n + 7) / 8 < decode_blocks() ? (n + 7) / 8 : decode_blocks(), some_row = below(n), same[3];
     vk_decode_end_job job;
@@ -2061,7 +2060,7 @@ static void test_decode_end(int n, int d, int numbers, int wide) {
     l.values = layer_values(n, d, wide);
     normed = normed_input(&x, &w, d);
     same[0] = some_row / 3; same[1] = some_row / 2; same[2] = some_row;
-    for (int i = 0; i < d; i++) /* along x: the largest logit by far */
+    for (int i = 0; i < d; i++) /* a row along x has by far the largest logit */
         for (int j = 0; j < 3; j++) put(l.values, (size_t)(same[j] * d + i), x[i] < 0.0f ? -1.0f : 1.0f, wide);
     for (int r = 0; numbers < n && r < n; r++)
         if (numbers == 0 || r != same[1]) put(l.values, (size_t)(r * d), NAN, wide);
@@ -2079,17 +2078,17 @@ static void test_decode_end(int n, int d, int numbers, int wide) {
     if (numbers == n) verdict(job.logits, (size_t)n, 1, &e);
     SEND(1, blocks + 1, 8 * blocks + 4 + 4 + 4, decode->pick(queue, &job));
     verdict_ints(out, want, bad, 3);
-    CHECK_INT(backend->token(queue, 0, 6), want[0]); /* the host has it too */
+    CHECK_INT(backend->token(queue, 0, 6), want[0]); /* the host has the token too */
     keep_results();
 }
 static void test_decode_once(int wide) {
     static const int heads[7][2] = { { 2, 16 }, { 3, 32 }, { 2, 64 }, { 2, 128 }, { 1, 40 }, { 2, 6 }, { 1, 256 } };
     test_decode_qkv(12, 24, 0, wide);
     test_decode_qkv(101, 100, 0, wide);
-    test_decode_qkv(13, 30, 0, wide); /* half of a row's last 16 bytes belong to it */
+    test_decode_qkv(13, 30, 0, wide); /* only half of a row's last 16 bytes belong to it */
     test_decode_qkv(9, 102, 0, wide);
-    test_decode_qkv(37, wide ? 4100 : 8200, 0, wide); /* more than a strip */
-    test_decode_qkv(8 * decode_blocks() + 70, 40, 0, wide); /* more rows than the grid has warps */
+    test_decode_qkv(37, wide ? 4100 : 8200, 0, wide); /* more than one strip */
+    test_decode_qkv(8 * decode_blocks() + 70, 40, 0, wide); /* more than one strip */
     test_decode_qkv(13, 30, 1, wide);
     test_decode_qkv(101, 100, 1, wide);
     test_decode_dense(37, 100, 24, 0, wide);
@@ -2105,9 +2104,9 @@ static void test_decode_once(int wide) {
     test_decode_out(3, 16, 1, wide);
     test_decode_out(2, 6, 1, wide);
     for (int h = 0; h < 7; h++) {
-        test_decode_attention(1, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide); /* its own key alone */
+        test_decode_attention(1, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide); /* only its own key */
         test_decode_attention(2, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide);
-        test_decode_attention(9, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide); /* a key a split, then two */
+        test_decode_attention(9, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide); /* one key per split, then two */
         test_decode_attention(10, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide);
         test_decode_attention(h == 3 ? 1100 : 321, heads[h][0], 1, heads[h][1], VK_NORM_WHOLE, wide);
         test_decode_out(heads[h][0], heads[h][1], 0, wide);
@@ -2132,8 +2131,8 @@ static void test_decode_once(int wide) {
     test_decode_end(60, 24, 1, wide);
     test_decode_end(60, 24, 0, wide);
 }
-/* integers: rows that are not a multiple of two or of a block's warps; a last block of 32 that is not whole; k of one block and of an odd number of them; more
- * than a strip of x; more rows than the grid has warps; heads whose attention is merged, and others */
+/* Integers: rows that are not a multiple of two or of a block's warps; an incomplete last block of 32; k of one block, and of an odd number of blocks; more than one
+ * strip of x; more rows than the grid has warps; heads whose attention is merged, and others. */
 static void test_decode_integers(void) {
     test_decode_qkv(1, 32, 0, 0);
     test_decode_qkv(12, 24, 1, 0);
@@ -2153,14 +2152,14 @@ static void test_decode_integers(void) {
     test_decode_gate_up(4, 2, 0, 9, 8200, 0);
     test_decode_down(5, 24, 1, 0);
     test_decode_down(37, 100, 2, 0);
-    test_decode_down(16, 2100, 5, 0); /* more than a strip, that ends within a row */
+    test_decode_down(16, 2100, 5, 0); /* more than one strip, which ends within a row */
     test_decode_down(100, 40, 12, 0);
     test_decode_end(7, 24, 7, 0);
     test_decode_end(8 * decode_blocks() + 70, 40, 8 * decode_blocks() + 70, 0);
     test_decode_end(61, 24, 1, 0);
     test_decode_end(60, 24, 0, 0);
 }
-/* every schedule of threads, and every run, must give the same bits */
+/* every schedule of threads, and every repetition, must give the same bits */
 static void test_decode(void) {
     uint64_t first = 0;
     decode = backend->decode;
@@ -2170,7 +2169,7 @@ static void test_decode(void) {
         snprintf(seed, sizeof seed, "%d", pass);
         cuda_on_cpu_set("SEED", seed);
 #endif
-        random_state = 20261122; /* the same inputs */
+        random_state = 20261122; /* so that inputs are the same */
         results_sum = 0;
         for (int wide = 0; wide < 2; wide++) test_decode_once(wide);
         for (bits = 4; bits <= 8; bits += 4) test_decode_integers();
@@ -2190,11 +2189,11 @@ static void test_copy(size_t bytes, size_t offset) {
     for (size_t i = 0; i < bytes + offset + 1; i++) from[i] = (unsigned char)below(255);
     SEND(1, 0, 2 * (int64_t)bytes, backend->copy(queue, to + offset, from + 1, bytes));
     CHECK(memcmp(to + offset, from + 1, bytes) == 0);
-    CHECK(bytes < 4 || memcmp(to + offset, from, bytes) != 0); /* damaged: one byte before */
+    CHECK(bytes < 4 || memcmp(to + offset, from, bytes) != 0); /* damaged: shifted by one byte */
     CHECK(is_poison(to, offset) && to[offset + bytes] == 0xff);
     release_all();
 }
-/* consecutive pieces without a wait, then all of it back: a buffer that is refilled before it was sent would show */
+/* consecutive pieces without a wait, then one copy back: shows if a buffer is refilled before it was sent */
 static void test_transfers(size_t piece, int pieces) {
     size_t total = piece * (size_t)pieces;
     uint64_t *from, *got;
@@ -2212,7 +2211,7 @@ static void test_transfers(size_t piece, int pieces) {
     }
     backend->fetch(queue, got, to, total);
     CHECK(memcmp(got, from, total) == 0);
-    CHECK(memcmp(got, (char *)from + 1, total - 1) != 0); /* damaged: one byte further */
+    CHECK(memcmp(got, (char *)from + 1, total - 1) != 0); /* damaged: shifted by one byte */
     check_work(on_gpu() ? work_of(pieces + 1, 0, 2 * (int64_t)total) : work_of(0, 0, 0), __LINE__);
     for (size_t i = 0; i < 3; i++) { /* small results take a different path than large ones */
         size_t bytes = i == 0 ? 4 : i == 1 ? 64 << 10 : (64 << 10) + 1, at = total / 3;
@@ -2224,7 +2223,7 @@ static void test_transfers(size_t piece, int pieces) {
     }
     release_all();
 }
-/* launches run in the order of sending: a kernel between two uploads to one address sees the first upload */
+/* operations run in the order of sending: a kernel between two uploads to one address reads the first upload */
 static void test_order(void) {
     enum { N = 1000 };
     float *got, *at;
@@ -2239,12 +2238,12 @@ static void test_order(void) {
         backend->copy(queue, y, y + 1024, N * sizeof *y);
         if (step == 3) backend->copy(queue, y + 2048, y, N * sizeof *y);
     }
-    backend->fetch(queue, got, y, N * sizeof *y); /* waits by itself */
+    backend->fetch(queue, got, y, N * sizeof *y); /* fetch waits for the kernels itself */
     backend->fetch(queue, got + 1024, y + 2048, N * sizeof *y);
     for (int i = 0; i < N; i++) CHECK(got[i] == (float)(i * 10 + 4) && got[1024 + i] == (float)(i * 10 + 3));
     release_all();
 }
-/* a step's end: `best` is x's largest; it becomes the token, and the sequence is one longer */
+/* the end of a step: `best`, the index of x's largest value, becomes the token, and the sequence grows by one */
 static void end_step(int32_t *token, int32_t *position, const float *x, int n, int32_t best) {
     vk_linear one;
     vk_decode_end_job job;
@@ -2255,14 +2254,14 @@ static void end_step(int32_t *token, int32_t *position, const float *x, int n, i
     }
     memset(&one, 0, sizeof one);
     memset(&job, 0, sizeof job);
-    one.n = 1; /* a candidate */
+    one.n = 1; /* one candidate */
     job.head = &one; job.token = token; job.position = position;
     job.scratch = (float *)take(2 * sizeof(float));
     job.scratch[0] = x[best];
     memcpy(&job.scratch[1], &best, sizeof best);
     decode->pick(queue, &job);
 }
-/* time goes on from mark to mark and adds up, and every mark keeps the token of its moment */
+/* time advances from mark to mark and adds up, and every mark keeps the token of that moment */
 static void test_marks(void) {
     enum { N = 50304 };
     float *x;
@@ -2274,7 +2273,7 @@ static void test_marks(void) {
     position = (int32_t *)take(sizeof *position);
     *position = 4;
     x[777] = x[N + 40000] = 5.0f;
-    for (int round = 0; round < 2; round++) { /* marks are used again */
+    for (int round = 0; round < 2; round++) { /* marks can be reused */
         int64_t first, second, both;
         before.work = queue->work;
         backend->mark(queue, 1, NULL);
@@ -2292,12 +2291,12 @@ static void test_marks(void) {
         second = backend->between(queue, 2, 3);
         both = backend->between(queue, 1, 3);
         CHECK(first > 0 && second > 0 && first < 10000000000);
-        CHECK_NEAR(first + second, both, on_gpu() ? 2000 : 0); /* events are some 0.5 us fine */
+        CHECK_NEAR(first + second, both, on_gpu() ? 2000 : 0); /* events resolve about 0.5 us */
         CHECK_NEAR(backend->between(queue, 3, 1), -both, on_gpu() ? 2000 : 0);
     }
     release_all();
 }
-/* a step like decode's: what it does depends on the device's memory alone, and it does more each time */
+/* a step like decode's: it depends only on device memory, and changes it each time */
 typedef struct step { int32_t *position, *index; float *x, *y, *sum; layer l; } step;
 static void send_step(const step *s, int by) {
     backend->linear(queue, s->y, s->l.linear.n, s->x, s->l.linear.k_padded, 1, &s->l.linear, VK_STORE_F32);
@@ -2331,16 +2330,16 @@ static void test_recorded_steps(void) {
     s.position = (int32_t *)memset(take(sizeof(int32_t)), 0, sizeof(int32_t));
     s.index = (int32_t *)memset(take(sizeof(int32_t)), 0, sizeof(int32_t));
     CHECK_INT(backend->replay(queue, 7), 0);
-    backend->linear(queue, s.y, N, s.x, s.l.linear.k_padded, 1, &s.l.linear, VK_STORE_F32); /* cuBLAS may start up in it, and may not in a recording */
+    backend->linear(queue, s.y, N, s.x, s.l.linear.k_padded, 1, &s.l.linear, VK_STORE_F32); /* cuBLAS may initialise here, but not while recording */
     settle();
-    begin(1); /* recording counts and does nothing */
+    begin(1); /* recording counts the work but does not run it */
     queue->dry = 0;
     backend->record(queue);
     send_step(&s, 3);
     backend->keep(queue, 7);
     queue->dry = 1;
     end(work_of(3, 2 * N * N + N + 1, 4 * (N * N + 2 * N) + 4 * (3 * N + 1) + 8), __LINE__);
-    before.work = queue->work; /* replaying does it and does not count: the engine counts with the step's own number of keys */
+    before.work = queue->work; /* replaying runs the work but does not count it: the engine counts with the step's own number of keys */
     CHECK_INT(backend->replay(queue, 7), 1);
     check_step(&s, 3, 1);
     CHECK(fabsf(s.y[0]) > 0.0f && fabsf(s.sum[N - 1]) > 0.0f);
@@ -2349,12 +2348,12 @@ static void test_recorded_steps(void) {
     CHECK_INT(backend->replay(queue, 8), 0);
     check_work(work_of(0, 0, 0), __LINE__);
     check_step(&s, 9, 3);
-    for (int i = 0; i < N; i++) s.x[i] *= -0.5f; /* the same recording, other numbers */
+    for (int i = 0; i < N; i++) s.x[i] *= -0.5f; /* the same recording with other numbers */
     CHECK_INT(backend->replay(queue, 7), 1);
     settle();
     CHECK_INT(*s.position, 12);
     for (int i = 0; i < N; i++) CHECK_NEAR(s.sum[i], -5.0f * s.y[i], 16 * unit * fabs((double)s.y[i]) * 6);
-    check_case("recorded steps make room for new ones");
+    check_case("new recorded steps replace the oldest");
     *s.position = advanced = 0;
     for (uint64_t key = 100; key < 100 + RECORDED - 1; key++) record_advance(&s, key, (int)key);
     for (uint64_t key = 100; key < 100 + RECORDED - 1; key += 31) {
@@ -2363,11 +2362,11 @@ static void test_recorded_steps(void) {
     }
     settle();
     CHECK_INT(*s.position, advanced);
-    CHECK_INT(backend->replay(queue, 7), 1); /* all of RECORDED are kept */
+    CHECK_INT(backend->replay(queue, 7), 1); /* RECORDED steps are kept */
     settle();
     CHECK_INT(*s.position, advanced + 3);
     record_advance(&s, 5000, 1000);
-    CHECK_INT(backend->replay(queue, 7), 0); /* the oldest has gone */
+    CHECK_INT(backend->replay(queue, 7), 0); /* the oldest was replaced */
     CHECK_INT(backend->replay(queue, 100), 1);
     CHECK_INT(backend->replay(queue, 5000), 1);
     settle();
@@ -2379,7 +2378,7 @@ static void test_recorded_steps(void) {
     CHECK_INT(*s.position, advanced + 3 + 100 + 1000 + 5);
     release_all();
 }
-/* weights on their way: rows as numbers, in pieces of `row_limit` rows, to where a linear of this backend has them */
+/* loading weights: rows of numbers, in pieces of `row_limit` rows, into the layout of a linear of this backend */
 static void test_loading(int n, int k, int row_limit, int wide) {
     size_t k_padded = padded((size_t)k), row_bytes = k_padded * (wide ? 4 : 2), wrong = 0, shifted = 0;
     int first = n / 3;
@@ -2423,8 +2422,8 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     }
     release_all();
 }
-/* Numbers on their way to a GPU's integers, in pieces, and the values they represent, by the CPU's rule (test_gemm.c) written once more. Then the products of a single
- * row, within 1e-5 of the largest exact one, and of several rows: at most 1.5 times as far off as with weights rounded to bf16. */
+/* Numbers become a GPU's integers, in pieces. Their values follow the CPU's rule (test_gemm.c), written once more here. Products of a single row are within 1e-5 of the
+ * largest exact one; of several rows, at most 1.5 times as far off as with weights rounded to bf16. */
 static void test_integers(int n, int k, int row_limit, int kind) {
     static const int rows[5] = { 1, 2, 3, 7, 33 };
     size_t k_padded = padded((size_t)k), row_bytes = k_padded * (size_t)kind / 8, blocks = k_padded / VK_QUANT_BLOCK, ldx = k_padded + VK_PAD;
@@ -2446,7 +2445,7 @@ static void test_integers(int n, int k, int row_limit, int kind) {
     meant = (double *)hold((size_t)n * (size_t)k * sizeof *meant);
     vk_load_rows(&loader, "a.weight", values, first, k, 1);
     vk_load_rows(&loader, "b.weight", values + (size_t)first * (size_t)k, n - first, k, 1);
-    pieces.stage_bytes = (size_t)row_limit * row_bytes + k_padded * 2; /* a row of bf16 must pass */
+    pieces.stage_bytes = (size_t)row_limit * row_bytes + k_padded * 2; /* a row of bf16 must fit */
     loader.backend = &pieces; loader.queue = queue; loader.done = 0;
     l.n = n; l.k = k; l.k_padded = (int)k_padded; l.bits = kind;
     l.weights = take((size_t)n * (row_bytes + blocks * 2));
@@ -2480,7 +2479,7 @@ static void test_integers(int n, int k, int row_limit, int kind) {
     x_wide = floats((size_t)k + 4, 1.0f);
     y = (float *)take(33 * (size_t)n * sizeof *y);
     for (int i = 0; i < k; i++) x_wide[i] = (float)get(x, (size_t)i, 0);
-    for (int t = -1; t < 5; t++) { /* the kernel for a single row; then `linear` */
+    for (int t = -1; t < 5; t++) { /* first the kernel for a single row, then `linear` */
         size_t count = t < 0 ? 1 : (size_t)rows[t];
         double most = 0.0, off = 0.0, rounded_off = 0.0;
         poison(y, count * (size_t)n * sizeof *y);
@@ -2502,7 +2501,7 @@ static void test_integers(int n, int k, int row_limit, int kind) {
                     rounded += get(x, r * ldx + i, 0) * (double)vp_bf16_to_f32(vp_f32_to_bf16((float)meant[c * (size_t)k + i]));
                 }
                 error_now = fabs((double)y[r * (size_t)n + c] - exact);
-                if (!(error_now <= off)) off = error_now; /* NaN sticks */
+                if (!(error_now <= off)) off = error_now; /* NaN is kept */
                 most = fmax(most, fabs(exact));
                 rounded_off = fmax(rounded_off, fabs(rounded - exact));
             }
@@ -2526,7 +2525,7 @@ static void test_opening(void) {
     CHECK(!none);
     for (int wide = 0; wide < 2; wide++) {
         use_mode(wide);
-        zeros = (char *)hold(bytes); /* fresh memory */
+        zeros = (char *)hold(bytes); /* unused memory */
         backend->fetch(queue, zeros, modes[wide].room, bytes);
         for (size_t i = 0; i < bytes; i++) other += zeros[i] != 0;
         backend->describe(queue, text, sizeof text);
@@ -2541,7 +2540,7 @@ static void test_opening(void) {
 #ifdef TEST_EMULATED
 extern void cuda_on_cpu_fail(const char *what, int n);
 extern int cuda_on_cpu_live(void);
-/* the first failure sticks: nothing more is sent or counted, waiting reports its name and line, and closing frees everything */
+/* The first failure is kept: nothing more is sent or counted, waiting reports its name and line, and closing frees everything. */
 static void test_failure(const char *what, const char *where, vp_result expected_result) {
     int live = cuda_on_cpu_live();
     mode m = { NULL, NULL, 0 };
@@ -2572,7 +2571,7 @@ static void test_failure(const char *what, const char *where, vp_result expected
     cuda_on_cpu_fail(NULL, 0);
     CHECK_INT(cuda_on_cpu_live(), live);
 }
-/* more shapes than plans are kept: the oldest makes room, and comes back when it is asked for again */
+/* More shapes than plans are kept: the oldest is replaced, and made again on request. */
 static void test_plans(void) {
     enum { SHAPES = 1040, KEPT = 1024, DESCRIPTORS = 4, N = 32 };
     int live = cuda_on_cpu_live();
@@ -2650,7 +2649,7 @@ static void copy_component(const char *module, const char *file, float *out, int
     for (int64_t i = 0; i < a.count && i < count; i++) out[i] = (float)check_at(&a, i);
     check_free(&a);
 }
-/* rows from..to-1 of `width`: within `limit` of each row's largest value. Damaged: the golden moved by one column. */
+/* Rows from..to-1 of `width`, within `limit` of each row's largest value. Damaged: the golden is shifted by one column. */
 static void compare_rows(const char *module, const char *file, const float *got, size_t ld, int64_t width, int64_t from, int64_t to, double limit) {
     check_array a;
     int rejected = 0;
@@ -2661,7 +2660,7 @@ static void compare_rows(const char *module, const char *file, const float *got,
         for (int64_t i = 0; i < width; i++) scale = fmax(scale, fabs(check_at(&a, row * width + i)));
         for (int64_t i = 0; i < width; i++) {
             double value = (double)got[(size_t)row * ld + (size_t)i], error = fabs(value - check_at(&a, row * width + i));
-            if (!(error <= most)) most = error; /* NaN sticks */
+            if (!(error <= most)) most = error; /* NaN is kept */
             moved = fmax(moved, fabs(value - check_at(&a, row * width + (i + 1) % width)));
         }
         if (!check_note(most <= limit * scale, __FILE__, __LINE__, "%s/%s row %d: error %.3g of %.3g, allowed %.3g", module, file, (int)row, most,
@@ -2712,7 +2711,7 @@ static void component_norms(void) {
     compare_rows("layernorm", "y", y, 96, 96, 2, 3, 1e-6 + 2 * unit * 50 / 1.1 / 2.75 * 1.2);
     release_all();
 }
-/* through the epilogue of a linear layer whose weight is the identity */
+/* tested with the epilogue of a linear layer whose weight is the identity */
 static void component_quickgelu(void) {
     enum { N = 64 };
     layer identity;
@@ -2730,7 +2729,7 @@ static void component_quickgelu(void) {
     compare_component("quickgelu", "y", y, N, N, 1e-6);
     release_all();
 }
-/* tables at the recorded positions, then the rotation. The kernel normalises first: a weight of the row's own root mean square undoes that. */
+/* Tables at the recorded positions, then the rotation. The kernel normalises first; a weight equal to the row's root mean square undoes that. */
 static void component_rope(const char *module, int head_dim) {
     enum { HEADS = 2, POSITIONS = 4 };
     size_t half = (size_t)head_dim / 2, d = HEADS * (size_t)head_dim;
@@ -2783,7 +2782,7 @@ static void component_rope(const char *module, int head_dim) {
     release_all();
 }
 
-/* ---- modules with the weights of tiny-a: an engine's memory is the backend's, reached by sending and fetching */
+/* ---- modules with the weights of tiny-a, in memory of the engine's backend */
 static float *bring(vp_engine *e, const void *from, size_t count) {
     float *host = (float *)hold(count * sizeof *host);
     e->backend->fetch(e->queue, host, from, count * sizeof *host);
@@ -2798,7 +2797,7 @@ static void compare_fetched(vp_engine *e, const char *module, const char *file, 
     compare_component(module, file, bring(e, from, rows * width), width, (int64_t)width, limit);
 }
 
-/* the connector stage: hidden states that make windows 0 and 1 the recorded ones (mask 1: no pad_embed is added) */
+/* the connector stage, with hidden states that make windows 0 and 1 the recorded ones (mask 1: no pad_embed is added) */
 static void component_attention_pool(vp_engine *e) {
     enum { WINDOWS = 2, PATCHES = 4, FEATURES = 128, SIDE = 24 };
     static float mask[SIDE * SIDE];
@@ -2839,7 +2838,7 @@ static void component_expert(vp_engine *e) {
     compare_fetched(e, "expert", "y", b->expert_out, ROWS, D, 1e-6);
     release_all();
 }
-/* five tokens together, then one by one: a GPU has another way for a single token */
+/* five tokens at once, then one by one, because a GPU uses other kernels for a single token */
 static void component_moe(vp_engine *e, int top_k, int together) {
     enum { ROWS = 5, D = 128, EXPERTS = 8 };
     const vk_block *k = &e->model.blocks[1];
@@ -2857,7 +2856,7 @@ static void component_moe(vp_engine *e, int top_k, int together) {
         vk_send(e, b->x, x + first * D, (size_t)rows * D * sizeof(float));
         kernels->rmsnorm(e->queue, b->normed, b->x, k->ff_norm.weight, rows, D, D, e->config.norm_eps, 1);
         vk_send(e, b->router_logits, logits + first * EXPERTS, (size_t)rows * EXPERTS * sizeof(float));
-        memset(out + first * D, 0, (size_t)rows * D * sizeof(float)); /* what comes out is then the sparse block's output alone */
+        memset(out + first * D, 0, (size_t)rows * D * sizeof(float)); /* so the result is only the sparse block's output */
         vk_send(e, b->x, out + first * D, (size_t)rows * D * sizeof(float));
         kernels->router(e->queue, b->expert_index, b->expert_weight, b->router_logits, rows, EXPERTS, top_k, e->config.norm_topk);
         vk_moe(e, 1, 0, rows, top_k);
@@ -2872,7 +2871,7 @@ static void component_moe(vp_engine *e, int top_k, int together) {
     check_free(&index);
     snprintf(file, sizeof file, "top%d_weight", top_k);
     if (top_k > 1) compare_component("router", file, weights, slots, top_k, 1e-6);
-    else compare_component("router", file, weights, ROWS, ROWS, 1e-6); /* one column, so all five in one row */
+    else compare_component("router", file, weights, ROWS, ROWS, 1e-6); /* one column, so all five values form one row */
     snprintf(file, sizeof file, "top%d_moe_out", top_k);
     compare_component("router", file, out, D, D, 1e-6);
     if (top_k < EXPERTS) return;
@@ -2925,7 +2924,7 @@ static void component_decoder_block(vp_engine *e) {
     }
     compare_component("decoder_block", "y", y, D, D, 1e-6);
 }
-/* vk_vit's steps on 9 positions instead of 577 */
+/* vk_vit's steps with 9 positions instead of 577 */
 static void component_vit_block(vp_engine *e) {
     enum { ROWS = 9, W = 64 };
     const vk_vit_block *v = &e->model.vit[0];
@@ -3049,7 +3048,7 @@ int main(void) {
         if (!CHECK_INT(open_mode(&modes[wide], wide, 0, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return check_done(program); }
     if (emulated) {
         cuda_on_cpu_set("CAPABILITY", "9.0");
-        cuda_on_cpu_set("MULTIPROCESSORS", "2"); /* few blocks: each walks several tiles */
+        cuda_on_cpu_set("MULTIPROCESSORS", "2"); /* few blocks, so each walks several tiles */
         for (int pairs = 0; pairs < 2; pairs++) {
             CHECK_INT(open_mode(&modes[2 + pairs], 0, pairs, &error), VP_OK);
             CHECK(strstr(modes[2 + pairs].queue->note, "wgmma") == NULL && strstr(modes[2 + pairs].queue->note, "clusters") == NULL);

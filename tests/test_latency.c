@@ -11,7 +11,7 @@ static double term(const char *name, size_t bytes, const double *x) {
     size_t i;
     for (i = 0; i < bytes; i++) {
         if (name[i] == 'x') value *= x[name[i + 1] - '1'];
-        if (name[i] == '^') value *= x[name[i - 1] - '1']; /* only squares */
+        if (name[i] == '^') value *= x[name[i - 1] - '1']; /* only squares occur */
     }
     return value;
 }
@@ -100,7 +100,7 @@ static double mape(const vp_affine *line, const double *x, const double *y, size
     double sum = 0.0;
     size_t i;
     for (i = 0; i < count; i++) sum += fabs(((line ? vp_affine_apply(line, x[i]) : x[i]) - y[i]) / y[i]);
-    return sum / (double)count; /* NaN for 0 */
+    return sum / (double)count; /* NaN if count is 0 */
 }
 
 static void test_recalibration_golden(void) {
@@ -153,7 +153,7 @@ static void test_linear(void) {
         x[3 * row] = x4[4 * row] = 1;
         x[3 * row + 1] = x4[4 * row + 1] = x1[row];
         x[3 * row + 2] = x4[4 * row + 3] = x2[row];
-        x4[4 * row + 2] = 2 * x1[row] - 3; /* depends on the two before it */
+        x4[4 * row + 2] = 2 * x1[row] - 3; /* depends linearly on the two columns before it */
     }
     options.weights = w;
     CHECK_INT(vp_linear_compute(x, y, 12, 3, &options, &fit, NULL), VP_OK);
@@ -179,7 +179,7 @@ static void test_linear(void) {
     CHECK_INT(vp_linear_compute(x4, y, 12, 4, &options, &fit, NULL), VP_OK);
     for (row = 0; row < 3; row++) NEAR(fit.coefficient[row == 2 ? 3 : row], b[row], 1e-12, 0);
     CHECK(fit.coefficient[2] == 0 && fit.state[2] == VP_LINEAR_DROPPED && fit.degrees == 9);
-    CHECK_INT(vp_linear_compute(x4, y, 2, 4, &options, &fit, NULL), VP_OK); /* two rows: two columns are enough */
+    CHECK_INT(vp_linear_compute(x4, y, 2, 4, &options, &fit, NULL), VP_OK); /* two rows are enough for two columns */
     CHECK(fit.used_columns == 2 && isnan(fit.sigma) && isnan(fit.error[0]));
     CHECK_INT(vp_linear_interval(&fit, at, 1, 0.95, &range), VP_ERR_MISMATCH);
     CHECK_INT(vp_linear_coefficient(&fit, 0, 0.95, &low, &high), VP_ERR_MISMATCH);
@@ -187,13 +187,13 @@ static void test_linear(void) {
     CHECK_INT(vp_linear_compute(x, y, 2, 3, &options, &fit, &error), VP_ERR_MISMATCH);
     CHECK(strstr(error.text, "fewer rows") != NULL);
     {
-        static const double twice[] = {1, 2, 2, 4}; /* as many rows as columns, one of which is the other twice */
+        static const double twice[] = {1, 2, 2, 4}; /* as many rows as columns, one of which is twice the other */
         CHECK_INT(vp_linear_compute(twice, y, 2, 2, &options, &fit, &error), VP_ERR_MISMATCH);
         CHECK(strstr(error.text, "column 1 is zero or depends on earlier columns") != NULL);
     }
 }
 
-/* Signs: of all supports of the signed columns, the feasible one with the least residual. */
+/* Signs: among all supports of the signed columns, the feasible one with the smallest residual. */
 static void test_signs(void) {
     enum { MOST = 6, ROWS_MOST = 40 };
     const uint32_t seed = 77;
@@ -229,7 +229,7 @@ static void test_signs(void) {
                 for (i = 0; i < rows; i++) part[i * (size_t)MOST + k] = x[i * columns + j];
                 k++;
             }
-            for (i = 0; i < rows; i++) for (j = 0; j < k; j++) part[i * k + j] = part[i * (size_t)MOST + j]; /* closes the gaps */
+            for (i = 0; i < rows; i++) for (j = 0; j < k; j++) part[i * k + j] = part[i * (size_t)MOST + j]; /* moves the columns together */
             plain.nonnegative = all_free;
             if (!fine || (k && vp_linear_compute(part, y, rows, k, &plain, &other, NULL) != VP_OK)) continue;
             for (j = 0, k = 0; j < columns; j++) if (mask >> j & 1) fine &= other.coefficient[k++] >= 0 || !sign[j];
@@ -252,7 +252,7 @@ static void test_leave_out(void) {
     vp_random random;
     size_t i, j, g, n;
     int row = 0;
-    check_case("leaving a group out equals a fit without it");
+    check_case("leaving out a group equals a fit without it");
     vp_random_seed(&random, 3);
     for (i = 0; i < DATA; i++) {
         for (j = 0; j < COLUMNS; j++) x[i * COLUMNS + j] = j ? normal_draw(&random) * (double)j : 1;
@@ -314,8 +314,8 @@ static void test_linear_errors(void) {
     y[1] = 2;
     CHECK_INT(vp_linear_compute(x, y, 4, 1, &options, &fit, NULL), VP_OK);
     NEAR(fit.coefficient[0], 2.5, 1e-15, 0);
-    check_case("errors of predictions");
-    CHECK_INT(vp_linear_errors_compute(y, w, 4, scratch, &e), VP_OK); /* predicted 1 for 1, 2, 3, 4 */
+    check_case("prediction errors");
+    CHECK_INT(vp_linear_errors_compute(y, w, 4, scratch, &e), VP_OK); /* the prediction is 1 for 1, 2, 3, 4 */
     CHECK(e.count == 4 && e.mae == 1.5 && e.bias == -1.5 && e.max_absolute == 3);
     NEAR(e.r2, 1 - 14.0 / 5, 1e-15, 0);
     NEAR(e.rmse, sqrt(3.5), 1e-15, 0);
@@ -339,7 +339,7 @@ enum { SHAPES = 6, TOP_KS = 3, BLOCKS = 3, PER_CONFIG = 12, REQUESTS = SHAPES * 
 static const double truth_vision[3] = {0.8, 1.9, 0.0}, truth_prefill[7] = {1.5, 0.002, 0.05, 4e-4, 2.5e-4, 8e-8, 0.0};
 static const double truth_decode[4] = {0.3, 0.02, 0.015, 2e-5}, truth_other[3] = {0.5, 0.7, 0.0};
 
-/* requests of a grid of image size, top_k and blocks, and what they cost: the truth times (1 + noise) */
+/* requests over a grid of image size, top_k and blocks, and their times: the truth times (1 + noise) */
 static void requests_make(vp_random *random, double noise, vp_latency_request *r, double *ms, uint32_t *config, uint32_t *size) {
     static const double *const truth[] = {truth_vision, truth_prefill, truth_decode, truth_other};
     static const int32_t views[SHAPES] = {2, 3, 5, 7, 10, 13}, tokens[SHAPES] = {288, 384, 544, 704, 928, 1152};
@@ -396,9 +396,9 @@ static void test_latency_rows(void) {
     r.top_k = 64; /* all experts are read */
     CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
     CHECK(x[6] == 16 * 64);
-    check_case("features of weights");
-    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_ERR_RANGE); /* 0 bits */
-    r.weight_bits = 4; /* with its scales 4.5 bits */
+    check_case("features of integer weights");
+    CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_ERR_RANGE); /* 0 bits is invalid */
+    r.weight_bits = 4; /* 4.5 bits including scales */
     CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
     CHECK(columns == 11 && x[7] == 16 * 0.5625 && x[8] == 16 * 64 * 0.5625 && x[9] == 16 && x[10] == 16 * 64);
     CHECK_INT(vp_latency_row(VP_LATENCY_WEIGHTS, VP_LATENCY_DECODE, &r, x, &columns), VP_OK);
@@ -411,7 +411,7 @@ static void test_latency_rows(void) {
         for (j = 0; vp_latency_column_name(VP_LATENCY_WEIGHTS, (vp_latency_stage)s, j); j++) {}
         CHECK_INT(j, columns);
     }
-    check_case("features of a request that is pruned");
+    check_case("features of a pruned request");
     r.dropped_tokens = 300;
     r.full_blocks = 3;
     r.top_k = 8;
@@ -424,7 +424,7 @@ static void test_latency_rows(void) {
     CHECK(x[2] == 384);
     CHECK_INT(vp_latency_row(VP_LATENCY_SEED, VP_LATENCY_PREFILL, &r, x, &columns), VP_OK);
     CHECK(x[1] == 84);
-    r.full_blocks = 0; /* before the language model */
+    r.full_blocks = 0; /* pruned before the language model */
     CHECK_INT(vp_latency_row(VP_LATENCY_PHYSICAL, VP_LATENCY_OTHER, &r, x, &columns), VP_OK);
     CHECK(x[2] == 130);
     r.full_blocks = 16.5;
@@ -448,7 +448,7 @@ static void test_latency_rows(void) {
     CHECK_INT(columns, 77);
 }
 
-/* times that bytes and widening explain are found again, for bits that were in the data */
+/* times explained by bytes and widening are recovered for weight bits that occur in the data */
 static void test_latency_weights(void) {
     enum { EACH = 12, ROWS = 3 * EACH };
     static const int32_t bits[3] = {16, 8, 4};
@@ -458,7 +458,7 @@ static void test_latency_weights(void) {
     vp_latency_model model;
     vp_latency_prediction prediction;
     vp_error error;
-    check_case("weights of three kinds: the cost of decode");
+    check_case("weights of three formats: the cost of decode");
     memset(asked, 0, sizeof asked);
     for (int i = 0; i < ROWS; i++) {
         vp_latency_request *r = &asked[i];
@@ -501,24 +501,24 @@ static double held_out_mape(vp_latency_features features, vp_latency_stage stage
     return e.mape;
 }
 
-/* Synthetic machines: the measured time for a true one. Each noise has the mean 0 (additive) or 1 (multiplicative), so the truth is the mean of the measurements, which
- * is the location that the model predicts. */
+/* Synthetic machines: the measured time for a true time. Noise has mean 0 (additive) or 1 (multiplicative), so the truth is the mean of the measurements, which the model
+ * predicts. */
 typedef enum machine { QUIET, ADDITIVE, MULTIPLICATIVE, HEAVY, BIMODAL, NEIGHBOURS, MACHINES } machine;
 static const char *const machine_names[] = {"quiet", "additive noise", "log-normal noise of sigma 0.5", "heavy tails", "two clocks", "busy neighbours"};
 static double machine_ms(machine kind, double truth, vp_random *random) {
     const double u = vp_random_double(random), z = normal_draw(random);
     switch (kind) {
     case QUIET: return truth * (1 + 0.01 * z);
-    case ADDITIVE: return truth + 0.5 * (u - 0.5); /* ms, the same for short and long ones */
+    case ADDITIVE: return truth + 0.5 * (u - 0.5); /* the same ms for short and long times */
     case MULTIPLICATIVE: return truth * exp(0.5 * z - 0.125);
-    case HEAVY: return truth * pow(1 - u, -1 / 4.0) * 0.75;    /* Pareto of shape 4 */
+    case HEAVY: return truth * pow(1 - u, -1 / 4.0) * 0.75;    /* Pareto with shape 4 */
     case BIMODAL: return truth * (u < 0.5 ? 0.8 : 1.2) * (1 + 0.01 * z);
-    case NEIGHBOURS: return truth * (u < 0.9 ? 0.9 : 1.9) * (1 + 0.02 * z); /* every tenth takes twice as long */
+    case NEIGHBOURS: return truth * (u < 0.9 ? 0.9 : 1.9) * (1 + 0.02 * z); /* one in ten takes about twice as long */
     default: return truth;
     }
 }
-/* The effect of the weights 1 / measured^2 on a stage: the mean of its predictions over the mean of the truth, - 1. They trust low measurements more than high ones of
- * the same request. */
+/* The bias of a stage with weights 1 / measured^2: mean of predictions over mean of truth, - 1. These weights trust low measurements more than high ones of the same
+ * request. */
 static double old_weights_bias(vp_latency_stage stage, const double *clean) {
     static double x[REQUESTS * VP_LATENCY_COLUMNS_LIMIT], y[REQUESTS], weights[REQUESTS];
     static const unsigned char signs[VP_LATENCY_COLUMNS_LIMIT] = {1, 1, 1, 1, 1, 1, 1};
@@ -544,7 +544,7 @@ static double old_weights_bias(vp_latency_stage stage, const double *clean) {
     for (size_t i = 0; i < rows; i++) sum += vp_linear_value(&fit, x + i * (size_t)columns);
     return sum / truth - 1;
 }
-/* The limits of held-out ratios of each stage. */
+/* The limits of held-out ratios for each stage. */
 static void machine_limits(vp_latency_limits limits[VP_LATENCY_STAGE_COUNT]) {
     static double y[REQUESTS], predicted[REQUESTS], sorted[REQUESTS];
     const size_t groups = SHAPES * TOP_KS * BLOCKS, bytes = vp_latency_leave_out_scratch_bytes(groups);
@@ -568,7 +568,7 @@ static void test_limits(void) {
     double measured[40], predicted[40], scratch[40], low, high;
     vp_latency_limits limits = {7, 0, 0, 0};
     vp_linear_range range = {10, 8, 12, 0, 10 + 2 * sqrt(10)};
-    check_case("limits of held-out ratios: the outermost of 39 at 95 %, none below 39; they widen, and never go below 0");
+    check_case("limits of held-out ratios: the outermost of 39 at 95 %%, none below 39; they widen, and are never below 0");
     for (int i = 0; i < 40; i++) {
         measured[i] = 0.5 * (1 + (i * 7) % 40);
         predicted[i] = 10;
@@ -586,7 +586,7 @@ static void test_limits(void) {
     CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 0.95, scratch, &limits), VP_ERR_RANGE);
     measured[3] = 0.5 * (1 + 3 * 7);
     CHECK_INT(vp_latency_limits_compute(measured, predicted, 39, 0.95, scratch, &limits), VP_OK);
-    CHECK(limits.count == 39 && limits.low == 0.05 && limits.high == 2.0); /* row 39 alone has 34 / 2 */
+    CHECK(limits.count == 39 && limits.low == 0.05 && limits.high == 2.0); /* only row 39 has 34 / 2 */
     CHECK_INT(vp_latency_limits_compute(measured, predicted, 40, 0.9, scratch, &limits), VP_OK);
     CHECK(limits.low == 0.1 && limits.high == 1.95);
     vp_latency_limits_apply(&limits, 10, 1, &low, &high);
@@ -595,7 +595,7 @@ static void test_limits(void) {
     vp_latency_limits_apply(&limits, 10, 2, &low, &high);
     CHECK(low >= 0 && low <= 0 && fabs(high - 29) < 1e-12);
 }
-/* The mean of the predictions is the mean of the truth on every machine, and the interval of a new measurement has the promised coverage. */
+/* The mean of predictions equals the mean of the truth on every machine, and the interval of a new measurement has the promised coverage. */
 static void test_machines(void) {
     enum { REPEATS = 30 };
     vp_latency_limits limits[VP_LATENCY_STAGE_COUNT];
@@ -610,7 +610,7 @@ static void test_machines(void) {
         double bias[VP_LATENCY_STAGE_COUNT][REPEATS];
         double old_bias = 0;
         int inside = 0, limited = 0, all = 0, below = 0;
-        check_case("latency model on a machine with %s: unbiased, intervals hold and never go below 0", machine_names[kind]);
+        check_case("latency model on a machine with %s: unbiased; intervals have their coverage and are never below 0", machine_names[kind]);
         for (int repeat = 0; repeat < REPEATS; repeat++) {
             double sum[VP_LATENCY_STAGE_COUNT] = {0}, truth[VP_LATENCY_STAGE_COUNT] = {0};
             for (int i = 0; i < REQUESTS * VP_LATENCY_STAGE_COUNT; i++)
@@ -640,14 +640,14 @@ static void test_machines(void) {
         for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
             double mean = vp_statistics_mean(bias[s], REPEATS), spread = 0;
             for (int i = 0; i < REPEATS; i++) spread += (bias[s][i] - mean) * (bias[s][i] - mean) / (REPEATS - 1);
-            /* 1 %: signs and weights that are found from the same rows cost a little; weights of 1 / measured^2 cost 35 % at sigma 0.5 */
+            /* 1 %: signs and weights found from the same rows add a small bias; weights of 1 / measured^2 add 35 % at sigma 0.5 */
             check_note(fabs(mean) <= fmax(4 * sqrt(spread / REPEATS), 0.01), __FILE__, __LINE__, "%s: bias %+.3f %%, standard error %.3f %%",
                        vp_latency_stage_name((vp_latency_stage)s), 100 * mean, 100 * sqrt(spread / REPEATS));
         }
         CHECK_INT(below, 0);
-        /* Student's interval knows no second mode: of times that are doubled now and then it misses the doubled ones */
+        /* Student's interval does not model a second mode: if times are occasionally doubled, it misses those */
         check_note(inside >= (int)((kind == NEIGHBOURS ? 0.88 : 0.93) * all), __FILE__, __LINE__, "%d of %d new measurements lie in their 95 %% interval", inside, all);
-        /* 11,000 of them: 0.2 % of standard error, and the limits of 648 rows are themselves off by 0.1 % on the average of 120; 4 of both */
+        /* 11,000 measurements have a standard error of 0.2 %; the limits of 648 rows are off by 0.1 % on average over 120; 4 of both */
         check_note(limited >= (int)(0.94 * all), __FILE__, __LINE__, "%d of %d new measurements lie in the limits of held-out ratios", limited, all);
         if (kind == MULTIPLICATIVE) check_note(old_bias < -0.3, __FILE__, __LINE__, "weights of 1 / measured^2 are off by %+.1f %%", 100 * old_bias);
         printf("  %s: bias of vision %+.2f %% (weights of 1 / measured^2: %+.2f %%); of new measurements %.2f %% lie in Student's interval, %.2f %% in the "
@@ -665,7 +665,7 @@ static void test_latency(void) {
     int64_t begin;
     double checksum = 0, low, high;
     int i, s, row = 0;
-    check_case("latency model: exact without noise, held-out errors as large as the noise with it");
+    check_case("latency model: exact without noise; with noise, held-out errors match it");
     vp_random_seed(&random, 17);
     requests_make(&random, 0, requests, request_ms, request_config, request_size);
     CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, REQUESTS, &model, &error), VP_OK);
@@ -712,10 +712,10 @@ static void test_latency(void) {
     CHECK_INT(vp_latency_interval(&model, VP_LATENCY_PREFILL, &requests[5], 0.95, &range), VP_OK);
     NEAR(range.low, model.affine[VP_LATENCY_PREFILL].slope * low + model.affine[VP_LATENCY_PREFILL].offset, 1e-12, 0);
     NEAR(range.high, model.affine[VP_LATENCY_PREFILL].slope * high + model.affine[VP_LATENCY_PREFILL].offset, 1e-12, 0);
-    CHECK(model.affine[VP_LATENCY_PREFILL].offset > 1); /* 3, and what the noise makes of it */
+    CHECK(model.affine[VP_LATENCY_PREFILL].offset > 1); /* 3, plus the effect of noise */
     CHECK_INT(vp_latency_recalibrate(&kept, requests, request_ms, 1, 0, scratch, &error), VP_ERR_MISMATCH);
     CHECK(memcmp(&kept, &same, sizeof kept) == 0 && strcmp(error.where, "vision") == 0);
-    /* stages that are the same for all requests have no line: they are moved by the mean difference, whatever was measured */
+    /* Stages that are equal for all requests have no line. They are shifted by the mean difference, whatever was measured. */
     CHECK_INT(vp_latency_fit(VP_LATENCY_MEAN, requests, request_ms, REQUESTS, &model, &error), VP_OK);
     CHECK_INT(vp_latency_predict(&model, &requests[5], &p), VP_OK);
     CHECK_INT(vp_latency_recalibrate(&model, requests, other_ms, 1, 0, scratch, &error), VP_OK);
@@ -723,7 +723,7 @@ static void test_latency(void) {
     CHECK(model.affine[VP_LATENCY_PREFILL].slope == 1 && model.affine[VP_LATENCY_PREFILL].count == 1);
     requests[1] = requests[0];
     requests[1].text_tokens++;
-    requests[1].sequence++; /* other text, the same image: the vision stage cannot be recalibrated by these two, and prefill hardly */
+    requests[1].sequence++; /* other text, the same image: these two cannot recalibrate the vision stage, and prefill only poorly */
     for (s = 0; s < 4; s++) request_ms[4 + s] = s == VP_LATENCY_PREFILL ? request_ms[s] + 1e-3 : (double)NAN;
     request_ms[0] = request_ms[2] = request_ms[3] = (double)NAN;
     requests[1].sequence = requests[0].sequence;
@@ -738,7 +738,7 @@ static void test_latency(void) {
     CHECK(memcmp(&kept, &same, sizeof kept) == 0);
     request_ms[1] = 5;
     request_ms[5] = 5.1;
-    CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, 2, &kept, &error), VP_OK); /* two rows of one stage */
+    CHECK_INT(vp_latency_fit(VP_LATENCY_PHYSICAL, requests, request_ms, 2, &kept, &error), VP_OK); /* two rows with one stage */
     CHECK_INT(vp_latency_predict(&kept, &requests[0], &p), VP_OK);
     CHECK(isnan(p.stage[VP_LATENCY_VISION]) && p.total == p.stage[VP_LATENCY_PREFILL]);
     NEAR(p.total, 5.05, 1e-3, 0);
@@ -823,7 +823,7 @@ static void test_linear_coverage(void) {
         for (i = 0; i < COUNT; i++) {
             const double mean = 3 + 0.5 * (x[3 * i + 1] = 20 * vp_random_double(&random)) + 2 * (x[3 * i + 2] = vp_random_double(&random));
             x[3 * i] = 1;
-            w[i] = 1 / (mean * mean); /* the noise grows with the value */
+            w[i] = 1 / (mean * mean); /* noise grows with the value */
             y[i] = mean * (1 + 0.05 * normal_draw(&random));
         }
         CHECK_INT(vp_linear_compute(x, y, COUNT, COLUMNS, &options, &fit, NULL), VP_OK);

@@ -30,22 +30,22 @@ static void test_rank(void) {
         {OMPI, "Open MPI", NULL, 3, 4, 1, 2},
         {"PMI_RANK=1 PMI_SIZE=3 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=3", "PMI", NULL, 1, 3, 1, 3},
         {SLURM " SLURM_STEP_ID=0", "Slurm", NULL, 5, 8, 1, -1},
-        {"SLURM_NPROCS=2 SLURM_PROCID=1 SLURM_STEP_ID=12", "Slurm", NULL, 1, 2, -1, -1},                       /* old name; no local rank */
-        {"SLURM_NPROCS=9 SLURM_NTASKS=2 SLURM_PROCID=1 SLURM_STEP_ID=4294967279", "Slurm", NULL, 1, 2, -1, -1}, /* the last ordinary step */
-        /* in a batch script or a shell of salloc the counts are there and there is one process */
+        {"SLURM_NPROCS=2 SLURM_PROCID=1 SLURM_STEP_ID=12", "Slurm", NULL, 1, 2, -1, -1},                       /* old name; without a local rank */
+        {"SLURM_NPROCS=9 SLURM_NTASKS=2 SLURM_PROCID=1 SLURM_STEP_ID=4294967279", "Slurm", NULL, 1, 2, -1, -1}, /* the largest ordinary step id */
+        /* in a batch script or a shell of salloc, the counts are set but there is only one process */
         {"SLURM_JOB_ID=7 SLURM_NTASKS=8 SLURM_PROCID=0 SLURM_LOCALID=0", "none", NULL, 0, 1, 0, 1},
         {SLURM " SLURM_STEP_ID=batch", "none", NULL, 0, 1, 0, 1},
         {SLURM " SLURM_STEP_ID=", "none", NULL, 0, 1, 0, 1},
         {SLURM " SLURM_STEP_ID=4294967291", "none", NULL, 0, 1, 0, 1}, /* SLURM_BATCH_SCRIPT of slurm.h */
         {SLURM " SLURM_STEP_ID=4294967290", "none", NULL, 0, 1, 0, 1}, /* SLURM_INTERACTIVE_STEP */
-        {"SLURM_NTASKS=x SLURM_PROCID=-1", "none", NULL, 0, 1, 0, 1},  /* no one reads them */
-        /* two launchers at once: the first in order wins; errors of the other do not matter */
+        {"SLURM_NTASKS=x SLURM_PROCID=-1", "none", NULL, 0, 1, 0, 1},  /* these variables are not read */
+        /* two launchers at once: the first in order wins; errors of the other are ignored */
         {SLURM " SLURM_STEP_ID=0 RANK=1 WORLD_SIZE=2 LOCAL_RANK=1 LOCAL_WORLD_SIZE=2", "torchrun", "Slurm", 1, 2, 1, 2},
         {OMPI " " SLURM " SLURM_STEP_ID=3", "Open MPI", "Slurm", 3, 4, 1, 2},
         {OMPI " PMI_RANK=x", "Open MPI", "PMI", 3, 4, 1, 2},
         {"RANK=0 WORLD_SIZE=2 PMI_RANK=x", "torchrun", "PMI", 0, 2, -1, -1},
         {"RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 " OMPI " " SLURM " SLURM_STEP_ID=0", "torchrun", "Open MPI", 0, 2, 0, -1},
-        /* srun --mpi=pmi2: the local rank is Slurm's, when it speaks of the same ranks */
+        /* srun --mpi=pmi2: the local rank is Slurm's if Slurm describes the same ranks */
         {"PMI_RANK=5 PMI_SIZE=8 " SLURM " SLURM_STEP_ID=0", "PMI", "Slurm", 5, 8, 1, -1},
         {"PMI_RANK=4 PMI_SIZE=8 " SLURM " SLURM_STEP_ID=0", "PMI", "Slurm", 4, 8, -1, -1},
         {"RANK=0 WORLD_SIZE=1", "torchrun", NULL, 0, 1, 0, 1},
@@ -86,7 +86,7 @@ static void test_rank_errors(void) {
         {"RANK=0 WORLD_SIZE=4 LOCAL_RANK=2 LOCAL_WORLD_SIZE=2", VP_ERR_RANGE, "LOCAL_RANK"},
         {"RANK=0 WORLD_SIZE=4 LOCAL_WORLD_SIZE=no", VP_ERR_FORMAT, "LOCAL_WORLD_SIZE"},
         {"OMPI_COMM_WORLD_RANK=0", VP_ERR_NOT_FOUND, "OMPI_COMM_WORLD_SIZE"},
-        {"PMI_SIZE=2 " OMPI " RANK=0", VP_ERR_NOT_FOUND, "WORLD_SIZE"}, /* the next launcher does not heal it */
+        {"PMI_SIZE=2 " OMPI " RANK=0", VP_ERR_NOT_FOUND, "WORLD_SIZE"}, /* the next launcher does not hide the error */
         {"PMI_SIZE=2", VP_ERR_NOT_FOUND, "PMI_RANK"},
         {"SLURM_STEP_ID=0", VP_ERR_NOT_FOUND, "SLURM_PROCID"},
         {"SLURM_STEP_ID=0 SLURM_NTASKS=2", VP_ERR_NOT_FOUND, "SLURM_PROCID"},
@@ -100,7 +100,7 @@ static void test_rank_errors(void) {
     for (i = 0; i < sizeof table / sizeof table[0]; i++) {
         vp_error error = {VP_OK, -1, "", ""};
         void *user = (void *)(uintptr_t)table[i].environment;
-        check_case("ranks refuse: %s", table[i].environment);
+        check_case("ranks reject: %s", table[i].environment);
         r = poison;
         CHECK_INT(launched_read(look_up, user, &r, &error), table[i].result);
         CHECK_INT(error.code, table[i].result);
@@ -123,13 +123,13 @@ static void test_rank_errors(void) {
 
 static void test_rank_device(void) {
     struct launched r = {"torchrun", NULL, 13, 16, 5, 8};
-    check_case("a rank's device is its local rank, modulo the visible devices");
+    check_case("a rank's device is its local rank modulo the visible devices");
     CHECK_INT(launched_device(&r, 8), 5);
     CHECK_INT(launched_device(&r, 4), 1);
     CHECK_INT(launched_device(&r, 1), 0);
     CHECK_INT(launched_device(&r, 0), -1);
     CHECK_INT(launched_device(&r, INT32_MIN), -1);
-    r.local_rank = -1; /* not reported: only one device leaves no doubt */
+    r.local_rank = -1; /* without a local rank, only a single device is unambiguous */
     CHECK_INT(launched_device(&r, 1), 0);
     CHECK_INT(launched_device(&r, 2), -1);
     CHECK_INT(launched_device(&r, 0), -1);

@@ -1,5 +1,5 @@
-/* test_load.c: due times of requests, objectives, percentiles and shares of correlated series, and the search for a rate. Queues are made by Lindley's recursion, so the
- * truth about their waiting times is known. */
+/* test_load.c: due times of requests, objectives, percentiles and shares of correlated series, and the search for a rate. Queues follow Lindley's recursion, so the
+ * true waiting times are known. */
 #include "vlmprof_load.h"
 
 #include "support/check.h"
@@ -15,7 +15,7 @@ static void lindley(const double *due_s, const double *service_s, size_t count, 
     }
 }
 
-/* ---- when requests are due */
+/* ---- due times */
 static void test_arrivals(void) {
     static const struct { const char *text; double shape; } rows[] = {
         {"constant", HUGE_VAL}, {"poisson", 1}, {"gamma:0.25", 0.25}, {"gamma:1", 1}, {"gamma:7.5", 7.5}};
@@ -23,7 +23,7 @@ static void test_arrivals(void) {
     for (size_t row = 0; row < sizeof rows / sizeof *rows; row++) {
         const int count = 200000;
         double sum = 0, squares = 0, before = 0;
-        check_case("%s: gaps are not below 0, their mean is 1 / rate, their variance is mean squared / shape", rows[row].text);
+        check_case("%s: gaps are at least 0, their mean is 1 / rate, their variance is mean squared / shape", rows[row].text);
         CHECK(vp_arrivals_parse(rows[row].text, 8, 1, &arrivals) == VP_OK);
         for (int i = 0; i < count; i++) {
             const double due = vp_arrivals_next(&arrivals), gap = due - before;
@@ -35,9 +35,9 @@ static void test_arrivals(void) {
         CHECK_NEAR(sum / count * 8, 1, 4 / sqrt(count * rows[row].shape) + 1e-9);
         CHECK_NEAR((squares / count - (sum / count) * (sum / count)) * 64, 1 / rows[row].shape, 0.05 / rows[row].shape + 1e-9);
     }
-    check_case("the same seed gives the same draw, another seed does not");
+    check_case("the same seed gives the same draws, another seed does not");
     CHECK(vp_arrivals_parse("poisson", 3, 5, &arrivals) == VP_OK && vp_arrivals_parse("poisson", 3, 5, &again) == VP_OK);
-    CHECK(vp_arrivals_next(&arrivals) == vp_arrivals_next(&again)); /* NOLINT: to the bit */
+    CHECK(vp_arrivals_next(&arrivals) == vp_arrivals_next(&again)); /* NOLINT: bit-identical */
     CHECK(vp_arrivals_parse("poisson", 3, 6, &again) == VP_OK);
     CHECK(vp_arrivals_next(&arrivals) != vp_arrivals_next(&again));
     check_case("invalid arrival processes are rejected");
@@ -85,7 +85,7 @@ static void test_slo(void) {
 
 /* ---- series */
 static double draw_exponential(vp_random *random) { return -log1p(-vp_random_double(random)); }
-/* waits of a queue whose service takes 1 s in the mean, exponential, at a load below 1 */
+/* waits of a queue with exponential service of mean 1 s, at a load below 1 */
 static void draw_waits(vp_random *random, double load, size_t count, double *wait_s) {
     double *due_s = malloc(count * sizeof *due_s), *service_s = malloc(count * sizeof *service_s), now = 0;
     for (size_t i = 0; i < count; i++) {
@@ -96,7 +96,7 @@ static void draw_waits(vp_random *random, double load, size_t count, double *wai
     free(due_s);
     free(service_s);
 }
-/* the waiting time of such a queue that a share of requests does not exceed: 1 - load * exp(-(1 - load) t) */
+/* the quantile of waiting time in such a queue: 1 - load * exp(-(1 - load) t) = share */
 static double wait_quantile(double load, double share) {
     return share <= 1 - load ? 0 : log(load / (1 - share)) / (1 - load);
 }
@@ -129,7 +129,7 @@ static void test_percentiles(void) {
             CHECK(known >= REPEATS / 2 && covered >= known * 85 / 100);
             if (loads[l] > 0.7) CHECK(naive < REPEATS * 60 / 100);
         }
-    check_case("a series that is too short has a percentile and no interval; invalid series are rejected");
+    check_case("a series that is too short has a percentile but no interval; invalid series are rejected");
     {
         const double few[] = {3, 1, 2}, hole[] = {1, (double)NAN};
         vp_series_value value;
@@ -159,7 +159,7 @@ static void test_shares(void) {
         printf("load 0.%d share: covered %.1f %%\n", load, 100.0 * covered / REPEATS);
         CHECK(covered >= REPEATS * 85 / 100);
     }
-    check_case("all good: the share is 1, and its interval is Wilson's");
+    check_case("all requests good: the share is 1, with Wilson's interval");
     memset(is_good, 1, sizeof is_good);
     CHECK(vp_series_share(is_good, 50, 0.95, scratch, &share) == VP_OK);
     CHECK(share.value == 1 && share.low < 1 && share.low > 0.9 && share.high == 1);
@@ -168,7 +168,7 @@ static void test_shares(void) {
 
 static void test_verdicts(void) {
     const vp_series_value good = {0.99, 0.96, 1, 1}, bad = {0.9, 0.85, 0.94, 1}, open = {0.95, 0.9, 0.99, 1};
-    check_case("shares become verdicts");
+    check_case("verdicts from shares");
     CHECK(vp_trial_of(&good, 0.95) == VP_TRIAL_HOLDS && vp_trial_of(&bad, 0.95) == VP_TRIAL_FAILS);
     CHECK(vp_trial_of(&open, 0.95) == VP_TRIAL_UNDECIDED);
 }

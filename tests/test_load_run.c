@@ -1,5 +1,5 @@
-/* test_load_run.c: trials against a virtual server and its clock (support/virtual_server.h): late, waiting and failing requests. The waits that load measures are those
- * of Lindley's recursion over the times at which requests were due. */
+/* test_load_run.c: trials against a virtual server and its clock (support/virtual_server.h): late, waiting and failing requests. The waits that load measures follow
+ * Lindley's recursion over the due times. */
 #include "support/virtual_server.h"
 
 #include "base/console.h"
@@ -41,7 +41,7 @@ static struct load_plan plan_of(const double *due_s, size_t due_count, int32_t c
     return plan;
 }
 
-/* ---- a queue with one place: what a request waits follows from when the others came */
+/* ---- a queue with one slot: a request's wait follows from the earlier arrivals */
 static void test_queue(void) {
     enum { REQUESTS = 600 };
     static double due_s[REQUESTS];
@@ -65,8 +65,8 @@ static void test_queue(void) {
         worst = fmax(worst, fabs(load_latency(&records.items[i], LOAD_TTFT) / 1e3 - service_s - network_s - lindley));
         CHECK(!records.items[i].reason && load_latency(&records.items[i], LOAD_TTFT_SENT) == load_latency(&records.items[i], LOAD_TTFT));
     }
-    CHECK_NEAR(worst, 0, 1e-7); /* due times are rounded to ns, 600 consecutive times */
-    check_case("the summary of that trial: nothing failed, the offered rate is the arrivals', goodput follows its limits");
+    CHECK_NEAR(worst, 0, 1e-7); /* due times are rounded to ns, and there are 600 in a row */
+    check_case("the summary of that trial: nothing failed, the offered rate matches the arrivals, goodput follows its limits");
     CHECK(vp_slo_parse("e2e:15", &slo, NULL) == VP_OK);
     summary = load_summarize(&records, 0, due_s[REQUESTS - 1] + 0.001, &slo);
     CHECK_INT(summary.due, REQUESTS);
@@ -76,7 +76,7 @@ static void test_queue(void) {
     CHECK(summary.good_share.low < summary.good_share.value && summary.good_share.high > summary.good_share.value);
     CHECK_NEAR(summary.goodput, summary.good_share.value * summary.offered, 1e-9);
     CHECK(summary.latency[LOAD_E2E][LOAD_P50].value >= 1e3 * service_s);
-    CHECK_INT(summary.latency_count[LOAD_TPOT], 0); /* one token has no decode step */
+    CHECK_INT(summary.latency_count[LOAD_TPOT], 0); /* a single token has no decode step */
     CHECK_INT(summary.incomplete, 0);
     records.items[3].is_complete = records.items[5].is_complete = 0;
     records.items[5].reason = strdup("a failed one is not counted twice");
@@ -85,13 +85,13 @@ static void test_queue(void) {
     close_server(&endpoint, &records);
 }
 
-/* ---- so many at once */
+/* ---- fixed concurrency */
 static void test_concurrency(void) {
     struct endpoint endpoint;
     struct load_plan plan = plan_of(NULL, 0, 8, 1);
     struct load_records records;
     struct load_summary summary;
-    check_case("8 at once on 2 places of 10 ms: 200 requests per second end, each waits for 3 others");
+    check_case("concurrency 8 on 2 slots of 10 ms: 200 requests per second complete, each waits for 3 others");
     open_server(&endpoint, 2, 10000, 3, 0);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
     summary = load_summarize(&records, 0.2, 1, NULL);
@@ -108,7 +108,7 @@ static void test_concurrency(void) {
     close_server(&endpoint, &records);
 }
 
-/* ---- a rate and at most so many at once */
+/* ---- a rate with a concurrency limit */
 static void test_places(void) {
     enum { REQUESTS = 200 };
     static double due_s[REQUESTS];
@@ -117,13 +117,13 @@ static void test_places(void) {
     struct load_records records;
     struct load_summary summary;
     double free_s[3] = {0, 0, 0}, worst = 0;
-    check_case("400 a second, at most 3 at once, 10 ms each: 3 in flight; requests that wait in the client are counted, and not as late");
+    check_case("400 per second, at most 3 at once, 10 ms each: 3 in flight; requests that wait in the client are counted, but not as late");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.0025 * i;
     open_server(&endpoint, 64, 10000, 1, 0);
     plan = plan_of(due_s, REQUESTS, 3, 1);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
     CHECK_INT(records.count, REQUESTS);
-    for (size_t i = 0; i < records.count; i++) { /* the places are taken in turn: 10 ms and the network each */
+    for (size_t i = 0; i < records.count; i++) { /* slots are used in turn: 10 ms each, plus the network */
         const double queued_s = fmax(0, free_s[i % 3] - due_s[i]);
         worst = fmax(worst, fabs((double)records.items[i].queued_ns / 1e9 - queued_s));
         CHECK_INT(records.items[i].start_ns, records.items[i].due_ns + records.items[i].queued_ns);
@@ -136,7 +136,7 @@ static void test_places(void) {
     CHECK_NEAR(summary.latency[LOAD_E2E][LOAD_P50].value, summary.latency[LOAD_QUEUED][LOAD_P50].value + 10.1, 1e-5);
     CHECK_NEAR(summary.latency[LOAD_E2E_SENT][LOAD_P50].value, 10.1, 1e-6);
     close_server(&endpoint, &records);
-    check_case("... without a limit no request has such a wait");
+    check_case("... without a limit, no request waits in the client");
     open_server(&endpoint, 64, 10000, 1, 0);
     plan = plan_of(due_s, REQUESTS, 0, 1);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
@@ -144,13 +144,13 @@ static void test_places(void) {
     CHECK(summary.latency_count[LOAD_QUEUED] == 0 && records.items[REQUESTS - 1].queued_ns == -1);
     close_server(&endpoint, &records);
 }
-/* ---- gaps between pieces */
+/* ---- gaps between parts */
 static void test_gaps(void) {
     struct endpoint endpoint;
     struct load_plan plan = plan_of(NULL, 0, 2, 1);
     struct load_records records;
     struct load_summary summary;
-    check_case("3 pieces 1.5 ms apart: ITL is of the gaps, with spread and ends, and the rates of tokens add up");
+    check_case("3 pieces 1.5 ms apart: ITL is the gaps' statistics, with range, and token rates add up");
     open_server(&endpoint, 2, 10000, 3, 1500);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
     summary = load_summarize(&records, 0.2, 1, NULL);
@@ -163,7 +163,7 @@ static void test_gaps(void) {
     close_server(&endpoint, &records);
 }
 
-/* ---- a client that is still */
+/* ---- a client that stalls */
 static void test_stall(void) {
     enum { REQUESTS = 100 };
     static double due_s[REQUESTS];
@@ -171,7 +171,7 @@ static void test_stall(void) {
     struct load_plan plan;
     struct load_records records;
     struct load_summary summary;
-    check_case("a client that stalls for 400 ms: visible in times from the due time, hidden in times from the send");
+    check_case("a client that stalls for 400 ms: visible in times from the due time, hidden in times from sending");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.01 * i;
     open_server(&endpoint, 64, 1000, 1, 0);
     virtual_server.stall_at_ns = 300000000;
@@ -185,7 +185,7 @@ static void test_stall(void) {
     close_server(&endpoint, &records);
 }
 
-/* ---- the server rejects, and a signal */
+/* ---- rejections by the server, and a signal */
 static void test_failures(void) {
     enum { REQUESTS = 40 };
     static double due_s[REQUESTS];
@@ -308,7 +308,7 @@ static void test_unseen(void) {
     CHECK_INT(texts.count, 0);
     text_list_free(&texts);
 }
-/* A system that says what its two files say. */
+/* A system with synthetic contents of its two files. */
 static void test_client(void) {
     struct client_reading began, ended;
     struct load_level level;

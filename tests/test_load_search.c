@@ -1,6 +1,6 @@
-/* test_load_search.c: the search for the highest rate, over queues that are simulated on a virtual clock. The right rate is known, from the latency model of M/M/1 or
- * from millions of requests. Counts how often the interval contains it, and how often it is as narrow as requested. VLMPROF_SEARCHES=200: that many searches a queue,
- * which takes some 15 minutes; VLMPROF_VERBOSE=1: prints each trial. */
+/* test_load_search.c: the search for the highest rate, over queues simulated on a virtual clock. The right rate is known from M/M/1 theory or
+ * from millions of requests. Counts how often the interval contains it, and how often it is as narrow as requested. VLMPROF_SEARCHES=200 runs 200 searches per queue,
+ * which takes about 15 minutes; VLMPROF_VERBOSE=1 prints each trial. */
 #include "load/load_search.h"
 #include "load/load_stats.h"
 #include "support/check.h"
@@ -11,7 +11,7 @@ enum queue { QUEUE_MM1, QUEUE_MD1, QUEUE_BATCH, QUEUE_COUNT };
 static const char *const QUEUE_NAMES[QUEUE_COUNT] = {"M/M/1", "M/D/1", "batches of 8 at most"};
 static const double SERVICE_S = 0.04, LIMIT_MS = 200, SHARE = 0.95, RAMP_S = 6, COOL_S = 6, DURATION_S = 60;
 
-/* A queue in which requests come at a rate, from an empty one on. */
+/* A queue, empty at first, whose requests arrive at a rate. */
 struct sim { enum queue kind; vp_arrivals arrivals; vp_random random; double free_s, next_s; double batch_end_s[8]; };
 static void sim_begin(struct sim *sim, enum queue kind, double rate, uint32_t seed) {
     memset(sim, 0, sizeof *sim);
@@ -21,7 +21,7 @@ static void sim_begin(struct sim *sim, enum queue kind, double rate, uint32_t se
     sim->next_s = vp_arrivals_next(&sim->arrivals);
 }
 static double uniform(vp_random *random) { return 1 - vp_random_double(random); } /* above 0 */
-/* Appends the requests that are due before end_s; a batch that begins before it is whole. */
+/* Appends the requests that are due before end_s; a batch that starts before end_s is completed. */
 static void sim_until(struct sim *sim, double end_s, struct load_records *records) {
     while (sim->next_s < end_s) {
         double due_s[8];
@@ -69,7 +69,7 @@ static double share_at(enum queue kind, double rate) {
 /* The rate at which SHARE of the requests meet the limit. */
 static double right_rate(enum queue kind) {
     double low = 1, high = 24;
-    if (kind == QUEUE_MM1) return 1 / SERVICE_S - log(1 / (1 - SHARE)) / (LIMIT_MS / 1e3); /* stays are exponential */
+    if (kind == QUEUE_MM1) return 1 / SERVICE_S - log(1 / (1 - SHARE)) / (LIMIT_MS / 1e3); /* response times are exponential */
     if (kind == QUEUE_MD1) { low = 17; high = 17.6; }
     if (kind == QUEUE_BATCH) { low = 46; high = 48; }
     while (high / low > 1.002) {
@@ -78,7 +78,7 @@ static double right_rate(enum queue kind) {
     }
     return sqrt(low * high);
 }
-/* Whether the trial is hopeless at its end so far, as load_run.c judges it. */
+/* Returns 1 if load_run.c would judge the trial hopeless. */
 static int is_hopeless(const struct load_records *records) {
     int64_t good_due_ns = -1;
     size_t after = 0, all = 0;
@@ -91,7 +91,7 @@ static int is_hopeless(const struct load_records *records) {
     }
     return after >= 20 && 2 * after >= all;
 }
-/* What the search reads of a summary, without the percentiles that it does not read: that is many times faster. */
+/* The part of a summary that the search reads. Omitting the percentiles makes it many times faster. */
 static struct load_summary summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo) {
     struct load_summary summary;
     uint8_t *flags = malloc(records->count + 1);
@@ -117,7 +117,7 @@ static struct load_summary summarize(const struct load_records *records, double 
     free(scratch);
     return summary;
 }
-/* A whole search on the made-up clock, as command_load.c makes it. */
+/* A whole search on the virtual clock, as in command_load.c. */
 static void search_once(enum queue kind, uint32_t seed, double first, double budget_s, struct load_search *search) {
     memset(search, 0, sizeof *search);
     search->share = SHARE;
@@ -154,12 +154,12 @@ static void search_once(enum queue kind, uint32_t seed, double first, double bud
 }
 static void test_searches(void) {
     const char *wanted = getenv("VLMPROF_SEARCHES");
-    const int searches = wanted && atoi(wanted) > 2 ? atoi(wanted) : 2; /* two check that each search ends, and its width */
+    const int searches = wanted && atoi(wanted) > 2 ? atoi(wanted) : 2; /* two searches verify that each ends, and its width */
     for (int kind = 0; kind < QUEUE_COUNT; kind++) {
         const double right = right_rate((enum queue)kind);
         int contained = 0, narrow = 0, above = 0, below = 0;
         double spent_s = 0, trials = 0;
-        check_case("%s, right rate %.4g: %d searches contain it, and are narrow", QUEUE_NAMES[kind], right, searches);
+        check_case("%s, right rate %.4g: %d searches contain it, with narrow intervals", QUEUE_NAMES[kind], right, searches);
         for (int i = 0; i < searches; i++) {
             struct load_search search;
             search_once((enum queue)kind, (uint32_t)(1000 * kind + i), 1 + i % 7, 1e6, &search);
@@ -177,30 +177,30 @@ static void test_searches(void) {
         CHECK(narrow * 100 >= searches * 90);
     }
 }
-/* Wilson's interval of one trial; the order of several; the accuracy. */
+/* Wilson's interval of one trial; the order of several; accuracy. */
 static void test_answers(void) {
     const struct load_point good = {1, 1, 100, 1, 100, VP_TRIAL_HOLDS}, bad = {4, 0.5, 100, 1, 100, VP_TRIAL_HOLDS},
                             few = {1, 1, 60, 1, 60, VP_TRIAL_HOLDS}, wrong = {2, 1, 100, 1, 100, VP_TRIAL_FAILS};
     struct load_point points[3];
     struct load_answer answer;
-    check_case("one trial holds or fails by its own 95 %% interval");
+    check_case("a single trial meets or misses by its own 95 %% interval");
     load_answer_of(&good, 1, SHARE, &answer);
     CHECK(load_answer_at(&answer, &good) == VP_TRIAL_HOLDS && answer.low == 1 && answer.high == HUGE_VAL);
     load_answer_of(&bad, 1, SHARE, &answer);
     CHECK(load_answer_at(&answer, &bad) == VP_TRIAL_FAILS && answer.low == 0 && answer.high == 4);
     load_answer_of(&few, 1, SHARE, &answer); /* 73 good requests of 73 would be enough */
     CHECK(load_answer_at(&answer, &few) == VP_TRIAL_UNDECIDED && answer.low == 0 && answer.high == HUGE_VAL);
-    check_case("two trials bound it; a trial that is undecided alone holds below one that holds");
+    check_case("two trials bound the rate; a single undecided trial below one that meets the objective also meets it");
     points[0] = few; points[0].at = 0.5; points[1] = good; points[2] = bad;
     load_answer_of(points, 3, SHARE, &answer);
     CHECK(answer.low == 1 && answer.high == 4 && load_answer_at(&answer, &points[0]) == VP_TRIAL_HOLDS);
     CHECK(answer.likely_low == 1 && answer.likely_high == 4 && isnan(answer.fitted));
-    check_case("a load whose accuracy misses the objective is too high, though its requests are in time");
+    check_case("a load whose accuracy misses the objective is too high, even if its requests are in time");
     points[0] = good; points[1] = wrong; points[2] = bad;
     load_answer_of(points, 3, SHARE, &answer);
     CHECK(answer.low == 1 && answer.high == 2 && answer.is_by_accuracy);
 }
-/* With a budget that is too small: never above it, and the interval is there as far as the trials say it. */
+/* If the budget is too small, it is never exceeded, and the interval is as narrow as the trials allow. */
 static void test_budgets(void) {
     char text[32];
     check_case("long times are written in minutes or hours");
@@ -210,9 +210,9 @@ static void test_budgets(void) {
     static const double budgets_s[] = {300, 600, 1200};
     for (size_t i = 0; i < sizeof budgets_s / sizeof *budgets_s; i++) {
         struct load_search search;
-        check_case("a budget of %g s bounds the whole search", budgets_s[i]);
+        check_case("the whole search stays within a budget of %g s", budgets_s[i]);
         search_once(QUEUE_MM1, 5, 1, budgets_s[i], &search);
-        /* load_run.c lets requests go at the end of the budget; here the last queue is emptied, which takes about a second */
+        /* load_run.c abandons open requests when the budget ends; here the last queue is drained, which takes about a second */
         CHECK(search.spent_s <= budgets_s[i] + 2);
         CHECK(load_search_is_precise(&search) ? search.end == LOAD_FOUND : search.end == LOAD_BUDGET && search.spent_s > 0.5 * budgets_s[i]);
         load_search_free(&search);

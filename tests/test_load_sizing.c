@@ -9,7 +9,7 @@
 
 enum { REQUESTS = 20000, STAGES = 2 };
 struct one { double due, waits[STAGES], ttft, service[STAGES], prefill, began; };
-/* What happens next: a request comes to a stage, or leaves it. */
+/* The next event: a request enters or leaves a stage. */
 struct event { double at; int request, stage, is_end; };
 static struct one all[REQUESTS];
 static struct event heap[4 * REQUESTS];
@@ -73,7 +73,7 @@ static double percentile(size_t offset, double percent, size_t first, size_t end
     qsort(values, end - first, sizeof *values, by_number);
     return vp_statistics_percentile(values, end - first, percent);
 }
-/* Other arrivals than those of load_sizing.c, of the same process. */
+/* Arrivals of the same process as in load_sizing.c, but other draws. */
 static void draw(const struct sizing *sizing, const struct stage_times *times, size_t count) {
     vp_arrivals arrivals;
     vp_random random;
@@ -86,7 +86,7 @@ static void draw(const struct sizing *sizing, const struct stage_times *times, s
     }
 }
 static void test_counts(void) {
-    check_case("the fewest workers that are busy at most a given share of the time");
+    check_case("the smallest number of workers that are busy at most a given share of the time");
     CHECK_INT(sizing_workers(10, 0.08, 0.8), 1);
     CHECK_INT(sizing_workers(10, 0.0801, 0.8), 2);
     CHECK_INT(sizing_workers(1, 0, 0.8), 0);
@@ -109,18 +109,18 @@ static void test_queues(void) {
         CHECK_NEAR(waits.model_p95, percentile(offsetof(struct one, waits) + sizeof(double), 95, 2000, REQUESTS), 0.2 * waits.model_p95 + 2);
     }
 }
-/* The numbers of workers that sizing gives are enough, and one fewer than the work needs is not. */
+/* The number of workers that sizing returns is enough; one fewer than the work needs is not. */
 static void test_enough(void) {
     static const struct stage_times times[] = {{70, 50, 400}};
     const double rate = 20;
     struct sizing sizing = {rate, 1, sizing_workers(rate, 0.07, 0.8), sizing_workers(rate, 0.45, 0.8)};
     struct sizing_waits waits;
-    check_case("with as many workers as sizing asks for, the last requests wait no longer than the first; with fewer, the queue grows");
+    check_case("with the workers that sizing recommends, the last requests wait no longer than the first; with fewer, the queue grows");
     CHECK(sizing.encoders == 2 && sizing.models == 12);
     draw(&sizing, times, 1);
     run_events(&sizing);
     CHECK(percentile(offsetof(struct one, ttft), 50, 15000, REQUESTS) < 1.2 * percentile(offsetof(struct one, ttft), 50, 1000, 6000));
-    sizing.models = 8; /* 9 are busy */
+    sizing.models = 8; /* 9 are busy on average */
     draw(&sizing, times, 1);
     run_events(&sizing);
     CHECK(percentile(offsetof(struct one, ttft), 50, 15000, REQUESTS) > 3 * percentile(offsetof(struct one, ttft), 50, 1000, 6000));

@@ -10,7 +10,7 @@
 #include <locale.h>
 
 static int has_comma(void) { return !strcmp(localeconv()->decimal_point, ","); }
-/* Sets a locale with a decimal comma: the user's, or one made now. */
+/* Sets a locale with a decimal comma: the user's, or one created here. */
 static int take_comma(void) {
     if (setlocale(LC_ALL, "") && has_comma()) return 1;
     setenv("LOCPATH", folder, 1);
@@ -23,7 +23,7 @@ static void test_json(void) {
     vp_json_node nodes[4];
     vp_json json;
     double value = 0;
-    check_case("JSON is written with points");
+    check_case("JSON is written with decimal points");
     vp_json_writer_init(&writer, out, sizeof out, 0);
     vp_json_begin_array(&writer);
     vp_json_double(&writer, 1.5);
@@ -31,7 +31,7 @@ static void test_json(void) {
     vp_json_end_array(&writer);
     CHECK_INT(vp_json_finish(&writer), VP_OK);
     CHECK_TEXT(out, "[1.5, 1e-07]");
-    check_case("JSON is read with points");
+    check_case("JSON is read with decimal points");
     CHECK_INT(vp_json_parse(text, sizeof text - 1, nodes, 4, &json, NULL, NULL), VP_OK);
     CHECK_INT(vp_json_to_double(&json, vp_json_at(&json, 0, 0), &value), VP_OK);
     CHECK_NEAR(value, 1.5, 0);

@@ -17,7 +17,7 @@ static struct results results = {files, 2, NULL, 0, {NULL, 0}};
 static struct text_list warnings;
 static struct measurements got;
 
-/* two files of four samples each: of file f and row r the counts are 100 f + 10 k + r */
+/* two files of four samples each; column k of row r in file f has count 100 f + 10 k + r */
 static void make(void) {
     static const int counts[] = {COLUMN_VIEWS, COLUMN_VISION_TOKENS, COLUMN_TEXT_TOKENS, COLUMN_PROMPT, COLUMN_OUTPUT_TOKENS};
     for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
@@ -93,12 +93,12 @@ static void test_read(void) {
         CHECK_NEAR(got.measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_PREFILL], 20 + r, 0);
         CHECK_NEAR(got.measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_DECODE], 40 + r, 0);
         CHECK_NEAR(got.measured[i * VP_LATENCY_STAGE_COUNT + VP_LATENCY_OTHER], 30 + 2 * r, 1e-12);
-        noise += sqrt(2 / 3.14159265358979323846) * 1.0 / (100 + 5 * r); /* two runs at mean -1 and +1: a standard error of 1 */
+        noise += sqrt(2 / 3.14159265358979323846) * 1.0 / (100 + 5 * r); /* two runs at mean - 1 and + 1: a standard error of 1 */
     }
     CHECK_NEAR(got.noise, noise, 1e-12);
     CHECK_INT(got.noise_count, 8);
     CHECK(warnings.count == 1 && is_warned("only 8 measurements: errors and intervals are unreliable"));
-    check_case("files of one size share its number");
+    check_case("files of one image size share a size index");
     make();
     knob_set_text(&files[1].knobs, KNOB_TIER, knob_text(&files[0].knobs, KNOB_TIER));
     results.count = 3;
@@ -119,7 +119,7 @@ static void test_left_out(void) {
         {COLUMN_TEXT_TOKENS, -1, 1}, {COLUMN_PROMPT, 0, 1}, {COLUMN_PROMPT, 1, 0}, {COLUMN_OUTPUT_TOKENS, 0, 1}, {COLUMN_OUTPUT_TOKENS, 1, 0},
         {COLUMN_PROMPT, 1e9, 0}, {COLUMN_PROMPT, 1.1e9, 1}, {METRIC_PREFILL, 0, 1}, {METRIC_PREFILL, (double)NAN, 1}, {METRIC_PREFILL, 0.001, 0}};
     int64_t experts = -1;
-    check_case("a sample without a count or a prefill is left out, and counted");
+    check_case("a sample without a count or a prefill time is dropped and counted");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         make();
         values[1][rows[i].column][2] = rows[i].value;
@@ -128,24 +128,24 @@ static void test_left_out(void) {
         CHECK(is_warned("1 sample left out") == rows[i].is_out);
         CHECK_INT(got.requests[got.count - 1].views, 113);
     }
-    check_case("the tokens that pruning drops, and how many blocks still see them");
+    check_case("the number of tokens that pruning drops, and of blocks that still see them");
     make();
-    values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, 5 of them kept: 85 rows after the cut */
+    values[0][COLUMN_PROMPT][0] = 100; /* 20 vision tokens, of which 5 are kept: 85 rows after pruning */
     values[0][COLUMN_KEPT_TOKENS][0] = 5;
     values[0][COLUMN_SEQUENCE][0] = (3 * 100 + 9 * 85) / 12.0;
-    values[0][COLUMN_KEPT_TOKENS][1] = 21; /* all */
-    values[0][COLUMN_KEPT_TOKENS][2] = 23; /* more than there are */
-    values[0][COLUMN_KEPT_TOKENS][3] = 5;  /* and rows that no cut leaves */
+    values[0][COLUMN_KEPT_TOKENS][1] = 21; /* all are kept */
+    values[0][COLUMN_KEPT_TOKENS][2] = 23; /* more than exist */
+    values[0][COLUMN_KEPT_TOKENS][3] = 5;  /* and a number of rows that pruning cannot leave */
     values[0][COLUMN_SEQUENCE][3] = 7;
     CHECK_INT(measure("first", &experts), 0);
     CHECK(got.incomplete == 2 && got.pruned == 1 && got.requests[0].dropped_tokens == 15 && got.requests[1].dropped_tokens == 0);
     CHECK_NEAR(got.requests[0].full_blocks, 3, 1e-9);
-    check_case("stages that a request has not, times that are none");
+    check_case("stages that a request does not have, and invalid times");
     make();
     values[0][COLUMN_VIEWS][0] = 0;
     values[0][COLUMN_OUTPUT_TOKENS][1] = 1;
     values[0][METRIC_DECODE][2] = 0;
-    values[0][METRIC_TOTAL][3] = 50; /* less than its stages */
+    values[0][METRIC_TOTAL][3] = 50; /* less than the sum of its stages */
     CHECK_INT(measure("first", &experts), 0);
     CHECK(isnan(got.measured[VP_LATENCY_VISION]) && got.measured[VP_LATENCY_OTHER] == 40);
     CHECK(isnan(got.measured[1 * VP_LATENCY_STAGE_COUNT + VP_LATENCY_DECODE]));
@@ -155,7 +155,7 @@ static void test_left_out(void) {
     CHECK(is_warned("2 stage times of 0 ms or less left out"));
     CHECK(!stage_is_run(VP_LATENCY_VISION, &got.requests[0]) && stage_is_run(VP_LATENCY_PREFILL, &got.requests[0]) && stage_is_run(VP_LATENCY_DECODE, &got.requests[0]));
     CHECK(stage_is_run(VP_LATENCY_VISION, &got.requests[1]) && !stage_is_run(VP_LATENCY_DECODE, &got.requests[1]) && stage_is_run(VP_LATENCY_OTHER, &got.requests[1]));
-    check_case("the noise is of samples with two runs or more");
+    check_case("noise is estimated from samples with two or more runs");
     make();
     files[0].run_at = NULL;
     run_at[1][1] = 1; /* one run, then three */
@@ -168,7 +168,7 @@ static void test_left_out(void) {
 }
 static void test_warnings(void) {
     int64_t experts = -1;
-    check_case("what a reader must know");
+    check_case("notes for the reader");
     make();
     files[0].failed_count = 2;
     files[1].failed_count = 1;
@@ -182,12 +182,12 @@ static void test_warnings(void) {
     CHECK(is_warned("3 points failed, 4 are missing") && is_warned("5 runs were throttled") && is_warned("synthetic weights") && is_warned("a note"));
     CHECK_INT(warnings.count, 5);
     text_list_free(&results.notes);
-    check_case("nothing can be measured");
+    check_case("no time can be used");
     make();
     for (int f = 0; f < 2; f++) for (int r = 0; r < ROWS; r++) values[f][METRIC_PREFILL][r] = (double)NAN;
     CHECK_INT(measure("first", &experts), EXIT_INPUT);
     CHECK(strstr(room_said, "first: no sample has both stage times and token counts") != NULL);
-    check_case("files that do not go together");
+    check_case("files that cannot be combined");
     make();
     files[1].device = (char *)(size_t)"cuda:0: other";
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
@@ -197,7 +197,7 @@ static void test_warnings(void) {
     CHECK_INT(measure("first", &experts), EXIT_USAGE);
     CHECK(strstr(room_said, "differ in their model (made, not said)") != NULL);
     make();
-    check_case("files of several weights have a model of weights");
+    check_case("files with several weight formats use the model with weights");
     make();
     knob_set_text(&files[1].knobs, KNOB_WEIGHTS, "int8");
     CHECK_INT(measure("first", &experts), 0);
@@ -214,23 +214,23 @@ static void test_warnings(void) {
     CHECK_TEXT(got.device, "not said");
     CHECK_TEXT(got.model, "not said");
 }
-/* the interval of a bias, from configurations that are off together; rows without one of the numbers do not count */
+/* the interval of a bias, from configurations with a common error; rows that lack a number are ignored */
 static void test_bias(void) {
     static double predicted[ESTIMATE_PARTS * 12];
     struct part_errors errors[ESTIMATE_PARTS];
     int64_t experts = -1;
     double kept;
-    check_case("the bias of predictions has its interval from the configurations");
+    check_case("the bias of predictions has an interval from the configurations");
     make();
     results.count = 3;
     CHECK_INT(measure("first", &experts), 0);
     for (int part = 0; part < ESTIMATE_PARTS; part++)
-        for (size_t i = 0; i < 12; i++) predicted[(size_t)part * 12 + i] = measured_part(&got, part, i) + 1 + (double)got.configs[i]; /* off by 1, 2, 3 */
+        for (size_t i = 0; i < 12; i++) predicted[(size_t)part * 12 + i] = measured_part(&got, part, i) + 1 + (double)got.configs[i]; /* errors of 1, 2, 3 */
     errors_of(&got, predicted, errors);
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         CHECK_INT(errors[part].of.count, 12);
         CHECK_NEAR(errors[part].of.bias, 2, 1e-12);
-        CHECK_NEAR(errors[part].bias_high - 2, 4.302652729911275 / sqrt(3), 1e-9); /* Student at 2 degrees; deviation 1 of three */
+        CHECK_NEAR(errors[part].bias_high - 2, 4.302652729911275 / sqrt(3), 1e-9); /* Student with 2 degrees of freedom; three values with deviation 1 */
         CHECK_NEAR(errors[part].bias_low + errors[part].bias_high, 4, 1e-9);
     }
     CHECK_NEAR(errors[VP_LATENCY_VISION].measured_mean, 11.5, 1e-12);
@@ -238,14 +238,15 @@ static void test_bias(void) {
         static double shares[ESTIMATE_PARTS * 12];
         struct part_errors of[ESTIMATE_PARTS];
         for (int part = 0; part < ESTIMATE_PARTS; part++)
-            for (size_t i = 0; i < 12; i++) shares[(size_t)part * 12 + i] = measured_part(&got, part, i) * (1.1 + 0.1 * (double)got.configs[i]); /* by 10, 20, 30 % */
+            for (size_t i = 0; i < 12; i++) shares[(size_t)part * 12 + i] = measured_part(&got, part, i) * (1.1 + 0.1 * (double)got.configs[i]); /* errors of 10, 20, 30 %
+                                                                                                                                                  * */
         errors_of(&got, shares, of);
         CHECK_NEAR(of[VP_LATENCY_VISION].of.mape, 0.2, 1e-12);
         CHECK_NEAR(of[VP_LATENCY_VISION].mape_high - 0.2, 0.1 * 4.302652729911275 / sqrt(3), 1e-9);
-        CHECK_NEAR(of[VP_LATENCY_VISION].mape_low, 0, 1e-12); /* not below 0 */
+        CHECK_NEAR(of[VP_LATENCY_VISION].mape_low, 0, 1e-12); /* at least 0 */
     }
     kept = errors[VP_LATENCY_VISION].bias_high;
-    for (size_t i = 4; i < 12; i++) predicted[(size_t)VP_LATENCY_VISION * 12 + i] = (double)NAN; /* one configuration is left */
+    for (size_t i = 4; i < 12; i++) predicted[(size_t)VP_LATENCY_VISION * 12 + i] = (double)NAN; /* only one configuration remains */
     errors_of(&got, predicted, errors);
     CHECK(errors[VP_LATENCY_VISION].of.count == 4 && isnan(errors[VP_LATENCY_VISION].bias_low) && isnan(errors[VP_LATENCY_VISION].bias_high));
     CHECK_NEAR(errors[VP_LATENCY_PREFILL].bias_high, kept, 1e-12);
@@ -285,25 +286,25 @@ static void test_warnings_of_errors(void) {
     vision->bias_low = -1;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* may be chance */
     vision->of.bias = 1; vision->bias_low = 0.5;
-    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* 1 % does not matter */
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* 1 % is too small to matter */
     vision->bias_low = vision->bias_high = (double)NAN; vision->of.bias = 50;
-    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* not known */
+    CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0); /* unknown, so no warning */
     total->of.r2 = -0.25;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
     CHECK(is_warned("held-out configurations: the mean of all rows predicts total better than the model (R2 -0.250): measure more"));
     total->of.r2 = (double)NAN;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
-    held[VP_LATENCY_MEAN][VP_LATENCY_DECODE].of.r2 = -0.1; /* always a little: that is what it is */
+    held[VP_LATENCY_MEAN][VP_LATENCY_DECODE].of.r2 = -0.1; /* slightly worse than the mean, which the mean model always is */
     CHECK_INT(count_warnings(VP_LATENCY_MEAN), 0);
     held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.rmse = 1.43;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 0);
     held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.rmse = 1.42;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
     CHECK(is_warned("held-out configurations: the baseline \"seed\" predicts decode better (decode: RMSE 1.42 ms, the model 1.5 ms)")
-          && !is_warned("fit --features")); /* not in total */
+          && !is_warned("fit --features")); /* not for the total */
     held[VP_LATENCY_PHYSICAL][VP_LATENCY_DECODE].of.rmse = 1.4;
     held[VP_LATENCY_SEED][VP_LATENCY_DECODE].of.rmse = 1.2;
-    held[VP_LATENCY_SEED][VP_LATENCY_PREFILL].of.rmse = 1.9; /* each has a part that it predicts better */
+    held[VP_LATENCY_SEED][VP_LATENCY_PREFILL].of.rmse = 1.9; /* each model predicts one part better */
     held[VP_LATENCY_SEED][ESTIMATE_TOTAL].of.rmse = 1.49;
     CHECK_INT(count_warnings(VP_LATENCY_PHYSICAL), 1);
     CHECK(is_warned("measure more configurations and runs; until then, use fit --features seed"));
@@ -319,7 +320,7 @@ static void test_warnings_of_errors(void) {
 }
 static void test_experts(void) {
     int64_t experts = -1;
-    check_case("the number of experts: from the files, the option, the caller; without any it is an error, not a guess");
+    check_case("the number of experts: from the files, the option or the caller; without any, an error instead of a guess");
     make();
     files[0].expert_count = -1;
     files[1].expert_count = 16;

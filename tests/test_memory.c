@@ -1,4 +1,4 @@
-/* test_memory.c: memory that grows, texts, lists of texts, and hashes with the values that FNV-1a has. */
+/* test_memory.c: growing memory, texts, lists of texts, and FNV-1a hashes. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "base/memory.h"
@@ -12,14 +12,14 @@ static void test_memory(void) {
     char *copy;
     int sum = 0, status = 0;
     pid_t child;
-    check_case("memory: zeroed, copied, kept for the next use");
+    check_case("memory: zeroed, copied, kept for reuse");
     for (int i = 0; i < 3000; i++) sum |= bytes[i];
     CHECK_INT(sum, 0);
     free(bytes);
     copy = copy_text("abcdef", 3);
     CHECK_TEXT(copy, "abc");
     free(copy);
-    free(resize(NULL, 0, 8)); /* no elements: memory all the same */
+    free(resize(NULL, 0, 8)); /* zero elements still give memory */
     CHECK(reserve(&buffer, 0, 4) != NULL);
     memset(reserve(&buffer, 10, 4), 7, 40);
     CHECK_INT(buffer.bytes, 40);
@@ -40,11 +40,11 @@ static void test_memory(void) {
         CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 4);
     }
 }
-static int undone; /* in the order of the calls: 1 and 2 */
+static int undone; /* incremented in order of the calls: 1, 2 */
 static void undo_first(void *user) { undone = undone * 10 + *(int *)user; }
 static void undo_second(void *user) {
     undo_first(user);
-    if (undone == 2) resize(NULL, SIZE_MAX, 2); /* which has no memory either */
+    if (undone == 2) resize(NULL, SIZE_MAX, 2); /* which also runs out of memory */
     _exit(99);
 }
 static void undo_last(void *user) {
@@ -55,7 +55,7 @@ static void test_unfinished(void) {
     struct unfinished works[3];
     int numbers[] = {1, 2, 3}, status = 0;
     pid_t child;
-    check_case("unfinished work is undone before the program ends, the latest first, even if that needs memory");
+    check_case("unfinished work is undone before the program ends, latest first, even if undoing needs memory");
     fflush(stdout);
     if ((child = fork()) == 0) {
         if (!freopen("/dev/null", "w", stderr)) _exit(1);
@@ -73,7 +73,7 @@ static void test_unfinished(void) {
 static void test_text(void) {
     struct text_buffer text = {NULL, 0, 0};
     char want[2000] = "";
-    check_case("a text grows piece by piece and ends with a NUL");
+    check_case("a text grows piece by piece and ends with NUL");
     for (int i = 0; i < 300; i++) {
         char piece[16];
         int bytes = snprintf(piece, sizeof piece, "%d;", i);
@@ -90,7 +90,7 @@ static void test_text(void) {
 static void test_list(void) {
     struct text_list list = {NULL, 0};
     char name[32];
-    check_case("a list owns its texts, in the order they came; it sorts from a place on");
+    check_case("a list owns its texts, in order of addition; it can be sorted from an index");
     for (int i = 0; i < 100; i++) {
         if (i % 3) text_list_add(&list, "text %d", 99 - i);
         else {
@@ -117,13 +117,13 @@ static void test_list(void) {
     text_list_free(&list);
     CHECK(!list.items && !list.count);
     text_list_free(&list);
-    check_case("a formatted text is cut at the length of a line");
+    check_case("a formatted text is truncated at the maximum line length");
     text_list_add(&list, "%0*d", LINE_BYTES + 1, 1);
     CHECK_INT(strlen(list.items[0]), LINE_BYTES - 1);
     text_list_free(&list);
 }
 static void test_hash(void) {
-    check_case("FNV-1a: published values; NULL, numbers and the order of texts count");
+    check_case("FNV-1a: published values; NULL, numbers and the order of texts matter");
     CHECK(hash_bytes(HASH_START, "", 0) == UINT64_C(0xcbf29ce484222325));
     CHECK(hash_bytes(HASH_START, "a", 1) == UINT64_C(0xaf63dc4c8601ec8c));
     CHECK(hash_bytes(HASH_START, "foobar", 6) == UINT64_C(0x85944171f73967e8));

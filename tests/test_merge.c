@@ -1,4 +1,4 @@
-/* test_merge.c: journals of two processes (tests/golden/journals) to result files, word by word (tests/golden/texts/merge-*): both, one of them, none; the output as a
+/* test_merge.c: journals of two processes (tests/golden/journals) to result files, word by word (tests/golden/texts/merge-*): both, one, none; the output as a
  * table, as JSON, and with --quiet; result files in the layout of the reference's scripts. The numbers of the files are recomputed here from the journals' own lines.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
@@ -47,7 +47,7 @@ static void test_both(void) {
     CHECK(last.code == 1 && !last.out[0] && !last.err[0]);
 }
 static void test_one(void) {
-    check_case("one journal is not a whole sweep; with --partial the files list the missing parts");
+    check_case("one journal is not a whole sweep; with --partial, the files list the missing parts");
     make_empty(in_folder("one"));
     copy_journal("one", 0);
     run("merge %%F/one");
@@ -57,7 +57,7 @@ static void test_one(void) {
     check_files("one", "partial");
     run("merge %%F/one --partial --json --quiet");
     check_kept_run("merge-partial-json.txt", 1);
-    check_case("refusals");
+    check_case("rejections");
     run("merge");
     check_refused(2, "merge needs folders with journals");
     make_empty(in_folder("none"));
@@ -69,7 +69,7 @@ static void test_one(void) {
     run("merge %%F/one --partial --output_dir %%F/file");
     check_refused(5, "a file of this name exists");
 }
-/* the first journal as one of a sweep of its own: nothing failed, nothing is missing, so there is a table */
+/* the first journal as a sweep of its own: nothing failed or is missing, so there is a table */
 static void test_whole(void) {
     char *text = text_of_file("tests/golden/journals/journal_rank0of2.jsonl"), *at;
     check_case("a sweep without failures: a table, exit code 0");
@@ -89,7 +89,7 @@ static void test_numbers(void) {
     const char *first = "{\"config\": \"set_imgsizetier-low_crops2_topk2_blocks4.json\", \"sample_id\": 0, ";
     double total = 0, vit = 0;
     int count = 0;
-    check_case("the first sample's times are the means of its lines");
+    check_case("the first sample's times are the means over its lines");
     for (const char *line = journal; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
         if (strncmp(line, first, strlen(first))) continue;
         if (!strstr(line, "\"run\": ") || strstr(line, "\"run\": ") > strchr(line, '\n')) continue;
@@ -118,7 +118,7 @@ static char *text_in(const char *folder_name, const char *name) {
     snprintf(path, sizeof path, "%s/%s", folder_name, name);
     return text_of_file(in_folder(path));
 }
-/* writes FOLDER/low.json: the first result file with one text replaced by another */
+/* writes FOLDER/low.json: the first result file with one text replaced */
 static void write_changed(const char *folder_name, const char *from, const char *to) {
     char path[300], *text = text_in("a", NAMES[0]), *at = strstr(text, from), *changed = (char *)malloc(strlen(text) + strlen(to) + 1);
     make_empty(in_folder(folder_name));
@@ -131,7 +131,7 @@ static void write_changed(const char *folder_name, const char *from, const char 
 }
 static void test_layout(void) {
     char *text, *copy, *words;
-    check_case("--layout reference: names of the reference's scripts; rows without a number that they need are left out");
+    check_case("--layout reference: file names of the reference's scripts; rows that lack a needed number are omitted");
     run("merge %%F/a --layout reference --output_dir %%F/laid");
     CHECK_INT(last.code, 0);
     CHECK_TEXT(last.out, "");
@@ -141,13 +141,13 @@ static void test_layout(void) {
     if (CHECK(read_json(text))) {
         uint32_t rows = get(0, "per_sample_results");
         uint32_t row = vp_json_at(&json, rows, 0);
-        CHECK_INT(count_of(rows), 1); /* of the others one failed, one has no image, one no score */
+        CHECK_INT(count_of(rows), 1); /* of the others, one failed, one has no image, and one has no score */
         CHECK_INT(whole(get(row, "sample_id")), 0);
         CHECK(number(get(row, "T_total")) > 0 && number(get(row, "accuracy")) >= 0);
         CHECK(number(get(get(0, "aggregate_stats"), "T_total_p50")) > 0);
     }
     free(text);
-    check_case("... a run may overwrite the files of the run before; --json lists them, --quiet is quiet");
+    check_case("... a run may overwrite the files of the previous run; --json lists them, --quiet prints nothing");
     run("merge %%F/a --layout reference --output_dir %%F/laid --json --quiet");
     CHECK_INT(last.code, 0);
     CHECK_TEXT(last.err, "");
@@ -157,7 +157,7 @@ static void test_layout(void) {
         CHECK_INT(count_of(get(0, "warnings")), 2);
     }
     free(words);
-    check_case("... a file of such rows alone is copied byte by byte, and the name does not grow");
+    check_case("... a file with only such rows is copied byte by byte, and its name does not grow");
     run("merge %%F/laid/set --layout reference --output_dir %%F/again");
     CHECK_INT(last.code, 0);
     text = text_in("laid", LAID[1]);
@@ -165,14 +165,14 @@ static void test_layout(void) {
     CHECK(text[0] && !strcmp(text, copy));
     free(text);
     free(copy);
-    check_case("... an underscore in the task's name is a hyphen in the folder's");
+    check_case("... an underscore in the task's name becomes a hyphen in the folder's");
     write_changed("under", "\"dataset_name\": \"set\"", "\"dataset_name\": \"a_b_set\"");
     run("merge %%F/under --layout reference --output_dir %%F/laid-under");
     CHECK_INT(last.code, 0);
     text = text_in("laid-under", "a-b-set/combined_profiling_results_low.json");
     CHECK(text[0] == '{');
     free(text);
-    check_case("... a file that the scripts cannot use is left out: exit code 1");
+    check_case("... a file that the scripts cannot use is omitted: exit code 1");
     write_changed("null", "\"max_crops\": 3,", "\"max_crops\": null,");
     run("merge %%F/null --layout reference --output_dir %%F/laid-null");
     CHECK_INT(last.code, 1);
@@ -180,7 +180,7 @@ static void test_layout(void) {
 }
 static void test_layout_refusals(void) {
     char *text;
-    check_case("--layout reference: refusals");
+    check_case("--layout reference: rejections");
     run("merge %%F/a --layout reference");
     check_refused(2, "--layout needs --output_dir");
     run("merge %%F/a --layout reference --output_dir %%F/x --partial");
@@ -202,7 +202,7 @@ static void test_layout_refusals(void) {
     run("merge %%F/plan --layout reference --output_dir %%F/laid");
     check_refused(2, "belongs to another plan");
     CHECK(access(in_folder("x"), F_OK) != 0);
-    check_case("... a foreign JSON file in the task's folder stays, and nothing is written next to it");
+    check_case("... a foreign JSON file in the task's folder is kept, and nothing is written next to it");
     make_empty(in_folder("foreign"));
     make_empty(in_folder("foreign/set"));
     write_text(in_folder("foreign/set/notes.json"), "{}");

@@ -1,4 +1,4 @@
-/* test_metrics.c: the numbers of a pass from synthetic time stamps: each stage is a different power of two, so a sum shows which stages are in it. */
+/* test_metrics.c: the numbers of a pass from synthetic time stamps: each stage is a different power of two, so a sum shows its stages. */
 #include "results/metrics.h"
 #include "support/check.h"
 
@@ -29,7 +29,7 @@ static double power(int first, int last) {
 static void test_metric(void) {
     struct pass_result *run = made(1);
     double sum = power(0, VP_STAGE_COUNT - 1);
-    check_case("each metric contains its own stages");
+    check_case("each metric is the sum of its own stages");
     CHECK(is_host_stage(VP_STAGE_PREPROCESS) && is_host_stage(VP_STAGE_DETOK) && !is_host_stage(VP_STAGE_H2D) && !is_host_stage(VP_STAGE_DECODE));
     CHECK_NEAR(metric_of(run, METRIC_VISION), power(VP_STAGE_VIT, VP_STAGE_CONNECTOR), 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_VISION), 4 + 8, 1e-9);
@@ -40,7 +40,7 @@ static void test_metric(void) {
     CHECK_NEAR(metric_of(run, METRIC_TTFT), power(0, VP_STAGE_SAMPLE), 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_UNACCOUNTED), 4000 - sum, 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_CLOSURE), sum / 4000, 1e-12);
-    check_case("each detail of each stage has an index of its own");
+    check_case("each detail of each stage has its own index");
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         int host = is_host_stage(i);
         CHECK_INT(stage_metric(i, 0), METRIC_STAGE + i);
@@ -52,7 +52,7 @@ static void test_metric(void) {
             else CHECK_NEAR(value, detail == DETAIL_DEVICE ? pow(2, i) : (detail - 2) * 100 + i, 1e-9);
         }
     }
-    check_case("rates: decode steps alone, and the whole request");
+    check_case("rates: of decode steps, and of the whole request");
     CHECK_NEAR(decode_rate_of(run), 1000 / 20.0, 1e-9);
     CHECK_NEAR(output_rate_of(run), 4 / 4.0, 1e-12);
     check_case("keys of metrics and details, and their meanings");
@@ -84,7 +84,7 @@ static void test_missing(void) {
     CHECK_NEAR(metric_of(run, METRIC_DECODE), 0, 0);
     run->token_count = 2;
     CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 10, 1e-9);
-    run->times.ran[VP_STAGE_PREFILL] = 0; /* no stage was timed: the total alone is known */
+    run->times.ran[VP_STAGE_PREFILL] = 0; /* no stage was timed, so only the total is known */
     for (int metric = 0; metric < stage_metric(0, DETAIL_COUNT); metric++) CHECK(isnan(metric_of(run, metric)) == (metric != METRIC_TOTAL));
     runs_free(run, 1);
 }
@@ -92,17 +92,17 @@ static void test_many(void) {
     struct pass_result *runs = made(3);
     double few[] = {5}, eight[] = {8, 3, 1, 7, 5, 2, 6, 4}, none[] = {(double)NAN, 1};
     vp_estimate middle;
-    check_case("means over runs: none where one lacks the number");
+    check_case("means over runs: none if a run lacks the number");
     CHECK_NEAR(metric_mean(runs, 3, METRIC_TOTAL), 8000, 1e-9);
     CHECK_NEAR(metric_mean(runs, 1, METRIC_TOTAL), 4000, 1e-9);
     runs[1].times.ran[VP_STAGE_PREFILL] = 0;
     CHECK(isnan(metric_mean(runs, 3, METRIC_DECODE)));
     CHECK_NEAR(metric_mean(runs, 1, METRIC_DECODE), 60, 1e-9);
     runs_free(runs, 3);
-    check_case("a median and its interval, each where there are enough values");
+    check_case("a median and its interval, each if there are enough values");
     middle = median_of(few, 1);
     CHECK(middle.value == 5 && isnan(middle.low) && isnan(middle.high));
-    middle = median_of(eight, 8); /* from the smallest to the largest: 99.2 %; one less at each end: 93 % */
+    middle = median_of(eight, 8); /* from the smallest to the largest: 99.2 %; without the outermost two: 93 % */
     CHECK_NEAR(middle.value, 4.5, 0);
     CHECK(middle.low == 1 && middle.high == 8);
     for (int i = 0; i < 8; i++) CHECK_NEAR(eight[i], i + 1, 0);
@@ -113,7 +113,7 @@ static void test_many(void) {
     middle = estimate_none();
     CHECK(isnan(middle.value) && isnan(middle.low) && isnan(middle.high));
 }
-/* Levels of the range from the smallest to the largest: 1 - 2 / 2^n; from the second on 1 - 2 (1 + n) / 2^n. */
+/* Levels of the range from smallest to largest: 1 - 2 / 2^n; from the second smallest: 1 - 2 (1 + n) / 2^n. */
 static void test_ranges(void) {
     static const struct { size_t count, low; double level; const char *words; } cases[] = {
         {1, 0, 0, ""}, {2, 0, 0, ""}, {3, 1, 0.75, "[min, max] of 3 runs covers the median at 75 %"}, {4, 1, 0.875, "[min, max] of 4 runs covers the median at 87.5 %"},
@@ -138,7 +138,7 @@ static void test_ranges(void) {
     CHECK(isnan(median_range_of(values, 3).median) && isnan(median_range_of(values, 3).level) && isnan(median_range_of(values, 0).median));
 }
 
-/* 250 ms to the first piece, then pieces 10, 40 and 50 ms apart; `tokens` as the server says */
+/* 250 ms to the first part, then parts 10, 40 and 50 ms apart; `tokens` as reported by the server */
 static struct pass_result *answered(int64_t tokens, size_t pieces) {
     static const int64_t at_ms[] = {250, 260, 300, 350};
     struct pass_result *run = runs_make(1, 0);
@@ -162,11 +162,11 @@ static void lacks(struct pass_result *run, int metric, const char *why) {
 static void test_served(void) {
     struct pass_result *run = answered(11, 4);
     double gaps[3];
-    check_case("a server's pass: from its pieces and its own count of tokens");
+    check_case("a server's pass: from its stream and its own token count");
     CHECK_NEAR(metric_of(run, METRIC_TOTAL), 350, 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_TTFT), 250, 1e-9);
     CHECK_NEAR(metric_of(run, METRIC_DECODE), 100, 1e-9);
-    CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 10, 1e-9); /* 100 ms of 10 tokens, not of 3 pieces */
+    CHECK_NEAR(metric_of(run, METRIC_PER_TOKEN), 10, 1e-9); /* 100 ms for 10 tokens, not for 3 parts */
     CHECK_NEAR(decode_rate_of(run), 100, 1e-9);
     CHECK_NEAR(output_rate_of(run), 11 / 0.35, 1e-9);
     CHECK_INT(served_gaps(run->served, gaps), 3);
@@ -178,13 +178,13 @@ static void test_served(void) {
     CHECK_INT(served_gaps(run->served, gaps), 0);
     for (int metric = METRIC_DECODE; metric <= METRIC_TTFT; metric++) if (metric != METRIC_TOTAL) lacks(run, metric, "one body");
     runs_free(run, 1);
-    check_case("values that a server does not report or show are not numbers");
+    check_case("values that a server does not report are not numbers");
     run = answered(-1, 4);
     lacks(run, METRIC_PER_TOKEN, "does not say");
     CHECK(isnan(output_rate_of(run)) && isnan(decode_rate_of(run)));
     CHECK_NEAR(metric_of(run, METRIC_DECODE), 100, 1e-9);
     runs_free(run, 1);
-    run = answered(8, 1); /* 8 tokens at once are not 0 ms apart */
+    run = answered(8, 1); /* 8 tokens in one part are not 0 ms apart */
     lacks(run, METRIC_PER_TOKEN, "one piece");
     lacks(run, METRIC_DECODE, "one piece");
     CHECK_NEAR(metric_of(run, METRIC_TTFT), 250, 1e-9);
@@ -199,7 +199,7 @@ static void test_served(void) {
     CHECK_NEAR(metric_of(run, METRIC_TOTAL), 400, 1e-9);
     CHECK_INT(served_gaps(run->served, gaps), 0);
     runs_free(run, 1);
-    check_case("what a term means for a server");
+    check_case("the meaning of a term for a server");
     CHECK(strstr(served_meaning(METRIC_TTFT), "first piece") && strstr(served_meaning(TERM_STEP), "piece"));
     CHECK_TEXT(served_meaning(METRIC_PER_TOKEN), TERMS[METRIC_PER_TOKEN].meaning);
     for (int i = 0; i < TERM_COUNT; i++) CHECK(strlen(served_meaning(i)) + strlen(TERMS[i].key) + 2 < TERM_BYTES);

@@ -82,7 +82,7 @@ static int32_t *load_ints(const golden *g, const char *file, int64_t *count) {
     check_free(&a);
     return out;
 }
-/* our own preprocessing of the case's image, compared with the recorded sample of pixels, masks and index map */
+/* our own preprocessing of the case's image, compared with the recorded samples of pixels, masks and index map */
 static void load_image(golden *g, const vp_model_config *config) {
     char name[256], path[600], mode[32], tier[16];
     vp_tile_options options = vp_tile_options_default();
@@ -211,8 +211,8 @@ static void compare_fp32(const vp_model_config *c, const golden *g, const output
     }
     check_free(&a);
 }
-/* The allowed difference of bf16: 1.5 times the reference's own error under autocast. With one expert a token it is 3 times, because a choice that one rounding flips
- * then replaces the token's whole output: kernels that differ only in the rounding of sums came to 0.5 to 1.9 times. */
+/* The allowed difference of bf16: 1.5 times the reference's own error under autocast. With one expert per token it is 3 times, because a choice flipped by one rounding
+ * then replaces the token's whole output. Kernels that differ only in the rounding of sums gave 0.5 to 1.9 times. */
 static double bf16_bound(const golden *g) {
     uint32_t nearby = vp_json_get(&g->info.json, 0, "autocast_bf16_rel_l2_nearby");
     return (g->top_k == 1 ? 3 : 1.5) * fmax(json_double(&g->info, 0, "autocast_bf16_rel_l2"), json_double(&g->info, nearby, "max"));
@@ -229,7 +229,7 @@ static double compare_bf16(const vp_model_config *c, const golden *g, const outp
     return error / json_double(&g->info, nearby, "median");
 }
 
-static uint32_t gpu_switches; /* of the engines that are opened */
+static uint32_t gpu_switches; /* switches of the engines under test */
 static vp_engine *open_engine(const char *name, vp_weights weights, const char *gemm, const char *device, vp_model_config *config,
                               vp_checkpoint **checkpoint) {
     char directory[256], path[300];
@@ -260,11 +260,11 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
     return engine;
 }
 #ifndef TEST_SMALL
-#define TEST_SMALL 0 /* 1: the quick cases alone; a processor that is emulated would take an hour for all */
+#define TEST_SMALL 0 /* 1: only the quick cases, because all would take an hour on an emulated processor */
 #endif
 static int compare_doubles(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 
-/* tokens of a request that copies nothing out: a GPU then sends each step before it knows the token before it. With eos, it must stop there. */
+/* Tokens of a request that copies nothing to the host: a GPU then sends each step before it knows the previous token. With eos, it must stop there. */
 static void compare_bare(vp_engine *engine, const vp_model_config *c, const golden *g, const output *o) {
     vp_request r;
     vp_reply reply;
@@ -290,7 +290,7 @@ static void compare_bare(vp_engine *engine, const vp_model_config *c, const gold
     for (int i = 0; i < NEW_TOKENS; i++) CHECK_INT(tokens[i], o->tokens[i]);
     for (int i = 0; i < NEW_TOKENS - 1; i++) CHECK(step_ns[i] > 0);
 }
-/* device against CPU: fp32 agrees as closely as each must with the reference; bf16 as closely as the reference with itself, or within `bound` */
+/* Device against CPU: fp32 agrees as closely as each must agree with the reference; bf16 as closely as the reference with itself, or within `bound`. */
 static void compare_within(vp_engine *cpu, const vp_model_config *c, const golden *g, const output *o, vp_weights weights, double bound) {
     output own;
     int steps = weights == VP_WEIGHTS_FP32 ? NEW_TOKENS : 1, n = c->embedding_size;
@@ -321,7 +321,7 @@ enum { IN_BF16 = CASE_COUNT - 3 };
 #define IN_FP32_ALONE ""
 enum { IN_BF16 = CASE_COUNT };
 #endif
-/* every case whose name starts with `letter`, on that letter's checkpoint; gemm NULL: the measured choice. only_small: three quick cases */
+/* every case whose name begins with `letter`, on that letter's checkpoint; gemm NULL: the measured choice. only_small: three quick cases. */
 static int run_all(char letter, vp_weights weights, const char *gemm, int only_small, double *ratios) {
     char name[16];
     vp_model_config config;
@@ -354,7 +354,7 @@ static int run_all(char letter, vp_weights weights, const char *gemm, int only_s
     vp_checkpoint_close(cpu_checkpoint);
     return count;
 }
-/* What 8 and 4 bits make of a linear of an fp32 engine on the CPU, in panels: whole multiples of a scale for 32 values */
+/* Rounds a linear of an fp32 CPU engine, stored in panels, to 8 or 4 bits: multiples of a scale for 32 values. */
 static void round_linear(const vk_linear *linear, int bits) {
     float *panel = (float *)linear->weights;
     for (int r = 0; r < (linear->n + VK_PAD - 1) / VK_PAD * VK_PAD; r++)
@@ -379,8 +379,8 @@ static void round_model(vp_engine *engine, int bits) {
         }
     }
 }
-/* Integers, against an fp32 engine with the weights that they represent: as close as bf16 is to fp32. gemm NULL: the fastest kernel. On a CPU that multiplies bytes it
- * gives many rows inputs of 8 bits, and a token may then choose another expert. */
+/* Integer weights against an fp32 engine with the weights that they represent: as close as bf16 is to fp32. gemm NULL: the fastest kernel. On a CPU that multiplies bytes
+ * it rounds many rows of inputs to 8 bits, and a token may then choose another expert. */
 static void run_integers(char letter, vp_weights weights, const char *gemm) {
     char name[16];
     vp_model_config config;
@@ -410,8 +410,8 @@ static void run_integers(char letter, vp_weights weights, const char *gemm) {
     vp_checkpoint_close(exact_checkpoint);
 }
 #ifdef TEST_CUDA
-/* Each switch of --gpu: the case's logits and tokens with it against those without: all bits where equal bits are promised, otherwise as close as bf16 is to fp32. The
- * emulated chip supports all ways and has few multiprocessors, so that each block gets several tiles. */
+/* Logits and tokens with each switch of --gpu against those without: bit-identical if that is promised, otherwise as close as bf16 is to fp32. The emulated chip supports
+ * all methods and has few multiprocessors, so each block gets several tiles. */
 #ifdef TEST_EMULATED
 #define SWITCHED "a6-text-only"
 #else
@@ -473,7 +473,7 @@ int main(void) {
     int count = 0;
     run_seeds();
 #ifdef TEST_EMULATED
-    if (check_all()) { /* a minute; make test tries some of them in test_devices */
+    if (check_all()) { /* takes a minute; make test tries some of them in test_devices */
         cuda_on_cpu_reset(5);
         cuda_on_cpu_set("CAPABILITY", "9.0");
         cuda_on_cpu_set("MULTIPROCESSORS", "4");
@@ -484,8 +484,8 @@ int main(void) {
     run_switches();
 #endif
 #ifdef TEST_EMULATED
-    if (CHECK_SANITIZED) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there, and all would take an hour */
-    if (!check_all()) return check_done("test_model_" TEST_DEVICE); /* nor has make test the time for more */
+    if (CHECK_SANITIZED) return check_done("test_model_" TEST_DEVICE); /* the small cases are enough there; all would take an hour */
+    if (!check_all()) return check_done("test_model_" TEST_DEVICE); /* make test has no time for more either */
 #endif
     if (!is_cpu || !check_all()) {
         run_all('a', VP_WEIGHTS_FP32, NULL, is_small, NULL);
@@ -503,7 +503,7 @@ int main(void) {
             run_integers('b', VP_WEIGHTS_INT8, plain ? "plain" : NULL);
         }
     }
-    /* every GEMM kernel this processor has, not only the chosen one: make test tries the plain one, make test-slow the others */
+    /* Every GEMM kernel of this processor, not only the chosen one: make test tries plain, make test-slow the others. */
     for (int i = 0; is_cpu && vp_engine_gemm_name(i); i++) {
         const char *gemm = vp_engine_gemm_name(i);
         double unused[CASES_MAX];

@@ -1,5 +1,5 @@
-/* test_noise.c: the other load on a machine, read from synthetic system files; the rule that calls it quiet or not, each threshold from both sides; its JSON and its
- * messages. Nothing depends on this machine's load; its own files are read once, to see that this works. */
+/* test_noise.c: other load on a machine, read from synthetic system files; the rule for a quiet machine, each threshold from both sides; its JSON and its
+ * messages. Nothing depends on this machine's load; its own files are read once, to test that this works. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "measure/noise.h"
@@ -20,11 +20,11 @@ static vp_noise_reading reading(void) {
 
 static void test_read(void) {
     vp_noise_reading now;
-    check_case("without any file nothing is known");
+    check_case("without files, nothing is known");
     now = reading();
     CHECK(now.cpu_count == -1 && now.total_ticks == -1 && now.busy_ticks == -1 && now.steal_ticks == -1 && now.own_ticks == -1);
     CHECK(isnan(now.load) && isnan(now.mhz_low) && isnan(now.mhz_high));
-    check_case("each number from its field: guests are in user already, children that ended are its own");
+    check_case("each number from its field: user includes guest time; the process's own time includes ended children");
     put_file("/proc/stat", "cpu  100 20 3000 40000 500000 6 7 8 90 10\n" CPUS);
     put_file("/proc/self/stat", SELF("1000", "200"));
     put_file("/proc/loadavg", "1.68 0.17 0.37 1/88 31755\n");
@@ -52,7 +52,7 @@ static void test_torn(void) {
         "77 (a) R 1 -1 1 0 -1 4194304 101 0 0 0 1000 200 3 4",
         "77 (a) R 1 -1 1 0 -1 4194304 101 0 0 0 1000 200 x 4 20\n", "77 (a) R 1 -1 1 0 -1 4194304 101 0 0 0 99999999999999999999 200 3 4 20\n", "77 a R 1 2\n"};
     static const char *const loads[] = {"", "x 1 2\n", "1.5", "-1 0 0\n", "99999999999999999999 1 1\n", ".5 1\n"};
-    check_case("a line of /proc/stat that is torn, lacks numbers or has invalid ones leaves everything unknown");
+    check_case("a line of /proc/stat that is torn, lacks numbers or has invalid ones: everything is unknown");
     for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
         vp_noise_reading now;
         put_file("/proc/stat", stats[i]);
@@ -67,7 +67,7 @@ static void test_torn(void) {
         put_file("/proc/loadavg", loads[i]);
         check_note(isnan(reading().load), __FILE__, __LINE__, "\"%s\" was read", loads[i]);
     }
-    check_case("an invalid frequency, or one of a processor that does not exist");
+    check_case("an invalid frequency, or one of a nonexistent processor");
     put_file("/sys/devices/system/cpu/cpu0/cpufreq/scaling_cur_freq", "2000000000000\n");
     put_file("/sys/devices/system/cpu/cpu1/cpufreq/scaling_cur_freq", "20000");
     put_file("/proc/cpuinfo", "processor\t: 0\ncpu MHz\t\t: fast\n");
@@ -85,7 +85,7 @@ static void test_torn(void) {
     }
 }
 
-/* two CPUs; counters so many ticks after a reading at 1000 */
+/* two CPUs, whose counters advanced by these ticks since a reading at 1000 */
 static vp_noise_reading after(int64_t total, int64_t busy, int64_t steal, int64_t own) {
     vp_noise_reading now = {2, 1000 + total, 1000 + busy, 1000 + steal, 1000 + own, 0.5, 1000, 2000};
     return now;
@@ -99,38 +99,38 @@ static vp_noise between(int64_t total, int64_t busy, int64_t steal, int64_t own)
 static void test_between(void) {
     vp_noise_reading first = after(0, 0, 0, 0), second = after(39, 20, 1, 10), none;
     vp_noise noise;
-    check_case("shares of all CPUs' time");
+    check_case("shares of the time of all CPUs");
     noise = between(200, 150, 10, 90);
     CHECK_NEAR(noise.steal_percent, 5, 1e-12);
     CHECK_NEAR(noise.other_cpu_percent, 30, 1e-12);
     CHECK(noise.load == 0.5 && noise.mhz_low == 1000 && noise.mhz_high == 2000);
-    check_case("19 ticks of each CPU are too few, 20 are enough");
+    check_case("19 ticks per CPU are too few, 20 are enough");
     CHECK_INT(vp_noise_is_long_enough(&first, &second), 0);
     CHECK(isnan(between(39, 20, 1, 10).other_cpu_percent) && isnan(between(39, 20, 1, 10).steal_percent));
     second = after(40, 20, 1, 10);
     CHECK_INT(vp_noise_is_long_enough(&first, &second), 1);
     CHECK_NEAR(between(40, 20, 1, 10).other_cpu_percent, 25, 1e-12);
-    check_case("counters that run backwards, or do not fit together: unknown, never 0");
+    check_case("counters that decrease or are inconsistent: unknown, never 0");
     CHECK(isnan(between(-200, 150, 10, 90).steal_percent));
     CHECK(isnan(between(200, -1, 10, 0).steal_percent) && isnan(between(200, -1, 10, 0).other_cpu_percent));
     CHECK(isnan(between(200, 100, -1, 90).steal_percent) && isnan(between(200, 191, 10, 90).steal_percent));
     CHECK(isnan(between(200, 100, 10, -1).other_cpu_percent));
     CHECK_NEAR(between(200, 100, 10, -1).steal_percent, 5, 1e-12);
-    check_case("own time is counted more finely than the CPUs': a little more than theirs is a little below 0, much more is unknown");
+    check_case("own time has a finer resolution than the CPUs': slightly more gives slightly below 0, much more is unknown");
     CHECK_NEAR(between(200, 100, 0, 120).other_cpu_percent, -10, 1e-12);
     CHECK(isnan(between(200, 100, 0, 121).other_cpu_percent));
-    check_case("readings without counters: the load is known; readings without anything: nothing");
+    check_case("readings without counters: the load is known; empty readings: nothing is known");
     memset(&none, 0, sizeof none);
     none.cpu_count = none.total_ticks = none.busy_ticks = none.steal_ticks = none.own_ticks = -1;
     none.load = none.mhz_low = none.mhz_high = (double)NAN;
     CHECK_INT(vp_noise_is_long_enough(&none, &none), 1);
     CHECK_INT(vp_noise_between(&none, &none, &noise), 0);
     CHECK(isnan(noise.load) && isnan(noise.steal_percent) && isnan(noise.other_cpu_percent) && isnan(noise.mhz_low));
-    CHECK_INT(vp_noise_between(&first, &none, &noise), 1); /* the first reading's frequency */
+    CHECK_INT(vp_noise_between(&first, &none, &noise), 1); /* the frequency of the first reading */
     CHECK(isnan(noise.steal_percent) && noise.mhz_high == 2000);
 }
 
-/* a summary of so many blocks with this share of others or of the host; the other blocks have none */
+/* a summary of `all` blocks, `bad` of which have this share of other processes or of the host */
 static vp_noise_summary blocks(int bad, int all, double other, double steal) {
     vp_noise_summary summary = vp_noise_summary_none();
     for (int i = 0; i < all; i++) {
@@ -149,7 +149,7 @@ static int reasons(vp_noise_summary summary) { return vp_noise_reasons(&summary)
 static void test_rule(void) {
     const vp_noise unknown = {(double)NAN, (double)NAN, (double)NAN, (double)NAN, (double)NAN};
     vp_noise_summary summary = blocks(3, 10, 60, 8);
-    check_case("a summary: means, and how many blocks are bad");
+    check_case("a summary: means, and the number of bad blocks");
     CHECK(summary.samples == 10 && summary.busy_samples == 3 && summary.stolen_samples == 3 && summary.other_samples == 10);
     CHECK_NEAR(summary.other_cpu_percent, 18, 1e-9);
     CHECK_NEAR(summary.steal_percent, 2.4, 1e-9);
@@ -178,7 +178,7 @@ static void test_rule(void) {
 }
 static void test_spread(void) {
     double ratios[20];
-    check_case("the spread of pairs: 9 are too few; a shift of all counts for nothing, a few slow ones hardly");
+    check_case("the spread of pairs: 9 are too few; a common shift has no effect, a few slow ones little");
     for (int i = 0; i < 20; i++) ratios[i] = i % 2 ? 0.3 : 0.3;
     CHECK(isnan(vp_noise_spread(ratios, 9)) && vp_noise_spread(ratios, 10) == 0);
     for (int i = 0; i < 20; i++) ratios[i] = 0.3 + 0.01 * (i % 2 ? 1 : -1);
@@ -197,7 +197,7 @@ static void test_json(void) {
     memset(&parsed, 0, sizeof parsed);
     summary.spread = 0.125;
     summary.pair_count = 40;
-    check_case("a summary to JSON and back; unreported frequencies are null");
+    check_case("a summary as JSON and read back; unreported frequencies are null");
     vp_json_writer_init_sink(&writer, text_sink, &text, 0);
     vp_json_begin_object(&writer);
     put_noise(&writer, &summary);
@@ -208,7 +208,7 @@ static void test_json(void) {
     CHECK(back.samples == 10 && back.busy_samples == 3 && back.stolen_samples == 3 && back.pair_count == 40 && back.bare_pair_count == 0);
     CHECK(back.busy_percent == 62 && back.stolen_percent == 8.1 && back.spread == 0.125 && isnan(back.bare_spread) && back.mhz_high == 2009);
     CHECK_INT(vp_noise_reasons(&back), vp_noise_reasons(&summary));
-    check_case("an older file has no numbers; impossible numbers are not accepted");
+    check_case("an older file has no numbers; impossible numbers are rejected");
     fields_read(&parsed.json, VP_JSON_NONE, &NOISE, &back);
     CHECK(back.samples == 0 && isnan(back.load) && vp_noise_reasons(&back) == 0);
     CHECK_INT(parse_json(&parsed, foreign, strlen(foreign), NULL), VP_OK);
@@ -229,7 +229,7 @@ static void check_warning(const vp_noise_summary *items, size_t count, const cha
 static void test_words(void) {
     static const char *const paths[] = {"build/one/a.json", "build/two/b.json", "build/one/c.json"};
     vp_noise_summary items[3] = {blocks(1, 10, 90, 0), blocks(14, 30, 62, 0), blocks(0, 10, 0, 0)}, several[3];
-    check_case("the warning gives the observation, the worst place and the remedy");
+    check_case("the warning gives the observation, the worst block and the remedy");
     check_warning(items + 2, 1, NULL);
     check_warning(items, 3, "the machine was not quiet: other processes used 62 % of the CPU during 14 of 30 blocks of runs (worst: b.json; 2 of 3 configurations are "
                             "affected). Times may be too high: do this");
@@ -268,7 +268,7 @@ static vp_estimate estimate(double value, double low, double high) {
 static void test_cost(void) {
     const vp_estimate noisy = estimate(16.48, -16.73, 49.68), few = estimate(269.57, (double)NAN, (double)NAN);
     char text[300];
-    check_case("a cost is printed as precisely as it is known");
+    check_case("a cost is printed to its known precision");
     CHECK_TEXT(number_cost(estimate(2.312, 1.901, 2.723)).text, "+2.31 [+1.90, +2.72]");
     CHECK_TEXT(number_cost(estimate(40.26, 37.04, 43.48)).text, "+40.3 [+37.0, +43.5]");
     CHECK_TEXT(number_cost(estimate(14061.39, 13777.65, 14345.14)).text, "+14061 [+13778, +14345]");
@@ -276,7 +276,7 @@ static void test_cost(void) {
     CHECK_TEXT(number_cost(noisy).text, "-17 to +50");
     CHECK_TEXT(number_cost(estimate(9, -0.3, 19)).text, "+0 to +19");
     CHECK_TEXT(number_cost(few).text, "-");
-    check_case("known: to a point, or to a tenth of its value; from both sides");
+    check_case("known to a point, or to a tenth of its value; from both sides");
     CHECK(is_cost_known(estimate(0, -1, 1)) && !is_cost_known(estimate(0, -1.01, 1.01)));
     CHECK(is_cost_known(estimate(20, 18, 22)) && !is_cost_known(estimate(20, 17.9, 22.1)));
     CHECK(!is_cost_known(few) && !is_cost_known(estimate((double)NAN, -5, 5)));

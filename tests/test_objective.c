@@ -11,7 +11,7 @@
 enum { SAMPLES = 40 };
 
 /* ---- sweeps */
-/* The samples of a file that meet the limits, read from its own numbers. */
+/* The number of samples of a file that meet the limits, from its own numbers. */
 static int count_good(const char *path, double ttft_ms, double tpot_ms, double e2e_ms) {
     char *text = text_of_file(path);
     int good = 0;
@@ -37,7 +37,7 @@ static void test_sweep(void) {
     write_server("one", &one, 7, SAMPLES);
     snprintf(path, sizeof path, "%s/t_imgsize%d_made-vl0.json", in_folder("one"), TARGETS[0]);
     good = count_good(path, 100, 5, 150);
-    CHECK(good > 5 && good < SAMPLES); /* else the case says nothing */
+    CHECK(good > 5 && good < SAMPLES); /* otherwise the case tests nothing */
     vp_rate_interval((uint64_t)good, SAMPLES, 0.95, &low, &high);
     CHECK_INT(run("best %%F/one --slo ttft:100,tpot:5,e2e:150 --slo_share %.3f --json", 100.0 * good / SAMPLES - 0.01), 0);
     if (read_json(last.out)) {
@@ -63,7 +63,7 @@ static void test_engine(void) {
     CHECK(strstr(last.out, "medium k8 b16: the best of made that meets e2e:") && strstr(last.out, "runner-up: "));
     CHECK(strstr(last.out, "run it: vlmprof run IMAGE -p TEXT --model made") != NULL);
     run("best %%F/engine --slo ttft:1000000,tpot:1000000");
-    CHECK(last.code == 0 || strstr(last.err, "which --slo limits")); /* what the files do not say is rejected, never taken as met */
+    CHECK(last.code == 0 || strstr(last.err, "which --slo limits")); /* data that the files lack are rejected, never taken as met */
 }
 
 /* ---- trials */
@@ -100,12 +100,12 @@ static void test_load(void) {
 /* ---- compare */
 static void test_compare_sweeps(void) {
     server slower = SERVER;
-    check_case("two sweeps of servers: other URLs are paired, a slower server is found");
+    check_case("two sweeps of servers: other URLs are paired, and a slower server is found");
     slower.url = "http://127.0.0.1:9000";
     slower.fixed *= 1.4;
     slower.image *= 1.4;
     slower.text *= 1.4;
-    write_server("slower", &slower, 7, SAMPLES); /* the same seed: the same requests */
+    write_server("slower", &slower, 7, SAMPLES); /* the same seed, so the same requests */
     CHECK_INT(run("compare %%F/a %%F/slower --json"), 1);
     if (read_json(last.out)) {
         uint32_t ttft = find(get(0, "comparisons"), "of", "TTFT", NULL, NULL), step = find(get(0, "comparisons"), "of", "T_decode_per_token", NULL, NULL);
@@ -115,7 +115,7 @@ static void test_compare_sweeps(void) {
     }
     CHECK_INT(run("compare %%F/slower %%F/a"), 0);
     CHECK(strstr(last.out, "FASTER") && strstr(last.out, "64 tokens"));
-    check_case("a folder with two values of a knob against a folder with one of them; the other values are listed");
+    check_case("a folder with two values of a knob against a folder with one of them; the other value is listed");
     slower.knobs = "\"max_pixels\": 501760";
     write_server("knob", &slower, 8, SAMPLES);
     CHECK_INT(run("compare %%F/a %%F/knob"), 1);
@@ -130,7 +130,7 @@ static void test_compare_sweeps(void) {
 }
 static void test_compare_loads(void) {
     trial t = {1, 5, 0, 300, 0, "ttft:250", 100};
-    check_case("trials at equal loads: a verdict only where intervals do not overlap");
+    check_case("trials at equal loads: a verdict only if intervals do not overlap");
     write_trial("before", &SERVER, &t, 1);
     t.p50 = 102;
     write_trial("alike", &SERVER, &t, 2);

@@ -17,12 +17,12 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 600 /* only against a program that hangs */ };
+enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 600 /* the time limit only stops a program that hangs */ };
 #define COMMAND(name) &command_##name,
 static const struct command *const COMMANDS[] = {VLMPROF_COMMANDS(COMMAND) NULL};
 static char program[4096], root[2048], *long_value, *long_digits;
 
-/* A small task for each command, words separated by blanks; %R is the repository's root, %P the port of a server. The folder has r/ (a sweep's results) and t.json (a
+/* A small task for each command: words separated by blanks; %R is the repository's root, %P a server's port. The folder contains r/ (a sweep's results) and t.json (a
  * trace). An option under test replaces its value here. */
 static const struct { const char *command, *words; } BASE[] = {
     {"run", "--synthetic=tiny --prompt=hi --max_new_tokens=1 --threads=1"},
@@ -38,7 +38,7 @@ static const struct { const char *command, *words; } BASE[] = {
     {"trace", "t.json"}, {"info", ""}, {"help", ""}, {"selftest", "--synthetic=tiny-gemma3 --threads=1"},
 };
 
-/* a server that counts an image as gemma3 does */
+/* a server that counts image tokens like gemma3 */
 static hostile_server server;
 static void answer(const char *headers, const char *body, char *reply, size_t capacity) {
     char text[200];
@@ -48,7 +48,7 @@ static void answer(const char *headers, const char *body, char *reply, size_t ca
     snprintf(reply, capacity, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(text), text);
 }
 
-/* Runs the program with these words. Returns its exit code; -1: a signal ended it (SIGALRM: it took too long). */
+/* Runs the program with these words. Returns its exit code, or -1 if a signal ended it (SIGALRM: it took too long). */
 static int run_words(char *const *words) {
     int status = -1;
     pid_t child = fork();
@@ -62,7 +62,7 @@ static int run_words(char *const *words) {
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) { }
     return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
-/* The words of a command's row in BASE, without the option `name`, and `more` after them. Returns their count; 0: there is no row. */
+/* The words of a command's row in BASE without the option `name`, then `more`. Returns their number; 0 if there is no row. */
 static int base_words(const struct command *command, const char *name, char *more, char **words) {
     static char room[4096];
     char *to = room;
@@ -100,13 +100,13 @@ static int run_base(const struct command *command, const char *name, char *more)
     char *words[WORDS];
     return base_words(command, name, more, words) ? run_words(words) : -1;
 }
-/* May this value be refused only: no such number, no such word, a value where none belongs? */
+/* Returns 1 if this value must be rejected: not a valid number or choice, or a value for a flag. */
 static int must_refuse(const struct option_spec *spec, const char *value) {
     if (spec->kind == FLAG) return 1;
     if (spec->kind == CHOICE) return 1;
     return (spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS) && strcmp(value, "-1") != 0;
 }
-/* Parses the command's words with this value of an option. Returns the exit code. */
+/* Parses the command line with the option set to this value. Returns the exit code. */
 static int parse_value(const struct command *command, const struct option_spec *spec, const char *value) {
     char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *words[WORDS];
     struct options options;
@@ -123,7 +123,7 @@ static int parse_value(const struct command *command, const struct option_spec *
     free(word);
     return code;
 }
-/* Runs the program with this value. It must end with `wanted`; -1: with any code that the help names. */
+/* Runs the program with this value. It must end with code `wanted`; if that is -1, with any code in the help. */
 static void run_value(const struct command *command, const struct option_spec *spec, const char *value, int wanted) {
     char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *said;
     int code;
@@ -138,7 +138,7 @@ static void run_value(const struct command *command, const struct option_spec *s
     free(word);
 }
 static int takes_numbers(const struct option_spec *spec) { return spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS; }
-/* The odd values of an option. Returns how many. */
+/* The unlikely values for an option. Returns their number. */
 static size_t values_of(const struct option_spec *spec, const char **values) {
     static const char *const odd[] = {"", " ", "\xff\xfe", "-", "--", "nan", "inf", "99999999999999999999", "1e400", "0x10", ",", "-1"};
     static char least[32], most[32];
@@ -152,16 +152,16 @@ static size_t values_of(const struct option_spec *spec, const char **values) {
     return count;
 }
 static void test_command(const struct command *command) {
-    static size_t turn; /* which of the values that pass is run next */
+    static size_t turn; /* index of the accepted value to run next */
     int has_refused = 0;
-    check_case("%s: its base line works", command->name);
+    check_case("%s: the base command line works", command->name);
     CHECK_INT(run_base(command, "help", NULL), 0);
     for (size_t at = 0; at < command->option_count; at++) {
         const struct option_spec *spec = &command->options[at];
         const char *values[20], *passed[20];
         size_t count, pass_count = 0, first, most;
         if (spec->kind == GROUP) continue;
-        check_case("%s --%s with odd values", command->name, spec->name);
+        check_case("%s --%s with unlikely values", command->name, spec->name);
         count = values_of(spec, values);
         for (size_t i = 0; i < count; i++) {
             if (parse_value(command, spec, values[i]) == 0) passed[pass_count++] = values[i];
@@ -172,7 +172,7 @@ static void test_command(const struct command *command) {
         for (size_t i = 0; i < most; i++) run_value(command, spec, passed[(first + i) % pass_count], -1);
     }
 }
-/* Is a text one JSON document, or lines of JSON? */
+/* Returns 1 if a text is one JSON document, or JSON lines. */
 static int is_json(const char *text) {
     static vp_json_node nodes[1 << 16];
     vp_json json;
@@ -183,7 +183,7 @@ static int is_json(const char *text) {
     }
     return *text != 0;
 }
-/* --quiet leaves stderr empty and --json makes stdout pure JSON, for every command that has results (help has only texts). */
+/* For every command with results (help has only texts), --quiet leaves stderr empty and --json makes stdout pure JSON. */
 static void test_quiet_and_json(const struct command *command) {
     static char *const flags[] = {"--quiet", "--json"};
     const int has_json = strcmp(command->name, "help") != 0;
@@ -208,7 +208,7 @@ int main(void) {
     const char *given = getenv("PROGRAM");
     if (!getcwd(root, sizeof root) || !folder_make("option-values")) return 1;
     snprintf(program, sizeof program, "%s%s%s", given && *given == '/' ? "" : root, given && *given == '/' ? "" : "/", given ? given : "vlmprof");
-    setenv("OMP_WAIT_POLICY", "passive", 1); /* the program need not start itself again */
+    setenv("OMP_WAIT_POLICY", "passive", 1); /* so that the program does not restart itself */
     setenv("GOMP_SPINCOUNT", "1000", 1);
     long_value = (char *)calloc(1, LONG_BYTES + 1);
     long_digits = (char *)calloc(1, LONG_BYTES + 1);

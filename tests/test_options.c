@@ -13,7 +13,7 @@ static const struct command *const ALL_COMMANDS[] = {VLMPROF_COMMANDS(ROW) NULL}
 /* ---------------------------------------------------------------------------------------------------------------- help */
 static void test_help(void) {
     char words[80];
-    check_case("tables: no name twice, a text for each, a default that is one of the choices, examples that are commands");
+    check_case("tables: unique names, a text for each, defaults that are choices, examples that are commands");
     for (const struct command *const *command = ALL_COMMANDS; *command; command++) {
         const struct option_spec *options = (*command)->options;
         for (size_t i = 0; i < (*command)->option_count; i++) {
@@ -56,7 +56,7 @@ static void test_help(void) {
     CHECK(last.err && !strstr(last.err, "hf download"));
     CHECK_INT(cli("help load"), 0);
     CHECK(last.out && strstr(last.out, "(default: a tenth of the duration)\n") && !strstr(last.out, "(default 0)\n  --cool"));
-    check_case("colours: never in a pipe by default, always on request");
+    check_case("colours: never in a pipe by default, always if requested");
     CHECK_INT(cli("help run"), 0);
     CHECK(last.out && !strchr(last.out, 27));
     CHECK_INT(cli("run --color always --help"), 0);
@@ -89,10 +89,10 @@ static void test_usage(void) {
         CHECK_INT(cli(command), 0);
         CHECK(last.out && (strstr(last.out, "example:\n  vlmprof ") || strstr(last.out, "examples:\n  vlmprof ")) && last.err && !*last.err);
     }
-    check_case("unknown words name the nearest");
+    check_case("for unknown words, the error names the nearest");
     REFUSED("swep --model x", 2, "did you mean sweep?");
     REFUSED("tokenise", 2, "did you mean tokenize?");
-    REFUSED("profile x", 2, "unknown command"); /* it is an option of run */
+    REFUSED("profile x", 2, "unknown command"); /* profile is an option of run */
     REFUSED("run --topk 3", 2, "did you mean --top_k");
     REFUSED("sweep --max-new_tokens x", 2, "--max_new_tokens: \"x\"");
     REFUSED("zzzzzz", 2, "unknown command \"zzzzzz\"; vlmprof help");
@@ -103,7 +103,7 @@ static void test_usage(void) {
     REFUSED("load --rate 1", 2, "did you mean --request_rate, ");
     REFUSED("selftest --jsn", 2, "did you mean --json?");
     REFUSED("run -x", 2, "unknown option -x");
-    check_case("values of options");
+    check_case("option values");
     REFUSED("run -p", 2, "needs a value");
     REFUSED("run -p a -p b --synthetic tiny", 2, "given twice");
     REFUSED("run -p a --json=1", 2, "takes no value");
@@ -151,11 +151,11 @@ static void test_usage(void) {
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --top_k_list 1 1", 2, "twice");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low --vision_tokens_list 432", 2, "exclude");
     REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --dataset_name a/b", 2, "slash");
-    CHECK(access(in_folder("x"), F_OK) != 0); /* a refused sweep leaves nothing behind */
+    CHECK(access(in_folder("x"), F_OK) != 0); /* a rejected sweep leaves no files */
 }
 
 
-/* ------------------------------------------------------------------------------------------- options read in this process */
+/* ------------------------------------------------------------------------------------------- options parsed in this process */
 static const struct option_value *value_of(const struct options *o, const char *name) { return opt(o, name); }
 static void test_values(void) {
     struct options o;
@@ -175,11 +175,11 @@ static void test_values(void) {
         if (reals[i].value >= 0) CHECK_NEAR(opt(&o, "budget_ms")->real, reals[i].value, 0);
         options_free(&o);
     }
-    check_case("a word of a list, whole");
+    check_case("a choice from a list must match as a whole");
     CHECK(has_word("low medium high", "low") && has_word("low medium high", "medium") && has_word("low medium high", "high"));
     CHECK(!has_word("low medium high", "") && !has_word("low medium high", "lo") && !has_word("low medium high", "ow") && !has_word("lows slow low", "lo"));
     CHECK(has_word("lows slow low", "low") && !has_word("lows slow", "low"));
-    check_case("how far two names are apart");
+    check_case("the distance between two names");
     CHECK(edit_distance("kitten", "sitting") == 3 && edit_distance("", "abc") == 3 && edit_distance("abc", "") == 3 && edit_distance("topk", "top_k") == 1);
     CHECK(edit_distance("same", "same") == 0 && edit_distance("ab", "ba") == 1);
     CHECK(edit_distance("abcd", "acbd") == 1 && edit_distance("ca", "abc") == 3 && edit_distance("abcdef", "bcdefg") == 2);
@@ -192,7 +192,7 @@ static void test_values(void) {
     CHECK_INT(value_of(&o, "top_k_list")->count, 3);
     CHECK(value_of(&o, "top_k_list")->numbers[0] == 1 && value_of(&o, "top_k_list")->numbers[1] == 2 && value_of(&o, "top_k_list")->numbers[2] == 4);
     CHECK_TEXT(value_of(&o, "top_k_list")->items[1], "2");
-    CHECK_INT(value_of(&o, "data")->count, 2); /* file names stay whole */
+    CHECK_INT(value_of(&o, "data")->count, 2); /* file names are not split */
     CHECK_TEXT(value_of(&o, "data")->items[0], "a,b");
     CHECK_TEXT(value_of(&o, "data")->items[1], "c");
     CHECK_INT(number_of(&o, "num_samples"), 7);
@@ -210,7 +210,7 @@ static void test_values(void) {
     }
     options_free(&o);
 }
-/* words that are rejected, with all that is said */
+/* words that are rejected, with the whole message */
 static void test_refusals(void) {
     static const char *const rows[][2] = {
         {"--top_k_list 1 01", "vlmprof: --top_k_list: 01 is listed twice\n"}, {"--tier_list low,low", "vlmprof: --tier_list: low is listed twice\n"},
@@ -226,14 +226,14 @@ static void test_refusals(void) {
         FAILS(options_of_words(&o, &command_sweep, rows[i][0]), 2, rows[i][1]);
         options_free(&o);
     }
-    check_case("the ends of a range belong to it");
+    check_case("a range includes its ends");
     for (size_t i = 0; i < command_run.option_count; i++) {
         const struct option_spec *spec = &command_run.options[i];
         char words[100];
         if (spec->kind != COUNT) continue;
         for (int end = 0; end < 2; end++) {
             int64_t bound = end ? spec->most : spec->least;
-            if (bound >= INT64_C(1000000000000000000) || bound <= -INT64_C(1000000000000000000)) continue; /* more digits than are read */
+            if (bound >= INT64_C(1000000000000000000) || bound <= -INT64_C(1000000000000000000)) continue; /* more digits than are parsed */
             snprintf(words, sizeof words, "--%s %lld", spec->name, (long long)bound);
             check_note(HEARD(options_of_words(&o, &command_run, words)) == 0, __FILE__, __LINE__, "%s: %s", words, room_said);
             CHECK_INT(number_of(&o, spec->name), bound);
@@ -244,7 +244,7 @@ static void test_refusals(void) {
         }
     }
 }
-/* rules of rows: what must be given together, what must not, and what lifts a rule */
+/* rules of rows: options that require each other, that exclude each other, and that lift a rule */
 static void test_rules(void) {
     static const struct { const struct command *command; const char *words, *said; } rows[] = {
         {&command_sweep, "--data a --output_dir b --tier_list low --vision_tokens_list 432", "--tier_list and --vision_tokens_list cannot be used together\n"},

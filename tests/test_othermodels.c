@@ -22,7 +22,7 @@
 void cuda_on_cpu_reset(uint64_t seed);
 #endif
 enum { STEPS = 6, CASES = 3 };
-/* gguf/NAME: model.gguf and mmproj.gguf in place of a checkpoint's folder */
+/* gguf/NAME: model.gguf and mmproj.gguf instead of a checkpoint folder */
 typedef struct family { const char *name, *final_norm, *cases[CASES]; } family;
 static const family families[] = {
     { "olmoe", "model.norm.weight", { "text1", "text2", "text3" } },
@@ -116,7 +116,7 @@ typedef struct test_case {
 } test_case;
 static void free_case(test_case *c) { free(c->seen); free(c->ids); free(c->tokens); free(c->index); free(c->pixels); free(c->masks); }
 
-/* pictures of crop x crop, one below another, or side by side if one picture is cut into them -> patches of normalised values */
+/* pictures of crop x crop, stacked, or side by side if cut from one picture -> patches of normalised values */
 static void load_pictures(test_case *c, const vp_model_config *config, const char *path) {
     const vp_geometry *g = &config->geometry;
     const int32_t side = g->crop_px / g->patch_px, values = 3 * g->patch_px * g->patch_px;
@@ -128,7 +128,7 @@ static void load_pictures(test_case *c, const vp_model_config *config, const cha
     float *to;
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
     free(file);
-    if (!config->vit_native) view_px = image.width_px; /* Idefics3's may have a part of a patch more than the tower reads */
+    if (!config->vit_native) view_px = image.width_px; /* Idefics3's may contain a partial patch that the tower does not read */
     CHECK_INT(view_px - (config->vit_native ? 0 : view_px % g->patch_px), g->crop_px);
     CHECK_INT(image.width_px % view_px, 0);
     CHECK_INT(image.height_px % view_px, 0);
@@ -147,18 +147,18 @@ static void load_pictures(test_case *c, const vp_model_config *config, const cha
             }
     vp_image_free(&image);
 }
-/* image features go to the places of image tokens, in their order */
+/* image features are assigned to the image tokens in order */
 static void load_index(test_case *c, const vp_model_config *config, int32_t token) {
     int32_t count = c->views * vp_geometry_tokens_per_crop(&config->geometry), found = 0;
     c->image_token = token;
-    if (config->connector == VP_CONNECTOR_STITCHED) /* windows over the crops' patches put together */
+    if (config->connector == VP_CONNECTOR_STITCHED) /* windows over the stitched patches of the crops */
         for (int32_t i = count = 0; i < c->id_count; i++) count += c->ids[i] == token;
     c->index = (int32_t *)malloc((size_t)count * sizeof *c->index);
     for (int32_t i = 0; i < c->id_count; i++)
         if (c->ids[i] == token && found++ < count) c->index[found - 1] = i;
     CHECK_INT(found, count);
 }
-/* Molmo-7B: as MolmoE */
+/* Molmo-7B: like MolmoE */
 static void load_molmo_image(test_case *c, const vp_model_config *config, const char *path) {
     vp_tile_options options = vp_tile_options_default();
     vp_layout layout;
@@ -191,7 +191,7 @@ static void load_molmo_image(test_case *c, const vp_model_config *config, const 
     free(file);
     vp_image_free(&image);
 }
-/* Molmo2: the crops of the picture, and which tokens are its: they see each other */
+/* Molmo2: the crops of the picture, and its tokens, which see each other */
 static void load_tiling(test_case *c, const vp_model_config *config, const json_file *info) {
     int32_t count, *size = json_ints(info, "image_size", &count);
     vp_tiling tiling = { 0, 0 };
@@ -203,7 +203,7 @@ static void load_tiling(test_case *c, const vp_model_config *config, const json_
     c->seen = json_ints(info, "mm_token_type_ids", &count);
     CHECK_INT(count, c->id_count);
 }
-/* 0: the case is not here */
+/* returns 0 if the case is not present */
 static int load_case(const family *f, const char *name, const vp_model_config *config, test_case *c) {
     char rest[128], image[256], picture[300];
     json_file info;
@@ -244,7 +244,7 @@ typedef struct output { float *logits, *features, *deepstack, *block_last; int32
 static void free_output(output *o) { free(o->logits); free(o->features); free(o->deepstack); free(o->block_last); }
 /* ends: [id_count], blocks: [block_count] */
 static vp_request request_of(const vp_model_config *config, const test_case *c, int32_t skipped, int32_t *ends, int32_t *blocks) {
-    static vp_image_views image; /* until the next call */
+    static vp_image_views image; /* valid until the next call */
     vp_request r;
     image = (vp_image_views){ c->views, c->rows, c->cols };
     memset(&r, 0, sizeof r);
@@ -252,7 +252,7 @@ static vp_request request_of(const vp_model_config *config, const test_case *c, 
     r.input_ids = c->ids; r.input_count = c->id_count;
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
     r.images = &image; r.image_count = c->views > 0;
-    for (int32_t i = c->id_count - 1; i >= 0; i--) /* a view's tokens are side by side and see each other */
+    for (int32_t i = c->id_count - 1; i >= 0; i--) /* a view's tokens are consecutive and see each other */
         ends[i] = i + 1 < c->id_count && c->views
                   && (c->seen ? c->seen[i] && c->seen[i + 1] : c->ids[i] == c->image_token && c->ids[i + 1] == c->image_token)
                   ? ends[i + 1] : i + 1;
@@ -324,7 +324,7 @@ static void compare_fp32(const vp_checkpoint *checkpoint, const vp_model_config 
     }
     check_free(&a);
     for (int s = 0; s < STEPS; s++) CHECK_INT(o->tokens[s], c->tokens[s]);
-    if (c->views && load_npy(c->of, c->name, "image_features.npy", &a)) { /* rows that no overlap drops */
+    if (c->views && load_npy(c->of, c->name, "image_features.npy", &a)) { /* only if no rows are dropped as overlap */
         int64_t rows = config->connector == VP_CONNECTOR_STITCHED ? a.count / d : (int64_t)c->views * vp_geometry_tokens_per_crop(&config->geometry), kept = 0;
         float *used = (float *)malloc((size_t)(rows * d) * sizeof(float));
         for (int64_t i = 0; i < rows; i++) if (c->index[i] >= 0) memcpy(used + d * kept++, o->features + i * d, (size_t)d * sizeof(float));
@@ -380,7 +380,7 @@ static int read_config(const family *f, const char *file, vp_model_config *confi
     free(preprocessor);
     return good;
 }
-/* the sources of a model; the GGUF files outlive the checkpoint */
+/* the sources of a model; GGUF files must outlive the checkpoint */
 typedef struct opened { vp_checkpoint *checkpoint; vp_gguf *gguf, *tower; } opened;
 static void close_files(opened *files) {
     vp_checkpoint_close(files->checkpoint);
@@ -402,7 +402,7 @@ static vp_result open_gguf(const family *f, vp_model_config *config, opened *fil
     return result;
 }
 static vp_result open_folder(const family *f, const vp_model_config *config, opened *files, vp_error *error) {
-    char folder[256]; /* that has the weights */
+    char folder[256]; /* the folder that contains the weights */
     snprintf(folder, sizeof folder, "%s", weights_of(f));
     *strrchr(folder, '/') = 0;
     return vp_checkpoint_open(folder, config, &files->checkpoint, error);
@@ -419,7 +419,7 @@ static vp_engine *open_engine(const family *f, vp_weights weights, const char *d
     }
     options.config = config; options.checkpoint = files->checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
     options.max_sequence = 512; options.max_views = config->vit_native ? 150 : 13;
-    if (strcmp(device, "cpu") && config->d_model % 4) { /* own_llava_a */
+    if (strcmp(device, "cpu") && config->d_model % 4) { /* own_llava_a has such a width */
         CHECK_INT(vp_engine_open(&options, &engine, &error), VP_ERR_UNSUPPORTED);
         CHECK_TEXT(error.where, "hidden_size");
         CHECK(strstr(error.text, "run this model with --device cpu"));
@@ -433,7 +433,7 @@ static void compare_bare(vp_engine *engine, const vp_model_config *config, const
         for (int s = 0; s < STEPS; s++) CHECK_INT(again.tokens[s], o->tokens[s]);
     free_output(&again);
 }
-/* of several ids that end an answer, the first one generated ends it */
+/* if several ids end an answer, the first one generated ends it */
 static void compare_stops(vp_engine *engine, const vp_model_config *config, const test_case *c, const output *o) {
     int32_t blocks[64], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends), tokens[STEPS], more[2] = { 0, o->tokens[2] }, first = 0;
     int64_t step_ns[STEPS];
@@ -443,7 +443,7 @@ static void compare_stops(vp_engine *engine, const vp_model_config *config, cons
     memset(&r, 0, sizeof r);
     memset(&reply, 0, sizeof reply);
     memset(&error, 0, sizeof error);
-    for (int s = 0; s < STEPS; s++) if (more[0] == o->tokens[s]) { more[0]++; s = -1; } /* an id that never comes */
+    for (int s = 0; s < STEPS; s++) if (more[0] == o->tokens[s]) { more[0]++; s = -1; } /* an id that is never generated */
     while (o->tokens[first] != more[1]) first++;
     for (int32_t i = 0; i < c->id_count; i++) ends[i] = i + 1;
     for (int32_t b = 0; b < config->block_count; b++) blocks[b] = b;
@@ -483,7 +483,7 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- knobs, configs */
-/* a skipped block is the identity: the residual after the blocks around it is equal on this device and the CPU, and differs from the one with the block */
+/* A skipped block is the identity: the residual after the blocks around it is equal on this device and the CPU, and differs from the residual with the block. */
 static void test_knobs(const family *f) {
     vp_model_config config;
     opened files, own_files;
@@ -531,7 +531,7 @@ static void test_knobs(const family *f) {
     close_files(&files);
     close_files(&own_files);
 }
-/* every form that convert writes gives the same bits in bf16 */
+/* every form that convert writes gives bit-identical results in bf16 */
 static void test_converted(const family *f, int packed) {
     char directory[300], file[400];
     vp_model_config config;
@@ -570,7 +570,7 @@ static void test_converted(const family *f, int packed) {
     remove(file);
     rmdir(directory);
 }
-/* A tied head is stored once: with its own head the same model has one more table of embeddings. A head of integers is an additional copy. */
+/* A tied head is stored once; with an untied head, the same model has one more embedding table. An integer head is an additional copy. */
 static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
     vp_engine_options options = vp_engine_options_default();
     vp_model_config changed = *config;
@@ -588,8 +588,8 @@ static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, 
 static void test_tied(const family *f) {
     vp_model_config config;
     uint64_t elements;
-    if (!place(f, "checkpoint/config.json")) return; /* a GGUF file */
-    check_case("%s: the bytes of a tied head", f->name);
+    if (!place(f, "checkpoint/config.json")) return; /* not for GGUF files */
+    check_case("%s: the size of a tied head", f->name);
     if (!CHECK(read_config(f, "config.json", &config)) || !config.tied_head) return;
     elements = (uint64_t)config.embedding_size * (uint64_t)config.d_model;
     for (int wide = 0; wide < 2; wide++) {
@@ -599,8 +599,8 @@ static void test_tied(const family *f) {
     if (!strcmp(TEST_DEVICE, "cpu"))
         CHECK_INT(weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 0), weight_bytes(&config, VP_WEIGHTS_INT8, VP_WEIGHTS_INT8, 1));
 }
-/* The launches and bytes that a prompt's experts without tokens would have added: the router decides which ones those are. On tiles, and in the last block of a GPU's
- * prefill, there are no products per expert, and nothing depends on them. */
+/* The launches and bytes that experts without tokens would add in a prompt; the router decides which experts those are. On tiles, and in the last block of a GPU's
+ * prefill, there are no products per expert, so they add nothing. */
 static void count_idle(const vp_model_config *config, const vp_request *r, const vp_reply *reply, vp_weights weights, int64_t *missing, int64_t *bytes) {
     const int64_t pairs = (int64_t)r->input_count * r->top_k, most = pairs < config->expert_count ? pairs : config->expert_count,
                   values = 3 * (int64_t)config->expert_dim * config->d_model;
@@ -613,7 +613,7 @@ static void count_idle(const vp_model_config *config, const vp_request *r, const
         are_grouped |= is_grouped;
         used[l->block] += is_grouped ? l->shape[3] : 1;
     }
-    for (int b = 0; b < 64; b++) if (used[b]) idle += 2 * most - used[b]; /* both products */
+    for (int b = 0; b < 64; b++) if (used[b]) idle += 2 * most - used[b]; /* both products are skipped */
     *missing = are_grouped ? 0 : idle;
     *bytes = idle / 2 * (weights == VP_WEIGHTS_FP32 ? 4 * values : weights == VP_WEIGHTS_BF16 ? 2 * values
                          : values * (weights == VP_WEIGHTS_INT8 ? 17 : 9) / 16);
@@ -666,19 +666,19 @@ static void test_counted(const family *f) {
     options.config = &config; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = config.vit_native ? 150 : 13;
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
         vp_engine *engine = NULL, *paper = NULL;
-#ifdef TEST_EMULATED /* 2 of the 5 for each model, 15 models for each of the 5 */
+#ifdef TEST_EMULATED /* 2 of the 5 for each model, so that 15 models use each of the 5 */
         if ((kind + (size_t)(f - families)) % (sizeof kinds / sizeof *kinds) > 1) continue;
 #endif
         options.weights = kinds[kind].blocks; options.head_weights = kinds[kind].head; options.vision_weights = kinds[kind].vision;
         options.counts_only = 0;
-        check_case("%s, weights %zu: the counted work is the work that runs", f->name, kind);
+        check_case("%s, weights %zu: the counted work equals the work that runs", f->name, kind);
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) continue;
         options.counts_only = 1;
         if (CHECK_INT(vp_engine_open(&options, &paper, &error), VP_OK)) CHECK_INT(vp_engine_bytes(paper), vp_engine_bytes(engine));
-        for (int i = 0; i < 2 && paper; i++) { /* a text, an image */
+        for (int i = 0; i < 2 && paper; i++) { /* first a text, then an image */
             test_case c;
             if (!load_case(f, f->cases[i], &config, &c)) continue;
-            check_case("%s, weights %zu, %s: the counted work is the work that runs", f->name, kind, f->cases[i]);
+            check_case("%s, weights %zu, %s: the counted work equals the work that runs", f->name, kind, f->cases[i]);
             compare_counted(engine, paper, &config, &c, i - 1, options.weights);
             free_case(&c);
         }
@@ -686,7 +686,7 @@ static void test_counted(const family *f) {
         vp_engine_close(paper);
     }
 }
-/* The words of published configs say the same as those of transformers 5, where a model has both. Returns 1 if it has. */
+/* The published config and the one of transformers 5 mean the same if a model has both. Returns 1 if it has. */
 static int test_styles(const family *f) {
     vp_model_config config, published;
     if (!place(f, "checkpoint/config_published_style.json")) return 0;
@@ -701,18 +701,18 @@ int main(void) {
     const int is_cpu = !strcmp(TEST_DEVICE, "cpu");
     int styles = 0;
 #ifdef TEST_EMULATED
-    const uint64_t seed = check_all() ? 3 : 2; /* make test has the time for one case of each model in one precision, make test-slow tries the other .. */
+    const uint64_t seed = check_all() ? 3 : 2; /* make test has time for one case of each model in one precision; make test-slow tries the other precision, .. */
     cuda_on_cpu_reset(seed);
     for (int i = 0; i < FAMILIES; i++)
         if (is_wanted(&families[i])) run_family(&families[i], (seed + (uint64_t)i) % 2 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, NULL, 0, 0);
     if (!check_all()) return check_done("test_othermodels_" TEST_DEVICE);
-    cuda_on_cpu_reset(4); /* .. and then all of them, under a third schedule */
+    cuda_on_cpu_reset(4); /* .. then all cases under a third schedule */
 #endif
     for (int i = 0; i < FAMILIES; i++) {
         if (!is_wanted(&families[i])) continue;
         if (is_cpu && check_all()) { /* make test has tried the rest */
             for (int packed = 0; packed < 2 && !is_gguf(&families[i]); packed++) test_converted(&families[i], packed);
-            for (int k = 0; vp_engine_gemm_name(k) && !is_gguf(&families[i]); k++) /* every GEMM kernel this processor has */
+            for (int k = 0; vp_engine_gemm_name(k) && !is_gguf(&families[i]); k++) /* every GEMM kernel of this processor */
                 run_family(&families[i], VP_WEIGHTS_BF16, vp_engine_gemm_name(k), 1, 1);
             continue;
         }

@@ -1,5 +1,5 @@
 /* slow: each command that writes a file, in each state of that file, 15 s */
-/* test_outputs.c: every option that names an output file, with each kind of path: a new file, an old one with its own permissions, a symbolic link, a dangling link, a
+/* test_outputs.c: every option that names an output file, with each kind of path: a new file, one with its own permissions, a symbolic link, a dangling link, a
  * device, a pipe, the open stdout, a folder. The kind of an existing path stays; only its bytes are new. (vp_output's own rules: test_file.c.) Runs $PROGRAM (default
  * ./vlmprof) from the repository's root; its files are in a temporary folder. Devices need root; without it they are skipped. */
 #define _DEFAULT_SOURCE 1
@@ -9,7 +9,7 @@
 #include "support/device.h"
 
 
-/* %F is the folder; the path to write comes after. `begins`: how every such file begins. */
+/* %F is the folder; the output path is appended. `begins`: the start of every such file. */
 static const struct { const char *name, *command, *begins; } OUTPUTS[] = {
     {"fit -o", "fit %F/r -o ", "{"},
     {"predict --recalibrate -o", "predict %F/model.json --recalibrate %F/r -n 4 -o ", "{"},
@@ -32,14 +32,14 @@ static int begins(const char *path, const char *with) {
 static void test_output(size_t at) {
     const char *command = OUTPUTS[at].command, *with = OUTPUTS[at].begins, *name = OUTPUTS[at].name, *null, *full;
     struct stat info;
-    check_case("%s: a new file; an old one keeps its permissions", name);
+    check_case("%s: a new file; an existing one keeps its permissions", name);
     CHECK_INT(run("%s%%F/out", command), 0);
     CHECK(begins(in_folder("out"), with));
     write_text(in_folder("out"), "old");
     CHECK_INT(chmod(in_folder("out"), 0600), 0);
     CHECK_INT(run("%s%%F/out", command), 0);
     CHECK(begins(in_folder("out"), with) && stat(in_folder("out"), &info) == 0 && (info.st_mode & 0777) == 0600);
-    check_case("%s: a symbolic link stays, its target is written", name);
+    check_case("%s: a symbolic link remains, its target is written", name);
     write_text(in_folder("out"), "old");
     CHECK_INT(symlink("out", in_folder("link")), 0);
     CHECK_INT(run("%s%%F/link", command), 0);
@@ -57,7 +57,7 @@ static void test_output(size_t at) {
     CHECK(begins(in_folder("read"), with) && kind_of(in_folder("pipe")) == S_IFIFO);
     unlink(in_folder("pipe"));
     unlink(in_folder("read"));
-    check_case("%s: a link to the open stdout, like /dev/stdout", name); /* not /dev/stdout itself: a fault would replace the machine's */
+    check_case("%s: a link to the open stdout, like /dev/stdout", name); /* not /dev/stdout itself, because a fault would replace the machine's */
     CHECK_INT(symlink("/proc/self/fd/1", in_folder("to_stdout")), 0);
     CHECK_INT(run("%s%%F/to_stdout", command), 0);
     CHECK(last.out && *last.out && (strstr(last.out, with) || *with == '\x89') && kind_of(in_folder("to_stdout")) == S_IFLNK);
@@ -74,7 +74,7 @@ static void test_output(size_t at) {
         check_skip(name, "no device can be made here");
         return;
     }
-    check_case("%s: a device is written as it is, a full one is an error", name);
+    check_case("%s: a device is written directly; a full device is an error", name);
     CHECK_INT(run("%s'%s'", command, null), 0);
     CHECK(kind_of(null) == S_IFCHR);
     CHECK_INT(run("%s'%s'", command, full), 5);
@@ -83,14 +83,14 @@ static void test_output(size_t at) {
     unlink(in_folder("full"));
     CHECK_INT(unfinished_files(), 0);
 }
-/* how a command ends whose reader went away, or whose file may not grow */
+/* how a command ends if its reader has closed the pipe, or if its file may not grow */
 static void test_ends(void) {
     static const char *const commands[] = {"--help", "tile 640x480", "info", "report %F/r", "best %F/r --budget_ms 100000", "compare %F/r %F/r", "fit %F/r",
                                            "sweep --help", "tokenize --tokenizer samples/tiny/model/tokenizer.json a",
                                            "trace tests/golden/trace/torch_cpu.pt.trace.json"};
     const char *kept = program;
     static char line[1200];
-    check_case("a closed pipe: exit 5 without words");
+    check_case("a closed pipe: exit 5 without a message");
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         snprintf(line, sizeof line, "sh -c '{ sleep 0.3; %s \"$@\"; echo $? >\"$TEST_FOLDER/code\"; } | true' sh", kept);
         program = line;
@@ -123,7 +123,7 @@ int main(void) {
     setenv("GOMP_SPINCOUNT", "1000", 1);
     check_case("the files that commands read");
     kept = program;
-    program = built("tests/vlmprof-clock"); /* a busy machine's times may allow no recalibration */
+    program = built("tests/vlmprof-clock"); /* on a busy machine, the times may not allow recalibration */
     CHECK_INT(run("sweep --synthetic tiny --device cpu --data samples/questions.jsonl --output_dir %%F/r --num_samples 3 --max_new_tokens 2 --tier_list low high "
                   "--top_k_list 2 4 --num_active_blocks_list 2 4 --num_runs_per_sample 1 --quiet"), 0);
     program = kept;

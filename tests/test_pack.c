@@ -1,4 +1,4 @@
-/* test_pack.c - weights on their way to panels: the integers and scales of random, tied, tiny, infinite and missing numbers follow the rule, written here value by value,
+/* test_pack.c - packing weights into panels: integers and scales of random, tied, tiny, infinite and NaN values follow the rule, written here value by value,
  * in whole panels and in some columns of one; packed files of random weights have the bytes that they had on 2026-11-27 */
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
@@ -8,7 +8,8 @@
 #include "support/check.h"
 #include "support/folder.h"
 
-/* A block of a row by the rule: scale and integers. bits 8: 127 is the largest size; 4: -8, and otherwise up to 7. If the scale is not a number, they are meaningless. */
+/* A block of a row by the rule: scale and integers. With 8 bits, the largest value becomes 127; with 4 bits, -8, and values are limited to 7. If the scale is NaN, the
+ * integers are meaningless. */
 static void rule(const float *row, int bits, uint16_t *scale, int *integers) {
     float most = 0.0f;
     for (int k = 0; k < VK_QUANT_BLOCK; k++)
@@ -34,11 +35,11 @@ static float drawn(uint64_t *seed, int kind) {
     float value = vp_bf16_to_f32((uint16_t)bits);
     switch (kind) {
     case 0: return (float)(int32_t)bits * 4.656612873e-10f;
-    case 1: return (float)((int)(bits % 33) - 16) / 4.0f;                      /* ties, and sizes that are twice the largest */
-    case 2: return vk_float((uint32_t)bits);                                  /* any bits: NaN and infinity are among them */
-    case 3: return vk_float((uint32_t)bits & 0x8000ffffu);                    /* less than a normal number */
+    case 1: return (float)((int)(bits % 33) - 16) / 4.0f;                      /* ties, and magnitudes up to the largest */
+    case 2: return vk_float((uint32_t)bits);                                  /* any bits, including NaN and infinity */
+    case 3: return vk_float((uint32_t)bits & 0x8000ffffu);                    /* subnormal */
     case 4: return bits % 5 ? 0.0f : -0.0f;
-    case 5: return vk_float(((uint32_t)bits & 0x80ffffffu) | (bits >> 60 ? 0x01000000u : 0)); /* scales next to what is normal */
+    case 5: return vk_float(((uint32_t)bits & 0x80ffffffu) | (bits >> 60 ? 0x01000000u : 0)); /* scales near the smallest normal number */
     default: return bits >> 58 == 0 ? INFINITY : value;
     }
 }
@@ -47,7 +48,7 @@ static void test_blocks(int bits) {
     uint64_t seed = 7;
     for (int kind = 0; kind < 7; kind++) {
         int64_t wrong = 0, outside = 0;
-        check_case("integers of %d bits, numbers of kind %d", bits, kind);
+        check_case("integers of %d bits, values of kind %d", bits, kind);
         for (int round = 0; round < 300; round++) {
             const int first = round % 3 ? 0 : round % 31, count = round % 3 ? VK_PAD : 1 + (round * 7) % (VK_PAD - first);
             char block[BYTES], was[BYTES];

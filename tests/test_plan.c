@@ -1,4 +1,4 @@
-/* test_plan.c: the plan of a sweep in this process: its grid and file names in their order, the longest request, layouts of a configuration, the inputs of the
+/* test_plan.c: the plan of a sweep in this process: its grid and file names in order, the longest request, layouts of a configuration, the inputs of the
  * fingerprint, and rejected lists. */
 #define _POSIX_C_SOURCE 200809L
 #include "data/plan.h"
@@ -13,7 +13,7 @@
 static struct model tiny;
 static struct options options;
 static struct plan plan;
-/* plans a sweep of these words; 0 or an exit code */
+/* plans a sweep with these options; returns 0 or an exit code */
 static int make(const char *words) {
     char line[1500];
     int code;
@@ -27,7 +27,7 @@ static int make(const char *words) {
     listen_end();
     return code;
 }
-/* ... of the set of three records: a wide image, a small one, none */
+/* ... for the set of three records: a wide image, a small one, none */
 static int make_set(const char *words) {
     char line[1200];
     snprintf(line, sizeof line, "--data %%F/set.jsonl %s", words);
@@ -58,7 +58,7 @@ static void test_grid(void) {
         CHECK(one->set == &plan.sets[0] && one->knobs.of[KNOB_BLOCKS].list[0] == 0);
         for (int k = 1; k < one->knobs.of[KNOB_BLOCKS].list_count; k++) CHECK(one->knobs.of[KNOB_BLOCKS].list[k] > one->knobs.of[KNOB_BLOCKS].list[k - 1]);
     }
-    check_case("weights: each point of the grid with each of them");
+    check_case("weights: each grid point with each format");
     CHECK_INT(make_set("--tier_list low high --top_k_list 1 2 --weights_list bf16 int4 --num_active_blocks_list 4"), 0);
     CHECK(plan.configuration_count == 8 && plan.weights_count == 2 && plan.point_count == 24);
     for (size_t i = 0; i < plan.configuration_count && i < 8; i++) {
@@ -66,7 +66,7 @@ static void test_grid(void) {
         CHECK(plan.configurations[i].weights_at == i % 2 && knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == (i / 2 % 2 ? 2 : 1));
     }
     if (plan.configuration_count == 8) CHECK_TEXT(plan.configurations[3].file_name, "set_imgsizetier-low_crops1_topk2_blocks4_weightsint4.json");
-    check_case("without lists: all tiers, the model's own experts and blocks");
+    check_case("without lists: all tiers, and the model's own experts and blocks");
     CHECK_INT(make_set("--ignore_eos"), 0);
     CHECK(plan.configuration_count == 3 && plan.ignore_eos);
     for (size_t i = 0; i < plan.configuration_count && i < 3; i++)
@@ -81,7 +81,7 @@ static void test_grid(void) {
     CHECK(knob_number(&plan.configurations[1].knobs, KNOB_TOKENS) == 432 && !knob_tier(&plan.configurations[1].knobs) && plan.configurations[2].set == &plan.sets[1]);
     CHECK_INT(make("--data %F/set.jsonl %F/./set.jsonl"), EXIT_USAGE);
     CHECK(strstr(room_said, "set.jsonl are both called set; sweep them into two folders") != NULL);
-    check_case("a strategy draws points of the grid and reports how often it repeats one");
+    check_case("a strategy draws points of the grid and reports its number of duplicates");
     CHECK_INT(make_set("--sampling_strategy custom_sparse --tier_list low medium high --top_k_list 1 2 4 --num_active_blocks_list 1 2 4"), 0);
     {
         static const int32_t counts[3] = {3, 3, 3};
@@ -97,10 +97,10 @@ static void test_grid(void) {
         }
     }
 }
-/* Each row of the table with a list, by itself: both values are points of the grid, have their own files and are in the journal's head; those of the grid reach the
- * request. */
+/* Each row of the table that has a list, by itself: both values are points of the grid, have their own files and are in the journal's head; those in the request reach
+ * it. */
 static void test_rows(void) {
-    check_case("every knob with a list is varied by its row alone");
+    check_case("every knob with a list is varied by its table row only");
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         const struct knob *row = &KNOBS[knob];
         char words[300], first[40] = "1", second[40] = "2";
@@ -196,7 +196,7 @@ static void test_requests(void) {
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
     CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
     CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
-    check_case("a request that does not fit the model uses no memory; here none fits");
+    check_case("a request that is too long for the model takes no memory; here all are too long");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);
     CHECK(plan.configurations[0].need_sequence == 0 && plan.max_sequence == 0 && plan.max_views == 1 && plan.configuration_count == 1);
     {
@@ -206,7 +206,7 @@ static void test_requests(void) {
         CHECK_INT(plan.max_sequence, 4096);
         CHECK(plan.max_views == 1 && plan.configurations[0].need_views == 0);
     }
-    check_case("a configuration's name has the mean of its crops, cut to an integer");
+    check_case("a configuration's name contains its mean number of crops, truncated to an integer");
     write_text(in_folder("text.jsonl"), "{\"question\": \"Why?\"}\n");
     CHECK_INT(make("--tier_list medium --data %F/text.jsonl"), 0);
     CHECK_TEXT(plan.configurations[0].file_name, "text_imgsizetier-medium_crops0_topk2_blocks4.json");
@@ -224,7 +224,7 @@ static void test_fingerprint(void) {
                                          "--metric mc", "--num_samples 2"};
     uint64_t first = print_of(""), seen[32];
     size_t count = 0;
-    check_case("the fingerprint is of model, data, seed and options, not of the grid");
+    check_case("the fingerprint covers model, data, seed and options, but not the grid");
     CHECK(print_of("--tier_list low") == first && print_of("--top_k_list 1 --num_active_blocks_list 2") == first && print_of("--quiet") == first);
     seen[count++] = first;
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
@@ -251,7 +251,7 @@ static void test_fingerprint(void) {
         CHECK(strstr(room_said, "scores.json") != NULL);
     }
 }
-/* ---- of servers */
+/* ---- servers */
 static int make_served(const char *words) {
     char line[1500];
     int code;
@@ -307,7 +307,7 @@ static void test_messages(void) {
         {"{\"questions\": [\"How many?\", \"And cats?\"]}", "tally_qa", NULL, "And cats?"},
         {"{\"question\": \"Why?\", \"options\": [\"x\"], \"hint\": \"A hint\"}", "science_qa_img", NULL, "A hint\nA hint\nA: x"},
         {"{\"rng_seed\": 66}", "coco_caption", NULL, "Write a brief caption describing the image"}};
-    check_case("messages to chat servers: the question without roles and style, options and a hint below it");
+    check_case("messages to chat servers: the question without roles and style, followed by options and a hint");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
         struct prompt_fields fields;
@@ -323,7 +323,7 @@ static void test_messages(void) {
         free(parsed.nodes);
     }
 }
-/* The size that family_size_for says is what trying every longer side gives. */
+/* The size that family_size_for returns equals the best of all longer sides. */
 static void test_sizes(void) {
     static const char *const names[] = {"qwen2_vl", "internvl", "llava", "pixtral"};
     static const int32_t images[][2] = {{640, 480}, {333, 517}, {2000, 300}, {37, 37}};
@@ -360,7 +360,7 @@ static void refuse(const char *words, const char *message) {
     CHECK_INT(make_set(words), EXIT_USAGE);
     check_note(strstr(room_said, message) != NULL, __FILE__, __LINE__, "%s: \"%s\" is not in \"%s\"", words, message, room_said);
 }
-/* which weights fit into memory together */
+/* weight formats that fit into memory together */
 static void test_fitting(void) {
     static const struct { uint64_t bytes[4], free_bytes; const char *text; } cases[] = {
         {{29, 15, 9, 6}, 100, "bf16 fp32 int8 int4"}, {{15, 29, 9, 6}, 24, "int8 int4; bf16 int4; bf16 int8"}, {{15, 29, 9, 6}, 29, "fp32; bf16 int4; bf16 int8"},
@@ -377,7 +377,7 @@ static void test_fitting(void) {
     }
 }
 static void test_refused(void) {
-    check_case("lists that cannot be");
+    check_case("impossible lists");
     refuse("--tier_list low huge", "--tier_list: unknown value \"huge\"; expected one of: low medium high");
     refuse("--vision_tokens_list 432 287", "--vision_tokens_list 287: the global view and one crop have 288 tokens already");
     refuse("--top_k_list 8 9", "--top_k_list 9: the model has 8 experts");

@@ -1,4 +1,4 @@
-/* test_plan_cost.c: sweep --plan compared with a measured sweep: each configuration's time is the mean of its own rows, the counts are those of the done and remaining
+/* test_plan_cost.c: sweep --plan compared with a measured sweep: each configuration's time is the mean of its own rows, the counts are those of completed and remaining
  * runs, and the remaining time is that of the latter; the needs of a pass, and memory, equal the engine's. Includes the source for its static functions, and runs
  * $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
@@ -39,7 +39,7 @@ static double rows_mean(const char *name) {
 static void test_measured(void) {
     uint32_t all;
     double means[2] = {0, 0};
-    check_case("each configuration's measured time is its own");
+    check_case("each configuration's measured time is that of its own rows");
     CHECK_INT(run(SWEEP "--tier_list low high --num_runs_per_sample 1 --quiet"), 0);
     CHECK_INT(run(SWEEP "--tier_list low high --num_runs_per_sample 1 --plan --json"), 0);
     if (!read_json(last.out)) return;
@@ -58,11 +58,11 @@ static void test_measured(void) {
     CHECK(number(get(0, "expected_seconds")) == 0);
     CHECK(is_text(get(0, "expected_from"), "measured"));
 }
-/* estimates that no measurement scales: in the order of the work, and the time left is their sum over the runs left */
+/* estimates without measurements to scale by: ordered by work; the remaining time is their sum over the remaining runs */
 static void test_estimated(void) {
     uint32_t all;
     double sum = 0, before = 0;
-    check_case("estimates: one for each configuration, and their sum");
+    check_case("estimates: one per configuration, and their sum");
     CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium high --top_k_list 1 --num_samples 3 --num_runs_per_sample 2 "
                   "--max_new_tokens 2 --bare_every 0 --plan --json --output_dir %%F/none"), 0);
     if (!read_json(last.out)) return;
@@ -95,8 +95,8 @@ static int parse_words(const char *words, struct options *o) {
     return options_parse(o, argc, argv);
 }
 
-/* ---- the plan's counts are the engine's */
-/* A preset's request of samples/cat.jpg and a question runs, and is counted: every stage's launches, FLOPs and bytes are the same. */
+/* ---- the plan's counts equal the engine's */
+/* A preset's request of samples/cat.jpg and a question is run and counted: launches, FLOPs and bytes of every stage are equal. */
 static void check_counts(struct model *m, const struct image_size *size, const char *weights, int32_t new_tokens) {
     enum { NEW_MOST = 9 };
     vp_engine_options e = vp_engine_options_default();
@@ -154,10 +154,10 @@ static void test_counts(void) {
         struct image_size size = {NULL, 0, NULL, 0, NULL};
         memset(&m, 0, sizeof m);
         m.name = presets[i];
-        check_case("%s: the counted launches, FLOPs and bytes of a pass are those that are sent", presets[i]);
+        check_case("%s: the counted launches, FLOPs and bytes of a pass equal those that run", presets[i]);
         if (!CHECK_INT(model_load_preset(&m), 0)) continue;
         if (m.rules->is_tiled) size.tier = vp_tier_at(1);
-        else if (i == 2) { size.knob = "max_num_crops"; size.knob_value = 4; } /* views whose tokens see their own view alone */
+        else if (i == 2) { size.knob = "max_num_crops"; size.knob_value = 4; } /* views whose tokens see only their own view */
         for (int kind = 0; kind < 4; kind++) check_counts(&m, &size, weights[kind], kind == 3 ? 1 : 5);
         model_free(&m);
     }
@@ -226,7 +226,7 @@ static void test_plan(void) {
     CHECK_NEAR(plan_number("num_runs_left"), 156, 0);
     CHECK(plan_number("expected_seconds") > 0.05 && plan_number("engine_bytes") > 1e6);
     CHECK(strstr(last.out, "\"too_few_samples\": true") && strstr(last.out, "\"expected_from\": \"estimate\""));
-    check_case("--plan uses a journal's measurements, only those of the same plan");
+    check_case("--plan uses a journal's measurements, only from the same plan");
     memset(&p, 0, sizeof p);
     CHECK_INT(parse_words("--data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan", &o), 0);
     CHECK_INT(plan_make(&o, &tiny, &p), 0);
@@ -243,7 +243,7 @@ static void test_plan(void) {
     CHECK_INT(run(PLAN "--output_dir %%F/planned --json"), 0);
     CHECK_NEAR(plan_number("num_runs_measured"), 3, 0);
     CHECK_NEAR(plan_number("num_runs_left"), 153, 0);
-    CHECK(plan_number("expected_seconds") > 36 * 4 + 117 * 4 / 4); /* the others are scaled: a larger tier takes no less */
+    CHECK(plan_number("expected_seconds") > 36 * 4 + 117 * 4 / 4); /* the others are scaled, because a larger tier takes at least as long */
     CHECK(strstr(last.out, "\"T_total_measured\": 4000"));
     CHECK_INT(run(PLAN "--output_dir %%F/planned --seed 7"), 0);
     CHECK(strstr(last.out, "belongs to another plan") && strstr(last.out, "0 runs measured"));

@@ -29,7 +29,7 @@ static int holds(const char *path, const char *text, size_t bytes) {
 }
 
 static void test_write(void) {
-    static const char text[] = "one\ntwo\r\n\032three\0four"; /* what a text mode would change */
+    static const char text[] = "one\ntwo\r\n\032three\0four"; /* characters that a text mode would change */
     vp_output output;
     vp_error error;
     check_case("bytes are written and read unchanged; a file is replaced");
@@ -37,7 +37,7 @@ static void test_write(void) {
     CHECK(holds(in_folder("new"), text, sizeof text));
     CHECK_INT(vp_file_write(in_folder("new"), "other", 5, &error), VP_OK);
     CHECK(holds(in_folder("new"), "other", 5));
-    check_case("the old file stays until the commit, and the file of a running writer is kept");
+    check_case("the old file remains until the commit, and the file of a running writer is kept");
     CHECK_INT(vp_output_open(in_folder("new"), &output, &error), VP_OK);
     CHECK_INT(vp_output_write(&output, "half", 4, &error), VP_OK);
     vp_output_clean(folder);
@@ -45,14 +45,14 @@ static void test_write(void) {
     CHECK(holds(in_folder("new"), "other", 5));
     CHECK_INT(vp_output_commit(&output, &error), VP_OK);
     CHECK(holds(in_folder("new"), "half", 4));
-    check_case("a discarded output leaves nothing; a dead writer's file is removed");
+    check_case("a discarded output leaves no file; a dead writer's file is removed");
     CHECK_INT(vp_output_open(in_folder("gone"), &output, &error), VP_OK);
     vp_output_discard(&output);
     CHECK_INT(vp_path_kind(in_folder("gone")), VP_PATH_NONE);
     CHECK_INT(vp_file_write(in_folder(VP_OUTPUT_PREFIX "dead"), "x", 1, &error), VP_OK);
     vp_output_clean(folder);
     CHECK_INT(vp_path_kind(in_folder(VP_OUTPUT_PREFIX "dead")), VP_PATH_NONE);
-    check_case("a folder, and a folder that is not there, are rejected");
+    check_case("a folder and a missing folder are rejected");
     CHECK_INT(vp_file_write(folder, "x", 1, &error), VP_ERR_WRITE);
     CHECK(strstr(error.text, "folder") != NULL);
     CHECK_INT(vp_file_write(in_folder("no/such"), "x", 1, &error), VP_ERR_WRITE);
@@ -72,9 +72,9 @@ static void test_map(void) {
     CHECK(bytes == 300000 && !memcmp(data, large, bytes));
     vp_file_advise(data, 100, 250000, 1);
     vp_file_advise(data, 100, 250000, 0);
-    CHECK(bytes == 300000 && !memcmp(data, large, bytes)); /* read again */
+    CHECK(bytes == 300000 && !memcmp(data, large, bytes)); /* read it again */
     vp_file_unmap(data, bytes);
-    check_case("an empty file maps to nothing");
+    check_case("an empty file maps to NULL");
     CHECK_INT(vp_file_write(in_folder("large"), "", 0, &error), VP_OK);
     CHECK_INT(vp_file_map(in_folder("large"), &data, &bytes, &error), VP_OK);
     CHECK(data == NULL && bytes == 0);
@@ -116,7 +116,7 @@ int main(void) {
     test_write();
     test_map();
     test_system();
-    check_case("nothing else was left");
+    check_case("no other files remain");
     CHECK_INT(remove(in_folder("new")), 0);
     CHECK_INT(remove(in_folder("large")), 0);
     CHECK_INT(rmdir(folder), 0);

@@ -68,8 +68,8 @@ static int open_processor(size_t model, vp_processor *processor) {
 }
 
 static int is_native(size_t model) { return models[model].kind == VP_PROCESSOR_QWEN2_5_VL || models[model].kind == VP_PROCESSOR_QWEN3_VL; }
-/* pixel_values.npy: the values, [views, 3, height, width], or their sums over each patch and channel, [views, 3, rows, columns]; of pictures of any size
- * [patches, 3], over two equal frames */
+/* pixel_values.npy: the values [views, 3, height, width], or their sums over each patch and channel [views, 3, rows, columns]; for pictures of any size [patches, 3],
+ * over two equal frames */
 static void check_values(size_t model, const char *name, const vp_processor *processor, const vp_layout *picture, const float *pixels) {
     char rest[64];
     check_array values;
@@ -102,7 +102,7 @@ static void check_values(size_t model, const char *name, const vp_processor *pro
     if (getenv("VERBOSE")) printf("%s %s: %s differ by %.2g\n", models[model].name, name, sums ? "sums" : "values", worst);
     check_free(&values);
 }
-/* the views of an image are those of pixels.png, level by level, and their values the processor's */
+/* the views of an image equal pixels.png level by level, and their values equal the processor's */
 static void check_picture(size_t model, const char *name, const vp_processor *processor, const char *path, vp_layout *picture) {
     char rest[64];
     size_t bytes = 0, view_bytes;
@@ -156,7 +156,7 @@ static void check_model_case(size_t model, const char *name) {
     if (!CHECK(file)) return;
     has_image = json_text(file, "image", image) != NULL;
     if (!CHECK(json_text(file, "prompt", question)) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded))) return;
-    if (strcmp(question, text) != 0) { /* the case went through the chat template */
+    if (strcmp(question, text) != 0) { /* the case was made with the chat template */
         CHECK_INT(vp_processor_prompt(models[model].kind, question, NULL, has_image, NULL, 0, &needed), VP_ERR_CAPACITY);
         CHECK_INT(vp_processor_prompt(models[model].kind, question, NULL, has_image, got, needed, &again), VP_ERR_CAPACITY);
         CHECK_INT(vp_processor_prompt(models[model].kind, question, NULL, has_image, got, needed + 1, &again), VP_OK);
@@ -184,7 +184,7 @@ static void test_templates(void) {
         free(text);
     }
 }
-/* texts of language models by their chat templates; what transformers' templates give for " Q " */
+/* texts of language models with their chat templates, compared with transformers' result for " Q " */
 static void test_text_kinds(void) {
     static const char chatml[] = "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + '\n'}}{% endfor %}"
                                  "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
@@ -209,7 +209,7 @@ static void test_text_kinds(void) {
         CHECK_INT(vp_processor_prompt(rows[i].kind, " Q ", NULL, 1, got, sizeof got, &bytes), VP_ERR_RANGE);
     }
 }
-/* the file of a model with `from` replaced by `to` is rejected by the name of the setting */
+/* a model's file with `from` replaced by `to` is rejected with an error that names the setting */
 static void test_refusals(void) {
     static const struct { size_t model; const char *from, *to; vp_result code; const char *where; } rows[] = {
         { 1, "\"do_resize\": true", "\"do_resize\": false", VP_ERR_UNSUPPORTED, "do_resize" },
@@ -258,8 +258,8 @@ static void test_refusals(void) {
     CHECK_INT(vp_processor_layout(&processor, 10, 10, &picture, &error), VP_ERR_UNSUPPORTED);
     if (open_processor(1, &processor)) CHECK_INT(vp_processor_layout(&processor, 1, 100000000, &picture, &error), VP_ERR_RANGE);
 }
-/* Gemma 3's crops (pan and scan) as made by its processor: two side by side, two of 259 and 258 rows, three of 67, 67 and 66 columns; their text. c is cut to its upper
- * rows. Also values that the knobs reject */
+/* Gemma 3's crops (pan and scan) from its processor: two side by side, two of 259 and 258 rows, three of 67, 67 and 66 columns; and their text. c is cropped to its upper
+ * rows. Also invalid values of the knobs. */
 static void test_crops(void) {
     static const struct { const char *name; int32_t rows, cols; const char *knob; int32_t value; } cases[] = {
         { "pan-a", 1, 2, "min_crop_size", 40 }, { "pan-b", 2, 1, "max_num_crops", 3 }, { "pan-c", 1, 3, "min_crop_size", 50 } };
@@ -308,7 +308,7 @@ static void test_crops(void) {
         vp_image_free(&image);
         vp_image_free(&want);
     }
-    check_case("gemma3: knobs of crops");
+    check_case("gemma3: knobs for crops");
     processor = fresh;
     CHECK_TEXT(vp_processor_knob(&processor, 0), "max_num_crops");
     CHECK_INT(vp_processor_layout(&processor, 900, 300, &picture, &error), VP_OK);
@@ -324,7 +324,7 @@ static void test_crops(void) {
     CHECK_INT(vp_processor_set(&processor, "max_num_crops", 4, &error), VP_OK);
     CHECK_INT(vp_processor_layout(&processor, 9, 2, &picture, &error), VP_ERR_RANGE); /* the fourth crop would begin at column 9 */
 }
-/* the limits of an image's pixels: as vlmprof_families.h counts, from the folder or set (transformers' smart_resize) */
+/* the limits of an image's pixels: counted as in vlmprof_families.h, from the folder or set (transformers' smart_resize) */
 static void test_pixel_limits(void) {
     static const struct { int32_t width, height; int64_t least, most; int32_t cols, rows; } rows[] = {
         { 200, 150, 0, 0, 7, 5 }, { 200, 150, 0, 28 * 28 * 12, 4, 3 }, { 40, 30, 28 * 28 * 20, 0, 6, 4 }, { 10, 1000, 0, 0, 1, 20 }, { 5, 5, 1, 0, 1, 1 },
@@ -346,9 +346,9 @@ static void test_pixel_limits(void) {
         CHECK_INT(picture.tiling.rows, rows[i].rows);
         CHECK_INT(picture.views, picture.tiling.rows * picture.tiling.cols);
     }
-    CHECK_INT(vp_processor_layout(&processor, 1, 1000, &picture, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
+    CHECK_INT(vp_processor_layout(&processor, 1, 1000, &picture, &error), VP_ERR_RANGE); /* sides whose ratio exceeds 200 */
 }
-/* sizes, limits and the results of transformers' processor (tests/golden/families): the picture, its tokens, and as many in the text */
+/* sizes, limits and results of transformers' processor (tests/golden/families): the picture, its tokens, and the same number in the text */
 static void test_pixel_counts(void) {
     static const struct { size_t model; const char *file; } files[] = { { 4, "families/qwen2_5_vl_hf.csv" }, { 5, "families/qwen3_vl_hf.csv" } };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
@@ -368,7 +368,7 @@ static void test_pixel_counts(void) {
             CHECK_INT(vp_processor_set(&processor, "min_pixels", 1, &error), VP_OK);
             CHECK_INT(vp_processor_set(&processor, "max_pixels", most, &error), VP_OK);
             CHECK_INT(vp_processor_set(&processor, "min_pixels", least, &error), VP_OK);
-            if (fields == 4) { /* its own code rejects the size */
+            if (fields == 4) { /* the processor itself rejects the size */
                 CHECK_INT(vp_processor_layout(&processor, width, height, &picture, &error), VP_ERR_RANGE);
                 refused++;
                 continue;
@@ -389,7 +389,7 @@ static void test_pixel_counts(void) {
         free(text);
     }
 }
-/* max_pixels and min_pixels as knobs, and max_pixels by a target: no larger value keeps within it */
+/* max_pixels and min_pixels as knobs, and max_pixels from a target: no larger value stays within it */
 static void test_pixel_knobs(void) {
     vp_processor processor, other;
     vp_layout picture;
@@ -416,7 +416,7 @@ static void test_pixel_knobs(void) {
             const int32_t height = 600;
             int64_t most;
             processor = other;
-            if (vp_processor_aim(&processor, width, height, tokens, &error) != VP_OK) { /* the least that min_pixels allows is too much */
+            if (vp_processor_aim(&processor, width, height, tokens, &error) != VP_OK) { /* even the minimum that min_pixels allows is too much */
                 CHECK_INT(vp_processor_set(&processor, "max_pixels", 3136, &error), VP_OK);
                 CHECK(vp_processor_layout(&processor, width, height, &picture, &error) != VP_OK || picture.feature_tokens > tokens);
                 continue;
@@ -433,9 +433,9 @@ static void test_pixel_knobs(void) {
     CHECK_INT(vp_processor_aim(&processor, 640, 480, 1, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "vision_tokens");
     CHECK(memcmp(&processor, &other, sizeof other) == 0);
-    CHECK_INT(vp_processor_aim(&processor, 1, 1000, 100, &error), VP_ERR_RANGE); /* sides that differ by more than 200 */
+    CHECK_INT(vp_processor_aim(&processor, 1, 1000, 100, &error), VP_ERR_RANGE); /* sides whose ratio exceeds 200 */
 }
-/* a flat image stays flat under both filters, whatever the sides: the weights of a pixel sum to one level */
+/* a flat image stays flat under both filters, at any size: the weights of a pixel sum to one level */
 static void test_resize(void) {
     static uint8_t from[64 * 48 * 3], to[200 * 200 * 3];
     check_case("resize: flat images, unchanged sizes, errors");
@@ -453,7 +453,7 @@ static void test_resize(void) {
     CHECK_INT(vp_processor_resize(NULL, 64, 48, to, 64, 48, VP_FILTER_LANCZOS), VP_ERR_RANGE);
 }
 
-/* linear between pixels' centres, and the border's value beyond them: Molmo2's filter, against the same in doubles. `shift` damages that. */
+/* Linear between pixel centres, with the border's value outside: Molmo2's filter, against the same in double precision. `shift` damages it. */
 static double plain_at(const uint8_t *rgb, int32_t width, int32_t height, double x, double y, int channel) {
     const double across = fmin(fmax(x, 0), width - 1), down = fmin(fmax(y, 0), height - 1);
     const int32_t left = (int32_t)across, top = (int32_t)down, right = left < width - 1 ? left + 1 : left, bottom = top < height - 1 ? top + 1 : top;
@@ -473,7 +473,7 @@ static void test_resize_plain(void) {
     static const int32_t sides[][4] = { { 23, 17, 46, 34 }, { 23, 17, 9, 5 }, { 23, 17, 50, 6 }, { 23, 17, 7, 64 }, { 23, 17, 23, 17 }, { 23, 17, 1, 1 },
                                        { 1, 1, 5, 4 }, { 2, 391, 3, 60 } };
     static uint8_t from[23 * 17 * 3 * 2], to[64 * 64 * 3];
-    /* half a level from rounding to 8 bits; a float's place on the axis is off by 4 roundings of up to 391, each of two axes turns that into levels */
+    /* half a level from rounding to 8 bits; a float coordinate is off by 4 roundings of up to 391, which each of two axes turns into levels */
     const double tolerance = 0.5 + 2 * 255 * 391 * 4 * ldexp(1, -24);
     for (size_t i = 0; i < sizeof from; i++) from[i] = (uint8_t)(i * i * 31 + i * 7);
     for (size_t i = 0; i < sizeof sides / sizeof sides[0]; i++) {
@@ -491,7 +491,7 @@ static void test_resize_plain(void) {
     CHECK_INT(vp_processor_resize_plain(from, 1 << 20, 1 << 20, to, 5, 5), VP_ERR_RANGE);
 }
 
-/* Idefics3: of views of 40 pixels the tower reads 6 x 6 patches of 6 pixels. The last rows and columns are made but not read */
+/* Idefics3: from views of 40 pixels, the tower reads 6 x 6 patches of 6 pixels. The last rows and columns are computed but not read. */
 static void test_part_of_a_patch(void) {
     static const char text[] = "{\"size\": {\"longest_edge\": 80}, \"max_image_size\": {\"longest_edge\": %d}}";
     static const int32_t sides[] = { 36, 40, 41, 42, 35 };
@@ -519,7 +519,7 @@ static void test_part_of_a_patch(void) {
         CHECK(picture.tiling.rows == 1 && picture.tiling.cols == 2 && picture.views == 3 && picture.feature_tokens == 3 * 4);
         CHECK_INT(vp_processor_views(&processor, &picture, rgb, views), VP_OK);
         vp_processor_pixels(&processor, &picture, views, pixels);
-        for (int32_t at = 0; at < 2 * 36 * 36; at++) { /* no resize: the pixels of the picture */
+        for (int32_t at = 0; at < 2 * 36 * 36; at++) { /* without resizing: the pixels of the picture */
             const int32_t view = at / 1296, patch = at % 1296 / 36, y = patch / 6 * 6 + at % 36 / 6, x = patch % 6 * 6 + at % 6 + view * 40;
             const float want = ((float)rgb[(y * 80 + x) * 3] - (float)((double)geometry.mean[0] * 255.0)) / (float)((double)geometry.std[0] * 255.0);
             if (!CHECK(pixels[at * 3] == want)) break;

@@ -1,4 +1,4 @@
-/* The profiler's commands as programs: `vlmprof trace` on a trace of torch.profiler with torch's own numbers, on hand-made traces with known answers and on damaged ones.
+/* The profiler's commands: `vlmprof trace` on a trace of torch.profiler, compared with torch's numbers; on hand-made traces with known answers; and on damaged ones.
  * PROGRAM names the program (default ./vlmprof). */
 #define _POSIX_C_SOURCE 200809L
 #include "support/check.h"
@@ -8,7 +8,7 @@
 /* ---- CSV */
 enum { CELLS_MAX = 40 };
 typedef struct csv_row { char *cells[CELLS_MAX]; int count; } csv_row;
-/* Splits one line in place; quotes are taken off. Returns where the next line begins, NULL at the end. */
+/* Splits one line in place and removes quotes. Returns the start of the next line; NULL at the end. */
 static char *csv_split(char *p, csv_row *row) {
     row->count = 0;
     if (!p || !*p) return NULL;
@@ -62,8 +62,8 @@ static double row_number(const csv *t, const csv_row *row, const char *column) {
 }
 static double cell_number(const csv *t, const char *name, const char *column) { return row_number(t, csv_find(t, name), column); }
 
-/* ---- against torch */
-/* Every row of torch's table is in ours and vice versa: calls and bytes are equal, times within the loss from three decimals of us. */
+/* ---- compared with torch */
+/* Every row of torch's table is in ours and vice versa: calls and bytes are equal, times agree within the loss from three decimals of us. */
 static void test_torch(const char *golden, const char *options, int shapes) {
     static csv ours, torch;
     char path[600];
@@ -92,14 +92,14 @@ static void test_torch(const char *golden, const char *options, int shapes) {
     free(ours.text);
     free(text);
 }
-/* The table as text has torch's rows in torch's order. */
+/* The table as text has the same rows as torch's, in the same order. */
 static void test_torch_text(void) {
     char *torch = text_of_file(check_golden("trace/torch_cpu.txt"));
     const char *ours, *want = torch;
-    check_case("trace prints torch's table");
+    check_case("trace prints the same table as torch");
     CHECK_INT(run("trace %s --table ops --sort_by self_cpu_time_total --row_limit 12", check_golden("trace/torch_cpu.pt.trace.json")), 0);
     ours = last.out;
-    for (int line = 0; want && *want && line < 17; line++) { /* up to "CPU total": averages of two are rounded another way at ties */
+    for (int line = 0; want && *want && line < 17; line++) { /* up to "CPU total"; averages of two calls round differently at ties */
         size_t bytes = strcspn(want, "\n"), same = bytes < 110 ? bytes : 110;
         check_note(!strncmp(want, ours, same), __FILE__, __LINE__, "line %d is \"%.110s\"", line, ours);
         want += bytes + 1;
@@ -108,7 +108,7 @@ static void test_torch_text(void) {
     free(torch);
 }
 
-/* Input shapes have a field of their own in text, JSON and CSV; a table that is read back is the same. */
+/* Input shapes have a separate field in text, JSON and CSV; a table that is read back is the same. */
 static void test_shapes(void) {
     static vp_json_node nodes[40000];
     const char *golden = check_golden("trace/torch_cpu.pt.trace.json");
@@ -116,7 +116,7 @@ static void test_shapes(void) {
     char *text;
     vp_json json;
     uint32_t ops;
-    check_case("input shapes is in the field of their own");
+    check_case("input shapes are in a separate field");
     CHECK_INT(run("trace %s --table ops --group_by_input_shape --row_limit 6", golden), 0);
     CHECK(strstr(last.out, "# of Calls") && strstr(last.out, "    Input Shapes  \n") && strstr(last.out, "                               aten::mkldnn_convolution  "));
     CHECK(strstr(last.out, "  [[2, 3, 8, 8], [8, 3, 3, 3], [8], [], [], [], []]  \n"));
@@ -134,7 +134,7 @@ static void test_shapes(void) {
     CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
     free(ours.text);
     free(text);
-    check_case("shapes are shown on one line, whatever white space the trace has; anything but a list of lists is ignored");
+    check_case("shapes are on one line, whatever white space the trace has; anything but a list of lists is ignored");
     write_text(in_folder("blanks.json"),
                "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":9,\"args\":{\"Input Dims\":[[2,\n3],[ ]]}},\n"
                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":10,\"dur\":9,\"args\":{\"Input Dims\":[[2, 3], []]}},\n"
@@ -144,7 +144,7 @@ static void test_shapes(void) {
     CHECK(strstr(last.out, "\na,,,,,\"[[2, 3], []]\",,,,2,") && strstr(last.out, "\nb,,,,,[],,,,2,"));
 }
 
-/* ---- a trace with known answers: two streams' worth of ideas on one stream */
+/* ---- a trace with known answers, which tests several things on one stream */
 static const char KNOWN[] =
     "{\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": \"NVIDIA H100\"}], \"distributedInfo\": {\"rank\": 1, \"world_size\": 4},\n"
     "\"traceEvents\": [\n"
@@ -180,8 +180,8 @@ static void test_known(void) {
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_total_ns"), 100000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_self_ns"), 100000 - 20250 - 5000 - 10000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_total_ns"), 20001, 0);
-    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_self_ns"), 10001, 0); /* launched outside any operation except the step */
-    CHECK_NEAR(cell_number(&t, "mm", "host_self_ns"), 15250, 0); /* its launch was noted on another thread */
+    CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_self_ns"), 10001, 0); /* launched outside all operations except the step */
+    CHECK_NEAR(cell_number(&t, "mm", "host_self_ns"), 15250, 0); /* its launch was recorded on another thread */
     CHECK_NEAR(cell_number(&t, "mm", "device_total_ns"), 10000, 0);
     CHECK_NEAR(cell_number(&t, "mm", "device_memory_bytes"), 512, 0);
     CHECK_NEAR(cell_number(&t, "cudaLaunchKernel", "calls"), 2, 0);
@@ -191,7 +191,7 @@ static void test_known(void) {
     CHECK_NEAR(cell_number(&t, "view", "host_self_ns"), 2500, 0);
     CHECK_NEAR(cell_number(&t, "[memory]", "device_memory_bytes"), -512, 0);
     free(t.text);
-    check_case("annotations: busy and idle");
+    check_case("annotations: busy and idle time");
     CHECK_INT(run("trace %%F/known.json --csv --table annotations"), 0);
     csv_read(&t, last.out);
     CHECK_NEAR(cell_number(&t, "stage::vision", "total_us"), 50.013, 1e-9);
@@ -210,14 +210,14 @@ static void test_known(void) {
     csv_read(&t, last.out);
     CHECK_NEAR(cell_number(&t, "stream 7", "total_us"), 50.011, 1e-9);
     CHECK_NEAR(cell_number(&t, "stream 7", "idle_us"), 25.01, 1e-9);
-    CHECK_NEAR(cell_number(&t, "stream 7", "host_wait_us"), 25, 1e-9);   /* the second launch came 15 us after the first kernel's end */
+    CHECK_NEAR(cell_number(&t, "stream 7", "host_wait_us"), 25, 1e-9);   /* the second launch was 15 us after the first kernel's end */
     CHECK_NEAR(cell_number(&t, "stream 7", "kernel_wait_us"), 0.01, 1e-9);
     CHECK_NEAR(cell_number(&t, "stream 7", "queue_most"), 1, 0);
     CHECK_NEAR(cell_number(&t, "stream 7", "queue_mean"), 20.0 / 45.0, 1e-9); /* 115..125 and 150..160 of 115..160 */
     free(t.text);
     CHECK_INT(run("trace %%F/known.json --csv --table memory"), 0);
     CHECK_TEXT(last.out, "device,changes,most_allocated_bytes,most_reserved_bytes,left_bytes,at_us\ndevice 0,2,1536,2048,0,12.000\n");
-    check_case("text and JSON of the same");
+    check_case("the same as text and as JSON");
     snprintf(piped, sizeof piped, "sh -c 'cat \"$TEST_FOLDER/known.json\" | %s \"$@\"' sh", program);
     program = piped;
     CHECK_INT(run("trace - --json"), 0);
@@ -230,10 +230,10 @@ static void test_known(void) {
     CHECK_TEXT(last.err, "");
 }
 
-/* HTA compares its 30 with us, whatever its documentation says: on this trace HTA 0.5.0 says host_wait 0, kernel_wait 20 and other 40. */
+/* HTA compares its 30 with us, despite its documentation: on this trace, HTA 0.5.0 gives host_wait 0, kernel_wait 20 and other 40. */
 static void test_gaps(void) {
     static csv t;
-    check_case("kernel wait: gaps below 30 us whose next launch waited already, as HTA counts them");
+    check_case("kernel wait: gaps below 30 us if the next launch was already waiting, as HTA counts them");
     write_text(in_folder("gaps.json"),
                "{\"traceEvents\":[\n"
                "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":1,\"args\":{\"correlation\":1}},\n"
@@ -255,7 +255,7 @@ static void test_gaps(void) {
     CHECK(strstr(last.out, "total: sum over the calls; avg: total / calls; busy: "));
 }
 
-/* ---- odd but readable */
+/* ---- unusual but valid */
 static void test_odd(void) {
     static csv t;
     check_case("slices that overlap without nesting, negative and numeric-string times, exponents, missing members");
@@ -267,14 +267,14 @@ static void test_odd(void) {
     CHECK_INT(run("trace %%F/odd.json --csv"), 0);
     csv_read(&t, last.out);
     CHECK_INT(t.count, 3);
-    CHECK_NEAR(cell_number(&t, "outer", "host_self_ns"), 0, 0); /* a and b cover it, and what both cover counts once */
+    CHECK_NEAR(cell_number(&t, "outer", "host_self_ns"), 0, 0); /* a and b cover it; time covered by both counts once */
     CHECK_NEAR(cell_number(&t, "a", "host_self_ns"), 19000, 0);
     CHECK_NEAR(cell_number(&t, "b", "host_self_ns"), 19000, 0);
     free(t.text);
     CHECK_INT(run("trace %%F/odd.json"), 0);
     CHECK(strstr(last.out, "left out  1 without dur, 3 whose ts or dur is not a number in range, 2 without a name, 3 of another kind"));
     CHECK(strstr(last.out, "overlaps  1 slices"));
-    check_case("an empty trace has a summary and no tables");
+    check_case("an empty trace has a summary but no tables");
     write_text(in_folder("empty.json"), "{\"traceEvents\": []}");
     CHECK_INT(run("trace %%F/empty.json"), 0);
     CHECK(strstr(last.out, "0 events") && !strstr(last.out, "calls"));
@@ -282,7 +282,7 @@ static void test_odd(void) {
     CHECK(strstr(last.out, "\"rows\": []"));
 }
 
-/* ---- damaged */
+/* ---- damaged files */
 static void test_damaged(void) {
     static const struct { const char *text; const char *says; } cases[] = {
         {"", "the file is empty"}, {"   ", "cut off at byte 3, at its start"}, {"\x1f\x8b\x08", "compressed with gzip"}, {"hello", "JSON, but it begins with byte 0x68"},
@@ -293,7 +293,7 @@ static void test_damaged(void) {
         {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
         {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 whole events"}};
     char deep[400] = "[{\"a\":";
-    check_case("damaged files: exit 3, one line with the place, nothing on stdout");
+    check_case("damaged files: exit 3, one line with the position, nothing on stdout");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         write_text(in_folder("bad.json"), cases[i].text);
         CHECK_INT(run("trace %%F/bad.json"), 3);
@@ -307,7 +307,7 @@ static void test_damaged(void) {
     write_text(in_folder("bad.json"), deep);
     CHECK_INT(run("trace %%F/bad.json"), 3);
     CHECK(strstr(last.err, "nested deeper than 64 levels"));
-    check_case("a file that is cut off: exit 3 with the position; --partial shows the complete events");
+    check_case("a truncated file: exit 3 with the position; --partial shows the complete events");
     for (size_t bytes = 1; bytes < sizeof KNOWN - 1; bytes += bytes < 20 ? 1 : 97) {
         char says[80];
         write_file(in_folder("cut.json"), KNOWN, bytes);
@@ -318,7 +318,7 @@ static void test_damaged(void) {
         CHECK(strstr(last.out, "CUT OFF there"));
     }
 }
-/* Bytes changed at random: read or refused, never a crash. */
+/* Bytes changed at random: the trace is read or rejected, and the program never crashes. */
 static void test_mutations(void) {
     uint64_t seed = 20261121;
     check_case("80 traces with changed bytes, seed %llu", (unsigned long long)seed);
@@ -356,14 +356,14 @@ static void test_usage(void) {
 #define TINY "run samples/cat.jpg -p What --synthetic tiny --tier low --max_new_tokens 4 --ignore_eos --threads 1"
 #define WORDS_ALONE "run -p What --synthetic tiny --max_new_tokens 3 --ignore_eos --threads 1"
 enum { TINY_STEPS = 3, TINY_BLOCKS = 4 };
-/* the sum of a column over all rows, or over those with that stage */
+/* the sum of a column over all rows, or over the rows of that stage */
 static double column_sum(const csv *t, const char *column, const char *stage) {
     double sum = 0;
     for (int i = 0; i < t->count; i++)
         if (!stage || !strcmp(csv_cell(t, &t->rows[i], "stage"), stage)) sum += strtod(csv_cell(t, &t->rows[i], column), NULL);
     return sum;
 }
-/* A number in `last.out`, JSON, by its path of keys apart by dots; NaN when it is not there. */
+/* A number in `last.out`, which is JSON, by its path of keys separated by dots; NaN if it is missing. */
 static double json_number(const char *keys) {
     static vp_json_node nodes[60000];
     char key[80];
@@ -380,7 +380,7 @@ static double json_number(const char *keys) {
     }
     return vp_json_to_double(&j, node, &value) == VP_OK ? value : (double)NAN;
 }
-/* The self times of all stacks of one recorded step add up to the step, whose time the trace says. */
+/* The self times of all stacks of one recorded step add up to the step's time in the trace. */
 static void test_folded(void) {
     double sum = 0, recorded = -1;
     int lines = 0;
@@ -403,7 +403,7 @@ static void test_folded(void) {
 }
 static void test_rows(void) {
     static csv t;
-    check_case("the self times of a step's rows add up to it, to the nanosecond; every call is counted");
+    check_case("the self times of a step's rows add up to its time, to the nanosecond; every call is counted");
     CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format csv --group_by stage,part --trace %%F/run.json"), 0);
     csv_read(&t, last.out);
     CHECK_NEAR(column_sum(&t, "host_self_ns", NULL), cell_number(&t, "ProfilerStep*", "host_total_ns"), 0.5);
@@ -415,7 +415,7 @@ static void test_rows(void) {
         static const char *const names[] = {"load image", "tokenize", "request", "preprocess", "detok"};
         check_note(csv_find(&t, names[i]) != NULL, __FILE__, __LINE__, "no row %s", names[i]);
     }
-    check_case("FLOPs and bytes of the rows are those of the stages of a plain run");
+    check_case("FLOPs and bytes of the rows equal those of the stages of a plain run");
     CHECK_INT(run(TINY " --json"), 0);
     for (int i = 0; i < 5; i++) {
         static const char *const stages[] = {"vit", "connector", "prefill", "head", "decode"};
@@ -427,10 +427,10 @@ static void test_rows(void) {
     }
     free(t.text);
 }
-/* The trace that the same run wrote, read back by `vlmprof trace`. */
+/* The trace of the same run, read back by `vlmprof trace`. */
 static void test_own_trace(void) {
     static csv table, trace;
-    check_case("the trace of a run has the run's operations: calls equal, times as far as edges are moved");
+    check_case("a run's trace contains the run's operations: calls equal, times equal except for moved edges");
     CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format csv --group_by none --trace %%F/run.json"), 0);
     csv_read(&table, last.out);
     CHECK(strstr(last.err, "trace written: "));
@@ -439,7 +439,7 @@ static void test_own_trace(void) {
     for (int i = 0; i < table.count; i++) {
         const char *name = table.rows[i].cells[0];
         double ns = cell_number(&table, name, "host_total_ns");
-        if (!strncmp(name, "stage::", 7)) continue; /* parts of the model are between */
+        if (!strncmp(name, "stage::", 7)) continue; /* ranges of model parts are in between */
         CHECK_NEAR(cell_number(&trace, name, "calls"), cell_number(&table, name, "calls"), 0);
         CHECK_NEAR(cell_number(&trace, name, "host_total_ns"), ns, 0.001 * ns + 100 * cell_number(&table, name, "calls"));
     }
@@ -458,7 +458,7 @@ static int count_files(const char *folder_path) {
 }
 static void test_schedule(void) {
     static csv t;
-    check_case("schedule: cycles of wait, warmup, active; a last one that is cut short is saved; a file each");
+    check_case("schedule: cycles of wait, warmup, active; an incomplete last cycle is saved; one file per cycle");
     CHECK_INT(run(TINY " --profile --profile_format csv --wait 1 --active 2 --repeat 2 --num_runs 7 --output_dir %%F/out"), 0);
     csv_read(&t, last.out);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), 3, 0);
@@ -468,7 +468,7 @@ static void test_schedule(void) {
     free(t.text);
     CHECK_INT(system("grep -q 'ProfilerStep#2\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | head -n 1)\" && "
                      "grep -q 'ProfilerStep#6\"' \"$(ls \"$TEST_FOLDER\"/out/profiler_traces/* | tail -n 1)\""), 0);
-    check_case("a name that is taken is a notice; --warmup 0 warns; --trace_max_bytes is kept");
+    check_case("a name that is already used gives a notice; --warmup 0 warns; --trace_max_bytes is a limit");
     CHECK_INT(run(TINY " --profile --repeat 2 --warmup 0 --output_dir %%F/out --chrome_trace --trace_max_bytes 60000"), 0);
     CHECK(strstr(last.err, "is already saved") && strstr(last.err, "--warmup 0: the first recorded request"));
     CHECK(strstr(last.err, "recording stopped at --trace_max_bytes 60000"));
@@ -476,7 +476,7 @@ static void test_schedule(void) {
     CHECK_INT(run("trace %%F/out/chrome_trace.json --json"), 0);
     CHECK(json_number("summary.bytes") > 10000 && json_number("summary.bytes") <= 60000);
 }
-/* Requests recorded by `--profile` and these options, by the calls of a kernel and of the step; stderr stays empty. */
+/* The number of requests that `--profile` records with these options, from the calls of a kernel and of the step; stderr stays empty. */
 static void check_recorded(const char *options, int recorded, int requests) {
     static csv t;
     char said[40];
@@ -507,7 +507,7 @@ static void test_recorded(void) {
 static void test_saved(void) {
     static csv t;
     char *first;
-    check_case("a saved table is sorted again by other keys, in torch's and in cProfile's words");
+    check_case("a saved table is sorted again by other keys, with torch's and cProfile's names");
     CHECK_INT(run(TINY " --profile --profile_format json -o %%F/table.json --profile_memory --with_stack --group_by part,place"), 0);
     CHECK(strstr(last.out, "KV cache") && strstr(last.out, "peak"));
     CHECK_INT(run("trace %%F/table.json --csv --sort_by ncalls"), 0);
@@ -524,7 +524,7 @@ static void test_saved(void) {
     CHECK_INT(run("trace %%F/again.json --json"), 0);
     CHECK_TEXT(last.out, first);
     free(first);
-    check_case("--cost with 5 rounds: no interval, stated in words and null in JSON; with 6 rounds there is one");
+    check_case("--cost with 5 rounds: no interval, which the text states and JSON shows as null; with 6 rounds there is one");
     CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 5 --row_limit 1"), 0);
     CHECK(strstr(last.out, "stage: 5 rounds are too few for a verdict: an interval needs 6\n") && !strstr(last.out, "nan"));
     CHECK_INT(run(WORDS_ALONE " --profile --num_runs 1 --cost --cost_rounds 5 --json"), 0);
@@ -536,7 +536,7 @@ static void test_saved(void) {
     make_empty(in_folder("temporary"));
     setenv("TMPDIR", in_folder("temporary"), 1);
     CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 0);
-    CHECK_INT(rmdir(in_folder("temporary")), 0); /* its traces leave nothing there */
+    CHECK_INT(rmdir(in_folder("temporary")), 0); /* its traces leave no files */
     CHECK_INT(run(TINY " --profile --num_runs 1 --cost --cost_rounds 2 --json"), 5);
     CHECK(strstr(last.err, "temporary/vlmprof-cost-") != NULL);
     unsetenv("TMPDIR");
@@ -548,7 +548,7 @@ static void test_saved(void) {
     CHECK_INT(run("trace %%F/again.json --row_limit 1"), 0);
     CHECK(strstr(last.out, "Self CPU time total"));
 }
-/* A table sums device times, a trace contains each of them: the GPU's side, emulated. */
+/* The table sums device times, and the trace contains each of them: on the emulated GPU. */
 static void test_emulated(void) {
     static csv table, kernels;
     static char path[300];
@@ -556,7 +556,7 @@ static void test_emulated(void) {
     snprintf(path, sizeof path, "%s/emulated/vlmprof", getenv("B") ? getenv("B") : "build");
     if (access(path, X_OK)) { check_skip("profile on a GPU", "the command with an emulated GPU was not built (make test builds it)"); return; }
     program = path;
-    check_case("GPU code on the CPU: the table's device time is the trace's");
+    check_case("GPU code on the CPU: the table's device time equals the trace's");
     CHECK_INT(run("run -p What --synthetic tiny --max_new_tokens 2 --ignore_eos --device cuda --profile --num_runs 1 --profile_format csv --trace %%F/gpu.json"), 0);
     csv_read(&table, last.out);
     CHECK_INT(run("trace %%F/gpu.json --csv --table kernels"), 0);
@@ -571,7 +571,7 @@ static void test_emulated(void) {
     CHECK(strstr(last.out, " 0 more without a launch"));
     program = kept;
 }
-/* A signal while requests run: the current request finishes, and the recorded ones are saved. */
+/* A signal during requests: the current request finishes, and the recorded ones are saved. */
 static void test_interrupt(void) {
     static char line[1400];
     const char *kept = program;
@@ -617,7 +617,7 @@ static void test_sweep(void) {
     FILE *f = fopen(in_folder("q.jsonl"), "w");
     for (int i = 0; f && i < 2; i++) fprintf(f, "{\"id\": %d, \"question\": \"What?\", \"answers\": [\"a\"]}\n", i);
     if (f) fclose(f);
-    check_case("sweep --use_profiler: a table for the first sample of each configuration, nothing of it in the journal");
+    check_case("sweep --use_profiler: a table for the first sample of each configuration, nothing in the journal");
     CHECK_INT(run(sweep, "plain", ""), 0);
     make_empty(in_folder("swept"));
     write_text(in_folder("swept/profiler_results_config_1_sample_0.txt"), "q_imgsizetier-low_crops0_topk2_blocks4.json, sample 0\nkept\n");
@@ -626,12 +626,12 @@ static void test_sweep(void) {
     CHECK(!strncmp(text, "q_imgsizetier-low_crops0_topk1_blocks4.json, sample 0\n", 54) && strstr(text, "Self CPU time total") && strstr(text, "prefill"));
     free(text);
     text = text_of_file(in_folder("swept/profiler_results_config_1_sample_0.txt"));
-    CHECK(strstr(text, "\nkept\n")); /* of an earlier session: written once */
+    CHECK(strstr(text, "\nkept\n")); /* from an earlier session, so not written again */
     free(text);
     CHECK(access(in_folder("swept/profiler_results_config_0_sample_1.txt"), F_OK) != 0);
     CHECK_INT(count_files(in_folder("swept/profiler_traces")), 1);
     CHECK_INT(system("[ $(wc -l <\"$TEST_FOLDER\"/plain/journal.jsonl) -eq $(wc -l <\"$TEST_FOLDER\"/swept/journal.jsonl) ]"), 0);
-    check_case("... of all samples; a file of another configuration is written anew; a finished sweep writes none");
+    check_case("... for all samples; a file of another configuration is replaced; a finished sweep writes none");
     write_text(in_folder("swept/profiler_results_config_1_sample_0.txt"), "other\n");
     remove_folder(in_folder("plain"));
     CHECK_INT(run(sweep, "plain", "--use_profiler --use_profiler_on_all_samples --row_limit 3"), 0);

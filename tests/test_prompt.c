@@ -6,7 +6,7 @@
 
 enum { TEXTS = 32, IDS = 4096 };
 
-/* a golden row: the record, and the expected prompt */
+/* a golden row: the record and the expected prompt */
 typedef struct row { vp_json json; vp_json_node nodes[20000]; char room[1 << 16]; size_t used; } row;
 static row r;
 
@@ -75,7 +75,7 @@ static void check_row(const vp_tokenizer *t) {
     message_count = list("messages", messages);
     CHECK_INT(info.has_subsegments, message_count > 1);
     if (t) check_ids(t, got);
-    /* the style alone says as much, where only one data set has it */
+    /* the style is enough if only one data set has it */
     if (!vp_prompt_dataset_of_style(info.style)) return;
     p.style = info.style;
     p.dataset = vp_prompt_dataset_of_style(info.style);
@@ -157,7 +157,7 @@ static void test_rules(void) {
     CHECK_INT(build(NULL, "own", "Q", many, 26, NULL), VP_OK);
     CHECK(strstr(out, "\nG: o\n Assistant:") && info.options_dropped == 19);
     check_case("data sets and options");
-    CHECK_INT(build("coco_2014_vqa", NULL, "Q", two, 2, NULL), VP_OK); /* its class does not read options */
+    CHECK_INT(build("coco_2014_vqa", NULL, "Q", two, 2, NULL), VP_OK); /* its prompt class does not read options */
     CHECK_TEXT(out, " User: vqa2: Q Assistant:");
     CHECK_INT(build("mmmu", NULL, "Q", two, 2, "open"), VP_OK);
     CHECK_TEXT(out, " User: vqa2: Q Assistant:");
@@ -169,7 +169,7 @@ static void test_rules(void) {
     CHECK_TEXT(out, " User: vqa2: Q Assistant:");
     CHECK_INT(build("science_qa_img", "own", "Q", two, 1, NULL), VP_OK);
     CHECK_TEXT(out, " User: own: Q\nA: x\n Assistant:");
-    check_case("mmmu: two image links drop the image");
+    check_case("mmmu: two image links, so no image");
     CHECK_INT(build("mmmu", NULL, "Q", links, 3, NULL), VP_OK);
     CHECK(!info.has_image && !info.bos_prepended);
     CHECK_INT(build("mmmu", NULL, "Q", links, 2, NULL), VP_OK);
@@ -188,7 +188,7 @@ static void test_refusals(void) {
     size_t needed = 77;
     int i;
     for (i = 0; i < 27; i++) many[i] = "o";
-    check_case("records that lack something");
+    check_case("records with missing members");
     CHECK_INT(build("coco_2014_vqa", NULL, NULL, NULL, 0, NULL), VP_ERR_MISMATCH);
     CHECK_TEXT(error.where, "question");
     CHECK_INT(build("tally_qa", NULL, NULL, NULL, 0, NULL), VP_ERR_MISMATCH);
@@ -210,7 +210,7 @@ static void test_refusals(void) {
     CHECK_TEXT(out, " User: vqa2: a Assistant: User: vqa2: b Assistant:");
     CHECK(info.has_subsegments);
     CHECK_INT(vp_prompt_build(NULL, out, sizeof out, NULL, NULL, NULL), VP_ERR_RANGE);
-    check_case("room");
+    check_case("buffer capacity");
     memset(out, 'z', sizeof out);
     CHECK_INT(vp_prompt_build(&p, NULL, 0, &needed, NULL, NULL), VP_ERR_CAPACITY);
     CHECK_INT(needed, 50);

@@ -1,4 +1,4 @@
-/* test_provenance.c: options of each kind as JSON, versions, a made-up GPU and its clocks, whole texts compared. */
+/* test_provenance.c: options of each kind as JSON, versions, a synthetic GPU and its clocks, compared as whole texts. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/json.h"
 #include "measure/provenance.h"
@@ -41,7 +41,7 @@ static void test_options(void) {
     made_up.name = "made";
     made_up.options = rows;
     made_up.option_count = sizeof rows / sizeof *rows;
-    check_case("options of each kind, given and not");
+    check_case("options of each kind, given and by default");
     options_are("", "{\"config\": {\"flag\": false, \"count\": 5, \"real\": null, \"text\": null, \"choice\": \"a\", "
                     "\"maybe\": null, \"texts\": null, \"counts\": null}}");
     options_are("--flag --count 7 --real 2.5 --text t --choice b --maybe=m --texts x y --counts 3 4",
@@ -53,7 +53,7 @@ static void test_gpu(void) {
     vp_telemetry telemetry;
     char text[24];
     int bit = -1;
-    check_case("versions as CUDA numbers them, a GPU");
+    check_case("versions in CUDA's numbering; a GPU");
     CHECK_TEXT(version_text(13010, text), "13.1");
     CHECK_TEXT(version_text(12080, text), "12.8");
     CHECK_TEXT(version_text(9000, text), "9.0");
@@ -70,7 +70,7 @@ static void test_gpu(void) {
     put_gpu(begin(), 3, &gpu);
     CHECK_TEXT(end(), "{\"index\": 3, \"name\": \"NVIDIA Made\", \"compute_capability\": \"9.1\", \"multiprocessors\": 132, \"memory_bytes\": 80, \"free_bytes\": 79, "
                       "\"driver\": \"13.1\", \"runtime\": \"12.8\"}");
-    check_case("clocks, and each reason to throttle that has a name");
+    check_case("clocks, and each named throttle reason");
     memset(&telemetry, 0, sizeof telemetry);
     telemetry.sm_clock_mhz = 1500;
     telemetry.memory_clock_mhz = 2600;

@@ -1,4 +1,4 @@
-/* test_prune.c - pruned image tokens: the rules on given numbers (tests/golden/pruning/select), through the device's kernels if the engine has any; whole requests of
+/* test_prune.c - pruned image tokens: the rules on given numbers (tests/golden/pruning/select), with the device's kernels if there are any; whole requests of
  * models/ and others/ in fp32: kept tokens, positions, rows of every block, tokens, features, logits; counts against the work done; rejections with their reasons. With
  * TEST_DEVICE: the same on that device.
  * links: engine */
@@ -44,7 +44,7 @@ static void text_of(const json_file *file, const char *key, char out[256]) {
     out[0] = 0;
     if (node != VP_JSON_NONE) vp_json_text(&file->json, node, out, 256, &needed);
 }
-/* numbers of an array, of its arrays too; NULL: there is none */
+/* the numbers of an array, including nested arrays; NULL if there are none */
 static int32_t *ints_at(const json_file *file, uint32_t list, int32_t *count) {
     int32_t *out;
     *count = 0;
@@ -78,7 +78,7 @@ static double relative(const float *got, const check_array *want, int64_t from, 
 /* ---------------------------------------------------------------------------------------------------------------- the rules */
 static const vk_backend *backend;
 static vk_queue *queue;
-static char *room; /* of the device */
+static char *room; /* memory of the device */
 static size_t used;
 enum { ROOM = 4 << 20 };
 static int open_device(void) {
@@ -123,7 +123,7 @@ static float *read_array(const char *folder, const char *name, check_array *a) {
     snprintf(path, sizeof path, "%s/%s.npy", folder, name);
     return CHECK(check_golden(path) && check_npy(check_golden(path), a)) ? given_floats(a) : NULL;
 }
-/* equal rows cannot be distinguished: compared as the first of them */
+/* equal rows cannot be distinguished, so each is compared as the first of them */
 static void fold_twins(const json_file *file, int32_t *values, int32_t count, int sorts) {
     int32_t twins, *twin_of = ints_of(file, "twin_of", &twins);
     for (int32_t i = 0; i < count && twin_of; i++) if (CHECK(values[i] >= 0 && values[i] < twins)) values[i] = twin_of[values[i]];
@@ -286,7 +286,7 @@ static void select_spread(const json_file *file, const char *folder, int is_dete
         vk_prune_spread(backend, queue, unit, (float *)take((size_t)n), (int32_t *)take((size_t)keep), n, width, keep, order);
         memcpy(kept, order, (size_t)keep * sizeof *kept);
         vk_prune_sort(kept, keep);
-        for (int i = 1; i < keep; i++) CHECK(kept[i] > kept[i - 1]); /* none twice */
+        for (int i = 1; i < keep; i++) CHECK(kept[i] > kept[i - 1]); /* no duplicates */
     }
     check_folded(file, "order", order, keep, 0);
     check_folded(file, "kept", kept, keep, 1);
@@ -351,7 +351,7 @@ static void close_model(model *m) {
     vp_gguf_close(m->gguf);
     memset(m, 0, sizeof *m);
 }
-/* folder: of checkpoints, from the golden folders on. 0: it is not here */
+/* folder: of checkpoints, relative to the golden folders. Returns 0 if it does not exist. */
 static int open_model(const char *folder, vp_weights weights, model *m) {
     char path[200], weights_at[512];
     char *text, *preprocessor;
@@ -382,7 +382,7 @@ static int open_model(const char *folder, vp_weights weights, model *m) {
 }
 typedef struct input { int32_t *ids, count, *index, views, rows, cols, *ends; float *pixels, *masks; } input;
 static void free_input(input *in) { free(in->ids); free(in->index); free(in->pixels); free(in->masks); free(in->ends); }
-/* pictures of crop x crop, one below the other, or one picture that is cut into them -> patches of normalised values */
+/* pictures of crop x crop, stacked, or one picture that is cut into them -> patches of normalised values */
 static void load_pictures(input *in, const vp_model_config *config, const char *path) {
     const vp_geometry *g = &config->geometry;
     const int32_t side = g->crop_px / g->patch_px, values = 3 * g->patch_px * g->patch_px;
@@ -409,7 +409,7 @@ static void load_pictures(input *in, const vp_model_config *config, const char *
             }
     vp_image_free(&image);
 }
-/* file: the case with ids; picture: its pixels. 0: something is missing */
+/* file: the case with ids; picture: its pixels. Returns 0 if something is missing. */
 static int load_input(const json_file *file, const char *picture, const vp_model_config *config, input *in) {
     const int32_t token = whole_of(file, "image_token_id");
     int32_t found = 0;
@@ -425,7 +425,7 @@ static int load_input(const json_file *file, const char *picture, const vp_model
     }
     return CHECK_INT(found, in->views * vp_geometry_tokens_per_crop(&config->geometry)) && in->pixels;
 }
-/* what it refers to lasts until the next call */
+/* the request's pointers are valid until the next call */
 static vp_request request_of(const vp_model_config *config, const input *in, const vp_prune *prune, int32_t blocks[64]) {
     static vp_image_views image;
     vp_request r;
@@ -488,7 +488,7 @@ static void check_closure(const vp_reply *reply, int64_t wall_ns) {
     CHECK(sum > 0 && (strcmp(TEST_DEVICE, "cpu") || sum <= wall_ns));
     CHECK_INT(reply->times.begin_ns[VP_STAGE_DECODE], sum - reply->times.device_ns[VP_STAGE_DECODE]);
 }
-/* rows of each block in the prefill, as the case lists them */
+/* rows of each block in the prefill, compared with the case's list */
 static void check_rows(const model *m, const vp_request *r, const json_file *file, vp_pruned *pruned) {
     int32_t count, *want = ints_of(file, "cache_lengths", &count);
     vp_error error = { VP_OK, -1, "", "" };
@@ -548,7 +548,7 @@ static void check_tokens(const model *m, const vp_request *r, const int32_t *wan
     vp_error error = { VP_OK, -1, "", "" };
     memset(&reply, 0, sizeof reply);
     reply.tokens = tokens; reply.step_ns = step_ns;
-    for (int round = 0; round < 2; round++) { /* recorded steps, where there are some, are replayed */
+    for (int round = 0; round < 2; round++) { /* the second round replays recorded steps, if there are any */
         if (!CHECK_INT(vp_engine_run(m->engine, r, &reply, &error), VP_OK) || !CHECK_INT(count, STEPS)) return;
         for (int i = 0; i < STEPS; i++) CHECK_INT(tokens[i], want[i]);
     }
@@ -577,7 +577,7 @@ static void compare_counted(const model *m, const vp_request *request) {
                    (long long)reply.times.bytes[stage]);
     }
 }
-/* The emulated GPU takes its time: make test tries what is quick there, make test-slow the rest. */
+/* The emulated GPU is slow: make test runs the quick cases there, make test-slow the others. */
 static int is_left(int is_quick) { return strcmp(TEST_DEVICE, "cpu") && is_quick == check_all(); }
 static int is_wanted(const char *name) { return !getenv("ONLY") || strstr(name, getenv("ONLY")); }
 static int run_golden(const model *m, const char *folder, vp_prune_positions positions, int is_other) {
@@ -667,7 +667,7 @@ static double noise(void) { /* -1..1 */
     noise_state = noise_state * 1664525u + 1013904223u;
     return (double)(noise_state >> 8) / 8388608.0 - 1.0;
 }
-/* a synthetic picture between text; image tokens are read in a different order from the connector's output, and some of these are not tokens */
+/* a synthetic picture within text; image tokens are read in a different order from the connector's output, and some outputs are not tokens */
 static void make_input(const vp_model_config *config, int shuffled, input *in) {
     const vp_geometry *g = &config->geometry;
     const int32_t patches = config->vit_positions - config->vit_class_token, before = 5, behind = 9;
@@ -694,7 +694,7 @@ static void make_input(const vp_model_config *config, int shuffled, input *in) {
     in->masks = (float *)malloc((size_t)(in->views * patches) * sizeof(float));
     for (int32_t i = 0; i < in->views * patches; i++) in->masks[i] = 1.0f;
 }
-/* random weights in a checkpoint's shapes, or gguf/NAME unchanged */
+/* random weights with a checkpoint's shapes, or gguf/NAME unchanged */
 static int open_made(const char *name, vp_weights weights, model *m) {
     char path[200];
     size_t bytes = 0, preprocessor_bytes = 0;
@@ -740,7 +740,7 @@ static double worst(const output *a, const output *b, int64_t vocabulary) {
     }
     return most;
 }
-/* A request that is pruned before the language model with compact positions equals one whose prompt never had the other image tokens. */
+/* A request pruned before the language model, with compact positions, equals one whose prompt never had the dropped image tokens. */
 static void test_shortened(const char *name) {
     int32_t blocks[64], *index, *ids, *ends, *row_of, rows = 0, all;
     vp_prune prune = vp_prune_default(VP_PRUNE_RANDOM);
@@ -749,7 +749,7 @@ static void test_shortened(const char *name) {
     vp_request r;
     model m;
     input in;
-    check_case("%s: pruned is as if the prompt never had them", name);
+    check_case("%s: pruning equals a prompt without the dropped tokens", name);
     if (!open_made(name, VP_WEIGHTS_FP32, &m)) { close_model(&m); return; }
     make_input(&m.config, !m.config.image_bidirectional, &in);
     all = vk_image_tokens(&m.config, in.views, in.rows, in.cols);
@@ -762,7 +762,7 @@ static void test_shortened(const char *name) {
     ids = (int32_t *)malloc((size_t)in.count * 3 * sizeof *ids);
     ends = ids + in.count;
     row_of = ends + in.count;
-    for (int32_t row = 0, token = 0, next = 0; row < in.count; row++) { /* tokens in the order of their rows */
+    for (int32_t row = 0, token = 0, next = 0; row < in.count; row++) { /* tokens in order of their rows */
         int is_image = 0, goes_on = 1;
         for (int32_t i = 0; i < all; i++) is_image |= in.index[i] == row;
         if (is_image) {
@@ -792,7 +792,7 @@ static void test_shortened(const char *name) {
     free_input(&in);
     close_model(&m);
 }
-/* PyramidDrop before block l makes block l's query and keys first, FastV at l + 1 has them from the block itself: both keep the same tokens. */
+/* PyramidDrop before block l computes block l's query and keys first; FastV at l + 1 has them from the block itself. Both keep the same tokens. */
 static void check_same_scores(const model *m, vp_request r) {
     vp_prune prune[2] = { vp_prune_default(VP_PRUNE_PDROP), vp_prune_default(VP_PRUNE_FASTV) };
     vp_error error = { VP_OK, -1, "", "" };
@@ -815,7 +815,7 @@ static void check_same_scores(const model *m, vp_request r) {
         memset(o, 0, sizeof o);
     }
 }
-/* A window counts positions: for each row of a region, the dropped positions are those a window or more before it. */
+/* A window counts positions: in each row of a region, the dropped positions are those at least a window before it. */
 static void check_window(const model *m, vp_request r) {
     const int window = m->config.sliding_window;
     const vk_pruning *pruning = &m->engine->pruning;
@@ -835,11 +835,11 @@ static void check_window(const model *m, vp_request r) {
             CHECK_INT(pruning->regions[1].gone_counted[row], gone);
             gaps += gone != (row + 1 > window ? row + 1 - window : 0);
         }
-        CHECK(gaps > 0); /* else rows would do */
+        CHECK(gaps > 0); /* otherwise counting rows would also pass */
     }
     free_output(&o);
 }
-/* every method runs on every model or says why not; counts equal the work of a run; if all tokens are kept, results equal those without pruning */
+/* every method runs on every model or gives the reason why not; counts equal the work of a run; if all tokens are kept, results equal those without pruning */
 static void test_every_method(const char *name, vp_weights weights) {
     int32_t blocks[64];
     vp_error error = { VP_OK, -1, "", "" };
@@ -877,7 +877,7 @@ static void test_every_method(const char *name, vp_weights weights) {
         CHECK_INT(o.reply.kept_tokens, pruned.kept_tokens);
         CHECK(worst(&o, &full, m.config.embedding_size) > 1e-3);
         for (int i = 1; i < o.reply.kept_count; i++) CHECK(o.kept[i] > o.kept[i - 1] && o.kept[i] < pruned.image_tokens);
-        if (!m.config.image_bidirectional) compare_counted(&m, &r); /* which scores there are then depends on what is kept */
+        if (!m.config.image_bidirectional) compare_counted(&m, &r); /* with bidirectional attention, the scores depend on the kept tokens */
         free_output(&o);
         if (prune.method == VP_PRUNE_POOL || prune.method == VP_PRUNE_PDROP || prune.method == VP_PRUNE_DART) continue;
         prune.keep = pruned.image_tokens;
@@ -886,11 +886,11 @@ static void test_every_method(const char *name, vp_weights weights) {
         free_output(&o);
     }
     if (m.config.sliding_window) {
-        check_case("%s: the window counts positions", name);
+        check_case("%s: the window counts positions, not rows", name);
         check_window(&m, r);
     }
     if (weights == VP_WEIGHTS_FP32) {
-        check_case("%s: PyramidDrop's scores are FastV's", name);
+        check_case("%s: PyramidDrop has the same scores as FastV", name);
         check_same_scores(&m, r);
     }
     free_output(&full);
@@ -898,7 +898,7 @@ static void test_every_method(const char *name, vp_weights weights) {
     close_model(&m);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- what is rejected */
+/* ---------------------------------------------------------------------------------------------------------------- rejections */
 static void test_rejected(void) {
     static const struct { vp_prune_method method; double keep; int layer, a, b; const char *says; } bad[] = {
         { VP_PRUNE_FASTV, 0, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, -3, 1, 0, 0, "keep must be" }, { VP_PRUNE_FASTV, NAN, 1, 0, 0, "keep must be" },
@@ -933,7 +933,7 @@ static void test_rejected(void) {
         free_output(&o);
         if (!CHECK(strstr(error.text, bad[i].says))) printf("%s\n", error.text);
     }
-    check_case("rejected: a block that gives the scores does not run");
+    check_case("rejected: the block that provides the scores is skipped");
     prune = vp_prune_default(VP_PRUNE_FASTV);
     prune.keep = 0.5;
     r = request_of(&m.config, &in, &prune, blocks);
@@ -950,7 +950,7 @@ static void test_rejected(void) {
     CHECK(pruned.image_tokens == 0 && pruned.cache_bytes == pruned.full_cache_bytes && pruned.region_count == 1);
     free_input(&in);
     close_model(&m);
-    check_case("rejected: an engine without room, a model without images");
+    check_case("rejected: an engine without memory for pruning, a model without images");
     {
         vp_engine_options options = vp_engine_options_default();
         if (!open_made("llava", VP_WEIGHTS_BF16, &m)) return;

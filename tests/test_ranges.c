@@ -98,7 +98,7 @@ static void test_misuse(void) {
     }
 }
 
-/* a buffer of 3: the fourth range and those inside it have no record, and the nesting stays right */
+/* a buffer of 3: the fourth range and those inside it have no record, but nesting stays correct */
 static void test_full(void) {
     vp_range records[3];
     vp_op rows[4];
@@ -106,7 +106,7 @@ static void test_full(void) {
     vp_ops ops;
     vp_range_payload payload;
     memset(&payload, 0, sizeof payload);
-    check_case("a full buffer drops, counts, and keeps the nesting");
+    check_case("a full buffer drops records, counts them, and keeps the nesting");
     CHECK_INT(vp_ranges_init(&r, records, 3, 0, NULL, NULL), VP_OK);
     CHECK_INT(at(&r, 0, "a"), VP_OK);
     CHECK_INT(at(&r, 1, "b"), VP_OK);
@@ -140,7 +140,7 @@ static void test_full(void) {
     CHECK_INT(r.dropped + r.dropped_ns, 0);
 }
 
-/* "+name" for a push, "-" for a pop */
+/* appends "+name" for a push, "-" for a pop */
 static void note_push(void *user, const char *name) { strcat(strcat((char *)user, "+"), name); }
 static void note_pop(void *user) { strcat((char *)user, "-"); }
 static void test_hooks(void) {
@@ -149,7 +149,7 @@ static void test_hooks(void) {
     vp_range record;
     vp_ranges r;
     hooks.user = notes;
-    check_case("hooks see each range, also those without a record");
+    check_case("hooks see each range, even those without a record");
     CHECK_INT(vp_ranges_init(&r, &record, 1, 0, NULL, &hooks), VP_OK);
     CHECK_INT(at(&r, 0, "a"), VP_OK);
     CHECK_INT(at(&r, 1, "b"), VP_ERR_CAPACITY);
@@ -188,7 +188,7 @@ static void recurse(vp_ranges *r, int depth) {
     end_at(r, now_ns + 1);
 }
 
-/* the sums of a recursive program against a count by hand: f is called 15 times, once from outside; g 7 times */
+/* the sums of a recursive program against a count by hand: f is called 15 times, once of them from outside; g 7 times */
 static void test_recursion(void) {
     vp_range records[64];
     vp_op rows[4];
@@ -217,12 +217,12 @@ static void test_recursion(void) {
         CHECK_INT(f->host_self_ns + g->host_self_ns, f->host_cumulative_ns);
         CHECK_INT(f->host_min_ns, 1);
         CHECK_INT(f->host_max_ns, f->host_cumulative_ns);
-        CHECK_INT(f->line, 0); /* begun at many lines */
+        CHECK_INT(f->line, 0); /* started at several lines */
         CHECK(f->file == NULL);
     }
     check_case("recursion by stack: f in f in f is one row, f in g another");
     CHECK_INT(vp_ops_init(&ops, rows, 4, 0, 2), VP_OK);
-    CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_ERR_CAPACITY); /* lines differ: more than 4 rows */
+    CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_ERR_CAPACITY); /* lines differ, so there are more than 4 rows */
     CHECK_INT(ops.count, 4);
     for (i = whole = 0; i < ops.count; i++) whole += ops.rows[i].calls;
     CHECK_INT(whole + ops.dropped_calls, r.count);
@@ -301,7 +301,7 @@ static void refused(vp_ops *ops, const vp_op *op, vp_result want, int line) {
 static void test_refused_samples(void) {
     vp_op rows[2], first = sample("a", 10, 10);
     vp_ops ops;
-    check_case("samples that are rejected");
+    check_case("rejected samples");
     CHECK_INT(vp_ops_init(&ops, rows, 2, 64, 0), VP_ERR_RANGE);
     CHECK_INT(vp_ops_init(&ops, rows, 2, 0, 9), VP_ERR_RANGE);
     CHECK_INT(vp_ops_init(&ops, rows, 2, 0, -1), VP_ERR_RANGE);
@@ -339,7 +339,7 @@ static void test_refused_samples(void) {
     REFUSED(op.calls = 2; op.device_max_ns = 11, VP_ERR_RANGE);
 }
 
-/* random samples over a small set of keys: the table's sums equal those of a plain list, for every grouping, also after a sort and split over two */
+/* random samples over a small set of keys: the table's sums equal those of a plain list for every grouping, even after a sort and if split over two tables */
 static void test_property(void) {
     enum { SAMPLES = 400, ROWS = 400 };
     static const char *names[] = {"a", "b", "c"}, *stages[] = {NULL, "prefill", "decode"};
@@ -347,7 +347,7 @@ static void test_property(void) {
     vp_random random;
     int groups, i, k;
     vp_random_seed(&random, 5);
-    check_case("sums by any grouping are those of a plain list (seed 5)");
+    check_case("sums by any grouping equal those of a plain list (seed 5)");
     for (i = 0; i < SAMPLES; i++) {
         vp_op *op = &samples[i];
         *op = sample(names[below(&random, 3)], below(&random, 1000), below(&random, 50));
@@ -396,7 +396,7 @@ static void test_rates(void) {
     vp_op_rates rates;
     check_case("rates and the share of the roofline");
     op.flops = 500000000; /* 0.5 TFLOP in 1000 ns: 500 TFLOP/s, half of the ceiling */
-    op.bytes = 1000000;   /* 1000 GB/s, also half */
+    op.bytes = 1000000;   /* 1000 GB/s, also half of the ceiling */
     rates = vp_op_rate(&op, VP_OPS_DEVICE, ceilings);
     CHECK_NEAR(rates.gb_per_s, 1000.0, 1e-9);
     CHECK_NEAR(rates.tflop_per_s, 500.0, 1e-9);
@@ -427,7 +427,7 @@ static vp_text_buffer buffer_of(char *text, size_t capacity) {
     return buffer;
 }
 
-/* The first line that differs, so that a failure can be read. */
+/* Prints the first line that differs, for readable failures. */
 static int same_text(const char *got, const char *want, const char *what) {
     int line = 1;
     while (*got && *got == *want) {
@@ -452,7 +452,7 @@ static const char *option_text(const vp_json *json, uint32_t options, const char
     return vp_json_text(json, vp_json_get(json, options, key), out, 64, NULL) == VP_OK ? out : NULL;
 }
 
-/* one case of tables.json: read the table, sort it, print it */
+/* one case of tables.json: reads the table, sorts it, prints it */
 static void golden_case(const vp_json *json, uint32_t at_node, char *names, size_t names_bytes) {
     static char got[65536], want[65536];
     static vp_op rows[64];
@@ -503,14 +503,14 @@ static void test_golden_tables(void) {
         check_case("tables.json, case %d (sorted by %s)", count, sort_by ? sort_by : "nothing");
         golden_case(&json, node, names, bytes + 1);
     }
-    check_case("tables.json has its cases");
+    check_case("tables.json has all its cases");
     CHECK(count >= 29);
     free(nodes);
     free(names);
     free(text);
 }
 
-/* Numbers of all sizes against the C library, above all halves, where rounding through a shortest text goes wrong. */
+/* Numbers of all sizes against the C library, especially ties, where rounding by way of a shortest text is wrong. */
 static void test_fixed(void) {
     static const double values[] = {0.0, -0.0, 0.0005, 0.0015, 0.5, 1.5, 2.5, 1.0005, 2.675, 0.125, 0.375, 1e-300, 5e-324, 999.9995, 9007199254740993.0, 1e15,
                                     123456789.0625, 0.9999999995, 4503599627370497.5, 8999999999999.0};
@@ -522,7 +522,7 @@ static void test_fixed(void) {
     check_case("fixed decimals as printf (seed 11)");
     for (i = 0; i < 40000; i++) {
         double value = i < 20 ? values[i] : ldexp(vp_random_double(&random), (int)below(&random, 100) - 60);
-        if (i % 3 == 0 && i >= 20) value = (double)below(&random, 1u << 20) / 2048.0; /* many halves */
+        if (i % 3 == 0 && i >= 20) value = (double)below(&random, 1u << 20) / 2048.0; /* many ties */
         if (i % 2) value = -value;
         for (decimals = 0; decimals <= 9; decimals++) {
             if (fabs(value) * pow(10.0, decimals) > 8e18) continue;
@@ -549,7 +549,7 @@ static void test_print_options(void) {
     vp_text_buffer buffer = buffer_of(text, sizeof text);
     vp_ops ops;
     int calls, i;
-    check_case("printers: options, sinks, columns of our own");
+    check_case("printers: options, sinks, custom columns");
     vp_ops_init(&ops, rows, 2, VP_OPS_BY_STAGE | VP_OPS_BY_BLOCK | VP_OPS_BY_SHAPE, 0);
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
     CHECK_INT(buffer.length_bytes, 0);
@@ -564,7 +564,7 @@ static void test_print_options(void) {
     ops.dropped_calls = 12;
     print.with_rates = 1;
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_OK);
-    CHECK(strstr(text, "gemm??[2J") != NULL && !strchr(text, 27)); /* nothing of a name reaches the terminal */
+    CHECK(strstr(text, "gemm??[2J") != NULL && !strchr(text, 27)); /* control characters of a name do not reach the terminal */
     CHECK(strstr(text, "Self CUDA") && strstr(text, "Stage") && strstr(text, "prefill") && strstr(text, "Block") && strstr(text, "TFLOP/s"));
     CHECK(strstr(text, "    2000.000         3.000        50.000  \n") != NULL && !strstr(text, "above 100"));
     ops.ceilings.bytes_per_s = 1e12;
@@ -595,7 +595,7 @@ static void test_print_options(void) {
         calls = 5;
         CHECK_INT(i == 0 ? vp_ops_print_torch(&ops, &print, full_sink, &calls)
                   : i == 1 ? vp_ops_print_cprofile(&ops, &print, full_sink, &calls) : vp_ops_print_csv(&ops, full_sink, &calls), VP_ERR_WRITE);
-        CHECK_INT(calls, -1); /* asked no more after its failure */
+        CHECK_INT(calls, -1); /* it is not called again after its failure */
     }
     print.row_limit = -2;
     CHECK_INT(vp_ops_print_torch(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
@@ -614,7 +614,7 @@ static void test_print_options(void) {
     CHECK_INT(vp_ops_print_cprofile(&ops, &print, vp_text_buffer_sink, &buffer), VP_ERR_RANGE);
 }
 
-/* cases that the golden tables lack: other groups, rows with and without a stack, a row without a primitive call, sums over int64 */
+/* cases that the golden tables lack: other groups, rows with and without a stack, a row without a primitive call, sums that exceed int64 */
 static void test_print_rest(void) {
     vp_op rows[4], op = sample("<lambda>", 10, 0);
     vp_ops_print_options print = vp_ops_print_options_default();
@@ -643,7 +643,7 @@ static void test_print_rest(void) {
     CHECK(strstr(text, "         2 function calls (1 primitive calls) in 0.000 seconds\n") != NULL);
     CHECK(strstr(text, "      1/0    0.000    0.000    0.000          {lambda} [experts, step 12]\n") != NULL);
     CHECK(strstr(text, "        1    0.000    0.000    0.000    0.000 with a stack [*, step *]\n") != NULL);
-    check_case("printers: sums that pass int64 are rejected");
+    check_case("printers: sums that exceed int64 are rejected");
     op = sample("half of all time", INT64_MAX - 1, 0);
     CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     buffer = buffer_of(text, sizeof text);
@@ -653,7 +653,7 @@ static void test_print_rest(void) {
     CHECK_INT(buffer.length_bytes, 0);
     vp_json_writer_init(&w, text, sizeof text, 0);
     CHECK_INT(vp_ops_write_json(&w, &ops), VP_ERR_RANGE);
-    check_case("printers: one row of the longest times is printed");
+    check_case("printers: a single row with the largest times is printed");
     vp_ops_init(&ops, rows, 4, 0, 0);
     op.flops = op.bytes = INT64_MAX;
     op.host_memory_bytes = INT64_MIN;
@@ -669,7 +669,7 @@ static void test_folded(void) {
     char text[1024];
     vp_text_buffer buffer = buffer_of(text, sizeof text);
     vp_ops ops;
-    check_case("folded stacks: outermost first, the block around the part, no semicolon in a name, nothing without self time");
+    check_case("folded stacks: outermost first, the block around the part, no semicolons in names, nothing without self time");
     vp_ops_init(&ops, rows, 4, VP_OPS_BY_PART | VP_OPS_BY_BLOCK, VP_OP_STACK_LIMIT);
     op.part = "dense";
     op.block = 3;
@@ -700,7 +700,7 @@ static void test_csv(void) {
     char text[4096];
     vp_text_buffer buffer = buffer_of(text, sizeof text);
     vp_ops ops;
-    check_case("CSV: quotes, empty fields, one line a row");
+    check_case("CSV: quotes, empty fields, one line per row");
     vp_ops_init(&ops, rows, 2, VP_OPS_BY_SHAPE, 1);
     op.dimensions = 2;
     op.shape[0] = 3;
@@ -750,7 +750,7 @@ static void test_sort(void) {
         const vp_op *a = &rows[i - 1], *b = &rows[i];
         if (!CHECK(a->host_self_ns > b->host_self_ns || (a->host_self_ns == b->host_self_ns && strcmp(a->name, b->name) < 0))) return;
     }
-    for (i = 0; i < 300; i++) { /* found again after the rows moved */
+    for (i = 0; i < 300; i++) { /* can still be found after the rows moved */
         vp_op op = sample(name[i], 1, 0);
         CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     }
@@ -807,7 +807,7 @@ static void test_json(void) {
     vp_json_writer w;
     vp_error error;
     size_t i;
-    check_case("JSON: the table that is read is the one that was written");
+    check_case("JSON: the table that is read equals the one that was written");
     fill_table(&ops, rows, 4);
     vp_json_writer_init(&w, json_text, sizeof json_text, 1);
     CHECK_INT(vp_ops_write_json(&w, &ops), VP_OK);
@@ -828,14 +828,14 @@ static void test_json(void) {
     CHECK_INT(vp_ops_sort(&read, "name"), VP_OK);
     CHECK_TEXT(read_rows[0].name, "plain");
 
-    check_case("JSON: a table too small, names too long");
+    check_case("JSON: a table that is too small, names that are too long");
     vp_ops_init(&read, read_rows, 1, VP_OPS_BY_STEP, 0);
     CHECK_INT(read_back(&read, json_text, sizeof names, &error), VP_ERR_CAPACITY);
     CHECK_INT(read.count, 0);
     CHECK_INT(read.group_by, VP_OPS_BY_STEP);
     vp_ops_init(&read, read_rows, 4, 0, 0);
     for (i = 0; i < 40; i++) CHECK_INT(read_back(&read, json_text, i, &error), VP_ERR_CAPACITY);
-    check_case("JSON: with any byte damaged it is read or rejected as a whole");
+    check_case("JSON: with any one byte damaged, it is either read or rejected as a whole");
     strcpy(again, json_text);
     for (i = 0; again[i]; i++) {
         const char was = again[i];
@@ -848,7 +848,7 @@ static void test_json(void) {
     }
 }
 
-/* a whole table with one thing replaced */
+/* reads a whole table with one text replaced */
 static vp_result read_with(const char *old, const char *fresh) {
     static char text[TEXT_BYTES];
     static const char whole[] =
@@ -873,7 +873,7 @@ static vp_result read_with(const char *old, const char *fresh) {
 }
 
 static void test_json_errors(void) {
-    check_case("JSON: one thing wrong");
+    check_case("JSON: a single error");
     CHECK_INT(read_with("\"vlmprof-ops-1\"", "\"vlmprof-ops-1\""), VP_OK);
     CHECK_INT(read_with("vlmprof-ops-1", "vlmprof-ops-2"), VP_ERR_MISMATCH);
     CHECK_INT(read_with("\"schema\"", "\"scheme\""), VP_ERR_MISMATCH);
@@ -899,7 +899,7 @@ static void test_json_errors(void) {
     CHECK_INT(read_with("[2]", "[3000000000]"), VP_ERR_RANGE);
     CHECK_INT(read_with("[2]", "\"*\""), VP_OK);
     CHECK_INT(read_with("\"stack\": [{", "\"stack\": [1, {"), VP_ERR_FORMAT);
-    CHECK_INT(read_with("\"stack\": [", "\"stack\": [{\"name\": \"s\", \"file\": null, \"line\": 0},"), VP_OK); /* cut to group_by_stack_n */
+    CHECK_INT(read_with("\"stack\": [", "\"stack\": [{\"name\": \"s\", \"file\": null, \"line\": 0},"), VP_OK); /* truncated to group_by_stack_n */
     CHECK_INT(read_with("\"stack\": [", "\"stack\": [0, 1, 2, 3, 4, 5, 6, 7,"), VP_ERR_RANGE);
     CHECK_INT(read_with("\"calls\": 2", "\"calls\": 1e30"), VP_ERR_RANGE);
     CHECK_INT(read_with("\"calls\": 2", "\"calls\": 0"), VP_ERR_RANGE);
@@ -914,7 +914,7 @@ static void test_json_two_rows_of_one_key(void) {
     vp_json_writer w;
     vp_error error;
     char *groups;
-    check_case("JSON: two rows of one key are rejected");
+    check_case("JSON: two rows with one key are rejected");
     vp_ops_init(&ops, rows, 4, VP_OPS_BY_SHAPE, 0);
     vp_ops_add(&ops, &op);
     op.dimensions = 1;
@@ -969,7 +969,7 @@ static void test_schedule_golden(void) {
     free(text);
 }
 
-/* counts against a walk over all steps; cycles that begin every n steps are those of a longer wait at the end */
+/* counts against a walk over all steps; cycles that begin every n steps equal cycles with a longer final wait */
 static void test_schedule_property(void) {
     vp_random random;
     int round;
@@ -1052,7 +1052,7 @@ static void test_schedule_errors(void) {
     s.skip_first_wait = 1;
     s.wait = INT64_MAX;
     CHECK_INT(vp_schedule_at(&s, 0, &step), VP_ERR_RANGE);
-    s.skip_first = s.wait = s.warmup = s.active = s.repeat = limit; /* nothing overflows at the limits */
+    s.skip_first = s.wait = s.warmup = s.active = s.repeat = limit; /* no overflow at the limits */
     CHECK_INT(vp_schedule_at(&s, limit, &step), VP_OK);
     CHECK_INT(step.state, VP_SCHEDULE_WARMUP);
     CHECK_INT(vp_schedule_count(&s, limit, &sum), VP_OK);

@@ -1,4 +1,4 @@
-/* test_ranks.c: journals of several processes: their names, which are read and in what order, which are missing and why, and which are not parts of the same sweep. */
+/* test_ranks.c: journals of several processes: names, order of reading, missing ones with the reason, and those that are not parts of the same sweep. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "support/check.h"
@@ -43,7 +43,7 @@ static void test_names(void) {
 }
 static void test_read(void) {
     struct journal own;
-    check_case("the journals of a folder in the order of their names; those that have just begun are passed over");
+    check_case("the journals of a folder, in order of their names; those that have just begun are skipped");
     make_empty(in_folder("read"));
     write_rank("read/journal_rank1of3.jsonl", 1, 3, "x", SAMPLE(1));
     write_rank("read/journal_rank0of3.jsonl", 0, 3, "x", SAMPLE(0));
@@ -54,7 +54,7 @@ static void test_read(void) {
     CHECK_INT(book.file_count, 2);
     CHECK(book.files[0].rank == 0 && book.files[1].rank == 1 && book.files[0].is_own && book.files[1].is_own);
     CHECK_TEXT(book.files[1].path, in_folder("read/journal_rank1of3.jsonl"));
-    check_case("its own one is read through the file that is already open");
+    check_case("the process's own journal is read through the file that is already open");
     memset(&own, 0, sizeof own);
     own.path = in_folder("read/journal_rank1of3.jsonl");
     own.fd = open(own.path, O_RDONLY);
@@ -81,7 +81,7 @@ static void test_missing(void) {
     int ready[2], status = 0;
     char byte = 0;
     pid_t child;
-    check_case("which ranks are missing, and why");
+    check_case("the missing ranks, with the reason");
     make_empty(in_folder("missing"));
     write_rank("missing/journal_rank0of9.jsonl", 0, 9, "x", FINISHED);
     write_rank("missing/journal_rank2of9.jsonl", 2, 9, "x", "");
@@ -89,7 +89,7 @@ static void test_missing(void) {
     CHECK_INT(read_ranks("missing"), 0);
     CHECK_INT(pipe(ready), 0);
     fflush(stdout);
-    if ((child = fork()) == 0) { /* rank 3 still runs */
+    if ((child = fork()) == 0) { /* rank 3 is still running */
         int fd = open(in_folder("missing/journal_rank3of9.jsonl"), O_RDWR);
         if (journal_lock(fd, 0) || write(ready[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
@@ -99,7 +99,7 @@ static void test_missing(void) {
     CHECK_TEXT(text, "rank 1 (no journal), rank 2 (stopped), rank 3 (still running), rank 4 (no journal) and more");
     kill(child, SIGKILL);
     CHECK(waitpid(child, &status, 0) == child);
-    check_case("five missing ranks, one, none");
+    check_case("five missing ranks, one missing rank, none");
     for (int rank = 4; rank < 9; rank++) {
         char name[60];
         snprintf(name, sizeof name, "missing/journal_rank%dof9.jsonl", rank);
@@ -129,7 +129,7 @@ static void check_parts_refused(const char *words) {
     "\"seed\": 1, \"argv\": [], \"stamp_cost_ns\": 3, \"cold\": {}}}\n"
 static void test_parts(void) {
     const char *first = "parts/journal_rank0of2.jsonl", *second = "parts/journal_rank1of2.jsonl";
-    check_case("what are not parts of one sweep");
+    check_case("journals that are not parts of one sweep");
     make_empty(in_folder("parts"));
     write_rank(first, 0, 2, "x", "");
     write_rank(second, 1, 3, "x", "");
@@ -152,14 +152,14 @@ static void test_parts(void) {
     CHECK_INT(merge_code("parts", 0), EXIT_WORK);
     CHECK(strstr(room_said, "not merged: 1 of 2 ranks are not finished: rank 1 (stopped); run the part of rank R with RANK=R WORLD_SIZE=2 and the same command, "
                             "or merge with --partial") != NULL);
-    check_case("... nor what lacks points");
+    check_case("... nor journals that lack points");
     write_rank(second, 1, 2, "x", SAMPLE(6) FAILED(6) FINISHED);
     CHECK_INT(merge_code("parts", 0), EXIT_WORK);
     CHECK(strstr(room_said, "not merged: 1 points are missing because their lines are damaged; run the same sweep command again, or merge with --partial") != NULL);
 }
 static void test_state(void) {
     char states[4][80];
-    check_case("a merge is identified by its plan and the journals' ends, in the order of ranks");
+    check_case("a merge is identified by its plan and the journals' ends, in order of ranks");
     make_empty(in_folder("state"));
     write_rank("state/journal_rank0of2.jsonl", 0, 2, "x", "");
     write_rank("state/journal_rank1of2.jsonl", 1, 2, "x", "");

@@ -63,7 +63,7 @@ static void test_layout(void) {
         "\"theoretical_num_crops\": 2, \"theoretical_tiling\": [1, 2], \"theoretical_image_size\": [336, 560], \"theoretical_vision_tokens\": 432, "
         "\"actual_num_crops\": 2, \"actual_tiling\": [1, 2], \"actual_image_size\": [336, 560], \"actual_vision_tokens\": 384, "
         "\"input_text_tokens\": 7, \"actual_text_tokens\": 7, \"total_sequence_length\": 408}");
-    check_case("... of text alone, and where the image cannot be used");
+    check_case("... with only text, and with an unusable image");
     point.cuts = NULL;
     knob_set_text(&knobs, KNOB_TIER, NULL);
     sample.no_bos = 1;
@@ -105,7 +105,7 @@ static void test_times(void) {
     CHECK(strstr(text, "\"T_decode_per_step\": [[1.0, 11.0], [2.0]], \"runs\": {\"T_vision_total\": [7.0, 14.0], ") != NULL);
     CHECK(strstr(text, "\"T_total\": [100.0, 200.0], \"T_decode_per_token\": [1.5, 11.0], ") != NULL);
     CHECK(strstr(text, "\"h2d\": [null, null], \"vit\": [3.0, 6.0], ") != NULL && strstr(text, "\"detok\": [11.0, 22.0]}}") != NULL);
-    check_case("... of a point that failed: keys without numbers");
+    check_case("... of a failed point: keys without numbers");
     point.run_count = 0;
     put_point_times(begin(), &point);
     text = end();
@@ -139,7 +139,7 @@ static void answer_is(const char *want) {
     scoring_free(&scoring);
 }
 static void test_answer(void) {
-    check_case("an answer and its score; runs that differ");
+    check_case("an answer and its score; runs with different answers");
     make();
     answer_is("{\"accuracy\": 1.0, \"accuracy_reason\": null, \"pred\": \"cat\", \"pred_cleaned\": \"cat\", \"unparsed\": false, \"truncated\": true, \"empty\": false, "
               "\"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": false, \"prompt\": \"the prompt\"}");
@@ -151,10 +151,10 @@ static void test_answer(void) {
               "\"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": true, \"prompt\": \"the prompt\"}");
     runs[1].tokens[2]++;
     point.ignore_eos = 1;
-    runs[0].answer[0] = 0; /* what is scored ends here, what is written does not */
+    runs[0].answer[0] = 0; /* the text to score ends here, but the written text does not */
     answer_is("{\"accuracy\": 0.0, \"accuracy_reason\": null, \"pred\": \"\\u0000at\", \"pred_cleaned\": \"\", \"unparsed\": false, \"truncated\": null, "
               "\"empty\": true, \"output_token_ids\": [50, 51, 52], \"answers_equal_over_runs\": false, \"prompt\": \"the prompt\"}");
-    check_case("no answers in the record, no record, no answer");
+    check_case("without answers in the record, without a record, without an answer");
     make();
     sample.record = (char *)(size_t)"{\"question\": \"q\"}";
     {
@@ -172,7 +172,7 @@ static void test_answer(void) {
     point.run_count = 0;
     answer_is("{\"accuracy\": null, \"accuracy_reason\": \"no answer\", \"pred\": null, \"pred_cleaned\": null, \"unparsed\": null, "
               "\"truncated\": null, \"empty\": null, \"output_token_ids\": [], \"answers_equal_over_runs\": null, \"prompt\": \"the prompt\"}");
-    check_case("a choice that cannot be parsed earns nothing");
+    check_case("a choice that cannot be parsed scores 0");
     make();
     point.metric = VP_SCORE_MC;
     sample.record = (char *)(size_t)"{\"question\": \"q\", \"answers\": [\"b\"], \"answer_idx\": 1, \"options\": [\"a\", \"b\"]}";
@@ -198,7 +198,7 @@ static void metadata_is(const char *record, const char *path, const char *want) 
     free(scratch.nodes);
 }
 static void test_metadata(void) {
-    check_case("the record's members: four always, the image's name as its id, the others in file order");
+    check_case("the record's members: four are always written, the image's name as its id, the others in file order");
     metadata_is("{\"id\": 5, \"more\": [1, {\"a\": 2}], \"question\": \"q\", \"answers\": [\"x\"], \"last\": null}", "dir.d/im.age.png",
                 "{\"metadata\": {\"question\": \"q\", \"answers\": [\"x\"], \"image_id\": \"im.age\", \"id\": 5, \"more\": [1, {\"a\": 2}], \"last\": null}}");
     metadata_is("{\"image_id\": \"own\"}", "a/b.png", "{\"metadata\": {\"question\": null, \"answers\": null, \"image_id\": \"own\", \"id\": null}}");

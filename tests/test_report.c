@@ -43,7 +43,7 @@ static void test_damaged(void) {
     damage("a row that is no object", "latency_stats", "[1]", "is not an object");
     damage("no row", "latency_stats", "", "is empty");
     damage("no JSON", "latency_stats", "{", "byte");
-    check_case("a file cut off at any byte is rejected");
+    check_case("a file truncated at any byte is rejected");
     make_empty(in_folder("bad"));
     for (size_t bytes = 0; bytes < strlen(whole); bytes += 7) {
         snprintf(cut, sizeof cut, "%.*s", (int)bytes, whole);
@@ -55,7 +55,7 @@ static void test_damaged(void) {
     CHECK(good > 10);
     write_text(path, whole);
     CHECK_INT(run("report %%F/bad"), 0);
-    check_case("settings that make no sense");
+    check_case("invalid settings");
     write_text(path, "{\"schema\": \"vlmprof-sweep-1\", \"top_k\": 0, \"num_active_blocks\": 1, \"per_sample_results\": []}");
     run("report %%F/bad");
     check_refused(3, "top_k");
@@ -65,7 +65,7 @@ static void test_damaged(void) {
     write_text(path, "{\"per_sample_results\": 7}");
     run("report %%F/bad");
     check_refused(3, "is not a result file");
-    check_case("nothing to read");
+    check_case("no results to read");
     make_empty(in_folder("bad"));
     run("report %%F/bad");
     check_refused(3, "no result files");
@@ -95,7 +95,7 @@ static void test_damaged(void) {
     check_refused(3, "a.json: byte 52: expected a value");
 }
 
-/* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; none if no kernel was timed. */
+/* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; absent if no kernel was timed. */
 static void test_parts(void) {
     truth t = truth_default();
     uint32_t stages, parts;
@@ -103,13 +103,13 @@ static void test_parts(void) {
     t.size_count = t.top_k_count = t.block_count = 1;
     t.samples = 20;
     t.parts = 1;
-    check_case("prefill and decode by part, where kernels were timed");
+    check_case("prefill and decode by part, if kernels were timed");
     write_sweep("parts", &t);
     CHECK_INT(run("report %%F/parts"), 0);
     CHECK(last.out && strstr(last.out, "E1: parts of prefill and decode") && strstr(last.out, " attention  router  experts  idle"));
     CHECK_INT(run("report %%F/parts --csv"), 0);
     CHECK(last.out && strstr(last.out, ",prefill_experts_share,prefill_head_share,prefill_sample_share,decode_embed_share,"));
-    CHECK(last.out && strstr(last.out, ",,,0.2,0.2,0.5,,,,,,,,,,0.11363636363636365,")); /* prefill's embed .. sample, decode's, idle of all */
+    CHECK(last.out && strstr(last.out, ",,,0.2,0.2,0.5,,,,,,,,,,0.11363636363636365,")); /* prefill's parts embed .. sample, decode's parts, idle time of all */
     CHECK_INT(run("report %%F/parts --json"), 0);
     if (!read_json(last.out)) return;
     stages = get(vp_json_at(&json, get(get(0, "e1_stage_decomposition"), "configurations"), 0), "stages");
@@ -125,7 +125,7 @@ static void test_parts(void) {
     page = check_read(in_folder("parts.html"), NULL);
     CHECK(page && strstr(page, "Parts of prefill and decode (--kernel_pass)") && strstr(page, "\nexperts 50.0 %") && strstr(page, "\nidle 10.0 %"));
     free(page);
-    check_case("and none where they were not");
+    check_case("no parts if kernels were not timed");
     t.parts = 0;
     write_sweep("parts", &t);
     CHECK_INT(run("report %%F/parts"), 0);
@@ -154,7 +154,7 @@ static void test_truth(void) {
     CHECK_INT(count_of(configs), 12);
     CHECK_INT(whole(get(set, "num_samples")), 400);
 
-    check_case("means, effects and interactions equal the truth");
+    check_case("means, effects and interactions match the truth");
     for (int s = 0; s < 3; s++) for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) {
         double m = cell[s][k][b] = true_mean(&t, s, k, b);
         uint32_t c = configuration(get(e1, "configurations"), s, t.top_k[k], t.blocks[b]);
@@ -179,7 +179,7 @@ static void test_truth(void) {
     CHECK_INT(count_of(get(set, "variance_shares")), 7);
     CHECK_NEAR(shares, 1, 1e-9);
 
-    check_case("curves have the slopes of the truth");
+    check_case("curves have the true slopes");
     curves = get(e1, "curves");
     CHECK_NEAR(number(get(find(curves, "name", "vision", NULL, NULL), "slope")), 10, 0.02);
     CHECK(holds(get(find(curves, "name", "vision", NULL, NULL), "slope_interval"), 10));
@@ -187,7 +187,7 @@ static void test_truth(void) {
     CHECK_NEAR(number(get(find(curves, "name", "prefill", "of", "k4 b12"), "slope")), 0.0375, 1e-4);
     CHECK_INT(whole(get(find(curves, "name", "prefill", "of", "k4 b12"), "count")), 1200);
 
-    check_case("marks and lines of a plot have one location: a least-squares line goes through the mean of all marks");
+    check_case("marks and lines of a plot use the same location: a least-squares line passes through the mean of all marks");
     for (uint32_t i = 0; i < count_of(curves); i++) {
         uint32_t curve = vp_json_at(&json, curves, i), bins = get(curve, "bins");
         double x = 0, y = 0, all = 0;
@@ -218,7 +218,7 @@ static void test_truth(void) {
         CHECK(is_text(get(get(stages, "vit"), "bound"), "launch") && is_text(get(get(stages, "decode"), "bound"), "launch"));
     }
 }
-/* the finding on a knob's level and accuracy: points more than at its lowest level, with their interval; 0 where no effect is claimed */
+/* the finding on a knob's level and accuracy: difference in points from its lowest level, with interval; returns 0 if no effect is claimed */
 static int accuracy_finding(const char *level, double points[3]) {
     char begin[64];
     const char *at, *score;
@@ -235,12 +235,12 @@ static int lines_with(const char *text, const char *beginning) {
 static void test_findings(void) {
     truth t = truth_default();
     double p[3];
-    check_case("what each knob does to accuracy");
+    check_case("the effect of each knob on accuracy");
     CHECK_INT(run("report %%F/made"), 0);
     if (CHECK(accuracy_finding("High resolution", p))) { CHECK_NEAR(p[0], 30, 3); CHECK(p[1] < 30 && 30 < p[2]); }
     if (CHECK(accuracy_finding("top_k 8", p))) { CHECK_NEAR(p[0], 10, 3); CHECK(p[1] > 5 && p[1] < 10 && 10 < p[2] && p[2] < 15); }
     if (CHECK(accuracy_finding("running 16 blocks", p))) { CHECK_NEAR(p[0], 2, 1.5); CHECK(p[1] > 0 && p[1] < 2 && 2 < p[2]); }
-    check_case("no effect is claimed where the interval contains 0");
+    check_case("no effect is claimed if the interval contains 0");
     t.block_skill = 0;
     write_sweep("flat", &t);
     CHECK_INT(run("report %%F/flat"), 0);
@@ -256,7 +256,8 @@ static void test_front(void) {
     if (!read_json(last.out)) return;
     set = vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0);
     configs = get(set, "configurations");
-    for (int s = 0; s < 3; s++) for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) { /* here every knob costs and buys: what no other beats by the formulas */
+    for (int s = 0; s < 3; s++) for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) { /* here every knob trades time for accuracy; by the formulas, no other
+                                                                                           * configuration beats these */
         int on_front = 1;
         c = configuration(configs, s, t.top_k[k], t.blocks[b]);
         for (int i = 0; i < 12; i++)
@@ -268,7 +269,7 @@ static void test_front(void) {
     }
     CHECK_INT(count_of(get(set, "front")), members);
     CHECK(members > 5 && count_of(get(set, "epsilon_front")) <= (uint32_t)members);
-    check_case("two configurations of equal values are one point of the front");
+    check_case("two configurations with equal values are one point of the front");
     t.top_k[1] = 4; /* its file has another name below */
     t.size_count = 1;
     t.block_count = 1;
@@ -290,8 +291,8 @@ static void test_front(void) {
     CHECK_INT(count_of(get(set, "front")), 1);
     CHECK_INT(whole(get(vp_json_at(&json, get(set, "configurations"), 0), "equal_points")), 2);
 }
-/* ---- one number, one interval, in every form */
-/* 1 if a printed number is this one, rounded to its digits; zeros at the end of an integer may be rounding as well */
+/* ---- each number has the same interval in every form */
+/* Returns 1 if a printed number equals this one rounded to its digits; trailing zeros of an integer may also be from rounding. */
 static int is_rounded(const char *text, double value) {
     const size_t bytes = strspn(text, "+-.0123456789");
     const char *point = memchr(text, '.', bytes);
@@ -306,7 +307,7 @@ static int is_triple(const double *numbers, size_t count, const char *const text
             if (is_rounded(texts[0], scale * numbers[i]) && is_rounded(texts[1], scale * numbers[i + 1]) && is_rounded(texts[2], scale * numbers[i + 2])) return 1;
     return 0;
 }
-/* Checks each "2.3 [1.2, 3.4]" of a text, with `between` before the bracket. Returns how many there are. */
+/* Checks each "2.3 [1.2, 3.4]" of a text, with `between` before the bracket. Returns their number. */
 static int check_triples(const char *text, const char *between, const double *numbers, size_t count) {
     int found = 0;
     for (const char *at = strstr(text, between); at; at = strstr(at + 1, between)) {
@@ -390,14 +391,14 @@ static void test_warnings(void) {
     CHECK(strstr(last.out, "the machine was not quiet: ") && strstr(last.out, "/busy: other processes used 50 %") && !strstr(last.out, "/quiet: other"));
     check_case("a decode step's bytes are compared with a roof that is given, not with the best stage of the same files");
     CHECK_INT(run("report %%F/quiet"), 0);
-    CHECK(strstr(last.out, "\n  a decode step takes ") && !strstr(last.out, "; its bytes at "));
+    CHECK(strstr(last.out, "\n  a decode step takes ") && !strstr(last.out, "; reading its bytes at "));
     CHECK_INT(run("report %%F/quiet --peak_gbs 4"), 0);
-    CHECK(strstr(last.out, "; its bytes at 4.000 GB/s take "));
+    CHECK(strstr(last.out, "; reading its bytes at 4.000 GB/s takes "));
     check_case("the highest resolution is compared with the lowest and with the next one");
     CHECK(strstr(last.out, "\n  High resolution costs ") && strstr(last.out, " mean T_total of low") && strstr(last.out, " mean T_total than medium"));
     t.busy_blocks = 0;
     t.size_count = 2;
-    check_case("samples that some configurations lack are not paired, and are reported");
+    check_case("samples that some configurations lack are not paired, which is reported");
     t.samples = 15;
     write_made("warned", &t, 1, 1, 1);
     t.samples = 5;
@@ -405,7 +406,7 @@ static void test_warnings(void) {
     CHECK_INT(run("report %%F/warned --json"), 0);
     CHECK(strstr(last.out, "5 of 20 samples were not measured in all configurations") && strstr(last.out, "low k4 b12 has 5 of 20 samples"));
     if (read_json(last.out)) CHECK_INT(whole(get(vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0), "num_samples")), 15);
-    check_case("a corpus metric has no scores of samples");
+    check_case("a corpus metric has no scores per sample");
     t = truth_default();
     t.samples = 20;
     t.is_corpus = 1;
@@ -423,7 +424,7 @@ static void test_warnings(void) {
     for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) write_made("sets", &t, 0, k, b);
     CHECK_INT(run("report %%F/sets"), 0);
     CHECK(strstr(last.out, "P50 of T_total, made, 20 samples") && strstr(last.out, "P50 of T_total, other, 20 samples"));
-    { /* the findings of a data set are together: front, then knobs; no line says that a part is never the largest */
+    { /* the findings of a data set are together, first the front, then knobs; no line states that a part is never the largest */
         const char *own = strstr(last.out, "\n  made: running 16 blocks costs"), *next = strstr(last.out, "\n  other: ");
         CHECK(own && next && own < next && !strstr(next, "\n  made: "));
         CHECK(!strstr(last.out, "in 0 of "));
@@ -440,7 +441,7 @@ static void test_warnings(void) {
 static void test_forms(void) {
     static const char *const files[] = {"report.md", "report.csv", "e1_stage_decomposition.json", "e2_pareto_coupling.json"};
     int columns = 0;
-    check_case("CSV: a head and a row a configuration, all as wide");
+    check_case("CSV: a header and one row per configuration, all with the same number of columns");
     CHECK_INT(run("report %%F/made --csv"), 0);
     CHECK_INT(lines_of(last.out), 13);
     for (char *line = strtok(last.out, "\n"); line; line = strtok(NULL, "\n")) {
@@ -450,7 +451,7 @@ static void test_forms(void) {
         CHECK_INT(commas, columns);
     }
     CHECK(columns > 60);
-    check_case("Markdown: rows of a table have the columns of its head");
+    check_case("Markdown: rows of a table have as many columns as its header");
     CHECK_INT(run("report %%F/made --markdown"), 0);
     columns = 0;
     for (char *line = strtok(last.out, "\n"); line; line = strtok(NULL, "\n")) {
@@ -460,7 +461,7 @@ static void test_forms(void) {
         if (!columns) columns = bars;
         CHECK_INT(bars, columns);
     }
-    check_case("a folder of all forms");
+    check_case("a folder with all forms");
     CHECK_INT(run("report %%F/made --output_dir %%F/out/deep"), 0);
     CHECK_TEXT(last.out, "");
     for (int i = 0; i < 4; i++) {
@@ -471,7 +472,7 @@ static void test_forms(void) {
         if (text && i > 1) read_json(text);
         free(text);
     }
-    check_case("reports among results are passed over");
+    check_case("reports among the result files are skipped");
     CHECK_INT(run("report %%F/made --output_dir %%F/made"), 0);
     CHECK_INT(run("report %%F/made"), 0);
     CHECK(!strstr(last.out, "no result file"));
@@ -498,7 +499,7 @@ static void test_forms(void) {
     }
 }
 
-/* A knob with more levels than effects can have, next to one that varies: there is a front, but no effects. */
+/* A knob with more levels than effects support, next to one that varies: there is a front, but no effects. */
 static void test_many_levels(void) {
     check_case("257 values of top_k and two image sizes");
     make_empty(in_folder("many"));
@@ -515,7 +516,7 @@ static void test_many_levels(void) {
     CHECK(strstr(last.out, "E2: front") && !strstr(last.out, " from low to high") && !strstr(last.out, "main effects"));
 }
 
-/* 336 configurations x 1,000 samples, about 1.1 GB of JSON; minutes of writing, so only when asked. Prints the figures. */
+/* 336 configurations x 1,000 samples, about 1.1 GB of JSON. Writing it takes minutes, so it runs only on request. Prints the figures. */
 static void test_large(void) {
     truth t = truth_default();
     struct rusage usage;
@@ -526,7 +527,7 @@ static void test_large(void) {
     t.details = 20;
     t.top_k_count = t.block_count = 9;
     for (int i = 0; i < 9; i++) { t.top_k[i] = 2 + i; t.blocks[i] = 8 + i; }
-    t.size_count = 3; /* 243; the rest by more blocks */
+    t.size_count = 3; /* 243 configurations; the rest from more blocks */
     write_sweep("large", &t);
     for (int i = 0; i < 9; i++) t.blocks[i] = 17 + i;
     for (int i = 0, done = 0; i < 3 * 9 * 9 && done < 93; i++, done++) write_made("large", &t, i / 81, i / 9 % 9, i % 9);
@@ -541,7 +542,7 @@ static void test_large(void) {
     }
 }
 
-/* The result file in guide library comes from a foreign engine: every command reads it and the smallest one that the guide describes. */
+/* The result file in guide library is from a foreign engine: every command reads it, and also the smallest one that the guide describes. */
 static void test_small_form(void) {
     char *guide = check_read("cli/guides/library.txt", NULL), text[2000] = "", other[2000], *at, *end;
     check_case("the result file in guide library is read by report, best and compare");

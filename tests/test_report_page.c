@@ -8,9 +8,9 @@
 #include <math.h>
 
 /* ---- sweeps */
-typedef struct sweep { const char *name, *task, *model; int sizes, top_ks, blocks, samples, has_stages; } sweep; /* task, model: as JSON */
+typedef struct sweep { const char *name, *task, *model; int sizes, top_ks, blocks, samples, has_stages; } sweep; /* task, model: JSON texts */
 static unsigned random_state = 1;
-static int has_high_scores; /* nearly all answers are right */
+static int has_high_scores; /* 1: nearly all answers are right */
 static double noise(void) {
     random_state = random_state * 1664525u + 1013904223u;
     return (double)(random_state >> 8) / (1 << 24);
@@ -51,7 +51,7 @@ static void write_sweep(const sweep *s) {
     }
 }
 
-/* a reader's questions in their order */
+/* a reader's questions in order */
 static const char *const PARTS[] = {"<h1>questions: tiny</h1>", "id=\"findings\"", "running 4 blocks costs", "most accurate: ", "id=\"warnings\"",
     "id=\"front\"", "id=\"knobs\"", "id=\"stages\"", "id=\"table\"", "id=\"scaling\"", "id=\"roofs\"", "id=\"predicted\"", "id=\"words\"", "id=\"source\""};
 static int parts_in_order(const char *text) {
@@ -77,7 +77,7 @@ static void test_reader(void) {
         const char *wrong = page_fault(cases[i].text);
         CHECK_TEXT(wrong ? wrong : "good", cases[i].wrong ? cases[i].wrong : "good");
     }
-    check_case("and pages whose scripts do not match their head");
+    check_case("it also rejects pages whose scripts do not match their head");
     CHECK(page_scripts_are_right(POLICY "0123456789abcdef'\"><script type=\"application/json\">{}</script><script nonce=\"0123456789abcdef\">" END));
     CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\"><script nonce=\"1123456789abcdef\">" END));
     CHECK(!page_scripts_are_right(POLICY "0123456789abcdef'\"><script>1</script><script nonce=\"0123456789abcdef\">" END));
@@ -87,7 +87,7 @@ static void test_reader(void) {
 static void test_small(void) {
     static const sweep small = {"small", "questions", "tiny", 3, 2, 2, 20, 1};
     char *file;
-    check_case("12 configurations: all plots in the order of a reader's questions, a table row each");
+    check_case("12 configurations: all plots in the order of a reader's questions, one table row each");
     make_empty(in_folder("small"));
     write_sweep(&small);
     CHECK_INT(run("report %%F/small --html"), 0);
@@ -101,11 +101,11 @@ static void test_small(void) {
     CHECK(strstr(last.out, "<dt>TTFT</dt><dd>time to first token") && strstr(last.out, "<dt>T_decode_per_token</dt><dd>TPOT"));
     CHECK(strstr(last.out, "<title>288 tokens k1 b2") != NULL);
     CHECK_INT(page_count(last.out, "<svg"), page_count(last.out, "</svg>"));
-    check_case("each plot explains its marks or bars; if lines are fitted to means, marks are means");
+    check_case("each plot explains its marks or bars; if lines are fitted to means, the marks are means");
     CHECK_INT(page_count(last.out, "<figcaption>"), page_count(last.out, "<span>Mark: ") + page_count(last.out, "<span>Bar: ")
               + page_count(last.out, "<span>Large mark: "));
     CHECK(page_count(last.out, "<figcaption>") > 15 && strstr(last.out, "Line: least squares through all samples") && !strstr(last.out, ": median "));
-    check_case("into a file, and among all reports");
+    check_case("the page in a file, and among all reports");
     file = last.out;
     last.out = NULL;
     CHECK_INT(run("report %%F/small --html=%%F/page.html"), 0);
@@ -117,20 +117,20 @@ static void test_small(void) {
     free(last.out);
     last.out = check_read(in_folder("answers/report.html"), NULL);
     CHECK(last.out && !strcmp(last.out, file));
-    check_case("equal pages have equal nonces; other times make another");
+    check_case("equal pages have equal nonces; other times give another nonce");
     write_sweep(&small);
     CHECK_INT(run("report %%F/small --html"), 0);
     page_is_good(last.out);
     CHECK(strcmp(page_nonce_of(last.out).text, page_nonce_of(file).text));
     free(file);
-    check_case("what cannot be");
+    check_case("impossible requests");
     CHECK_INT(run("report %%F/small --html --csv"), 2);
     CHECK_INT(run("report %%F/small --html=%%F/none/page.html"), 5);
     CHECK(strstr(last.err, "page.html") != NULL);
 }
 static void test_large(void) {
     static const sweep large = {"large", "vqa", "tiny", 7, 6, 8, 12, 1}, larger = {"larger", "textvqa", "tiny", 7, 6, 8, 12, 1};
-    check_case("336 configurations: under 2 MB");
+    check_case("336 configurations: below 2 MB");
     make_empty(in_folder("large"));
     write_sweep(&large);
     CHECK_INT(run("report %%F/large --html --resamples 50"), 0);
@@ -148,22 +148,22 @@ static void test_large(void) {
 }
 static void test_hostile(void) {
     static const sweep hostile = {"hostile", "a\\\"'><script>alert(1)</script>&amp;", "<img src=x onerror=alert(2)>\\u202e\\u0007</title></style>", 1, 2, 2, 9, 1};
-    check_case("names that are markup stay text");
+    check_case("names that contain markup stay text");
     make_empty(in_folder("hostile"));
     write_sweep(&hostile);
     CHECK_INT(run("report %%F/hostile --html"), 0);
     page_is_good(last.out);
     CHECK(strstr(last.out, "a&quot;&#39;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;amp;") != NULL);
     CHECK(strstr(last.out, "&lt;img src=x onerror=alert(2)&gt;") != NULL);
-    CHECK(!strstr(last.out, "\xE2\x80\xAE") && !strchr(last.out, 7)); /* nothing turns the reading direction */
+    CHECK(!strstr(last.out, "\xE2\x80\xAE") && !strchr(last.out, 7)); /* no character changes the reading direction */
 }
-/* An interval of a mean that ends beyond the scores' range would be drawn beyond it. */
+/* An interval of a mean that ends beyond the scores' range would be drawn outside it. */
 static void test_ends(void) {
     static const sweep high = {"high", "a", "m", 1, 2, 2, 8, 0};
     const char *figure, *title;
     double value, from, to;
     int found = 0;
-    check_case("whiskers of accuracy end where the scores end");
+    check_case("whiskers of accuracy end at the limits of the scores");
     make_empty(in_folder("high"));
     has_high_scores = 1;
     write_sweep(&high);
@@ -181,7 +181,7 @@ static void test_ends(void) {
 static void test_odd(void) {
     static const sweep sweeps[] = {{"odd", "a", "m", 1, 1, 1, 1, 1}, {"odd", "b", "m", 1, 1, 1, 30, 1}, {"odd", "c", "m", 2, 1, 1, 2, 0},
                                    {"odd", "d", "m", 2, 3, 2, 25, 0}, {"odd", "e", "m", 26, 1, 1, 3, 1}};
-    check_case("one configuration, one sample, files without stages, more sizes than there is room for");
+    check_case("one configuration, one sample, files without stages, more sizes than fit");
     for (size_t i = 0; i < sizeof sweeps / sizeof sweeps[0]; i++) {
         make_empty(in_folder("odd"));
         write_sweep(&sweeps[i]);

@@ -19,7 +19,7 @@ static void check_forms(const char *name, const char *options) {
         check_kept_run(file, 0);
     }
 }
-/* the front in characters: its members' numbers, and no line of it over 80 columns */
+/* the front drawn in characters: the numbers of its members, and no line over 80 columns */
 static void check_drawing(void) {
     const char *from = strstr(last.out, "\n    0.833 |"), *end = strstr(last.out, "1, 2, ...: the front");
     if (!CHECK(from && end && from < end)) return;
@@ -29,7 +29,7 @@ static void check_drawing(void) {
 static void test_cpu(void) {
     truth t = truth_default();
     t.samples = 60;
-    t.sending = 0.95; /* what binds a GPU says nothing of a CPU */
+    t.sending = 0.95; /* the ceilings of a GPU do not apply to a CPU */
     write_sweep("cpu", &t);
     check_forms("cpu", "--resamples 50");
 }
@@ -77,7 +77,7 @@ static void test_two_sets(void) {
     for (int size = 0; size < 2; size++) write_made("corpus", &t, size, 0, 0);
     check_forms("corpus", "--resamples 50");
 }
-/* two samples: no line through them, no interval of a percentile */
+/* two samples: no fitted line, no interval of a percentile */
 static void test_few(void) {
     truth t = truth_default();
     t.samples = 2;

@@ -11,7 +11,7 @@ static struct model model;
 static struct session session;
 static vp_ranges ranges;
 static vp_range records[RANGES];
-static int64_t hook_depth; /* ranges that a tool next to the program would show as open */
+static int64_t hook_depth; /* depth of ranges that another tool would show as open */
 
 static void hook_push(void *user, const char *name) { (void)user; (void)name; hook_depth++; }
 static void hook_pop(void *user) { (void)user; hook_depth--; }
@@ -78,7 +78,7 @@ static void check_nothing_open(void) {
     for (int64_t i = 0; i < ranges.count; i++)
         check_note(records[i].end_ns >= records[i].begin_ns, __FILE__, __LINE__, "range \"%s\" has no end", records[i].name);
 }
-/* names: the range around the pass, then those within it */
+/* names: first the range around the pass, then the ranges within it */
 static void check_ranges(const char *const *names, int64_t count) {
     check_nothing_open();
     CHECK_INT(ranges.count, count);
@@ -87,7 +87,7 @@ static void check_ranges(const char *const *names, int64_t count) {
         CHECK_INT(records[i].depth, i > 0);
     }
 }
-/* Each failure is followed by a good pass: nothing of the failure stays in the session. */
+/* Each failure is followed by a good pass: the failure leaves no trace in the session. */
 static void check_good_pass(void) {
     static const char *const names[] = {"request", "preprocess", "engine", "detok"};
     struct pass_input input = good_input();
@@ -106,7 +106,7 @@ static void check_failure(const struct pass_input *input, vp_result want, const 
     CHECK_INT(request_run(&session, input, run, &error), want);
     CHECK_INT(error.code, want);
     check_ranges(names, count);
-    /* a buffer without room counts what it cannot record, and that is ended as well */
+    /* a full buffer counts the ranges that it cannot record; these are also closed */
     ranges.capacity = 0;
     CHECK_INT(vp_ranges_clear(&ranges), VP_OK);
     CHECK_INT(request_run(&session, input, run, &error), want);

@@ -1,4 +1,4 @@
-/* test_result.c: result codes and texts are pinned, errors are cut safely, the arena never hands out what it does not have. */
+/* test_result.c: exact result codes and texts; errors are truncated safely; the arena never returns more than it has. */
 #include "support/check.h"
 #include "vlmprof.h"
 
@@ -19,7 +19,7 @@ static void test_texts(void) {
         {VP_ERR_INTERRUPTED, -12, "the caller asked to stop"},
     };
     size_t i;
-    check_case("result texts are pinned");
+    check_case("the exact result texts");
     CHECK_INT(sizeof pinned / sizeof pinned[0], 1 - (int)VP_RESULT_LAST_);
     for (i = 0; i < sizeof pinned / sizeof pinned[0]; i++) {
         CHECK_INT(pinned[i].code, pinned[i].value);
@@ -33,7 +33,7 @@ static void test_fail(void) {
     vp_error error;
     char text[1000];
     size_t length;
-    check_case("vp_fail fills, cuts and keeps one line");
+    check_case("vp_fail fills, truncates and keeps one line");
     CHECK_INT(vp_fail(NULL, VP_ERR_READ, -1, "x", "y"), VP_ERR_READ);
     memset(&error, 0xA5, sizeof error);
     CHECK_INT(vp_fail(&error, VP_ERR_FORMAT, 77, "file.json", "bad"), VP_ERR_FORMAT);
@@ -48,7 +48,7 @@ static void test_fail(void) {
     CHECK_TEXT(error.where, "a?b?c?");
     CHECK_TEXT(error.text, "tab?here");
     vp_fail(&error, VP_ERR_READ, -1, "a\xc3", "\xff name\xe2\x82: \xc3\xa9\xc3");
-    CHECK_TEXT(error.where, "a\xc3"); /* a path may be any bytes */
+    CHECK_TEXT(error.where, "a\xc3"); /* a path may contain any bytes */
     CHECK_TEXT(error.text, "? name??: \xc3\xa9?");
     memset(text, 'x', sizeof text);
     text[sizeof text - 1] = 0;
@@ -63,7 +63,7 @@ static void test_fail(void) {
         CHECK_INT(strlen(error.where), length < sizeof error.where ? length : sizeof error.where - 1);
         CHECK(!strncmp(error.where, "...", 3) == (length >= sizeof error.where) && !strcmp(error.where + strlen(error.where) - 3, "x/f"));
     }
-    for (length = 0; length < 8; length++) { /* the euro sign at every place near the cut */
+    for (length = 0; length < 8; length++) { /* the euro sign at every position near the cut */
         memset(text, 'x', sizeof text);
         text[sizeof error.where + 20] = 0;
         memcpy(text + 20 + length, "\xe2\x82\xac", 3);
@@ -77,7 +77,7 @@ static void test_fail(void) {
 static void test_message(void) {
     vp_message m = {{0}, 0};
     int i;
-    check_case("messages write every int64 and stop at their end");
+    check_case("messages can print every int64, and stop at their end");
     vp_message_int(&m, INT64_MIN);
     vp_message_text(&m, " ");
     vp_message_int(&m, INT64_MAX);
@@ -119,7 +119,7 @@ static void test_arena(void) {
 
 static void test_sizes(void) {
     size_t out = 7;
-    check_case("checked sizes");
+    check_case("size arithmetic with overflow checks");
     CHECK(vp_size_multiply(SIZE_MAX, 1, &out) && out == SIZE_MAX);
     CHECK(vp_size_multiply(SIZE_MAX, 0, &out) && out == 0);
     CHECK(!vp_size_multiply(SIZE_MAX / 2 + 1, 2, &out) && out == 0);

@@ -1,4 +1,4 @@
-/* test_result_gather.c: a journal's points as lists of numbers: which runs are counted, which are pairs, the spread between times of equal work, and a journal whose
+/* test_result_gather.c: a journal's points as lists of numbers: the counted runs, the pairs, the spread between times of equal work, and a journal whose
  * lines cannot be read back. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
@@ -32,7 +32,7 @@ static int read_book(void) {
     CHECK_INT(HEARD(index_read(&book, in_folder("journal.jsonl"), open(in_folder("journal.jsonl"), O_RDONLY), 1)), 0);
     return CHECK_TEXT(room_said, "") && CHECK_INT(index_sort(&book), 0);
 }
-/* the line of a point; returns where it is */
+/* appends a line of a point; returns its offset */
 static long long add_line(int id, long long before, const char *format, ...) {
     char members[2048];
     va_list list;
@@ -88,7 +88,7 @@ static void test_points(void) {
     memset(&gathered, 0, sizeof gathered);
     fresh();
     session = add(SESSION);
-    for (int i = 0; i < POINTS; i++) { /* the machine gets slower by the way: only within a pair are times alike */
+    for (int i = 0; i < POINTS; i++) { /* the machine slows down over time, so only times within a pair are alike */
         const long long first_ns = 10000000 + 1000000 * i, second_ns = first_ns + 10000 * (i * 7 % 13), bare_ns = 20000000 + 3000000 * i,
                         staged_ns = bare_ns + 50000 * (i * 5 % 13);
         bare[i] = log((double)staged_ns / (double)bare_ns);
@@ -98,8 +98,8 @@ static void test_points(void) {
     add_sample(15);
     add_line(15, -1, "\"failed\": \"why\", \"attempts\": 3, \"retries\": 2, " TIERS_IN);
     add_sample(16);
-    add_run(16, -1, 0, session, 5000000, "false"); /* open: not gathered */
-    check_case("points that are closed are counted, the others are missing");
+    add_run(16, -1, 0, session, 5000000, "false"); /* this point is open, so it is not gathered */
+    check_case("completed points are counted, the others are missing");
     if (!read_book() || !CHECK_INT(gather_configuration(&book, &book.configurations[0], &gathered), 0)) return;
     CHECK_INT(gathered.ok_count, POINTS);
     CHECK_INT(gathered.failed_count, 1);
@@ -107,15 +107,15 @@ static void test_points(void) {
     CHECK_INT(gathered.run_count, 2 * POINTS);
     CHECK_INT(gathered.retry_count, POINTS + 2);
     CHECK_INT(gathered.throttled_count, 1);
-    CHECK_INT(gathered.empty_count, 4); /* of samples 0, 4, 8, 12 */
-    CHECK_INT(gathered.truncated_count, 0); /* EOS was to be ignored */
+    CHECK_INT(gathered.empty_count, 4); /* samples 0, 4, 8, 12 */
+    CHECK_INT(gathered.truncated_count, 0); /* 0, because EOS was ignored */
     CHECK_INT(gathered.first_s, 1000);
     CHECK_INT(gathered.last_s, 1000 + (POINTS - 1) * 10 + 1);
     CHECK(gathered.session_count == 1 && gathered.sessions[0].at == session && gathered_session(&gathered, 0, session) == 0);
     CHECK_INT(gathered_session(&gathered, 0, session + 1), 1);
     for (int i = 0; i <= VP_STOP_LAST_; i++)
         CHECK_INT(gathered.stops[i], !strcmp(vp_stop_name(i), "runs") ? POINTS / 2 : !strcmp(vp_stop_name(i), "box") ? POINTS - POINTS / 2 : 0);
-    check_case("layouts, tokens and rates, one of each point; steps, one of each run");
+    check_case("layouts, tokens and rates, one per point; steps, one per run");
     check_list(&gathered, LIST_TARGET, POINTS + 1, 432, 432);
     check_list(&gathered, LIST_ACTUAL, POINTS + 1, 384, 384);
     check_list(&gathered, LIST_DIFF, POINTS + 1, 48, 48);
@@ -129,15 +129,15 @@ static void test_points(void) {
     check_list(&gathered, LIST_STEP, 2 * 2 * POINTS, 2, 3);
     check_list(&gathered, LIST_STEP_AT, 2 * 2 * POINTS, 1, 2);
     check_list(&gathered, LIST_OUTPUT_RATE, POINTS, 1e3 * 3 / 10, 1e3 * 3 / (22 + 0.01 * (12 * 7 % 13) / 2));
-    check_case("pairs of runs without and with stage times, and how far their ratios spread");
+    check_case("pairs of runs without and with stage times, and the spread of their ratios");
     check_list(&gathered, LIST_BARE, POINTS, 20, 56);
     check_list(&gathered, LIST_STAGED, POINTS, 20, 56 + 0.05 * (12 * 5 % 13));
     CHECK_INT(gathered.noise.bare_pair_count, POINTS);
     CHECK_NEAR(gathered.noise.bare_spread, spread_of(bare, POINTS), 1e-12);
-    check_case("runs of one request tell how far its times spread");
+    check_case("runs of one request show the spread of its times");
     CHECK_INT(gathered.noise.pair_count, POINTS);
     CHECK_NEAR(gathered.noise.spread, spread_of(repeats, POINTS), 1e-12);
-    check_case("runs of equal work are neighbours, those of another session are not");
+    check_case("runs of equal work are neighbours, except across sessions");
     CHECK_INT(gathered.lists[LIST_NEIGHBOURS].count, POINTS - 1);
     gathered_free(&gathered);
     memset(&gathered, 0, sizeof gathered);
@@ -150,7 +150,7 @@ static void test_points(void) {
     CHECK_INT(gathered.lists[LIST_NEIGHBOURS].count, 1);
     gathered_free(&gathered);
 }
-/* index_read saw whole lines; then the file was changed after its back */
+/* index_read saw whole lines; then the file was changed */
 static void test_changed(void) {
     static const char *const words[] = {"\"done\"", "\"run\": 1", "{\"sample\": 2,"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {

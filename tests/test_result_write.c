@@ -7,11 +7,11 @@
 #include "support/program.h"
 #include "support/made_results.h"
 
-#define SINGLE "samples/rocket.jpg"       /* 1 x 1 at the low tier */
+#define SINGLE "samples/rocket.jpg"       /* 1 x 1 in the low tier */
 #define WIDE "samples/chart.png"          /* 1 x 2 */
 #define TALL "samples/turned-house.jpg"   /* 2 x 1: sorts after both */
 
-/* a sweep over these images; its one result file is read into `json` */
+/* a sweep over these images; its only result file is read into `json` */
 static char *result_text;
 static char result_path[600];
 static int sweep_over(const char *const *images, int count) {
@@ -40,7 +40,7 @@ static int sweep_over(const char *const *images, int count) {
 static uint32_t row_at(int index) { return vp_json_at(&json, get(0, "per_sample_results"), (uint32_t)index); }
 static int by_number(const void *a, const void *b) { return *(const double *)a < *(const double *)b ? -1 : *(const double *)a > *(const double *)b; }
 
-/* PREFIX_mean, _std and percentiles of one key are those of the rows */
+/* PREFIX_mean, _std and percentiles of a key match the rows */
 static void check_statistics(const char *key) {
     double values[16], mean = 0, square = 0;
     char name[80];
@@ -56,7 +56,7 @@ static void check_statistics(const char *key) {
     CHECK_NEAR(number(get(stats, name)), mean, 1e-9 * mean);
     snprintf(name, sizeof name, "%s_std", key);
     CHECK_NEAR(number(get(stats, name)), sqrt(square), 1e-6 * mean);
-    for (int i = 0; i < 3; i++) { /* linear between the neighbours, as NumPy's default */
+    for (int i = 0; i < 3; i++) { /* linear interpolation, NumPy's default */
         double at = (count - 1) * percents[i] / 100.0;
         int below = (int)at;
         double want = below + 1 < count ? values[below] + (at - below) * (values[below + 1] - values[below]) : values[below];
@@ -75,11 +75,11 @@ static void check_tiling(int rows, int cols, int width, int height) {
 }
 static int64_t crops_counted(const char *crops) { return whole(get(get(0, "selected_crops_distribution"), crops)); }
 
-/* One digit of each of a row's values in turn: the report rejects the file and names the row. */
+/* One digit in each of a row's values, one at a time: report rejects the file and names the row. */
 static void check_altered(void) {
     char *rows = strstr(result_text, "\"per_sample_results\""), *spaced = NULL;
     int places = 0;
-    check_case("a changed digit is found and its row is named; files of older versions have no checksums");
+    check_case("a changed digit is detected and its row is named; files of older versions have no checksums");
     CHECK(strstr(rows, "\"sum\": \"") != NULL);
     CHECK_INT(run("report %s --quiet", result_path), 0);
     for (char *at = rows; (at = strpbrk(at, "123456789")) != NULL; at += 211) {
@@ -112,14 +112,14 @@ static void check_altered(void) {
 int main(void) {
     static const char *const at_end[] = {SINGLE, TALL, WIDE, TALL}, *const first[] = {SINGLE, TALL, SINGLE}, *const equal[] = {TALL, WIDE, TALL, WIDE};
     if (!program_begin("result_write")) return 1;
-    check_case("the most frequent tiling sorts last");
+    check_case("the most frequent tiling, if it sorts last");
     if (sweep_over(at_end, 4)) {
         check_tiling(2, 1, 336, 560);
         CHECK_INT(crops_counted("1"), 1);
         CHECK_INT(crops_counted("2"), 3);
         CHECK_NEAR(number(get(0, "selected_crops_mean")), 1.75, 1e-12);
         CHECK_NEAR(number(get(0, "selected_crops_std")), sqrt(0.1875), 1e-12);
-        check_case("statistics of the samples are those of the rows");
+        check_case("statistics of the samples match the rows");
         check_statistics("T_total");
         check_statistics("T_vision_total");
         check_statistics("T_LLM_prefill");
@@ -127,13 +127,13 @@ int main(void) {
         CHECK_NEAR(number(get(0, "actual_vision_tokens_mean")), (288 + 3 * 384) / 4.0, 1e-12);
         CHECK_NEAR(number(get(0, "target_vision_tokens_mean")), (288 + 3 * 432) / 4.0, 1e-12);
     }
-    check_case("... first");
+    check_case("the most frequent tiling, if it sorts first");
     if (sweep_over(first, 3)) {
         check_tiling(1, 1, 336, 336);
         CHECK_INT(crops_counted("1"), 2);
         CHECK_INT(crops_counted("2"), 1);
     }
-    check_case("... as often as another: the smaller one");
+    check_case("of two equally frequent tilings, the smaller one is reported");
     if (sweep_over(equal, 4)) {
         check_tiling(1, 2, 560, 336);
         CHECK_INT(crops_counted("2"), 4);

@@ -1,4 +1,4 @@
-/* test_run_endpoint.c: `run --endpoint` as run by a user, against a server that answers as the model's name requests. Exit codes, both outputs, the requests sent, the
+/* test_run_endpoint.c: `run --endpoint` against a server that answers as the model's name requests. Exit codes, both outputs, the requests sent, the
  * message of each failure, Ctrl-C, and that the API key never appears. */
 #define _XOPEN_SOURCE 700
 #include "vlmprof.h"
@@ -13,10 +13,10 @@
 #define KEY "sekret-4711-key"
 #define WRONG "wrong-" KEY
 
-/* ---- the server's answers: by the path, then by the model's name */
+/* ---- the server's answers, selected by the path, then by the model's name */
 static hostile_server server;
-static int asked_before;   /* posts since the program began */
-static char latest[8192];  /* the beginning of the last post's body */
+static int asked_before;   /* POST requests before the current command */
+static char latest[8192];  /* the start of the last POST request's body */
 #define SAY(text) {HOSTILE_SEND, text, 0}
 #define PART(text) {HOSTILE_CHUNK, text, 0}
 #define WAIT(ms) {HOSTILE_WAIT, NULL, ms}
@@ -49,7 +49,7 @@ static const hostile_step nonsense[] = {SAY("HTTP/1.1 200 OK\r\nContent-Type: te
 static const hostile_step refuses[] = JSON("400 Bad", "{\"error\":{\"message\":\"image too wide\",\"code\":400}}");
 static const hostile_step none[] = JSON("404 Not Found", "{\"error\":{\"message\":\"no such model\"}}");
 static const hostile_step busy[] = {SAY(HOSTILE_NO("503 Busy", "Retry-After: 0\r\n", "busy")), {HOSTILE_CLOSE, NULL, 0}};
-/* the headers come back, the key among them */
+/* the request's headers are echoed, including the key */
 static const hostile_step locked[] = {SAY("HTTP/1.1 401 Locked\r\nConnection: close\r\n"), {HOSTILE_ECHO, NULL, 0}, {HOSTILE_CLOSE, NULL, 0}};
 static const hostile_step models[] = JSON("200 OK", "{\"object\":\"list\",\"data\":[{\"id\":\"good\"},{\"id\":\"cached\"}]}");
 static const hostile_step only[] = JSON("200 OK", "{\"object\":\"list\",\"data\":[{\"id\":\"good\"}]}");
@@ -80,7 +80,7 @@ static hostile_reply choose(hostile_server *asked) {
 }
 
 /* ---- the program */
-/* Asks the model of this name; more: options, or NULL. */
+/* Asks the model with this name; more: further options, or NULL. */
 static int ask(const char *model, const char *more) {
     asked_before = 0;
     run("run samples/cat.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model %s --max_new_tokens 8 %s", server.port, model, more ? more : "");
@@ -103,7 +103,7 @@ static void parse(void) {
     size_t needed;
     CHECK_INT(vp_json_parse(last.out, strlen(last.out), nodes, 8192, &json, &needed, NULL), VP_OK);
 }
-/* a member by its path, keys between dots; NaN when it is not a number */
+/* a member by its path, with dots between keys; NaN if it is not a number */
 static double value(const char *path) {
     char keys[200], *key, *rest = keys;
     uint32_t node = 0;
@@ -117,7 +117,7 @@ static double value(const char *path) {
 static void test_text(void) {
     check_case("the answer and its numbers as text");
     CHECK_INT(ask("good", "--num_runs 3"), 0);
-    shows("answer   Hel\x1b[31mlo!\n"); /* to a file the answer's own bytes */
+    shows("answer   Hel\x1b[31mlo!\n"); /* in a file, the answer's own bytes */
     shows("model    good (the server reports m)\n");
     shows(", vLLM 0.99, /v1/chat/completions\n");
     shows("image    451x300; sent as image/jpeg, 37853 bytes\n");
@@ -132,7 +132,7 @@ static void test_text(void) {
     shows("run 1; other runs gave different answers");
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d/v1/ --endpoint_model good", server.port), 0);
     CHECK(!strstr(last.out, "image    "));
-    check_case("values that a server does not report are listed");
+    check_case("values that a server does not report are listed as missing");
     CHECK_INT(ask("nousage", NULL), 0);
     shows("prompt   ? tokens, text and image");
     shows("output   ? tokens in 3 pieces");
@@ -147,7 +147,7 @@ static void test_text(void) {
     CHECK_INT(ask("lump", NULL), 0);
     shows("the answer came in one piece");
     said("8 tokens came in 1 piece");
-    check_case("reasoning: TTFT counts it, and the first output is next to it");
+    check_case("reasoning: TTFT includes it, and the first output is next to it");
     CHECK_INT(ask("thinks", NULL), 0);
     shows("answer   Hel");
     shows("first_output ");
@@ -158,7 +158,7 @@ static void test_text(void) {
     CHECK(strstr(last.out, "\"reasoning\": \"Hm\""));
     CHECK_INT(ask("ponders", NULL), 0);
     shows("answer   (only reasoning: raise --max_new_tokens)\n");
-    check_case("a cached prompt, retries and new connections are warned about");
+    check_case("warnings about a cached prompt, retries and new connections");
     CHECK_INT(ask("cached", "--num_runs 2 --same_image"), 0);
     said("2 of 2 runs read the prompt from the server's cache (run 1: 288 of 289 tokens)");
     said("it would not happen without --same_image");
@@ -190,7 +190,7 @@ static void test_json(void) {
     CHECK_NEAR(value("TTFT"), (value("runs.0.TTFT") + value("runs.1.TTFT")) / 2, 1e-6);
     CHECK_NEAR(value("runs.0.T_decode_per_token"), (value("runs.0.T_total") - value("runs.0.TTFT")) / 3, 1e-6);
     CHECK_NEAR(value("itl.1"), value("runs.0.at_ms.pieces.2") - value("runs.0.at_ms.pieces.1"), 1e-6);
-    CHECK(value("itl.0") >= 0 && value("itl.3") >= 0 && isnan(value("itl.4"))); /* 2 gaps of 2 runs */
+    CHECK(value("itl.0") >= 0 && value("itl.3") >= 0 && isnan(value("itl.4"))); /* 2 gaps in each of 2 runs */
     CHECK(value("runs.0.T_total") >= 40 && value("runs.1.T_total") >= 40);       /* the server's waits */
     CHECK(value("runs.0.at_ms.sent") <= value("runs.0.at_ms.headers") && value("runs.0.at_ms.headers") <= value("runs.0.TTFT"));
     CHECK(value("runs.0.T_total") <= value("runs.0.at_ms.end"));
@@ -211,7 +211,7 @@ static void test_json(void) {
 static char *sent(void) { return strdup(latest); }
 static void test_sent(void) {
     char *one, *two;
-    check_case("the request: knobs, length, cache switches, the picture");
+    check_case("the request: knobs, length, cache options, the picture");
     CHECK_INT(ask("good", "--resize 8x8 --request_knob mm_processor_kwargs.max_pixels=50176 image_url.detail=low --no_cache --ignore_eos"), 0);
     one = sent();
     CHECK(strstr(one, "\"max_pixels\": 50176") && strstr(one, "\"detail\": \"low\"") && strstr(one, "data:image/png;base64,"));
@@ -239,14 +239,14 @@ static void test_sent(void) {
     CHECK(strstr(one, "data:image/jpeg;base64,/9j/"));
     CHECK_INT(ask("good", "--cold"), 0);
     two = sent();
-    CHECK(strstr(two, "data:image/jpeg;base64,/9j/") && strlen(one) == strlen(two)); /* that they differ: test_virtual */
+    CHECK(strstr(two, "data:image/jpeg;base64,/9j/") && strlen(one) == strlen(two)); /* test_virtual checks that they differ */
     CHECK(strstr(last.out, "sent as image/jpeg, 37853 bytes"));
     free(one);
     free(two);
     CHECK_INT(ask("good", "--same_image --unique_image"), 2);
 }
 static void test_key(void) {
-    check_case("the key: from the environment or a file, and in no output");
+    check_case("the API key: from the environment or a file, and in no output");
     CHECK_INT(ask("locked", NULL), 4);
     said("no API key was sent: set OPENAI_API_KEY");
     setenv("OPENAI_API_KEY", KEY, 1);
@@ -263,7 +263,7 @@ static void test_key(void) {
     CHECK_INT(ask("locked", "--api_key_env OTHER_KEY"), 3);
     said("OTHER_KEY: an API key cannot contain blanks");
     unsetenv("OTHER_KEY");
-    CHECK_INT(ask("locked", "--api_key_env " KEY), 2); /* the key by mistake: not repeated */
+    CHECK_INT(ask("locked", "--api_key_env " KEY), 2); /* the key given by mistake is not repeated */
     said("never the key");
     write_file(in_folder("key"), KEY "\nmore\n", strlen(KEY) + 6);
     chmod(in_folder("key"), 0600);
@@ -279,7 +279,7 @@ static void test_key(void) {
     said("the first line is empty");
 }
 static void test_failures(void) {
-    check_case("a server that is away, rejects, breaks off or answers nonsense");
+    check_case("a server that is unreachable, rejects, breaks off or answers nonsense");
     CHECK_INT(ask("refuses", NULL), 4);
     said("image too wide");
     CHECK_TEXT(last.out, "");
@@ -341,10 +341,10 @@ static void test_failures(void) {
     CHECK_INT(run("run README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
     said("not a PNG, JPEG, WebP or GIF");
 }
-/* `ask` prints what `run --endpoint` prints: the same lines but for the measured times */
+/* `ask` prints the same lines as `run --endpoint`, except for the measured times */
 static void test_ask(void) {
     char lines[2][4000];
-    check_case("ask does the same as run --endpoint");
+    check_case("ask is equivalent to run --endpoint");
     for (int i = 0; i < 2; i++) {
         size_t bytes = 0;
         asked_before = 0;
@@ -358,16 +358,16 @@ static void test_ask(void) {
     CHECK_INT(run("ask -p Hi"), 2);
     said("ask needs --endpoint URL");
 }
-/* A scheme that is missing or the wrong one, and a model that need not be named. */
+/* A missing or wrong scheme, and a model that need not be named. */
 static void test_address(void) {
     const int port = server.port;
     int64_t begin;
-    check_case("https to a port of plain HTTP: said at once");
+    check_case("https to a port of plain HTTP: reported at once");
     begin = vp_clock_ns();
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d/v1 --endpoint_model good", port), 2);
     said("this port uses plain HTTP, not TLS; did you mean http://127.0.0.1:");
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
-    check_case("a rate beyond any server is not credible, and the warning gives the reason");
+    check_case("a rate beyond any server's is not credible, and the warning gives the reason");
     CHECK_INT(ask("burst", "--cold"), 0);
     said(" tokens/s is not credible, because no server decodes that fast: the answer was buffered");
     CHECK_INT(ask("good", "--cold"), 0);
@@ -386,7 +386,7 @@ static void test_address(void) {
     said("the server dropped it or does not count it; run vlmprof audit");
     CHECK_INT(ask("good", "--cold --family qwen2_vl"), 0);
     CHECK(last.err && !strstr(last.err, "dropped"));
-    check_case("a URL without a scheme: the error proposes one");
+    check_case("a URL without a scheme: the error suggests one");
     CHECK_INT(run("ask -p Hi --endpoint 127.0.0.1:%d --endpoint_model good", port), 2);
     said("a URL must begin with http:// or https://; did you mean http://127.0.0.1:");
     CHECK_INT(run("ask -p Hi --endpoint api.example.org/v1 --endpoint_model good"), 2);
@@ -399,7 +399,7 @@ static void test_address(void) {
     said("model: good, the server's only one");
     has_one_model = 0;
 }
-/* http to a port of TLS, by the tool of OpenSSL. */
+/* http to a TLS port, opened by the openssl tool. */
 static void test_tls_port(void) {
     const struct timespec tick = {0, 50000000};
     struct sockaddr_in address = {0};
@@ -408,7 +408,7 @@ static void test_tls_port(void) {
     char place[40];
     pid_t child;
     int port, code = 0;
-    check_case("http to a port of TLS");
+    check_case("http to a TLS port");
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (!CHECK(!bind(listening, (struct sockaddr *)&address, sizeof address)
@@ -439,7 +439,7 @@ static void test_tls_port(void) {
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
 }
-/* Ctrl-C while a run waits for the server: the runs that are whole are printed. */
+/* Ctrl-C while a run waits for the server: complete runs are printed. */
 static void test_interrupt(void) {
     const struct timespec tick = {0, 50000000};
     char url[80];
@@ -447,7 +447,7 @@ static void test_interrupt(void) {
     int status = 0;
     pid_t child;
     char *words;
-    check_case("Ctrl-C ends a wait");
+    check_case("Ctrl-C ends the wait");
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
     if ((child = fork()) == 0) {
         if (!freopen(in_folder("out"), "w", stdout) || !freopen(in_folder("err"), "w", stderr)) _exit(99);
@@ -463,7 +463,7 @@ static void test_interrupt(void) {
     free(words);
 }
 
-/* On a terminal, here a pseudoterminal, nothing that the server sends may steer it. */
+/* On a terminal (here a pseudoterminal), nothing that the server sends may control it. */
 static void test_terminal(void) {
     char url[80], shown[8192];
     size_t used = 0;
@@ -471,7 +471,7 @@ static void test_terminal(void) {
     int status = -1;
     pid_t child;
     const int control = posix_openpt(O_RDWR | O_NOCTTY);
-    check_case("an answer with escape sequences: on a terminal they are shown as bytes");
+    check_case("an answer with escape sequences: shown as bytes on a terminal");
     if (!CHECK(control >= 0 && grantpt(control) == 0 && unlockpt(control) == 0)) return;
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
     asked_before = 0;

@@ -23,7 +23,7 @@ static void test_choice(void) {
         size_t got, i;
         double *want = scan_numbers(indices, &got);
         int64_t *scratch = (int64_t *)malloc((population + 1) * sizeof *scratch);
-        scratch[population] = -77; /* a fence */
+        scratch[population] = -77; /* a guard value */
         CHECK_INT(got, count);
         CHECK_INT(vp_sampler_choice(seed, population, count, scratch), VP_OK);
         for (i = 0; i < count; i++) CHECK_INT(scratch[i], want[i]);
@@ -40,7 +40,7 @@ static void test_dataset(void) {
     char *text;
     const char *p;
     int entries = 0;
-    check_case("sampled_dataset.json: the experiments' samples");
+    check_case("sampled_dataset.json: samples of the experiments");
     text = golden_text("sampler/sampled_dataset.json");
     for (p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
         const size_t population = (size_t)scan_number(p, "n", NULL);
@@ -60,7 +60,7 @@ static void test_dataset(void) {
     free(text);
 }
 
-/* every object of one list of draws.json: calls the given draw once per value and compares */
+/* every object in one list of draws.json: calls the given draw once per value and compares */
 static int draws_of(const char *text, const char *key, double (*draw)(vp_random *random, double n)) {
     const char *p = scan_key(text, key, NULL), *end = p ? scan_close(p) : NULL;
     int entries = 0;
@@ -102,7 +102,7 @@ static void permutations_of(const char *text, const char *key, int expected) {
     CHECK_INT(entries, expected);
 }
 
-/* several kinds of draws in turn on one generator: none may use up a number more or less than numpy */
+/* several kinds of draws alternate on one generator: each must consume as many numbers as numpy */
 static void mixed_calls(const char *calls) {
     const char *p = calls + 1, *end = scan_close(calls);
     const uint32_t seed = (uint32_t)scan_number(calls - 40, "seed", calls); /* {"seed": N, "calls": [ */
@@ -140,7 +140,7 @@ static void test_draws(void) {
     check_case("draws.json: permutations and shuffles");
     permutations_of(text, "permutation", 6);
     permutations_of(text, "shuffle_of_list", 3);
-    check_case("draws.json: calls in turn on one generator");
+    check_case("draws.json: alternating calls on one generator");
     p = scan_key(text, "mixed_sequence", NULL);
     for (p = scan_key(p, "calls", NULL); p; p = scan_key(p, "calls", NULL)) mixed_calls(p);
     check_case("edges of the bounded draw");
@@ -154,7 +154,7 @@ static void test_draws(void) {
         CHECK_INT(random.position, 2);
         CHECK(vp_random_below(&random, 0xffffffffu) <= 0xffffffffu);
         CHECK_INT(random.position, 3);
-        random.position = -5; /* a damaged generator refills, it does not read elsewhere */
+        random.position = -5; /* a damaged generator refills; it does not read out of bounds */
         vp_random_u32(&random);
         CHECK_INT(random.position, 1);
         random.position = 700;
@@ -164,7 +164,7 @@ static void test_draws(void) {
     free(text);
 }
 
-/* scores of one entry of blocks.json; 0 when there are none */
+/* scores of one entry of blocks.json; 0 if there are none */
 static int blocks_scores(const char *entry, int32_t total, double *scores, int32_t *order) {
     const char *list = scan_key(entry, "scores", NULL);
     size_t count, i;
@@ -202,23 +202,23 @@ static void test_blocks(void) {
         size_t count = 0, i;
         double *want;
         CHECK_INT(scan_number(p, "total", NULL), TOTAL);
-        if (*list != '[') { /* the reference dies on a log message here (active <= 2 on rank 0); rank 1's answer is the next entry */
+        if (*list != '[') { /* the reference crashes in a log message here (active <= 2 on rank 0); rank 1's answer is the next entry */
             CHECK(active <= 2);
             continue;
         }
         want = scan_numbers(list, &count);
         for (i = 0; i <= TOTAL; i++) blocks[i] = poison;
         result = vp_sampler_blocks(TOTAL, active, scored ? scores : NULL, scored ? order : NULL, blocks);
-        if (active > TOTAL) { /* known difference: the reference cuts in silence */
+        if (active > TOTAL) { /* known difference: the reference silently truncates */
             CHECK_INT(result, VP_ERR_RANGE);
             refused++;
-        } else if ((int32_t)count < active) { /* known difference: too few scores, the reference gives fewer blocks than asked */
+        } else if ((int32_t)count < active) { /* known difference: with too few scores, the reference returns fewer blocks than requested */
             CHECK_INT(result, VP_ERR_MISMATCH);
             CHECK_INT(blocks[0], poison);
             refused++;
         } else {
             CHECK_INT(result, VP_OK);
-            for (i = 0; i < (size_t)active; i++) CHECK_INT(blocks[i], want[i]); /* active 1: the reference gives [0, 15], we [0] */
+            for (i = 0; i < (size_t)active; i++) CHECK_INT(blocks[i], want[i]); /* active 1: the reference returns [0, 15], vlmprof [0] */
             CHECK_INT(blocks[active], poison);
             equal++;
         }
@@ -226,11 +226,11 @@ static void test_blocks(void) {
     }
     CHECK_INT(entries, 204);
     CHECK_INT(refused, 6 * 2 + 12 * 2);
-    CHECK_INT(equal, 204 - 36 - 8); /* 8: died */
+    CHECK_INT(equal, 204 - 36 - 8); /* 8 crashed */
     free(text);
 }
 
-/* the scores of a file {"block": score} and the blocks' places in it; with `reversed` as if the file was upside down */
+/* the scores of a file {"block": score} and the blocks' order in it; with `reversed` as if the file were reversed */
 static int importance_file(const char *name, int reversed, double *scores, int32_t *order) {
     char *text = golden_text(name);
     const char *p = text;
@@ -252,11 +252,11 @@ static int importance_file(const char *name, int reversed, double *scores, int32
     return found;
 }
 
-/* Two files that the experiments were run with: the blocks between the ends enter by falling score, worked out by hand. */
+/* Two files of the experiments: the blocks between the first and last enter by falling score; worked out by hand. */
 static void test_importance_files(void) {
     static const struct { const char *name; int reversed, scored; int32_t by_score[14]; } table[] = {
         {"sampler/importance-scores.json", 0, 14, {5, 1, 9, 10, 11, 13, 2, 8, 14, 6, 12, 7, 4, 3}},
-        {"sampler/importance-scores.json", 1, 14, {5, 1, 9, 10, 11, 13, 2, 8, 14, 6, 12, 7, 4, 3}}, /* no ties: the order says nothing */
+        {"sampler/importance-scores.json", 1, 14, {5, 1, 9, 10, 11, 13, 2, 8, 14, 6, 12, 7, 4, 3}}, /* without ties, the order does not matter */
         {"sampler/importance-scores-recommended.json", 0, 16, {1, 5, 8, 9, 12, 14, 7, 6, 11, 3, 2, 10, 13, 4}},
         {"sampler/importance-scores-recommended.json", 1, 16, {5, 1, 8, 14, 12, 9, 7, 11, 6, 3, 2, 10, 13, 4}}};
     size_t i;
@@ -267,7 +267,7 @@ static void test_importance_files(void) {
         CHECK_INT(importance_file(table[i].name, table[i].reversed, scores, order), table[i].scored);
         for (active = 1; active <= 16; active++) {
             unsigned want = 1u, got = 0;
-            if (active > 1) want |= 1u << 15; /* one block is the first alone, two are the ends */
+            if (active > 1) want |= 1u << 15; /* one block is the first; two are the first and the last */
             for (k = 0; k < active - 2; k++) want |= 1u << table[i].by_score[k];
             CHECK_INT(vp_sampler_blocks(16, active, scores, order, blocks), VP_OK);
             for (k = 0; k < active; k++) {
@@ -285,7 +285,7 @@ static void test_errors(void) {
     const int32_t order[4] = {0, 2, 1, 3};
     double scores[4] = {(double)NAN, 1, (double)NAN, (double)NAN};
     size_t kept = 5;
-    check_case("sampler rejects impossible arguments");
+    check_case("the sampler rejects impossible arguments");
     CHECK_INT(vp_sampler_choice(1, 3, 4, scratch), VP_ERR_RANGE);
     CHECK_INT(scratch[0], 9);
     CHECK_INT(vp_sampler_choice(1, 0, 0, scratch), VP_OK);
@@ -304,15 +304,15 @@ static void test_errors(void) {
     CHECK_INT(blocks[0], 0);
     CHECK_INT(vp_sampler_blocks(2, 2, scores, NULL, blocks), VP_OK);
     CHECK(blocks[0] == 0 && blocks[1] == 1);
-    scores[1] = scores[2] = 1; /* a tie: the file's order, or the index */
+    scores[1] = scores[2] = 1; /* a tie: by the file's order, or by index */
     CHECK_INT(vp_sampler_blocks(4, 3, scores, NULL, blocks), VP_OK);
     CHECK_INT(blocks[1], 1);
     CHECK_INT(vp_sampler_blocks(4, 3, scores, order, blocks), VP_OK);
     CHECK_INT(blocks[1], 2);
-    scores[0] = scores[1] = scores[2] = scores[3] = (double)NAN; /* nothing but NaN is not a file */
+    scores[0] = scores[1] = scores[2] = scores[3] = (double)NAN; /* a file with only NaN is invalid */
     CHECK_INT(vp_sampler_blocks(4, 2, scores, NULL, blocks), VP_OK);
     CHECK(blocks[0] == 0 && blocks[1] == 1);
-    scores[1] = -(double)INFINITY; /* the worst score is still a score */
+    scores[1] = -(double)INFINITY; /* the lowest score is still a score */
     scores[2] = (double)INFINITY;
     CHECK_INT(vp_sampler_blocks(4, 4, scores, NULL, blocks), VP_OK);
     CHECK(blocks[1] == 1 && blocks[2] == 2);
@@ -320,7 +320,7 @@ static void test_errors(void) {
     CHECK_INT(blocks[1], 2);
 }
 
-/* Random sizes: a choice is a permutation's beginning, a sample of a data set is ascending without repeats, no unchosen block beats a chosen one. */
+/* Random sizes: a choice is the start of a permutation, a sample of a data set is ascending without duplicates, no unchosen block beats a chosen one. */
 static void test_property(void) {
     enum { MOST = 300 };
     const uint32_t seed = 20261121;
@@ -361,7 +361,7 @@ static void test_property(void) {
     }
 }
 
-/* ---- knob grids: golden rows are compared as text, so that tiers and numbers are alike */
+/* ---- knob grids: golden rows are compared as text, so that tiers and numbers are treated alike */
 typedef struct word { const char *at; size_t bytes; } word;
 
 static int same_words(const word *a, const word *b, size_t count) {
@@ -370,7 +370,7 @@ static int same_words(const word *a, const word *b, size_t count) {
     return 1;
 }
 
-/* all words inside the bracket at `text`, whatever the nesting; malloc'ed */
+/* all words inside the bracket at `text`, at any nesting; malloc'ed */
 static word *words_of(const char *text, size_t *count) {
     const char *end = scan_close(text);
     word *out = (word *)malloc((size_t)(end - text + 1) * sizeof *out);
@@ -386,7 +386,7 @@ static word *words_of(const char *text, size_t *count) {
     return out;
 }
 
-/* how many rows of three stay when repeats of earlier ones go */
+/* the number of rows of three that remain without duplicates */
 static size_t without_repeats(word *rows, size_t count) {
     size_t kept = 0, i, k;
     for (i = 0; i < count; i++) {
@@ -407,8 +407,8 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
     vp_grid_strategy strategy = VP_GRID_FULL;
     memcpy(text, name, strcspn(name, "\""));
     CHECK_INT(vp_sampler_strategy_find(text, &strategy), VP_OK);
-    if (is_core) strategy = VP_GRID_FULL; /* known difference: the core experiment takes any name and runs the full grid */
-    if (strategy == VP_GRID_LHS) strategy = VP_GRID_SEED_LHS; /* known difference: what the reference calls lhs is none */
+    if (is_core) strategy = VP_GRID_FULL; /* known difference: the core experiment accepts any name and runs the full grid */
+    if (strategy == VP_GRID_LHS) strategy = VP_GRID_SEED_LHS; /* known difference: the reference's lhs is not a Latin hypercube */
     for (k = 0; k < 3; k++) {
         lists[k] = words_of(scan_key(entry, names[k], NULL), &count);
         counts[k] = (int32_t)count;
@@ -431,7 +431,7 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
             CHECK(place >= 0 && place < counts[k]);
             got[k] = lists[k][place >= 0 && place < counts[k] ? place : 0];
         }
-        CHECK(same_words(got, rows + 3 * i, 3)); /* draws in their order too */
+        CHECK(same_words(got, rows + 3 * i, 3)); /* draws are also in order */
         for (k = 0; k < configurations && !same_words(got, found + 3 * k, 3); k++) {}
         CHECK(k < configurations);
     }
@@ -453,7 +453,7 @@ static void test_strategies(void) {
         CHECK_INT(entries, round ? 25 + 42 : 25);
     }
     free(text);
-    check_case("sparse strategies: the stated places for every length of list");
+    check_case("sparse strategies: the documented indices for every length of list");
     for (round = 1; round <= 40; round++) {
         const int32_t n = round, counts[3] = {n, n, n}, boundary[5] = {0, n / 4, n / 2, (int32_t)(3 * n / 4), n - 1}, middle[3] = {0, n / 2, n - 1};
         static int32_t index[20 * 20 * 20][3];
@@ -467,12 +467,12 @@ static void test_strategies(void) {
                 for (c = 0; c < (sparse ? (n + 1) / 2 : 3); c++) {
                 const int32_t x = sparse ? 2 * a : middle[a], y = sparse ? 2 * b : looks == 5 ? boundary[b] : middle[b], z = sparse ? 2 * c : middle[c];
                 for (i = 0; i < wanted && (index[i][0] != x || index[i][1] != y || index[i][2] != z); i++) {}
-                if (i < wanted) continue; /* the same place again */
+                if (i < wanted) continue; /* the same index again */
                 CHECK(wanted < needed && index[wanted][0] == x && index[wanted][1] == y && index[wanted][2] == z);
                 wanted++;
             }
             CHECK_INT(needed, wanted);
-            for (i = 0; i < needed; i++) { /* grid order: ascending */
+            for (i = 0; i < needed; i++) { /* ascending in grid order */
                 CHECK(index[i][0] > last[0] || (index[i][0] == last[0] && (index[i][1] > last[1] || (index[i][1] == last[1] && index[i][2] > last[2]))));
                 memcpy(last, index[i], sizeof last);
             }
@@ -483,7 +483,7 @@ static void test_strategies(void) {
 static size_t row_bytes;
 static int compare_rows(const void *a, const void *b) { return memcmp(a, b, row_bytes); }
 
-/* The properties of a Latin hypercube: each value of each knob occurs floor(points / n) or one more times, no point occurs twice, and none is outside. */
+/* The properties of a Latin hypercube: each value of each knob occurs floor(points / n) times or once more, no point occurs twice, and none is outside the grid. */
 static void latin_design_of(const int32_t *counts, int knobs, size_t points, uint32_t seed) {
     static int32_t index[(VP_GRID_LHS_POINTS_MAX + 1) * VP_GRID_KNOBS_MAX];
     const size_t width = (size_t)knobs;
@@ -508,7 +508,7 @@ static void latin_design_of(const int32_t *counts, int knobs, size_t points, uin
             check_note(times[i] >= least && times[i] <= most, __FILE__, __LINE__, "%d knobs, %d x %d .., %d points, seed %u: value %d of knob %d comes %d times",
                        knobs, (int)counts[0], (int)counts[knobs > 1], (int)points, (unsigned)seed, (int)i, knob, (int)times[i]);
         }
-        for (i = 0, last = -1; n > points && i < n; i++) { /* a list longer than points: taken at equal steps */
+        for (i = 0, last = -1; n > points && i < n; i++) { /* a list longer than points is sampled at equal steps */
             if (!times[i]) continue;
             CHECK(last < 0 || (i - (size_t)last >= n / points && i - (size_t)last <= n / points + 1));
             last = (int64_t)i;
@@ -521,11 +521,11 @@ static void latin_design_of(const int32_t *counts, int knobs, size_t points, uin
 }
 static void latin_design(const int32_t *counts, size_t points, uint32_t seed) { latin_design_of(counts, 3, points, seed); }
 
-/* A grid of any number of knobs: the product of what each list alone would give. */
+/* A grid of any number of knobs is the product of the choices from each list. */
 static void test_more_knobs(void) {
     static const int32_t lists[VP_GRID_KNOBS_MAX] = {4, 6, 1, 5, 2, 1, 3, 1};
     static int32_t index[4 * 6 * 5 * 2 * 3 * VP_GRID_KNOBS_MAX];
-    check_case("grids of one to eight knobs are products of their lists; the second one has boundary's five places");
+    check_case("grids of one to eight knobs are products of their lists; the second list has boundary's five indices");
     for (int strategy = VP_GRID_FULL; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++)
         for (int32_t knobs = 1; knobs <= VP_GRID_KNOBS_MAX; knobs++) {
             size_t needed = 0, total = 1, repeats = 0, all = 1, places[VP_GRID_KNOBS_MAX];
@@ -547,7 +547,7 @@ static void test_more_knobs(void) {
                 for (int32_t k = knobs; k-- > 0; rest /= places[k]) CHECK_INT(index[row * (size_t)knobs + (size_t)k], alone[k][rest % places[k]]);
             }
         }
-    check_case("lhs: one, two, four and eight knobs, every point count, are balanced and without repeats");
+    check_case("lhs: one, two, four and eight knobs, every number of points: balanced and without duplicates");
     for (int code = 0; code < 81; code++) {
         const int32_t counts[VP_GRID_KNOBS_MAX] = {1 + code % 3, 1 + code / 3 % 3, 1 + code / 9 % 3, 1 + code / 27, 2, 1, 1, 2};
         const size_t pair = (size_t)(counts[0] * counts[1]), four = pair * (size_t)(counts[2] * counts[3]);
@@ -573,16 +573,16 @@ static void test_more_knobs(void) {
 static void test_latin(void) {
     const uint32_t seed = 20261122;
     const int32_t most[3] = {1, INT32_MAX, 4096}, cube[3] = {3, 3, 3}, line[3] = {8, 8, 8};
-    const int32_t pinned[4][3] = {{5, 6, 3}, {3, 2, 7}, {7, 4, 5}, {1, 0, 1}}; /* this program's own answer: it may never change */
+    const int32_t pinned[4][3] = {{5, 6, 3}, {3, 2, 7}, {7, 4, 5}, {1, 0, 1}}; /* vlmprof's own result, which may never change */
     int32_t counts[3], other[4][3];
     int round, places[8][8] = {{0}}, taken[8] = {0}, diagonal = 0, i, k;
     vp_random random;
-    check_case("lhs: every point count of every grid up to 4 x 4 x 4 is balanced and without repeats");
+    check_case("lhs: every number of points of every grid up to 4 x 4 x 4: balanced and without duplicates");
     for (counts[0] = 1; counts[0] <= 4; counts[0]++) for (counts[1] = 1; counts[1] <= 4; counts[1]++) for (counts[2] = 1; counts[2] <= 4; counts[2]++) {
         size_t points;
         for (points = 1; points <= (size_t)(counts[0] * counts[1] * counts[2]); points++) latin_design(counts, points, (uint32_t)points);
     }
-    check_case("lhs: random grids are balanced and without repeats (seed %u)", (unsigned)seed);
+    check_case("lhs: random grids are balanced and without duplicates (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
     for (round = 0; round < 300; round++) {
         uint64_t total = 1;
@@ -595,13 +595,13 @@ static void test_latin(void) {
     latin_design(counts, VP_GRID_LHS_POINTS_MAX, 1);
     CHECK_INT(vp_sampler_grid(VP_GRID_LHS, most, 3, 1, 4, other[0], 4, NULL, NULL), VP_OK);
     for (k = 0; k < 4; k++) CHECK(other[k][0] == 0 && other[k][1] >= 0 && other[k][2] >= 0 && other[k][2] < 4096);
-    check_case("lhs: a seed is a design, the same everywhere");
+    check_case("lhs: a seed gives the same design everywhere");
     CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, 42, 4, other[0], 4, NULL, NULL), VP_OK);
     CHECK(memcmp(pinned, other, sizeof pinned) == 0);
     CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, 43, 4, other[0], 4, NULL, NULL), VP_OK);
     CHECK(memcmp(pinned, other, sizeof pinned) != 0);
-    check_case("lhs: every value has its chance, knobs are independent (seeds 0 to 3199)");
-    for (round = 0; round < 3200; round++) { /* 8 points in 8 x 8 x 8: a value of one knob meets each of another's with a chance of 1 in 8 */
+    check_case("lhs: every value has its probability, and knobs are independent (seeds 0 to 3199)");
+    for (round = 0; round < 3200; round++) { /* 8 points in 8 x 8 x 8: a value of one knob meets each value of another with probability 1 in 8 */
         int32_t index[9][3];
         CHECK_INT(vp_sampler_grid(VP_GRID_LHS, line, 3, (uint32_t)round, 8, index[0], 8, NULL, NULL), VP_OK);
         for (k = 0; k < 8; k++) places[index[k][0]][index[k][round & 1 ? 1 : 2]]++;
@@ -613,7 +613,7 @@ static void test_latin(void) {
     }
     for (i = 0; i < 8; i++) CHECK_NEAR(taken[i], 1600, 6 * sqrt(3200 * 0.5 * 0.5));
     for (i = 0; i < 8; i++) for (k = 0; k < 8; k++) CHECK_NEAR(places[i][k], 400, 6 * sqrt(3200 * (1.0 / 8) * (7.0 / 8))); /* 6 sigma of a binomial */
-    CHECK_NEAR(diagonal, 3200 * 3, 6 * sqrt(3200 * 9.0)); /* 3 of 9 on average; a variance of 9 a design is generous */
+    CHECK_NEAR(diagonal, 3200 * 3, 6 * sqrt(3200 * 9.0)); /* 3 of 9 on average; a variance of 9 per design is generous */
 }
 
 static void test_grid_errors(void) {
@@ -634,7 +634,7 @@ static void test_grid_errors(void) {
     CHECK_INT(vp_sampler_strategy_find("", &strategy), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_sampler_strategy_find(NULL, &strategy), VP_ERR_NOT_FOUND);
     CHECK_INT(strategy, VP_GRID_LHS);
-    check_case("grids refuse what cannot be");
+    check_case("grids reject impossible arguments");
     for (i = 0; i <= VP_GRID_STRATEGY_LAST_; i++) {
         CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, none, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
         CHECK_INT(vp_sampler_grid((vp_grid_strategy)i, negative, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
@@ -646,7 +646,7 @@ static void test_grid_errors(void) {
     CHECK_INT(vp_sampler_grid(VP_GRID_FULL, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     CHECK_INT(vp_sampler_grid(VP_GRID_CUSTOM_SPARSE, huge, 3, 1, 1, index[0], 24, &needed, &duplicates), VP_ERR_RANGE);
     CHECK(needed == 77 && duplicates == 77 && index[0][0] == -5);
-    check_case("grids: a small buffer returns the needed count and writes no point");
+    check_case("grids: a buffer that is too small returns the needed count and no points");
     CHECK_INT(vp_sampler_grid(VP_GRID_FULL, small, 3, 1, 0, index[0], 23, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed == 24 && duplicates == 0);
     CHECK_INT(vp_sampler_grid(VP_GRID_BOUNDARY, small, 3, 1, 0, NULL, 24, &needed, &duplicates), VP_ERR_CAPACITY);
@@ -656,7 +656,7 @@ static void test_grid_errors(void) {
     CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, small, 3, 1, 0, index[0], 0, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK(needed + duplicates == 6 && needed > 0);
     CHECK(index[0][0] == -5);
-    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, one, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_OK); /* as in the reference: a small grid gives none */
+    CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, one, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_OK); /* as in the reference: a small grid has no points */
     CHECK(needed == 0 && duplicates == 0);
     CHECK_INT(vp_sampler_grid(VP_GRID_SEED_LHS, huge, 3, 1, 0, NULL, 0, &needed, &duplicates), VP_ERR_CAPACITY);
     CHECK_INT(needed, 50);
@@ -666,11 +666,11 @@ static void test_grid_errors(void) {
     CHECK_INT(vp_sampler_lhs_points(huge, 3), VP_GRID_LHS_POINTS_MAX);
 }
 
-/* Every index below count in exactly one shard, shards differ by one at most. */
+/* Every index below count is in exactly one shard, and shard sizes differ by at most one. */
 static void test_shard(void) {
     size_t count, first = 77, stride = 77, share = 77;
     int32_t rank, ranks;
-    check_case("shards: each index once, whatever the count and ranks");
+    check_case("shards: each index once, for any count and number of ranks");
     for (count = 0; count <= 40; count++) for (ranks = 1; ranks <= 45; ranks++) {
         unsigned char seen[41] = {0};
         size_t i, all = 0;
@@ -688,7 +688,7 @@ static void test_shard(void) {
     }
     CHECK_INT(vp_sampler_shard(SIZE_MAX, INT32_MAX - 1, INT32_MAX, &first, &stride, &share), VP_OK);
     CHECK(first + (share - 1) * stride >= SIZE_MAX - stride && first + (share - 1) * stride < SIZE_MAX);
-    check_case("shards refuse what cannot be");
+    check_case("shards reject impossible arguments");
     first = stride = share = 77;
     CHECK_INT(vp_sampler_shard(5, 0, 0, &first, &stride, &share), VP_ERR_RANGE);
     CHECK_INT(vp_sampler_shard(5, -1, 2, &first, &stride, &share), VP_ERR_RANGE);
@@ -697,7 +697,7 @@ static void test_shard(void) {
     CHECK(first == 77 && stride == 77 && share == 77);
 }
 
-/* Strata: quotas in proportion to within one, larger remainders first; the draws are those of numpy's permutation, stratum after stratum. */
+/* Strata: quotas are proportional to within one, and larger remainders come first; the draws match numpy's permutation, stratum by stratum. */
 static void test_stratified(void) {
     enum { STRATA = 5, POPULATION = 60 };
     const uint32_t one_stratum[6] = {0};

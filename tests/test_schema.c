@@ -10,7 +10,7 @@
 
 typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
 
-static int document_parse(document *d, char *text) { /* takes the text */
+static int document_parse(document *d, char *text) { /* takes ownership of the text */
     size_t needed = 0, bytes = text ? strlen(text) : 0;
     vp_error error;
     memset(d, 0, sizeof *d);
@@ -49,11 +49,11 @@ static int key_is(const vp_json *j, uint32_t key, const char *const *names) {
     for (; *names; names++) if (vp_json_equals(j, key, *names)) return 1;
     return 0;
 }
-/* visits members: for (i = object + 1; i < end; i = next) with the key at i and its value at i + 1 */
+/* visits members: for (i = object + 1; i < end; i = next), with the key at i and its value at i + 1 */
 #define EACH_MEMBER(j, object, i) for (uint32_t i = (object) + 1; i < (j)->nodes[object].end; i = (j)->nodes[i + 1].end)
 #define EACH_ELEMENT(j, array, i) for (uint32_t i = (array) + 1; i < (j)->nodes[array].end; i = (j)->nodes[i].end)
 
-static uint32_t resolve(const vp_json *s, uint32_t schema) { /* "#/$defs/name" only */
+static uint32_t resolve(const vp_json *s, uint32_t schema) { /* accepts only "#/$defs/name" */
     uint32_t reference = vp_json_get(s, schema, "$ref");
     const char *name;
     if (reference == VP_JSON_NONE) return schema;
@@ -62,7 +62,7 @@ static uint32_t resolve(const vp_json *s, uint32_t schema) { /* "#/$defs/name" o
     return vp_json_get(s, vp_json_get(s, 0, "$defs"), name + 8);
 }
 
-/* Does the validator support the whole schema? Every part of it is checked, used or not. */
+/* Returns 1 if the validator supports the whole schema. Every part is checked, used or not. */
 static int schema_check(checker *c, uint32_t node, int in_properties, const char *path, int depth) {
     static const char *const words[] = {"$schema", "title", "description", "$defs", "$ref", "type", "properties", "required", "items", "enum",
                                         "additionalProperties", "minimum", "minItems", "maxItems", NULL};
@@ -130,7 +130,7 @@ static int valid_array(checker *c, uint32_t schema, uint32_t value, const char *
     uint32_t items = vp_json_get(s, schema, "items"), count = 0;
     int64_t least = 0, most = INT64_MAX;
     char below[400];
-    vp_json_to_int(s, vp_json_get(s, schema, "minItems"), &least); /* without the word the value stays */
+    vp_json_to_int(s, vp_json_get(s, schema, "minItems"), &least); /* without the keyword, the value does not change */
     vp_json_to_int(s, vp_json_get(s, schema, "maxItems"), &most);
     EACH_ELEMENT(v, value, i) {
         snprintf(below, sizeof below, "%.300s/%u", path, (unsigned)count++);
@@ -145,7 +145,7 @@ static int valid(checker *c, uint32_t schema, uint32_t value, const char *path, 
     double least, number;
     int good;
     if (depth > 40) return complain(c, path, "too deep", "");
-    while (vp_json_get(s, schema, "$ref") != VP_JSON_NONE) { /* this schema's references are next to nothing but descriptions */
+    while (vp_json_get(s, schema, "$ref") != VP_JSON_NONE) { /* in this schema, only descriptions are next to references */
         schema = resolve(s, schema);
         if (schema == VP_JSON_NONE || depth++ > 40) return complain(c, path, "this $ref leads nowhere", "");
     }
@@ -168,7 +168,7 @@ static int valid(checker *c, uint32_t schema, uint32_t value, const char *path, 
 }
 
 /* ---------------------------------------------------------------------------------------------------- the validator's own test */
-/* 1: valid, 0: not, -1: the schema is rejected, -2: one of them is not JSON */
+/* 1: valid, 0: invalid, -1: the schema is rejected, -2: the schema or the value is not JSON */
 static int verdict(const char *schema, const char *value) {
     document s, v;
     checker c;
@@ -202,7 +202,7 @@ static void test_validator(void) {
         {"{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"type\": \"null\"}}}", "1", 0}, {"{\"$ref\": \"#/$defs/y\", \"$defs\": {\"x\": {}}}", "1", -1},
         {"{\"$ref\": \"http://x\"}", "1", -1}, {"{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"$ref\": \"#/$defs/x\"}}}", "1", 0}};
     size_t i;
-    check_case("the validator: what it accepts, rejects and does not know");
+    check_case("the validator: values that it accepts and rejects, and unsupported keywords");
     for (i = 0; i < sizeof table / sizeof table[0]; i++)
         check_note(verdict(table[i].schema, table[i].value) == table[i].verdict, __FILE__, __LINE__, "%s on %s: %d", table[i].schema, table[i].value,
                    verdict(table[i].schema, table[i].value));
@@ -214,7 +214,7 @@ static char result_path[600];
 
 static uint32_t row_of(const vp_json *j, uint32_t index) { return vp_json_at(j, vp_json_get(j, 0, "per_sample_results"), index); }
 
-/* Checks all result files of a folder; returns the first one's text, or NULL. */
+/* Checks all result files of a folder. Returns the first one's text, or NULL. */
 static char *check_files(const char *out, int want_files) {
     char *first = NULL;
     struct dirent *e;
@@ -238,7 +238,7 @@ static char *check_files(const char *out, int want_files) {
     CHECK_INT(files, want_files);
     return first;
 }
-/* Sweeps into a fresh folder below `folder`; returns the first result file's text, or NULL. The rest are checked too. */
+/* Sweeps into a new folder below `folder`. Returns the first result file's text, or NULL. The other files are checked too. */
 static char *sweep(const char *program, const char *arguments, int want_code, int want_files) {
     static int turn;
     char command[1200], out[300];
@@ -251,7 +251,7 @@ static char *sweep(const char *program, const char *arguments, int want_code, in
     return check_files(out, want_files);
 }
 
-/* the reference's keys, from a file that its combined profiler wrote */
+/* the reference's keys, from a file of its combined profiler */
 static void check_reference_keys(const vp_json *j) {
     static const char *const top[] = {"tier", "tier_range", "max_crops", "selected_crops_distribution", "selected_crops_mean", "selected_crops_std",
         "target_vision_tokens_mean", "target_vision_tokens_std", "actual_vision_tokens_mean", "actual_vision_tokens_std", "top_k", "num_active_blocks",
@@ -264,7 +264,7 @@ static void check_reference_keys(const vp_json *j) {
     static const char *const numbers[] = {"mean", "std", "p50", "p95", "p99", "count"};
     uint32_t step;
     size_t i, k, s;
-    check_case("the reference's keys exist, the statistics under both names");
+    check_case("the reference's keys exist, with statistics under both names");
     for (i = 0; i < sizeof top / sizeof top[0]; i++) check_note(vp_json_get(j, 0, top[i]) != VP_JSON_NONE, __FILE__, __LINE__, "%s", top[i]);
     for (i = 0; i < sizeof row / sizeof row[0]; i++) check_note(vp_json_get(j, row_of(j, 0), row[i]) != VP_JSON_NONE, __FILE__, __LINE__, "row: %s", row[i]);
     CHECK(vp_json_get(j, vp_json_get(j, 0, "tier_range"), "min_crops") != VP_JSON_NONE && vp_json_get(j, vp_json_get(j, 0, "tier_range"), "max_crops") != VP_JSON_NONE);
@@ -280,7 +280,7 @@ static void check_reference_keys(const vp_json *j) {
     }
 }
 
-/* The schema must reject a good file with one thing changed: `from` (its first place after `after`) becomes `to`. */
+/* The schema must reject a good file with one change: `from` (its first occurrence after `after`) becomes `to`. */
 static void check_damage(const char *text, const char *behind, const char *from, const char *to) {
     const char *start = strstr(text, behind), *place = start ? strstr(start, from) : NULL;
     char *changed = (char *)malloc(strlen(text) + strlen(to) + 1);
@@ -301,9 +301,9 @@ static void check_damage(const char *text, const char *behind, const char *from,
 }
 
 static void test_damage(const char *text) {
-    check_case("a result file with one thing wrong does not pass");
+    check_case("a result file with a single error is rejected");
     check_damage(text, "", "\"schema\": \"vlmprof-sweep-2\"", "\"schema\": \"vlmprof-sweep-0\"");
-    check_damage(text, "", "\"plan\":", "\"new\": 1, \"plan\":");              /* not described: at the top, in a row, in a stage */
+    check_damage(text, "", "\"plan\":", "\"new\": 1, \"plan\":");              /* undescribed keys: at the top, in a row, in a stage */
     check_damage(text, "per_sample_results", "\"sample_id\":", "\"new\": 1, \"sample_id\":");
     check_damage(text, "\"stage_detail\"", "\"wall_ms\":", "\"new\": 1, \"wall_ms\":");
     check_damage(text, "\"stage_detail\"", "\"vit\":", "\"vlt\":");
@@ -322,7 +322,7 @@ static void test_damage(const char *text) {
     check_damage(text, "\"pos_1\"", "\"count\":", "\"counts\":");
 }
 
-/* The files of a sweep of servers, with a sample that fails. */
+/* The files of a sweep of servers with a failing sample. */
 static void test_served_files(const char *program) {
     hostile_server server;
     char arguments[700], *text;
@@ -352,7 +352,7 @@ static void test_files(const char *program) {
         test_damage(v.text);
         document_free(&v);
     }
-    check_case("result files: a folder of images, target tokens, no answers");
+    check_case("result files: a folder of images, target tokens, no reference answers");
     free(sweep(program, "--data samples -p 'What is this?' --vision_tokens_list 300 --num_samples 2 --num_runs_per_sample 1", 0, 1));
     check_case("result files: text only, a failed sample");
     snprintf(path, sizeof path, "%s/odd.jsonl", folder);
@@ -367,10 +367,10 @@ static void test_files(const char *program) {
     free(text);
 }
 
-/* One process of two has run, and its journal is merged alone. */
+/* One process of two has run, and only its journal is merged. */
 static void test_partial(const char *program) {
     char command[1500], *text;
-    check_case("result files: a part of a sweep, merged");
+    check_case("result files: part of a sweep, merged");
     snprintf(command, sizeof command, "RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 OMP_WAIT_POLICY=passive %s sweep --synthetic tiny --max_new_tokens 3 "
              "--output_dir \"$TEST_FOLDER\"/part --data samples/questions.jsonl --tier_list low --num_samples 4 --num_runs_per_sample 1 >/dev/null 2>&1", program);
     CHECK_INT(system(command), 0);
@@ -382,10 +382,10 @@ static void test_partial(const char *program) {
     free(text);
 }
 
-/* The knobs as the result shows them: which blocks an importance file keeps, more experts than trained. */
+/* The knobs in the result: the blocks that an importance file keeps; more experts than in training. */
 static void test_knobs(const char *program) {
     static const struct { const char *scores; int blocks; const char *want; } table[] = {
-        {"{\"1\": 0.5, \"2\": 0.5}", 3, "\"active_block_indices\": [0, 1, 3],"}, /* a tie: the file's order */
+        {"{\"1\": 0.5, \"2\": 0.5}", 3, "\"active_block_indices\": [0, 1, 3],"}, /* a tie: by the file's order */
         {"{\"2\": 0.5, \"1\": 0.5}", 3, "\"active_block_indices\": [0, 2, 3],"},
         {"{\"2\": 0.5, \"1\": 0.4}", 2, "\"active_block_indices\": [0, 3],"},    /* first and last, whatever their scores */
         {"{\"2\": 0.5, \"1\": 0.4}", 1, "\"active_block_indices\": [0],"}};
@@ -406,7 +406,7 @@ static void test_knobs(const char *program) {
         check_note(text && strstr(text, table[i].want) && strstr(text, "\"top_k\": 8,"), __FILE__, __LINE__, "%s: %s", table[i].scores, table[i].want);
         free(text);
     }
-    text = sweep(program, "--data samples/questions.jsonl --tier_list low --num_samples 1 --top_k_list 9", 2, 0); /* it has 8 */
+    text = sweep(program, "--data samples/questions.jsonl --tier_list low --num_samples 1 --top_k_list 9", 2, 0); /* it has 8 experts */
     CHECK(text == NULL);
 }
 
@@ -422,7 +422,7 @@ static void test_gpu_files(void) {
     free(sweep(program, "--device cuda --data samples/questions.jsonl --tier_list low --num_samples 1 --num_runs_per_sample 1", 0, 1));
 }
 
-/* --write makes the file again. */
+/* --write regenerates the file. */
 int main(int argc, char **argv) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
     checker c;
@@ -433,7 +433,7 @@ int main(int argc, char **argv) {
         const int good = file && fputs(made, file) >= 0;
         return !(file && !fclose(file) && good);
     }
-    check_case("samples/result.schema.json is what the rows of cli/results say (build/tests/test_schema --write makes it)");
+    check_case("samples/result.schema.json matches the rows of cli/results (build/tests/test_schema --write regenerates it)");
     kept = check_read("samples/result.schema.json", NULL);
     CHECK_TEXT(kept, made);
     free(kept);
