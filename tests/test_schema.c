@@ -439,7 +439,7 @@ int main(int argc, char **argv) {
     free(kept);
     free(made);
     test_validator();
-    check_case("the schema: no unknown word, every key described");
+    check_case("the schema: no unknown keyword, every key described");
     if (CHECK(folder_make("schema")) && CHECK(document_parse(&schema, check_read("samples/result.schema.json", NULL)))) {
         c.schema = &schema.json;
         check_note(schema_check(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s", c.where, c.what);

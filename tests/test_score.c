@@ -40,7 +40,7 @@ static int64_t row_id(rows *r) {
     return id;
 }
 
-/* a function text -> text against a golden file */
+/* a function from text to text, against a golden file */
 static void check_texts(const char *name, const char *wanted_key, vp_result (*rule)(const char *, char *, size_t, size_t *), int rows_least) {
     static rows r;
     static char text[TEXT_CAPACITY], wanted[TEXT_CAPACITY], got[TEXT_CAPACITY];
@@ -60,7 +60,7 @@ static void check_texts(const char *name, const char *wanted_key, vp_result (*ru
         count[ascii]++;
         equal[ascii] += strcmp(got, wanted) == 0;
     }
-    check_case("%s has its rows", name);
+    check_case("%s has all its rows", name);
     CHECK(count[0] + count[1] >= rows_least);
     printf("%s: ASCII %d of %d equal, other %d of %d\n", name, equal[1], count[1], equal[0], count[0]);
     free(r.file);
@@ -83,7 +83,7 @@ static void check_vqa_seed(void) {
         CHECK_INT(vp_json_to_double(&r.json, vp_json_get(&r.json, 0, "score"), &wanted), VP_OK);
         CHECK_INT(vp_score_vqa_normalise(prediction, processed, sizeof processed, NULL), VP_OK);
         CHECK_TEXT(processed, row_text(&r, vp_json_get(&r.json, 0, "prediction_processed"), wanted_text));
-        if (r.json.nodes[list].type == VP_JSON_STRING) { /* the reference compares with the unprocessed text then */
+        if (r.json.nodes[list].type == VP_JSON_STRING) { /* the reference then compares with the unprocessed text */
             score = strcmp(processed, row_text(&r, list, texts[0])) == 0;
             plain++;
         } else {
@@ -93,27 +93,27 @@ static void check_vqa_seed(void) {
                 references[i] = row_text(&r, vp_json_at(&r.json, list, i), texts[i]);
                 if (strlen(texts[i]) > longest) longest = strlen(texts[i]);
             }
-            /* the documented scratch is enough */
+            /* the documented scratch size is enough */
             CHECK_INT(vp_score_vqa_seed(prediction, references, reference_count, scratch, 4 * longest + 64, &score), VP_OK);
         }
         CHECK_NEAR(score, wanted, 1e-12);
         count[ascii]++;
         equal[ascii] += fabs(score - wanted) <= 1e-12;
     }
-    check_case("scores/vqa_seed.jsonl has its rows");
+    check_case("scores/vqa_seed.jsonl has all its rows");
     CHECK(count[0] + count[1] >= 245);
     printf("scores/vqa_seed.jsonl: ASCII %d of %d equal, other %d of %d (%d with one plain string)\n", equal[1], count[1], equal[0], count[0], plain);
     free(r.file);
 }
 
-/* text -> normalised, read off the rules */
+/* text -> normalised text, derived from the rules */
 static void check_rules(void) {
     static const struct { const char *text, *wanted; } cases[] = {
         {"................................", ""}, {".................................", "."}, /* at most 32 periods are dropped */
         {"............................... ..", "."},
         {"x. 5", "x 5"}, {"x.-5", "x 5"}, {"5. .5 5.5 .x", "5 .5 5.5 x"},
-        {"a- .-5", ".5"}, {"(5) .)5", "5 .5"},                         /* the look ahead sees the text after the punctuation is gone */
-        {"1,2 a-b", "12 ab"},                                          /* digit comma digit deletes all punctuation */
+        {"a- .-5", ".5"}, {"(5) .)5", "5 .5"},                         /* the look-ahead sees the text after punctuation was removed */
+        {"1,2 a-b", "12 ab"},                                          /* digit comma digit removes all punctuation */
         {"Im Ive", "im ive"}, {"let's", "let's"}, {"somebody'd", "somebodyd"}, {"twas the an a none", "'twas 0"},
         {"shouldn'tve'", "shouldn'tve'"}, {"abcdefghijklmnopqrstuvwxyz the abcdefghijklmno", "abcdefghijklmnopqrstuvwxyz abcdefghijklmno"},
         {"\x1c\x1d" "the\x1e" "a\x1f" "dog\x0b" "cat\x0c" "\r", "dog cat"},
@@ -136,7 +136,7 @@ static void check_errors(void) {
     double score = 7;
     size_t needed = 0;
     memset(buffer, 0x55, sizeof buffer);
-    check_case("a buffer without room for the NUL is VP_ERR_CAPACITY and stays untouched");
+    check_case("a buffer without room for the NUL is VP_ERR_CAPACITY and is not modified");
     CHECK_INT(vp_score_clean("  four ", buffer, 4, &needed), VP_ERR_CAPACITY);
     CHECK_INT(needed, 4);
     CHECK_INT(buffer[0], 0x55);
@@ -151,7 +151,7 @@ static void check_errors(void) {
     CHECK_INT(vp_score_vqa_seed("yes", references, 3, buffer, sizeof buffer, &score), VP_ERR_RANGE);
     CHECK_INT(vp_score_vqa_seed("yes", NULL, 1, buffer, sizeof buffer, &score), VP_ERR_RANGE);
     CHECK_NEAR(score, 7, 0);
-    check_case("a too small scratch is VP_ERR_CAPACITY, never a wrong score");
+    check_case("a scratch that is too small is VP_ERR_CAPACITY, never a wrong score");
     CHECK_INT(vp_score_vqa_seed("elephants", references, 2, scratch, sizeof scratch, &score), VP_ERR_CAPACITY);
     references[0] = "cloud";
     CHECK_INT(vp_score_vqa_seed("cloud", references, 1, scratch, sizeof scratch, &score), VP_ERR_CAPACITY);
@@ -164,23 +164,23 @@ static void check_errors(void) {
     CHECK_NEAR(score, 0, 0);
 }
 
-/* ---- rows of any rule, as vp_score_compute takes them */
+/* ---- rows of any rule, in the form of vp_score_compute */
 static struct { char text[4 * TEXT_CAPACITY], scratch[1 << 21]; size_t used; } hold;
-static const char *hold_text(rows *r, uint32_t node) { /* NULL: no string */
+static const char *hold_text(rows *r, uint32_t node) { /* NULL if it is not a string */
     char *p = hold.text + hold.used;
     size_t needed = 0;
     if (node == VP_JSON_NONE || vp_json_text(&r->json, node, p, sizeof hold.text - hold.used, &needed) != VP_OK) return NULL;
     hold.used += needed + 1;
     return p;
 }
-static size_t hold_list(rows *r, const char *key, const char *texts[REFERENCES_MAX]) { /* one string counts as a list of one */
+static size_t hold_list(rows *r, const char *key, const char *texts[REFERENCES_MAX]) { /* a single string counts as a list of one */
     uint32_t node = vp_json_get(&r->json, 0, key), i;
     if (node == VP_JSON_NONE || r->json.nodes[node].type == VP_JSON_NULL) return 0;
     if (r->json.nodes[node].type == VP_JSON_STRING) return (texts[0] = hold_text(r, node)) != NULL;
     for (i = 0; i < r->json.nodes[node].count && i < REFERENCES_MAX; i++) texts[i] = hold_text(r, vp_json_at(&r->json, node, i));
     return i;
 }
-static double row_number(rows *r, const char *key) { /* booleans count as 0 and 1, what is not a number as NaN */
+static double row_number(rows *r, const char *key) { /* booleans count as 0 and 1, other non-numbers as NaN */
     uint32_t node = vp_json_get(&r->json, 0, key);
     double value = 0;
     if (node == VP_JSON_NONE) return (double)NAN;
@@ -212,7 +212,7 @@ static void read_sample(void) {
 }
 static int same_score(double got, double wanted) { return (isnan(got) && isnan(wanted)) || fabs(got - wanted) <= 1e-12; }
 
-/* What a file's rows contain next to the score. */
+/* Checks of members in a file's rows other than the score. */
 typedef void (*more_checks)(const vp_score_outcome *o);
 static void check_rows(const char *file, const char *metric_name, vp_score_cleaning cleaning, const char *score_key, more_checks more, int rows_least) {
     int count[2] = {0, 0}, equal[2] = {0, 0};
@@ -244,7 +244,7 @@ static void check_rows(const char *file, const char *metric_name, vp_score_clean
         count[ascii]++;
         equal[ascii] += same_score(o.score, wanted);
     }
-    check_case("%s has its rows", name);
+    check_case("%s has all its rows", name);
     CHECK(count[0] + count[1] >= rows_least);
     printf("%s: ASCII %d of %d equal, other %d of %d\n", name, equal[1], count[1], equal[0], count[0]);
     free(g.r.file);
@@ -350,7 +350,7 @@ static void check_select(void) {
         }
         count++;
     }
-    check_case("scores/select_option.jsonl has its rows");
+    check_case("scores/select_option.jsonl has all its rows");
     CHECK(count >= 150);
     free(g.r.file);
 }
@@ -369,7 +369,7 @@ static void check_numbers(void) {
             CHECK_TEXT(numbers.texts[i], row_text(&g.r, vp_json_at(&g.r.json, list, i), wanted));
         count++;
     }
-    check_case("scores/mmmu_numbers.jsonl has its rows");
+    check_case("scores/mmmu_numbers.jsonl has all its rows");
     CHECK(count >= 126);
     free(g.r.file);
 }
@@ -379,7 +379,7 @@ static vp_result clean_frequent(const char *text, char *out, size_t capacity, si
 
 static void check_metrics(void) {
     vp_score_metric metric = VP_SCORE_METRIC_COUNT;
-    check_case("every metric is found by its own name, and by its other names");
+    check_case("every metric is found by its own name and its other names");
     for (int i = 0; i < VP_SCORE_METRIC_COUNT; i++) {
         const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)i);
         if (!CHECK(info != NULL)) continue;
@@ -409,7 +409,7 @@ static void check_metrics(void) {
     CHECK_INT(vp_score_metric_for_dataset(NULL, &metric), VP_ERR_RANGE);
 }
 
-/* what goldens have no row for */
+/* cases without golden rows */
 static void check_edges(void) {
     static const char *const two[] = {"Cat", " cat "}, *const none[] = {""}, *const sigma[] = {"\xCE\xB1\xCF\x82"},
         *const late[] = {"\xCE\xB1\xCF\x83\xCE\xB1", "\xCE\xB1\xCF\x83\xCE\xB1", "x"};
@@ -419,7 +419,7 @@ static void check_edges(void) {
     int32_t index = 7;
     size_t distance = 7;
     double score = 7;
-    check_case("the VQA v2 evaluator lower-cases last: after a deleted hyphen a capital sigma is not final");
+    check_case("the VQA v2 evaluator lower-cases last: a capital sigma after a deleted hyphen is not final");
     CHECK_INT(vp_score_vqa_normalise("\xCE\xB1\xCE\xA3-\xCE\xB1 -", small, sizeof small, NULL), VP_OK);
     CHECK_TEXT(small, "\xCE\xB1\xCF\x82\xCE\xB1");
     CHECK_INT(vp_score_vqa_normalise_official("\xCE\xB1\xCE\xA3-\xCE\xB1 -", small, sizeof small, NULL), VP_OK);
@@ -427,11 +427,11 @@ static void check_edges(void) {
     CHECK_INT(vp_score_vqa_official("\xCE\xB1\xCE\xA3-\xCE\xB1 -", late, 3, hold.scratch, sizeof hold.scratch, &score), VP_OK);
     CHECK_NEAR(score, (1.0 / 3 + 1.0 / 3 + 2.0 / 3) / 3, 1e-12);
     score = 7;
-    check_case("a missing score is a reason, not an error, and not a number");
+    check_case("a missing score has a reason; it is not an error and not a number");
     s.prediction = "x";
     CHECK_INT(vp_score_compute(VP_SCORE_EM, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
     CHECK(isnan(o.score) && o.reason);
-    s.references = two; /* an empty list is known: nothing matches, where the rule says so */
+    s.references = two; /* an empty list is known: nothing matches, if the rule defines it */
     CHECK_INT(vp_score_compute(VP_SCORE_EM, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
     CHECK(o.score == 0 && !o.reason);
     CHECK_INT(vp_score_compute(VP_SCORE_RELAXED, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
@@ -447,7 +447,7 @@ static void check_edges(void) {
     s.answer_index = -1;
     CHECK_INT(vp_score_compute(VP_SCORE_MC, VP_SCORE_CLEAN_LAST, &s, hold.scratch, sizeof hold.scratch, &o), VP_OK);
     CHECK(isnan(o.score) && o.reason && o.option_index == 1);
-    check_case("lists that are not there, though they are counted");
+    check_case("lists that are NULL but have a count");
     {
         vp_score_sample lost = s;
         const vp_score_outcome before = o;
@@ -460,7 +460,7 @@ static void check_edges(void) {
         }
         CHECK(!memcmp(&before, &o, sizeof o));
     }
-    check_case("errors of the choice rules leave the index alone");
+    check_case("errors of the choice rules do not modify the index");
     CHECK_INT(vp_score_select_option("dog", two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_MISMATCH);
     CHECK_INT(vp_score_select_option("dog", two, 0, hold.scratch, sizeof hold.scratch, &index), VP_ERR_MISMATCH);
     CHECK_INT(vp_score_mmmu_choice("dog", two, 2, hold.scratch, sizeof hold.scratch, &index), VP_ERR_NOT_FOUND);
@@ -472,7 +472,7 @@ static void check_edges(void) {
     CHECK_INT(vp_score_vqa_official("x", none, 0, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);
     CHECK_INT(vp_score_relaxed("x", none, 0, hold.scratch, sizeof hold.scratch, &score), VP_ERR_MISMATCH);
     CHECK_NEAR(score, 7, 0);
-    check_case("a too small scratch is VP_ERR_CAPACITY");
+    check_case("a scratch that is too small is VP_ERR_CAPACITY");
     CHECK_INT(vp_score_anls("elephant in a room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
     CHECK_INT(vp_score_vqa_official("elephant in a room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
     CHECK_INT(vp_score_em("elephant in a very large room", two, 2, small, sizeof small, &score), VP_ERR_CAPACITY);
@@ -484,9 +484,9 @@ static void check_edges(void) {
     CHECK_INT(vp_score_select_option("elephant", sigma, 1, small, sizeof small, &index), VP_ERR_CAPACITY);
     CHECK_NEAR(score, 7, 0);
     CHECK_INT(distance, 7);
-    check_case("sizes that do not fit in memory are SIZE_MAX, not small");
+    check_case("sizes that do not fit in memory are SIZE_MAX, not small numbers");
     CHECK(vp_score_scratch_bytes(SIZE_MAX / 8, 1) == SIZE_MAX && vp_score_scratch_bytes(1, SIZE_MAX / 8) == SIZE_MAX);
-    check_case("many lines take no time: the most frequent of 20000, and the first of as frequent ones");
+    check_case("many lines are fast: the most frequent of 20000, and the first of several equally frequent ones");
     for (int i = 0; i < 20000; i++) { lines[2 * i] = (char)('a' + i % 26); lines[2 * i + 1] = '\n'; }
     lines[39999] = 0;
     CHECK_INT(clean_frequent(lines, small, sizeof small, NULL), VP_OK);

@@ -1,4 +1,4 @@
-/* test_score_rules.c: score and rescore as programs: each rule against the goldens; metrics of a sweep.
+/* test_score_rules.c: the score and rescore commands: each rule against the goldens; metrics of a sweep.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -17,7 +17,7 @@ static int same_value(const document *a, uint32_t i, const document *b, uint32_t
     if (x->type == VP_JSON_NUMBER)
         return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK
             && fabs(p - q) <= tolerance * (fabs(q) > 1 ? fabs(q) : 1);
-    if (x->type == VP_JSON_STRING) { /* unescaped; \u0000 too */
+    if (x->type == VP_JSON_STRING) { /* unescaped, including \u0000 */
         static char one[1 << 16], other[1 << 16];
         size_t bytes = 0, more = 0;
         return vp_json_text(&a->json, i, one, sizeof one, &bytes) == VP_OK && vp_json_text(&b->json, k, other, sizeof other, &more) == VP_OK
@@ -29,13 +29,13 @@ static int same_value(const document *a, uint32_t i, const document *b, uint32_t
             if (!same_value(a, vp_json_at(&a->json, i, n), b, vp_json_at(&b->json, k, n), tolerance)) return 0;
         return 1;
     }
-    return x->type != VP_JSON_OBJECT; /* the rows contain none */
+    return x->type != VP_JSON_OBJECT; /* the rows do not contain objects */
 }
-/* Every column of a golden row that the row's reader did not get as input is in the program's row, with the same value. */
+/* Every column of a golden row that was not an input of the row's reader is in the program's row, with the same value. */
 static int check_columns(const document *got, uint32_t row, const document *want, uint32_t golden, double tolerance) {
     static const char inputs[] = " ascii prediction references reference options option_names answer_index answer text question_type answer_type choices"
         " precision dataset has_transparent_box abc_label error candidate ";
-    static const char free_columns[] = " score parsed each predicted_index "; /* where the reference stops or guesses */
+    static const char free_columns[] = " score parsed each predicted_index "; /* columns for which the reference fails or guesses */
     int is_free = member(want, golden, "error") != VP_JSON_NONE, good = 1;
     char key[64], word[72];
     if (want->nodes[golden].count && member(want, golden, "unparsed") != VP_JSON_NONE)
@@ -49,7 +49,7 @@ static int check_columns(const document *got, uint32_t row, const document *want
     }
     return good;
 }
-/* every row and column of a golden file by way of the program: a score, or null and a reason */
+/* every row and column of a golden file through the program: a score, or null and a reason */
 static void check_scored(const char *metric, const char *file) {
     char command[600];
     const char *path, *got, *want;
@@ -77,7 +77,7 @@ static void check_scored(const char *metric, const char *file) {
     free(text);
 }
 
-/* captions.json: one line a set, each with its images' and its corpus' scores */
+/* captions.json: one line per set, each with the scores of its images and its corpus */
 static void test_caption_scores(void) {
     const char *path = check_golden("scores/captions.json"), *got;
     char command[600];
@@ -104,7 +104,7 @@ static void test_caption_scores(void) {
     }
     CHECK(got && !*got && i == w.nodes[sets].count);
     unload(&w);
-    check_case("score: captions as lines; a row without a score is left out of the corpus, the last row has the corpus");
+    check_case("score: captions as lines; a row without a score is not in the corpus; the last row has the corpus");
     CHECK_INT(cli_with("score --metric BLEU-1", "{\"id\": \"a\", \"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}\n{\"id\": 2, \"prediction\": \"x\"}\n"
                        "{\"image_id\": 3, \"caption\": \"two cats\", \"captions\": [\"Two cats!\", \"cats\"]}\n", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "{\"id\": \"a\", \"bleu\": [") && strstr(last.out, "{\"id\": 2, \"bleu\": null, \"cider_d\": null, \"rouge_l\": null, "
@@ -151,14 +151,14 @@ static void test_score(void) {
     CHECK(last.out && strstr(last.out, "\"cleaned\": \"Answer: a\"") && strstr(last.out, "\"score\": 0.0"));
     CHECK_INT(cli_with("score --metric anls --clean run", "{\"prediction\": \"Answer: a\", \"references\": [\"a\"]}", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"score\": 1.0"));
-    check_case("score: rows that say too little have a reason, bad lines too; the others go on");
+    check_case("score: rows with missing members and invalid lines get a reason; the other rows are scored");
     CHECK_INT(cli_with("score --metric em", "{\"prediction\": \"a\"}\nnonsense\n{\"references\": [\"a\"]}\n{\"prediction\": \"a\", \"references\": [[]]}\n"
                        "{\"prediction\": \"a\\u0000b\", \"references\": [\"a\"]}\n[1]\n{\"prediction\": \"a\", \"references\": [\"A\"]}\n",
                        in_folder("stdout"), 0), 3);
     CHECK(last.out && strstr(last.out, "no references") && strstr(last.out, "line 2: ") && strstr(last.out, "no prediction")
           && strstr(last.out, "must be texts") && strstr(last.out, "line 6: expected one JSON object") && strstr(last.out, "\"score\": 1.0}\n"));
     CHECK(last.err && strstr(last.err, "2 lines are not JSON objects") && last.err_lines == 2);
-    check_case("score --json: a last line with the counts, also of a set of captions");
+    check_case("score --json: the last line has the counts; also for a set of captions");
     CHECK_INT(cli_with("score --metric em --json",
                        "{\"prediction\": \"a\", \"references\": [\"a\"]}\n{\"prediction\": \"b\", \"references\": [\"a\"]}\n", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"em\", \"rows\": 2, \"scored\": 2, \"unscored\": 0, \"unparsed\": 0, \"nearest\": 0, \"empty\": 0, "
@@ -208,7 +208,7 @@ static void test_score(void) {
     CHECK(last.err && strstr(last.err, "over 2 pairs") && strstr(last.err, "left out: 2 scored rows of the file and 2 of the baseline")
           && strstr(last.err, "1 id is more than once in a file"));
     CHECK(last.out && strstr(last.out, "\"pairs\": 2, \"difference\": 0.5") && strstr(last.out, "\"unpaired\": 2, \"unpaired_baseline\": 2, \"repeated_ids\": 1"));
-    check_case("score --metric mc: an answer that names no option is given the nearest one, as in the reference, and counted");
+    check_case("score --metric mc: an answer that names no option gets the nearest one, as in the reference, and is counted");
     CHECK_INT(cli_with("score --metric mc", "{\"prediction\": \"green\", \"options\": [\"x\", \"y\", \"blue\", \"z\"], \"answer\": 2}\n"
                        "{\"prediction\": \"blue\", \"options\": [\"x\", \"blue\"], \"answer\": \"B\"}\n", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\"predicted_index\": 2, \"score\": 1.0"));
@@ -216,7 +216,7 @@ static void test_score(void) {
     CHECK_INT(cli_with("score --metric cider --json",
                        "{\"name\": \"x\", \"images\": [{\"prediction\": \"a cat\", \"references\": [\"a cat\"]}]}\n", in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "\n{\"summary\": {\"metric\": \"cider\", \"name\": \"x\", \"rows\": 1, \"scored\": 1, \"unscored\": 0, \"score\": "));
-    check_case("score and rescore: refusals");
+    check_case("score and rescore: rejections");
     REFUSED("score", 2, "--metric");
     REFUSED("score --metric bogus %F/none", 2, "vqa_official");
     REFUSED("score --metric em --clean often", 2, "--clean: unknown value");
@@ -260,14 +260,14 @@ static void test_sweep_metrics(void) {
     int unparsed = 0;
     snprintf(path, sizeof path, "%s", file);
     write_text(in_folder("choices.jsonl"), records);
-    check_case("sweep: the metric follows the data set; spread and odd answers are in the file");
+    check_case("sweep: the metric follows the data set; spread and unusual answers are in the file");
     snprintf(line, sizeof line, "%s--dataset_name science_qa_img", command);
     CHECK_INT(cli(line), 0);
     if (!CHECK(load(&d, path))) return;
     CHECK(is_text(&d, 0, "accuracy_metric", "mc"));
     CHECK_INT(number(&d, 0, "accuracy_count"), 2);
     check_keys(&d, 0, "accuracy_standard_error accuracy_interval num_unparsed num_truncated num_empty");
-    if (CHECK_INT(d.nodes[member(&d, 0, "accuracy_interval")].count, 2)) { /* Wilson's, of two answers */
+    if (CHECK_INT(d.nodes[member(&d, 0, "accuracy_interval")].count, 2)) { /* Wilson's interval of two answers */
         uint32_t interval = member(&d, 0, "accuracy_interval");
         double low = 0, high = 0, accuracy = number(&d, 0, "accuracy");
         CHECK_INT(vp_json_to_double(&d.json, vp_json_at(&d.json, interval, 0), &low), VP_OK);
@@ -283,7 +283,7 @@ static void test_sweep_metrics(void) {
     row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 2);
     CHECK(is_null(&d, row, "accuracy") && !is_null(&d, row, "accuracy_reason"));
     unload(&d);
-    check_case("rescore: the same answers have the same scores, by another rule others, and a changed one is found");
+    check_case("rescore: the same answers get the same scores, another rule gives others, and a changed answer is found");
     snprintf(line, sizeof line, "rescore '%s'", path);
     CHECK_INT(cli(line), 0);
     CHECK(last.err && strstr(last.err, "vlmprof: mc: 3 rows") && strstr(last.err, "1 without a score"));
@@ -326,12 +326,12 @@ static void test_sweep_metrics(void) {
         unparsed++;
     }
     CHECK_INT(number(&d, 0, "num_unparsed"), unparsed);
-    CHECK(unparsed > 0); /* noise names no option */
+    CHECK(unparsed > 0); /* noise does not name any option */
     unload(&d);
     snprintf(line, sizeof line, "%s--dataset_name science_qa_img", command);
     REFUSED(line, 2, "another plan");
     remove_folder(in_folder("out"));
-    check_case("rescore: a file of the experiments; its answers are cleaned already");
+    check_case("rescore: a file of the experiments, whose answers are already cleaned");
     write_text(in_folder("seed.json"), "{\"accuracy\": 0.5, \"per_sample_results\": [{\"sample_id\": 0, \"pred\": \"c\\nb\", \"accuracy\": 0.0, "
                "\"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}, "
                "{\"sample_id\": 1, \"pred\": \"b\", \"accuracy\": 1.0, \"metadata\": {\"answers\": [\"b\", \"b\", \"b\"]}}]}");

@@ -1,11 +1,11 @@
-/* test_server.c: requests to a hostile server of the tests: the outcome of each, the number of attempts, the order of the time stamps; the requests sent; options; many
- * at once; signals; the API key in no text; libcurl that is missing. The part is included so that dlopen can fail. */
+/* test_server.c: requests to a hostile server of the tests: outcomes, number of attempts, order of time stamps; the requests sent; options; many
+ * at once; signals; no text contains the API key; missing libcurl. The part is included so that dlopen can fail. */
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <stdlib.h>
-static long allocations_left = -1; /* -1: no limit; of the part's own */
+static long allocations_left = -1; /* of the section's own allocations; -1: no limit */
 static int may_allocate(void) {
     if (allocations_left < 0) return 1;
     return allocations_left-- > 0 ? 1 : (allocations_left = 0);
@@ -13,7 +13,7 @@ static int may_allocate(void) {
 static void *test_malloc(size_t bytes) { return may_allocate() ? malloc(bytes) : NULL; }
 static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? calloc(count, bytes) : NULL; }
 static void *test_realloc(void *memory, size_t bytes) { return may_allocate() ? realloc(memory, bytes) : NULL; }
-static const char *hidden_library, *hidden_function; /* what dlopen and dlsym do not find; "" stands for every library */
+static const char *hidden_library, *hidden_function; /* the library or function that dlopen or dlsym does not find; "" stands for every library */
 static void *test_dlopen(const char *name, int flags) {
     if (hidden_library && (!*hidden_library || !__builtin_strcmp(name, hidden_library))) return (void *)0;
     return dlopen(name, flags);
@@ -43,7 +43,7 @@ static vp_server_options options_of(const hostile_server *hostile, char *url, si
     vp_server_options options = vp_server_options_default();
     snprintf(url, capacity, "http://127.0.0.1:%d/v1", hostile->port);
     options.url = url;
-    options.idle_timeout_ms = options.total_timeout_ms = 20000; /* a test that hangs ends */
+    options.idle_timeout_ms = options.total_timeout_ms = 20000; /* so that a hanging test ends */
     return options;
 }
 static vp_server *open_server(const vp_server_options *options) {
@@ -62,7 +62,7 @@ static vp_exchange exchange_of(const char *body) {
     exchange.body_bytes = strlen(body);
     return exchange;
 }
-/* The order that all stamps keep, as far as it came. */
+/* Checks the order of all stamps that were set. */
 static void check_stamps(const vp_exchange *exchange, int is_whole) {
     const vp_chat_reply *reply = &exchange->reply;
     int64_t last = exchange->scheduled_ns;
@@ -88,7 +88,7 @@ static const struct single {
     const hostile_step *steps;
     vp_result result;
     int status, attempts;
-    const char *text, *error; /* the answer's beginning; a part of the error */
+    const char *text, *error; /* the start of the answer; a part of the error */
 } singles[] = {
     {"a stream that ends with the connection", good, VP_OK, 200, 1, "Hello", ""},
     {"each byte a packet", STEPS({HOSTILE_SPLIT, HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_ANSWER, 0}, {HOSTILE_CLOSE, NULL, 0}), VP_OK, 200, 1, "Hello", ""},
@@ -106,7 +106,7 @@ static const struct single {
     {"trailers", STEPS(SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, SAY("0\r\nHTTP/1.1 503 Busy: yes\r\nRetry-After: 5\r\n\r\n"), {HOSTILE_KEEP, NULL,
         0}), VP_OK, 200, 1,
         "Hello", ""},
-    /* no answer */
+    /* replies without an answer */
     {"400 with an object", STEPS(SAY(HOSTILE_NO("400 Bad Request", "", "{\"error\":{\"message\":\"no\\n such \\u001b[2Jmodel\",\"code\":400}}")),
         {HOSTILE_CLOSE, NULL, 0}),
         VP_ERR_DEVICE, 400, 1, NULL, "HTTP 400: no? such ?[2Jmodel"},
@@ -218,7 +218,7 @@ static void test_retries(void) {
         CHECK_INT(hostile.request_count, cases[i].attempts);
         CHECK_TEXT(exchange.reply.text, "Hello");
         CHECK(vp_clock_ns() - begin >= (int64_t)cases[i].least_ms * 1000000);
-        CHECK(exchange.start_ns - begin >= (int64_t)cases[i].least_ms * 1000000); /* the last attempt's */
+        CHECK(exchange.start_ns - begin >= (int64_t)cases[i].least_ms * 1000000); /* the start of the last attempt */
         check_stamps(&exchange, 1);
         vp_exchange_free(&exchange);
         vp_server_close(server);
@@ -231,7 +231,7 @@ static void test_retries(void) {
         vp_server_options options;
         vp_server *server;
         char url[64];
-        check_case("retries: none where none are allowed");
+        check_case("retries: none if none are allowed");
         hostile_start(&hostile, replies, 1);
         options = options_of(&hostile, url, sizeof url);
         options.max_retries = 0;
@@ -241,16 +241,16 @@ static void test_retries(void) {
         CHECK_TEXT(exchange.error.text, "HTTP 503: {}");
         vp_exchange_free(&exchange);
         hostile_stop(&hostile);
-        check_case("a server that is away");
+        check_case("an unreachable server");
         exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
         CHECK(exchange.http_status == 0 && exchange.sent_ns == 0 && exchange.attempts == 1 && strstr(exchange.error.text, "onnect"));
-        CHECK_INT(exchange.reply.usage.prompt_tokens, -1); /* not known is not 0 */
+        CHECK_INT(exchange.reply.usage.prompt_tokens, -1); /* unknown is not 0 */
         vp_exchange_free(&exchange);
         vp_server_close(server);
     }
 }
-/* A server that takes a second request on a kept connection and closes it without a word. */
+/* A server that accepts a second request on a kept connection and closes it without a reply. */
 static void test_dead_connections(void) {
     static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}},
                               gone[] = {{HOSTILE_CLOSE, NULL, 0}};
@@ -260,7 +260,7 @@ static void test_dead_connections(void) {
     vp_server *server;
     char url[64];
     int i;
-    check_case("a kept connection fails during each of many requests: each is retried on a new one");
+    check_case("a kept connection fails during each of many requests: each is retried on a new connection");
     for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
     hostile_start(&hostile, replies, 40);
     options = options_of(&hostile, url, sizeof url);
@@ -325,7 +325,7 @@ static void test_connections(void) {
         vp_server_close(server);
         hostile_stop(&hostile);
 
-        check_case("no proxy for loopback, whatever the environment says");
+        check_case("no proxy for loopback, whatever the environment variables");
         snprintf(want, sizeof want, "http://127.0.0.1:%d", other.port);
         setenv("http_proxy", want, 1);
         setenv("ALL_PROXY", want, 1);
@@ -359,7 +359,7 @@ static void test_request(void) {
     vp_exchange exchange;
     size_t bytes = (size_t)3 << 20;
     char url[64], want[64], *large = (char *)malloc(bytes + 1);
-    check_case("the request that is sent");
+    check_case("the content of a request");
     hostile_start(&hostile, keep, 1);
     options = options_of(&hostile, url, sizeof url);
     options.api_key = "sk-0123456789";
@@ -374,7 +374,7 @@ static void test_request(void) {
     CHECK(strstr(hostile.request, "\r\nAuthorization: Bearer sk-0123456789\r\n") && strstr(hostile.request, "\r\nContent-Type: application/json\r\n"));
     CHECK(strstr(hostile.request, "\r\nUser-Agent: vlmprof/" VLMPROF_VERSION "\r\n") && strstr(hostile.request, "\r\nAccept-Encoding: identity\r\n"));
     CHECK(!strstr(hostile.request, "Expect") && !strstr(hostile.request, "Transfer-Encoding"));
-    check_case("a body of 3 MB waits for no 100 Continue");
+    check_case("a body of 3 MB does not wait for 100 Continue");
     memset(large, 'x', bytes);
     large[bytes] = 0;
     exchange = exchange_of(large);
@@ -384,7 +384,7 @@ static void test_request(void) {
     CHECK(exchange.sent_ns < exchange.headers_ns);
     vp_exchange_free(&exchange);
     vp_server_close(server);
-    check_case("the paths of the other APIs, a base with a path");
+    check_case("the paths of the other APIs, and a base URL with a path");
     options.api_key = NULL;
     snprintf(url, sizeof url, "HTTP://127.0.0.1:%d//", hostile.port);
     options.api = VP_CHAT_OLLAMA;
@@ -409,7 +409,7 @@ static void test_request(void) {
     free(large);
 }
 
-/* A server that sends the key back, in every place: it comes out nowhere. */
+/* A server that returns the key in every part of its reply. No output may contain it. */
 static void test_long_words(void) {
     static const hostile_step refused[] = {SAY(HOSTILE_NO("400 No", "", "{\"error\":\"")), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}"), {HOSTILE_CLOSE, NULL, 0}},
         inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"x"), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}};
@@ -419,7 +419,7 @@ static void test_long_words(void) {
     vp_server *server;
     char url[64];
     int i;
-    check_case("a server's message is cut between characters");
+    check_case("a server's message is truncated between characters");
     hostile_start(&hostile, replies, 2);
     options = options_of(&hostile, url, sizeof url);
     server = open_server(&options);
@@ -459,7 +459,7 @@ static void test_key(void) {
         char url[64], all[8192], *body = NULL;
         size_t bytes = 0;
         int status = 0;
-        check_case("the API key, sent back: %d", (int)i);
+        check_case("the API key in replies: %d", (int)i);
         hostile_start(&hostile, replies, 1);
         options = options_of(&hostile, url, sizeof url);
         options.api_key = key;
@@ -483,7 +483,7 @@ static void test_key(void) {
     }
 }
 
-/* Spells a key as a server may: each character unchanged, as an escape of JSON, of a URL, in JSON inside JSON, or followed by a newline. */
+/* Spells a key as a server might: each character unchanged, as an escape of JSON or of a URL, as JSON inside JSON, or followed by a newline. */
 enum { SPELLINGS = 8 };
 static size_t spell(const char *key, int spelling, vp_random *random, char *out) {
     char *to = out;
@@ -503,7 +503,7 @@ static size_t spell(const char *key, int spelling, vp_random *random, char *out)
     *to = 0;
     return (size_t)(to - out);
 }
-/* The forms in which a reader could still find a key: escapes undone twice, line ends and their escapes removed. */
+/* The forms in which a reader could still find a key: with escapes decoded twice, and line ends and their escapes removed. */
 #define HEX "0123456789abcdefABCDEF"
 static void read_through(char *text) {
     for (int pass = 0; pass < 2; pass++) {
@@ -529,7 +529,7 @@ static void test_scrub(void) {
     int found = 0, lost = 0, changed = 0;
     memset(&server, 0, sizeof server);
     server.api_key = key;
-    check_case("keys of 8 to 200 characters, seed 38: every place, every spelling, every cut");
+    check_case("keys of 8 to 200 characters, seed 38: at every position, in every spelling, with every cut");
     vp_random_seed(&random, 38);
     for (size_t length = 8; length <= 200; length += length < 40 ? 1 : 20) {
         for (size_t i = 0; i < length; i++) key[i] = letters[(size_t)(vp_random_double(&random) * (double)(sizeof letters - 1))];
@@ -560,7 +560,7 @@ static void test_scrub(void) {
     CHECK_INT(found, 0);
     CHECK_INT(lost, 0);
     CHECK_INT(changed, 0);
-    check_case("the first 8 characters at the end of a JSON string are enough, 7 are a word, and so are 8 inside a text");
+    check_case("the first 8 characters at the end of a JSON string are masked; 7 are not, nor are 8 inside a text");
     strcpy(key, "sk-of-a-user-0815");
     strcpy(text, "{\"a\": \"sk-of-a-\", \"b\": \"sk-of-a\", \"c\": \"sk-of-a-boat\"}");
     vp_impl_server_scrub(&server, text, strlen(text));
@@ -570,7 +570,7 @@ static void test_scrub(void) {
     CHECK_INT(vp_impl_server_scrub(&server, text, 5), 5);
     CHECK_TEXT(text, "EMPTY");
 }
-/* The ways in which keys have leaked: escaped in timings, cut, broken off, with a line end inside. */
+/* The ways in which keys have leaked: escaped in timings, truncated, broken off, with a line end inside. */
 static void test_key_spelled(void) {
     static const char key[] = "sk-very-secret-key/0123456789";
     static const hostile_step escaped[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"choices\":[{\"delta\":{\"content\":\"yes\"},\"finish_reason\":\"stop\"}],"
@@ -606,7 +606,7 @@ static void test_key_spelled(void) {
     }
 }
 
-/* The connection is reset after each byte of a reply: an error each time, or the whole answer if only the end is missing. */
+/* The connection is reset after each byte of a reply: an error each time, or the whole answer if only its end is missing. */
 static void test_resets(void) {
     static const char whole[] = HOSTILE_STREAM "\r\ndata: {\"model\":\"m\",\"choices\":[{\"delta\":{\"content\":\"\xc3\xa9\"},\"finish_reason\":\"stop\"}]}\n\n"
         "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1}}\n\ndata: [DONE]\n\n";
@@ -634,7 +634,7 @@ static void test_resets(void) {
         hostile_stop(&hostile);
     }
     CHECK_INT(wrong, 0);
-    CHECK_INT(answers, 0); /* a reset is not the end of a body */
+    CHECK_INT(answers, 0); /* a reset does not end a body */
 }
 
 /* --------------------------------------------------------------------------------------------------------------- waiting */
@@ -686,7 +686,7 @@ static void on_alarm(int number) {
     alarm_count++;
     stop_flag = alarm_stops;
 }
-/* signals come while a request waits, as they do to a program that was stopped and goes on; then one that sets the flag */
+/* Signals arrive while a request waits, as for a program that was stopped and continues; then one that sets the flag. */
 static void test_stop_flag(void) {
     static const hostile_step late[] = {{HOSTILE_WAIT, NULL, 300}, SAY(HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_ANSWER), {HOSTILE_CLOSE, NULL, 0}};
     static const hostile_step mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}};
@@ -708,11 +708,11 @@ static void test_stop_flag(void) {
     server = open_server(&options);
     alarm_count = alarm_stops = stop_flag = 0;
     setitimer(ITIMER_REAL, &soon, NULL);
-    check_case("signals without the flag do not end vp_server_ask");
+    check_case("signals that do not set the flag do not end vp_server_ask");
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
     CHECK(alarm_count > 0);
     vp_exchange_free(&exchange);
-    check_case("a signal with the flag does");
+    check_case("a signal that sets the flag ends it");
     alarm_stops = 1;
     exchange = exchange_of(BODY);
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_INTERRUPTED);
@@ -725,7 +725,7 @@ static void test_stop_flag(void) {
 static void test_signals(void) {
     static const hostile_step mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {mute};
-    /* again and again: on a busy machine the first one may come before the wait begins */
+    /* repeatedly, because on a busy machine the first signal may arrive before the wait begins */
     struct itimerval soon = {{0, 50000}, {0, 50000}}, never = {{0, 0}, {0, 0}};
     struct sigaction action;
     sigset_t alarms;
@@ -740,7 +740,7 @@ static void test_signals(void) {
     sigaction(SIGALRM, &action, NULL);
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
-    pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the server's threads inherit it: the signal is for this one */
+    pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the server's threads inherit this mask, so that this thread gets the signal */
     hostile_start(&hostile, replies, 1);
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
     options = options_of(&hostile, url, sizeof url);
@@ -781,11 +781,11 @@ static void test_schedule(void) {
     hostile_start(&hostile, replies, 1);
     options = options_of(&hostile, url, sizeof url);
     server = open_server(&options);
-    check_case("nothing to do");
+    check_case("no requests in flight");
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == NULL);
     now = vp_clock_ns();
-    CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK); /* it sleeps: a caller's loop must not spin */
+    CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK); /* it sleeps, because a caller's loop must not spin */
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
     check_case("a request is sent when it is due");
     now = vp_clock_ns();
@@ -796,14 +796,14 @@ static void test_schedule(void) {
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
     early = late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0;
-    CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have been still for that long) */
+    CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have been stopped for that long) */
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &late && late.start_ns >= late.scheduled_ns);
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &later && later.start_ns >= later.scheduled_ns);
     check_stamps(&late, 1);
     check_stamps(&later, 1);
-    check_case("vp_server_ask leaves the others' results");
+    check_case("vp_server_ask keeps the results of other requests");
     vp_exchange_free(&late);
     vp_exchange_free(&later);
     late = exchange_of(BODY);
@@ -884,7 +884,7 @@ static void test_get(void) {
     CHECK(strncmp(hostile.request, "GET /v1/models HTTP/1.1\r\n", 25) == 0 && strstr(hostile.request, "Bearer sk-0123456789\r\n") && !strstr(hostile.request,
         "Content-"));
     free(text);
-    check_case("GET of nothing");
+    check_case("GET of an empty page");
     text = NULL;
     CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, NULL), VP_OK);
     CHECK_TEXT(text, "");
@@ -894,7 +894,7 @@ static void test_get(void) {
     text = NULL;
     CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, NULL), VP_OK);
     CHECK(status == 404 && text == NULL);
-    check_case("GET of too much");
+    check_case("GET of a page that is too large");
     CHECK_INT(vp_server_get(server, "/props", &status, &text, &bytes, &error), VP_ERR_RANGE);
     CHECK(text == NULL && strstr(error.where, "/props"));
     check_case("GET from a server that closes");
@@ -903,7 +903,7 @@ static void test_get(void) {
     for (int foreign = 0; foreign < 2; foreign++) {
         char other[80];
         vp_exchange exchange, *finished = NULL;
-        check_case("GET next to requests, %s", foreign ? "of another server's URL: without the key" : "with the key");
+        check_case("GET during requests, %s", foreign ? "of another server's URL: without the key" : "with the key");
         memset(&exchange, 0, sizeof exchange);
         snprintf(other, sizeof other, "http://localhost:%d/metrics", hostile.port);
         CHECK_INT(vp_server_start_get(server, foreign ? other : "/metrics", &exchange, NULL), VP_OK);
@@ -967,7 +967,7 @@ static void test_options(void) {
         vp_server_options options = vp_server_options_default();
         vp_server *server = NULL;
         vp_error error = {VP_OK, 0, "", ""};
-        check_case("an option out of range: %s (%d)", names[i], i);
+        check_case("an option outside its range: %s (%d)", names[i], i);
         options.url = "http://127.0.0.1";
         if (i == 0) options.api = VP_CHAT_API_LAST_;
         if (i == 1) options.connect_timeout_ms = 0;
@@ -989,7 +989,7 @@ static void test_library(void) {
     vp_server *server = NULL;
     vp_error error = {VP_OK, 0, "", ""};
     options.url = "http://127.0.0.1";
-    check_case("without libcurl: which package has it");
+    check_case("without libcurl, the error names the package to install");
     hidden_library = "";
     CHECK_INT(vp_server_open(&options, &server, &error), VP_ERR_UNSUPPORTED);
     CHECK(server == NULL && strstr(error.text, "libcurl4") && strstr(error.text, "dnf install libcurl"));
@@ -1015,7 +1015,7 @@ static void test_tls(void) {
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     if (!folder_make("tls") || bind(listening, (struct sockaddr *)&address, sizeof address) || getsockname(listening, (struct sockaddr *)&address, &bytes)) exit(1);
-    close(listening); /* that port is free */
+    close(listening); /* that port is free now */
     snprintf(port, sizeof port, "127.0.0.1:%d", ntohs(address.sin_port));
     if (system("cd \"$TEST_FOLDER\" && openssl req -x509 -newkey rsa:2048 -nodes -keyout key -out cert -days 2 -subj /CN=localhost "
                "-addext subjectAltName=DNS:localhost >log 2>&1") != 0) {
@@ -1057,7 +1057,7 @@ static void test_tls(void) {
     waitpid(child, NULL, 0);
     remove_folder(folder);
 }
-/* Without memory at the n-th allocation of the part: VP_ERR_MEMORY, and nothing is lost (the sanitizer counts). */
+/* The n-th allocation of the section fails: VP_ERR_MEMORY, without a leak (checked by the sanitizer). */
 static void test_memory(void) {
     static const hostile_step refused[] = {SAY(HOSTILE_NO("400 No", "", "{}")), {HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {good, refused};

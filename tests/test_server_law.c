@@ -23,7 +23,7 @@ static int check_line(const char *line, const double *planted, int columns) {
 }
 static void test_recovery(void) {
     const double ttft[] = {SERVER.fixed, SERVER.image, SERVER.text, SERVER.byte}, step[] = {SERVER.step, SERVER.step_prompt};
-    const double noise = 100 * SERVER.noise * 0.798; /* the mean |error| of a normal distribution */
+    const double noise = 100 * SERVER.noise * 0.798; /* mean |error| of a normal distribution */
     check_case("known costs are found within their intervals");
     write_server("a", &SERVER, 7, SAMPLES);
     CHECK_INT(run("fit %%F/a -o %%F/law.json --output_dir %%F/out --json"), 0);
@@ -32,7 +32,7 @@ static void test_recovery(void) {
     CHECK_INT(whole(at_path("laws.0.rows")), SIZE_COUNT * SAMPLES);
     CHECK(is_text(at_path("laws.0.image_tokens_of"), "usage"));
     CHECK_INT(json.nodes[at_path("laws.0.warnings")].count, 0);
-    CHECK(check_line("TTFT", ttft, 4) + check_line("T_decode_per_token", step, 2) >= 5); /* of 6 at 95 % */
+    CHECK(check_line("TTFT", ttft, 4) + check_line("T_decode_per_token", step, 2) >= 5); /* 5 of 6 at 95 % */
     check_case("errors on unseen samples equal the planted noise");
     CHECK_NEAR(number_at("laws.0.evaluation.law.leave_one_configuration_out.TTFT.mape_percent"), noise, 0.5);
     CHECK_NEAR(number_at("laws.0.evaluation.law.leave_prompt_lengths_out.TTFT.mape_percent"), noise, 0.5);
@@ -42,7 +42,7 @@ static void test_recovery(void) {
     CHECK(number_at("laws.0.evaluation.mean.in_sample.TTFT.mape_percent") > 20);
     CHECK(number_at("laws.0.evaluation.mean.leave_one_configuration_out.TTFT.r2") < 0);
     CHECK_INT(json.nodes[at_path("laws.0.evaluation")].count, 3); /* the latency model, the mean, and the noise of runs */
-    check_case("the text has the same numbers");
+    check_case("the text contains the same numbers");
     CHECK_INT(run("fit %%F/a"), 0);
     CHECK(strstr(last.out, "200 measurements of 5 configurations of made-vl at http://127.0.0.1:8000") && strstr(last.out, "Errors of TPOT"));
     CHECK(strstr(last.out, "configuration left out") && strstr(last.out, "prompt lengths left out") && strstr(last.out, "ms / (image tokens)"));
@@ -72,7 +72,7 @@ static void test_predictions(void) {
                             && takes[part] <= number_at("laws.0.predictions.0.%s.interval_ms.1", keys[part]);
         }
     }
-    for (int part = 0; part < 3; part++) /* at 95 % fewer than 90 % come up once in 100 seeds */
+    for (int part = 0; part < 3; part++) /* at 95 %, fewer than 90 % occur in one seed of 100 */
         check_note(inside[part] >= 0.9 * count && inside[part] < count, __FILE__, __LINE__, "part %d: %d of %d inside", part, inside[part], count);
     CHECK(is_text(at_path("laws.0.predictions.0.TTFT.interval_of"), "held_out_ratios"));
     check_case("sizes by a family's rule, medians of the data, budgets, extrapolation");
@@ -98,7 +98,7 @@ static void test_predictions(void) {
 }
 static void test_little_said(void) {
     server quiet = SERVER, two = SERVER;
-    check_case("image tokens by the rule, or not at all: one cost for all tokens");
+    check_case("image tokens by the rule; without a rule, one cost for all tokens");
     quiet.hides = "image";
     write_server("ruled", &quiet, 3, SAMPLES);
     CHECK_INT(run("fit %%F/ruled --json"), 0);
@@ -118,7 +118,7 @@ static void test_little_said(void) {
     write_server("silent", &quiet, 3, 3);
     run("fit %%F/silent");
     check_refused(3, "usage.prompt_tokens");
-    check_case("a law for each server and model");
+    check_case("a latency model for each server and model");
     write_server("two", &SERVER, 3, SAMPLES);
     two.model = "slower";
     two.fixed *= 2;
@@ -127,7 +127,7 @@ static void test_little_said(void) {
     if (read_json(last.out)) CHECK(json.nodes[at_path("laws")].count == 2 && number_at("laws.1.lines.TTFT.columns.0.coefficient") > 50);
     CHECK_INT(run("predict %%F/two.json --vision_tokens 256"), 0);
     CHECK(strstr(last.out, "made-vl at http") && strstr(last.out, "slower at http"));
-    check_case("one size, few rows");
+    check_case("only one size; few rows");
     two.sizes = 1;
     write_server("one", &two, 5, 12);
     CHECK_INT(run("fit %%F/one -o %%F/one.json"), 0);
@@ -136,7 +136,7 @@ static void test_little_said(void) {
     CHECK(strstr(last.out, "Student") && !strstr(last.out, "held-out"));
 }
 
-/* ---- load: waits are exponential, so their P50 is mean * ln 2 and their P95 mean * ln 20; means are 50 ms a request/s */
+/* ---- load: waits are exponential, so their P50 is mean * ln 2 and their P95 mean * ln 20; means are 50 ms per request/s */
 static void test_load(void) {
     static const double RATES[] = {1, 2, 3, 4};
     trial t = {0, 0, 0, 1500, 0, NULL, 0};
@@ -148,7 +148,7 @@ static void test_load(void) {
     }
     CHECK_INT(run("fit %%F/a %%F/load --json"), 0);
     if (read_json(last.out))
-        for (int i = 0; i < 4; i++) /* only what is between two others is held out */
+        for (int i = 0; i < 4; i++) /* only rates between two others are held out */
             CHECK((json.nodes[at_path(i ? i == 1 ? "load.0.trials.1.held_out.TTFT.p50.ms" : i == 2 ? "load.0.trials.2.held_out.TTFT.p50.ms"
                                         : "load.0.trials.3.held_out.TTFT.p50.ms" : "load.0.trials.0.held_out.TTFT.p50.ms")].type == VP_JSON_NULL) == (i % 3 == 0));
     t.rate = 0;
@@ -164,13 +164,13 @@ static void test_load(void) {
         CHECK_NEAR(number_at("load.0.trials.%d.waits.TTFT.p50.ms", i), mean * log(2), 0.12 * mean + 3);
         CHECK_NEAR(number_at("load.0.trials.%d.waits.TTFT.p95.ms", i), mean * log(20), 0.3 * mean + 3);
         CHECK(number_at("load.0.trials.%d.waits.TTFT.p95.interval_ms.0", i) < number_at("load.0.trials.%d.waits.TTFT.p95.ms", i));
-        if (i == 1 || i == 2) { /* in truth the waits grow in a line, so what is held out is nearly right */
+        if (i == 1 || i == 2) { /* the true waits grow linearly, so held-out predictions are nearly exact */
             CHECK_NEAR(number_at("load.0.trials.%d.held_out.TTFT.p50.ms", i), number_at("load.0.trials.%d.waits.TTFT.p50.ms", i), 0.15 * mean);
             CHECK_NEAR(number_at("load.0.trials.%d.held_out.T_total.p95.ms", i), number_at("load.0.trials.%d.waits.T_total.p95.ms", i), 0.45 * mean);
         } else CHECK(json.nodes[at_path(i ? "load.0.trials.3.held_out.TTFT.p50.ms" : "load.0.trials.0.held_out.TTFT.p50.ms")].type == (uint8_t)VP_JSON_NULL);
     }
     CHECK(strstr(last.out, "1 trials are skipped: they are by concurrency") != NULL);
-    check_case("predictions between the rates, and none beyond them");
+    check_case("predictions between the measured rates, but not outside them");
     CHECK_INT(run("predict %%F/loaded.json --vision_tokens 200 --text_tokens 50 --image_bytes 100000 --output_tokens 10 --rate 2.5 --json"), 0);
     if (read_json(last.out)) {
         const double law = ttft_of(&SERVER, 200, 50, 1e5);
@@ -186,7 +186,7 @@ static void test_load(void) {
     check_refused(2, "outside the measured rates");
     run("predict %%F/law.json --vision_tokens 200 --rate 2");
     check_refused(2, "no load trials of");
-    check_case("requests about other samples say nothing");
+    check_case("requests for other samples are ignored");
     {
         server other = SERVER;
         other.model = "another";
@@ -226,7 +226,7 @@ static void test_damaged(void) {
         {"\"p50\": {", "\"p51\": {", "p50"}, {"\"interval_ms\": [", "\"interval_ms\": [1e9, ", "interval_ms"}, {"\"load\": [", "\"load\": [null, ", "law"}};
     for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) check_damaged("loaded.json", loads[i].from, loads[i].to, loads[i].word);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_damaged("law.json", cases[i].from, cases[i].to, cases[i].word);
-    check_case("cut short at many places: never a crash");
+    check_case("truncated at many positions: never a crash");
     {
         char *text = text_of_file(in_folder("law.json"));
         size_t bytes = strlen(text);
@@ -254,7 +254,7 @@ static void test_damaged(void) {
 }
 static void test_usage(void) {
     truth engine = truth_default();
-    check_case("files that go together, and files that do not");
+    check_case("files that can be combined, and files that cannot");
     run("predict %%F/law.json");
     check_refused(2, "--vision_tokens N (0: text only)");
     run("predict %%F/law.json 640x480");
@@ -281,7 +281,7 @@ static void test_usage(void) {
     check_refused(2, "--family is only for models of servers");
 }
 
-/* ---- workers of an encoder and a language model apart */
+/* ---- separate workers for an encoder and a language model */
 static void test_workers(void) {
     static const server APART = {20, 0.30, 0.05, 0, 4, 0.002, 0.02, SIZE_COUNT, "http://127.0.0.1:8000", "apart-vl", "", ""};
     const double image_ms = (APART.image - APART.text) * 400, model_ms = APART.fixed + APART.text * 450 + 19 * step_of(&APART, 450);
@@ -300,7 +300,7 @@ static void test_workers(void) {
     CHECK_INT(whole(at_path("laws.0.workers.stages.1.workers")), (int)ceil(0.03 * model_ms / 0.8));
     CHECK(number_at("laws.0.workers.TTFT_p95_ms") > number_at("laws.0.workers.TTFT_p50_ms"));
     CHECK(number_at("laws.0.workers.TTFT_p50_ms") >= image_ms * 0.95 + APART.fixed + APART.text * 400);
-    check_case("... several requests decoded at once take fewer workers; a time of the encoder that was measured elsewhere; a text has none");
+    check_case("... requests decoded together need fewer workers; an encoder time measured elsewhere; a text has no encoder time");
     CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --output_tokens 20 --rate 30 --workers --decode_batch 8 --encoder_ms 60 55 66 --json"), 0);
     if (!read_json(last.out)) return;
     CHECK_NEAR(number_at("laws.0.workers.stages.0.ms"), 60, 1e-12);
@@ -309,7 +309,7 @@ static void test_workers(void) {
     CHECK_NEAR(number_at("laws.0.workers.stages.1.ms"), ttft_of(&APART, 400, 50, 0) - 60 + 19 * step_of(&APART, 450) / 8, 3);
     CHECK_INT(run("predict %%F/apart.json --vision_tokens 0 --text_tokens 50 --output_tokens 20 --rate 30 --workers"), 0);
     CHECK(strstr(last.out, "need 0 encoder and 4 language-model workers") != NULL);
-    check_case("... where image tokens are cheaper than text, the encoder's time is not known; twins say it");
+    check_case("... if image tokens are cheaper than text tokens, the encoder's time is unknown; twins measure it");
     CHECK_INT(run("predict %%F/law.json --vision_tokens 400 --text_tokens 50 --output_tokens 20 --rate 30 --workers"), 2);
     CHECK(strstr(last.err, "has no vision encoder time: fit it to a sweep with --twins") != NULL);
     CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --rate 30 --workers --encoder_ms 60 70"), 2);

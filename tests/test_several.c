@@ -13,7 +13,7 @@
 #ifndef TEST_DEVICE
 #define TEST_DEVICE "cpu"
 #endif
-enum { STEPS = 6, IMAGES = 3, EACH = 8 }; /* EACH: of so many rows of features the golden has one */
+enum { STEPS = 6, IMAGES = 3, EACH = 8 }; /* EACH: the golden has one of every EACH rows of features */
 static const char *const MODELS[] = { "smolvlm", "internvl", "qwen2_5_vl", "qwen3_vl", "gemma3" }, *const CASES[] = { "two", "between" };
 
 typedef struct several {
@@ -35,7 +35,7 @@ static const char *case_file(const several *s, const char *name) {
 }
 static uint32_t member(const several *s, const char *key) { return vp_json_get(&s->info.json, 0, key); }
 static char *text_at(const several *s, uint32_t node) { return node_text(&s->info.json, node); }
-/* the question of "content", and the places of its images in it */
+/* the question in "content", and the positions of its images */
 static void read_case(several *s) {
     const vp_json *json = &s->info.json;
     const uint32_t content = member(s, "content"), names = member(s, "images");
@@ -93,7 +93,7 @@ static void check_ints(const several *s, uint32_t list, const int32_t *got, int3
         CHECK_INT(got[at++], want);
     }
 }
-/* the prompt's text as the template has it, and its ids. Gemma 3: the text's own <bos>, and the tokenizer's */
+/* The prompt's text as in the template, and its ids. Gemma 3 has the text's own <bos> and the tokenizer's. */
 static void check_prompt(several *s) {
     char *want = text_at(s, member(s, "text"));
     s->sample.prompt = s->model.rules->prompt(&s->model, NULL, s->question, s->places, s->cuts.count);
@@ -175,12 +175,12 @@ static void run_case(several *s, struct session *session) {
     }
     check_free(&a);
     check_ints(s, member(s, "tokens"), run->tokens, run->token_count);
-    input.dump = NULL; /* recorded steps of a GPU give the same */
+    input.dump = NULL; /* without a dump, a GPU replays its recorded steps: the tokens must not change */
     if (CHECK_INT(request_run(session, &input, run, &error), VP_OK)) check_ints(s, member(s, "tokens"), run->tokens, run->token_count);
     free(dump.logits); free(dump.image_features); free(dump.deepstack_features);
     runs_free(run, 1);
 }
-/* the order of the images counts: with the second one in the first one's place the logits are others */
+/* the order of images matters: with the second image in place of the first, the logits differ */
 static void run_swapped(several *s, struct session *session) {
     int32_t blocks[64];
     struct pass_input input = input_of(s, blocks);
@@ -205,7 +205,7 @@ static void run_swapped(several *s, struct session *session) {
     free(dump.logits);
     runs_free(run, 1);
 }
-/* what does not fit is rejected before anything runs, and so is pruning */
+/* inputs that do not fit, and pruning, are rejected before anything runs */
 static void check_rejections(const several *s, vp_engine *engine) {
     const int32_t ids[4] = { 5, 6, 7, 8 };
     int32_t block = 0;
@@ -256,11 +256,11 @@ static void run_model(const char *name) {
         close_case(&s);
     }
 }
-/* models that take one image say so */
+/* models that take one image reject several */
 static void test_one_image(void) {
     size_t needed;
     const size_t places[] = { 0, 3 }, back[] = { 3, 1 }, beyond[] = { 0, 9 };
-    check_case("models of one image, and places that are none");
+    check_case("models that take one image, and invalid image positions");
     CHECK(!vp_processor_one_image(VP_PROCESSOR_QWEN3_VL) && !vp_processor_one_image(VP_PROCESSOR_GEMMA3));
     CHECK(strstr(vp_processor_one_image(VP_PROCESSOR_LLAVA), "one image per conversation"));
     CHECK(vp_processor_one_image(VP_PROCESSOR_MOLMO2) && vp_processor_one_image(VP_PROCESSOR_PLAIN));

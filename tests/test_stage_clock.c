@@ -1,5 +1,5 @@
-/* test_stage_clock.c: stage marks on a clock made by the test: times, nesting, unaccounted time, marks without space. The companions take memory from the program's own
- * functions and return all of it. */
+/* test_stage_clock.c: stage marks on the test's clock: times, nesting, unaccounted time, no room for marks. The companions use the program's own allocation
+ * functions and free everything. */
 #include <stdint.h>
 #include <stdlib.h>
 static int64_t made_up_ns;
@@ -22,7 +22,7 @@ static void count_free(void *memory) { blocks_held -= memory != NULL; free(memor
 #include "support/check.h"
 
 enum { ROOM = 32 };
-/* one request: 5 ns before the vision encoder, 100 in it, 7 between, prefill 40 with 30 of attention inside, 3 after it */
+/* one request: 5 ns before the vision encoder, 100 in it, 7 after it, 40 of prefill with 30 of attention inside, 3 at the end */
 static void request(vp_stage_clock *clock, int64_t vision_ns) {
     vp_stage_begin(clock, "request");
     made_up_ns += 5;
@@ -56,9 +56,9 @@ static void test_marks(void) {
     CHECK(statistics.count == 2 && statistics.min == 155 && statistics.max == 355);
     CHECK_INT(vp_stage_statistics(&clock, "attention", scratch, &statistics), VP_OK);
     CHECK(statistics.mean == 30 && statistics.std == 0);
-    check_case("stages: nesting, and time that no inner stage covers");
+    check_case("stages: nesting, and time that is in no inner stage");
     CHECK(marks[0].inside == SIZE_MAX && marks[1].inside == 0 && marks[2].inside == 0 && marks[3].inside == 2 && marks[4].inside == SIZE_MAX);
-    CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), 15); /* attention is prefill's, not the request's own */
+    CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), 15); /* attention belongs to prefill, not to the request */
     CHECK_INT(vp_stage_unaccounted_ns(&clock, 2), 10);
     CHECK_INT(vp_stage_unaccounted_ns(&clock, 3), 30);
     CHECK_INT(vp_stage_unaccounted_ns(&clock, 4), 15);
@@ -71,7 +71,7 @@ static void test_refusals(void) {
     double scratch[3];
     memset(&poison, 0xA5, sizeof poison);
     statistics = poison;
-    check_case("stages: nothing open, nothing ended, no such name");
+    check_case("stages: nothing is open, nothing has ended, unknown name");
     CHECK_INT(vp_stage_end(&clock), VP_ERR_STATE);
     CHECK_INT(vp_stage_statistics(&clock, "vision", scratch, &statistics), VP_ERR_NOT_FOUND);
     vp_stage_begin(&clock, "vision");
@@ -82,7 +82,7 @@ static void test_refusals(void) {
     CHECK(memcmp(&statistics, &poison, sizeof poison) == 0);
     CHECK_INT(vp_stage_unaccounted_ns(&clock, 0), 0);
     CHECK_INT(vp_stage_end(&clock), VP_ERR_STATE);
-    check_case("stages: a mark without room is counted, and its end ends no other");
+    check_case("stages: a mark without room is counted, and its end does not end another mark");
     request(&clock, 10); /* request and vision have room, prefill and attention do not */
     CHECK(clock.count == 3 && clock.lost == 2 && clock.lost_open == 0 && clock.open == SIZE_MAX);
     CHECK_INT(marks[1].end_ns - marks[1].begin_ns, 65);
@@ -106,7 +106,7 @@ static void test_memory(void) {
     size_t bytes = 0;
     vp_image image;
     vp_tokenizer *tokenizer = NULL;
-    check_case("memory: the program's own functions are asked, and get all of it back");
+    check_case("memory: only the program's own functions are used, and everything is freed");
     CHECK_INT(vp_file_read("samples/sign.png", SIZE_MAX, &text, &bytes, NULL), VP_OK);
     CHECK_INT(blocks_held, 1);
     if (text && vp_image_decode((const uint8_t *)text, bytes, &image, NULL) == VP_OK) vp_image_free(&image);

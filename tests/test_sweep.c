@@ -1,5 +1,5 @@
 /* slow: sweeps that are killed, damaged and run on emulated devices, 50 s */
-/* test_sweep.c: a sweep's numbers can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and ftruncate, resumed until
+/* test_sweep.c: sweeps can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and ftruncate, resumed until
  * done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and insufficient memory on the emulated GPU; closure with a planted
  * pause; the stop rule; the tool's own cost. Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a
  * temporary folder. SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
@@ -17,7 +17,7 @@
 static char program[512], build_folder[256];
 static struct { int code; char *out, *err; } last;
 
-/* ---- running: a command is a shell command line; %F is the test folder; NAME=VALUE words before it go into the environment */
+/* ---- running: a command is a shell command line; %F is the test folder; leading NAME=VALUE words set the environment */
 static pid_t start(const char *command, const char *name) {
     static char room[8192];
     char *argv[80], *to = room, out[600], err[600];
@@ -79,7 +79,7 @@ static const char *text(const char *format, ...) {
     return p;
 }
 
-/* ---- result files: what must be equal between an unbroken sweep and any other one of the same plan */
+/* ---- result files: the members that must be equal in all sweeps of a plan, unbroken or not */
 typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
 static int load(document *d, const char *path) {
     size_t bytes = 0, needed = 0;
@@ -102,7 +102,7 @@ static double number(const document *d, uint32_t object, const char *key) {
 static int is_text(const document *d, uint32_t object, const char *key, const char *text) { return vp_json_equals(&d->json, member(d, object, key), text); }
 
 #include "support/same_results.h"
-/* Files of a folder whose names begin with a dot. */
+/* Number of files in a folder whose names begin with a dot. */
 static int count_hidden(const char *name) {
     DIR *d = opendir(in_folder(name));
     struct dirent *e;
@@ -144,7 +144,7 @@ static void check_journal(const char *name, int runs, int points) {
     CHECK_INT(twice, 0);
 }
 
-/* ---- the sweep that is broken in all ways: 4 samples (one of them text), 2 configurations, 2 runs */
+/* ---- the sweep for all kinds of breaks: 4 samples (one with only text), 2 configurations, 2 runs */
 #define GRID \
     "sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 2 --bare_every 3 --quiet "
 enum { RUNS = 16, POINTS = 8 };
@@ -175,7 +175,7 @@ static void pause_us(long us) {
     nanosleep(&t, NULL);
 }
 
-/* One of 216 sweeps; neighbours differ. */
+/* One of 216 sweeps; consecutive ones differ. */
 static struct { char words[400]; int runs, points; } variant;
 static void make_variant(unsigned number) {
     static const char *const top_k[] = {"1", "1 2", "2"}, *const tiers[] = {"low", "low medium"}, *const bare[] = {"3", "0", "1"};
@@ -186,7 +186,7 @@ static void make_variant(unsigned number) {
     variant.points = 4 * (ks == 1 ? 2 : 1) * (int)(tier + 1);
     variant.runs = variant.points * (int)runs;
 }
-/* One sweep is killed again and again until it ends, at most `kills` times. Returns how often it was. */
+/* Kills one sweep repeatedly until it completes, at most `kills` times. Returns the number of kills. */
 static int kill_sweep(int kills, int64_t span_us) {
     int done = 0;
     for (int i = 0; i < 40; i++) {
@@ -201,7 +201,7 @@ static int kill_sweep(int kills, int64_t span_us) {
     if (last.code) RUNS(0, text("%skilled", variant.words));
     same_results(in_folder("unbroken"), in_folder("killed"));
     check_journal("killed/journal.jsonl", variant.runs, variant.points);
-    CHECK_INT(count_hidden("killed"), 1); /* the merge lock: what killed writers left is gone */
+    CHECK_INT(count_hidden("killed"), 1); /* only the merge lock is left: files of killed writers were removed */
     return done;
 }
 static void test_kills(void) {
@@ -216,7 +216,7 @@ static void test_kills(void) {
         int share = kills * (round + 1) / rounds - kills * round / rounds, done = 0;
         int64_t begun = vp_clock_ns(), span_us;
         make_variant(seed * 20 + (unsigned)round);
-        check_case("killed at %d random moments (SWEEP_SEED=%u), resumed: the same results, nothing measured twice: %s", share, seed, variant.words);
+        check_case("killed at %d random moments (SWEEP_SEED=%u) and resumed: the same results, nothing measured twice: %s", share, seed, variant.words);
         RUNS(0, text("%sunbroken", variant.words));
         span_us = (vp_clock_ns() - begun) / 1000;
         check_journal("unbroken/journal.jsonl", variant.runs, variant.points);
@@ -234,7 +234,7 @@ static void test_kills(void) {
     }
 }
 
-/* ---- file system faults: a library loaded before libc makes the n-th call fail; n increases until there is no further call to fail */
+/* ---- file system faults: a library loaded before libc makes the n-th call fail; n grows until no call is left to fail */
 static const char FAULTS[] =
     "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
     "#include <unistd.h>\n"
@@ -262,7 +262,7 @@ static const char FAULTS[] =
     "NEXT(int, \"open\", const char *, int, ...)(p, f, 0666);\n}\n"
     "int rename(const char *a, const char *b) { return fires(\"rename\") ? -1 : NEXT(int, \"rename\", const char *, const char *)(a, b); }\n";
 
-static char faults_library[64]; /* by an open file: LD_PRELOAD has no blanks in its paths, and the test's folder may have some */
+static char faults_library[64]; /* given as an open file, because LD_PRELOAD does not support blanks in paths */
 static int build_faults(void) {
     char command[1200];
     int file;
@@ -274,7 +274,7 @@ static int build_faults(void) {
 }
 #define LOUD "sweep --synthetic tiny --data %F/data/words.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 2 --bare_every 0 "
 #define SMALL LOUD "--quiet "
-/* One fault in a fresh sweep, or in a second one that only reads the first one's files; the next run must end as if nothing had failed. */
+/* One fault in a new sweep, or in a second one that only reads the first one's files. The next run must end as if there had been no fault. */
 static int one_fault(const char *fault, int error, int again) {
     const char *preload = text("LD_PRELOAD=%s FAULT=%s FAULT_ERRNO=%d FAULT_FIRED=%%F/fired %s", faults_library, fault, error, SMALL "--output_dir %F/faulty");
     int fired;
@@ -303,14 +303,14 @@ static void test_faults(void) {
         while (n < 60 && one_fault(text("%s:%d,", kinds[i].name, n), kinds[i].error, kinds[i].again)) n++;
         CHECK(n > kinds[i].least);
     }
-    check_case("a line is written in part and cannot be taken back: the next start drops it");
+    check_case("a line is written partly and cannot be removed: the next start drops it");
     for (int n = 2; n < 6; n++) CHECK(one_fault(text("short:%d,pwrite:%d,ftruncate:2,", n, n + 1), ENOSPC, 0));
-    check_case("a folder that cannot be written");
+    check_case("a folder that is not writable");
     CHECK_INT(cli(SMALL "--output_dir /proc/vlmprof"), 5);
     SAYS("/proc/vlmprof");
 }
 
-/* ---- damage */
+/* ---- damaged journals */
 static void test_damage(void) {
     size_t bytes = 0;
     char *journal, *at;
@@ -340,10 +340,10 @@ static void test_damage(void) {
     SAYS("loud/journal.jsonl: the last line is cut off and left out");
     SAYS(" points were measured before");
     remove_folder(in_folder("loud"));
-    check_case("merge does not leave out points in silence");
+    check_case("merge does not silently drop points");
     journal = check_read(in_folder("out/journal.jsonl"), &bytes);
     at = journal;
-    for (char *p = journal; p && (p = strstr(p, "\"done\": 2")) != NULL; p++) at = p; /* the last one: an earlier one may be void */
+    for (char *p = journal; p && (p = strstr(p, "\"done\": 2")) != NULL; p++) at = p; /* the last one, because an earlier one may be void */
     if (CHECK(at != NULL)) {
         at[-1] = '\x01';
         write_file(in_folder("out/journal.jsonl"), journal, bytes);
@@ -356,14 +356,14 @@ static void test_damage(void) {
     remove_folder(in_folder("out"));
 }
 
-/* ---- an image vanishes under the sweep */
+/* ---- an image disappears during the sweep */
 static void test_vanished_image(void) {
     char lines[1200];
     size_t bytes = 0;
     char *image = check_read(check_golden("images/img-200x150.png"), &bytes);
     pid_t child;
     document d;
-    check_case("an image vanishes while the sweep runs: a failed row, the rest is measured");
+    check_case("an image disappears while the sweep runs: a failed row, the rest is measured");
     if (!CHECK(image != NULL)) return;
     write_file(in_folder("data/a.png"), image, bytes);
     write_file(in_folder("data/b.png"), image, bytes);
@@ -386,7 +386,7 @@ static void test_vanished_image(void) {
         CHECK_INT(number(&d, 0, "num_failed"), 1);
     }
     unload(&d);
-    check_case("it is back: --retry_failed measures the point");
+    check_case("the image is back: --retry_failed measures the point");
     write_file(in_folder("data/b.png"), image, bytes);
     RUNS(0, "sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
             "--output_dir %F/out --retry_failed");
@@ -395,7 +395,7 @@ static void test_vanished_image(void) {
     free(image);
 }
 
-/* ---- an image that cannot be read when the sweep is planned */
+/* ---- an image that cannot be read during planning */
 #define IMAGES "sweep --synthetic tiny --data %F/data/images.jsonl --tier_list medium --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --bare_every 0 "
 static void test_missing_image(void) {
     static const char lines[] = "{\"image\": \"small.png\", \"question\": \"?\"}\n{\"image\": \"wide.png\", \"question\": \"?\"}\n";
@@ -404,7 +404,7 @@ static void test_missing_image(void) {
     if (!CHECK(small && wide)) return;
     write_file(in_folder("data/images.jsonl"), lines, sizeof lines - 1);
     write_file(in_folder("data/small.png"), small, small_bytes);
-    check_case("an image is missing when the sweep is planned and returns later: the same plan and the same files");
+    check_case("an image is missing during planning and returns later: the same plan and the same files");
     CHECK_INT(cli(IMAGES "--output_dir %F/out"), 1);
     SAYS("(2 measured now, 1 failed)");
     CHECK_INT(cli(IMAGES "--output_dir %F/out"), 1);
@@ -424,8 +424,8 @@ static void test_missing_image(void) {
     CHECK_INT(count_results("out"), 1);
     remove_folder(in_folder("out"));
     RUNS(0, IMAGES "--output_dir %F/images");
-    for (int n = 1; n <= 4; n++) { /* each image is opened once for the plan, once to be measured */
-        check_case("the %d. opening of an image fails with EIO, once", n);
+    for (int n = 1; n <= 4; n++) { /* each image is opened once for the plan and once for measurement */
+        check_case("opening %d of an image fails once with EIO", n);
         if (!faults_library[0]) { check_skip("openings that fail", "no shared object could be built"); break; }
         cli(text("LD_PRELOAD=%s FAULT=image:%d, FAULT_ERRNO=%d FAULT_FIRED=%%F/fired %s", faults_library, n, EIO, IMAGES "--output_dir %F/out"));
         CHECK_INT(last.code, 1);
@@ -433,21 +433,21 @@ static void test_missing_image(void) {
         RUNS(0, IMAGES "--output_dir %F/out --retry_failed");
         SAYS("(1 measured now, 0 failed)");
         CHECK_INT(count_results("out"), 1);
-        if (n > 2) same_results(in_folder("images"), in_folder("out")); /* before that the name of the file says another mean of the crops */
+        if (n > 2) same_results(in_folder("images"), in_folder("out")); /* before that, the file's name contains another mean number of crops */
         remove_folder(in_folder("out"));
     }
     remove_folder(in_folder("images"));
     free(small);
     free(wide);
 }
-/* ---- a result file that is none */
+/* ---- an invalid result file */
 static void test_garbage(void) {
     static const char *const files[] = {"", "garbage", "{\n  \"schema\": \"vlmprof-sweep-2\",\n  \"pl", "[]", "{\"plan\": \"0123456789abcdef\"}"};
     char *path = in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json"), kept[600];
     snprintf(kept, sizeof kept, "%s", path);
     RUNS(0, SMALL "--output_dir %F/unbroken");
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        check_case("a result file next to a good journal holds \"%.20s\"", files[i]);
+        check_case("a result file next to a good journal contains \"%.20s\"", files[i]);
         RUNS(0, SMALL "--output_dir %F/out");
         write_file(kept, files[i], strlen(files[i]));
         RUNS(0, LOUD "--output_dir %F/out"); /* --quiet drops warnings */
@@ -472,7 +472,7 @@ static void test_ranks(void) {
     pid_t first, second;
     size_t bytes = 0, again_bytes = 0;
     char *before, *after, *err;
-    check_case("two ranks, merged once, equal one process");
+    check_case("two ranks, once merged, equal one process");
     first = start(RANK2(0) GRID "--output_dir %F/ranks", "rank0");
     second = start(RANK2(1) GRID "--output_dir %F/ranks --json", "rank1");
     CHECK_INT(finish(first, "rank0"), 0);
@@ -482,14 +482,14 @@ static void test_ranks(void) {
     same_results(in_folder("whole"), in_folder("ranks"));
     check_journal("ranks/journal_rank0of2.jsonl", RUNS / 2, POINTS / 2);
     check_journal("ranks/journal_rank1of2.jsonl", RUNS / 2, POINTS / 2);
-    check_case("merging by hand gives the same bytes every time");
+    check_case("merging manually gives the same bytes every time");
     before = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &bytes);
     RUNS(0, "merge %F/ranks --quiet");
     after = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &again_bytes);
     CHECK(before && after && bytes == again_bytes && !memcmp(before, after, bytes));
     free(before);
     free(after);
-    check_case("merge rejects journals that do not belong together");
+    check_case("merge rejects journals of different plans");
     CHECK_INT(cli("merge %F/ranks %F/ranks --output_dir %F/merged"), 2);
     SAYS("overlap");
     CHECK_INT(cli("merge %F/ranks %F/whole --output_dir %F/merged"), 2);
@@ -502,8 +502,8 @@ static void test_ranks(void) {
     SAYS("with 2 processes, but this one has 3");
     CHECK_INT(cli("RANK=3 WORLD_SIZE=2 " GRID "--output_dir %F/ranks"), 2);
     remove_folder(in_folder("ranks"));
-    check_case("a rank is killed: the other one reports it, merge names it, its part is run alone");
-    for (int attempt = 0; attempt < 20; attempt++) { /* it may be done before the signal comes: then once more */
+    check_case("a rank is killed: the other reports it, merge names it, and its part can be run separately");
+    for (int attempt = 0; attempt < 20; attempt++) { /* if it finishes before the signal arrives, try again */
         remove_folder(in_folder("ranks"));
         second = start(RANK2(1) GRID "--output_dir %F/ranks", "rank1");
         for (int i = 0; i < 5000; i++) {
@@ -543,7 +543,7 @@ static double p50_of(const document *d, const char *set, const char *metric) {
 }
 static void test_numbers(void) {
     document d;
-    check_case("closure on the CPU, and the tool's own cost");
+    check_case("closure on the CPU, and the tool's own overhead");
     RUNS(0, "sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --top_k_list 2 --num_runs_per_sample 6 --max_new_tokens 4 --ignore_eos "
             "--bare_every 1 --output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/set_imgsizetier-low_crops1_topk2_blocks4.json")))) {
@@ -599,7 +599,7 @@ static void test_numbers(void) {
 }
 static void test_stop_rule(void) {
     document d;
-    check_case("a stop rule: as many runs as the interval needs, or are allowed");
+    check_case("a stop rule: as many runs as the interval needs, up to the limit");
     RUNS(0, SMALL "--stop_half_width 90 --max_runs 30 --output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
         uint32_t row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
@@ -628,9 +628,9 @@ static void test_stop_rule(void) {
 
 /* ---- a device that fails (the emulated GPU's n-th call) */
 #define GPU "sweep --synthetic tiny --data %F/data/words.jsonl --device cuda --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 2 --quiet "
-/* two samples with answers: ranks have one each, and there is a front. Their answers are long enough for the counter of energy to move. */
+/* Two samples with answers, so that each rank has one and there is a front. The answers are long enough for the energy counter to advance. */
 #define GPU_PAIR "sweep --synthetic tiny --data %F/data/pair.jsonl --device cuda --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 --max_new_tokens 8 --quiet "
-/* The emulated counter goes at 300 W by the host's clock in steps of 5 ms. */
+/* The emulated counter advances at 300 W by the host's clock, in steps of 5 ms. */
 static void test_energy(void) {
     static const char pair[] = "{\"id\": \"a\", \"question\": \"one two\", \"answers\": [\"x\"]}\n{\"id\": \"b\", \"question\": \"three\", \"answers\": [\"y\"]}\n";
     document d;
@@ -650,7 +650,7 @@ static void test_energy(void) {
     RUNS(0, GPU_PAIR "--output_dir %F/pair");
     RUNS(0, "report %F/pair --latency token_energy --resamples 20");
     CHECK(last.out && strstr(last.out, "P50 of energy_per_token_j") && !strstr(last.out, "energy_per_token_j, ms"));
-    check_case("emulated: a GPU without an energy counter, and a CPU: the keys are omitted, and no front has that axis");
+    check_case("emulated: a GPU without an energy counter, and a CPU: the keys are omitted, and no front has this axis");
     cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption " GPU "--output_dir %F/none");
     CHECK_INT(last.code, 0);
     text_of_file = check_read(in_folder("none/words_imgsizetier-low_crops0_topk1_blocks4.json"), NULL);
@@ -686,7 +686,7 @@ static void test_energy(void) {
     CHECK(last.code == 0 && last.out && strstr(last.out, "products do not use clusters: they need compute capability 9.0"));
     cli("CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_CLUSTERS=0 run --synthetic tiny --prompt a --device cuda --gpu clusters --max_new_tokens 2");
     CHECK(last.code == 0 && last.out && strstr(last.out, "products do not use clusters: the device cannot run two blocks that share memory"));
-    check_case("emulated: products by pairs of blocks equal those of single blocks bit for bit");
+    check_case("emulated: products by pairs of blocks equal those of single blocks bit by bit");
     cli("CUDA_ON_CPU_CAPABILITY=9.0 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma --max_new_tokens 2 --dump %F/alone");
     cli("CUDA_ON_CPU_CAPABILITY=9.0 CUDA_ON_CPU_SEED=3 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma clusters "
         "--max_new_tokens 2 --dump %F/pairs");
@@ -705,7 +705,7 @@ static void test_energy(void) {
 }
 static void test_two_devices(void) {
     char *journals[2];
-    check_case("emulated: two ranks on a machine with two GPUs take one each, and measure the same as one rank");
+    check_case("emulated: two ranks on a machine with two GPUs use one each, and measure the same as one rank");
     for (int rank = 0; rank < 2; rank++) {
         cli(text("CUDA_ON_CPU_DEVICES=2 RANK=%d LOCAL_RANK=%d WORLD_SIZE=2 %s", rank, rank, GPU_PAIR "--output_dir %F/ranks"));
         CHECK_INT(last.code, 0);
@@ -738,10 +738,10 @@ static void test_device(void) {
     test_energy();
     test_two_devices();
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        check_case("emulated: a %s that fails is tried again", kinds[i]);
+        check_case("emulated: a failing %s is tried again", kinds[i]);
         for (int n = 30; n <= 470; n += 110) {
             cli(text("CUDA_ON_CPU_FAIL=%s:%d %s", kinds[i], n, GPU "--output_dir %F/out"));
-            if (last.code == 4) { /* while the engine opened for the first time: nothing was measured */
+            if (last.code == 4) { /* during the first opening of the engine, so nothing was measured */
                 RUNS(0, GPU "--output_dir %F/out");
             } else check_note(last.code == 0, __FILE__, __LINE__, "%s:%d: exit %d: %s", kinds[i], n, last.code, last.err);
             same_results(in_folder("gpu"), in_folder("out"));
@@ -751,8 +751,8 @@ static void test_device(void) {
         }
     }
     CHECK(fired >= 2);
-    check_case("emulated: no memory while the engine opens again: tried once more");
-    for (int n = 1; n < 60; n++) { /* the first ones are of the first opening: nothing was measured */
+    check_case("emulated: no memory when the engine opens again: tried once more");
+    for (int n = 1; n < 60; n++) { /* the first ones are in the first opening, so nothing was measured */
         double retries = 0;
         remove_folder(in_folder("out"));
         cli(text("CUDA_ON_CPU_FAIL=illegal:150,alloc:%d %s", n, GPU "--output_dir %F/out"));
@@ -760,7 +760,7 @@ static void test_device(void) {
         CHECK(n > 1);
         CHECK_INT(last.code, 0);
         same_results(in_folder("gpu"), in_folder("out"));
-        for (int k = 1; k <= 2; k++) { /* which configuration runs first is drawn */
+        for (int k = 1; k <= 2; k++) { /* the order of configurations is random */
             if (CHECK(load(&d, in_folder(k == 1 ? "out/words_imgsizetier-low_crops0_topk1_blocks4.json" : "out/words_imgsizetier-low_crops0_topk2_blocks4.json"))))
                 retries += number(&d, 0, "num_retries");
             unload(&d);
@@ -769,12 +769,12 @@ static void test_device(void) {
         remove_folder(in_folder("out"));
         break;
     }
-    check_case("emulated: without retries the point fails with its reason, and the sweep continues");
+    check_case("emulated: without retries, the point fails with its reason, and the sweep continues");
     CHECK_INT(cli("CUDA_ON_CPU_FAIL=launch:150 " GPU "--max_retries 0 --output_dir %F/out"), 1);
     RUNS(0, GPU "--max_retries 0 --retry_failed --output_dir %F/out");
     same_results(in_folder("gpu"), in_folder("out"));
     remove_folder(in_folder("out"));
-    check_case("emulated: configurations that do not fit fail, the others are measured");
+    check_case("emulated: configurations that do not fit into memory fail, the others are measured");
     CHECK_INT(cli("CUDA_ON_CPU_MEMORY=100000000 sweep --synthetic tiny --data %F/data/one.jsonl --device cuda --tier_list low high "
                   "--top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --bare_every 0 --output_dir %F/out"), 1);
     SAYS("crops12_topk1_blocks4.json does not fit: ");
@@ -788,13 +788,13 @@ static void test_interrupts(void) {
     pid_t child;
     check_case("Ctrl-C ends the current run and explains how to continue; --quiet prints nothing else");
     child = start(GRID "--num_runs_per_sample 2 --output_dir %F/out", "run");
-    CHECK_INT(finish(child, "run"), 2); /* given twice */
+    CHECK_INT(finish(child, "run"), 2); /* the signal is sent twice */
     child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
     pause_us(700000);
     kill(child, SIGINT);
     CHECK_INT(finish(child, "run"), 130);
     SAYS("run the same command again to go on");
-    check_case("a second Ctrl-C ends at once");
+    check_case("a second Ctrl-C ends the program at once");
     child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
     pause_us(300000);
     kill(child, SIGINT);

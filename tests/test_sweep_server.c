@@ -1,4 +1,4 @@
-/* test_sweep_server.c: sweeps of servers against a scripted one on 127.0.0.1: the requests sent and the values kept, two models and knobs in one report, resumed after
+/* test_sweep_server.c: sweeps of servers against a scripted server on 127.0.0.1: the requests sent and the values kept, two models and knobs in one report, resumed after
  * kill -9 and Ctrl-C with the same answers and counts, failures and rejections, and no file that contains the key. Runs $PROGRAM (default ./vlmprof) from the
  * repository's root; files are in a temporary folder. SWEEP_KILLS=N kills N times (default 8). */
 #define _GNU_SOURCE 1
@@ -47,7 +47,7 @@ static void make_set(void) {
              here, check_golden("images/img-200x150.png"), here, check_golden("images/img-333x517.png"));
     write_text(in_folder("set.jsonl"), text);
 }
-/* the file of a configuration whose name contains both words; "" when there is none or more than one */
+/* the file of a configuration whose name contains both words; "" if there is not exactly one */
 static const char *result_of(const char *out, const char *one, const char *other) {
     static char path[800];
     DIR *d = opendir(in_folder(out));
@@ -111,7 +111,7 @@ static void check_row(const document *d, uint32_t row, int has_image) {
 static void test_files(void) {
     document d;
     char *request;
-    check_case("two models and a knob over unchanged images and text: files, rows, the journal's kinds of lines");
+    check_case("two models and a knob over unchanged images and text: files, rows, kinds of lines in the journal");
     RUNS(0, TWO "--request_knob image_url.detail=low,high --num_runs_per_sample 2 --output_dir %F/out --json");
     CHECK_INT(count_files("out"), 4);
     if (CHECK(load(&d, result_of("out", "asis_model-b", "detail=high")))) {
@@ -127,7 +127,7 @@ static void test_files(void) {
         CHECK(strstr(d.text, "\"server\": \"llama.cpp b7-scripted\"") != NULL);
     }
     unload(&d);
-    check_case("the question is a chat message: no roles, no style, options below it; the last request's body");
+    check_case("the question is a chat message: no roles, no style, options after it; the body of the last request");
     request = server.request_body;
     CHECK(strstr(request, "\"Why?\"") != NULL && strstr(request, "User:") == NULL && strstr(request, "\"stream\"") != NULL);
     RUNS(0, ONE "--num_samples 3 --answer_hint 'Answer briefly.' --plan --json");
@@ -142,16 +142,16 @@ static void test_files(void) {
     RUNS(0, "sweep " URL "--endpoint_model model-a model-b model-c --request_knob image_url.detail=low,high --data %F/set.jsonl --max_new_tokens 8 "
             "--num_runs_per_sample 2 --output_dir %F/out");
     SAYS("(6 measured now, 0 failed)");
-    CHECK_INT(chat.answers, 12 + 6); /* and the warm-ups of six variants */
+    CHECK_INT(chat.answers, 12 + 6); /* plus the warm-ups of six variants */
     remove_folder(in_folder("hint"));
 }
 static void test_key(void) {
     char path[700];
     FILE *f;
-    check_case("the key is sent and is in no file, message or output");
+    check_case("the key is sent, but is not in any file, message or output");
     CHECK(strstr(server.request, KEY) != NULL);
     CHECK(!holds(folder, KEY));
-    check_case("a key from a file");
+    check_case("a key read from a file");
     snprintf(path, sizeof path, "%s/key", folder);
     f = fopen(path, "w");
     if (CHECK(f != NULL)) {
@@ -167,7 +167,7 @@ static void test_key(void) {
 static void test_readers(void) {
     document d;
     char line[1000];
-    check_case("report: variants are a knob, stages are said to be unknown");
+    check_case("report: variants are a knob, stages are reported as unknown");
     RUNS(0, "report %F/out");
     CHECK(strstr(last.out, "unchanged model-a detail=low") && strstr(last.out, "stage times are unknown from outside a server"));
     CHECK(strstr(last.out, "variant model-b detail=high") && strstr(last.out, "model model-b at http://127.0.0.1:"));
@@ -195,7 +195,7 @@ static void test_readers(void) {
     remove_folder(in_folder("out"));
 }
 
-/* A journal with made-up times: two models, two sizes, six questions; the larger model is right more often and slower. */
+/* A journal with synthetic times: two models, two sizes, six questions; the larger model is right more often, and slower. */
 static void make_journal(void) {
     static const char *const models[] = {"small-q4", "large-q8"}, *const answers[] = {"bus", "car"};
     static char text[200000];
@@ -257,7 +257,7 @@ static void test_texts(void) {
     static const char *const kept[][2] = {{"report-servers.txt", "report %F/made"}, {"report-servers.csv", "report %F/made --csv"},
                                           {"best-servers.txt", "best %F/made --budget_ms 90"}, {"merge-servers.txt", "merge %F/made"}};
     make_journal();
-    for (int i = 3; i >= 0; i--) { /* merge first: it writes the files */
+    for (int i = 3; i >= 0; i--) { /* merge first, because it writes the files */
         check_case("word by word: %s", kept[i][1]);
         cli(kept[i][1]);
         check_kept_run(kept[i][0], 0);
@@ -296,7 +296,7 @@ static void test_sizes(void) {
         }
     }
     unload(&d);
-    if (CHECK(load(&d, result_of("out", "tokens1000", "model-a")))) { /* an image with fewer is enlarged */
+    if (CHECK(load(&d, result_of("out", "tokens1000", "model-a")))) { /* an image with fewer tokens is enlarged */
         const uint32_t rows = member(&d, 0, "per_sample_results");
         CHECK(number(&d, rows + 1, "image_tokens_by_rule") > 900 && number(&d, rows + 1, "image_tokens_by_rule") <= 1000);
     }
@@ -310,13 +310,13 @@ static void test_sizes(void) {
     }
     unload(&d);
     remove_folder(in_folder("out"));
-    check_case("--unique_image and --no_cache: all requests differ, and answers are still kept");
+    check_case("--unique_image and --no_cache: all requests differ, and answers are still recorded");
     RUNS(0, ONE "--unique_image --no_cache --num_runs_per_sample 2 --output_dir %F/out");
     CHECK(strstr(server.request_body, "\"cache_salt\"") != NULL);
     remove_folder(in_folder("out"));
 }
 
-/* ---- broken off and resumed */
+/* ---- interrupted and resumed */
 static void pause_until_answers(int count) {
     for (int i = 0; i < 20000 && hostile_count(&server, &server.request_count) < count && !count_files("killed"); i++) pause_ms(1);
 }
@@ -334,17 +334,17 @@ static void test_kills(void) {
     for (int i = 0; i < kills; i++) {
         const int first = hostile_count(&server, &server.request_count);
         child = start(with_port(LONG "%F/killed"), NULL, in_folder("stdout"), 0);
-        pause_until_answers(first + 6 + (i * 5) % 11); /* four GETs and two warm-ups come first */
+        pause_until_answers(first + 6 + (i * 5) % 11); /* after four GETs and two warm-ups */
         pause_ms(i % 3 * 3);
         kill(child, SIGKILL);
         finish(child, in_folder("stdout"));
-        if (count_files("killed")) { /* it was done: once more from the beginning */
+        if (count_files("killed")) { /* it had completed: start again */
             RUNS(0, LONG "%F/killed");
             same_results(in_folder("unbroken"), in_folder("killed"));
             remove_folder(in_folder("killed"));
         }
     }
-    check_case("Ctrl-C: 130, and how to go on");
+    check_case("Ctrl-C: exit 130, and how to continue");
     chat.piece_ms = 200; /* the rest takes many seconds */
     all = hostile_count(&server, &server.request_count);
     child = start(with_port(LONG "%F/killed"), NULL, in_folder("stdout"), 0);
@@ -361,7 +361,7 @@ static void test_kills(void) {
 }
 static void test_failures(void) {
     document d;
-    check_case("answers that break off are asked again");
+    check_case("answers that break off are requested again");
     chat.broken_every = 4;
     RUNS(0, ONE "--num_runs_per_sample 3 --output_dir %F/out --json");
     if (CHECK(load(&d, result_of("out", "asis", "model-a")))) CHECK(number(&d, 0, "num_retries") >= 2 && number(&d, 0, "num_failed") == 0);
@@ -377,7 +377,7 @@ static void test_failures(void) {
     remove_folder(in_folder("out"));
     check_case("a server disappears: after 8 failures the sweep stops and leaves their points open");
     chat.answers = 0;
-    chat.broken_from = 4; /* two warm-ups and one run */
+    chat.broken_from = 4; /* after two warm-ups and one run */
     RUNS(4, LONG "%F/out --max_retries 0");
     SAYS("8 consecutive failures");
     chat.broken_from = 0;
@@ -396,7 +396,7 @@ static void test_failures(void) {
     SAYS("(6 measured now, 3 failed)");
     CHECK(holds(in_folder("out"), "detail refused is none"));
     remove_folder(in_folder("out"));
-    check_case("without usage counts are null, with their reasons");
+    check_case("without usage, counts are null, with a reason");
     chat.is_silent = 1;
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
     if (CHECK(load(&d, result_of("out", "asis", "model-a")))) {
@@ -407,7 +407,7 @@ static void test_failures(void) {
     unload(&d);
     chat.is_silent = 0;
     remove_folder(in_folder("out"));
-    check_case("prompts read from a cache are a warning, of the sweep and of its report");
+    check_case("prompts read from a cache give a warning, in the sweep and in its report");
     chat.is_cached = 1;
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
     SAYS("at least half of the prompt from a cache in 3 of 3 runs");
@@ -432,7 +432,7 @@ static void test_refusals(void) {
         {"--api_key_env NO_SUCH_NAME_HERE", "there is no such environment variable"}};
     char line[1500];
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
-        check_case("refused: %s", table[i].options);
+        check_case("rejected: %s", table[i].options);
         snprintf(line, sizeof line, "%s--output_dir %%F/none %s", with_port(ONE), table[i].options);
         REFUSED(line, 2, table[i].words);
         CHECK(access(in_folder("none"), F_OK) != 0);
@@ -452,7 +452,7 @@ static void test_refusals(void) {
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out");
     REFUSED(with_port(ONE "--num_runs_per_sample 1 --same_image --output_dir %F/out"), 2, "belongs to another plan");
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out", 2, "belongs to another plan");
-    check_case("--plan: the grid, and that the time must be measured; a journal provides it");
+    check_case("--plan: the grid, and a note that the time must be measured; a journal provides it");
     RUNS(0, ONE "--plan");
     CHECK(strstr(last.out, "time        not known: the speed of a server must be measured") != NULL);
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out --plan");

@@ -1,11 +1,11 @@
-/* test_table.c: one description of columns as text, Markdown, CSV and JSON, whole texts compared; PUT's members. */
+/* test_table.c: one description of columns as text, Markdown, CSV and JSON, compared as whole texts; PUT's members. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/table.h"
 #include "support/check.h"
 
 struct thing {
     char name[16];
-    const char *note; /* NULL: none */
+    const char *note; /* NULL if none */
     int count;
     unsigned bits;
     int64_t bytes;
@@ -49,7 +49,7 @@ static void test_forms(void) {
     struct document document = {NULL, 0, NULL};
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
-    check_case("as text: the columns that have a heading and that the table has");
+    check_case("as text: the columns that have a heading and apply to the table");
     document_add_table(&document, &table);
     document_print(&document, 0, &out);
     CHECK_TEXT(out.data,
@@ -64,7 +64,7 @@ static void test_forms(void) {
                          "one,'=1,1,7,0.25,0.25,12.5,12.25,12.75,one of all\n"
                          "\"two, three\",,2,4000000000,,,3.0,,,\n"
                          "last,a|b,3,0,0.5,0.5,,,,\n");
-    check_case("as JSON: numbers unscaled; an unknown value has no key if the column requests it; with the bit, the column that needs it");
+    check_case("as JSON: numbers unscaled; unknown values are omitted if the column requests it; a column can depend on a bit");
     out.bytes = 0;
     table.has = 3;
     vp_json_writer_init_sink(&writer, text_sink, &out, 0);

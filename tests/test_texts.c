@@ -21,7 +21,7 @@ static void check_rows(const row *rows, size_t count) {
 #define CHECK_ROWS(rows) check_rows(rows, sizeof rows / sizeof *rows)
 
 #define TIERS_IN "640x480 1920x1080 100x100 33x900 "
-/* a file with one piece of its text replaced, the first one after `after` */
+/* changes a file: replaces the first `from` after `after` */
 static void edit(const char *path, const char *after, const char *from, const char *to) {
     char *text = text_of_file(path), *start = strstr(text, after), *at = start ? strstr(start, from) : NULL;
     kept_text t = {NULL, 0, 0};
@@ -106,7 +106,7 @@ static void test_trace(void) {
         "\"args\":{\"Bytes\":-4096,\"Total Allocated\":4096,\"Total Reserved\":16384,\"Device Type\":1,\"Device Id\":0}}]}");
     CHECK_ROWS(rows);
 }
-/* more events, records of memory and names than any list begins with room for */
+/* more events, memory records and names than any list initially has room for */
 static void test_long_trace(void) {
     static const row rows[] = {{"trace-long", "trace %F/long.json --row_limit 5", 0}};
     FILE *f = fopen(in_folder("long.json"), "wb");
@@ -143,7 +143,7 @@ static void test_estimator(void) {
     t.size_count = 2;
     write_sweep("b", &t);
     CHECK_ROWS(rows);
-    check_case("the model that is written");
+    check_case("writing a model");
     text = text_of_file(in_folder("model.json"));
     check_kept("text-model.txt", text);
     free(text);
@@ -161,7 +161,7 @@ static void check_page(const char *name) {
     check_kept(file, text);
     free(text);
 }
-/* the figures of a page by their bytes and a hash: pages of many lines are too large to be kept */
+/* the figures of a page as size and hash, because pages of many lines are too large to store */
 static void check_figures(const char *name, const char *path) {
     kept_text all = {NULL, 0, 0};
     char *text = text_of_file(path), line[80];
@@ -169,15 +169,15 @@ static void check_figures(const char *name, const char *path) {
         uint64_t hash = UINT64_C(14695981039346656037);
         next = strstr(at + 1, "<figure");
         for (const char *byte = at; *byte && byte != next; byte++) hash = (hash ^ (unsigned char)*byte) * UINT64_C(1099511628211);
-        if (at != text) /* what is before the first figure names the test's folder */
+        if (at != text) /* the text before the first figure contains the test's folder */
             kept_add(&all, line, (size_t)snprintf(line, sizeof line, "%zu bytes, FNV-1a %016llx\n", next ? (size_t)(next - at) : strlen(at), (unsigned long long)hash));
-        if (!next || !strstr(next + 1, "<figure")) break; /* nor is what follows the last one looked at */
+        if (!next || !strstr(next + 1, "<figure")) break; /* nor is the text after the last figure compared */
     }
     check_kept(name, all.data ? all.data : "");
     free(all.data);
     free(text);
 }
-/* a model with one changed piece is rejected; the error says where and what is wrong */
+/* a model with one change is rejected; the error gives the location and the cause */
 static void test_damaged_models(void) {
     static const char *const edits[][3] = {
         {"\"residual_correlation\"", "[1.0, 0.", "[1.0, 0.1"}, {"\"residual_correlation\"", "[1.0, ", "[0.9, "}, {"\"residual_correlation\"", "[[", "[1, ["},
@@ -208,7 +208,7 @@ static void test_damaged_models(void) {
     free(all.data);
     free(text);
 }
-/* files of several sessions and machines, some without a number of a sample */
+/* files of several sessions and machines; in some, a number of a sample is missing */
 static void test_mixed(void) {
     static const row rows[] = {
         {"mixed", "report %F/mixed --resamples 20", 0}, {"mixed-ttft", "report %F/mixed --resamples 20 --latency ttft", 0},
@@ -250,7 +250,7 @@ static void test_mixed(void) {
     }
     check_page("mixed");
 }
-/* the pages of report: a sweep on a GPU with kernels by part and a grid with holes, the experiments' own files */
+/* pages of report: a sweep on a GPU with kernels by part and an incomplete grid, and files of the experiments */
 static void test_pages(void) {
     truth t = truth_default();
     t.samples = 12;
@@ -269,7 +269,7 @@ static void test_pages(void) {
     write_made("holes", &t, 0, 0, 0);
     write_made("holes", &t, 1, 0, 0);
     check_page("holes");
-    check_case("a page with more levels than it has lines for: its figures by their bytes");
+    check_case("a page with more levels than it can draw lines for: size and hash of its figures");
     make_empty(in_folder("levels"));
     t = truth_default();
     t.samples = 12;
@@ -284,7 +284,7 @@ static void test_pages(void) {
     write_foreign(in_folder("foreign/text-vqa_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
     check_page("foreign");
 }
-/* What each of many commands ends with and says, all in one file; none is ended by a signal. */
+/* The exit code and messages of each of many commands, all in one file; no command may be ended by a signal. */
 static void check_many(const char *name, const char *const *commands, size_t count) {
     kept_text all = {NULL, 0, 0};
     for (size_t i = 0; i < count; i++) {
@@ -301,7 +301,7 @@ static void check_many(const char *name, const char *const *commands, size_t cou
 }
 #define CHECK_MANY(name, commands) check_many(name, commands, sizeof commands / sizeof *commands)
 
-/* pictures of tiles in many families, of a wide image, a small one and a tall one */
+/* pictures of tiles in many families, for a wide, a small and a tall image */
 static void test_draws(void) {
     static const char *const families[] = {"llama4", "mllama", "lfm2_vl", "minicpm_v_2_6", "molmo", "deepseek_vl2", "deepseek_ocr", "aria --split_image 1",
         "phi4_multimodal", "phi3_5_vision", "granite_vision", "idefics3_smolvlm", "perception_lm", "step3p7", "gemma3 --do_pan_and_scan 1", "ovis2_hf",
@@ -355,14 +355,14 @@ static void test_tile_words(void) {
     write_text(in_folder("unknown/config.json"), "{\"model_type\": \"nothing\"}");
     CHECK_MANY("text-tile-words.txt", commands);
 }
-/* every `from` of a file in the test's folder becomes `to`, which is as long */
+/* replaces every `from` in a file of the test's folder by `to`, which has the same length */
 static void rename_all(const char *name, const char *from, const char *to) {
     char *text = text_of_file(in_folder(name));
     for (char *at = text; (at = strstr(at, from)) != NULL; at += strlen(to)) memcpy(at, to, strlen(to));
     write_text(in_folder(name), text);
     free(text);
 }
-/* what predict and fit refuse, in their words; the folders are those of test_estimator */
+/* rejections of predict and fit, word by word; the folders are those of test_estimator */
 static void test_estimator_words(void) {
     static const char *const commands[] = {
         "fit", "fit %F/none", "fit %F/one", "fit %F/one --num_experts 64", "predict", "predict %F/none 640x480", "predict %F/model.json 640",
@@ -393,12 +393,12 @@ static void test_estimator_words(void) {
         edit(in_folder(path), "\"stages\"", from, to);
         free(text);
     }
-    make_empty(in_folder("undecoded")); /* nothing was measured of decode: its line of before has none of these measurements */
+    make_empty(in_folder("undecoded")); /* nothing was measured of decode, so the old line has none of these measurements */
     write_made("undecoded", &t, 0, 0, 0);
     rename_all("undecoded/made_imgsizetier-low_crops1_topk4_blocks12.json", "\"T_LLM_decode\"", "\"not_T_decode\"");
     CHECK_MANY("text-estimator-words.txt", commands);
 }
-/* result files with one impossible value: what report prints, and where the value is */
+/* result files with one impossible value: the error that report prints, and the value's location */
 static void test_damaged_results(void) {
     static const char *const edits[][3] = {
         {"{", "\"top_k\": 4", "\"top_k\": 0"}, {"{", "\"top_k\": 4", "\"top_k\": \"4\""}, {"{", "\"num_active_blocks\": 12", "\"num_active_blocks\": null"},

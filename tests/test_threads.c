@@ -1,6 +1,6 @@
-/* test_threads.c: the manual's promises to programs with threads. Several threads, all at once and from their very first call on, run an engine each, read one tokenizer,
+/* test_threads.c: the manual's promises to programs with threads. Several threads, concurrent from their first calls, run an engine each, read one tokenizer,
  * one checkpoint and one parsed JSON text, and call reentrant functions; each must get the results of a single thread. `make test-threads` builds it with
- * ThreadSanitizer, which reports every race on the way. */
+ * ThreadSanitizer, which reports every race. */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
@@ -18,7 +18,7 @@
 enum { THREADS = 3, ENGINES = 2, ROUNDS = 2, NEW = 4, VIEWS = 2, TEXT_MAX = 64, VALUES = 2 * 577 * 588 };
 static const char MODEL[] = "tests/golden/models/tiny-a", TEXT[] = "What is in the picture? Caf\xc3\xa9!";
 
-/* made by the main thread, then only read */
+/* created by the main thread, then only read */
 static vp_model_config config;
 static vp_special_ids ids_of_model;
 static vp_tokenizer *tokenizer;
@@ -27,7 +27,7 @@ static vp_json json;
 static char *json_text, *image_file;
 static size_t json_bytes, image_bytes;
 
-/* what a thread works with, and what it found */
+/* inputs and results of a thread */
 struct worker {
     int number, failed;
     const char *failed_at;
@@ -36,7 +36,7 @@ struct worker {
     int64_t step_ns[NEW];
     float *pixels, *masks;
     char text[256];
-    uint64_t sum; /* of what the header's functions returned */
+    uint64_t sum; /* checksum of the results of the header's functions */
 };
 static int note(struct worker *worker, int good, const char *what) {
     if (!good && !worker->failed++) worker->failed_at = what;

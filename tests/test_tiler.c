@@ -7,7 +7,7 @@
 #define COUNT(array) (int)(sizeof(array) / sizeof(array)[0])
 enum { FIELDS = 32, NONE = -999999 };
 
-/* one row of a CSV file: integers, NONE where empty, and the text of each field */
+/* one row of a CSV file: integers (NONE if empty), and the text of each field */
 typedef struct row { long field[FIELDS]; char text[FIELDS][24]; int count; } row;
 
 static const char *csv_row(const char *p, row *r) {
@@ -30,7 +30,7 @@ static void test_geometry(void) {
     vp_geometry g = vp_geometry_default(), bad;
     int32_t *field[6];
     int i;
-    /* which field, to what; each alone makes the geometry impossible */
+    /* a field and a value that makes the geometry impossible */
     static const struct { int field; int32_t value; } wrong[] = {
         {0, 0}, {0, -336}, {0, 335}, {0, 32774}, {0, INT32_MAX}, {0, INT32_MIN}, {1, 0}, {1, -14}, {1, 13}, {1, 672}, {2, -2}, {2, 3}, {2, 20},
         {2, INT32_MAX}, {3, -2}, {3, 5}, {3, 20}, {3, INT32_MAX}, {4, 0}, {4, -1}, {4, 5}, {4, 48}, {5, 0}, {5, -1}, {5, 65537}, {5, INT32_MIN},
@@ -90,7 +90,7 @@ static void test_presets(void) {
 }
 
 /* --------------------------------------------------------------------------------------------------------- golden tables */
-/* Columns of adaptive.csv that a layout must reproduce, in file order from column 3 on. */
+/* Columns of adaptive.csv that a layout must reproduce, in file order starting at column 3. */
 static int adaptive_columns(const vp_layout *l, long *out) {
     const long value[] = {l->tiling.rows, l->tiling.cols, l->views, l->feature_tokens, l->col_tokens, l->marker_tokens, l->image_tokens,
                           l->canvas_width_px, l->canvas_height_px, l->resized_width_px, l->resized_height_px, l->offset_left_px,
@@ -99,7 +99,7 @@ static int adaptive_columns(const vp_layout *l, long *out) {
     return COUNT(value);
 }
 
-/* what the experiments' collator leaves: the first max_crops views, the global one among them */
+/* tokens after the experiments' collator, which keeps the first max_crops views, including the global one */
 static long collated_tokens(const vp_geometry *g, const vp_layout *l, long views) {
     const size_t per_crop = (size_t)vp_geometry_tokens_per_crop(g), entries = (size_t)l->views * per_crop;
     int32_t *map = (int32_t *)malloc(entries * sizeof *map);
@@ -111,7 +111,7 @@ static long collated_tokens(const vp_geometry *g, const vp_layout *l, long views
     return kept;
 }
 
-/* Columns of tier.csv from column 3 on. */
+/* Columns of tier.csv, starting at column 3. */
 static int tier_columns(const vp_geometry *g, const vp_tier *tier, const vp_layout *l, long *out) {
     const long views = l->views < tier->max_crops ? l->views : tier->max_crops;
     const long value[] = {tier->max_crops, l->crops, l->tiling.rows, l->tiling.cols, l->views, l->theoretical_tokens, l->feature_tokens,
@@ -131,7 +131,7 @@ static int differing(const long *got, const row *want, int columns) {
     return -1;
 }
 
-/* The comparison itself must notice every single column: damage them one by one. */
+/* The comparison itself must detect an error in any column: damages them one by one. */
 static void check_damage(const long *got, const row *want, int columns) {
     row damaged;
     int i;
@@ -192,7 +192,7 @@ static void test_tier_table(void) {
     CHECK(text != NULL);
     options.rule = VP_TILE_TIER;
     options.fit = VP_FIT_FILL;
-    options.max_crops = -1; /* of another rule: must not be read */
+    options.max_crops = -1; /* belongs to another rule and must not be read */
     for (p = text ? csv_row(text, &r) : NULL; p && *p; rows++) {
         const char *line = p;
         long got[FIELDS];
@@ -213,7 +213,7 @@ static void test_tier_table(void) {
 }
 
 /* ------------------------------------------------------------------------------------------------------ experiment_maths */
-/* numbers of one list, and a check of how many rows of `width` numbers it has */
+/* reads the numbers of one list, and checks that it has `rows` rows of `width` numbers */
 static double *maths_list(const char *text, const char *key, size_t width, size_t rows) {
     size_t count = 0;
     double *numbers = scan_numbers(scan_key(text, key, NULL), &count);
@@ -238,7 +238,7 @@ static void maths_tilings(const char *text) {
     for (i = 0; i < 740; i++) {
         const double *r = n + 4 * i;
         const vp_result result = vp_tiler_exact(&g, (int32_t)r[0], r[1], &t);
-        if (r[0] == 0) { /* known difference: the reference answers [1, 0] */
+        if (r[0] == 0) { /* known difference: the reference returns [1, 0] */
             CHECK_INT(result, VP_ERR_RANGE);
         } else {
             check_note(result == VP_OK && t.rows == r[2] && t.cols == r[3], __FILE__, __LINE__, "%g crops, aspect %.17g: %dx%d", r[0], r[1],
@@ -251,7 +251,7 @@ static void maths_tilings(const char *text) {
         CHECK_INT(vp_tiler_exact(&g, (int32_t)n[3 * i], 1.0, &t), VP_OK);
         CHECK(t.rows == n[3 * i + 1] && t.cols == n[3 * i + 2]);
     }
-    check_case("the example of guide tokens: a prime number of crops is a column for a landscape image");
+    check_case("the example of guide tokens: for a landscape image, a prime number of crops is a column");
     CHECK_INT(vp_tiler_exact(&g, 5, 1024.0 / 768.0, &t), VP_OK);
     CHECK_INT(t.rows, 5);
     CHECK_INT(t.cols, 1);
@@ -287,7 +287,7 @@ static void maths_sizes(const char *text) {
     for (i = 0; i < 304; i++) {
         const double *r = n + 4 * i;
         const vp_result result = vp_select_tiling(&g, (int32_t)r[1], (int32_t)r[0], &t);
-        if (r[0] < 1 || r[1] < 1) { /* known difference: the reference answers for sizes that are not positive */
+        if (r[0] < 1 || r[1] < 1) { /* known difference: the reference gives results for sizes that are not positive */
             CHECK_INT(result, VP_ERR_RANGE);
             refused++;
         } else {
@@ -311,7 +311,7 @@ static void test_maths(void) {
     for (i = 0; i < 147; i++) {
         int32_t crops = -7;
         const vp_result result = vp_select_crops(&g, (int32_t)n[2 * i], &crops);
-        if (n[2 * i] < 1) { /* known difference: the reference makes 1 crop of no tokens at all */
+        if (n[2 * i] < 1) { /* known difference: the reference gives 1 crop for no tokens */
             CHECK_INT(result, VP_ERR_RANGE);
             CHECK_INT(crops, -7);
         } else {
@@ -320,7 +320,7 @@ static void test_maths(void) {
         }
     }
     free(n);
-    n = maths_list(text, "crops_to_max_crops", 2, 40); /* the identity: max_crops is the crop count itself */
+    n = maths_list(text, "crops_to_max_crops", 2, 40); /* the identity: max_crops is the number of crops */
     for (i = 0; i < 40; i++) CHECK(n[2 * i] == n[2 * i + 1]);
     free(n);
     maths_tilings(text);
@@ -335,7 +335,7 @@ static void test_options(void) {
     vp_layout layout, other;
     vp_tiling t = { 0, 0 };
     int32_t crops, tokens = 0;
-    check_case("shrinking to nothing is a size too");
+    check_case("shrinking to zero is also a size");
     CHECK_INT(vp_tiler_shrink(336, 336, 640, 480, &crops, &tokens), VP_OK);
     CHECK(crops == 336 && tokens == 251);
     CHECK_INT(vp_tiler_shrink(336, 336, 1, 5000, &crops, &tokens), VP_OK);
@@ -343,12 +343,12 @@ static void test_options(void) {
     CHECK_INT(vp_tiler_shrink(336, 336, 0, 5, &crops, &tokens), VP_ERR_RANGE);
     CHECK_INT(vp_tiler_shrink(VP_CANVAS_PX_LIMIT + 1, 336, 5, 5, &crops, &tokens), VP_ERR_RANGE);
     CHECK(crops == 0 && tokens == 336);
-    check_case("exact crops and target tokens go through the layout");
+    check_case("exact crops and target tokens, by layouts");
     CHECK(options.rule == VP_TILE_ADAPTIVE && options.fit == VP_FIT_PAD && options.max_crops == 12 && options.tier == NULL);
     for (crops = 1; crops <= 40; crops++) {
         options.rule = VP_TILE_CROPS;
         options.crops = crops;
-        options.vision_tokens = -1; /* of the other rule: must not be read */
+        options.vision_tokens = -1; /* belongs to the other rule and must not be read */
         CHECK_INT(vp_layout_compute(&g, &options, 1200, 800, &layout, NULL), VP_OK);
         CHECK_INT(vp_tiler_exact(&g, crops, 1.5, &t), VP_OK);
         CHECK(layout.tiling.rows == t.rows && layout.tiling.cols == t.cols && t.rows * t.cols == crops);
@@ -358,14 +358,14 @@ static void test_options(void) {
         CHECK_INT(tokens, layout.theoretical_tokens);
         options.rule = VP_TILE_TOKENS;
         options.crops = -1;
-        options.vision_tokens = tokens + 143; /* the last target that still means this crop count */
+        options.vision_tokens = tokens + 143; /* the largest target that still gives this number of crops */
         CHECK_INT(vp_layout_compute(&g, &options, 1200, 800, &other, NULL), VP_OK);
         CHECK(other.crops == layout.crops && other.image_tokens == layout.image_tokens && other.tiling.rows == t.rows);
     }
 }
 
 /* ------------------------------------------------------------------------------------------- index maps of real requests */
-/* 0 where the case is not there; some machines have only a few */
+/* returns 0 if the case does not exist; some machines have only a few */
 static int compare_case(const char *name) {
     char path[256];
     const vp_geometry g = vp_geometry_default();
@@ -407,7 +407,7 @@ static int compare_case(const char *name) {
     CHECK(l.offset_left_px == offset[0] && l.offset_top_px == offset[1]);
     CHECK(l.global_resized_width_px == whole[0] && l.global_resized_height_px == whole[1]);
     CHECK_INT(l.theoretical_tokens, scan_number(text, "target_vision_tokens", NULL));
-    CHECK_INT(l.feature_tokens, scan_number(scan_key(text, "target_vision_tokens", NULL), "vision_tokens", NULL)); /* not after_collator's */
+    CHECK_INT(l.feature_tokens, scan_number(scan_key(text, "target_vision_tokens", NULL), "vision_tokens", NULL)); /* not set by after_collator */
     CHECK_INT(l.image_tokens, scan_number(text, "image_sequence_tokens", NULL));
     snprintf(path, sizeof path, "preprocess/cases/%s/image_tokens.npy", name);
     if (!CHECK(check_npy(check_golden(path), &tokens))) memset(&tokens, 0, sizeof tokens);
@@ -415,7 +415,7 @@ static int compare_case(const char *name) {
     CHECK_INT(tokens.count, l.image_tokens);
     map = (int32_t *)malloc(((size_t)index.count + 1) * sizeof *map);
     sequence = (int32_t *)malloc(((size_t)tokens.count + 1) * sizeof *sequence);
-    map[index.count] = sequence[tokens.count] = -12345; /* fences */
+    map[index.count] = sequence[tokens.count] = -12345; /* guard values */
     CHECK_INT(vp_tokens_index_map(&g, &l, 1, map, (size_t)index.count), VP_OK);
     CHECK_INT(vp_tokens_image_ids(&g, &l, &ids, sequence, (size_t)tokens.count), VP_OK);
     for (i = 0; i < index.count; i++) CHECK_INT(map[i], check_at(&index, i));
@@ -447,7 +447,7 @@ static void test_cases(void) {
 }
 
 /* --------------------------------------------------------------------------------------------------------------- properties */
-/* Molmo's rule as the reference writes it: all tilings in the order (rows * cols, rows), and a search through them in float32. Slow on purpose. */
+/* Molmo's rule as in the reference: all tilings in the order (rows * cols, rows), searched in float32. Intentionally slow. */
 static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, int32_t height, int32_t most) {
     const float h = (float)(height - margin), w = (float)(width - margin);
     vp_tiling best_up = {0, 0}, best_down = {0, 0};
@@ -467,7 +467,7 @@ static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, in
     return best_up.rows ? best_up : best_down;
 }
 
-/* The same in integers, for sides so long that float32 cannot separate neighbouring scales; both sides above the margin. */
+/* The same in integers, for sides so long that float32 cannot distinguish neighbouring scales; both sides are above the margin. */
 static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32_t most) {
     vp_tiling best_up = {0, 0}, best_down = {0, 0};
     int64_t up[2] = {0, 1}, down[2] = {0, 1}; /* numerator, denominator */
@@ -489,7 +489,7 @@ static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32
     return best_up.rows ? best_up : best_down;
 }
 
-/* The tier rule (margin 0) and the exact rule as plainly as they can be written. */
+/* The tier rule (margin 0) and the exact rule, in their simplest form. */
 static vp_tiling slow_nearest(const int32_t *counts, int number, double aspect, int skip_primes, int32_t window, int32_t margin) {
     vp_tiling best = {1, 0};
     double least = INFINITY;
@@ -512,11 +512,11 @@ static vp_tiling slow_nearest(const int32_t *counts, int number, double aspect, 
 
 static int same(vp_tiling a, vp_tiling b) { return a.rows == b.rows && a.cols == b.cols; }
 
-/* image sides of every magnitude, with extra weight where something changes */
+/* image sides of every magnitude, more often where results change */
 static int32_t random_side(vp_random *random, int32_t window, int32_t margin) {
     const uint64_t kind = vp_random_below(random, 9);
     if (kind < 5) return 1 + (int32_t)vp_random_below(random, 4999);
-    if (kind < 7) { /* next to an integer of windows */
+    if (kind < 7) { /* near a multiple of windows */
         const int32_t side = margin + window * (int32_t)vp_random_below(random, 40) + (int32_t)vp_random_below(random, 4) - 2;
         return side < 1 ? 1 : side;
     }
@@ -557,7 +557,7 @@ static void test_rules(void) {
             in_float++;
         } else if (shorter > margin) {
             want = slow_adaptive_exact(window, height - margin, width - margin, most);
-        } else if (shorter == margin) { /* infinite: the long side decides alone, and there is more of it than the crops can show */
+        } else if (shorter == margin) { /* infinite: only the long side decides, and it is longer than the crops can show */
             want.rows = width == margin ? most : 1;
             want.cols = width == margin ? 1 : most;
         }
@@ -570,11 +570,11 @@ static void test_rules(void) {
         tier.min_crops = 1 + (int32_t)vp_random_below(&random, 12);
         tier.max_crops = tier.min_crops + (int32_t)vp_random_below(&random, 12);
         tier.preferred_count = (int32_t)vp_random_below(&random, 4);
-        for (i = 0; i < tier.preferred_count; i++) { /* some are outside the tier, which makes them void */
+        for (i = 0; i < tier.preferred_count; i++) { /* some are outside the tier, which makes them invalid */
             tier.preferred[i] = (int32_t)vp_random_below(&random, 27);
             if (tier.preferred[i] >= tier.min_crops && tier.preferred[i] <= tier.max_crops) order[number++] = tier.preferred[i];
         }
-        for (i = tier.min_crops; i <= tier.max_crops; i++) order[number++] = i; /* again for the preferred: strict < makes no difference */
+        for (i = tier.min_crops; i <= tier.max_crops; i++) order[number++] = i; /* repeats for the preferred ones: strict < makes no difference */
         want = slow_nearest(order, number, aspect, 1, window, 0);
         if (want.cols == 0) want.cols = tier.min_crops; /* all primes */
         CHECK_INT(vp_tiler_tier(&tier, width, height, &got), VP_OK);
@@ -584,8 +584,8 @@ static void test_rules(void) {
     CHECK(in_float > 3000 && in_float < 5900); /* both slow versions were used */
 }
 
-/* Random geometries and tilings: the kept cells cover the high-resolution grid and the global view exactly once, each refers to a patch token, and the crop that keeps a
- * cell is over it. */
+/* Random geometries and tilings: the kept cells cover the high-resolution grid and the global view exactly once, each refers to a patch token, and each cell is inside
+ * the crop that keeps it. */
 static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     const vp_special_ids ids = {0, 0, 0, 11, 12, 13, 14, 15};
     const int32_t side = vp_geometry_tokens_per_side(g), per_crop = side * side, stride = vp_geometry_window_px(g) / g->patch_px / g->pool;
@@ -608,7 +608,7 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
         if (!CHECK(place >= 0 && place < l->image_tokens && !seen[place] && sequence[place] == ids.im_patch)) continue;
         seen[place] = 1;
         kept++;
-        if (view > 0) { /* where the crop is, from the tiling alone */
+        if (view > 0) { /* the crop's position, from only the tiling */
             const int32_t y = (view - 1) / l->tiling.cols * stride + cell / side, x = (view - 1) % l->tiling.cols * stride + cell % side;
             CHECK_INT(place, 3 + side * (side + 1) + y * (grid_cols + 1) + x);
         } else {
@@ -642,12 +642,12 @@ static void test_maps(void) {
     }
 }
 
-/* Any pair of sides, any rule: a layout is rejected or makes sense; nothing overflows (the sanitizers watch). */
+/* For any pair of sides and any rule, a layout is rejected or consistent. Nothing overflows (checked by sanitizers). */
 static void test_sizes(void) {
     const uint32_t seed = 7;
     vp_random random;
     int round, refused = 0;
-    check_case("property: layouts of any size make sense (seed %u)", (unsigned)seed);
+    check_case("property: layouts of any size are consistent (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
     for (round = 0; round < 30000; round++) {
         const vp_geometry g = round % 4 ? vp_geometry_default() : random_geometry(&random);
@@ -667,7 +667,7 @@ static void test_sizes(void) {
         if (vp_layout_compute(&g, &options, width, height, &l, NULL) != VP_OK) {
             const double ratio = width > height ? (double)width / height : (double)height / width;
             CHECK(memcmp(&l, &poison, sizeof l) == 0);
-            CHECK(fill ? ratio > 200.0 : ratio > 1.9); /* only long images are rejected: crops of a few pixels make that easy */
+            CHECK(fill ? ratio > 200.0 : ratio > 1.9); /* only long images are rejected; crops of a few pixels make that likely */
             refused++;
             continue;
         }
@@ -699,7 +699,7 @@ static void test_extremes(void) {
     square.patch_px = 16;
     square.crop_px = 256;
     square.margin_left_patches = square.margin_right_patches = 0;
-    check_case("extreme sizes: fill answers, pad rejects below a pixel");
+    check_case("extreme sizes: fill accepts them, pad rejects sizes below a pixel");
     options.fit = VP_FIT_FILL;
     CHECK_INT(vp_layout_compute(&g, &options, 1, 5000, &l, NULL), VP_OK);
     CHECK_INT(l.resized_width_px, 336);
@@ -723,7 +723,7 @@ static void test_extremes(void) {
     CHECK_INT(vp_layout_compute(&g, &options, 1, 5000, &l, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "image size");
     CHECK_TEXT(error.text, "an image of 1x5000 px fitted into 336x336 px is less than a pixel on its short side; crop it, or use a fill mode");
-    options.max_crops = 36; /* 10x1 crops would show it, the global view does not: 7 * (336 / 2400) < 1 */
+    options.max_crops = 36; /* 10x1 crops would show it, but the global view would not: 7 * (336 / 2400) < 1 */
     CHECK_INT(vp_layout_compute(&g, &options, 7, 2400, &l, &error), VP_ERR_RANGE);
 }
 
@@ -737,7 +737,7 @@ static void expect_range(const vp_geometry *g, const vp_tile_options *options, i
     CHECK(memcmp(&l, &poison, sizeof l) == 0);
     CHECK_TEXT(error.where, where);
     CHECK_INT(error.code, VP_ERR_RANGE);
-    CHECK_INT(vp_layout_compute(g, options, width, height, &l, NULL), VP_ERR_RANGE); /* without anywhere to tell */
+    CHECK_INT(vp_layout_compute(g, options, width, height, &l, NULL), VP_ERR_RANGE); /* without an error to fill */
 }
 
 static void test_layout_refusals(void) {
@@ -747,7 +747,7 @@ static void test_layout_refusals(void) {
     vp_tile_options options = adaptive;
     vp_tier tier = *vp_tier_at(0);
     vp_layout layout;
-    check_case("VP_ERR_RANGE of vp_layout_compute, by name");
+    check_case("VP_ERR_RANGE of vp_layout_compute, with names");
     bad.pool = 0;
     expect_range(&bad, &options, 640, 480, "geometry");
     expect_range(&g, &options, 0, 480, "image size");
@@ -797,7 +797,7 @@ static void test_layout_refusals(void) {
     large.crop_px = 16384;
     options.crops = 16; /* 17 views of 2^28 tokens */
     expect_range(&large, &options, 640, 480, "tiling");
-    large.margin_left_patches = large.margin_right_patches = 8191; /* nearly all overlap: 2^29 features, but still 17 views */
+    large.margin_left_patches = large.margin_right_patches = 8191; /* nearly everything overlaps: 2^29 features, but still 17 views */
     expect_range(&large, &options, 640, 480, "tiling");
     options.crops = 1;
     CHECK_INT(vp_layout_compute(&large, &options, 640, 480, &layout, NULL), VP_OK);
@@ -811,7 +811,7 @@ static void test_refusals(void) {
     const vp_tier *low = vp_tier_at(0);
     int32_t a = -7, b = -7;
     bad.patch_px = 0;
-    check_case("VP_ERR_RANGE of tiler and select, outputs untouched");
+    check_case("VP_ERR_RANGE of tiler and select; outputs are unchanged");
     CHECK_INT(vp_tiler_adaptive(&bad, 640, 480, 12, &t), VP_ERR_RANGE);
     CHECK_INT(vp_tiler_adaptive(&g, 0, 480, 12, &t), VP_ERR_RANGE);
     CHECK_INT(vp_tiler_adaptive(&g, 640, -1, 12, &t), VP_ERR_RANGE);
@@ -837,7 +837,7 @@ static void test_refusals(void) {
     CHECK_INT(vp_select_vision_tokens(&bad, 1, &a), VP_ERR_RANGE);
     CHECK_INT(vp_select_vision_tokens(&g, 0, &a), VP_ERR_RANGE);
     CHECK_INT(vp_select_vision_tokens(&g, VP_CROPS_LIMIT + 1, &a), VP_ERR_RANGE);
-    bad = g, bad.patch_px = 1, bad.pool = 1; /* 192 squared tokens a crop */
+    bad = g, bad.patch_px = 1, bad.pool = 1; /* 192 squared tokens per crop */
     CHECK_INT(vp_select_vision_tokens(&bad, VP_CROPS_LIMIT, &a), VP_ERR_RANGE);
     CHECK_INT(vp_select_canvas(&g, t, &a, &b), VP_ERR_RANGE);
     CHECK_INT(vp_select_canvas(&g, wide, &a, &b), VP_ERR_RANGE);
@@ -872,7 +872,7 @@ static void test_token_refusals(void) {
     other.pool = 1;
     CHECK_INT(vp_tokens_index_map(&other, &l, 1, out, 2000), VP_ERR_MISMATCH);
     CHECK_INT(vp_tokens_image_ids(&other, &l, &ids, out, 2000), VP_ERR_MISMATCH);
-    bad = l, bad.tiling.rows = 3; /* an edited layout must not steer a loop past the buffer */
+    bad = l, bad.tiling.rows = 3; /* an edited layout must not make a loop run past the buffer */
     CHECK_INT(vp_tokens_index_map(&g, &bad, 1, out, 2000), VP_ERR_MISMATCH);
     bad = l, bad.crops = 1;
     CHECK_INT(vp_tokens_index_map(&g, &bad, 1, out, 2000), VP_ERR_MISMATCH);

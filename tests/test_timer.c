@@ -5,7 +5,7 @@
 #include "support/scan.h"
 #include "vlmprof.h"
 
-/* equal as numbers of the same bits; zero of any sign is zero */
+/* Returns 1 if both have the same bits, or both are zero, of either sign. */
 static int same(double got, double want) {
     return memcmp(&got, &want, sizeof got) == 0 || (got == 0.0 && want == 0.0);
 }
@@ -25,7 +25,7 @@ static void test_golden(void) {
     const char *p = text;
     int arrays = 0;
     size_t i;
-    check_case("stats.json, bit for bit");
+    check_case("stats.json, bit by bit");
     CHECK(text != NULL);
     while (p && (p = scan_key(p, "values", NULL)) != NULL) {
         size_t count;
@@ -57,7 +57,7 @@ static void test_golden(void) {
     free(text);
 }
 
-/* Numbers for which the order of additions shows: the plain loop gives another last bit, so a lost rule cannot hide. */
+/* Numbers for which the order of additions matters: a plain loop gives another last bit, so a wrong order is detected. */
 static void test_order(void) {
     double values[1000], loop = 0.0;
     size_t i;
@@ -68,7 +68,7 @@ static void test_order(void) {
     CHECK(vp_statistics_sum(values, 0) == 0.0);
 }
 
-/* numpy's words for it, written apart from the header's code */
+/* numpy's algorithm, independent of the header's code */
 static double slow_sum(const double *values, size_t count) {
     double r[8], sum = 0;
     size_t i, half = count / 2 / 8 * 8;
@@ -82,7 +82,7 @@ static double slow_sum(const double *values, size_t count) {
     return sum;
 }
 
-/* Every length up to some splits, with values whose sums are all inexact: the first wrong limit shows. */
+/* Every length up to several splits, with values whose sums are all inexact, so that the first wrong limit is detected. */
 static void test_lengths(void) {
     static double values[2200];
     const uint32_t seed = 3;
@@ -121,7 +121,7 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Random arrays: the sort is libc's, percentiles grow, sums agree with a wider sum to the bound of pairwise summation. */
+/* Random arrays: sorted as by libc, percentiles increase, sums agree with a wider sum within the bound of pairwise summation. */
 static void test_property(void) {
     enum { MOST = 700 };
     static double values[MOST], scratch[MOST], sorted[MOST];
@@ -132,7 +132,7 @@ static void test_property(void) {
     vp_random_seed(&random, seed);
     for (round = 0; round < 400; round++) {
         const size_t count = 1 + (size_t)vp_random_below(&random, MOST - 1);
-        const double steps = (double)(1 + vp_random_below(&random, 60)); /* few steps make ties */
+        const double steps = (double)(1 + vp_random_below(&random, 60)); /* few steps, so that there are ties */
         long double wide = 0, size = 0;
         double before, q;
         vp_statistics s;
@@ -155,12 +155,12 @@ static void test_property(void) {
             before = now;
         }
         CHECK(s.std >= 0 && s.mean >= s.min - 1e-12 && s.mean <= s.max + 1e-12);
-        CHECK_INT(vp_statistics_compute(values, count, values, &s), VP_OK); /* scratch may be the values */
+        CHECK_INT(vp_statistics_compute(values, count, values, &s), VP_OK); /* scratch may be the same array as values */
         CHECK(memcmp(sorted, values, count * sizeof *sorted) == 0);
     }
 }
 
-/* Expected numbers without a second source: mpmath 1.4.1 (40 digits) and scipy 1.17.1, 2026-11-21; quantiles are those of the double itself. */
+/* Expected numbers from mpmath 1.4.1 (40 digits) and scipy 1.17.1, 2026-11-21; quantiles are for the exact double. */
 static void test_student(void) {
     static const struct { double probability, degrees, t; } table[] = {
         {0.8, 1, 1.3763819204711739}, {0.975, 1, 12.706204736174693}, {0.995, 1, 63.656741162871524}, {0.999999999, 1, 318309895.18620931},
@@ -170,7 +170,7 @@ static void test_student(void) {
         {0.975, 29, 2.0452296421327039}, {0.995, 30, 2.749995653567225}, {0.8, 100, 0.84523042449101624}, {0.975, 100, 1.9839715185235519},
         {0.9999, 999, 3.7328654996083125}, {0.975, 99999, 1.9599877077718444}, {0.999999999, 99999, 5.9983614718192406},
         {0.9999, 99999, 3.7191543840204036}, {0.975, 1e7, 1.9599642217672051}, {0.999999999, 1e7, 5.9978125636323338},
-        /* from 1e5 degrees on by the expansion: what its second term adds is seen here */
+        /* from 1e5 degrees, by the expansion: its second term matters here */
         {0.975, 100000, 1.9599877075346093}, {0.9999, 100000, 3.7191543826413722},
         {0.999999999, 100000, 5.9983614662742779}, {0.999999999, 200000, 5.9980842319267825},
         {0.9999, 1e12, 3.7190164854694976}, {0.8, INFINITY, 0.84162123357291436},
@@ -190,7 +190,7 @@ static void test_student(void) {
 }
 
 static void test_percentile_interval(void) {
-    /* ranks from scipy.stats.binom.cdf and .sf; 0: refused */
+    /* ranks from scipy.stats.binom.cdf and .sf; 0: rejected */
     static const struct { size_t count; double percentile, confidence; int low, high; } table[] = {
         {1, 50, 0.1, 0, 0}, {2, 50, 0.5, 1, 2}, {3, 50, 0.75, 1, 3}, {5, 50, 0.95, 0, 0}, {6, 50, 0.95, 1, 6}, {10, 50, 0.95, 2, 9},
         {15, 50, 0.95, 4, 12}, {20, 50, 0.95, 6, 15}, {30, 50, 0.99, 8, 23}, {100, 50, 0.95, 40, 61}, {500, 50, 0.95, 228, 273},
@@ -199,7 +199,7 @@ static void test_percentile_interval(void) {
         {100000, 99, 0.95, 98938, 99062}, {40, 10, 0.9, 1, 8}, {50, 25, 0.8, 9, 17}, {10000, 99.9, 0.95, 9983, 9997}};
     double *values = (double *)malloc(1000000 * sizeof *values), low = -7, high = -7;
     size_t i;
-    check_case("intervals of percentiles: the ranks are scipy's, too few values are rejected");
+    check_case("intervals of percentiles: ranks match scipy's, too few values are rejected");
     for (i = 0; i < 1000000; i++) values[i] = (double)(i + 1);
     for (i = 0; i < sizeof table / sizeof table[0]; i++) {
         const vp_result want = table[i].low ? VP_OK : VP_ERR_UNSUPPORTED;
@@ -215,7 +215,7 @@ static void test_percentile_interval(void) {
     CHECK_INT(vp_statistics_percentile_needs(1, 0.95), 368);
     CHECK(vp_statistics_percentile_needs(1e-300, 0.95) == SIZE_MAX && vp_statistics_percentile_needs(1e-12, 0.95) > 300000000000000);
     CHECK_INT(vp_statistics_percentile_needs(50, 1e-300), 1);
-    check_case("intervals of percentiles: bad arguments, outputs untouched");
+    check_case("intervals of percentiles: bad arguments, outputs unchanged");
     low = high = -7;
     CHECK_INT(vp_statistics_percentile_interval(values, 100, 0, 0.95, &low, &high), VP_ERR_RANGE);
     CHECK_INT(vp_statistics_percentile_interval(values, 100, 100, 0.95, &low, &high), VP_ERR_RANGE);
@@ -240,7 +240,7 @@ static void test_percentile_interval(void) {
     CHECK(!vp_statistics_percentile_supported(SIZE_MAX, (double)NAN) && !vp_statistics_percentile_supported(SIZE_MAX, 101));
 }
 
-/* The walk over all ranks of a plain sum of binomial terms: another way to the same ranks, at every small count. */
+/* All ranks by a plain sum of binomial terms: an independent way to the same ranks, for every small count. */
 static void test_percentile_interval_property(void) {
     static const double percentiles[] = {1, 10, 25, 50, 75, 95, 99}, confidences[] = {0.5, 0.8, 0.95, 0.99};
     double values[400], low, high;
@@ -276,7 +276,7 @@ static void test_percentile_interval_property(void) {
     CHECK(refused > 100 && found > 400);
 }
 
-static double draw_normal(vp_random *random) { /* the sum of twelve uniform numbers is near enough */
+static double draw_normal(vp_random *random) { /* a sum of twelve uniform numbers is close enough */
     double sum = -6;
     int i;
     for (i = 0; i < 12; i++) sum += vp_random_double(random);
@@ -309,7 +309,7 @@ static void test_mean_interval(void) {
     roots[29] = (double)NAN;
     CHECK_INT(vp_statistics_mean_interval(roots, 30, 0.95, &low, &high), VP_ERR_RANGE);
     CHECK(low == -7 && high == -7);
-    check_case("95 %% intervals of mean and median hold the truth as often as they say (seed %u)", (unsigned)seed);
+    check_case("95 %% intervals of mean and median contain the truth as often as they promise (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
     for (k = 0; k < 20000; k++) {
         for (i = 0; i < 8; i++) draws[i] = draw_normal(&random);
@@ -330,10 +330,10 @@ static void test_outliers(void) {
         {{2.33269488, 1.42195907, -0.57527698, -0.31293437, 2.2948158, 0.75813273, -1.0712388, -0.96394741, -1.15897446, 1.10976285}, 10, 10, 0, 0, 0},
         {{2.33269488, 1.42195907, -0.57527698, -0.31293437, 2.2948158, 0.75813273, -1.0712388, -0.96394741, -1.15897446, 1.10976285, 20, -500},
          12, 10, 2, 0, 0xC00},
-        /* half of the values are equal: mean deviation instead; 90 / (1.253314 * 11.25) = 6.38, 90 / (1.253314 * 20) = 3.59 */
+        /* half of the values are equal, so the mean deviation is used: 90 / (1.253314 * 11.25) = 6.38, 90 / (1.253314 * 20) = 3.59 */
         {{10, 10, 10, 10, 10, 10, 10, 100}, 8, 3.5, 1, 0, 0x80}, {{10, 10, 10, 10, 10, 10, 10, 100}, 8, 6.5, 0, 0, 0},
         {{10, 10, 10, 10, 10, 10, 10, 100, 100}, 9, 3.5, 2, 0, 0x180}, {{7, 7, 7, 7, 7, 7}, 6, 3.5, 0, 0, 0},
-        /* median 4.5, mad 1, scores of the ends -+2.36; median 5, mad 1, the first 2.698 */
+        /* median 4.5, mad 1, scores of the ends -+2.36; median 5, mad 1, score of the first 2.698 */
         {{1, 4, 6, 5, 4, 8}, 6, 2.3, 2, 0, 0x21}, {{1, 4, 6, 5, 4, 8}, 6, 2.4, 0, 0, 0}, {{9, 4, 6, 5, 4, 5}, 6, 2.6, 1, 1, 1},
         {{9, 4, 6, 5, 4, 5}, 6, 2.7, 0, 0, 0}};
     double scratch[12], values[5] = {1, 2, 3, 4, 5};
@@ -354,7 +354,7 @@ static void test_outliers(void) {
     CHECK_NEAR(o.median, 4.5, 0);
     CHECK_NEAR(o.mad, 1.0, 0);
     CHECK_NEAR(o.first_score, -0.6745 * 3.5, 1e-12);
-    check_case("outliers refuse what cannot be told");
+    check_case("outliers: too few or invalid values are rejected");
     memset(&poison, 0xA5, sizeof poison);
     o = poison;
     CHECK_INT(vp_statistics_outliers(values, 4, 3.5, scratch, flags, &o), VP_ERR_UNSUPPORTED);
@@ -387,12 +387,12 @@ static void test_paired(void) {
     CHECK_NEAR(p.relative_mean.high, 0.30176870677344403 / 10.857142857142858, 1e-12);
     CHECK_NEAR(p.relative_median.low, -0.1 / 10.857142857142858, 1e-12);
     CHECK_NEAR(p.share_greater, 5.0 / 7, 1e-15);
-    CHECK_INT(vp_statistics_paired(up, down, 2, scratch, &p), VP_OK); /* five and less have no interval of the median, one none at all */
+    CHECK_INT(vp_statistics_paired(up, down, 2, scratch, &p), VP_OK); /* five or fewer have no interval of the median; one has no interval at all */
     CHECK(p.mean.value == 1.5 && isfinite(p.mean.low) && p.median.value == 1.5 && isnan(p.median.low) && isnan(p.relative_median.high));
     CHECK_INT(vp_statistics_paired(up, down, 1, scratch, &p), VP_OK);
     CHECK(p.mean.value == 2 && isnan(p.mean.low) && isnan(p.mean.high) && p.relative_mean.value == 2 && p.share_greater == 1);
     scratch[0] = 0;
-    CHECK_INT(vp_statistics_paired(scratch, down, 1, scratch, &p), VP_OK); /* no share of nothing; scratch may be a */
+    CHECK_INT(vp_statistics_paired(scratch, down, 1, scratch, &p), VP_OK); /* no relative difference from 0; scratch may be the same array as a */
     CHECK(p.mean.value == 3 && isnan(p.relative_mean.value) && isnan(p.relative_median.value));
     memset(&poison, 0xA5, sizeof poison);
     p = poison;
@@ -425,23 +425,23 @@ static void test_stop(void) {
     CHECK_INT(decide(&fixed, steady, 2, 1000), VP_STOP_NOT);
     CHECK_INT(decide(&fixed, steady, 3, 0), VP_STOP_RUNS);
     CHECK_INT(decide(&fixed, wild, 5, 1000), VP_STOP_RUNS);
-    check_case("stop: the interval, the most runs, the time");
-    CHECK_INT(decide(&narrow, steady, 5, 0), VP_STOP_NOT); /* five values have no interval, be they all equal */
+    check_case("stop: by the interval, by the maximum number of runs, by the time");
+    CHECK_INT(decide(&narrow, steady, 5, 0), VP_STOP_NOT); /* five values have no interval, even if all are equal */
     CHECK_INT(decide(&narrow, steady, 6, 0), VP_STOP_INTERVAL);
     CHECK_INT(decide(&narrow, steady, 12, 5000), VP_STOP_INTERVAL);
     CHECK_INT(decide(&narrow, wild, 6, 999), VP_STOP_NOT);
     CHECK_INT(decide(&narrow, wild, 6, 1000), VP_STOP_BOX);
-    CHECK_INT(decide(&narrow, wild, 2, 5000), VP_STOP_NOT); /* the least runs are always made */
+    CHECK_INT(decide(&narrow, wild, 2, 5000), VP_STOP_NOT); /* the minimum number of runs is always made */
     CHECK_INT(decide(&narrow, wild, 3, 5000), VP_STOP_BOX);
     CHECK_INT(decide(&narrow, wild, 12, 999), VP_STOP_MAX);
     CHECK_INT(decide(&narrow, wild, 12, 5000), VP_STOP_MAX);
-    CHECK_INT(decide(&open, wild, 11, INT64_MAX), VP_STOP_NOT); /* no box */
+    CHECK_INT(decide(&open, wild, 11, INT64_MAX), VP_STOP_NOT); /* no time limit */
     CHECK_INT(decide(&open, wild, 12, INT64_MAX), VP_STOP_MAX);
     for (i = 0; i < 12; i++) wild[i] = 0;
     CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_INTERVAL);
     for (i = 0; i < 12; i++) wild[i] = -steady[i];
-    CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_NOT); /* no share of what is below 0 */
-    check_case("stop: rules outside their ranges, output untouched");
+    CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_NOT); /* no relative width for values below 0 */
+    check_case("stop: rules outside their ranges, output unchanged");
     for (k = 0; k < 10; k++) {
         bad = narrow;
         if (k == 0) bad.min_runs = 0;
@@ -467,7 +467,7 @@ static void test_clock(void) {
     int64_t before = vp_clock_ns(), start = before;
     struct timespec pause;
     int i;
-    check_case("the clock never goes back and counts nanoseconds");
+    check_case("the clock never goes back, and counts nanoseconds");
     CHECK(before > 0);
     for (i = 0; i < 1000; i++) {
         const int64_t now = vp_clock_ns();

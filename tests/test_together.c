@@ -12,7 +12,7 @@
 #include "support/check.h"
 
 int main(void) {
-    check_case("headers in one file");
+    check_case("all headers in one file");
     CHECK(vp_family_find("internvl") != NULL);
     CHECK_TEXT(vp_stage_name(VP_STAGE_VIT), "vit");
     CHECK(vp_unicode_is_space(0x2003));

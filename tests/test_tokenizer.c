@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* the section's allocations are counted; the one numbered allocation_limit fails */
+/* the section's allocations are counted, and number allocation_limit fails */
 static long allocation_count, allocation_limit = -1, allocation_live;
 static int allocation_refused(void) {
     return allocation_count == allocation_limit;
@@ -92,7 +92,7 @@ static vp_tokenizer *load_text(const char *text) {
     return t;
 }
 
-/* encodes and compares; sentinel after the ids */
+/* encodes and compares; the guard value after the ids must not change */
 static void encode_is(const vp_tokenizer *t, const char *text, size_t bytes, const int32_t *want, size_t want_count) {
     size_t count = 0, i;
     vp_result result = vp_tokenizer_encode(t, text, bytes, got_ids, IDS_MAX, &count);
@@ -157,7 +157,7 @@ static void check_decoding(const vp_tokenizer *t, const row *r) {
     }
 }
 
-/* the rows are of each message; their joined text must give the same ids (no message ends inside a word) */
+/* rows contain each message; the joined text must give the same ids (no message ends inside a word) */
 static void check_prompt(const vp_tokenizer *t, const row *r) {
     uint32_t messages = vp_json_get(&r->json, 0, "messages"), i, node = messages + 1;
     size_t used = 0, count, bytes, want_count = row_ids(r, want_ids);
@@ -172,7 +172,7 @@ static void check_prompt(const vp_tokenizer *t, const row *r) {
     encode_is(t, want_text, bytes, want_ids, want_count);
 }
 
-/* every row of a file whose "tokenizer" is `name` (NULL: every row) */
+/* every row of a file whose "tokenizer" is `name` (if NULL, every row) */
 static void check_rows(const char *file, const vp_tokenizer *t, const char *name, int want_rows, void (*check)(const vp_tokenizer *, const row *)) {
     size_t bytes = 0;
     char *text = check_read(check_golden(file), &bytes), *line, *end;
@@ -192,7 +192,7 @@ static void check_rows(const char *file, const vp_tokenizer *t, const char *name
     free(text);
 }
 
-/* a text, its ids with the template's token in front, what they decode to, and what ids drawn by lot decode to */
+/* a text, its ids with the template's initial token, the decoded ids, and decoded random ids */
 static void check_other_text(const vp_tokenizer *t, const row *r) {
     size_t bytes = row_text(r, "text", want_text, sizeof want_text), count = row_ids(r, want_ids), front = vp_tokenizer_bos(t) >= 0;
     if (front) CHECK_INT(want_ids[0], vp_tokenizer_bos(t));
@@ -203,7 +203,7 @@ static void check_other_text(const vp_tokenizer *t, const row *r) {
     bytes = row_text(r, "decoded", want_text, sizeof want_text);
     decode_is(t, want_ids, count, VP_DECODE_SKIP_SPECIAL, want_text, bytes);
 }
-/* the same vocabularies as llama.cpp's files have them (tests/tools/gguf_of_folder.py): scores or merges, kinds of tokens, a pattern by its name */
+/* the same vocabularies as in llama.cpp's files (tests/tools/gguf_of_folder.py): scores or merges, kinds of tokens, a pattern by name */
 static void test_gguf_vocabularies(void) {
     static const char *const models[] = { "gemma3", "llava", "smolvlm", "internvl", "llama3" };
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
@@ -217,7 +217,7 @@ static void test_gguf_vocabularies(void) {
         CHECK_INT(vp_gguf_open(check_golden(path), &gguf, &error), VP_OK);
         CHECK_INT(vp_gguf_file_text(gguf, NULL, "tokenizer.json", &text, &bytes, &error), VP_OK);
         if (!text || !CHECK_INT(vp_tokenizer_load(text, bytes, &t, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
-        /* Llama 3's: words that are tokens, though no merges make them */
+        /* Llama 3: words that are tokens, although no merges produce them */
         snprintf(path, sizeof path, strcmp(models[m], "llama3") ? "othermodels/%s/texts.jsonl" : "gguf/vocabulary-%s.jsonl", models[m]);
         if (t) check_rows(path, t, NULL, !strcmp(models[m], "gemma3") ? 44 : !strcmp(models[m], "llama3") ? 50 : 39, check_other_text);
         vp_tokenizer_free(t);
@@ -239,7 +239,7 @@ static void test_other_models(void) {
         check_case("%s", path);
         t = load_file(path);
         snprintf(path, sizeof path, "othermodels/%s/texts.jsonl", models[m][0]);
-        if (strcmp(models[m][0], "molmo_7b_d") != 0) /* it has internvl's pattern */
+        if (strcmp(models[m][0], "molmo_7b_d") != 0) /* this model has internvl's pattern */
             check_rows(path, t, NULL, !strncmp(models[m][0], "qwen", 4) ? 43 : !strcmp(models[m][0], "gemma3") ? 44 : 39, check_other_text);
         for (int i = 1; i < 4; i++) {
             size_t bytes = 0, count, front, text_bytes;
@@ -252,7 +252,7 @@ static void test_other_models(void) {
             r = row_of(file, bytes);
             count = row_numbers(r, "input_ids", want_ids);
             front = vp_tokenizer_bos(t) >= 0;
-            /* Molmo-7B's case has no expanded text: the ids end with the text's */
+            /* Molmo-7B's case has no expanded text: the ids end with those of the text */
             if (vp_json_get(&r->json, 0, "expanded_text") == VP_JSON_NONE) {
                 text_bytes = row_text(r, "text", want_text, sizeof want_text);
                 if (CHECK_INT(vp_tokenizer_encode(t, want_text, text_bytes, got_ids, IDS_MAX, &front), VP_OK)) front = count - front;
@@ -264,7 +264,7 @@ static void test_other_models(void) {
     }
 }
 
-/* in a text of `capacity` bytes, what begins with `from` and ends with `end` becomes `to` */
+/* in a text of `capacity` bytes, the part from `from` to `end` becomes `to` */
 static void swap_part(char *text, size_t capacity, const char *from, const char *end, const char *to) {
     char *at = strstr(text, from), *rest = at ? strstr(at, end) : NULL;
     size_t bytes = strlen(to);
@@ -273,7 +273,7 @@ static void swap_part(char *text, size_t capacity, const char *from, const char 
     memmove(at + bytes, rest, strlen(rest) + 1);
     memcpy(at, to, bytes);
 }
-/* LLaVA's file with Metaspace in place of its normalizers: every scheme, with words that begin at spaces and without; "never" is not stripped */
+/* LLaVA's file with Metaspace instead of its normalizers: every scheme, with and without words that begin at spaces; "never" is not stripped */
 static void test_metaspace(void) {
 #define OF(rest) "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\"" rest "}"
     static const struct { const char *name, *part, *refusal; } rows[] = {
@@ -311,7 +311,7 @@ static void test_metaspace(void) {
     }
 }
 
-/* the file of a model with `from` replaced by `to` is rejected by the name of what is not implemented */
+/* a model's file with `from` replaced by `to` is rejected with an error that names the unsupported feature */
 static void test_other_refusals(void) {
     static const struct { const char *model, *from, *to; vp_result code; const char *where, *text; } rows[] = {
         { "llava", "\"Prepend\"", "\"Lowercase\"", VP_ERR_UNSUPPORTED, "normalizer", "'Lowercase'" },
@@ -354,7 +354,7 @@ static void test_other_refusals(void) {
     }
 }
 
-/* texts, their ids and what these decode to, with the tokenizer of a golden model */
+/* texts, their ids and the decoded ids, with the tokenizer of a golden model */
 static void test_tiny(void) {
     size_t bytes = 0, needed = 0;
     char *text = check_read(check_golden("components/tokenizer-tiny-a.json"), &bytes);
@@ -393,7 +393,7 @@ static void test_goldens(void) {
     vp_tokenizer_free(real);
 }
 
-/* every code point's class equals the reference's, found there by asking it */
+/* every code point's class equals the reference's, obtained by testing the reference */
 static void test_classes(void) {
     static uint8_t want[VP_UNICODE_CODE_POINTS];
     static vp_unicode_forms u;
@@ -427,26 +427,26 @@ static void test_pipeline(void) {
     static const struct { const char *text; int32_t ids[8]; int count; } rows[] = {
         { "", { 0 }, 0 },
         { "ab", { 3 }, 1 },
-        { "aba", { 3, 1 }, 2 },                          /* a+b has the lower rank than b+a */
+        { "aba", { 3, 1 }, 2 },                          /* a+b has a lower rank than b+a */
         { "bab", { 2, 3 }, 2 },
         { "abba", { 4, 1 }, 2 },
-        { "ababab", { 3, 3, 3 }, 3 },                    /* equal ranks: leftmost first */
-        { " a  a", { 6, 5, 6 }, 3 },                     /* a run of spaces gives its last one to the word */
+        { "ababab", { 3, 3, 3 }, 3 },                    /* equal ranks: the leftmost first */
+        { " a  a", { 6, 5, 6 }, 3 },                     /* the last of several spaces belongs to the word */
         { "a ", { 1, 5 }, 2 },
         { "a  ", { 1, 5, 5 }, 3 },
         { "a<|endoftext|>b", { 1, 0, 2 }, 3 },
         { "a<em>b", { 1, 9, 2 }, 3 },
-        { "<e", { 8 }, 1 },                              /* e is not in the vocabulary: it vanishes */
-        { "azb", { 3 }, 1 },                             /* and so does z, before merging */
+        { "<e", { 8 }, 1 },                              /* e is not in the vocabulary, so it is dropped */
+        { "azb", { 3 }, 1 },                             /* z too, before merging */
         { "<|endoftext|><|endoftext|>", { 0, 0 }, 2 },
-        { "a  <|endoftext|>", { 1, 5, 5, 0 }, 4 },       /* the piece ends here: its white space stays whole */
+        { "a  <|endoftext|>", { 1, 5, 5, 0 }, 4 },       /* the piece ends here, so its white space is not split */
     };
     vp_tokenizer *t;
     size_t i;
     check_case("the pipeline on a tokenizer of ten tokens");
     t = load_text(mini);
     for (i = 0; t && i < sizeof rows / sizeof *rows; i++) encode_is(t, rows[i].text, strlen(rows[i].text), rows[i].ids, (size_t)rows[i].count);
-    if (t) { /* what is after the text is not read: "<em" is not an added token although '>' follows in memory */
+    if (t) { /* text after the end is not read: "<em" is not an added token although '>' follows in memory */
         static const int32_t cut[2] = { 1, 8 };
         encode_is(t, "a<em>", 4, cut, 2);
         encode_is(t, "a<|endoftext|>", 13, cut, 2);
@@ -454,7 +454,7 @@ static void test_pipeline(void) {
     vp_tokenizer_free(t);
 }
 
-/* word boundaries, shown by the private splitter */
+/* word boundaries, from the private splitter */
 static void test_words(void) {
     static const struct { const char *text, *words; } rows[] = {
         { "I'll say:", "I|'ll| say|:" }, { "we've they're he'd I'm don't it's", "we|'ve| they|'re| he|'d| I|'m| don|'t| it|'s" },
@@ -462,7 +462,7 @@ static void test_words(void) {
         { "'re", "'re" }, { "'", "'" },
         { "a1b22 3..", "a|1|b|22| 3|.." }, { " x   y", " x|  | y" }, { "\t\tx", "\t|\t|x" }, { "\nx", "\n|x" },
         { " \n x", " \n| x" }, { "x   ", "x|   " },
-        { "\xC2\xA0x", "\xC2\xA0|x" },                                           /* no-break space is white space, but joins no word */
+        { "\xC2\xA0x", "\xC2\xA0|x" },                                           /* a no-break space is white space, but is not joined to a word */
         { "x\xE3\x80\x80 y", "x|\xE3\x80\x80| y" },                              /* U+3000 */
         { "\xC3\xA9t\xC3\xA9 \xD9\xA3\xC2\xBD!? \xE2\x82\xAC", "\xC3\xA9t\xC3\xA9| \xD9\xA3\xC2\xBD|!?| \xE2\x82\xAC" },
         { "e\xCC\x81" "e", "e|\xCC\x81|e" },                                     /* a mark is not a letter */
@@ -491,17 +491,17 @@ static void test_nfc(void) {
     static const struct { const char *text, *nfc; } rows[] = {
         { "e\xCC\x81", "\xC3\xA9" },                                        /* composes */
         { "\xC3\xA9", "\xC3\xA9" },
-        { "\xCC\x81" "e", "\xCC\x81" "e" },                                 /* nothing before the mark */
-        { "a\xCC\x87\xCC\xA3", "\xE1\xBA\xA1\xCC\x87" },                    /* dot below sorts before dot above and composes */
+        { "\xCC\x81" "e", "\xCC\x81" "e" },                                 /* no character before the mark */
+        { "a\xCC\x87\xCC\xA3", "\xE1\xBA\xA1\xCC\x87" },                    /* the dot below sorts before the dot above and composes */
         { "a\xCC\xA3\xCC\x87", "\xE1\xBA\xA1\xCC\x87" },
         { "a\xCC\x95\xCC\x81", "\xC3\xA1\xCC\x95" },                        /* class 232 does not block 230 */
         { "a\xCC\x96\xCC\x97\xCC\x81", "\xC3\xA1\xCC\x96\xCC\x97" },        /* lower classes between do not block */
         { "a\xCC\x8D\xCC\x81", "a\xCC\x8D\xCC\x81" },                       /* the same class blocks */
-        { "\xE1\x84\x80\xE1\x85\xA1", "\xEA\xB0\x80" },                     /* Hangul L V, L V T, LV T */
+        { "\xE1\x84\x80\xE1\x85\xA1", "\xEA\xB0\x80" },                     /* Hangul L V, L V T and LV T compose */
         { "\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81" },
         { "\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81" },
         { "\xEA\xB0\x81\xE1\x86\xA8", "\xEA\xB0\x81\xE1\x86\xA8" },         /* LVT T does not */
-        { "\xEA\xB0\x80\xE1\x86\xA7", "\xEA\xB0\x80\xE1\x86\xA7" },         /* U+11A7 is not a final */
+        { "\xEA\xB0\x80\xE1\x86\xA7", "\xEA\xB0\x80\xE1\x86\xA7" },         /* U+11A7 is not a final consonant */
         { "\xE1\x84\x92\xE1\x85\xB5\xE1\x87\x82", "\xED\x9E\xA3" },         /* the last ones of each kind */
         { "\xED\x9E\x88\xE1\x87\x82", "\xED\x9E\xA3" },
         { "\xED\x9E\x88\xE1\x87\x83", "\xED\x9E\x88\xE1\x87\x83" },
@@ -515,11 +515,11 @@ static void test_nfc(void) {
         { "\xE0\xA4\x95\xE0\xA4\xBC", "\xE0\xA4\x95\xE0\xA4\xBC" },
         { "\xCD\x84", "\xCC\x88\xCC\x81" },                                 /* a decomposition that begins with a mark */
         { "u\xCD\x84", "\xC7\x98" },
-        { "\xE0\xA7\x87\xE0\xA6\xBE", "\xE0\xA7\x8B" },                     /* the second half is a letter-like sign of class 0 */
-        { "\xF0\xAF\xA0\x80", "\xE4\xB8\xBD" },                             /* CJK compatibility, beyond the BMP */
-        { "\xF0\x9D\x85\x9E", "\xF0\x9D\x85\x97\xF0\x9D\x85\xA5" },         /* musical: decomposes for good */
-        { "a\xE1\xB7\xB6\xCC\x96", "a\xE1\xB7\xB6\xCC\x96" },               /* U+1DF6 came with Unicode 10: class 0 here, so no reordering */
-        { "a\xE1\xB7\xB5\xCC\x96", "a\xCC\x96\xE1\xB7\xB5" },               /* U+1DF5 came with Unicode 9 */
+        { "\xE0\xA7\x87\xE0\xA6\xBE", "\xE0\xA7\x8B" },                     /* the second half is a sign of class 0, like a letter */
+        { "\xF0\xAF\xA0\x80", "\xE4\xB8\xBD" },                             /* CJK compatibility, outside the BMP */
+        { "\xF0\x9D\x85\x9E", "\xF0\x9D\x85\x97\xF0\x9D\x85\xA5" },         /* musical: decomposes permanently */
+        { "a\xE1\xB7\xB6\xCC\x96", "a\xE1\xB7\xB6\xCC\x96" },               /* U+1DF6 is new in Unicode 10: class 0 here, so it is not reordered */
+        { "a\xE1\xB7\xB5\xCC\x96", "a\xCC\x96\xE1\xB7\xB5" },               /* U+1DF5 is new in Unicode 9 */
     };
     vp_tokenizer *t;
     size_t i;
@@ -537,9 +537,9 @@ static void test_nfc(void) {
         vp_impl_work_free(&work);
     }
     vp_tokenizer_free(t);
-    check_case("a long run of marks is ordered stably");
+    check_case("a long run of marks is sorted stably");
     t = load_text(mini);
-    if (t) { /* 1000 times (above, below): all below first, each kind in its own order; classes 230 and 220 */
+    if (t) { /* 1000 times (above, below): first all below, each kind in its own order; classes 230 and 220 */
         vp_impl_work work;
         const char *out = NULL;
         size_t bytes = 0, used = 0, k;
@@ -558,9 +558,9 @@ static void test_nfc(void) {
     vp_tokenizer_free(t);
 }
 
-/* NFC touches pieces, never what a special token parts; an added token with normalized = true is matched after it */
+/* NFC applies to pieces between special tokens; an added token with normalized = true is matched afterwards */
 static void test_added_and_nfc(void) {
-    char *text = mini_edited("<em>", "<e\\u0301>"); /* matched as its composed form */
+    char *text = mini_edited("<em>", "<e\\u0301>"); /* matched in its composed form */
     vp_tokenizer *t;
     static const int32_t one[1] = { 9 };
     check_case("added tokens and NFC");
@@ -579,13 +579,13 @@ static void test_added_and_nfc(void) {
     free(text);
 }
 
-/* Both ways to merge agree: words of the small tokenizer's letters, up to the length both can do, and one long one. */
+/* Both merge methods agree: words from the small tokenizer's letters, up to the length that both support, and one long word. */
 static void test_merges(void) {
     vp_tokenizer *t;
     uint64_t state = 20240601;
     int i;
     size_t k, count = 0, bytes;
-    check_case("short and long words merge equally (seed 20240601)");
+    check_case("short and long words merge the same way (seed 20240601)");
     t = load_file("tokenizer/small-tokenizer.json");
     for (i = 0; t && i < 20000; i++) {
         vp_impl_work a, b;
@@ -606,7 +606,7 @@ static void test_merges(void) {
         vp_impl_work_free(&a);
         vp_impl_work_free(&b);
     }
-    check_case("one word of a megabyte (hangs if merging is quadratic)");
+    check_case("a single word of one megabyte (hangs if merging is quadratic)");
     for (k = 0; t && k < 1000000; k++) want_text[k] = "theandingthatwithfor"[k * 7 % 20];
     if (t) {
         CHECK_INT(vp_tokenizer_encode(t, want_text, 1000000, got_ids, IDS_MAX, &count), VP_OK);
@@ -618,7 +618,7 @@ static void test_merges(void) {
 }
 
 static void test_decode(void) {
-    static const struct { const char *bytes, *text; } rows[] = { /* the vectors of Rust's String::from_utf8_lossy tests, and ends */
+    static const struct { const char *bytes, *text; } rows[] = { /* the vectors of Rust's String::from_utf8_lossy tests, and truncated texts */
         { "hello", "hello" }, { "\xE0\xB8\xA8", "\xE0\xB8\xA8" }, { "Hello\xC2 There\xFF Goodbye", "Hello\xEF\xBF\xBD There\xEF\xBF\xBD Goodbye" },
         { "Hello\xC0\x80 There", "Hello\xEF\xBF\xBD\xEF\xBF\xBD There" },
         { "\xF5" "foo\xF5\x80" "bar", "\xEF\xBF\xBD" "foo\xEF\xBF\xBD\xEF\xBF\xBD" "bar" },
@@ -656,12 +656,12 @@ static void test_decode(void) {
     vp_tokenizer_free(t);
 }
 
-/* a token with a character outside the alphabet is its own text; one of alphabet characters is bytes, added or not */
+/* A token with a character outside the alphabet is its own text. One of only alphabet characters is bytes, added or not. */
 static void test_decode_tokens(void) {
     static const int32_t ids[] = { 10, 11, 12, 0, 9, -1, 13, INT32_MAX, INT32_MIN, 5 };
     char *text = mini_edited("\"<\":8", "\"<\":8,\"<em>\":9,\"\\u4f60\":10,\"\\u00e9\":11,\"a b\":12"), *more;
     vp_tokenizer *t;
-    check_case("what tokens decode to");
+    check_case("the text of decoded tokens");
     t = load_text(text);
     if (t) {
         decode_is(t, ids, 10, 0, "\xE4\xBD\xA0\xEF\xBF\xBD" "a b<|endoftext|><em> ", 27);
@@ -728,7 +728,7 @@ static void test_special_ids(void) {
     CHECK(ids.bos == 782 && ids.eos == 782 && ids.pad == 1 && ids.im_start == 783);
     CHECK(ids.im_end == 784 && ids.im_patch == 785 && ids.im_col == 786 && ids.image == 787);
     vp_tokenizer_free(t);
-    check_case("a missing special token is named");
+    check_case("a missing special token is named in the error");
     t = load_text(mini);
     memset(&ids, 0x55, sizeof ids);
     CHECK_INT(vp_tokenizer_special_ids(t, &ids, &error), VP_ERR_NOT_FOUND);
@@ -830,7 +830,7 @@ static void test_load_errors(void) {
         CHECK_INT(vp_tokenizer_load(text, strlen(text), &t, NULL), rows[i].code); /* the error is optional */
         free(text);
     }
-    check_case("two added tokens that NFC makes equal");
+    check_case("two added tokens that are equal after NFC");
     text = mini_edited("{\"id\":9,",
                        "{\"id\":9,\"content\":\"\\u00e9\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,\"normalized\":true,"
                        "\"special\":false},{\"id\":10,\"content\":\"e\\u0301\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
@@ -854,7 +854,7 @@ static void test_load_errors(void) {
     CHECK(t == NULL);
 }
 
-/* what other writers of such files leave out or write in the older way is not an error */
+/* members that other writers omit, or write in an older form, are not errors */
 static void test_load_variants(void) {
     static const struct { const char *from, *to; } rows[] = {
         { "\"truncation\":null,\"padding\":null,", "" }, { "\"type\":\"BPE\",", "" }, { ",\"ignore_merges\":false", "" },
@@ -877,10 +877,10 @@ static void test_load_variants(void) {
         free(text);
     }
     {
-        char *text = mini_edited("\"\\u0120 a\"", "\"\\u0120 a\",\"a b\""); /* a pair listed twice has its last rank: now b+a comes first */
+        char *text = mini_edited("\"\\u0120 a\"", "\"\\u0120 a\",\"a b\""); /* a pair listed twice has its last rank, so now b+a is first */
         static const int32_t last[2] = { 1, 7 };
         vp_tokenizer *t;
-        check_case("a token spelt with a real space is not the merge of a space");
+        check_case("a token spelled with a real space is not the merge of a space");
         {
             char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
             static const int32_t space[2] = { 1, 5 };
@@ -932,7 +932,7 @@ static void test_call_errors(void) {
     CHECK_TEXT(text, "ab");
     CHECK_INT(vp_tokenizer_decode(t, NULL, 0, 0, text, 1, &count), VP_OK);
     CHECK(count == 0 && text[0] == 0);
-    CHECK_INT(vp_tokenizer_decode(t, NULL, 0, 0, NULL, 0, &count), VP_ERR_CAPACITY); /* even nothing needs its NUL */
+    CHECK_INT(vp_tokenizer_decode(t, NULL, 0, 0, NULL, 0, &count), VP_ERR_CAPACITY); /* even an empty text needs its NUL */
     CHECK_INT(vp_tokenizer_decode(t, three, 3, 4, text, 4, &count), VP_ERR_RANGE);
     CHECK_INT(vp_tokenizer_decode(NULL, three, 3, 0, text, 4, &count), VP_ERR_RANGE);
     CHECK_INT(vp_tokenizer_decode(t, NULL, 3, 0, text, 4, &count), VP_ERR_RANGE);
@@ -941,7 +941,7 @@ static void test_call_errors(void) {
     vp_tokenizer_free(t);
 }
 
-/* Every allocation of every call fails once: the call returns VP_ERR_MEMORY, leaves its outputs unchanged and releases everything. */
+/* Each allocation of each call fails once: the call returns VP_ERR_MEMORY, leaves its outputs unchanged and frees everything. */
 static void test_memory(void) {
     vp_special_ids special = { 0, 0, 1, 300, 301, 302, 303, 304 };
     vp_tokenizer *t = NULL, *kept;
@@ -1018,7 +1018,7 @@ int main(void) {
     test_load_variants();
     test_call_errors();
     test_memory();
-    check_case("every allocation was given back");
+    check_case("every allocation was freed");
     CHECK_INT(allocation_live, 0);
     return check_done("test_tokenizer");
 }

@@ -110,7 +110,7 @@ static int load(const char *path, file *f) {
 static int has_arg(const file *f, const event *e, const char *key) { return vp_json_get(&f->json, e->args, key) != VP_JSON_NONE; }
 static int64_t arg(const file *f, const event *e, const char *key) { return int_at(f, vp_json_get(&f->json, e->args, key)); }
 
-/* ---- what every trace must be ---- */
+/* ---- properties of every trace ---- */
 static int by_track(const void *a, const void *b) {
     const event *x = (const event *)a, *y = (const event *)b;
     int order = strcmp(x->process, y->process);
@@ -119,7 +119,7 @@ static int by_track(const void *a, const void *b) {
     if (!order) order = (x->ns < y->ns) - (x->ns > y->ns);
     return order ? order : (x->order > y->order) - (x->order < y->order);
 }
-/* a slice begins within the one around it and ends within it; and where both begin at once the outer is first in the file */
+/* A slice begins and ends within the one around it. If both begin at once, the outer one is first in the file. */
 static void check_nesting(const file *f) {
     event *slices = (event *)malloc((f->count + 1) * sizeof *slices);
     const event *open[LONGEST_STACK];
@@ -148,7 +148,7 @@ static int by_external(const void *a, const void *b) {
     const event *x = (const event *)a, *y = (const event *)b;
     return (x->external_id > y->external_id) - (x->external_id < y->external_id);
 }
-/* each launch is four events: flow start, flow end, call, device slice. Returns how many there are. */
+/* Each launch is four events: flow start, flow end, call, device slice. Returns their number. */
 static size_t check_flows(const file *f) {
     event *linked = (event *)malloc((f->count + 1) * sizeof *linked), *ops = (event *)malloc((f->count + 1) * sizeof *ops);
     size_t count = 0, op_count = 0;
@@ -161,7 +161,7 @@ static size_t check_flows(const file *f) {
     qsort(ops, op_count, sizeof *ops, by_external);
     for (size_t i = 1; i < op_count; i++) CHECK(ops[i].external_id != ops[i - 1].external_id);
     CHECK_INT(count % 4, 0);
-    for (size_t i = 0; i + 3 < count; i += 4) { /* ac2g s, ac2g f, cuda_runtime, then gpu_memcpy or kernel: by the order of their names */
+    for (size_t i = 0; i + 3 < count; i += 4) { /* ac2g s, ac2g f, cuda_runtime, then gpu_memcpy or kernel, in order of their names */
         const event *start = &linked[i], *end = &linked[i + 1], *call = &linked[i + 2], *on = &linked[i + 3], *swap;
         if (strcmp(call->category, "cuda_runtime")) { swap = call; call = on; on = swap; }
         if (!CHECK(start->phase == 's' && end->phase == 'f' && !strcmp(call->category, "cuda_runtime"))) break;
@@ -182,7 +182,7 @@ static size_t check_flows(const file *f) {
     free(ops);
     return count / 4;
 }
-/* the members of the head and their order; nothing but the name after the events, and no bracket */
+/* the head's members in order; only the name after the events, and no bracket */
 static void check_members(const file *f) {
     static const char *const first[] = {"schemaVersion", "deviceProperties"},
                       *const last[] = {"distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName"};
@@ -200,8 +200,8 @@ static void check_members(const file *f) {
     line = strstr(f->text, "\"distributedInfo\"");
     CHECK(rank && line && rank > line && !memchr(line, '\n', (size_t)(rank - line)));
 }
-/* Steps are consecutive. After several, and at the end, is the empty slice that HTA needs: its name contains "ProfilerStep" but begins differently, so that readers do
- * not take it for a step. Returns the number of steps. */
+/* Steps are consecutive. After several, and at the end, there is the empty slice that HTA needs. Its name contains "ProfilerStep" but begins differently, so that readers
+ * do not take it for a step. Returns the number of steps. */
 static int64_t check_steps(const file *f) {
     const event *last = NULL, *closing = NULL;
     int64_t steps = 0, end = 0;
@@ -265,7 +265,7 @@ static size_t count_of(const file *f, const char *category) {
     return count;
 }
 
-/* ---- made-up requests ---- */
+/* ---- synthetic requests ---- */
 enum { BASE = 1000000, MOST = 4096 };
 static vp_launch made[MOST];
 static vp_stage_times times;
@@ -282,7 +282,7 @@ static vp_trace_options options_for(const char *path) {
     o.device_count = 1;
     return o;
 }
-/* A request of `steps` decode steps: kernels of `ns` without gaps, sent every `host` ns. Returns how many launches. */
+/* A request of `steps` decode steps: kernels of `ns` without gaps, sent every `host` ns. Returns the number of launches. */
 static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t ns, int64_t host, int32_t per_stage) {
     int64_t count = 0;
     memset(run, 0, sizeof *run);
@@ -325,7 +325,7 @@ static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t
     run->step_count = steps;
     return count;
 }
-/* when the decode stage begins on the host: the wall times of the stages before it */
+/* the host's start of the decode stage: the sum of the wall times of the stages before it */
 static int64_t decode_begin_ns(void) {
     int64_t ns = 0;
     for (int32_t stage = 0; stage < VP_STAGE_DECODE; stage++) ns += times.ran[stage] ? times.wall_ns[stage] : 0;
@@ -347,7 +347,7 @@ static void test_request(void) {
     int64_t launches = make_run(&run, BASE + 10000, 3, 5001, 3000, 8), sum[VP_STAGE_COUNT] = {0};
     trace_facts facts;
     check_case("a request of a GPU: stages, parts, launches, flows");
-    unlink(path); /* a folder that is kept may have it */
+    unlink(path); /* a folder given by the user may contain it */
     if (!CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK)) return;
     CHECK(unfinished_files() == 1 && !there(path));
     CHECK_INT(vp_trace_step_begin(trace, 5, BASE + 9000, &error), VP_OK);
@@ -391,7 +391,7 @@ static void test_request(void) {
     forget(&f);
 }
 
-/* kernels whose float times overlap by some ns, launches that seem to begin after their kernels, and boundaries that cut a kernel */
+/* kernels whose float times overlap by a few ns, launches that seem to begin after their kernels, and boundaries within a kernel */
 static void test_overlap(void) {
     char *path = in_folder("overlap.json");
     vp_trace_options o = options_for(path);
@@ -400,7 +400,7 @@ static void test_overlap(void) {
     vp_trace_run run;
     file f;
     int64_t launches = make_run(&run, BASE, 2, 1000, 900, 6), second;
-    check_case("slices that overlap are set apart");
+    check_case("overlapping slices are separated");
     for (int64_t i = 0; i < launches; i++) {
         made[i].ns += i % 5 * 37;
         made[i].host_ns += 333;
@@ -413,7 +413,7 @@ static void test_overlap(void) {
     for (int64_t i = launches / 2 + 1; i < launches; i++) made[i].host_begin_ns += 500000;
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-    second = make_run(&run, BASE + 1000, 1, 700, 100, 6); /* its device would begin before the first request is done */
+    second = make_run(&run, BASE + 1000, 1, 700, 100, 6); /* its device time would begin before the first request has ended */
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE + 9000000, NULL), VP_OK);
     run.begin_ns = BASE + 9000001;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
@@ -425,7 +425,7 @@ static void test_overlap(void) {
     forget(&f);
 }
 
-/* the rule: of two that overlap the earlier one is cut */
+/* the rule: of two overlapping slices, the earlier is shortened */
 static void test_cut(void) {
     char *path = in_folder("cut.json");
     vp_trace_options o = options_for(path);
@@ -434,7 +434,7 @@ static void test_cut(void) {
     file f;
     const event *first, *second;
     make_run(&run, BASE, 0, 1000, 900, 4);
-    check_case("the earlier of two that overlap is cut");
+    check_case("the earlier of two overlapping slices is shortened");
     made[5].ns += 50;      /* k_rows, gemm, k_rows, copy: the gemm of the second stage */
     made[5].host_ns = 950;
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
@@ -447,7 +447,7 @@ static void test_cut(void) {
     CHECK(first && second && first->ns == 1000 && second->begin == first->begin + 1000 && second->ns == 1000);
     first = find(&f, "cuda_runtime", "cudaLaunchKernel", 1);
     second = find(&f, "cuda_runtime", "cudaLaunchKernel", 2);
-    /* an op ends and another begins between them */
+    /* between them one op ends and another begins */
     CHECK(first && second && first->begin + first->ns <= 6 * 900 && first->ns > 890 && second->begin <= 6 * 900 + 4 && second->ns >= 671);
     forget(&f);
 }
@@ -481,7 +481,7 @@ static void test_shapes_and_stacks(void) {
     forget(&f);
 }
 
-/* on the CPU a launch is an op of the main thread, and each worker has a track */
+/* on the CPU, a launch is an op of the main thread, and each worker has its own track */
 static void test_cpu(void) {
     char *path = in_folder("cpu.json");
     vp_trace_options o = options_for(path);
@@ -491,13 +491,13 @@ static void test_cpu(void) {
     vp_error error = {VP_OK, -1, "", ""};
     file f;
     int64_t launches = make_run(&run, BASE + 5, 2, 1000, 1000, 4);
-    check_case("a request on the CPU, and the work of its threads");
+    check_case("a request on the CPU, with its threads' work");
     o.devices = NULL;
     o.device_count = 0;
     run.device = -1;
     run.spans = spans_of;
     run.span_count = 5;
-    spans_of[4].launch = launches; /* one whose launch did not fit in the caller's buffer */
+    spans_of[4].launch = launches; /* a span whose launch did not fit in the caller's buffer */
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     spans_of[3].launch = -1;
@@ -527,7 +527,7 @@ static void test_cpu(void) {
     forget(&f);
 }
 
-/* Step times of the CPU's request decide the places of its decode steps, with launches, without them and without anything else. */
+/* The step times of a CPU request determine the positions of its decode steps, with launches, without them and with nothing else. */
 static void test_cpu_steps(void) {
     for (int form = 0; form < 3; form++) {
         char *path = in_folder("steps-cpu.json");
@@ -559,7 +559,7 @@ static void test_cpu_steps(void) {
         check_file(path, &f);
         first = find(&f, "user_annotation", "decode[1]", 0);
         second = find(&f, "user_annotation", "decode[2]", 0);
-        if (CHECK(first && second)) { /* edges move by a few ns where slices touch */
+        if (CHECK(first && second)) { /* edges move by a few ns if slices touch */
             check_note(llabs(first->begin - begin) < 10 && llabs(first->ns - 4321) < 10, __FILE__, __LINE__, "%d: %lld %lld", form, (long long)first->begin,
                        (long long)first->ns);
             check_note(llabs(second->begin - begin - 4321) < 10 && llabs(second->ns - 7654) < 10, __FILE__, __LINE__, "%d: %lld %lld", form, (long long)second->begin,
@@ -568,7 +568,7 @@ static void test_cpu_steps(void) {
         forget(&f);
     }
 }
-/* A program that marks its stages with vp_stage_begin and vp_stage_end sees them in its trace. */
+/* A program that marks its stages with vp_stage_begin and vp_stage_end finds them in its trace. */
 static void test_stage_clock(void) {
     char *path = in_folder("clock.json");
     vp_trace_options o = options_for(path);
@@ -580,7 +580,7 @@ static void test_stage_clock(void) {
     file f;
     check_case("the marks of a stage clock");
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
-    CHECK_INT(vp_trace_stages(trace, &clock, NULL), VP_OK); /* none is fine */
+    CHECK_INT(vp_trace_stages(trace, &clock, NULL), VP_OK); /* no marks are valid */
     clock.count = 3;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_OK);
     CHECK_INT(vp_trace_stages(trace, NULL, NULL), VP_ERR_RANGE);
@@ -589,11 +589,11 @@ static void test_stage_clock(void) {
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_STATE);
     CHECK_TEXT(error.where, "marks");
     CHECK_TEXT(error.text, "a mark is still open");
-    marks[2].end_ns = BASE + 1001; /* past the request's end */
+    marks[2].end_ns = BASE + 1001; /* after the request's end */
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "marks[2]");
     CHECK(strstr(error.text, "does not nest") != NULL);
-    marks[2].inside = 7; /* no such mark */
+    marks[2].inside = 7; /* no mark has this index */
     marks[2].end_ns = BASE + 1000;
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
     marks[2].inside = 0;
@@ -640,7 +640,7 @@ static void test_memory_and_counters(void) {
     CHECK_INT(vp_trace_counter(trace, BASE, 0, NULL, 1, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
     vp_trace_free(trace);
-    CHECK_INT(check_file(path, &f).steps, 1); /* it was open */
+    CHECK_INT(check_file(path, &f).steps, 1); /* the step was open */
     CHECK_INT(count_of(&f, "cpu_instant_event"), 3);
     {
         const event *taken = find(&f, NULL, "[memory]", 0), *host = find(&f, NULL, "[memory]", 1), *given = find(&f, NULL, "[memory]", 2);
@@ -654,7 +654,7 @@ static void test_memory_and_counters(void) {
     forget(&f);
 }
 
-/* requests with times that a real clock would not give: in all cases the tracks are in order, launches come before their kernels, and the file is whole at any limit */
+/* Requests with times that a real clock would not give. In all cases the tracks are in order, launches precede their kernels, and the file is complete at any limit. */
 static uint32_t draw(vp_random *random, uint32_t below) { return vp_random_u32(random) % below; }
 static void test_random(uint32_t seed, int files) {
     char *path = in_folder("random.json");
@@ -683,7 +683,7 @@ static void test_random(uint32_t seed, int files) {
                 l->ns = draw(&random, scale);
                 l->host_begin_ns = host_at;
                 l->host_ns = draw(&random, scale);
-                device_at += draw(&random, 3) ? l->ns : draw(&random, scale); /* at once, or anywhere: also before the last one's end */
+                device_at += draw(&random, 3) ? l->ns : draw(&random, scale); /* at once, or at any time, even before the end of the last one */
                 host_at += draw(&random, 3) ? l->host_ns : draw(&random, scale);
                 l->part = (int32_t)draw(&random, VP_PART_COUNT);
                 l->dimensions = (int32_t)draw(&random, 5);
@@ -701,7 +701,7 @@ static void test_random(uint32_t seed, int files) {
             CHECK(vp_trace_step_begin(trace, request, at, NULL) != VP_ERR_RANGE);
             result = vp_trace_launches(trace, &run, NULL);
             CHECK(result == VP_OK || result == VP_ERR_CAPACITY);
-            at += 1000 * (int64_t)scale + 1000000; /* after whatever the request did on the host */
+            at += 1000 * (int64_t)scale + 1000000; /* after all work of the request on the host */
             vp_trace_step_end(trace, at, NULL);
         }
         CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
@@ -713,7 +713,7 @@ static void test_random(uint32_t seed, int files) {
     }
 }
 
-/* every limit from the smallest on: the file parses, is whole and no longer than allowed; the units in it grow with the limit */
+/* For every limit from the smallest, the file parses, is complete and not larger than allowed. The number of units in it grows with the limit. */
 static void test_limit(void) {
     char *path = in_folder("limit.json");
     vp_trace_options o = options_for(path);
@@ -725,7 +725,7 @@ static void test_limit(void) {
     uint64_t least = 0;
     int64_t before = -1;
     int seen_middle = 0;
-    check_case("the limit of bytes");
+    check_case("the size limit in bytes");
     o.max_bytes = 100;
     CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
     CHECK(strstr(error.text, "must be ") != NULL && !unfinished_files());
@@ -760,7 +760,7 @@ static void test_limit(void) {
         CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "trace_truncated")), info.truncated);
         CHECK_INT(int_at(&f, vp_json_get(&f.json, 0, "dropped_steps")), info.dropped_steps);
         CHECK(info.launches >= before);
-        CHECK_INT(info.launches % 10, 0); /* whole stages and decode steps only */
+        CHECK_INT(info.launches % 10, 0); /* only whole stages and decode steps */
         before = info.launches;
         seen_middle += info.truncated && info.launches % 130 != 0;
         all = info;
@@ -826,7 +826,7 @@ static void test_names(void) {
         CHECK_INT(counters, sizeof given / sizeof *given);
         for (size_t i = 0; i < f.count; i++)
             if (!strcmp(f.events[i].category, "gpu_memcpy")) kernels++;
-        CHECK_INT(kernels, 2 * (sizeof given / sizeof *given)); /* one launch a stage is the last one of it: copies */
+        CHECK_INT(kernels, 2 * (sizeof given / sizeof *given)); /* one launch per stage, the last one, is a copy */
         text_at(&f, vp_json_get(&f.json, 0, "argv"), name, sizeof name);
         CHECK_TEXT(name, metadata[0].text);
         text_at(&f, vp_json_get(&f.json, 0, "odd \"key\""), name, sizeof name);
@@ -839,7 +839,7 @@ static void test_names(void) {
 
 static void test_file_names(void) {
     char name[256], host[200];
-    check_case("names of files");
+    check_case("file names");
     CHECK_INT(vp_trace_file_name("node_17", INT64_C(1700000000123456789), name, sizeof name), VP_OK);
     CHECK_TEXT(name, "node_17.1700000000123456789.pt.trace.json");
     CHECK_INT(vp_trace_file_name("a/b", 5, name, sizeof name), VP_OK);
@@ -913,7 +913,7 @@ static void test_steps(void) {
     forget(&f);
 }
 
-/* the disk is full from the start, and in the middle: the error sticks, nothing but what was there remains */
+/* The disk is full from the start, or later: the error is kept, and only existing files remain. */
 static void test_full_disk(void) {
     char *path = in_folder("full.json");
     vp_trace_options o = options_for(path);
@@ -924,7 +924,7 @@ static void test_full_disk(void) {
     vp_result result = VP_OK;
     check_case("full disk");
     if (access("/dev/full", W_OK) == 0) {
-        CHECK_INT(symlink("/dev/full", path), 0); /* a device is written unchanged */
+        CHECK_INT(symlink("/dev/full", path), 0); /* a device is written directly */
         CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
         CHECK(strstr(error.text, "No space left") != NULL && !unfinished_files());
         CHECK_INT(unlink(path), 0);
@@ -953,7 +953,7 @@ static void test_full_disk(void) {
     }
     o.path = in_folder("no/such/folder.json");
     CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
-    /* the name cannot be given: a folder has it */
+    /* the name cannot be used, because it is a folder */
     o.path = in_folder("taken");
     make_empty(o.path);
     CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_WRITE);
@@ -969,7 +969,7 @@ static void test_refusals(void) {
     vp_error error = {VP_OK, -1, "", ""};
     char where[80];
     vp_trace_metadata bad_text[1] = {{"key", "\xff"}};
-    check_case("options and requests that are rejected");
+    check_case("rejected options and requests");
     CHECK_INT(vp_trace_open(NULL, &trace, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_open(&o, NULL, NULL), VP_ERR_RANGE);
     REFUSED(path, NULL);
@@ -1084,10 +1084,10 @@ static void test_ranges(void) {
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE);
     ranges.thread = 0;
     records[3].end_ns = BASE + 1001;
-    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE); /* out of its parent */
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE); /* extends beyond its parent */
     records[3].end_ns = BASE + 1000;
     records[3].begin_ns = BASE + 499;
-    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE); /* into its sibling */
+    CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE); /* overlaps its sibling */
     records[3].begin_ns = BASE + 500;
     records[3].parent = 3;
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_RANGE);
@@ -1122,7 +1122,7 @@ static void make_request(vp_request *r) {
     r->launches = launches; r->launch_capacity = LAUNCHES;
     r->spans = spans; r->span_capacity = SPANS;
 }
-/* what is in the file against what the engine said, stage by stage; requests follow each other */
+/* the file's contents against the engine's times, stage by stage; requests are consecutive */
 static void check_stages(const file *f, const vp_stage_times *said, size_t nth) {
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         char name[48];
@@ -1167,7 +1167,7 @@ static void test_engine(const char *name) {
     vp_engine_options eo = vp_engine_options_default();
     vp_engine *engine = NULL;
     vp_trace_options o;
-    vp_device_info is; /* its name goes into the trace */
+    vp_device_info is; /* the trace contains its name */
     vp_trace_device device;
     vp_trace *trace = NULL;
     vp_trace_info info;
@@ -1207,7 +1207,7 @@ static void test_engine(const char *name) {
         memset(&reply, 0, sizeof reply);
         reply.tokens = tokens;
         reply.step_ns = step_ns;
-        now = o.emulated && i ? now : vp_clock_ns(); /* an emulated device has a clock of its own: the steps keep to it */
+        now = o.emulated && i ? now : vp_clock_ns(); /* an emulated device has its own clock, and the steps follow it */
         CHECK_INT(vp_trace_step_begin(trace, i, now, &error), VP_OK);
         run.begin_ns = o.emulated ? now + 5000 : vp_clock_ns();
         if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) break;

@@ -8,8 +8,8 @@
 #include "support/program.h"
 #include "vlmprof.h"
 
-/* ---- the search, against made-up tokenizers */
-/* tokens of a text: a chat template, then what each kind of tokenizer makes of the letters */
+/* ---- the search, with synthetic tokenizers */
+/* tokens of a text: a chat template, then tokens by the kind of tokenizer */
 enum { PER_LETTER, PER_LETTERS, PER_WORD, IN_STEPS, SHAKY, KINDS };
 static const char *const KIND_NAMES[KINDS] = {"a token for each letter", "a token for some letters", "some tokens for each word", "tokens in steps",
                                               "words that cost more at times"};
@@ -23,9 +23,9 @@ static int64_t count_tokens(const char *text, int kind, int64_t size, int64_t te
     switch (kind) {
     case PER_LETTER: return template_tokens + letters;
     case PER_LETTERS: return template_tokens + (letters + size - 1) / size;
-    case PER_WORD: return template_tokens + words * size + (glued - words) / 2; /* 2 letters more in a word: a token */
+    case PER_WORD: return template_tokens + words * size + (glued - words) / 2; /* two more letters in a word: one token more */
     case IN_STEPS: return template_tokens + (letters + 3) / 4 * size;
-    default: return template_tokens + words + (words % 7 == 3); /* it falls at times */
+    default: return template_tokens + words + (words % 7 == 3); /* sometimes it decreases */
     }
 }
 static int64_t ask_tokenizer(const struct twin_search *search, int kind, int64_t size, int64_t template_tokens) {
@@ -39,7 +39,7 @@ static struct twin_search search_for(int64_t wanted, int kind, int64_t size, int
     for (twin_search_begin(wanted, known, &search); search.next >= 0;) twin_search_take(&search, ask_tokenizer(&search, kind, size, template_tokens));
     return search;
 }
-/* the text that it found has the number of tokens that it reports */
+/* Returns 1 if the text found has the number of tokens that the search reports. */
 static int is_true(const struct twin_search *search, int kind, int64_t size, int64_t template_tokens) {
     char *text = twin_text(search->nearest.filler, search->nearest.repeats, 99);
     const int good = count_tokens(text, kind, size, template_tokens) == search->nearest.tokens;
@@ -55,7 +55,7 @@ static void test_search(void) {
                     const struct twin_search search = search_for(wanted, kind, size, template_tokens, NULL);
                     check_case("%s (%lld), template %lld: %lld tokens are found", KIND_NAMES[kind], (long long)size, (long long)template_tokens,
                                (long long)wanted);
-                    if (kind == SHAKY && (wanted - template_tokens) % 7 == 3) /* no text has so many */
+                    if (kind == SHAKY && (wanted - template_tokens) % 7 == 3) /* no text has this number of tokens */
                         CHECK(!search.is_found && llabs(search.nearest.tokens - wanted) == 1 && search.tries <= TWIN_TRIES);
                     else CHECK(search.is_found && search.nearest.tokens == wanted && search.tries < 30);
                     CHECK(is_true(&search, kind, size, template_tokens));
@@ -64,19 +64,19 @@ static void test_search(void) {
     for (int64_t step = 2; step <= 3; step++)
         for (int64_t wanted = 100; wanted < 112; wanted++) {
             const struct twin_search search = search_for(wanted, IN_STEPS, step, 0, NULL);
-            check_case("tokens in steps of %lld: %lld is found where it is a step; otherwise the nearest is reported", (long long)step, (long long)wanted);
+            check_case("tokens in steps of %lld: %lld is found if it is a step; otherwise the nearest is reported", (long long)step, (long long)wanted);
             CHECK_INT(search.is_found, wanted % step == 0);
             CHECK(llabs(search.nearest.tokens - wanted) < step && search.tries <= TWIN_TRIES && is_true(&search, IN_STEPS, step, 0));
         }
 }
 static void test_search_ends(void) {
     struct twin_search search = search_for(5, PER_LETTER, 1, 9, NULL);
-    check_case("a text that is too long already: the search ends at once, the mark alone is the nearest");
+    check_case("a text that is already too long: the search ends at once, and the mark only is the nearest");
     CHECK(!search.is_found && search.tries == 1 && search.nearest.repeats == 0);
-    check_case("one that never grows");
+    check_case("a tokenizer whose count never grows");
     for (twin_search_begin(50, NULL, &search); search.next >= 0;) twin_search_take(&search, 20);
     CHECK(!search.is_found && search.tries <= TWIN_TRIES && search.nearest.tokens == 20);
-    check_case("impossible counts also end it");
+    check_case("impossible counts also end the search");
     for (twin_search_begin(50, NULL, &search); search.next >= 0;) twin_search_take(&search, search.tries % 2 ? 10 : 90);
     CHECK(!search.is_found && search.tries <= TWIN_TRIES);
     for (twin_search_begin(INT64_MAX, NULL, &search); search.next >= 0;) twin_search_take(&search, -1);
@@ -93,14 +93,14 @@ static void test_search_ends(void) {
         }
         CHECK(search.tries <= TWIN_TRIES);
     }
-    twin_search_take(&search, 500); /* after the end nothing changes */
+    twin_search_take(&search, 500); /* after the end, nothing changes */
     CHECK(search.next == -1);
 }
 static void test_memory(void) {
     struct twin_memory memory = {NULL, 0, 0, 0};
     struct twin_search search;
     int64_t tries = 0;
-    check_case("texts that were found are where the next search begins, from both sides; the same one needs no try");
+    check_case("the next search begins at texts found earlier, from both sides; the same number needs no try");
     CHECK(twin_recall(&memory, 100) == NULL);
     for (int64_t wanted = 600; wanted >= 100; wanted -= 100) {
         search = search_for(wanted, PER_WORD, 1, 20, twin_recall(&memory, wanted));
@@ -111,13 +111,13 @@ static void test_memory(void) {
     }
     CHECK(memory.count == 6 && tries <= 5);
     search = search_for(333, PER_LETTERS, 4, 3, twin_recall(&memory, 333));
-    CHECK(search.is_found); /* a memory of another tokenizer misleads, but not for ever */
+    CHECK(search.is_found); /* texts found with another tokenizer mislead the search, but not forever */
     twin_search_begin(300, twin_recall(&memory, 300), &search);
     CHECK(search.is_found && search.next == -1 && search.tries == 0 && search.nearest.tokens == 300);
     CHECK_INT(twin_recall(&memory, 1 << 30)->tokens, 600);
     twin_forget(&memory);
     CHECK(memory.count == 0 && memory.texts == NULL);
-    check_case("texts of the same length with other marks are other texts");
+    check_case("texts of the same length with other marks are different texts");
     {
         char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u), *glued = twin_text(1, 3, 0), *none = twin_text(1, 0, 0);
         CHECK_TEXT(one, "b a a a a a a a a a a");
@@ -154,7 +154,7 @@ static void test_pairs(void) {
     CHECK(result.prompt_difference_ms == 49.5 && result.image_prompt_ms == 175 && result.image_ms == 195);
     twins_warn(&warnings, &result);
     CHECK_INT(warnings.count, 0);
-    check_case("pairs of which a cache knew half are left out, so are those with other numbers of tokens and without text; each is warned of");
+    check_case("pairs of which one was cached are dropped, as are those with other numbers of tokens and without text, each with a warning");
     pairs[0].image_cached = 150;
     pairs[1].text_cached = 299;
     pairs[2].text_tokens = 301;
@@ -166,7 +166,7 @@ static void test_pairs(void) {
     twins_warn(&warnings, &result);
     CHECK_INT(warnings.count, 3);
     text_list_free(&warnings);
-    check_case("an image that takes less than none by the whole range is an error with its likely cause; a range over 0 is a warning");
+    check_case("an image whose whole range is below 0 is an error with its likely cause; a range that contains 0 is a warning");
     make_pairs(pairs, 20);
     CHECK(!twins_are_wrong(&result, words, sizeof words));
     for (int i = 0; i < 20; i++) pairs[i].image_ms = pairs[i].text_ms - 417;
@@ -183,7 +183,7 @@ static void test_pairs(void) {
     twins_warn(&warnings, &result);
     CHECK(!twins_are_wrong(&result, words, sizeof words) && warnings.count == 1 && strstr(warnings.items[0], "its range is not"));
     text_list_free(&warnings);
-    check_case("fewer than 5 pairs give no estimate, and a warning gives their number");
+    check_case("fewer than 5 pairs give no estimate, and a warning with their number");
     make_pairs(pairs, 20);
     result = twins_result(pairs, 5, TWINS_EXACT);
     CHECK(result.difference.median == 52 && result.difference.low == 50 && result.difference.high == 54);
@@ -194,7 +194,7 @@ static void test_pairs(void) {
     text_list_free(&warnings);
     result = twins_result(pairs, 0, TWINS_EXACT);
     CHECK(result.pairs == 0 && isnan(result.difference.median) && isnan(result.floor_ms));
-    check_case("without text the first part of the stream is compared, else the server's own time; the output names which");
+    check_case("without text, the first part of the stream is compared, else the server's own time; the output names the source");
     make_pairs(pairs, 20);
     for (int i = 0; i < 20; i++) {
         pairs[i].text_ms = (double)NAN;
@@ -217,7 +217,7 @@ static void test_adjusted(void) {
     struct twin_pair pairs[9];
     struct twin_result result;
     struct text_list warnings = {NULL, 0};
-    check_case("adjusted: texts of 2 tokens fewer or more, at 0.5 ms a token: 30 ms is found, and said to be adjusted");
+    check_case("adjusted: texts of 2 tokens fewer or more, at 0.5 ms per token: 30 ms is found, and reported as adjusted");
     for (int i = 0; i < 9; i++) {
         const int64_t more = (i % 3 - 1) * 2;
         const struct twin_pair pair = {.image_ms = 5 + 0.5 * 400 + 30, .text_ms = 5 + 0.5 * (double)(400 + more), .floor_ms = 5, .image_tokens = 410,
@@ -232,9 +232,9 @@ static void test_adjusted(void) {
     twins_warn(&warnings, &result);
     CHECK(warnings.count == 1 && strstr(warnings.items[0], "adjusted") != NULL);
     text_list_free(&warnings);
-    check_case("with exact these are left out");
+    check_case("with exact, these pairs are dropped");
     CHECK(twins_result(pairs, 9, TWINS_EXACT).unequal == 6);
-    check_case("without a difference to the floor there is no price of a token: left out, not guessed");
+    check_case("without a difference to the floor, the cost of a token is unknown: omitted, not guessed");
     for (int i = 0; i < 9; i++) pairs[i].floor_tokens = pairs[i].text_tokens;
     CHECK(twins_result(pairs, 9, TWINS_ADJUSTED).unequal == 6);
 }
@@ -244,7 +244,7 @@ static void test_json(void) {
     CHECK(isnan(twin_prompt_ms(NULL)) && isnan(twin_prompt_ms("{}")) && isnan(twin_prompt_ms("[1]")) && isnan(twin_prompt_ms("{\"prompt_ms\": -1}")));
 }
 
-/* ---- against a server: an image costs 40 tokens, a text one for every two letters */
+/* ---- with a server: an image is 40 tokens, a text one token per two letters */
 static int image_ms;
 static hostile_reply answer(hostile_server *server) {
     static char text[2][600];
@@ -271,16 +271,16 @@ static void test_command(void) {
     hostile_start(&server, none, 1);
     server.choose = answer;
     for (image_ms = 40; image_ms >= 0; image_ms -= 40) {
-        check_case("run --twins: an image that takes %d ms longer than a text of as many tokens", image_ms);
+        check_case("run --twins: an image that takes %d ms longer than a text of the same number of tokens", image_ms);
         CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 9 --json", server.port), 0);
-        CHECK(number_of_key("\"low\": ") <= number_of_key("\"ms\": ") && number_of_key("\"high\": ") >= number_of_key("\"ms\": ")); /* exactly: test_virtual */
+        CHECK(number_of_key("\"low\": ") <= number_of_key("\"ms\": ") && number_of_key("\"high\": ") >= number_of_key("\"ms\": ")); /* test_virtual.c checks it exactly */
         CHECK(number_of_key("\"pairs\": ") > 8 && number_of_key("\"prompt_tokens\": ") > 51);
         CHECK(number_of_key("\"floor_ms\": ") >= 10); /* the server's own wait */
         CHECK(number_of_key("\"image_tokens\": ") == 45 && number_of_key("\"upload_ms\": ") >= 0);
         CHECK(strstr(last.out, "\"method\": \"exact\"") != NULL && strstr(last.out, "\"server_prompt_ms\": null") != NULL);
         CHECK(strstr(last.out, "\"T_vision_total\": null") != NULL);
     }
-    check_case("in words; without an image it is rejected");
+    check_case("as text; without an image it is rejected");
     image_ms = 40;
     CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL && strstr(last.out, "5 pairs in turns") != NULL);
@@ -288,12 +288,12 @@ static void test_command(void) {
     hostile_stop(&server);
 }
 
-/* ---- a sweep over sizes: an image costs 30 ms plus 0.6 ms for each of its tokens, one for each 28 x 28 pixels */
+/* ---- a sweep over sizes: an image takes 30 ms plus 0.6 ms per token, with one token per 28 x 28 pixels */
 enum { FIXED_MS = 30, TOKENS_OF_QUESTION = 30 };
 #define MS_PER_TOKEN 0.6
-static int steps_of_texts; /* tokens of a text come in steps of so many; 1: each number can be had */
+static int steps_of_texts; /* number of tokens by which texts can grow; 1: any number is possible */
 static int is_cached_always;
-/* the size that a PNG file in base64 says: its bytes 16 to 23 */
+/* the size in a base64 PNG file: bytes 16 to 23 */
 static void size_in(const char *base64, int *width, int *height) {
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     unsigned char bytes[24];
@@ -372,11 +372,11 @@ static void test_sweep(void) {
     write_set();
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --max_new_tokens 2 "
                                       "--num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 16 64 144 --twins 5 --output_dir %%F/out", server.port);
-    check_case("sweep --twins over three sizes: each point has its pairs, the report's line finds the fixed part and the part per token");
+    check_case("sweep --twins over three sizes: each point has its pairs, and the report's line has the fixed cost and the cost per token");
     CHECK_INT(run("%s", command), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL);
     CHECK_INT(run("report %%F/out --json"), 0);
-    /* what the line finds is shown without a real clock in test_virtual.c; here that there is one */
+    /* test_virtual.c checks the line on a virtual clock; here only that there is one */
     CHECK(isfinite(number_after(last.out, "\"y\": \"T_image_outside\"", "\"slope\": ")) && strstr(last.out, "\"slope_interval\": [") != NULL);
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"pairs\": ") == 15);
     CHECK(number_after(last.out, "\"T_image_outside\": {", "\"server_prompt_difference_ms\": ") == 40);
@@ -384,7 +384,7 @@ static void test_sweep(void) {
     CHECK(strstr(last.out, "ms fixed + ") != NULL && strstr(last.out, "the cost of an image, measured from outside") != NULL);
     CHECK_INT(run("report %%F/out --html"), 0);
     CHECK(strstr(last.out, "T_image_outside against image tokens") != NULL);
-    check_case("run again nothing is asked; result files are made again from the journal, word by word");
+    check_case("a second run sends nothing; result files are rebuilt from the journal, word by word");
     before = check_read(result_of("out"), NULL);
     CHECK(before && number_after(before, "\"T_image_outside\": {\"ms\"", "\"image_tokens\": ") >= 40 && strstr(before, "\"T_vision_total\": null"));
     CHECK_INT(run("%s", command), 0);
@@ -395,7 +395,7 @@ static void test_sweep(void) {
     CHECK(before && after && !strcmp(before, after));
     free(before);
     free(after);
-    check_case("a journal that was cut before a point's twins: these alone are measured again");
+    check_case("a journal truncated before a point's twins: only these are measured again");
     journal = check_read(in_folder("out/journal.jsonl"), NULL);
     twins = NULL;
     for (char *at = journal; at && (at = strstr(at, "\"twins\": {")) != NULL; at++) twins = at;
@@ -409,14 +409,14 @@ static void test_sweep(void) {
             fclose(f);
         }
         CHECK_INT(run("%s --json", command), 0);
-        CHECK(number_after(last.out, "{", "\"runs_now\": ") <= 3); /* the text's, which came after it */
+        CHECK(number_after(last.out, "{", "\"runs_now\": ") <= 3); /* the text's pairs, which came after it */
         free(journal);
         journal = check_read(in_folder("out/journal.jsonl"), NULL);
         for (char *at = journal; at && (at = strstr(at, "\"twins\": {")) != NULL; at++) count++;
         CHECK_INT(count, 9);
     }
     free(journal);
-    check_case("a server that counts in steps of 5: rejected with its reason, which is in the files; adjusted measures, and reports it");
+    check_case("a server that counts in steps of 5: rejected with its reason, which is in the files; adjusted measures it and reports that");
     steps_of_texts = 5;
     snprintf(command, sizeof command, "sweep --endpoint http://127.0.0.1:%d --endpoint_model m --data %%F/set.jsonl --num_samples 1 "
                                       "--max_new_tokens 2 --num_runs_per_sample 1 --family qwen2_vl --vision_tokens_list 64 --twins 5", server.port);

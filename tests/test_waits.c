@@ -1,4 +1,4 @@
-/* test_waits.c: inputs that are pipes or sockets. An input that must be a regular file is rejected at once. One that is read once as a stream is read when a writer
+/* test_waits.c: inputs that are pipes or sockets. An input that must be a regular file is rejected at once. One that is read once, as a stream, is read when a writer
  * arrives, and SIGTERM ends the wait for one. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
@@ -36,21 +36,21 @@ static void make_socket(const char *path) {
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     memset(&address, 0, sizeof address);
     address.sun_family = AF_UNIX;
-    /* the address is short: the name is made in the test's folder, then moved */
+    /* the address must be short, so the socket is made in the test's folder, then moved */
     snprintf(address.sun_path, sizeof address.sun_path, "vlmprof-socket");
     CHECK(getcwd(here, sizeof here) && chdir(folder) == 0);
     CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address) == 0 && rename("vlmprof-socket", path) == 0);
     CHECK_INT(chdir(here), 0);
     close(fd);
 }
-/* path becomes a pipe or a socket */
+/* makes path a pipe or a socket */
 static void make_special(const char *path, int is_socket) {
     unlink(path);
     if (is_socket) make_socket(path);
     else CHECK_INT(mkfifo(path, 0600), 0);
 }
 
-/* ---- what must be a regular file */
+/* ---- inputs that must be regular files */
 static const struct { const char *file, *command; int code; const char *words; } REGULAR[] = {
     {"x.png", "tile %F/x.png", 3, "not a regular file"},
     {"x.png", "tile --family llava-1.5 %F/x.png", 3, "not a regular file"},
@@ -80,7 +80,7 @@ static void make_files(void) {
 }
 static void test_regular(void) {
     for (int is_socket = 0; is_socket < 2; is_socket++) {
-        check_case("what must be a regular file is a %s", is_socket ? "socket" : "pipe");
+        check_case("an input that must be a regular file is a %s", is_socket ? "socket" : "pipe");
         for (size_t i = 0; i < sizeof REGULAR / sizeof *REGULAR; i++) {
             make_files();
             make_special(in_folder(REGULAR[i].file), is_socket);
@@ -95,7 +95,7 @@ static void test_regular(void) {
                               "--output_dir %F/new", NULL, in_folder("stdout"), 0), 1, "(3 measured now, 1 failed)");
 }
 
-/* ---- what is read once as a stream */
+/* ---- inputs that are read once, as streams */
 static const struct { const char *command, *text, *words; } STREAMS[] = {
     {"score --metric anls %F/pipe", "{\"prediction\": \"a cat\", \"references\": [\"cat\", \"a cat\"]}\n", "1 row, mean 1.0"},
     {"tile --sizes %F/pipe --csv", "640x480\n", "640"},
@@ -104,7 +104,7 @@ static const struct { const char *command, *text, *words; } STREAMS[] = {
     {"sweep --synthetic tiny --data %F/pipe --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 1 --output_dir %F/streamed",
      "{\"question\": \"Only words?\"}\n", "(1 measured now, 0 failed)"}};
 
-/* Waits until the program has its signal handlers, and a little longer, so that it is blocked in its wait. */
+/* Waits until the program has set its signal handlers, and a little longer, so that it is blocked in its wait. */
 static void pause_until_ready(pid_t child) {
     char path[64], line[200];
     for (int tries = 0; tries < 20000; tries++) {
@@ -132,25 +132,25 @@ static void test_streams(void) {
         CHECK_INT(write(fd, STREAMS[i].text, strlen(STREAMS[i].text)), strlen(STREAMS[i].text));
         close(fd);
         check_ends(STREAMS[i].command, child, 0, STREAMS[i].words);
-        check_case("... that no writer opens, SIGTERM: %s", STREAMS[i].command);
+        check_case("... without a writer, SIGTERM: %s", STREAMS[i].command);
         child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
         pause_until_ready(child);
         kill(child, SIGTERM);
         check_ends(STREAMS[i].command, child, 130, "");
-        check_case("... that says nothing, Ctrl-C: %s", STREAMS[i].command);
+        check_case("... without data, Ctrl-C: %s", STREAMS[i].command);
         child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
         fd = open(in_folder("pipe"), O_WRONLY);
         pause_until_ready(child);
         kill(child, SIGINT);
         check_ends(STREAMS[i].command, child, 130, "");
         close(fd);
-        check_case("... that is a socket: %s", STREAMS[i].command);
+        check_case("... from a socket: %s", STREAMS[i].command);
         make_special(in_folder("pipe"), 1);
         check_ends(STREAMS[i].command, start(STREAMS[i].command, NULL, in_folder("stdout"), 0), 3, "pipe");
     }
 }
 
-/* ---- the merge lock of another process */
+/* ---- another process's merge lock */
 static void test_lock(void) {
     static const char *const commands[] = {"merge %F/out", SWEEP "--output_dir %F/out"};
     int ready[2];
@@ -169,7 +169,7 @@ static void test_lock(void) {
     CHECK_INT(read(ready[0], &byte, 1), 1);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         pid_t child = start(commands[i], NULL, in_folder("stdout"), 0);
-        check_case("another process merges, SIGTERM: %s", commands[i]);
+        check_case("another process is merging, SIGTERM: %s", commands[i]);
         pause_until_ready(child);
         kill(child, SIGTERM);
         check_ends(commands[i], child, 130, "");
