@@ -154,7 +154,7 @@ static void test_compare_loads(void) {
     t.slo = "ttft:500";
     write_trial("other", &SERVER, &t, 4);
     CHECK_INT(run("compare %%F/before %%F/other"), 1);
-    CHECK(strstr(last.out, "they differ in their objective (ttft:250 / ttft:500)") && !strstr(last.out, "WORSE"));
+    CHECK(strstr(last.out, "A and B differ in objective (ttft:250 / ttft:500)") && !strstr(last.out, "WORSE"));
     t.rate = 5;
     write_trial("far", &SERVER, &t, 1);
     run("compare %%F/before %%F/far");

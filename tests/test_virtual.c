@@ -278,7 +278,7 @@ static void test_image_keys(void) {
         snprintf(line, sizeof line, "{\"%s\": \"samples/cat.jpg\", \"question\": \"What?\", \"answers\": [\"cat\"]}\n", keys[i]);
         write_text(in_folder("keys.jsonl"), line);
         CHECK_INT(run("load " SERVER "--data %%F/keys.jsonl --output_dir %%F/k --duration_s 1 --concurrency 1"), 3);
-        snprintf(line, sizeof line, "line 1: it has no \"image\", but \"%s\"", keys[i]);
+        snprintf(line, sizeof line, "line 1: it has no \"image\", but has \"%s\"", keys[i]);
         CHECK(strstr(last.err, line) != NULL);
     }
     check_case("a data set without any image is measured, with one warning");
@@ -372,7 +372,7 @@ static void test_ends(void) {
     CHECK(strstr(last.out, "  rate 400 is too high: only ") && strstr(last.out, " requests meet e2e:60, 95 % are required\n"));
     CHECK(strstr(last.out, "  rate 400 is more than this server can handle: 40"));
     CHECK_INT(run("best %%F/few --slo e2e:60"), 1);
-    CHECK(strstr(last.out, "independent") && strstr(last.out, "a single trial decides only if its share of that many requests is reliably above or below 95 %"));
+    CHECK(strstr(last.out, "independent") && strstr(last.out, "A single trial decides only if its share of that many requests is reliably above or below 95 %"));
     check_case("... and a second run says that the trial is an old one, and how to measure it again");
     server("");
     CHECK_INT(run(LOAD "y --duration_s 1 --request_rate 50"), 1);
@@ -457,7 +457,7 @@ static void test_twins(void) {
     CHECK_INT(run("fit %%F/w -o %%F/w.json --quiet"), 0);
     CHECK(strstr(last.out, "image from outside, by twins = 30 + 0.6 image tokens") != NULL);
     CHECK_INT(run("predict %%F/w.json --vision_tokens 100 --text_tokens 14 --output_tokens 20 --rate 20 --workers"), 0);
-    CHECK(strstr(last.out, "20 requests per second need 3 encoder and 1 language-model workers") && strstr(last.out, "vision encoder          90.0"));
+    CHECK(strstr(last.out, "20 requests per second need 3 encoder and 1 language-model workers") && strstr(last.out, "vision encoder            90.0"));
     check_case("audit: equal by the family's rule, and by another");
     server("");
     run("audit " SERVER "--family qwen2-vl --images 12 --image_pixels 100000");

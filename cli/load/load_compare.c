@@ -89,7 +89,7 @@ static void warn_of_pair(struct comparison *comparison, const struct load_level 
     char load[48];
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         if (are_different(texts[i].values[0], texts[i].values[1]))
-            text_list_add(&comparison->warnings, "%s: they differ in their %s (%.80s / %.80s)",
+            text_list_add(&comparison->warnings, "%s: A and B differ in %s (%.80s / %.80s)",
                           load_level_text(before, load), texts[i].name,
                           texts[i].values[0] ? texts[i].values[0] : "none",
                           texts[i].values[1] ? texts[i].values[1] : "none");
@@ -125,7 +125,7 @@ static void warn_of_length(struct comparison *comparison, const struct load_leve
     load_level_text(before, load);
     if (before->new_tokens > 0 && after->new_tokens > 0 && before->new_tokens != after->new_tokens)
         text_list_add(&comparison->warnings,
-                      "%s: they differ in max_new_tokens (%lld / %lld); shorter answers end sooner",
+                      "%s: A and B differ in max_new_tokens (%lld / %lld); shorter answers end sooner",
                       load, (long long)before->new_tokens, (long long)after->new_tokens);
     if (!before->is_complete || !after->is_complete)
         text_list_add(&comparison->warnings, "%s: %s was interrupted and is a partial trial", load,

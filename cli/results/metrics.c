@@ -106,7 +106,7 @@ const char *served_lacks(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
     if (metric == METRIC_TOTAL) return NULL;
     if (metric != METRIC_TTFT && metric != METRIC_DECODE && metric != METRIC_PER_TOKEN)
-        return "not known outside the device that runs the model";
+        return "only the device that runs the model knows";
     if (!served->is_streamed) return "the answer came in one body, so its first token cannot be timed";
     if (served->first_ns < 0) return "the answer is empty";
     if (metric == METRIC_TTFT) return NULL;

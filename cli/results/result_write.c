@@ -521,13 +521,13 @@ static void put_server(vp_json_writer *writer, const struct journal_index *index
 }
 /* Writes why numbers of a server's file are null. */
 static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *gathered) {
-    static const char device[] = "known only to the server", tokens[] = "known only to the server's tokenizer";
+    static const char device[] = "only the server knows", tokens[] = "only the server's tokenizer knows";
     static const struct { const char *key, *reason; } always[] = {
         {"top_k", device}, {"num_active_blocks", device}, {"num_total_blocks", device},
         {"active_block_indices", device}, {"weights", device}, {"model_shape", device}, {"stages", device},
         {"stage_detail", device}, {"output_token_ids", device}, {"content_tokens", device},
-        {"theoretical_num_crops", "the server crops the image by its own rule"},
-        {"actual_num_crops", "the server crops the image by its own rule"},
+        {"theoretical_num_crops", "the server's own rule cuts the image"},
+        {"actual_num_crops", "the server's own rule cuts the image"},
         {"input_text_tokens", tokens}};
     vp_json_key(writer, "null_reasons");
     vp_json_begin_object(writer);
@@ -536,7 +536,7 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
         put_text(writer, "T_image_outside",
                  gathered->twins.reason      ? gathered->twins.reason
                  : gathered->twins.are_there ? "no pair was measured"
-                                             : "measured only with --twins");
+                                             : "measured with --twins");
     for (int metric = 0; metric < METRIC_STAGE; metric++)
         if (gathered->lacks[metric]) put_text(writer, METRIC_KEYS[metric], gathered->lacks[metric]);
     vp_json_end_object(writer);
