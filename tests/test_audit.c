@@ -209,7 +209,7 @@ static void test_equal(void) {
     }
     measure("qwen2-vl", "", "qwen2-vl", "", -1);
     judge();
-    says("1 token less around every image");
+    says("1 token less for every image");
 }
 static void test_dropped(void) {
     static const char *const names[] = {"qwen2-vl", "qwen2.5-vl", "llava-1.5", "llava-next", "internvl", "idefics3", "smolvlm", "gemma3", "openai_tiles", "mllama"};
@@ -549,7 +549,7 @@ static void test_command(void) {
     has(last.out, "prompt_tokens with the image minus prompt_tokens without it (21)");
     CHECK_TEXT(last.err, "");
     CHECK_INT(audit("qwen2.5-vl,offset=2", "--family qwen2.5-vl" SMALL), 0);
-    has(last.out, "2 tokens more around every image");
+    has(last.out, "2 tokens more for every image");
     CHECK_INT(audit("qwen2.5-vl,max_pixels=100352", "--family qwen2.5-vl" SMALL), 1);
     has(last.out, "verdict: different: ");
     has(last.out, "another limit configured: all counts fit qwen2_5_vl_hf with max_pixels = ");

@@ -678,7 +678,7 @@ static const header_case header_cases[] = {
     {"elements overflow", "{" TENSOR("a", "U8", "4294967296,4294967296,2", "0", "0") "}", 0, VP_ERR_FORMAT, "overflow"},
     {"elements overflow before a zero", "{" TENSOR("a", "U8", "4294967296,4294967296,2,0", "0", "0") "}", 0, VP_ERR_FORMAT, "overflow"},
     {"bits overflow", "{" TENSOR("a", "F64", "4611686018427387904", "0", "0") "}", 0, VP_ERR_FORMAT, "overflow"},
-    {"huge offsets", "{" TENSOR("a", "U8", "1", "18446744073709551614", "18446744073709551615") "}", 1, VP_ERR_FORMAT, "hole"},
+    {"huge offsets", "{" TENSOR("a", "U8", "1", "18446744073709551614", "18446744073709551615") "}", 1, VP_ERR_FORMAT, "gap"},
     {"offset above 64 bits", "{" TENSOR("a", "U8", "1", "0", "18446744073709551616") "}", 1, VP_ERR_FORMAT, "data_offsets"},
     {"half a byte", "{" TENSOR("a", "F4", "3", "0", "1") "}", 1, VP_ERR_FORMAT, "whole bytes"},
     {"negative side", "{" TENSOR("a", "U8", "-1", "0", "1") "}", 1, VP_ERR_FORMAT, "shape"},
@@ -940,12 +940,12 @@ static void test_model_faults(void) {
         {FAULT_NONE, VP_OK, ""},
         {FAULT_MISSING, VP_ERR_MISMATCH, "1 missing: model.transformer.ln_f.weight [128]"},
         {FAULT_EXTRA, VP_ERR_MISMATCH, "1 extra: extra.weight []"},
-        {FAULT_SHAPE, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [320, 129], wanted [320, 128]"},
-        {FAULT_RANK, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [40960], wanted [320, 128]"},
+        {FAULT_SHAPE, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [320, 129], expected [320, 128]"},
+        {FAULT_RANK, VP_ERR_MISMATCH, "1 misshapen: model.transformer.wte.embedding is [40960], expected [320, 128]"},
         {FAULT_TYPE, VP_ERR_UNSUPPORTED, "1 of an unusable type: model.transformer.wte.new_embedding is I64, not F32, BF16 or F16"},
         {FAULT_SEVERAL, VP_ERR_MISMATCH,
          "1 missing: model.transformer.ln_f.weight [128]; 1 extra: extra.weight []; "
-         "1 misshapen: model.transformer.wte.embedding is [320, 129], wanted [320, 128]"},
+         "1 misshapen: model.transformer.wte.embedding is [320, 129], expected [320, 128]"},
     };
     vp_model_config c;
     vp_error error;

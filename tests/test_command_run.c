@@ -383,7 +383,7 @@ static void test_bad_input(void) {
     make_empty(in_folder("dumped"));
     make_empty(in_folder("dumped/logits.npy"));
     CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --dump %F/dumped"), 5);
-    CHECK(strstr(last.err, "dumped/logits.npy: cannot be written: it is a folder") != NULL);
+    CHECK(strstr(last.err, "dumped/logits.npy: it cannot be written: this is a folder") != NULL);
 }
 
 /* the numbers of a list in case.json */
@@ -542,14 +542,14 @@ static void test_other_models(void) {
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --max_crops 3", 2, "--max_crops");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --vision_tokens 600", 2, "--vision_tokens: LLaVA: vision_tokens: this model's images have one size");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --image_knob max_patches=2", 2, "one size, 84 pixels per side: there is no setting");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "there are: max_patches, min_patches");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob longest_edge=64", 2, "settings: max_patches, min_patches");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=1,2", 2, "run takes only one value");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=two", 2, "expected integers of 1 or more");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches", 2, "expected NAME=NUMBER");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --image_knob max_patches=2 --vision_tokens 9", 2, "cannot be used together");
-    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "one view of InternVL has 4 tokens already");
+    REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --vision_tokens 3", 2, "even one view of InternVL has 4 tokens");
     REFUSED("run " PICTURE OTHER "molmo_7b_d/checkpoint -p a --image_knob max_crops=2", 2, "--max_crops");
-    REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --image_knob max_patches=2", 2, "there are: max_num_crops, min_crop_size");
+    REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --image_knob max_patches=2", 2, "settings: max_num_crops, min_crop_size");
     REFUSED("run " PICTURE "--synthetic tiny-gemma3 -p a --top_k 1", 2, "--top_k: Gemma 3 has no experts");
     REFUSED("run " PICTURE OTHER "internvl/checkpoint -p a --tier low", 2, "--tier");
     REFUSED("run " PICTURE OTHER "llava/checkpoint -p a --raw_prompt", 2, "must contain <image> once");

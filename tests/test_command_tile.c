@@ -95,14 +95,14 @@ static void test_tile(void) {
     check_case("tile: rejections");
     REFUSED("tile", 2, "--sizes");
     REFUSED("tile 12x", 2, "WIDTHxHEIGHT");
-    REFUSED("tile 0x5", 2, "1..");
+    REFUSED("tile 0x5", 2, "1 to 2147483647");
     REFUSED("tile 1x5000", 2, "1x5000");
     REFUSED("tile 640x", 2, "\"640x\" is not an image size");
     REFUSED("tile 640*480", 2, "\"640*480\" is not an image size; expected WIDTHxHEIGHT in pixels");
     REFUSED("tile --compare qwen9-vl 640x480", 2, "--compare: unknown family \"qwen9-vl\"; did you mean qwen2_vl_hf");
     REFUSED("tile --family lava 640x480", 2, "--family: unknown family \"lava\"");
     REFUSED("tile no-such-file.png", 3, "no-such-file.png");
-    REFUSED("tile 640x480 --csv --json", 2, "exclude");
+    REFUSED("tile 640x480 --csv --json", 2, "cannot be used together");
     REFUSED("tile 640x480 --preprocess tier", 2, "--tier");
     REFUSED("tile --sizes %F/none", 3, "none");
     CHECK_INT(cli("tile 640x480 12x 0x5 --csv"), 3); /* a rejected size among several is a row */

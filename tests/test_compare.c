@@ -354,7 +354,7 @@ static void test_few(void) {
              "\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 351, \"accuracy\": 1}, "
              "{\"sample_id\": 1, \"T_total\": 340, \"accuracy\": 1}, {\"sample_id\": 2, \"T_total\": 2400, \"accuracy\": 1}]}");
     CHECK_INT(run("report %%F/e"), 0);
-    CHECK(strstr(last.out, "unning 5 blocks has no proven effect on mean T_total compared with 2 (+1270 [-30, "));
+    CHECK(strstr(last.out, "unning 5 blocks has no proven effect on mean T_total compared with 2 (13.7 [0.7, "));
     check_case("with few samples, no interval in report or best has zero width");
     t.samples = 3;
     t.block_count = 2;

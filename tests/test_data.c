@@ -360,12 +360,12 @@ static void test_errors(void) {
     check_case("data: an image under an unknown key, no answer under a known one");
     write_text(in_folder("k.jsonl"), "{\"question\": \"a?\", \"img\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/k.jsonl"), 3);
-    CHECK(last.out && strstr(last.out, "it has no \"image\", but \"img\""));
+    CHECK(last.out && strstr(last.out, "it has no \"image\", but has \"img\""));
     check_case("data and sweep reject the same row: a misspelt image key among good rows");
     write_text(in_folder("n.jsonl"), "{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
-    CHECK(last.err && strstr(last.err, "line 2: it has no \"image\", but \"Imgae\""));
-    REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 2: it has no \"image\", but \"Imgae\"");
+    CHECK(last.err && strstr(last.err, "line 2: it has no \"image\", but has \"Imgae\""));
+    REFUSED("sweep --synthetic tiny --data %F/n.jsonl --output_dir %F/o", 3, "line 2: it has no \"image\", but has \"Imgae\"");
     check_case("data and sweep count lines the same way, including blank ones; rows of other formats also count from 1");
     write_text(in_folder("n.jsonl"), "\n{\"question\": \"a?\", \"answers\": [\"b\"], \"usage\": 1}\n\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n");
     CHECK_INT(cli("data %F/n.jsonl"), 3);
@@ -462,7 +462,7 @@ static void test_errors(void) {
     REFUSED("sweep --synthetic tiny --data %F/k.tsv --output_dir %F/o", 3, "there is no row in it");
     put_file("/k.csv", "index,question\n1,\"a\n");
     CHECK_INT(cli("data %F/k.csv"), 3);
-    CHECK(last.err && strstr(last.err, "a quoted cell of row 1 does not end"));
+    CHECK(last.err && strstr(last.err, "a quoted cell in row 1 is not closed"));
     check_case("data: all troubles up to 5, one metric next to rows without an answer, --check; sweep: damage by its row");
     text = check_read("samples/sign.png", &bytes);
     if (CHECK(text != NULL)) {

@@ -308,7 +308,7 @@ static void test_predictions(void) {
     CHECK(strstr(last.out, "exceeds, with probability 0.000") != NULL);
     check_case("extrapolation is reported");
     CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
-    CHECK(strstr(last.out, "extrapolation: top_k 8 is outside of 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
+    CHECK(strstr(last.out, "extrapolation: top_k 8 is outside 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
     CHECK(strstr(last.out, "extrapolation: num_active_blocks") == NULL);
     check_case("the file of E3 is the same model; a result folder may contain models");
     CHECK_INT(run("predict %%F/out/e3_latency_estimator.json --views 0"), 0);
@@ -389,7 +389,7 @@ static void test_recalibration(void) {
     check_case("another machine, calibrated by one line per stage");
     write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
     CHECK_INT(run("predict %%F/model.json --data %%F/c"), 0);
-    CHECK(strstr(last.out, "the model describes machine A, these files machine B") != NULL);
+    CHECK(strstr(last.out, "the model describes machine A, but these files machine B") != NULL);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 50 -o %%F/c.json --json"), 0);
     parse(last.out);
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) CHECK_NEAR(number_at("stages.%s.affine.slope", vp_latency_stage_name((vp_latency_stage)s)), 1.7, 0.15);
@@ -505,7 +505,7 @@ static void test_usage(void) {
     run("fit");
     check_refused(2, "fit needs folders");
     run("fit %%F/a %%F/c");
-    check_refused(2, "differ in their device");
+    check_refused(2, "differ in device");
     run("fit %%F/none");
     check_refused(3, "none");
     run("fit %%F/a -o %%F/no/such/model.json");

@@ -598,7 +598,7 @@ static void test_command(void) {
         {"--family intervl 5x5", 2, "did you mean internvl?"}, {"--family qwen 5x5", 2, "qwen2_vl_hf, qwen2_5_vl_hf, qwen3_vl_hf, qwen_vl_utils?"},
         {"--family zzzz 5x5", 2, "unknown family"}, {"--family internvl --max_patch 6 5x5", 2, "the nearest is max_patches"},
         {"--family internvl --max_patches", 2, "needs a value"}, {"--family internvl --max_patches 0 5x5", 2, "out of range"},
-        {"--family internvl --max_patches 6 --max_patches 7 5x5", 2, "given twice"}, {"--family internvl --tier low 5x5", 2, "--tier is for Molmo"},
+        {"--family internvl --max_patches 6 --max_patches 7 5x5", 2, "given twice"}, {"--family internvl --tier low 5x5", 2, "--tier is only for Molmo"},
         {"--family internvl --compare qwen2-vl 5x5", 2, "cannot be used together"}, {"--family internvl --csv --json 5x5", 2, "cannot be used together"},
         {"--maxcrops 3 5x5", 2, "did you mean --max_crops?"}, {"--max_tokens 5 5x5", 2, "needs --family"}, {"--draw x.png 5x5", 2, "needs --family"},
         {"--compare qwen3-vl,smolvlm 1920x1080 --csv", 0, "1920,1080,smolvlm,2048,1536,3,4,13,832,27,3,862,\n"},

@@ -180,7 +180,7 @@ static void test_served(void) {
     runs_free(run, 1);
     check_case("values that a server does not report are not numbers");
     run = answered(-1, 4);
-    lacks(run, METRIC_PER_TOKEN, "does not say");
+    lacks(run, METRIC_PER_TOKEN, "does not report");
     CHECK(isnan(output_rate_of(run)) && isnan(decode_rate_of(run)));
     CHECK_NEAR(metric_of(run, METRIC_DECODE), 100, 1e-9);
     runs_free(run, 1);

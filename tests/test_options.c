@@ -136,11 +136,11 @@ static void test_usage(void) {
     REFUSED("run -p a --synthetic tiny --model x", 2, "--model and --synthetic cannot be used together");
     REFUSED("run --synthetic tiny", 2, "-p TEXT");
     REFUSED("run a.png b.png -p a --synthetic tiny", 2, "at most one is possible");
-    REFUSED("run -p a --synthetic tiny --style vqa2 --raw_prompt", 2, "exclude");
+    REFUSED("run -p a --synthetic tiny --style vqa2 --raw_prompt", 2, "cannot be used together");
     REFUSED("run -p 'a\xff' --synthetic tiny", 2, "UTF-8");
     REFUSED("run -p a --style '\xc0\x80' --synthetic tiny", 2, "UTF-8");
     REFUSED("run -p a --synthetic tiny --max_new_tokens 5000", 2, "the model has 4096");
-    REFUSED("run -p a --synthetic tiny --tier low --crops 2", 2, "exclude");
+    REFUSED("run -p a --synthetic tiny --tier low --crops 2", 2, "cannot be used together");
     REFUSED("run -p a --synthetic tiny --tier low --preprocess adaptive", 2, "--preprocess tier");
     REFUSED("sweep --synthetic tiny --output_dir %F/x", 2, "--data");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl", 2, "--output_dir");
@@ -149,7 +149,7 @@ static void test_usage(void) {
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low huge", 2, "low medium high");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --vision_tokens_list 287", 2, "288");
     REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --top_k_list 1 1", 2, "twice");
-    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low --vision_tokens_list 432", 2, "exclude");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/x --tier_list low --vision_tokens_list 432", 2, "cannot be used together");
     REFUSED("sweep --synthetic tiny --data a --output_dir %F/x --dataset_name a/b", 2, "slash");
     CHECK(access(in_folder("x"), F_OK) != 0); /* a rejected sweep leaves no files */
 }

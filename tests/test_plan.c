@@ -379,7 +379,7 @@ static void test_fitting(void) {
 static void test_refused(void) {
     check_case("impossible lists");
     refuse("--tier_list low huge", "--tier_list: unknown value \"huge\"; expected one of: low medium high");
-    refuse("--vision_tokens_list 432 287", "--vision_tokens_list 287: the global view and one crop have 288 tokens already");
+    refuse("--vision_tokens_list 432 287", "--vision_tokens_list 287: the global view and one crop already have 288 tokens");
     refuse("--top_k_list 8 9", "--top_k_list 9: the model has 8 experts");
     refuse("--num_active_blocks_list 5", "4 blocks");
     refuse("--weights_list bf16 int5", "--weights_list: unknown value \"int5\"; did you mean int8, int4?");

@@ -291,7 +291,7 @@ static void test_damaged(void) {
         {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "there is text after the end"},
         {"{\"traceEvents\": [], \"traceEvents\": []}", "appears twice"}, {"{\"a\" 1}", "a colon is missing"}, {"{1: 1}", "a member's name is missing"},
         {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
-        {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 whole events"}};
+        {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 complete events"}};
     char deep[400] = "[{\"a\":";
     check_case("damaged files: exit 3, one line with the position, nothing on stdout");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

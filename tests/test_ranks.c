@@ -134,7 +134,7 @@ static void test_parts(void) {
     write_rank(first, 0, 2, "x", "");
     write_rank(second, 1, 3, "x", "");
     check_parts_refused("journal_rank0of2.jsonl is from 2 processes, ");
-    CHECK(strstr(room_said, "journal_rank1of2.jsonl of 3: they are not parts of one sweep") != NULL);
+    CHECK(strstr(room_said, "journal_rank1of2.jsonl from 3: they are not parts of one sweep") != NULL);
     write_rank(second, 0, 2, "x", "");
     check_parts_refused("are both from rank 0: they overlap");
     write_rank(second, 1, 2, "y", "");

@@ -54,8 +54,8 @@ check "sample 04 saves its table" [ "$(grep -cE '"schema": "vlmprof-ops-1"|"call
 
 check "sample 05 ends its ranges with their scopes" grep -q "sum 3000, 6 ranges, 0 open" <("$B/samples/05_ranges")
 
-for target in $(grep -ohE '`?make [a-z-]+' README.md | awk '{ print $2 }' | sort -u); do
-    check "README's make $target is a target" grep -qE "^([a-z-]+ )*$target:" Makefile mk/*.mk
+for target in $(grep -ohE '`?make [a-z0-9_-]+' README.md | awk '{ print $2 }' | sort -u); do
+    check "README's make $target is a target" grep -qE "^([a-z0-9_-]+ )*$target:" Makefile mk/*.mk
 done
 for file in $(grep -oE '^\| `[^`]+` \|' README.md | tr -d '|` '); do
     check "README's file $file exists" [ -e "$file" ]

@@ -423,7 +423,7 @@ static void test_warnings(void) {
     t.task = "other";
     for (int k = 0; k < 2; k++) for (int b = 0; b < 2; b++) write_made("sets", &t, 0, k, b);
     CHECK_INT(run("report %%F/sets"), 0);
-    CHECK(strstr(last.out, "P50 of T_total, made, 20 samples") && strstr(last.out, "P50 of T_total, other, 20 samples"));
+    CHECK(strstr(last.out, "P50 of T_total, made, 20 common samples") && strstr(last.out, "P50 of T_total, other, 20 common samples"));
     { /* the findings of a data set are together, first the front, then knobs; no line states that a part is never the largest */
         const char *own = strstr(last.out, "\n  made: running 16 blocks costs"), *next = strstr(last.out, "\n  other: ");
         CHECK(own && next && own < next && !strstr(next, "\n  made: "));

@@ -126,7 +126,7 @@ static void test_text(void) {
     shows("output   4 tokens in 3 pieces; finish_reason stop\n");
     shows("3 runs after a warm-up; medians");
     shows("TTFT ");
-    shows("median..longest");
+    shows("the median; the longest took");
     CHECK_TEXT(last.err, "");
     CHECK_INT(ask("other", "--num_runs 2"), 0);
     shows("run 1; other runs gave different answers");
@@ -196,7 +196,7 @@ static void test_json(void) {
     CHECK(value("runs.0.T_total") <= value("runs.0.at_ms.end"));
     CHECK_NEAR(value("medians.TTFT.median"), value("TTFT"), 1e-6);
     CHECK(isnan(value("T_vision_total")) && isnan(value("server_timings.prompt_ms")));
-    CHECK(strstr(last.out, "\"T_vision_total\": \"not known outside the device that runs the model"));
+    CHECK(strstr(last.out, "\"T_vision_total\": \"only the device that runs the model knows"));
     CHECK(strstr(last.out, "\"client\": \"libcurl/"));
     said("the server counts 256 image tokens, but the rule of");
     CHECK_INT(ask("cached", "--json"), 0);
@@ -293,12 +293,12 @@ static void test_failures(void) {
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4);
     said("is the server up");
     CHECK_INT(ask("slow", "--timeout_s 1 --cold"), 4);
-    said("the answer is not whole after 1.000 s; 1 piece came, the last after 0.0");
+    said("the answer is not complete after 1.000 s; 1 piece came, the last after 0.0");
     CHECK(last.err && !strstr(last.err, "is the server up"));
     check_case("a run that fails after others: its number is named, and those before it are shown");
     CHECK_INT(ask("halts", "--num_runs 4"), 4);
     said("image too wide");
-    said("run 3 of 4 failed: the numbers are those of the 2 before it");
+    said("run 3 of 4 failed: the results are those of the 2 before it");
     shows("2 runs after a warm-up");
     check_case("usage");
     CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2);

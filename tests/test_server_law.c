@@ -94,7 +94,7 @@ static void test_predictions(void) {
         CHECK(is_text(at_path("laws.0.predictions.0.verdict"), "holds") && number_at("laws.0.predictions.0.probability_within_budget") > 0.999);
     }
     CHECK_INT(run("predict %%F/law.json --vision_tokens 5000 --text_tokens 20"), 0);
-    CHECK(strstr(last.out, "extrapolation: image_tokens 5000 is outside of 0..1") != NULL);
+    CHECK(strstr(last.out, "extrapolation: image_tokens 5000 is outside 0..1") != NULL);
 }
 static void test_little_said(void) {
     server quiet = SERVER, two = SERVER;

@@ -750,7 +750,7 @@ static void test_load_errors(void) {
         { "\"truncation\":null", "\"truncation\":{\"max_length\":5}", VP_ERR_UNSUPPORTED, "tokenizer", "truncation" },
         { "\"padding\":null", "\"padding\":{}", VP_ERR_UNSUPPORTED, "tokenizer", "padding" },
         { "\"padding\"", "\"pudding\"", VP_ERR_UNSUPPORTED, "tokenizer", "'pudding'" },
-        { "\"padding\":null", "\"version\":\"1.0\"", VP_ERR_FORMAT, "tokenizer", "'version' is given twice" },
+        { "\"padding\":null", "\"version\":\"1.0\"", VP_ERR_FORMAT, "tokenizer", "'version' occurs twice" },
         { "\"NFC\"", "\"NFKC\"", VP_ERR_UNSUPPORTED, "normalizer", "'NFKC'" },
         { "{\"type\":\"NFC\"}", "{\"type\":\"NFC\",\"left\":true}", VP_ERR_UNSUPPORTED, "normalizer", "'left'" },
         { "{\"type\":\"NFC\"}", "{}", VP_ERR_FORMAT, "normalizer", "type is missing" },

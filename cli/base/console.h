@@ -17,6 +17,13 @@ extern volatile sig_atomic_t interrupted;
 void console_configure(int quiet, const char *color);
 
 /* The bytes that start a colour on this stream, or end it (COLOR_END); "" if the stream has no colours. */
+/* The argument with this number is a format of printf, and the others follow it. */
+#if defined(__GNUC__)
+#define PRINTS(number) __attribute__((format(printf, number, number + 1)))
+#else
+#define PRINTS(number)
+#endif
+
 enum console_color { COLOR_END, COLOR_BOLD, COLOR_RED, COLOR_GREEN, COLOR_YELLOW };
 const char *color_bytes(FILE *out, enum console_color color);
 
@@ -26,7 +33,7 @@ void hide_control_bytes(char *text);
 
 /* Prints one line on stderr, with control bytes replaced. With exit_code 0 it is a warning, which --quiet silences.
  * Returns exit_code, so that callers can return the call. */
-int complain(int exit_code, const char *format, ...);
+int complain(int exit_code, const char *format, ...) PRINTS(2);
 
 /* Call this after a failed write to stdout, to save the reason. Returns EXIT_OUTPUT. */
 int output_failed(void);
@@ -61,13 +68,8 @@ void close_progress(void);
 
 /* printf and fprintf(stderr, ..) for text that people read: names of files, tasks and models may come from anywhere, so
  * all control characters except newlines and tabs become '?'. */
-#if defined(__GNUC__)
-#define PRINTS __attribute__((format(printf, 1, 2)))
-#else
-#define PRINTS
-#endif
-void print_plain(const char *format, ...) PRINTS;
-void print_note(const char *format, ...) PRINTS;
+void print_plain(const char *format, ...) PRINTS(1);
+void print_note(const char *format, ...) PRINTS(1);
 
 /* Prints a text on stdout with control characters as \xNN, byte by byte; newlines and tabs are kept. A model with
  * random weights may answer with any bytes. */

@@ -370,7 +370,7 @@ static void print_pictures(const struct request *request) {
 /* Prints the time it took to open the engine. */
 static void print_opening(const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
-    print_plain("opening  kernels chosen in %.2f s,  ", (double)opening.device_ns / 1e9);
+    print_plain("opening  kernels chosen in %.2f s, ", (double)opening.device_ns / 1e9);
     if (opening.page_bytes)
         print_plain("%.3g GB of a packed file brought into memory in %.2f s\n", (double)opening.page_bytes / 1e9,
                     (double)opening.pages_ns / 1e9);

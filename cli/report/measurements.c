@@ -177,6 +177,7 @@ static int number_experts(const struct options *options, const struct results *r
         return complain(EXIT_INPUT,
                         "%s does not contain the model's number of experts (model_shape.num_experts): set "
                         "--num_experts N (MolmoE-1B has 64)%s",
+                        results->files[0].path,
                         results->files[0].is_foreign ? ", or leave top_k out for a model without experts" : "");
     for (size_t i = 0; i < results->count; i++)
         if (knob_number(&results->files[i].knobs, KNOB_TOP_K) > said)

@@ -354,9 +354,11 @@ static void cost_text(const struct report *report, const struct tradeoff *tradeo
     } else if (kind == KNOB_BLOCKS) snprintf(name, sizeof name, "running %s blocks", last);
     else snprintf(name, sizeof name, "%s %s", KNOBS[kind].axis, last);
     if (ratio->low <= 1 && ratio->high >= 1) {
+        const struct number_text text = ratio->mean >= 2 ? number_estimate(1, ratio->mean, ratio->low, ratio->high)
+                                        : number_change(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1);
         if (ratio->low > 0.97 && ratio->high < 1.03) flat = ", flat: it saves no time";
-        snprintf(out, 520, "%s has no proven effect on mean %s compared with %s (%s %%%s)", name, axis, first,
-                 number_change(100, ratio->mean - 1, ratio->low - 1, ratio->high - 1).text, flat);
+        snprintf(out, 520, "%s has no proven effect on mean %s compared with %s (%s %s%s)", name, axis, first,
+                 text.text, ratio->mean >= 2 ? "times" : "%", flat);
         return;
     }
     if (ratio->mean >= 2) {
@@ -562,7 +564,7 @@ static void find_idle(struct report *report) {
                       bound_count ? ": bound by the host, so faster kernels would not help much"
                                   : ": not bound by the host");
     else if (count_foreign(report->results) < report->results->count)
-        text_list_add(&report->findings, "the device's idle time is unknown: sweep --kernel_pass measures it");
+        text_list_add(&report->findings, "the idle time of the device is unknown: sweep --kernel_pass measures it");
     if (sent && host > 0.9)
         text_list_add(
             &report->findings,
