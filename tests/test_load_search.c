@@ -80,14 +80,13 @@ static double right_rate(enum queue kind) {
 }
 /* Returns 1 if load_run.c would judge the trial hopeless. */
 static int is_hopeless(const struct load_records *records) {
-    int64_t good_due_ns = -1;
     size_t after = 0, all = 0;
     for (size_t i = 0; i < records->count; i++) {
         const struct load_record *record = &records->items[i];
         if ((double)record->due_ns / 1e9 < RAMP_S) continue;
         all++;
         after++;
-        if (load_latency(record, LOAD_TTFT) <= LIMIT_MS) { good_due_ns = record->due_ns; after = 0; }
+        if (load_latency(record, LOAD_TTFT) <= LIMIT_MS) after = 0;
     }
     return after >= 20 && 2 * after >= all;
 }

@@ -421,7 +421,8 @@ static void vp_impl_faults_add(vp_impl_faults *faults, int kind, const char *nam
 
 static vp_result vp_impl_faults_report(const vp_impl_faults *faults, const char *where, vp_error *error) {
     static const char *const words[VP_IMPL_FAULT_KINDS] = {
-        "missing", "extra", "misshapen", "of an unusable type", "in a different file than in the index", "in two files"};
+        "missing", "extra", "misshapen", "of an unusable type", "in a different file than in the index",
+        "in two files"};
     char text[sizeof error->text];
     size_t used = 0;
     int kind, kinds = 0, shown;
