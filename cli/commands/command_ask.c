@@ -268,8 +268,8 @@ static void print_fidelity(const struct fidelity *fidelity) {
                     "token\n", "top1_agreement", fidelity->top1_count,
                     fidelity->positions);
     if (isfinite(kl.mean))
-        print_plain("%-19s between %s and %s nats, mean of %d tokens: the servers report only their most likely "
-                    "tokens\n",
+        print_plain("%-19s between %s and %s nats (mean over %d tokens; a range, because the servers report only "
+                    "their top tokens)\n",
                     "KL divergence", number_short(kl.mean).text, number_short(kl.mean_at_most).text,
                     fidelity->divergence_count);
     if (fidelity->reason) print_plain("%s\n", fidelity->reason);

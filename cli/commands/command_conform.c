@@ -21,14 +21,14 @@
 #include <unistd.h>
 
 static const struct option_spec CONFORM_OPTIONS[] = {
-    OPTION_GROUP("the model, run by our own engine in fp32"),
+    OPTION_GROUP("the model, run by the built-in engine in fp32"),
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, "checkpoint folder or GGUF file", .is_required = 1, .unless = "script"},
     OPTION_MMPROJ,
     OPTION_GROUP("the stack to compare with"),
     {"against", TEXT, "WHAT", NULL, 0, 0, NULL,
-     "another folder or GGUF file, run by our engine; dump:DIR, another stack's .npy files; or a server's URL",
+     "another folder or GGUF file (run by the built-in engine), dump:DIR (.npy files of another stack) or a server URL",
      .is_required = 1, .unless = "script"},
-    {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "if it is a GGUF file: the GGUF file of its vision tower",
+    {"against_mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "GGUF file of the vision tower, if --against is a GGUF file",
      .needs = "against"},
     {"precision", CHOICE, "P", "auto", 0, 0, "auto fp32 fp16 bf16 int8 int4",
      "precision of the other stack; auto: fp32 if that explains the differences, otherwise as the weights and files "
@@ -239,8 +239,8 @@ static int conform_prepare(struct comparison *comparison) {
     if (comparison->is_dump && options->operand_count > 1)
         return complain(EXIT_USAGE, "dump:DIR contains the values of one request: give only one image");
     if (!strcmp(text_of(options, "precision"), "fp16") && !comparison->is_dump && !comparison->is_server)
-        return complain(EXIT_USAGE, "--precision fp16 is only for dump:DIR and servers; our engine does not support "
-                                    "it");
+        return complain(EXIT_USAGE, "--precision fp16 is only for dump:DIR and servers; the built-in engine does not "
+                                    "support it");
     if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
         || (code = check_gpu_switches(options)) != 0 || !comparison->is_server)
         return code;

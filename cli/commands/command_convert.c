@@ -27,7 +27,7 @@ static const struct option_spec CONVERT_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_SYNTHETIC,
     OPTION_SEED,
-    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "if IN is a GGUF file: the GGUF file of its vision tower",
+    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "GGUF file of the vision tower, if IN is a GGUF file",
      .excludes = "synthetic"},
     OPTION_GROUP("output"),
     {"layout", CHOICE, "FORM", "hf", 0, 0, "hf packed",

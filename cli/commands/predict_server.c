@@ -33,7 +33,7 @@ int predict_server_check(const struct options *options, int is_server) {
                             options->operands[0]);
     }
     return is_server && is_given(options, "max_crops") && !is_given(options, "family")
-               ? complain(EXIT_USAGE, "predict: for a server's model, --max_crops needs --family NAME")
+               ? complain(EXIT_USAGE, "predict: a model fitted to a server needs --family NAME with --max_crops")
                : 0;
 }
 /* A count from the command line; NaN if it was not given. */

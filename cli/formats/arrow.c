@@ -180,7 +180,7 @@ static vp_result read_schema(struct arrow *file, const struct flat *flat, size_t
     if (file->field_count) return damaged(file, "it has two schemas", error);
     if (flat_value(flat, schema, 0, 2))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, file->path, "its numbers are big-endian, which is not supported");
-    if (!count) return damaged(file, "its schema has no column", error);
+    if (!count) return damaged(file, "its schema has no columns", error);
     file->columns = resize(NULL, count, sizeof *file->columns);
     for (uint32_t i = 0; i < count && result == VP_OK; i++) {
         file->columns[file->column_count++] = file->field_count;

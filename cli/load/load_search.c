@@ -230,8 +230,8 @@ static void add_answer(const struct load_search *search, struct text_buffer *out
         text_add_string(out, "; ");
         add_likely(answer, out);
     } else if (search->end == LOAD_ALL_HOLD)
-        text_add_format(out, "%g %% of the requests are good%s at every tried rate, up to %.4g requests per second",
-                        percent, right, answer->likely_low);
+        text_add_format(out, "at least %g %% of the requests are good%s at every rate tried, up to %.4g requests per "
+                             "second", percent, right, answer->likely_low);
     else if (search->end == LOAD_NONE_HOLDS)
         text_add_format(out, "no rate met the objective: at %.4g requests per second fewer than %g %% were good",
                         answer->likely_high, percent);

@@ -415,10 +415,10 @@ struct fidelity {
         .most = INT32_MAX, \
         .is_optional = 1) \
     ROW(S, INT, kv_cache_bytes, point->cache_bytes, \
-        "with --prune_list: KV cache that the request uses with the longest answer", .unit = "bytes", \
+        "with --prune_list: KV cache size of the request at the maximum answer length", .unit = "bytes", \
         .column = COLUMN_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1) \
     ROW(S, INT, kv_cache_bytes_unpruned, point->full_cache_bytes, \
-        "with --prune_list: KV cache that it would use with all image tokens", .unit = "bytes", \
+        "with --prune_list: KV cache size at the maximum answer length with all image tokens", .unit = "bytes", \
         .column = COLUMN_FULL_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "server only: the image as sent", .of = &SENT_IMAGE, \
@@ -769,16 +769,16 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
         stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6), \
         "stamps_per_request x stamp_cost_ns / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
     HEAD_COUNT(S, ROW, bare_pairs, paired ? (int64_t)difference.count : 0, "number of pairs") \
-    ROW(S, NUMBER, bare_difference_ms, difference.mean.value, "mean of staged - bare", .unit = "ms", \
+    ROW(S, NUMBER, bare_difference_ms, difference.mean.value, "mean of (staged - bare)", .unit = "ms", \
         .null = "no pairs") \
     ROW(S, RANGE, bare_difference_ms_interval, ends_of(difference.mean), "interval of bare_difference_ms", \
         .unit = "ms", .null = "too few pairs") \
     ROW(S, NUMBER, bare_difference_share, difference.relative_mean.value, \
-        "bare_difference_ms as a share of the bare mean", .null = "no pairs") \
+        "bare_difference_ms as a fraction of the bare mean", .null = "no pairs") \
     ROW(S, RANGE, bare_difference_share_interval, ends_of(difference.relative_mean), \
         "interval of bare_difference_share", .null = "too few pairs") \
     ROW(S, NUMBER, bare_difference_share_median, difference.relative_median.value, \
-        "median of staged - bare as a share of the bare mean", .null = "no pairs") \
+        "median of (staged - bare), as a fraction of the bare mean", .null = "no pairs") \
     ROW(S, RANGE, bare_difference_share_median_interval, ends_of(difference.relative_median), \
         "interval of bare_difference_share_median", .null = "too few pairs")
 
@@ -922,7 +922,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .null = "a host stage") \
     ELSE(NUMBER, "launches", "number of kernels, matrix products and copies", .most = FIELD_MS_MAX, \
          .null = "a host stage") \
-    ELSE(NUMBER, "flops", "floating-point operations of the arithmetic", .unit = "FLOP", .most = INT64_MAX, \
+    ELSE(NUMBER, "flops", "floating-point operations of the launches", .unit = "FLOP", .most = INT64_MAX, \
          .null = "a host stage") \
     ELSE(NUMBER, "bytes", "total size of the operands, each counted once per launch", .most = INT64_MAX, \
          .null = "a host stage")

@@ -198,7 +198,8 @@ static vp_result vk_plan_method(const vp_model_config *config, const vp_request 
         return vk_plan_cut(request, plan, prune->layer, keep, error);
     if (prune->layer)
         return vk_refuse(error, VP_ERR_RANGE, prune,
-                         prune->layer < 0 ? "layer must be 0 or more" : "acts before the language model; layer is 0");
+                         prune->layer < 0 ? "layer must be 0 or more"
+                                          : "acts before the language model, so layer must be 0");
     plan->early_keep = keep;
     plan->early = keep < plan->tokens ? VK_EARLY_CHOICE : VK_EARLY_NONE;
     return VP_OK;

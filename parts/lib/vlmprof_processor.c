@@ -419,7 +419,7 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
         }
         return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
     }
-    vp_message_text(&text, "is not a setting of this model's images; settings: ");
+    vp_message_text(&text, "is not an image setting of this model; valid settings: ");
     for (i = 0; vp_processor_knob(processor, i); i++) {
         vp_message_text(&text, i ? ", " : "");
         vp_message_text(&text, vp_processor_knob(processor, i));
