@@ -703,7 +703,8 @@ typedef struct vp_paired {
     vp_estimate relative_mean, relative_median; /* the same, divided by the mean of first; NaN unless it is above 0 */
     double share_greater;                       /* share of pairs with second > first */
 } vp_paired;
-/* Differences of pairs, such as runs without and with stage times, or two configurations over the same samples.
+/* Paired differences, such as between runs without and with stage times, or between two configurations on the same
+ * samples.
  * in:      first, second  double [count], finite
  * out:     scratch        double [count]: the sorted differences
  * returns: VP_OK; VP_ERR_RANGE: count 0, or a difference is not finite */

@@ -97,7 +97,7 @@ static void test_trials(void) {
     CHECK_INT(run("%s --output_dir %%F/again --request_rate 40 --arrivals constant --slo e2e:60000,ttft:50000", command), 0);
     CHECK_INT(run("report %%F/l %%F/again"), 0);
     CHECK(has(last.out, "rate 40 (l)") && has(last.out, "rate 40 (again)") && !has(last.out, "rate 80 ("));
-    check_case("the page's title is its first trial");
+    check_case("the page's title names the first trial");
     {
         char *text = text_of_file(in_folder("l/questions_load_rate40.json")), *page, *model = text ? strstr(text, "\"endpoint_model\": \"m\"") : NULL;
         if (CHECK(model != NULL)) {

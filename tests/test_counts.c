@@ -101,7 +101,7 @@ static void list_windows(const dims *m, int64_t views) {
 static void list_connector(const dims *m, int64_t views) {
     const int64_t windows = 144, n = 4, f = m->features, w = m->w, p = m->projector;
     if (m->connector != VP_CONNECTOR_POOLING) { list_windows(m, views); return; }
-    /* per value: mask, two products and a sum for pad_embed; the mean of a query */
+    /* FLOPs: per value, two sums for pad_embed and one for the mean; per value of a query, the mean's division */
     add(VP_PART_POOLING, "k_pool_windows", windows, f, 0, 0, views, 3 * windows * n * f + windows * f,
         4 * (windows * n * f + 576 + 1 + 2 * f) + (windows * n * f + windows * f) * m->in);
     add_product(VP_PART_POOLING, windows, w, f, views, BIAS, 0, 4, m->in);

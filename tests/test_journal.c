@@ -430,7 +430,7 @@ static void test_damage(void) {
 static void test_long(void) {
     long long at[8];
     char id[32];
-    check_case("lines longer than one read, and their content");
+    check_case("lines longer than one read keep their content");
     for (int shift = 0; shift < 3; shift++) {
         fresh();
         for (int i = 0; i < 8; i++) {

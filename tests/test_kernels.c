@@ -71,7 +71,7 @@ static void settle(void) {
     check_note(backend->wait(queue, 0, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text);
 }
 
-/* Kernels of wgmma.h whose blocks processed several tiles and reused each stage of their ring; counted in dry runs, which have records. */
+/* Kernels of wgmma.h whose blocks processed several tiles and reused each stage of their ring; counted in dry runs, because only they keep launch records. */
 static const char *const WIDE[6] = { "linear_wgmma128", "gate_up_wgmma128", "down_wgmma128", "linear_wgmma_pair", "gate_up_wgmma_pair", "down_wgmma_pair" };
 static vp_launch records[64];
 static int is_recording, went_round[6];

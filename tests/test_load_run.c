@@ -65,7 +65,7 @@ static void test_queue(void) {
         worst = fmax(worst, fabs(load_latency(&records.items[i], LOAD_TTFT) / 1e3 - service_s - network_s - lindley));
         CHECK(!records.items[i].reason && load_latency(&records.items[i], LOAD_TTFT_SENT) == load_latency(&records.items[i], LOAD_TTFT));
     }
-    CHECK_NEAR(worst, 0, 1e-7); /* due times are rounded to ns, and there are 600 in a row */
+    CHECK_NEAR(worst, 0, 1e-7); /* due times are rounded to ns, and the error accumulates over 600 requests */
     check_case("the summary of that trial: nothing failed, the offered rate matches the arrivals, goodput follows its limits");
     CHECK(vp_slo_parse("e2e:15", &slo, NULL) == VP_OK);
     summary = load_summarize(&records, 0, due_s[REQUESTS - 1] + 0.001, &slo);

@@ -483,7 +483,7 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- knobs, configs */
-/* A skipped block is the identity: the residual after the blocks around it is equal on this device and the CPU, and differs from the residual with the block. */
+/* Skipping a block leaves the residual unchanged: the result equals the CPU's and differs from a run with the block. */
 static void test_knobs(const family *f) {
     vp_model_config config;
     opened files, own_files;

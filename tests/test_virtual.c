@@ -373,7 +373,7 @@ static void test_ends(void) {
     CHECK(strstr(last.out, "  rate 400 is more than this server can handle: 40"));
     CHECK_INT(run("best %%F/few --slo e2e:60"), 1);
     CHECK(strstr(last.out, "independent") && strstr(last.out, "A single trial decides only if its share of that many requests is reliably above or below 95 %"));
-    check_case("... and a second run says that the trial is an old one, and how to measure it again");
+    check_case("... and a second run reports that the trial was already measured, and how to repeat it");
     server("");
     CHECK_INT(run(LOAD "y --duration_s 1 --request_rate 50"), 1);
     CHECK(strstr(last.err, "rate 50: already measured (") && strstr(last.err, "questions_load_rate50.json to measure it again"));

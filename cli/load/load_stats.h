@@ -65,7 +65,8 @@ int load_has_few_tokens(const struct load_summary *summary);
 /* Returns 1 if more than 1 % of the requests were sent late, and by a delay that counts next to the median TTFT. */
 int load_is_late(const struct load_summary *summary);
 
-/* Returns 1 if fewer requests of a trial at a rate ended or failed than were due, and the later ones took longer. */
+/* Returns 1 if the queue grew: in a trial at a given rate, fewer requests finished or failed than were due, and the
+ * later ones took longer. */
 int load_is_queue_growing(const struct load_summary *summary);
 
 /* "29 of 39 requests failed, the first at 8.1 s: connection refused (28); connection reset (1)" for the requests that

@@ -40,7 +40,7 @@ void page_folded_close(struct text_buffer *out);
 void page_more_open(struct text_buffer *out, const char *what);
 void page_more_close(struct text_buffer *out);
 
-/* A folded section that is a list of names and their meanings or values, and an item of it. */
+/* A folded section with a list of names and their meanings or values. page_list_item adds one of them. */
 void page_list_open(struct text_buffer *out, const char *id, const char *heading, const char *what);
 void page_list_item(struct text_buffer *out, const char *name, const char *text);
 void page_list_close(struct text_buffer *out);

@@ -86,7 +86,8 @@ void put_guardrails(vp_json_writer *writer, const struct evaluation *evaluation,
 /* Gets the names of a stage's columns. Returns their number. */
 int stage_columns(const struct estimator *estimator, int stage, const char *names[VP_LATENCY_COLUMNS_LIMIT]);
 
-/* Writes the model as an object that is a value, with its evaluation unless that is NULL. For struct saved_model. */
+/* Writes the model as a JSON object in value position, with its evaluation if that is not NULL. Used as
+ * saved_model.put. */
 void estimator_put(vp_json_writer *writer, const void *model, const void *evaluation);
 
 /* Reads a model of ESTIMATOR_SCHEMA. Returns 0 or an exit code; *out is set on success, for estimator_free. */

@@ -14,7 +14,8 @@
 #include <stdlib.h>
 
 /* ---- CSV: one row per configuration */
-/* Returns 1 if the rows have the knob: always, if a file sets it, or, for some knobs, only if the files vary it. */
+/* Returns 1 if the CSV needs a column for the knob. Some knobs are always listed, some if any file sets them, some only
+ * if the files differ. */
 static int has_knob(const struct report *report, int knob) {
     const struct results *results = report->results;
     if (KNOBS[knob].always & KNOB_IN_CSV) return 1;

@@ -46,7 +46,7 @@ struct tradeoff {
     struct knob_gain *gains; size_t gain_count;
 };
 
-/* Fills a zeroed tradeoff. If there is none, tradeoff->reason is set. */
+/* Fills a zeroed tradeoff. If it cannot be computed, tradeoff->reason is set. */
 void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, const struct result_group *group,
                    const struct report_settings *settings);
 void tradeoff_free(struct tradeoff *tradeoff);

@@ -7,7 +7,7 @@
 struct scored { uint64_t id; double score; size_t row; };
 struct pairs {
     struct scored *rows; size_t count, capacity;
-    double *first, *second; size_t joined; /* scores of rows in both files: the baseline's, and the file's */
+    double *first, *second; size_t joined; /* scores of the rows in both files: baseline's, scored file's */
     size_t alone, baseline_alone, repeated; /* rows without a partner on either side; ids that a file repeats */
 };
 

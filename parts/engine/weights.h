@@ -61,7 +61,7 @@ typedef struct vk_model {
  * panels and formats are in linear->runs */
 void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits,
                       int runs);
-/* the panel format for a tensor's blocks; 0: they become in-type */
+/* the panel format for a tensor's quantized blocks; 0: it has none, or they are converted to the compute type */
 int vk_format_of(const vp_checkpoint *checkpoint, const char *name);
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 

@@ -1046,8 +1046,8 @@ VP_API vp_result vp_chat_reply_begin(vp_chat_reply *reply, vp_chat_api api, cons
     vp_sse_init(&state->sse, most_bytes, vp_impl_chat_event, reply);
     return VP_OK;
 }
-/* An object is never an event, because errors arrive as JSON with the wrong content type. Fields of events begin with
- * letters or a colon, possibly after a byte order mark. */
+/* Treats a reply that starts with { as a whole JSON reply, because servers send errors as JSON with the content type of
+ * events. Event fields begin with a letter or a colon, possibly after a byte order mark. */
 static vp_impl_chat_form vp_impl_chat_form_of(const vp_impl_chat_state *state, char first) {
     const int is_letter = (first >= 'a' && first <= 'z') || (first >= 'A' && first <= 'Z');
     if (state->announced == VP_IMPL_CHAT_LINES) return VP_IMPL_CHAT_LINES;

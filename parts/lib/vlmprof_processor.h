@@ -155,8 +155,8 @@ VP_API const char *vp_processor_image_token(vp_processor_kind kind);
 VP_API const char *vp_processor_video(vp_processor_kind kind);
 /* Returns 1 if this chat template produces the text of vp_processor_prompt. Trailing line ends are ignored. */
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes);
-/* The kind of a language model's text by its whole chat template: ChatML without a system message, Qwen2.5's, Gemma 3's
- * (whose <bos> the tokenizer adds); PLAIN if it is none of these. memory: none. threads: reentrant */
+/* Identifies a text model's prompt format from its complete chat template: ChatML without a system message, Qwen2.5's,
+ * Gemma 3's (whose <bos> the tokenizer adds); PLAIN if none matches. memory: none. threads: reentrant */
 VP_API vp_processor_kind vp_processor_text_kind(const char *chat_template, size_t bytes);
 /* Makes the tokenizer's input: replaces each placeholder by the tokens of its image.
  * in:      layouts  [image_count], in the order of the placeholders

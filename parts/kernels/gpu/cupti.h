@@ -251,7 +251,7 @@ static int vk_cupti_add(vp_launch *launch, vk_timer *timer, const vk_activity *a
     launch->shared_bytes = activity->shared_bytes;
     return 1;
 }
-/* the records of one call that sent a launch or a graph */
+/* Adds the records of one call (a launch, or a graph) to its entries in the log. Returns 0 if they do not fit. */
 static int vk_cupti_fit(vk_queue *queue, int64_t launch, const vk_activity *activities, size_t count) {
     vk_timer *timer = vk_cuda_of(queue)->timer;
     int64_t begin, each, nodes = 0;
