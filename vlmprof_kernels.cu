@@ -15,9 +15,9 @@
  *
  * Numerics. bf16 mode: weights and the inputs of every linear are bf16 (round to nearest even); products are summed
  * in fp32; residual streams, norms, softmax and logits are fp32. fp32 mode: everything is fp32. Linears with weights
- * of 8 or 4 bits also round their inputs to integers (kernels/cpu/quant_rows.h, quant_bytes.h). "in-type" below
- * means bf16 or f32, depending on the mode. Rows of in-type buffers are padded with zeros to a multiple of VK_PAD
- * elements, so GEMM kernels need no special case for the end of k. */
+ * of 8 or 4 bits also round their inputs to integers (kernels/cpu/quant_rows.h, quant_bytes.h). The compute type
+ * is bf16 or f32, depending on the mode; arrays of it are called "in-type". Their rows are padded with zeros to a
+ * multiple of VK_PAD elements, so GEMM kernels need no special case for the end of k. */
 #if !defined(_DEFAULT_SOURCE) && !defined(_GNU_SOURCE)
 #define _DEFAULT_SOURCE 1 /* mmap's flags and syscall under -std=c11 */
 #endif

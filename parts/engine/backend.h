@@ -1,7 +1,9 @@
 /* backend.h - the interface between engine and device: queue, jobs, one table of functions
  *
  * vlmprof_kernels.cu contains the devices: the CPU, and the GPU if nvcc also compiled the file. Only their two tables
- * are visible outside. */
+ * are visible outside.
+ *
+ * The compute type is bf16 or f32, depending on the mode of the engine. Comments call arrays of it "in-type". */
 #ifndef VK_BACKEND_H
 #define VK_BACKEND_H
 
@@ -190,7 +192,7 @@ typedef struct vk_linear {
     /* 1: f32 weights and inputs. The router has them even in bf16 mode, because rounding could flip an expert choice.
      * Such a layer returns f32, so it supports only the _F32 epilogues. */
     int wide;
-    int bits; /* 8 or 4: integers with a scale for every VK_QUANT_BLOCK values of a row; 0: in-type */
+    int bits; /* 8 or 4: integers with a scale for every VK_QUANT_BLOCK values of a row; 0: compute type */
     uint16_t *scales; /* bf16, by row after the integers if the backend is row_major; panels contain their own */
     /* panels of GGUF blocks: a new run begins when the tensor format changes; bits is then 4. 0: none */
     int run_count;
@@ -393,7 +395,7 @@ const vk_backend *vk_gpu_code(void) __attribute__((weak));
 VP_EXTERN_C_END
 
 static inline size_t vk_round_up(size_t count, size_t to) { return (count + to - 1) / to * to; }
-/* size of the weights of 32 outputs: in-type, or blocks of 32 scales (bf16) and their integers */
+/* size of the weights of 32 outputs: of the compute type, or blocks of 32 scales (bf16) and their integers */
 static inline size_t vk_panel_bytes(const vk_linear *linear) {
     size_t k = (size_t)linear->k_padded;
     return linear->bits ? k / VK_QUANT_BLOCK * 32 * (2 + VK_QUANT_BLOCK * (size_t)linear->bits / 8)

@@ -12,7 +12,7 @@ static void *vk_take_rows(vk_arena *arena, size_t rows, int width, int wide) {
     return vk_take(arena, (rows + VK_ROWS_MAX) * (size_t)vk_padded(width), wide ? 4 : 2);
 }
 
-/* linears with a bias and in-type results: in the tower's blocks, then in the connector */
+/* linears with a bias and results of the compute type: in the tower's blocks, then in the connector */
 static vk_linear *vk_with_bias(vk_model *model, const vp_model_config *config, int index) {
     int per_block = config->vit_qkv_bias + !config->vit_gated, blocks = per_block * config->vit_blocks_needed;
     if (index < blocks) {

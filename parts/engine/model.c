@@ -57,7 +57,7 @@ void vk_model_free(vk_model *model) {
     free(model->vit);
 }
 
-/* Reserves the waiting linear: as blocks if all its tensors are blocks, otherwise in-type. */
+/* Reserves the waiting linear: as blocks if all its tensors are blocks, otherwise in the compute type. */
 static void settle(vk_pass *pass) {
     vk_linear *linear = pass->waiting;
     const int runs = linear && pass->blocks && !pass->plain ? linear->run_count : 0;
@@ -180,7 +180,7 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
                    const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
-    if (pass->waiting == linear) /* transposed tensors become in-type */
+    if (pass->waiting == linear) /* transposed tensors are converted to the compute type */
         note_rows(pass, pass->waiting, first_row, piece->patch_px || piece->columns ? "" : text);
     if (pass->loader) vk_load_linear_piece(pass->loader, text, linear, first_row, rows, piece);
 }

@@ -8,10 +8,10 @@
 
 typedef struct vk_description vk_description; /* model.h */
 
-/* bits of integer linears: the language model's blocks, its head, tower and connector; 0: in-type */
+/* bits of integer linears: the language model's blocks, its head, tower and connector; 0: compute type */
 typedef struct vk_precision {
     int blocks, head, vision;
-    /* keeps this checkpoint's block formats if the three above are 0; NULL: blocks become in-type */
+    /* keeps this checkpoint's block formats if the three above are 0; NULL: blocks are converted to the compute type */
     const vp_checkpoint *file;
 } vk_precision;
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
@@ -114,7 +114,7 @@ int vk_ends_with(const char *text, const char *end);
 int vk_host_threads(int wanted); /* 0: all cores available to this process */
 
 vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns);
-/* reads one in-type row of k elements, with zeros up to k_padded */
+/* reads one row of k elements of the compute type, with zeros up to k_padded */
 void vk_source_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns, int wide);
 /* releases the pages of a tensor's file after its data are in place */
 void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int64_t bytes);

@@ -6,9 +6,9 @@
 
 /* the state of a query after the keys so far */
 typedef struct vk_met { float most, sum; } vk_met;
-/* Turns one query's scores for a block of keys into unnormalised in-type weights. scores: groups of 32 keys, `step`
- * floats apart. The first `live` keys count; the others up to `keys` (a multiple of 32) get weight 0. Scores times
- * `scale` are exponents of 2. Returns the factor for all earlier sums. */
+/* Turns one query's scores for a block of keys into unnormalised weights of the compute type. scores: groups of 32
+ * keys, `step` floats apart. The first `live` keys count; the others up to `keys` (a multiple of 32) get weight 0.
+ * Scores times `scale` are exponents of 2. Returns the factor for all earlier sums. */
 typedef float (*vk_soften)(vk_met *met, void *weights, const float *scores, size_t step, int live, int keys,
                            float scale);
 

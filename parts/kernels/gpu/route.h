@@ -50,7 +50,7 @@ FN void vk_route_sums(float sums[4][8], const float *rows, const float4 *weights
         vk_route_multiply(sums, rows, two, at + STEP, pitch);
     }
 }
-/* a warp stores norm(x) in shared memory, with zeros after the last weight, and in `normed` in-type */
+/* a warp stores norm(x) in shared memory, with zeros after the last weight, and in `normed` as the compute type */
 FN void vk_route_norm(float *to, void *normed, size_t normed_at, const float *x, const float *norm, int width,
                       int vectors, float eps, int wide) {
     int lane = TID & 31;

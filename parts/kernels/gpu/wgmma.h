@@ -353,7 +353,8 @@ template <int PAIR> FN void vk_wide_sums(vk_ring *ring, int steps, int group, fl
     vk_wgmma_wait(0);
     vk_ring_free<PAIR>(ring, before);
 }
-/* Stores two neighbouring values of a row, in-type or f32. CHECKED 0: both columns exist, in one aligned vector. */
+/* Stores two neighbouring values of a row, as the compute type or f32. CHECKED 0: both columns exist, in one aligned
+ * vector. */
 template <int CHECKED>
 FN void vk_wide_store(void *y, size_t at, int column, int n, float left, float right, int wide) {
     if (!CHECKED || (column + 1 < n && !(at & 1))) {
