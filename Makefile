@@ -11,7 +11,7 @@ make wheel              builds Python wheels with these programs
 make sdist              builds the wheel's source package
 make deb                builds Debian packages of the portable programs, with manual pages and completions
 make man                writes the manual pages to $(B)/man
-make deps               checks for the packages that the build needs; on Debian and Ubuntu, installs them if it may
+make deps               checks for the packages that the build needs; on Debian and Ubuntu, installs them if it has permission
 make help               prints this list
 make clean              removes build/ and ./vlmprof
 

@@ -393,7 +393,7 @@ VP_API vp_tile_options vp_tile_options_default(void); /* adaptive, pad, 12 */
 
 /* all numbers derived from an image size; `views` = crops + the global view */
 typedef struct vp_layout {
-    int32_t width_px, height_px; /* of the upright image */
+    int32_t width_px, height_px; /* size of the upright image */
     vp_fit fit;
     vp_tiling tiling;
     int32_t crops, views;
@@ -675,7 +675,7 @@ VP_API vp_result vp_statistics_mean_interval(const double *values, size_t count,
                                              double *high);
 
 #define VP_OUTLIER_THRESHOLD 3.5 /* Iglewicz and Hoaglin's; hyperfine's is 10 */
-/* of normally distributed values, the threshold above flags 10 % of 3, 5 % of 5, 1.7 % of 10, 0.1 % of 100 */
+/* The threshold above flags 10 % of 3 normally distributed values, 5 % of 5, 1.7 % of 10 and 0.1 % of 100. */
 #define VP_OUTLIER_COUNT_MIN 5
 typedef struct vp_outliers {
     size_t count;         /* flagged values */
@@ -729,7 +729,7 @@ typedef struct vp_stop_rule {
     double half_width;          /* target for the interval of P50, as a share of P50: 0.01 is +-1 %; 0: exactly min_runs
                                  * runs */
     double confidence;          /* confidence of that interval: 0.95 */
-    int64_t box_ns;             /* time limit for all runs of a point; 0: none */
+    int64_t box_ns;             /* time limit for all runs of a point; 0: no limit */
 } vp_stop_rule;
 /* Decides whether another run is needed. Call it after each run.
  * in:      values      double [count]  values of the runs so far

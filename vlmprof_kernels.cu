@@ -1139,7 +1139,7 @@ FN void vk_group_sums(const vk_group *group, float (*acc)[4][4]) {
     CUDA_DYNAMIC_SHARED(uint16_t, slices);
     enum { SLICE = (VK_GROUP_ROWS + VK_GROUP_COLUMNS) * VK_GROUP_DEPTH };
     int steps = (group->k_padded + VK_GROUP_DEPTH - 1) / VK_GROUP_DEPTH, source[4],
-        /* from a register of lane 0, so the compiler knows that warps do not diverge on it */
+        /* read from a register of lane 0, so the compiler knows that warps do not diverge on it */
         live = __shfl_sync(~0u, group->rows - (TID >> 5 & 1) * 64, 0);
     vk_group_begin(group, source, acc);
     for (int s = 0; s < VK_GROUP_STAGES - 1; s++) {
@@ -3190,7 +3190,7 @@ typedef void (*vk_tile)(float *y, const void *x, size_t ldx, const void *panel, 
  * they are. */
 typedef struct vk_sink {
     char *y;
-    const float *bias; /* of these columns, or NULL */
+    const float *bias; /* bias of these columns, or NULL */
     size_t row_bytes;
     int cols, wide, stream;
     vk_epilogue epilogue;
@@ -3276,7 +3276,7 @@ typedef struct vk_gemm_kernel {
     void (*begin)(void), (*end)(void);
     vk_panel panel;
     int strip;        /* queries that attention passes to its tiles: a multiple of the rows per tile call */
-    vk_soften soften; /* of scores to bf16 weights */
+    vk_soften soften; /* turns scores into bf16 weights */
     vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
     /* .. and many rows, if the processor multiplies bytes; otherwise panels are widened. group: k per scale */
     int (*has_bytes)(void);
@@ -3325,13 +3325,13 @@ typedef struct vk_cpu {
     const vk_gemm_kernel *gemm[2][VK_SHAPES]; /* [wide][shape class] */
     const vk_gemm_kernel *integers_gemm[VK_SHAPES]; /* .. of linears with integers */
     int fetches; /* a row's integers ahead */
-    void (*begin)(void), (*end)(void); /* of the chosen kernels: every thread of a parallel region calls them */
+    void (*begin)(void), (*end)(void); /* the chosen kernels': every thread of a parallel region calls them */
     void *memory;
     size_t memory_bytes;
     /* attention over many queries: scratch of vk_cpu_layout */
     void *k_panels, *v_panels, *attend;
-    size_t attend_bytes;   /* of one thread */
-    float *pieces;         /* of a single query's attention */
+    size_t attend_bytes;   /* size for one thread */
+    float *pieces;         /* scratch for a single query's attention */
     void *widened;         /* panels of integers as bf16, or as bytes and scales, one a thread */
     size_t widened_bytes;
     void *integers;        /* inputs of linears with integers */

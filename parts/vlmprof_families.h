@@ -992,7 +992,7 @@ static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t 
         kept = (double)(int64_t)across * (double)(int64_t)down;
         if (kept > area) kept = area;
         waste = (double)(grid_rows * grid_cols) * tile * tile - kept;
-        if (kept > best || (kept == best && waste <= least_waste)) { /* of equals, the first in the list is kept */
+        if (kept > best || (kept == best && waste <= least_waste)) { /* the first of equals is kept */
             best = kept;
             least_waste = waste;
             *rows = grid_rows;

@@ -73,7 +73,7 @@ typedef struct vp_ranges {
     int64_t dropped_open, dropped_begin_ns; /* those open now, and the start of the outermost */
     const char *thread_name;         /* the caller's; may be NULL */
     int32_t thread;                  /* the caller's number for this thread */
-    const vp_range_hooks *hooks;     /* NULL: none */
+    const vp_range_hooks *hooks;     /* NULL: no hooks */
 } vp_ranges;
 
 /* Starts recording into a buffer.
@@ -109,7 +109,7 @@ enum {
     VP_OPS_BY_PLACE = 32,            /* file and line */
     VP_OPS_BY_ALL = 63,
     VP_OP_STACK_LIMIT = 8,
-    VP_OP_NONE = -1,                 /* block, step: none */
+    VP_OP_NONE = -1,                 /* not in a block, not in a step */
     /* block, step, dimensions: the row's calls differ. Then stage and part are "*", file is NULL and line is 0 */
     VP_OP_SEVERAL = -2
 };
@@ -118,7 +118,7 @@ typedef struct vp_op_frame { const char *name, *file; int32_t line; } vp_op_fram
  * GPU times, or 0 without a GPU. */
 typedef struct vp_op {
     const char *name;                /* UTF-8, not empty */
-    const char *stage, *part, *file; /* NULL: none */
+    const char *stage, *part, *file; /* NULL: not given */
     int32_t line, block, step;
     int32_t shape[4], dimensions;    /* 0: no shape */
     /* JSON text of the shapes of all inputs, "[[2, 3], []]", as torch records them; NULL: only `shape` is known */
@@ -136,7 +136,7 @@ typedef struct vp_op {
     int64_t host_memory_bytes, host_self_memory_bytes; /* allocated less freed, with and without nested calls */
     int64_t device_memory_bytes, device_self_memory_bytes;
     int64_t memory_peak_bytes;       /* largest peak of the calls; 0: not known */
-    int64_t next, bucket;            /* used by the table: 1 + row; 0: none */
+    int64_t next, bucket;            /* used by the table: 1 + row; 0: no row */
 } vp_op;
 /* the peak rates of a device; 0: not known */
 typedef struct vp_op_ceilings { double bytes_per_s, flops_per_s; } vp_op_ceilings;
@@ -238,7 +238,7 @@ typedef struct vp_ops_print_options {
     int32_t max_name_column_width;   /* 4 or more; -1: the width of the longest name */
     int32_t max_shapes_column_width, max_src_column_width; /* the same */
     const char *time_unit;           /* "us", "ms" or "s" for all times; NULL: a suitable unit for each */
-    const char *header;              /* a line above the table; NULL: none */
+    const char *header;              /* a line above the table; NULL: no line */
     int with_memory, with_flops;     /* profile_memory, with_flops */
     int with_rates;                  /* not in torch: GB/s, TFLOP/s and, with ops->ceilings, the share of the
                                       * roofline */
@@ -1119,7 +1119,7 @@ typedef struct vp_impl_table {
     const vp_ops_print_options *options;
     vp_impl_column columns[VP_IMPL_CELLS];
     int32_t count;
-    int64_t host_self_ns, device_self_ns; /* of all rows */
+    int64_t host_self_ns, device_self_ns; /* sums over all rows */
     double flops_scale;
     vp_impl_text out;
 } vp_impl_table;

@@ -256,10 +256,10 @@ typedef struct vp_score_sample {
     int is_plain_reference;
     const char *const *options; size_t option_count;        /* math_vista: the choices */
     const char *const *option_names; size_t option_name_count;
-    int64_t answer_index;                                   /* -1: none */
-    /* NULL: none. mmmu without a type is multiple choice if there are options */
+    int64_t answer_index;                                   /* -1: no index */
+    /* NULL: no type. mmmu without a type is multiple choice if there are options */
     const char *question_type, *answer_type;
-    int64_t precision;                                      /* math_vista; INT64_MIN: none */
+    int64_t precision;                                      /* math_vista; INT64_MIN: no precision */
     int is_real_precision;                                  /* mathvista_lmms: the data contain 1.0 */
     const char *category;                                   /* ocrbench: the question's category; NULL: not known */
 } vp_score_sample;
@@ -2004,7 +2004,7 @@ static vp_result vp_impl_score_plain_vqa(vp_impl_score_pool *pool, const vp_scor
         return vp_score_vqa_seed(sample->prediction, sample->references, sample->reference_count, pool->next,
                                  pool->left, &outcome->score);
     result = vp_score_vqa_normalise(sample->prediction, pool->next, pool->left, NULL);
-    /* as in the original, the reference text is not normalised */
+    /* the reference text is not normalised, as in the original */
     if (result == VP_OK) outcome->score = !strcmp(pool->next, sample->references[0]);
     return result;
 }

@@ -429,7 +429,7 @@ static int32_t vp_impl_tool_mmmu_choice(vp_impl_score_pool *pool, const vp_score
             place[1] = (char)('A' + i);
             place[2] = form ? ' ' : ')';
             at = vp_impl_score_search(padded, vp_impl_score_span_from(place, place + 3), 1);
-            if (!count++ || (at && (!last || at > last))) { /* of several, the last; of those not found, the first */
+            if (!count++ || (at && (!last || at > last))) { /* the last of those found; if none is, the first */
                 found = (int32_t)i;
                 last = at;
             }

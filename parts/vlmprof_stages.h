@@ -129,7 +129,7 @@ typedef struct vp_launch {
     int32_t node;                                    /* index in a graph launch, from 1; 0: launched alone */
     /* kernels: blocks, threads per block; GPU: registers per thread; 0: unknown */
     uint32_t grid, threads, registers, shared_bytes;
-    int64_t begin_ns, ns;                            /* from the start of the request, on the device */
+    int64_t begin_ns, ns;                            /* device time, from the start of the request */
     /* host clock, from the start of the request: the submission; on the CPU, the execution */
     int64_t host_begin_ns, host_ns;
     uint64_t flops, bytes;

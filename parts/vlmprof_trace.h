@@ -160,8 +160,8 @@ typedef struct vp_trace_run {
     int32_t device;                   /* id of one of options.devices; -1: the CPU */
     const vp_launch *launches; int64_t launch_count;
     const vp_stage_times *times;      /* NULL: a stage spans its launches */
-    /* from vp_reply: the time of each decode step, on the device or, without one, on the host. NULL and 0: the time of
-     * its launches */
+    /* the time of each decode step in vp_reply, on the device or, without one, on the host. NULL and 0: the time of its
+     * launches */
     const int64_t *step_ns; int32_t step_count;
     const vp_span *spans; int64_t span_count; /* CPU: from vp_reply; NULL and 0: threads are not shown */
 } vp_trace_run;

@@ -50,7 +50,7 @@ uint64_t hash_bytes(uint64_t hash, const void *data, size_t bytes);
 uint64_t hash_text(uint64_t hash, const char *text);
 uint64_t hash_number(uint64_t hash, int64_t value);
 
-int compare_numbers(const void *left_item, const void *right_item); /* of uint64_t, for qsort */
+int compare_numbers(const void *left_item, const void *right_item); /* orders uint64_t, for qsort */
 /* Sorts the values; returns how many different ones are there more than once. */
 size_t count_repeated(uint64_t *values, size_t count);
 

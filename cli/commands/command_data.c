@@ -59,8 +59,8 @@ struct file_tally {
     size_t without;            /* usable samples without a picture */
     char first_without[40];    /* where the first of them is */
     size_t with_options;       /* samples whose options are still to be added to the prompt */
-    vp_score_metric own_metric; /* of the first sample, by its options */
-    const char *metric;        /* of the first sample; "several" if others differ */
+    vp_score_metric own_metric; /* metric of the first sample, by its options */
+    const char *metric;        /* name of the first example's metric; "several" if others differ */
     struct text_list troubles; /* the first TROUBLES_SHOWN at most */
     char refused[REASON_BYTES + 80]; /* the first row of our own format that stops a sweep; empty if none */
     struct text_list keys;     /* columns of the first row */

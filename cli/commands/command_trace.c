@@ -70,7 +70,7 @@ static const struct table_column TRACE_COLUMNS[] = {
     {LINE(queue_most), "queue_most", .rules = COLUMN_OR_NO_KEY | COLUMN_FROM_0},
     {LINE(queue_mean), "queue_mean", .rules = COLUMN_OR_NO_KEY}, {LINE(bytes), "bytes", .rules = COLUMN_NOT_IN_JSON},
     {CELL_MADE(cell_bytes), "bytes", .rules = COLUMN_NOT_IN_CSV | COLUMN_OR_NO_KEY},
-    /* as text */
+    /* columns that are shown as text */
     {LINE(name), NULL, "name"}, {LINE(where), NULL, "where", .in = OF_ANNOTATIONS | OF_TRACKS},
     {LINE(calls), NULL, "calls", .in = CALLS_TOO}, {LINE(calls), NULL, "slices", .in = OF_TRACKS},
     {LINE(total_us), NULL, "total", .as = time_text, .in = CALLS_TOO},

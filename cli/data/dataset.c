@@ -57,7 +57,7 @@ struct loader {
     struct record_reader reader;
     size_t with_images, without; /* usable samples: with an image; without one, where one could be */
     size_t few_answers;    /* samples with 1 or 2 reference answers */
-    int32_t new_tokens;    /* of lines whose prompts are a tool's; 0: they do not say */
+    int32_t new_tokens;    /* answer length of lines whose prompts are a tool's; 0 if they give none */
 };
 static void reader_free(struct record_reader *reader) {
     free(reader->scratch.nodes);
@@ -257,7 +257,7 @@ static vp_result take_annotation(void *user, const vp_json *value, int64_t at, s
     int64_t id = 0;
     size_t question = 0;
     vp_result result = find_question(loader, value, at, &question, &id, error);
-    /* of several annotations of a question, the last one counts */
+    /* If a question has several annotations, the last one counts. */
     for (; result == VP_OK && question < loader->question_count && loader->questions[question].id == id; question++) {
         loader->dataset->samples[loader->questions[question].index].note_start = at;
         /* at most VALUE_BYTES_MAX */
@@ -528,7 +528,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
 /* Joins question and annotation into one record, in the format of a line of JSONL: "id" first, answers as strings. */
 static vp_result merge_note(const struct dataset *dataset, struct record_reader *reader, int has_note,
                             struct text_buffer *out, vp_error *error) {
-    /* as the reference scores OK-VQA */
+    /* the reference scores OK-VQA by raw_answer */
     const char *answer = dataset->defaults && !strcmp(dataset->defaults->name, "okvqa") ? "raw_answer" : "answer";
     const vp_json *json = &reader->scratch.json, *note = &reader->note.json;
     vp_json_writer writer;

@@ -30,7 +30,7 @@ struct example {
     char *prompt;                      /* sent after the pictures; NULL if the parts contain it */
     char *hint, *unit, *question_type, *answer_type, *answer;
     char *group;                       /* group of circular rows (g_index); NULL if the index gives it */
-    char *options[OPTIONS_MAX];        /* by letter; NULL if there is no such option */
+    char *options[OPTIONS_MAX];        /* options by letter; NULL if there is no such option */
     struct text_list answers;
     int has_answers;                   /* 1 if answers is a list, perhaps an empty one */
     int64_t precision;                 /* for MathVista; INT64_MIN if none */

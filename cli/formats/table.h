@@ -38,7 +38,7 @@ enum data_format {
 const char *format_title(enum data_format format);
 
 struct note_key { int64_t id; size_t record; };
-int compare_notes(const void *left_item, const void *right_item); /* by id, for qsort */
+int compare_notes(const void *left_item, const void *right_item); /* orders by id, for qsort */
 struct table {
     char *path, *folder, *name, *stem; /* name: the last part of the path; stem: without its extension */
     enum data_format format;

@@ -43,7 +43,7 @@ enum prompt_form {
 enum prompt_origin { ORIGIN_NONE, ORIGIN_LMMS, ORIGIN_VLMEVALKIT };
 
 struct task {
-    const char *name;    /* as in the result files */
+    const char *name;    /* its name in the result files */
     const char *aliases; /* folded names, separated by spaces */
     enum prompt_form lmms, vlmevalkit;
     const char *lmms_metric, *vlmevalkit_metric;

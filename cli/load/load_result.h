@@ -22,7 +22,7 @@ struct load_level {
     double duration_s;   /* time during which requests were sent; NaN: not known */
     int is_complete;     /* 1 if no signal ended it */
     struct load_summary summary;
-    /* as in the file; NULL if the file lacks it */
+    /* texts of the file; NULL if the file lacks them */
     const char *schema, *plan, *task, *metric, *endpoint, *model, *api, *server, *status, *arrivals, *slo,
         *images, *ended_early;
     int no_cache;

@@ -50,7 +50,7 @@ struct load_plan {
 struct load_record {
     size_t body;
     int64_t due_ns, start_ns, sent_ns, headers_ns, first_ns, last_ns, end_ns;
-    int64_t queued_ns;      /* from the due time until a slot was free; -1 without a limit of slots */
+    int64_t queued_ns;      /* time from the due time until a slot was free; -1 without a limit of slots */
     int64_t longest_gap_ns; /* longest time between two pieces */
     size_t piece_count;
     int32_t *gaps_us; size_t gap_count; /* times between pieces, from time stamps in whole us */

@@ -26,7 +26,7 @@ struct load_trial {
 struct load_search {
     /* set by the caller */
     double share;                           /* share of requests that must be good, 0..1 */
-    double duration_s, ramp_s, cool_down_s; /* of the first trials; uncounted ramps of each trial */
+    double duration_s, ramp_s, cool_down_s; /* length of the first trials; uncounted ramps of each trial */
     double budget_s;                        /* budget of the whole search */
     vp_slo slo;
     /* the search's own */

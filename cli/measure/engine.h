@@ -42,9 +42,9 @@ struct pass_input {
     const vp_dump *dump; /* NULL: nothing is copied */
     const int32_t *forced_tokens; /* [new_tokens], as in vp_request; NULL: the model generates the answer */
     vp_timing timing;
-    vp_launch *launches; int64_t launch_capacity; /* records for VP_TIMING_KERNEL; NULL and 0: none */
+    vp_launch *launches; int64_t launch_capacity; /* records for VP_TIMING_KERNEL; NULL and 0: no records */
     vp_span *spans; int64_t span_capacity;        /* records of the CPU's threads */
-    vp_ranges *ranges;                            /* ranges of the host's parts; NULL: none */
+    vp_ranges *ranges;                            /* ranges of the host's parts; NULL: no ranges */
 };
 /* The common layout of the input's images; NULL: text only. */
 static inline const vp_layout *layout_of(const struct pass_input *input) {

@@ -19,7 +19,7 @@ struct fidelity_pass {
     const float *baseline; /* [answer_count, width]; NULL: only the answer is known */
     const int32_t *answer; int32_t answer_count;
     size_t width;          /* size of the vocabulary */
-    struct fidelity *to;   /* from fidelity_begin */
+    struct fidelity *to;   /* made by fidelity_begin */
 };
 /* Starts a comparison; `reason` is why nothing was compared so far. Both texts are copied. Free with
  * fields_free(&FIDELITY_OBJECT). */

@@ -41,14 +41,14 @@ struct point {
     const struct sample *sample;
     const struct cuts *cuts;   /* cuts of its images; NULL: text only, or not known */
     const struct knob_values *knobs;
-    int32_t target_tokens, target_crops; /* 0: none */
+    int32_t target_tokens, target_crops; /* 0: no target */
     const struct pass_result *runs; int32_t run_count; /* 0 if it failed */
     const char *reason; /* why it failed; NULL if it did not */
     vp_score_metric metric;
     int ignore_eos;
     /* image tokens after the last cut, and their mean over blocks; 0 if all were kept */
     int32_t kept_tokens; double mean_image_tokens;
-    int64_t cache_bytes, full_cache_bytes; /* KV cache with and without pruning; 0: not pruned */
+    int64_t cache_bytes, full_cache_bytes; /* size of the KV cache with and without pruning; 0: not pruned */
     int is_served; /* 1 if a server ran it: only the arrival of the answer is known */
 };
 

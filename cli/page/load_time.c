@@ -13,7 +13,7 @@
 
 /* ---- drawing */
 enum { TIME_TTFT = PROM_COUNT, TIME_E2E, TIME_PIECES, TIME_LINES };
-enum { STEPS_MOST = 60, LEVELS_MOST = 6 }; /* of trials without metrics */
+enum { STEPS_MOST = 60, LEVELS_MOST = 6 }; /* limits for trials without metrics */
 struct time_line { const char *name; int series, which; };
 static const struct time_figure {
     const char *caption, *note, *y_label;

@@ -53,7 +53,7 @@ static void scale_log(struct scale *scale, struct span span) {
             scale->ticks[scale->tick_count++] = pow(10, exponent) * parts[i];
     scale->low = pow(10, first);
     scale->high = pow(10, last);
-    if (is_fine) { /* from tick to tick */
+    if (is_fine) { /* the axis ends at ticks */
         int from = 0, to;
         while (from + 1 < scale->tick_count && scale->ticks[from + 1] <= span.low * 1.0000001) from++;
         for (to = from; to + 1 < scale->tick_count && scale->ticks[to] < span.high * 0.9999999;) to++;

@@ -63,7 +63,7 @@ struct estimator {
     vp_latency_model model;
     /* correlations of the stages' residuals, for the intervals of totals */
     double correlation[VP_LATENCY_STAGE_COUNT][VP_LATENCY_STAGE_COUNT];
-    vp_latency_limits limits[ESTIMATE_PARTS]; /* from held-out ratios; count 0: too few */
+    vp_latency_limits limits[ESTIMATE_PARTS]; /* limits from held-out ratios; count is 0 if there are too few */
     struct number_range ranges[ESTIMATE_KNOB_COUNT];
     int says_location; /* 0 if written by an older version, whose predictions may be below the mean */
     int64_t expert_count;

@@ -62,7 +62,7 @@ struct measurements {
     size_t incomplete, not_positive; /* samples without a count or prefill; stages of 0 ms or less */
     double noise; size_t noise_count; /* sum of the means' errors, as shares; samples with 2 or more runs */
     const char *device, *model;
-    const char *weights;          /* from the first file; NULL if it has none */
+    const char *weights;          /* the first file's weights; NULL if it has none */
     int weights_vary;             /* 1 if the files have different ones */
     int no_vision;                /* 1 if no file has the vision time: VP_LATENCY_OTHER includes it */
     int other_has_vision;         /* 1 if VP_LATENCY_OTHER includes vision in a request */

@@ -61,7 +61,7 @@ void results_warn_of_noise(const struct results *results, struct text_list *warn
     char (*texts)[160] = resize(NULL, results->count, sizeof *texts);
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
-        const int64_t pairs = file->run_at ? (int64_t)(file->run_at[file->count] - file->count) : 0; /* of runs */
+        const int64_t pairs = file->run_at ? (int64_t)(file->run_at[file->count] - file->count) : 0; /* pairs of runs */
         items[i] = file->noise;
         if (!isfinite(items[i].spread) && pairs >= VP_NOISE_PAIRS_MIN) {
             items[i].spread = run_spread_of(file);

@@ -17,7 +17,7 @@ struct report {
     struct decomposition *items;        /* [results->count] */
     double peak_tflops, peak_gbs;       /* the roofs */
     int peaks_are_given;                /* 1 if given by options; otherwise the best that a stage reaches */
-    struct curve_list curves;           /* by data set, in the order of results->groups */
+    struct curve_list curves;           /* curves by data set, in the order of results->groups */
     struct tradeoff *tradeoffs;         /* [results->group_count] */
     struct pruned_rows *pruned;         /* [results->group_count] */
     const char *by;                     /* --by: the field of `categories`; NULL if none */

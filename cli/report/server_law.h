@@ -33,7 +33,7 @@ struct server_law {
     vp_linear line[LAW_LINES];
     int has_image;                            /* 1 if twins of the images were measured: */
     vp_linear image;                          /* the cost of an image from outside, linear in its tokens */
-    vp_latency_limits limits[LAW_PARTS];      /* from held-out ratios; count is 0 with too few rows */
+    vp_latency_limits limits[LAW_PARTS];      /* limits from held-out ratios; count is 0 with too few rows */
     int limits_split;                         /* LAW_CONFIG_OUT or LAW_PROMPT_OUT: what was held out */
     struct number_range ranges[LAW_NUMBERS];
     struct part_errors errors[LAW_KINDS][LAW_SPLITS][LAW_PARTS]; /* only after law_fit */

@@ -142,7 +142,7 @@ struct knob {
     const char *list;       /* sweep's option; NULL: read by other code */
     const char *option;     /* run's option; NULL: written by other code */
     const char *usual;      /* the value that needs no option; NULL: every value needs it */
-    size_t in_config;       /* offset in vp_model_config of the model's own number; 0: none */
+    size_t in_config;       /* offset in vp_model_config of the model's own number; 0: no such number */
 };
 extern const struct knob KNOBS[KNOB_COUNT];
 

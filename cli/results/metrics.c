@@ -226,7 +226,7 @@ struct median_range median_range_of(double *values, size_t count) {
     range.median = statistics.p50;
     if (count < 3) return range;
     if (vp_median_interval(count, 0.95, &low, &high, &range.level) != VP_OK)
-        range.level = 1 - ldexp(1, 1 - (int)count); /* from the smallest to the largest: the widest possible range */
+        range.level = 1 - ldexp(1, 1 - (int)count); /* smallest to largest value, the widest range */
     range.low = values[low - 1];
     range.high = values[high - 1];
     return range;

@@ -14,7 +14,7 @@ struct served {
     int64_t first_ns, first_output_ns;   /* first piece, and first without reasoning; -1 if in one body */
     vp_chat_piece *pieces; size_t piece_count; /* at_ns also counts from the start */
     vp_chat_usage usage;                       /* -1: not reported by the server */
-    char *model, *finish_reason, *reasoning, *timings; /* as reported, or NULL; timings is a JSON object */
+    char *model, *finish_reason, *reasoning, *timings; /* the server's texts, or NULL; timings is a JSON object */
     int is_streamed, is_new_connection;        /* 1 or 0 */
     int http_status; int32_t attempts;
 };

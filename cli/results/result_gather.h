@@ -26,7 +26,7 @@ struct run_mark {
 /* A closed point, from its journal. */
 struct measured {
     struct sample sample; /* id, prompt; record: the sample's metadata */
-    struct sizes sizes; struct served_sizes served_sizes; /* of the point's layout, or of the data that were sent */
+    struct sizes sizes; struct served_sizes served_sizes; /* sizes of the point's layout, or of the sent data */
     struct pass_result *runs; struct run_mark *marks; int32_t count, capacity; /* in the order in which they ran */
     int64_t stamps, retries; /* clock reads of one request; repeated attempts of all runs */
     char *failed, *stop; /* why it failed, or what ended its runs; the other one is NULL */

@@ -519,7 +519,7 @@ static int check_fields(const struct score_job *job, struct parsed *parsed) {
     return code;
 }
 /* ---- --references */
-/* A number or text as it is in both files: 7 and "7" are one id. 0: there is none. */
+/* Hashes an id, a number or text as in both files: 7 and "7" are one id. 0: there is no id. */
 static uint64_t id_hash(const char *text, size_t bytes) {
     const size_t quote = bytes > 1 && text[0] == '"';
     return hash_bytes(HASH_START, text + quote, bytes - 2 * quote) | 1;

@@ -30,7 +30,7 @@ static int has_read_answer(const vp_json *json, uint32_t row, int64_t vocabulary
     for (uint32_t i = ids + 1; i < json->nodes[ids].end; i = json->nodes[i].end) {
         int64_t id;
         if (vp_json_to_int(json, i, &id) != VP_OK || id < 0 || id >= vocabulary) {
-            answer->count = 0; /* from another vocabulary: only the text is usable */
+            answer->count = 0; /* ids of another vocabulary: only the text is usable */
             break;
         }
         answer->tokens[answer->count++] = (int32_t)id;

@@ -189,7 +189,7 @@ struct forecast {
     int64_t longest; /* longest sequence of these samples */
     double kept, cache_bytes; /* with --prune_list: sums over these of the kept image tokens and their KV caches */
     double ns, squares; /* estimate of one run: sums over these of the time and of its square */
-    /* from the journals in output_dir */
+    /* what the journals in output_dir contain */
     double measured_ns; int64_t runs_measured, points_done, points_failed;
     int64_t compared; /* points that are compared with the baseline */
 };

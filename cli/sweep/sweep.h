@@ -120,7 +120,7 @@ struct sweep {
     vp_image *images; size_t image_count;
     struct open_point *open; /* [configurations of the plan]: those of the current data set are first */
     size_t point_count, done, done_before;
-    char first_failure[256];  /* of this process, with its sample; empty: none */
+    char first_failure[256];  /* first failure in this process, with its sample; empty if there is none */
     int64_t failed, runs_now;
     int64_t start_ns;
 };

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NO_INDEX UINT32_MAX /* instead of a number: none */
+#define NO_INDEX UINT32_MAX /* index of nothing */
 
 /* A table of all zeros is empty. */
 struct text_table {

@@ -56,14 +56,14 @@ typedef struct vk_queue {
     vp_launch *log;       /* VP_TIMING_KERNEL: a record per operation; otherwise NULL */
     int traced;           /* GPU: 1: CUPTI times operations, even in a recorded step (kernels/gpu/cupti.h) */
     int64_t log_capacity, log_count;
-    int32_t step, part, block; /* of new records */
+    int32_t step, part, block; /* where new records belong */
     vk_next next;
     vk_spans *spans; /* CPU: the work of each thread in parallel loops, in addition to the log, or NULL */
 } vk_queue;
 
 /* How a row of the fused projection, f32 [q | k | v], becomes heads: their norms and rotation. The first heads /
  * kv_heads heads of q use the first head of k and v, and so on. */
-enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* as vp_qk_norm (vlmprof_config.h) */
+enum { VK_NORM_NONE, VK_NORM_WHOLE, VK_NORM_HEAD }; /* the values of vp_qk_norm (vlmprof_config.h) */
 typedef struct vk_heads {
     int heads, kv_heads, head_dim;
     int norm;
@@ -194,7 +194,7 @@ typedef struct vk_linear {
     int wide;
     int bits; /* 8 or 4: integers with a scale for every VK_QUANT_BLOCK values of a row; 0: compute type */
     uint16_t *scales; /* bf16, by row after the integers if the backend is row_major; panels contain their own */
-    /* panels of GGUF blocks: a new run begins when the tensor format changes; bits is then 4. 0: none */
+    /* panels of GGUF blocks: a new run begins when the tensor format changes; bits is then 4. 0: no GGUF blocks */
     int run_count;
     vk_stretch runs[VK_RUNS_MAX];
 } vk_linear;
@@ -305,7 +305,7 @@ typedef struct vk_decode_kernels {
 /* the largest sizes that an engine requests */
 typedef struct vk_extent {
     int wide, experts;
-    int quant_k; /* k_padded of the longest rows of integers; 0: none */
+    int quant_k; /* k_padded of the longest rows of integers; 0: no integers */
     int64_t quant_values; /* values of the largest dense integer linear that is applied to many rows */
     int64_t marks;
     vk_attention_job vit, llm; /* sizes only */

@@ -22,7 +22,7 @@ typedef struct vk_buffers {
     float *patch_rows, *vit_x;                                        /* f32 [batch * positions, vit_width] */
     float *hidden; /* f32 [layers, max_views, positions, vit_width]: the used block outputs */
     /* for a native tower: data of the image's patches in row order; positions of each view's patches; cos and sin of
-     * rows and columns. If windows span crops, places: int32 [tokens, patches of a window], -1: none */
+     * rows and columns. If windows span crops, places: int32 [tokens, patches of a window], -1: no patch */
     int32_t *places, *view_place;
     float *vit_cs;
     /* pool_query_in: the connector's input, in-type. Connectors without attention pooling need only this buffer,
@@ -87,7 +87,7 @@ struct vp_engine {
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
-    /* of the running request */
+    /* state of the running request */
     const float *pixels, *masks;
     int has_reach, image_tokens;
     int64_t scores[2]; /* attention scores per head over all input tokens: [0] without the sliding window, [1] with it;
@@ -102,7 +102,7 @@ struct vp_engine {
     /* stages in order of their end, each with its mark; a stage that pruning interrupts ends more than once */
     vk_segment *segments;
     int segment_count;
-    int prunes; /* as in vp_engine_options */
+    int prunes; /* same as in vp_engine_options */
     vk_pruning pruning;
 };
 

@@ -76,7 +76,7 @@ struct vk_description {
     /* rejects what the kernels do not support, in addition to vk_check_config */
     vp_result (*check)(const vp_model_config *config, vp_error *error);
     void (*weights)(vk_pass *pass, vk_model *model, const vp_model_config *config);
-    const vk_draw *draws; /* by the end of a name, first match; the last entry's name is NULL */
+    const vk_draw *draws; /* found by the end of a name, first match; the last entry's name is NULL */
     /* name endings of matrices that stay fp32 in converted files if bf16 changes a value; the last is NULL */
     const char *const *fp32;
     int32_t (*is_dead_view)(const float *pixels, size_t count); /* returns 1 if the view has no image; NULL: all have

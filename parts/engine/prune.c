@@ -811,7 +811,7 @@ static void vk_choose_dart(vp_engine *engine, int block, int keep, int rows) {
     (void)vk_prune_dart(host->scores, pivots, tokens, pruning->how.per_pivot, host->flags, host->ranks, host->chosen);
     vk_check_chosen(engine, host->chosen, keep, tokens);
 }
-/* finds the rows to which DeepStack features are added after this cut; -1: none */
+/* finds the rows to which DeepStack features are added after this cut; -1: no row */
 static void vk_place_levels(vp_engine *engine) {
     vk_pruning *pruning = &engine->pruning;
     vk_prune_host *host = &pruning->host;

@@ -95,7 +95,7 @@ typedef struct vk_prune_host {
     int32_t *row_at;          /* for each kept row, its row in the whole sequence */
     int32_t *base, *list, *start, *index, *positions, *reach, *gone;
     int32_t *dominant, *targets, *merged, *assigned; /* VisionZip's */
-    float *scores;            /* as on the device, or cosines [VP_PRUNE_PIVOTS_MAX, image tokens] */
+    float *scores;            /* scores as on the device, or cosines [VP_PRUNE_PIVOTS_MAX, image tokens] */
     vk_rank *ranks;
     int64_t *draws;
     unsigned char *flags;
@@ -118,7 +118,7 @@ typedef enum vk_prune_early {
     VK_EARLY_CONNECTOR  /* the same before the connector, with the class token: VisionZip as published */
 } vk_prune_early;
 
-/* of the running request */
+/* state of the running request */
 typedef struct vk_pruning {
     vp_prune how; /* method VP_PRUNE_NONE: all tokens are kept */
     vk_prune_early early;

@@ -111,7 +111,7 @@ static void vk_vit_attend(vp_engine *engine, int block, int count) {
 
 /* vit_x += the block's MLP of vit_normed */
 static void vk_vit_mlp(vp_engine *engine, const vk_vit_block *layer, int rows) {
-    static const vk_epilogue gelu[] = { VK_QUICKGELU, VK_GELU, VK_GELU_TANH }; /* as vp_gelu */
+    static const vk_epilogue gelu[] = { VK_QUICKGELU, VK_GELU, VK_GELU_TANH }; /* in the order of vp_gelu */
     const vp_model_config *config = &engine->config;
     const vk_backend *to = engine->backend;
     vk_buffers *buffers = &engine->buffers;

@@ -27,11 +27,11 @@ typedef struct vk_vit_block {
     vk_linear qkv, wo, w1, w2; /* w1 of a gated MLP: gate rows over up rows */
     vk_norm q_norm, k_norm;    /* with vit_qk_norm: for q and k; qkv is then only v */
     vk_linear q, k;
-    float *scale1, *scale2; /* f32 [width]: scales of the outputs of attention and MLP; NULL: none */
+    float *scale1, *scale2; /* f32 [width]: scales of the outputs of attention and MLP; NULL: not scaled */
 } vk_vit_block;
 
 typedef struct vk_block {
-    /* before attention and MLP, and after them; weight NULL: none */
+    /* norms before attention and MLP, and after them; weight NULL: no norm */
     vk_norm attn_norm, ff_norm, attn_after, ff_after, q_norm, k_norm;
     vk_linear att_proj, attn_out, router;
     vk_linear *gate_up, *down; /* [experts] each, or one for a dense MLP; gate rows over up rows */

@@ -827,7 +827,7 @@ VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy
                      reach = start + (epsilon.relative ? epsilon.latency * fabs(start) : epsilon.latency);
         uint32_t chosen;
         for (j = i; j + 1 < front_count && latency[front[j + 1]] <= reach; j++) {}
-        while (j > i && !(latency[front[j]] > latency[front[j - 1]])) j--; /* of equal points, the first */
+        while (j > i && !(latency[front[j]] > latency[front[j - 1]])) j--; /* the first of equal points */
         chosen = front[j];
         for (i = j + 1; i < front_count; i++) {
             const double wanted = accuracy[front[i]];

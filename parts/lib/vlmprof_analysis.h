@@ -273,7 +273,7 @@ VP_API vp_bootstrap_options vp_bootstrap_options_default(void);
 typedef struct vp_bootstrap_point {
     double latency, accuracy; /* values of the original samples; accuracy is the mean */
     double latency_low, latency_high;   /* percentile interval */
-    double accuracy_low, accuracy_high; /* by accuracy_rule */
+    double accuracy_low, accuracy_high; /* interval by accuracy_rule */
     /* share of the resamples in which the point is on the front (ALL). 0 and 1 are not certainty: if the samples agree,
      * so do their resamples */
     double membership;

@@ -117,14 +117,14 @@ typedef struct vp_chat_reply {
     char *timings;                           /* the server's own times as a JSON object; NULL: not reported.
                                               * llama.cpp: "timings"; Ollama: its durations; vLLM: "metrics" */
     char *logprobs;                          /* chat completions: choices[0].logprobs as JSON, from the first part that
-                                              * has them; NULL: none */
+                                              * has them; NULL: no logprobs */
     vp_chat_piece *pieces; size_t piece_count;
     int64_t first_ns, first_output_ns, last_ns; /* first piece, first piece that is not reasoning, last piece; 0:
-                                                 * none */
-    int64_t first_chunk_ns;                  /* first part of the reply, with or without text; 0: none */
+                                                 * no such piece */
+    int64_t first_chunk_ns;                  /* first part of the reply, with or without text; 0: no part */
     int is_streamed;                         /* 1 if it came as a stream of events or lines */
     int is_complete;                         /* 1 if the server reported that the answer is complete */
-    char *failure;                           /* the server's error inside a reply, one line; NULL: none */
+    char *failure;                           /* the server's error inside a reply, one line; NULL: no error */
     void *state;                             /* private */
 } vp_chat_reply;
 

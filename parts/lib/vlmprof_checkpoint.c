@@ -70,7 +70,7 @@ typedef struct vp_impl_entry {
 } vp_impl_entry;
 
 struct vp_checkpoint {
-    vp_packed packed; /* packed.weights NULL: none */
+    vp_packed packed; /* packed.weights is NULL if the checkpoint is not packed */
     vp_impl_shard *shards;
     int32_t shard_count;
     vp_impl_entry *entries; /* sorted by name once all shards are read */

@@ -31,7 +31,7 @@ typedef struct vp_tensor {
     int64_t shape[VP_TENSOR_DIMENSIONS_MAX];
     const unsigned char *data;
     uint64_t bytes;
-    int32_t shard; /* index of its file; shards are ordered by name; -1: none */
+    int32_t shard; /* index of its file; shards are ordered by name; -1: no file */
     /* 0, or the number of heads with paired rows (GGUF files): rows 2i and 2i + 1 of a head in the file are rows i and
      * i + half of the head */
     int32_t paired_heads;

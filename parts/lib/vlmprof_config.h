@@ -97,8 +97,8 @@ typedef struct vp_model_config {
                                                                 * precedes them */
     /* norm_around 1: norms before and after attention and MLP; norm_plus_one 1: RMS norm weights are stored minus 1 */
     int32_t norm_around, norm_plus_one;
-    float embedding_scale;     /* factor of text embeddings; 0: none */
-    float query_scale;         /* factor of q in addition to 1 / sqrt(head_dim); 0: none */
+    float embedding_scale;     /* factor of text embeddings; 0: no factor */
+    float query_scale;         /* factor of q in addition to 1 / sqrt(head_dim); 0: no factor */
     int32_t gated_gelu;        /* 1: the MLP's gate is tanh GELU instead of SiLU */
     /* 1: attention among the tokens of an image (vp_request.span_ends) is bidirectional */
     int32_t image_bidirectional;
@@ -121,11 +121,11 @@ typedef struct vp_model_config {
     int32_t vit_native;
     double vit_rope_theta;                                     /* heads are rotated by row and column; 0: no rotation */
     int32_t vit_table_side;    /* side of the square of learned positions that is stretched over a native image; 0:
-                                * none */
+                                * no table */
     int32_t vit_rms, vit_gated;                               /* vit_rms 1: RMS norms without bias; vit_gated 1: a
                                                                * SwiGLU MLP */
     int32_t vit_qk_norm; /* 1: q and k have RMS norms over all heads */
-    int32_t vit_window;        /* side, in views, of the squares that limit attention; 0: none .. */
+    int32_t vit_window;        /* side, in views, of the squares that limit attention; 0: no limit .. */
     uint64_t vit_full_blocks;                                  /* .. bit b: block b attends to everything */
     /* number of features (vit_layers[1..]) that are added to image tokens after the first blocks of the language
      * model */

@@ -60,7 +60,7 @@ typedef struct vp_engine_options {
     const char *device;   /* "auto", "cpu", "cuda", "cuda:N" */
     const char *gemm;     /* NULL or "auto": chosen by measurement; otherwise one of vp_engine_gemm_name */
     int32_t threads;      /* 0: all cores this process may use */
-    uint32_t gpu;         /* vp_gpu_switch; 0: none */
+    uint32_t gpu;         /* values of vp_gpu_switch; 0: no switch */
     int32_t max_sequence; /* longest prompt + new tokens of any request */
     int32_t max_views;    /* most views (crops + global) of any request */
     int32_t prunes;       /* 1: room for requests with vp_request.prune; 0: they are rejected */
@@ -324,7 +324,7 @@ typedef struct vp_request {
     /* ascending; a block that is not listed is skipped (DeepStack's features are still added after it) */
     const int32_t *active_blocks; int32_t active_block_count;
     int32_t max_new_tokens; int ignore_eos; int32_t eos_id;
-    const int32_t *more_eos_ids; int32_t more_eos_count; /* more ids that end an answer; NULL and 0: none */
+    const int32_t *more_eos_ids; int32_t more_eos_count; /* more ids that end an answer; NULL and 0: no more */
     /* [max_new_tokens]: a given answer (teacher forcing). reply.tokens[i] is the model's choice after the first i
      * tokens of this answer, and nothing ends it early. NULL: each step continues with its own token */
     const int32_t *forced_tokens;

@@ -992,7 +992,7 @@ enum { VP_IMPL_GGUF_NORMAL = 1, VP_IMPL_GGUF_UNKNOWN, VP_IMPL_GGUF_CONTROL, VP_I
        VP_IMPL_GGUF_BYTE, VP_IMPL_GGUF_TOKEN_BYTES_MAX = 1024, VP_IMPL_GGUF_TOKENS_MAX = 1 << 22 };
 typedef struct vp_impl_gguf_token { vp_gguf_text text; float score; int32_t type, id; } vp_impl_gguf_token;
 typedef struct vp_impl_gguf_words {
-    vp_impl_gguf_token *tokens, *sorted; /* by id; normal tokens sorted by text */
+    vp_impl_gguf_token *tokens, *sorted; /* tokens by id; normal tokens sorted by text */
     int32_t count, sorted_count;
 } vp_impl_gguf_words;
 
@@ -1408,7 +1408,7 @@ static const vp_impl_gguf_rename vp_impl_gguf_internvl_names[] = {
 typedef struct vp_impl_gguf_name_parts {
     char gguf[128];
     int is_tower, is_language; /* 1: in the tower or its connector; 1: in a layer of the language model */
-    int32_t layer, expert;     /* -1: none */
+    int32_t layer, expert;     /* -1: in no layer, not an expert */
 } vp_impl_gguf_name_parts;
 
 /* appends the new name of `rest` to parts->gguf; returns 0 if the table lacks it */

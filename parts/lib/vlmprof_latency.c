@@ -719,7 +719,7 @@ typedef struct vp_impl_latency_weigh {
     double least; /* lower bound of a prediction, so that none near 0 outweighs all others */
 } vp_impl_latency_weigh;
 enum { VP_IMPL_LATENCY_ROUNDS = 30 };
-#define VP_IMPL_LATENCY_LEAST 0.01   /* of the mean measured time */
+#define VP_IMPL_LATENCY_LEAST 0.01   /* lower limit of a weight's time, as a share of the mean measured time */
 #define VP_IMPL_LATENCY_SETTLED 1e-9 /* relative change of a coefficient that ends the iteration */
 
 static double vp_impl_latency_weight(const vp_impl_latency_weigh *weigh, const double *x) {

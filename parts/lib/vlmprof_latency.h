@@ -21,7 +21,7 @@ enum { VP_LINEAR_COLUMNS_LIMIT = 24 };
 typedef enum vp_linear_state { VP_LINEAR_USED, VP_LINEAR_AT_ZERO, VP_LINEAR_DROPPED } vp_linear_state;
 typedef struct vp_linear_options {
     const double *weights;            /* [rows], > 0; NULL: all 1. The variance of a row is sigma^2 / weight */
-    const unsigned char *nonnegative; /* [columns], 1: the coefficient must be >= 0; NULL: none */
+    const unsigned char *nonnegative; /* [columns], 1: the coefficient must be >= 0; NULL: all are free */
     /* 1: drop a column that earlier columns explain; 0: such a column is an error */
     int drop_dependent;
 } vp_linear_options;
@@ -182,8 +182,8 @@ VP_API vp_result vp_latency_interval(const vp_latency_model *model, vp_latency_s
                                      const vp_latency_request *request, double level, vp_linear_range *range);
 /* Distribution-free limits of a new measurement; valid for bimodal, heavy-tailed and skewed times. */
 typedef struct vp_latency_limits {
-    size_t count;            /* number of ratios used; 0: none */
-    double level, low, high; /* low, high: of measured / predicted */
+    size_t count;            /* number of ratios used; 0: too few for limits */
+    double level, low, high; /* low, high: limits of measured / predicted */
 } vp_latency_limits;
 /* Computes the limits of measured / predicted.
  * in:      measured   double [count]

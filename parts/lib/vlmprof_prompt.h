@@ -50,7 +50,7 @@ typedef struct vp_prompt {
     uint32_t rng_seed;
 } vp_prompt;
 typedef struct vp_prompt_info {
-    const char *style;              /* the style in the text; NULL: none */
+    const char *style;              /* the style in the text; NULL: no style */
     int has_image, bos_prepended;   /* items that the reference puts before the text */
     int has_subsegments;            /* more than one message */
     int32_t template_index;         /* template of a caption, else -1 */

@@ -114,7 +114,7 @@ typedef struct vp_impl_flight {
     int status, headers_ended, has_reply;
     size_t header_bytes;
     int64_t answer_bytes;
-    int64_t pause_ms;             /* Retry-After; -1: none */
+    int64_t pause_ms;             /* time of Retry-After; -1: no such header */
     char content_type[128], location[2 * VP_IMPL_SERVER_KEY_MAX]; /* the key must fit, because a truncated key is not
                                                                    * found */
     char *body; size_t body_bytes, body_capacity; /* body of an error response or a GET */

@@ -76,7 +76,7 @@ typedef struct vp_exchange {
     int64_t sent_ns, uploaded_ns;        /* first and last byte sent */
     int64_t headers_ns, end_ns;          /* headers read; body complete, or attempt failed */
     int is_new_connection;               /* 1 if a new connection was needed */
-    int http_status;                     /* 0: none */
+    int http_status;                     /* 0: no response */
     int32_t attempts;
     vp_chat_reply reply;
     vp_result result;                    /* result when DONE or FAILED */

@@ -45,7 +45,7 @@ struct vp_tokenizer {
     int metaspace, strips;  /* metaspace: spaces become U+2581 after added tokens; strips: decoding drops a leading
                              * one */
     vp_impl_split split;
-    int32_t bos;                   /* the template's token; -1: none */
+    int32_t bos;                   /* the template's token; -1: no BOS */
     vp_impl_added_set raw, normalized;
     char *added_text;
     size_t added_used;
@@ -305,7 +305,7 @@ static void vp_impl_merge_short(vp_impl_work *work, const uint8_t *word, size_t 
     const vp_tokenizer *tokenizer = work->tokenizer;
     const vp_impl_merge *found;
     int32_t id[VP_IMPL_SHORT_WORD];
-    /* of the pair that begins at each index; the last has none */
+    /* rank and product of the pair that begins at each index; the last index begins none */
     uint32_t rank[VP_IMPL_SHORT_WORD], product[VP_IMPL_SHORT_WORD];
     size_t i, best, count = 0, first_count;
     int32_t first[4];
@@ -782,7 +782,7 @@ typedef struct vp_impl_loader {
     vp_impl_names names;
     uint32_t added_node, vocabulary_node, merges_node;
     uint32_t alphabet[256];  /* the character that represents a byte */
-    int32_t byte_of[512];    /* the inverse; -1: none */
+    int32_t byte_of[512];    /* the inverse; -1: no byte */
     char *scratch;           /* [json_bytes + 1], enough for any text in the file */
     vp_impl_work work;
 } vp_impl_loader;

@@ -167,7 +167,7 @@ static VK_CLONES void vk_blocks_row_plain(float *sums, const vk_fine *x, const c
     vk_block_at at;
     for (int block = 0; block < blocks; block++, x++) {
         const uint32_t *words;
-        const float all = (float)(x->offset / -8) * x->scale; /* of the inputs */
+        const float all = (float)(x->offset / -8) * x->scale; /* sum of the inputs */
         vk_block_find(&at, panel, block, format);
         words = (const uint32_t *)(const void *)at.words;
         if (vk_blocks_bits(format) == 4) {

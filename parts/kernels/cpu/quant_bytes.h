@@ -258,7 +258,7 @@ enum { VK_AMX_GROUP = 512 };
  * sums, and finishes them in the last group. Each step also converts a block of the next piece, and `blocks` more. */
 typedef struct vk_bytes_shadow {
     const vk_sink *sink;
-    const int32_t *part; /* of row `base` on */
+    const int32_t *part; /* integer sums from row `base` on */
     float *sums;
     const vk_bytes *x;
     const float *scales;
