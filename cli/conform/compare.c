@@ -1,10 +1,10 @@
 /* compare.c: compares two stacks' values for one request and gives each stage a verdict.
  *
- * The effect of rounding on a stage is measured, not guessed: our own engine runs the same request in fp32 and in the
- * other stack's precision. Two stacks that round the same function at different points are about as far apart as each
- * is from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that our own engine shows, and at least
- * the effect of another order of summation in fp32. 200 pairs of stacks that round weights and results differently
- * (tests/test_conform.c) reach 0.8 of that bound. If experts are chosen, rounding can flip a choice. That changed the
+ * The effect of rounding on a stage is measured, not guessed: the built-in engine runs the same request in fp32 and in
+ * the other stack's precision. Two stacks that round the same function at different points are about as far apart as
+ * each is from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that the built-in engine shows, and
+ * at least the effect of another order of summation in fp32. 200 pairs of stacks that round weights and results
+ * differently (tests/test_conform.c) reach 0.8 of that bound. If experts are chosen, rounding can flip a choice. That changed the
  * logits of the small models by up to 0.19. Our own run shows it only by chance, so the bound is then at least
  * FLIPPED. */
 #include "conform/compare.h"

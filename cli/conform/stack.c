@@ -1,4 +1,4 @@
-/* stack.c: our own engine as a stack, and the code shared by all stacks. */
+/* stack.c: the built-in engine as a stack, and the code shared by all stacks. */
 #include "conform/stack.h"
 
 #include "base/console.h"

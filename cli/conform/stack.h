@@ -1,6 +1,6 @@
 /* stack.h: the values that a software stack computes for one request, stage by stage, ready to be compared. They come
- * from our own engine, another stack's .npy files, or a server. Functions return 0 or an exit code after a message on
- * stderr. */
+ * from the built-in engine, another stack's .npy files, or a server. Functions return 0 or an exit code after a message
+ * on stderr. */
 #ifndef VLMPROF_CLI_CONFORM_STACK_H
 #define VLMPROF_CLI_CONFORM_STACK_H
 #include "base/options.h"
@@ -52,7 +52,7 @@ struct probe { const char *image_path, *prompt; int is_raw; int32_t new_tokens; 
  * also after a failure. */
 int probe_open(const char *name, const char *projector, const struct probe *probe, struct request *request);
 
-/* Runs the request on our own engine with these weights ("fp32") and gets its values. *stack is zeroed first. */
+/* Runs the request on the built-in engine with these weights ("fp32") and gets its values. *stack is zeroed first. */
 int stack_run(const struct options *options, struct request *request, const char *weights, struct stack *stack);
 
 /* The precision in which the weights of the open request are stored, or could be without loss. */
