@@ -79,7 +79,7 @@ typedef struct vp_ranges {
 /* Starts recording into a buffer.
  * in:      records      vp_range [capacity]  touch it first, so that page faults do not count as measured time
  *          thread_name  for reports; NULL: none
- *          hooks        NULL: none; otherwise both functions must be set. It must outlive `ranges`
+ *          hooks        NULL: no hooks; otherwise both functions must be set. It must outlive `ranges`
  * returns: VP_OK; VP_ERR_RANGE: capacity < 0, records NULL with a capacity above 0, or only one of the hooks */
 VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread,
                                 const char *thread_name, const vp_range_hooks *hooks);

@@ -1,7 +1,7 @@
 /* command_conform.c: runs the same model, image and question through two stacks, and finds the first stage at which
- * they diverge. The built-in engine runs the request in fp32, and again in the other stack's precision to see the effect
- * of rounding. The other stack's values come from the built-in engine with another checkpoint, from .npy files, or from a
- * server. */
+ * they diverge. The built-in engine runs the request in fp32, and again in the other stack's precision to see the
+ * effect of rounding. The other stack's values come from the built-in engine with another checkpoint, from .npy files,
+ * or from a server. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -65,8 +65,8 @@ struct comparison {
 
 /* ---- one case */
 /* The precision that may explain differences: as given, or the coarser one of the stored weights on both sides. Equally
- * stored weights are not a reason for a difference between two runs of the built-in engine. Another stack may compute in
- * the type of its weights. */
+ * stored weights are not a reason for a difference between two runs of the built-in engine. Another stack may compute
+ * in the type of its weights. */
 static enum precision choose_precision(const struct comparison *comparison, enum precision ours,
                                        enum precision theirs) {
     const char *given = text_of(comparison->options, "precision");

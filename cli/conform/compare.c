@@ -4,9 +4,9 @@
  * the other stack's precision. Two stacks that round the same function at different points are about as far apart as
  * each is from fp32, or sqrt(2) times that. The bound is SPREAD times the distance that the built-in engine shows, and
  * at least the effect of another order of summation in fp32. 200 pairs of stacks that round weights and results
- * differently (tests/test_conform.c) reach 0.8 of that bound. If experts are chosen, rounding can flip a choice. That changed the
- * logits of the small models by up to 0.19. Our own run shows it only by chance, so the bound is then at least
- * FLIPPED. */
+ * differently (tests/test_conform.c) reach 0.8 of that bound. If experts are chosen, rounding can flip a choice. That
+ * changed the logits of the small models by up to 0.19. Our own run shows it only by chance, so the bound is then at
+ * least FLIPPED. */
 #include "conform/compare.h"
 
 #include "base/memory.h"

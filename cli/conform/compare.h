@@ -18,8 +18,8 @@ struct stage_verdict {
 };
 struct conformity { struct stage_verdict stages[CONFORM_STAGES]; };
 
-/* The compared values. ours is the built-in engine in fp32. rounded is the same engine in the other stack's precision, or
- * NULL if that is fp32. */
+/* The compared values. ours is the built-in engine in fp32. rounded is the same engine in the other stack's precision,
+ * or NULL if that is fp32. */
 struct conform_pair {
     const struct model *model;
     const struct stack *ours, *rounded, *theirs;

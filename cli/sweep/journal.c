@@ -163,7 +163,7 @@ static int64_t *entry_last(struct index_entry *entry, const struct index_configu
     }
     return &entry->last[configuration->place];
 }
-/* Offset, number of runs and state are stored in one number: (offset * 2^16 + runs) * 4 + state; -1: none. */
+/* Offset, number of runs and state are stored in one number: (offset * 2^16 + runs) * 4 + state; -1: not there. */
 static int64_t pack_line(struct point_line line) { return (line.at << 16 | line.runs) << 2 | line.state; }
 static struct point_line unpack_line(int64_t packed) {
     struct point_line line = {-1, POINT_OPEN, 0};

@@ -273,7 +273,7 @@ static vp_result add_lone_memory(struct trace_tables *tables, const struct lone_
 }
 /* Adds the children's device time and memory to their parent. */
 static void sum_within(struct host_op *ops, size_t count) {
-    for (size_t i = count; i-- > 0;) { /* from the innermost outward */
+    for (size_t i = count; i-- > 0;) { /* begins with the innermost */
         struct host_op *parent;
         if (ops[i].alias != NO_INDEX) continue;
         ops[i].device_ns += ops[i].own_device_ns;

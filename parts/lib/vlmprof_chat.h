@@ -59,7 +59,7 @@ typedef struct vp_chat_request {
     int no_stream;      /* 1: request the answer in one piece; TTFT is then unknown */
     int no_cache;       /* 1: ask the server not to use its prompt cache (llama.cpp's cache_prompt; Ollama has no such
                          * switch) */
-    const char *cache_salt; /* vLLM's cache_salt; NULL: none. Not sent to Ollama */
+    const char *cache_salt; /* vLLM's cache_salt; NULL: no salt. Not sent to Ollama */
     const vp_chat_knob *knobs; size_t knob_count; /* applied last, in order */
 } vp_chat_request;
 

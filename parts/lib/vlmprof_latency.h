@@ -118,7 +118,7 @@ typedef struct vp_latency_request {
     int32_t output_tokens; /* decode steps are one fewer */
     int32_t tier_index, top_k, expert_count, active_blocks;
     int32_t weight_bits;   /* bits of the language model's linears: 4, 8, 16 or 32; read only by WEIGHTS */
-    /* vision tokens that pruning drops, 0: none; and the number of active blocks that still get them */
+    /* vision tokens dropped by pruning, 0 without it; and the number of active blocks that still get them */
     int32_t dropped_tokens;
     double full_blocks;
 } vp_latency_request;

@@ -25,7 +25,7 @@ typedef struct vp_server_options {
     const char *url;         /* http:// or https://, with or without /v1 or an API's path, but without user and
                               * password */
     vp_chat_api api;
-    const char *api_key;     /* sent as "Authorization: Bearer"; NULL: none. Never appears in a message */
+    const char *api_key;     /* sent as "Authorization: Bearer"; NULL: no key. Never appears in a message */
     int32_t connect_timeout_ms;
     int32_t idle_timeout_ms; /* longest wait for a byte of the answer, including the first */
     int32_t total_timeout_ms; /* limit of one attempt */
