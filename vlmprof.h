@@ -801,7 +801,7 @@ VP_API void vp_json_string(vp_json_writer *writer, const char *text);
 /* may contain NUL bytes: written as \u0000 */
 VP_API void vp_json_string_bytes(vp_json_writer *writer, const char *text, size_t bytes);
 VP_API void vp_json_int(vp_json_writer *writer, int64_t value);
-VP_API void vp_json_double(vp_json_writer *writer, double value); /* as vp_number_format */
+VP_API void vp_json_double(vp_json_writer *writer, double value); /* text of vp_number_format */
 VP_API void vp_json_bool(vp_json_writer *writer, int value);
 VP_API void vp_json_null(vp_json_writer *writer);
 /* One complete JSON value, checked, then copied unchanged. */
@@ -912,7 +912,7 @@ VP_EXTERN_C_END
 VP_EXTERN_C_BEGIN
 /* ================================================================================================ result >>result */
 VP_API const char *vp_result_text(vp_result result) {
-    switch ((int)result) { /* as int, because a caller may pass any number */
+    switch ((int)result) { /* cast to int, because a caller may pass any number */
 #define VP_RESULT_CASE(name, value, text) case value: return text;
         VP_RESULTS(VP_RESULT_CASE)
 #undef VP_RESULT_CASE

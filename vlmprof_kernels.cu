@@ -1403,7 +1403,7 @@ static int vk_is_dependent(const vk_queue *queue) { return ((const vk_cuda *)que
 /* ---- devices */
 static vp_result vk_cuda_fail(vp_error *error, cudaError_t status, const char *what) {
     char text[160];
-    cudaGetLastError(); /* as in vk_cuda_check */
+    cudaGetLastError(); /* clears the error, as in vk_cuda_check */
     snprintf(text, sizeof text, "%s (%s)", cudaGetErrorString(status), cudaGetErrorName(status));
     return vp_fail(error, status == cudaErrorMemoryAllocation ? VP_ERR_MEMORY : VP_ERR_DEVICE, -1, what, text);
 }
@@ -1621,7 +1621,7 @@ static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
     if (result != VP_OK) return result;
     if (bit & VP_GPU_PERSISTENT
         && cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, index) != cudaSuccess) {
-        cudaGetLastError(); /* as in vk_cuda_check */
+        cudaGetLastError(); /* clears the error, as in vk_cuda_check */
         cooperative = 0;
     }
     if (!cooperative) lacks = "the device has no cooperative launch";
@@ -2169,7 +2169,7 @@ static vk_kernel_facts vk_cuda_facts(vk_cuda *cuda, const void *kernel) {
     if (cudaFuncGetAttributes(&attributes, kernel) == cudaSuccess) {
         facts.registers = (uint32_t)attributes.numRegs;
         facts.shared_bytes = (uint32_t)attributes.sharedSizeBytes;
-    } else cudaGetLastError(); /* as in vk_cuda_check */
+    } else cudaGetLastError(); /* clears the error, as in vk_cuda_check */
     if (at < VK_FACTS) cuda->facts[at] = facts;
     return facts;
 }
@@ -2253,7 +2253,7 @@ static void vk_cuda_give_back(vk_queue *queue, void *memory, size_t bytes) {
 static void vk_cuda_give_up_recording(vk_queue *queue, cudaError_t status, const char *what) {
     char text[160];
     vk_cuda_of(queue)->no_recordings = 1;
-    cudaGetLastError(); /* as in vk_cuda_check */
+    cudaGetLastError(); /* clears the error, as in vk_cuda_check */
     snprintf(text, sizeof text, "decode steps are not replayed as a graph: %s: %.90s", what,
              cudaGetErrorString(status));
     vk_note(queue, text);
@@ -2975,7 +2975,7 @@ static int vk_resident(vk_queue *queue, const void *kernel, int threads, size_t 
     {
         int blocks = 0;
         if (cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, threads, shared_bytes) != cudaSuccess)
-            cudaGetLastError(); /* as in vk_cuda_check */
+            cudaGetLastError(); /* clears the error, as in vk_cuda_check */
         if (blocks < 1) vk_note(queue, "decode grids have one block per multiprocessor: occupancy is unknown");
         if (blocks < 1) blocks = 1;
         if (row < end) {
@@ -3034,7 +3034,7 @@ static void vk_cuda_decode_attention(vk_queue *queue, const vk_decode_job *job) 
     }
     while (group * 16 < hd * (int)el) group *= 2;
     vk_shape(queue, 1, 1, keys, d);
-    /* as k_qk_norm_rope and k_attention_decode, except that the results of each split are written instead of q */
+    /* like k_qk_norm_rope and k_attention_decode, except that the results of each split are written instead of q */
     LAUNCH_STEP(k_decode_attention, heads * VK_SPLITS, VK_ATTENTION_THREADS,
                   ((3 + warps) * hd + 2 * warps) * (int)sizeof(float),
                   vk_turn_flops(shape) + keys * (4 * d + 5 * heads),

@@ -783,7 +783,7 @@ static uint8_t *vp_impl_rgb_take(uint8_t *decoded, size_t bytes) {
 
 typedef struct vp_impl_image_info {
     int jpeg;                     /* 1: JPEG; 0: PNG */
-    int64_t width_px, height_px;  /* as stored, before orientation is applied */
+    int64_t width_px, height_px;  /* stored size, before orientation is applied */
     int32_t orientation;          /* EXIF, 1..8 */
     int32_t depth, colour;        /* PNG: bits per channel, colour type */
     int32_t components, scans;    /* JPEG */

@@ -80,7 +80,7 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
 /* Scores the rows by a whole-corpus metric, each row as an image. Returns 0 or an exit code. */
 static int rescore_captions(const struct options *options, const vp_json *json, uint32_t rows,
                             const struct score_rule *rule, const char *path) {
-    int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* as in the experiments' files */
+    int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* captions of the experiments are clean */
     struct scoring scoring;
     struct captions captions;
     int code;

@@ -32,7 +32,7 @@ void session_free(struct session *session);
 struct pass_input {
     const vp_image *images;  /* [cuts->count] */
     const struct cuts *cuts; /* cuts of the images; NULL: text only */
-    /* as in struct prompt_tokens: the ids after BOS and image, or the whole sequence; image tokens are not counted */
+    /* ids as in struct prompt_tokens: those after BOS and image, or all; image tokens are not counted */
     const int32_t *text_ids; int32_t text_count; int no_bos;
     int32_t top_k;
     const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */

@@ -37,7 +37,7 @@ struct server_law {
     int limits_split;                         /* LAW_CONFIG_OUT or LAW_PROMPT_OUT: what was held out */
     struct number_range ranges[LAW_NUMBERS];
     struct part_errors errors[LAW_KINDS][LAW_SPLITS][LAW_PARTS]; /* only after law_fit */
-    double noise;                             /* as in struct evaluation */
+    double noise;                             /* the noise of struct evaluation */
     struct text_list warnings;
 };
 struct server_laws { struct server_law *items; size_t count; };

@@ -15,7 +15,7 @@ typedef struct vk_precision {
     const vp_checkpoint *file;
 } vk_precision;
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
-static inline uint32_t vk_stored_bits(int bits) { return bits ? (uint32_t)bits : 16; } /* as in packed files */
+static inline uint32_t vk_stored_bits(int bits) { return bits ? (uint32_t)bits : 16; } /* the number in packed files */
 
 /* ---- the weights of the stages */
 typedef struct vk_norm {

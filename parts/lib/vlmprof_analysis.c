@@ -480,14 +480,14 @@ VP_API vp_result vp_adjust(const double *p, size_t count, vp_adjustment method, 
     for (i = 0; i < count; i++) order[i] = (uint32_t)i;
     vp_impl_sort_index(p, NULL, order, count);
     if (method == VP_ADJUST_NONE && adjusted != p) for (i = 0; i < count; i++) adjusted[i] = p[i];
-    if (method == VP_ADJUST_HOLM) { /* begins with the smallest; no value is below its predecessor */
+    if (method == VP_ADJUST_HOLM) { /* begins with the smallest; no adjusted value is below its predecessor */
         for (i = 0; i < count; i++) {
             value = p[order[i]] * (double)(count - i);
             if (value > held) held = value;
             adjusted[order[i]] = held > 1.0 ? 1.0 : held;
         }
     }
-    if (method == VP_ADJUST_BENJAMINI_HOCHBERG) { /* begins with the largest; no value exceeds its successor */
+    if (method == VP_ADJUST_BENJAMINI_HOCHBERG) { /* begins with the largest; no adjusted value exceeds its successor */
         held = 1.0;
         for (i = 0; i < count; i++) {
             k = count - 1 - i;

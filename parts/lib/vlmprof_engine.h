@@ -141,7 +141,7 @@ typedef struct vp_convert_options {
     uint64_t seed;
     const char *directory;           /* must exist; files with the names above are overwritten */
     vp_convert_layout layout;
-    vp_weights weights, head_weights, vision_weights; /* as in vp_engine_options, never FP32; HF: BF16 only */
+    vp_weights weights, head_weights, vision_weights; /* see vp_engine_options; never FP32; HF: BF16 only */
     uint64_t shard_bytes;            /* HF: largest size of the tensors in a file, unless one tensor is larger */
     int32_t threads;                 /* 0: all cores this process may use */
     vp_progress progress; void *progress_user;

@@ -20,7 +20,7 @@ struct twin_plan {
     struct endpoint *endpoint;
     const struct unique *images; int32_t image_count; /* each request gets unique pixels, */
     int is_same_image;          /* unless 1 */
-    const size_t *places;       /* as in struct question */
+    const size_t *places;       /* places as in struct question */
     const char *text;           /* the question about them */
     const vp_chat_knob *knobs; size_t knob_count, text_knob_count; /* text_knob_count: those before the image's knobs */
     int no_cache;          /* 1 if --no_cache */

@@ -95,7 +95,7 @@ static void vk_lt_tune(vk_queue *queue, vk_lt_plan *plan, const vk_lt_job *job,
                != CUBLAS_STATUS_SUCCESS)
         return;
     if (cudaMalloc(&before, bytes) != cudaSuccess) {
-        cudaGetLastError(); /* as in vk_cuda_check */
+        cudaGetLastError(); /* clears the error, as in vk_cuda_check */
         vk_note(queue, "a product's algorithms were not timed: no memory for a copy of its output");
         return;
     }

@@ -16,7 +16,7 @@ static vk_encode_tiled vk_wide_encoder(void) {
     if (cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &found, cudaEnableDefault, &answer) != cudaSuccess
 #endif
         || answer != cudaDriverEntryPointSuccess) {
-        cudaGetLastError(); /* as in vk_cuda_check */
+        cudaGetLastError(); /* clears the error, as in vk_cuda_check */
         return NULL;
     }
     memcpy(&encode, &found, sizeof encode);
@@ -176,7 +176,7 @@ static int vk_wide_pairs(void) {
             == cudaSuccess
         && vk_max_pairs(&count, k_gate_up_wgmma_pair, VK_WIDE_THREADS, VK_WIDE_BYTES) == cudaSuccess)
         return count;
-    cudaGetLastError(); /* as in vk_cuda_check */
+    cudaGetLastError(); /* clears the error, as in vk_cuda_check */
     return 0;
 }
 /* enables wgmma on Hopper if this build has code for it; gpu: vp_gpu_switch */
