@@ -332,7 +332,7 @@ static void test_bad_input(void) {
     REFUSED("run %F -p a --synthetic tiny", 3, "");
     check_case("an output that cannot be written is reported before anything is measured");
     REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --html %F/none/p.html", 5, "p.html: cannot be written: there is no folder ");
-    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "cannot be written: it is a folder");
+    REFUSED("run samples/cat.jpg -p a --synthetic tiny --profile --trace %F", 5, "cannot be written: this is a folder");
     check_case("damaged images");
     if (CHECK(image != NULL)) write_file(in_folder("cut.png"), image, bytes / 2);
     REFUSED("run %F/cut.png -p a --synthetic tiny", 3, "cut.png");

@@ -828,10 +828,10 @@ static void test_energy(void) {
     }
     refuse_energy("", 2, VP_ERR_DEVICE, "there is no device 2");
     unsetenv("CUDA_ON_CPU_DEVICES");
-    refuse_energy("", -1, VP_ERR_UNSUPPORTED, "on GPUs only");
+    refuse_energy("", -1, VP_ERR_UNSUPPORTED, "only on GPUs");
     refuse_energy("0", 0, VP_ERR_UNSUPPORTED, "libnvidia-ml.so.1");
     refuse_energy("nvmlDeviceGetTotalEnergyConsumption", 0, VP_ERR_UNSUPPORTED, "has no nvmlDeviceGetTotalEnergyConsumption");
-    refuse_energy("nvmlDeviceGetTotalEnergyConsumption=3", 0, VP_ERR_UNSUPPORTED, "counts no energy on this device: Not Supported (status 3)");
+    refuse_energy("nvmlDeviceGetTotalEnergyConsumption=3", 0, VP_ERR_UNSUPPORTED, "does not count energy on this device: Not Supported (status 3)");
     unsetenv("CUDA_ON_CPU_NVML");
     cuda_on_cpu_reset(1);
 }

@@ -662,7 +662,7 @@ static void test_energy(void) {
     RUNS(0, "info");
     CHECK(last.out && strstr(last.out, "counted by NVML") && strstr(last.out, "sudo nvidia-smi -i 0 -lgc 1395,1395"));
     cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption=3 info");
-    CHECK(last.out && strstr(last.out, "not counted: NVML: counts no energy on this device: Not Supported (status 3)"));
+    CHECK(last.out && strstr(last.out, "not counted: NVML: does not count energy on this device: Not Supported (status 3)"));
     cli("CUDA_ON_CPU_NVML=0 info --json");
     CHECK(last.out && strstr(last.out, "\"energy\": false") && strstr(last.out, "\"telemetry\": false"));
     remove_folder(in_folder("none"));

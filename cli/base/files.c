@@ -117,7 +117,7 @@ int folder_check(const char *path) {
     const char *slash = strrchr(path, '/');
     char *folder = slash && slash > path ? copy_text(path, (size_t)(slash - path)) : NULL;
     int code = 0;
-    if (is_folder(path)) code = complain(EXIT_OUTPUT, "%s: cannot be written: it is a folder", path);
+    if (is_folder(path)) code = complain(EXIT_OUTPUT, "%s: cannot be written: this is a folder", path);
     else if (folder && !is_folder(folder))
         code = complain(EXIT_OUTPUT, "%s: cannot be written: there is no folder %s", path, folder);
     free(folder);
