@@ -62,7 +62,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
+     "scoring rule of the accuracy (default: the data set's; for an unknown one mc with options, else vqa_seed)"},
     {"answer_hint", TEXT, "TEXT", NULL, 0, 0, NULL, "text after each question (default: the data set's)"},
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
      "number of samples drawn from the data, or generated (then by default 200); requests use them in turn"},

@@ -58,7 +58,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)", OF_ENGINE},
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule of the accuracy (default: the data set's; vqa_seed for an unknown one)"},
+     "scoring rule of the accuracy (default: the data set's; for an unknown one mc with options, else vqa_seed)"},
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
      "samples drawn from each data file, the same for all configurations"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "keep the shares of this field's values when drawing samples"},

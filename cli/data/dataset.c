@@ -936,7 +936,7 @@ static void take_tokens(struct loader *loader) {
     free(origin);
 }
 /* A sample without an image is measured all the same: its times belong to a shorter request. */
-static void warn_without_image(const struct loader *loader) {
+static void warn_of_text_samples(const struct loader *loader) {
     if (loader->without && loader->with_images)
         complain(0, "%s: %zu of %zu samples have no image: their requests are text only, and their times are in all "
                     "statistics; put them into a separate file to measure them separately",
@@ -990,7 +990,7 @@ static int check_samples(struct loader *loader) {
     sample_free(&before);
     scoring_free(&scoring);
     close_progress();
-    if (!code) warn_without_image(loader);
+    if (!code) warn_of_text_samples(loader);
     repeated = count_repeated(ids, id_count);
     free(ids);
     if (!code && repeated)
