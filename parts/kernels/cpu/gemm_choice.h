@@ -36,14 +36,17 @@ static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int row
         }
     return fastest;
 }
-/* Integers: the first kernel in the table that multiplies bytes is fastest, even if another one is for bf16. */
+/* Integers: the first kernel in the table that multiplies bytes is fastest, even if another one is for bf16. Otherwise
+ * the first one that multiplies blocks, but only if the one for bf16 does, too: AVX-512 without VNNI does not. */
 static const vk_gemm_kernel *vk_gemm_integers(const char *name, const vk_gemm_kernel *otherwise) {
+    const vk_gemm_kernel *blocks = NULL;
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
         if ((name && strcmp(kernel->name, name)) || !vk_gemm_usable(kernel, 0)) continue;
-        if (kernel->has_bytes && kernel->has_bytes()) return kernel;
+        if (vk_many_of(kernel) == VK_BYTES) return kernel;
+        if (!blocks && vk_many_of(kernel) == VK_BLOCKS) blocks = kernel;
     }
-    return otherwise;
+    return blocks && otherwise && vk_many_of(otherwise) == VK_BLOCKS ? blocks : otherwise;
 }
 /* `name` forces the kernel, even for f32 layers in bf16 mode if it has an f32 variant; otherwise measurement decides */
 static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) {
@@ -71,6 +74,7 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
             cpu->end = cpu->integers_gemm[s]->end;
         }
     }
+    cpu->many = cpu->integers_gemm[VK_SHAPES - 1] ? vk_many_of(cpu->integers_gemm[VK_SHAPES - 1]) : VK_WIDENED;
     if (!cpu->gemm[cpu->wide][0])
         return vp_fail(error, VP_ERR_RANGE, -1, name,
                        "this processor has no GEMM kernel of that name for this arithmetic");

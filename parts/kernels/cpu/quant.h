@@ -54,10 +54,22 @@ static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job 
 }
 /* the most bytes that a row of a job's inputs takes as integers; 0: it stays unchanged */
 static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
-    int group = job->w->bits ? vk_job_kernel(cpu, job)->group : 0;
+    const size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
     if (!job->w->bits || job->m == 0) return 0;
-    if (job->m == 1) return (size_t)job->w->k_padded / VK_QUANT_BLOCK * sizeof(vk_fine);
-    return group && !job->w->run_count ? vk_bytes_of(1, job->w->k_padded, group) : 0;
+    if (job->m == 1) return blocks * sizeof(vk_fine);
+    if (job->w->run_count || cpu->many == VK_WIDENED) return 0;
+    if (cpu->many == VK_BLOCKS) return blocks * vk_job_kernel(cpu, job)->blocks->bytes;
+    return vk_bytes_of(1, job->w->k_padded, vk_job_kernel(cpu, job)->group);
+}
+/* block by block; sums of 24 rows are finished while they are in the first-level cache */
+static void vk_quant_rows(const vk_quant_blocks *of, const vk_linear *linear, const vk_sink *sink, float *sums,
+                          const char *inputs, const char *panel, int rows) {
+    const int blocks = linear->k_padded / VK_QUANT_BLOCK;
+    for (int r = 0; r < rows; r += 24) {
+        const int now = rows - r < 24 ? rows - r : 24;
+        of->multiply(sums, inputs + (size_t)r * (size_t)blocks * of->bytes, panel, blocks, now, linear->bits);
+        vk_finish_rows(sink, sums, r, now);
+    }
 }
 /* Multiplies rows r0.. of a job's integer inputs by a panel. Returns 0 if the panel must be widened. */
 static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const vk_gemm_job *job, const vk_sink *sink,
@@ -72,7 +84,12 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
     }
-    if (!kernel->group || job->w->run_count) return 0;
+    if (job->w->run_count || cpu->many == VK_WIDENED) return 0;
+    if (cpu->many == VK_BLOCKS) {
+        const size_t row = (size_t)(k / VK_QUANT_BLOCK) * kernel->blocks->bytes;
+        vk_quant_rows(kernel->blocks, job->w, sink, sums, integers + (size_t)r0 * row, panel, rows);
+        return 1;
+    }
     x = vk_bytes_at(integers, job->m, k, kernel->group);
     x = vk_bytes_from(&x, r0);
     kernel->many(sink, sums, &x, groups, panel, rows);
@@ -101,6 +118,10 @@ static void vk_quant_row_of_many(int group, char *to, int rows, int row, const u
     (void)group; (void)to; (void)rows; (void)row; (void)x; (void)k;
 #endif
 }
+static void vk_quant_convert(const vk_quant_blocks *of, char *to, const vk_gemm_job *job, int row, const uint16_t *x) {
+    const int blocks = job->w->k_padded / VK_QUANT_BLOCK;
+    of->convert(to + (size_t)row * (size_t)blocks * of->bytes, x, blocks, job->w->bits);
+}
 /* a task is some rows of all jobs' */
 enum { VK_QUANT_TASK = 16 };
 typedef struct vk_quant_list {
@@ -121,6 +142,8 @@ static void vk_quant_share(const void *context, int64_t task, int thread) {
         for (int r = from; r < job->m && before + r < end; r++) {
             const uint16_t *x = (const uint16_t *)job->x + (size_t)r * (size_t)job->ldx;
             if (job->m == 1) vk_quant_fine((vk_fine *)(void *)to, x, k / VK_QUANT_BLOCK, job->w->bits);
+            else if (list->cpu->many == VK_BLOCKS)
+                vk_quant_convert(vk_job_kernel(list->cpu, job)->blocks, to, job, r, x);
             else vk_quant_row_of_many(vk_job_kernel(list->cpu, job)->group, to, job->m, r, x, k);
         }
     }
