@@ -25,18 +25,20 @@ typedef struct vk_quant_blocks {
     void (*convert)(void *to, const uint16_t *x, int blocks, int bits);
     void (*multiply)(float *sums, const void *x, const char *panel, int blocks, int rows, int bits);
 } vk_quant_blocks;
-/* vk_block_rows_<of>: calls vk_some_<of> for up to four rows at a time, with constants for their number and the bits */
+/* vk_block_rows_<of>: calls vk_some_<of> for up to six rows at a time, with constants for their number and the bits */
 #define VK_SOME_ROWS(of, bits) \
     switch (rows) { \
     case 1: vk_some_##of(1, bits, y, xr, blocks, panel, blocks); break; \
     case 2: vk_some_##of(2, bits, y, xr, blocks, panel, blocks); break; \
     case 3: vk_some_##of(3, bits, y, xr, blocks, panel, blocks); break; \
-    default: vk_some_##of(4, bits, y, xr, blocks, panel, blocks); \
+    case 4: vk_some_##of(4, bits, y, xr, blocks, panel, blocks); break; \
+    case 5: vk_some_##of(5, bits, y, xr, blocks, panel, blocks); break; \
+    default: vk_some_##of(6, bits, y, xr, blocks, panel, blocks); \
     }
 #define VK_BLOCK_ROWS(of, TARGET, input) \
     TARGET static void vk_block_rows_##of(float *y, const void *x, const char *panel, int blocks, int rows, \
                                           int bits) { \
-        for (const input *xr = (const input *)x; rows > 0; rows -= 4, xr += 4 * blocks, y += 4 * VK_PAD) \
+        for (const input *xr = (const input *)x; rows > 0; rows -= 6, xr += 6 * blocks, y += 6 * VK_PAD) \
             if (bits == 8) VK_SOME_ROWS(of, 8) \
             else VK_SOME_ROWS(of, 4) \
     }
@@ -218,7 +220,7 @@ VK_TAVX2 VK_INLINE __m256i vk_pairs_256(const char *q, const int pair, const int
         for (int b = 0; b < blocks; b++, x++, panel += bits == 8 ? VK_QUANT_BYTES_8 : VK_QUANT_BYTES_4) \
             VK_UNROLL for (int from = 0; from < VK_PAD; from += 16) { \
                 const char *q = panel + VK_PAD * 2 + 4 * from; \
-                __m256i part[4][2]; \
+                __m256i part[6][2]; \
                 VK_UNROLL for (int i = 0; i < count; i++) \
                     part[i][0] = part[i][1] = _mm256_set1_epi32(bits == 8 ? 0 : x[i * ldx].offset); \
                 for (int g = 0; g < VK_QUANT_BLOCK; g += 8, q += line) \
@@ -299,11 +301,11 @@ VK_TDOT VK_INLINE void vk_some_sdot(const int count, const int bits, float *y, c
             const uint16x8_t scales = vld1q_u16((const uint16_t *)(const void *)panel + from);
             const float32x4_t scale[2] = { vreinterpretq_f32_u32(vshll_n_u16(vget_low_u16(scales), 16)),
                                            vreinterpretq_f32_u32(vshll_n_u16(vget_high_u16(scales), 16)) };
-            int32x4_t part[4][2];
+            int32x4_t part[6][2];
             VK_UNROLL for (int i = 0; i < count; i++)
                 part[i][0] = part[i][1] = vdupq_n_s32(x[i * ldx].offset);
             for (int g = 0; g < VK_QUANT_BLOCK; g += 16, q += bits == 8 ? 512 : 256) {
-                int8x16_t in[4];
+                int8x16_t in[6];
                 VK_UNROLL for (int i = 0; i < count; i++) in[i] = vld1q_s8(x[i * ldx].value + g);
 #define VK_SDOT(lane) \
     VK_UNROLL for (int h = 0; h < 2; h++) { \
