@@ -17,6 +17,34 @@ VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) {
     return engine->backend->gemm(engine->queue, engine->wide, rows);
 }
 
+VP_API const char *vp_activations_name(vp_activations activations) {
+#define VK_NAME(name, text) text,
+    static const char *const names[] = { VP_ACTIVATIONS(VK_NAME) };
+#undef VK_NAME
+    return (unsigned)activations < VP_ACTIVATIONS_COUNT ? names[activations] : "unknown";
+}
+VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations wanted, vp_activations *used,
+                                       vp_error *error) {
+    const int has_integers = engine->bits.blocks || engine->bits.vision, is_gpu = engine->backend->row_major;
+    const uint32_t inputs = (has_integers ? engine->queue->inputs : 0) | (uint32_t)!engine->wide << VP_ACTIVATIONS_BF16;
+    if (wanted == VP_ACTIVATIONS_AUTO)
+        *used = !has_integers                            ? VP_ACTIVATIONS_AUTO
+                : inputs & 1u << VP_ACTIVATIONS_INT8  ? VP_ACTIVATIONS_INT8
+                : inputs & 1u << VP_ACTIVATIONS_INT16 ? VP_ACTIVATIONS_INT16
+                                                      : VP_ACTIVATIONS_BF16;
+    else if ((unsigned)wanted < VP_ACTIVATIONS_COUNT && inputs >> wanted & 1) *used = wanted;
+    else
+        return vp_failf(error, VP_ERR_RANGE, -1, "activations", "%s is not possible: %s; possible are auto%s%s%s",
+                        vp_activations_name(wanted),
+                        engine->wide      ? "fp32 arithmetic has fp32 inputs"
+                        : !has_integers   ? "neither weights nor vision_weights are int8 or int4"
+                        : is_gpu          ? "a GPU multiplies integer weights by bf16 inputs"
+                                          : "the processor, or the kernel of --gemm, has no such product of many rows",
+                        engine->wide ? "" : ", bf16", inputs & 1u << VP_ACTIVATIONS_INT8 ? ", int8" : "",
+                        inputs & 1u << VP_ACTIVATIONS_INT16 ? ", int16" : "");
+    return VP_OK;
+}
+
 VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
 
 VP_API const char *vp_engine_launch_timer(const vp_engine *engine) {
@@ -131,6 +159,7 @@ static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp
 static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *options, const vp_packed *packed,
                                  vp_error *error) {
     const char *device = options->device ? options->device : "auto";
+    vp_activations used;
     vk_setup setup;
     vp_result result;
     memset(&setup, 0, sizeof setup);
@@ -154,6 +183,9 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     result = engine->backend->open(&setup, &engine->queue, error);
     if (result == VP_ERR_DEVICE && error && strcmp(device, "auto") == 0)
         vk_append(error, "; --device cpu does not need it");
+    for (int kind = 0; result == VP_OK && kind < 32; kind++)
+        if (options->activations >> kind & 1)
+            result = vp_engine_activations(engine, (vp_activations)kind, &used, error);
     return result;
 }
 

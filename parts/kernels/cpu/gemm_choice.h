@@ -71,6 +71,8 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
             cpu->end = cpu->integers_gemm[s]->end;
         }
     }
+    if (cpu->integers_gemm[0] && cpu->integers_gemm[0]->has_bytes && cpu->integers_gemm[0]->has_bytes())
+        cpu->queue.inputs = 1u << VP_ACTIVATIONS_INT8;
     if (!cpu->gemm[cpu->wide][0])
         return vp_fail(error, VP_ERR_RANGE, -1, name,
                        "this processor has no GEMM kernel of that name for this arithmetic");

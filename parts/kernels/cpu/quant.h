@@ -48,16 +48,20 @@ static vk_blocks_row vk_blocks_row_of(const vk_gemm_kernel *kernel) {
     (void)kernel;
     return vk_blocks_row_plain;
 }
+/* Returns 1 if inputs of many rows may become integers. */
+static int vk_may_round(const vk_cpu *cpu, const vk_gemm_job *job) {
+    return job->w->bits && !job->w->run_count && cpu->queue.activations != VP_ACTIVATIONS_BF16;
+}
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
-    const int shape = vk_shape_of(job->m), as_integers = job->w->bits && (job->m == 1 || !job->w->run_count);
+    const int shape = vk_shape_of(job->m), as_integers = job->w->bits && (job->m == 1 || vk_may_round(cpu, job));
     return as_integers ? cpu->integers_gemm[shape] : cpu->gemm[job->w->wide][shape];
 }
 /* the most bytes that a row of a job's inputs takes as integers; 0: it stays unchanged */
 static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
-    int group = job->w->bits ? vk_job_kernel(cpu, job)->group : 0;
+    int group = vk_may_round(cpu, job) ? vk_job_kernel(cpu, job)->group : 0;
     if (!job->w->bits || job->m == 0) return 0;
     if (job->m == 1) return (size_t)job->w->k_padded / VK_QUANT_BLOCK * sizeof(vk_fine);
-    return group && !job->w->run_count ? vk_bytes_of(1, job->w->k_padded, group) : 0;
+    return group ? vk_bytes_of(1, job->w->k_padded, group) : 0;
 }
 /* Multiplies rows r0.. of a job's integer inputs by a panel. Returns 0 if the panel must be widened. */
 static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const vk_gemm_job *job, const vk_sink *sink,
@@ -72,7 +76,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
     }
-    if (!kernel->group || job->w->run_count) return 0;
+    if (!kernel->group || !vk_may_round(cpu, job)) return 0;
     x = vk_bytes_at(integers, job->m, k, kernel->group);
     x = vk_bytes_from(&x, r0);
     kernel->many(sink, sums, &x, groups, panel, rows);
