@@ -690,6 +690,55 @@ static void test_history(vp_engine *engine) {
     run_free(&other);
     run_free(&second);
 }
+/* Inputs of integer weights: `auto` gives the bits of the fastest kind that a kernel has, and bytes are close to bf16. The first row of logits comes from many rows; all
+ * experts are chosen, so that none can flip. */
+static void test_activations(void) {
+    static const vp_activations kinds[3] = { VP_ACTIVATIONS_AUTO, VP_ACTIVATIONS_BF16, VP_ACTIVATIONS_INT8 };
+    static const struct { vp_weights weights; vp_activations kind; int is_possible; } cases[4] = {
+        { VP_WEIGHTS_FP32, VP_ACTIVATIONS_BF16, 0 }, { VP_WEIGHTS_BF16, VP_ACTIVATIONS_INT8, 0 },
+        { VP_WEIGHTS_BF16, VP_ACTIVATIONS_COUNT, 0 }, { VP_WEIGHTS_BF16, VP_ACTIVATIONS_BF16, 1 } };
+    vp_engine_options o = options_of(VP_WEIGHTS_INT8, NULL, 2);
+    vp_activations used;
+    vp_engine *engine;
+    vp_error error;
+    run r[3];
+    for (int i = 0; i < 3; i++) {
+        run_new(&r[i], 1);
+        r[i].request.top_k = 8;
+    }
+    for (int k = 0; (o.gemm = vp_engine_gemm_name(k)) != NULL; k++) {
+        int has_bytes;
+        double apart;
+        if (!(engine = open_engine(&o))) continue;
+        has_bytes = vp_engine_activations(engine, VP_ACTIVATIONS_INT8, &used, &error) == VP_OK;
+        for (int i = 0; i < 3; i++) {
+            r[i].request.activations = kinds[i];
+            if (i < 2 || has_bytes) run_on(engine, &r[i]);
+            else refuse_run(engine, &r[i], "int8 inputs without bytes", "activations", -1);
+        }
+        check_case("inputs of integer weights, kernel %s", o.gemm);
+        CHECK(has_bytes ? used == VP_ACTIVATIONS_INT8 : strstr(error.text, "possible are auto, bf16") != NULL);
+        CHECK_INT(vp_engine_activations(engine, VP_ACTIVATIONS_AUTO, &used, NULL), VP_OK);
+        CHECK_TEXT(vp_activations_name(used), has_bytes ? "int8" : "bf16");
+        CHECK(same_output(&r[0], &r[has_bytes ? 2 : 1]));
+        apart = row_error(r[2].logits, r[1].logits);
+        if (getenv("VERBOSE") && has_bytes) printf("int8 against bf16 inputs, %s: %.2g\n", o.gemm, apart);
+        if (has_bytes) CHECK(apart > 0.005 && apart < 0.1);
+        r[1].request.activations = VP_ACTIVATIONS_INT16;
+        refuse_run(engine, &r[1], "int16 inputs", "activations", -1);
+        vp_engine_close(engine);
+    }
+    for (int i = 0; i < 4; i++) {
+        o.weights = cases[i].weights;
+        o.activations = 1u << cases[i].kind;
+        if (!cases[i].is_possible) refused("activations that its weights cannot have", &o, VP_ERR_RANGE, "activations");
+        else if ((engine = open_engine(&o)) != NULL) {
+            CHECK(vp_engine_activations(engine, VP_ACTIVATIONS_AUTO, &used, NULL) == VP_OK && used == VP_ACTIVATIONS_AUTO);
+            vp_engine_close(engine);
+        }
+    }
+    for (int i = 0; i < 3; i++) run_free(&r[i]);
+}
 /* every value is computed by one thread in a fixed order, so one thread and two give the same bits */
 static void test_threads(vp_weights weights) {
     vp_engine_options one = options_of(weights, NULL, 1), two = options_of(weights, NULL, 2), four = options_of(weights, NULL, 4);
@@ -792,6 +841,7 @@ int main(void) {
         vp_engine_close(engine);
         test_threads(weights);
     }
+    test_activations();
     test_expert_parts();
     test_synthetic();
     vp_checkpoint_close(checkpoint);

@@ -66,9 +66,9 @@
 /* of run and of sweep */
 #define OPTION_ACTIVATIONS(kind, value, usual, words, more) \
     {"activations", kind, value, usual, 0, 0, words, \
-     "inputs of int8 and int4 weights in prompts and images" more ": bf16 (exact, slower), int8 (one scale per group; " \
-     "only on CPUs that multiply bytes), int16 (no kernel yet), auto (the fastest that the CPU has); decode steps " \
-     "always have 16-bit integers", OF_ENGINE}
+     "inputs of int8 and int4 weights in prompts and images" more ": bf16 (exact, slower), int8 (on CPUs that " \
+     "multiply bytes), int16 (no kernel yet), auto (the fastest that the CPU has); decode steps always have 16-bit " \
+     "integers", OF_ENGINE}
 #define DATA_FORMAT_WORDS \
     "auto vlmprof vqa vlmevalkit csv parquet docvqa infovqa textvqa chartqa pope ocrbench mathvista tallyqa llava " \
     "llava_questions openai aiperf vllm"

@@ -17,34 +17,6 @@ VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows) {
     return engine->backend->gemm(engine->queue, engine->wide, rows);
 }
 
-VP_API const char *vp_activations_name(vp_activations activations) {
-#define VK_NAME(name, text) text,
-    static const char *const names[] = { VP_ACTIVATIONS(VK_NAME) };
-#undef VK_NAME
-    return (unsigned)activations < VP_ACTIVATIONS_COUNT ? names[activations] : "unknown";
-}
-VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations wanted, vp_activations *used,
-                                       vp_error *error) {
-    const int has_integers = engine->bits.blocks || engine->bits.vision, is_gpu = engine->backend->row_major;
-    const uint32_t inputs = (has_integers ? engine->queue->inputs : 0) | (uint32_t)!engine->wide << VP_ACTIVATIONS_BF16;
-    if (wanted == VP_ACTIVATIONS_AUTO)
-        *used = !has_integers                            ? VP_ACTIVATIONS_AUTO
-                : inputs & 1u << VP_ACTIVATIONS_INT8  ? VP_ACTIVATIONS_INT8
-                : inputs & 1u << VP_ACTIVATIONS_INT16 ? VP_ACTIVATIONS_INT16
-                                                      : VP_ACTIVATIONS_BF16;
-    else if ((unsigned)wanted < VP_ACTIVATIONS_COUNT && inputs >> wanted & 1) *used = wanted;
-    else
-        return vp_failf(error, VP_ERR_RANGE, -1, "activations", "%s is not possible: %s; possible are auto%s%s%s",
-                        vp_activations_name(wanted),
-                        engine->wide      ? "fp32 arithmetic has fp32 inputs"
-                        : !has_integers   ? "neither weights nor vision_weights are int8 or int4"
-                        : is_gpu          ? "a GPU multiplies integer weights by bf16 inputs"
-                                          : "the processor, or the kernel of --gemm, has no such product of many rows",
-                        engine->wide ? "" : ", bf16", inputs & 1u << VP_ACTIVATIONS_INT8 ? ", int8" : "",
-                        inputs & 1u << VP_ACTIVATIONS_INT16 ? ", int16" : "");
-    return VP_OK;
-}
-
 VP_API const char *vp_engine_device(const vp_engine *engine) { return engine->device; }
 
 VP_API const char *vp_engine_launch_timer(const vp_engine *engine) {
@@ -86,6 +58,34 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
 static void vk_append(vp_error *error, const char *text) {
     size_t used = strlen(error->text);
     snprintf(error->text + used, sizeof error->text - used, "%s", text);
+}
+
+VP_API const char *vp_activations_name(vp_activations kind) {
+    static const char *const names[VP_ACTIVATIONS_COUNT] = { "auto", "bf16", "int16", "int8" };
+    return (unsigned)kind < VP_ACTIVATIONS_COUNT ? names[kind] : "unknown";
+}
+VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations wanted, vp_activations *used,
+                                       vp_error *error) {
+    const int has_integers = engine->bits.blocks || engine->bits.vision;
+    const uint32_t kinds = (uint32_t)!engine->wide << VP_ACTIVATIONS_BF16 | (has_integers ? engine->queue->inputs : 0);
+    int kind = (int)wanted;
+    if (!kind && has_integers) for (kind = VP_ACTIVATIONS_COUNT - 1; !(kinds >> kind & 1); kind--) {}
+    if (!kind || ((unsigned)kind < VP_ACTIVATIONS_COUNT && kinds >> kind & 1)) {
+        *used = (vp_activations)kind;
+        return VP_OK;
+    }
+    vp_failf(error, VP_ERR_RANGE, -1, "activations", "%s is not possible: %s; possible are auto",
+             vp_activations_name(wanted),
+             engine->wide                 ? "fp32 arithmetic has fp32 inputs"
+             : !has_integers              ? "neither weights nor vision_weights are int8 or int4"
+             : engine->backend->row_major ? "a GPU multiplies integer weights by bf16 inputs"
+                                          : "the processor, or the kernel of --gemm, has no such product of many rows");
+    for (kind = VP_ACTIVATIONS_BF16; error && kind < VP_ACTIVATIONS_COUNT; kind++) {
+        if (!(kinds >> kind & 1)) continue;
+        vk_append(error, ", ");
+        vk_append(error, vp_activations_name((vp_activations)kind));
+    }
+    return VP_ERR_RANGE;
 }
 
 /* Packed weights fit one arithmetic on one kind of device. Anything else is an error, never a silent fallback. packed

@@ -24,18 +24,14 @@ VP_EXTERN_C_BEGIN
 typedef enum vp_weights {
     VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_GGUF
 } vp_weights;
-/* The inputs of products of many rows (prompts, images) with INT8 or INT4 weights. BF16: unchanged; weights are widened.
- * INT8: rounded to bytes with one scale per group of k, on CPUs that multiply bytes. INT16: no kernel has it yet. AUTO:
- * the fastest that the processor has; a GPU has only BF16. Everywhere, GGUF blocks have BF16. Single rows (decode steps)
- * do not depend on it: on a CPU their inputs are rounded to 16-bit integers */
-#define VP_ACTIVATIONS(X) X(AUTO, "auto") X(BF16, "bf16") X(INT8, "int8") X(INT16, "int16")
+/* Inputs of products of many rows (prompts, images) with INT8 or INT4 weights, from slow to fast. BF16: unchanged, the
+ * weights are widened. INT8: bytes with one scale per group of k, on CPUs that multiply bytes. INT16: no kernel has it
+ * yet. AUTO: the fastest that the processor has. A GPU has only BF16, and so have GGUF blocks. Single rows (decode
+ * steps) do not depend on it: on a CPU they always become 16-bit integers */
 typedef enum vp_activations {
-#define VP_ACTIVATIONS_ENUM(name, text) VP_ACTIVATIONS_##name,
-    VP_ACTIVATIONS(VP_ACTIVATIONS_ENUM)
-#undef VP_ACTIVATIONS_ENUM
-    VP_ACTIVATIONS_COUNT
+    VP_ACTIVATIONS_AUTO, VP_ACTIVATIONS_BF16, VP_ACTIVATIONS_INT16, VP_ACTIVATIONS_INT8, VP_ACTIVATIONS_COUNT
 } vp_activations;
-VP_API const char *vp_activations_name(vp_activations activations);
+VP_API const char *vp_activations_name(vp_activations kind); /* "auto", ..: the names of --activations */
 typedef struct vp_engine vp_engine;
 
 /* any result except VP_OK stops with VP_ERR_INTERRUPTED */
