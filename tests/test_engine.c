@@ -690,6 +690,55 @@ static void test_history(vp_engine *engine) {
     run_free(&other);
     run_free(&second);
 }
+/* Inputs of integer weights: `auto` gives the bits of the fastest kind that a kernel has; bytes are close to bf16, 16 bits as close as bf16's own rounding. The first row of logits comes from many rows; all
+ * experts are chosen, so that none can flip. */
+static void test_activations(void) {
+    static const vp_activations kinds[4] = { VP_ACTIVATIONS_AUTO, VP_ACTIVATIONS_BF16, VP_ACTIVATIONS_INT16, VP_ACTIVATIONS_INT8 };
+    static const struct { vp_weights weights; vp_activations kind; int is_possible; } cases[4] = {
+        { VP_WEIGHTS_FP32, VP_ACTIVATIONS_BF16, 0 }, { VP_WEIGHTS_BF16, VP_ACTIVATIONS_INT8, 0 },
+        { VP_WEIGHTS_BF16, VP_ACTIVATIONS_COUNT, 0 }, { VP_WEIGHTS_BF16, VP_ACTIVATIONS_BF16, 1 } };
+    vp_engine_options o = options_of(VP_WEIGHTS_INT8, NULL, 2);
+    vp_activations used;
+    vp_engine *engine;
+    vp_error error;
+    run r[4];
+    for (int i = 0; i < 4; i++) {
+        run_new(&r[i], 1);
+        r[i].request.top_k = 8;
+    }
+    for (int k = 0; (o.gemm = vp_engine_gemm_name(k)) != NULL; k++) {
+        vp_activations best = VP_ACTIVATIONS_BF16;
+        double apart;
+        if (!(engine = open_engine(&o))) continue;
+        check_case("inputs of integer weights, kernel %s", o.gemm);
+        for (int i = 0; i < 4; i++) {
+            const int has = vp_engine_activations(engine, kinds[i], &used, &error) == VP_OK;
+            r[i].request.activations = kinds[i];
+            if (has) run_on(engine, &r[i]);
+            else refuse_run(engine, &r[i], "inputs without a kernel", "activations", -1);
+            if (has && i) best = kinds[i];
+            CHECK(has || (i > 1 && strstr(error.text, "possible are auto, bf16") != NULL));
+        }
+        CHECK_INT(vp_engine_activations(engine, VP_ACTIVATIONS_AUTO, &used, NULL), VP_OK);
+        CHECK_INT(used, best);
+        CHECK(same_output(&r[0], &r[best == VP_ACTIVATIONS_INT8 ? 3 : best == VP_ACTIVATIONS_INT16 ? 2 : 1]));
+        apart = row_error(r[0].logits, r[1].logits);
+        if (getenv("VERBOSE")) printf("%s against bf16 inputs, %s: %.2g\n", vp_activations_name(best), o.gemm, apart);
+        if (best == VP_ACTIVATIONS_INT8) CHECK(apart > 0.005 && apart < 0.1);
+        if (best == VP_ACTIVATIONS_INT16) CHECK(apart > 0 && apart < 0.03);
+        vp_engine_close(engine);
+    }
+    for (int i = 0; i < 4; i++) {
+        o.weights = cases[i].weights;
+        o.activations = 1u << cases[i].kind;
+        if (!cases[i].is_possible) refused("activations that its weights cannot have", &o, VP_ERR_RANGE, "activations");
+        else if ((engine = open_engine(&o)) != NULL) {
+            CHECK(vp_engine_activations(engine, VP_ACTIVATIONS_AUTO, &used, NULL) == VP_OK && used == VP_ACTIVATIONS_AUTO);
+            vp_engine_close(engine);
+        }
+    }
+    for (int i = 0; i < 4; i++) run_free(&r[i]);
+}
 /* every value is computed by one thread in a fixed order, so one thread and two give the same bits */
 static void test_threads(vp_weights weights) {
     vp_engine_options one = options_of(weights, NULL, 1), two = options_of(weights, NULL, 2), four = options_of(weights, NULL, 4);
@@ -792,6 +841,7 @@ int main(void) {
         vp_engine_close(engine);
         test_threads(weights);
     }
+    test_activations();
     test_expert_parts();
     test_synthetic();
     vp_checkpoint_close(checkpoint);

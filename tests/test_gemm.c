@@ -476,6 +476,20 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
     check_note(!wrong, __FILE__, __LINE__, "%d of %d sums are wrong", wrong, rows * N);
     release_all();
 }
+/* Many rows with bf16 inputs, by demand or because the kernel has no bytes: bit-identical to a bf16 linear of the widened weights. */
+static void check_widened(vk_cpu cpu, const vk_linear *linear, const float *y, const void *x, int ldx, int m, int is_same) {
+    const size_t panels = padded((size_t)linear->n) / VK_PAD, values = (size_t)linear->k_padded * VK_PAD, bytes = (size_t)m * (size_t)linear->n * sizeof(float);
+    uint16_t *weights = (uint16_t *)take(panels * values * sizeof *weights);
+    float *demanded = (float *)take(bytes), *plain = (float *)take(bytes);
+    vk_linear wide = *linear;
+    for (size_t p = 0; p < panels; p++) vk_quant_widen(weights + p * values, vk_panel_at(linear, (int)p), linear->k_padded, linear->bits);
+    wide.bits = 0;
+    wide.weights = weights;
+    cpu.queue.activations = VP_ACTIVATIONS_BF16;
+    vk_linear_run(&cpu, demanded, linear->n, x, ldx, m, linear, VK_STORE_F32);
+    vk_linear_run(&cpu, plain, linear->n, x, ldx, m, &wide, VK_STORE_F32);
+    CHECK(!memcmp(demanded, plain, bytes) && (memcmp(demanded, y, bytes) == 0) == is_same);
+}
 /* Integers: products of the numbers that weights and inputs represent (the rules are written here once more), as close as rounding allows; weights within half a step (4
  * bits: a step, at the end that has none) of the checkpoint's, inputs within their promise. Where many rows meet widened weights, these are rounded to bf16. The distance
  * from the products of the unrounded inputs is within 1.5 of the error that 8-bit weights alone cause. */
@@ -544,6 +558,7 @@ static void test_integers(int s, int m, int bits) {
             vk_linear_run(&cpu, again, (int)n, x, (int)ldx, m, &linear, VK_STORE_F32);
             CHECK(!memcmp(again, y, n * sizeof *again));
         }
+        if (m > 1) check_widened(cpu, &linear, y, x, (int)ldx, m, !group);
         for (size_t r = 0; r < (size_t)m; r++)
             for (size_t c = 0; c < n; c++) {
                 double sum = 0, size = 0, exact = 0, of_checkpoint = 0;
@@ -658,6 +673,7 @@ static void test_choice(void) {
             CHECK_INT(vk_gemm_choose(&cpu, kernel->name, &error), vk_gemm_usable(kernel, wide) ? VP_OK : VP_ERR_RANGE);
             for (int s = 0; s < VK_SHAPES && vk_gemm_usable(kernel, wide); s++) CHECK(cpu.gemm[wide][s] == kernel);
             if (vk_gemm_usable(kernel, wide)) CHECK(cpu.begin == kernel->begin && cpu.end == kernel->end);
+            if (!wide && vk_gemm_usable(kernel, 0)) CHECK_INT(cpu.queue.inputs, vk_many_of(kernel) == VK_WIDENED ? 0 : 1 << (input_bits(kernel, 2) == 8 ? VP_ACTIVATIONS_INT8 : VP_ACTIVATIONS_INT16));
         }
     }
     memset(&cpu, 0, sizeof cpu);

@@ -390,7 +390,8 @@ static void print_run(const struct options *options, const struct run_state *sta
     const vp_layout *layout = layout_of(&request->input);
     const struct pass_result *run = &state->timed.runs[0];
     const char *note = vp_engine_device_note(request->session.engine),
-               *cpu = gpu_of(request->session.engine) < 0 ? "no CUDA: " : "";
+               *cpu = gpu_of(request->session.engine) < 0 ? "no CUDA: " : "",
+               *activations = request_activations(&request->session, &request->input);
     print_plain("answer   ");
     print_answer(run->answer, run->answer_bytes);
     print_plain("\nmodel    %s%s, %s, ", request->model.name,
@@ -399,10 +400,11 @@ static void print_run(const struct options *options, const struct run_state *sta
     if (request->model.config.expert_count)
         print_plain("top_k %d of %d, ", request->input.top_k, request->model.config.expert_count);
     print_plain("blocks %d of %d\n", request->input.block_count, request->model.config.block_count);
-    print_plain("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024\n", vp_engine_device(request->session.engine),
+    print_plain("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024%s%s\n", vp_engine_device(request->session.engine),
                 note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "",
                 vp_engine_gemm(request->session.engine, 1),
-                vp_engine_gemm(request->session.engine, 1024));
+                vp_engine_gemm(request->session.engine, 1024), activations ? "; activations " : "",
+                activations ? activations : "");
     print_opening(request);
     if (layout && !request->model.rules->is_tiled) print_pictures(request);
     else if (layout) {
@@ -438,6 +440,7 @@ static void print_run_json(const struct options *options, const struct run_state
     const struct point point = {.sample = &request->sample,
                                 .cuts = request->input.cuts,
                                 .knobs = &request->knobs,
+                                .activations = request_activations(&request->session, &request->input),
                                 .target_tokens = layout ? target_tokens_of(&request->tiles, layout) : 0,
                                 .target_crops = layout ? layout->crops : 0,
                                 .runs = state->timed.runs,

@@ -106,6 +106,7 @@ static vp_request engine_request(const struct session *session, const struct pas
     request.more_eos_ids = session->model->more_eos;
     request.more_eos_count = session->model->more_eos_count;
     if (input->prune.how.method != VP_PRUNE_NONE) request.prune = &input->prune.how;
+    request.activations = input->activations;
     request.dump = input->dump;
     request.forced_tokens = input->forced_tokens;
     request.timing = input->timing;
@@ -116,6 +117,11 @@ static vp_request engine_request(const struct session *session, const struct pas
     return request;
 }
 
+const char *request_activations(const struct session *session, const struct pass_input *input) {
+    vp_activations used = VP_ACTIVATIONS_AUTO;
+    if (session->engine) (void)vp_engine_activations(session->engine, input->activations, &used, NULL);
+    return used == VP_ACTIVATIONS_AUTO ? NULL : vp_activations_name(used);
+}
 vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
                          vp_pruned *pruned, vp_error *error) {
     vp_request request = engine_request(session, input);

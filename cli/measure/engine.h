@@ -36,6 +36,7 @@ struct pass_input {
     const int32_t *text_ids; int32_t text_count; int no_bos;
     int32_t top_k;
     const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */
+    vp_activations activations;
     struct prune_setting prune; /* method VP_PRUNE_NONE: all image tokens are kept */
     int32_t new_tokens; /* maximum; exact with ignore_eos */
     int ignore_eos;
@@ -65,6 +66,9 @@ void session_reserve(struct session *session, const struct pass_input *input);
  * Pixels and ids are not needed. */
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
                         vp_error *error);
+
+/* The name of vp_engine_activations for a pass; NULL: no engine is open, or it has no such weights. */
+const char *request_activations(const struct session *session, const struct pass_input *input);
 
 /* The effect of pruning on a pass (vp_prune_request); the session needs no open engine. weights: those that it will
  * have. */

@@ -21,6 +21,9 @@ static void apply_blocks(struct pass_input *input, const struct knob_value *valu
     input->blocks = value->list;
     input->block_count = value->list_count;
 }
+static void apply_activations(struct pass_input *input, const struct knob_value *value) {
+    input->activations = activations_of(value->text);
+}
 static void apply_prune(struct pass_input *input, const struct knob_value *value) {
     char reason[LINE_BYTES];
     (void)prune_read(value->text, &input->prune, reason, sizeof reason); /* prune_check has already checked it */

@@ -393,6 +393,11 @@ vp_weights weights_of(const char *name) {
            : !strcmp(name, "gguf") ? VP_WEIGHTS_GGUF
                                     : VP_WEIGHTS_BF16;
 }
+vp_activations activations_of(const char *name) {
+    int kind = 0;
+    while (kind < VP_ACTIVATIONS_COUNT && strcmp(name, vp_activations_name((vp_activations)kind)) != 0) kind++;
+    return (vp_activations)kind;
+}
 vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
                                     int32_t max_views) {
     vp_engine_options settings = vp_engine_options_default();
@@ -407,6 +412,11 @@ vp_engine_options engine_options_of(const struct options *options, const struct 
     }
     settings.prunes = (has_option(options, "prune") && is_given(options, "prune"))
                       || (has_option(options, "prune_list") && is_given(options, "prune_list"));
+    if (has_option(options, "activations") && is_given(options, "activations")) {
+        const struct option_value *list = opt(options, "activations");
+        if (!list->count) settings.activations = 1u << activations_of(list->text);
+        for (size_t i = 0; i < list->count; i++) settings.activations |= 1u << activations_of(list->items[i]);
+    }
     settings.threads = (int32_t)number_of(options, "threads");
     settings.gpu = gpu_switches_of(options);
     settings.max_sequence = max_sequence;

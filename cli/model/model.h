@@ -91,6 +91,9 @@ int is_packed(const struct model *model, vp_packed *packed);
 /* "int8" -> VP_WEIGHTS_INT8; the option's table has the names. */
 vp_weights weights_of(const char *name);
 
+/* The same for the names of --activations. */
+vp_activations activations_of(const char *name);
+
 /* The settings shared by all engines of a command; gemm is left at its default. */
 vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
                                     int32_t max_views);

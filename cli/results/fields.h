@@ -407,6 +407,9 @@ struct fidelity {
         layout || !point->sample->images.count \
             ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
         "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
+    ROW(S, TEXT, activations_used, point->activations, \
+        "inputs that int8 and int4 weights had in prompts and images; not written: there were no such weights", \
+        .choices = "bf16|int8|int16", .is_optional = 1) \
     ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
         "with --prune_list: image tokens kept after the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
         .most = INT32_MAX, .is_optional = 1) \

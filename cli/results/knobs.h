@@ -79,6 +79,13 @@ struct vp_model_config;
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
         .option = "vision_weights", \
         .usual = "bf16") \
+    ROW(ACTIVATIONS, "activations", "--activations: inputs of int8 and int4 weights in prompts and images", \
+        (OPTION_ACTIVATIONS(TEXTS, "KIND...", NULL, NULL, "; every point of the grid runs with each of these"),), \
+        (OPTION_ACTIVATIONS(CHOICE, "KIND", "auto", ACTIVATIONS_NAMES, ""),), \
+        apply_activations, \
+        .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "activations", .axis_key = "activations", \
+        .only_varied = 1, .choices = ACTIVATIONS_NAMES, .in_name = "activations-", .in_setting = "activations=", \
+        .list = "activations", .option = "activations", .usual = "auto") \
     ROW(PRUNE, "prune", "how image tokens are pruned, as in --prune_list", \
         ({"prune_list", WHOLES, "VALUE...", NULL, 0, 0, NULL, \
           "pruning of image tokens: every point of the grid runs with each of these (none, random:keep=0.25, " \

@@ -214,6 +214,7 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
     described.sample = sample;
     described.cuts = point->cuts;
     described.knobs = &point->configuration->knobs;
+    described.activations = request_activations(&sweep->engine->session, &point->input);
     if (point->pruned.image_tokens) {
         described.kept_tokens = point->pruned.kept_tokens;
         described.mean_image_tokens = point->pruned.mean_image_tokens;

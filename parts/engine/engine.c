@@ -60,6 +60,34 @@ static void vk_append(vp_error *error, const char *text) {
     snprintf(error->text + used, sizeof error->text - used, "%s", text);
 }
 
+VP_API const char *vp_activations_name(vp_activations kind) {
+    static const char *const names[VP_ACTIVATIONS_COUNT] = { "auto", "bf16", "int16", "int8" };
+    return (unsigned)kind < VP_ACTIVATIONS_COUNT ? names[kind] : "unknown";
+}
+VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations wanted, vp_activations *used,
+                                       vp_error *error) {
+    const int has_integers = engine->bits.blocks || engine->bits.vision;
+    const uint32_t kinds = (uint32_t)!engine->wide << VP_ACTIVATIONS_BF16 | (has_integers ? engine->queue->inputs : 0);
+    int kind = (int)wanted;
+    if (!kind && has_integers) for (kind = VP_ACTIVATIONS_COUNT - 1; !(kinds >> kind & 1); kind--) {}
+    if (!kind || ((unsigned)kind < VP_ACTIVATIONS_COUNT && kinds >> kind & 1)) {
+        *used = (vp_activations)kind;
+        return VP_OK;
+    }
+    vp_failf(error, VP_ERR_RANGE, -1, "activations", "%s is not possible: %s; possible are auto",
+             vp_activations_name(wanted),
+             engine->wide                 ? "fp32 arithmetic has fp32 inputs"
+             : !has_integers              ? "neither weights nor vision_weights are int8 or int4"
+             : engine->backend->row_major ? "a GPU multiplies integer weights by bf16 inputs"
+                                          : "the processor, or the kernel of --gemm, has no such product of many rows");
+    for (kind = VP_ACTIVATIONS_BF16; error && kind < VP_ACTIVATIONS_COUNT; kind++) {
+        if (!(kinds >> kind & 1)) continue;
+        vk_append(error, ", ");
+        vk_append(error, vp_activations_name((vp_activations)kind));
+    }
+    return VP_ERR_RANGE;
+}
+
 /* Packed weights fit one arithmetic on one kind of device. Anything else is an error, never a silent fallback. packed
  * NULL: nothing to check. */
 static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packed, vp_error *error) {
@@ -131,6 +159,7 @@ static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp
 static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *options, const vp_packed *packed,
                                  vp_error *error) {
     const char *device = options->device ? options->device : "auto";
+    vp_activations used;
     vk_setup setup;
     vp_result result;
     memset(&setup, 0, sizeof setup);
@@ -154,6 +183,9 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
     result = engine->backend->open(&setup, &engine->queue, error);
     if (result == VP_ERR_DEVICE && error && strcmp(device, "auto") == 0)
         vk_append(error, "; --device cpu does not need it");
+    for (int kind = 0; result == VP_OK && kind < 32; kind++)
+        if (options->activations >> kind & 1)
+            result = vp_engine_activations(engine, (vp_activations)kind, &used, error);
     return result;
 }
 

@@ -32,6 +32,8 @@ static vp_result vk_check_images(const vp_model_config *config, const vp_request
 /* checks sizes, knobs and room for records, also for requests that are only counted */
 static vp_result vk_check_shape(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
+    vp_activations used;
+    vp_result result;
     char text[160];
     if (request->input_count < 1 || request->max_new_tokens < 1)
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "needs at least one input token and one new token");
@@ -72,7 +74,8 @@ static vp_result vk_check_shape(const vp_engine *engine, const vp_request *reque
         return vp_fail(error, VP_ERR_RANGE, -1, "spans", "spans must have room for span_capacity records");
     if (request->prune && request->prune->method != VP_PRUNE_NONE && request->views && !engine->prunes)
         return vp_fail(error, VP_ERR_RANGE, -1, "prune", "this engine was opened without `prunes`");
-    return vk_plan_pruning(config, request, NULL, error);
+    result = vp_engine_activations(engine, request->activations, &used, error);
+    return result == VP_OK ? vk_plan_pruning(config, request, NULL, error) : result;
 }
 static vp_result vk_check_request(const vp_engine *engine, const vp_request *request, vp_error *error) {
     const vp_model_config *config = &engine->config;
@@ -304,11 +307,14 @@ static int vk_read_log(vp_engine *engine, const vp_request *request, vp_reply *r
 }
 
 static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
+    vp_activations used = VP_ACTIVATIONS_AUTO;
     vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
     reply->launch_count = reply->span_count = 0;
     reply->kept_count = reply->kept_tokens = reply->skips_features = 0;
     engine->queue->timing = request->timing;
+    (void)vp_engine_activations(engine, request->activations, &used, NULL); /* vk_check_shape has checked it */
+    engine->queue->activations = (int)used;
     engine->queue->stamps = engine->queue->log_count = engine->logged = 0;
     engine->segment_count = 0;
     engine->queue->step = 0;

@@ -18,12 +18,20 @@
 VP_EXTERN_C_BEGIN
 
 /* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers, with one scale
- * for every 32 values of a row. Everything else, including all inputs of products, is bf16. GGUF, only on the CPU:
+ * for every 32 values of a row. Everything else is bf16, but see vp_activations. GGUF, only on the CPU:
  * linears whose tensors are Q8_0, Q4_0, Q4_K or Q6_K keep these integers and scales (Q6_K's integers take 8 bits each).
  * Everything else is bf16, including embedding tables and linears that mix other types */
 typedef enum vp_weights {
     VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_GGUF
 } vp_weights;
+/* Inputs of products of many rows (prompts, images) with INT8 or INT4 weights, from slow to fast. BF16: unchanged, the
+ * weights are widened. INT16: one scale per 32 values of k, with AVX2 and AVX-VNNI. INT8: one scale per group of 32 to
+ * 512 values, with AVX-512 VNNI, AMX and SDOT. AUTO: the fastest that the processor has. A GPU has only BF16, and so
+ * have GGUF blocks. Single rows (decode steps) do not depend on it: on a CPU they always become 16-bit integers */
+typedef enum vp_activations {
+    VP_ACTIVATIONS_AUTO, VP_ACTIVATIONS_BF16, VP_ACTIVATIONS_INT16, VP_ACTIVATIONS_INT8, VP_ACTIVATIONS_COUNT
+} vp_activations;
+VP_API const char *vp_activations_name(vp_activations kind); /* "auto", ..: the names of --activations */
 typedef struct vp_engine vp_engine;
 
 /* any result except VP_OK stops with VP_ERR_INTERRUPTED */
@@ -64,6 +72,8 @@ typedef struct vp_engine_options {
     int32_t max_sequence; /* longest prompt + new tokens of any request */
     int32_t max_views;    /* most views (crops + global) of any request */
     int32_t prunes;       /* 1: room for requests with vp_request.prune; 0: they are rejected */
+    /* Bits 1 << vp_activations of later requests: an error here, before the weights are loaded, if one is impossible */
+    uint32_t activations;
     /* 1: an engine without memory and weights. It supports only vp_engine_count, vp_engine_bytes, vp_engine_memory and
      * vp_engine_free_bytes */
     int32_t counts_only;
@@ -226,6 +236,11 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine);
  * experts)". biases: the library that adds them ("apart": a launch after the product). tiles: the attentions, and
  * perhaps the experts, that run on vlmprof's tensor core tiles, or "none". The text is valid until the next call. */
 VP_API const char *vp_engine_gemm(const vp_engine *engine, int32_t rows);
+/* The inputs that requests with `wanted` have.
+ * out:     used  on success only; AUTO: no weights of this engine are INT8 or INT4 for many rows
+ * returns: VP_OK; VP_ERR_RANGE with the reason and the values that are possible */
+VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations wanted, vp_activations *used,
+                                       vp_error *error);
 /* GEMM kernels that this processor can run; NULL past the end */
 VP_API const char *vp_engine_gemm_name(int32_t index);
 /* The method by which VP_TIMING_KERNEL times launches: "activity records of CUPTI, version 130001", "CUDA events: " and
@@ -329,6 +344,7 @@ typedef struct vp_request {
      * tokens of this answer, and nothing ends it early. NULL: each step continues with its own token */
     const int32_t *forced_tokens;
     const vp_prune *prune;                           /* NULL: all image tokens are kept */
+    vp_activations activations;
     const vp_dump *dump;                             /* NULL: nothing is copied */
     vp_timing timing;
     /* VP_TIMING_KERNEL: buffer for the launches, in order; NULL and 0: not wanted */

@@ -75,6 +75,9 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
         }
     }
     cpu->many = cpu->integers_gemm[VK_SHAPES - 1] ? vk_many_of(cpu->integers_gemm[VK_SHAPES - 1]) : VK_WIDENED;
+    if (cpu->many != VK_WIDENED)
+        cpu->queue.inputs = 1u << (cpu->many == VK_BYTES ? VP_ACTIVATIONS_INT8
+                                                         : cpu->integers_gemm[VK_SHAPES - 1]->blocks->inputs);
     if (!cpu->gemm[cpu->wide][0])
         return vp_fail(error, VP_ERR_RANGE, -1, name,
                        "this processor has no GEMM kernel of that name for this arithmetic");

@@ -48,8 +48,13 @@ static vk_blocks_row vk_blocks_row_of(const vk_gemm_kernel *kernel) {
     (void)kernel;
     return vk_blocks_row_plain;
 }
+/* Returns 1 if inputs of many rows become integers. */
+static int vk_may_round(const vk_cpu *cpu, const vk_gemm_job *job) {
+    return job->w->bits && !job->w->run_count && cpu->many != VK_WIDENED
+           && cpu->queue.activations != VP_ACTIVATIONS_BF16;
+}
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
-    const int shape = vk_shape_of(job->m), as_integers = job->w->bits && (job->m == 1 || !job->w->run_count);
+    const int shape = vk_shape_of(job->m), as_integers = job->w->bits && (job->m == 1 || vk_may_round(cpu, job));
     return as_integers ? cpu->integers_gemm[shape] : cpu->gemm[job->w->wide][shape];
 }
 /* the most bytes that a row of a job's inputs takes as integers; 0: it stays unchanged */
@@ -57,7 +62,7 @@ static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
     const size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
     if (!job->w->bits || job->m == 0) return 0;
     if (job->m == 1) return blocks * sizeof(vk_fine);
-    if (job->w->run_count || cpu->many == VK_WIDENED) return 0;
+    if (!vk_may_round(cpu, job)) return 0;
     if (cpu->many == VK_BLOCKS) return blocks * vk_job_kernel(cpu, job)->blocks->bytes;
     return vk_bytes_of(1, job->w->k_padded, vk_job_kernel(cpu, job)->group);
 }
@@ -84,7 +89,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
     }
-    if (job->w->run_count || cpu->many == VK_WIDENED) return 0;
+    if (!vk_may_round(cpu, job)) return 0;
     if (cpu->many == VK_BLOCKS) {
         const size_t row = (size_t)(k / VK_QUANT_BLOCK) * kernel->blocks->bytes;
         vk_quant_rows(kernel->blocks, job->w, sink, sums, integers + (size_t)r0 * row, panel, rows);
