@@ -13,8 +13,10 @@
 
 enum { K = 512, N = 75, ROW_BYTES_MOST = K / 32 * 34 };
 typedef struct format { const char *name; vp_dtype dtype; int halves[2]; } format;
-static const format formats[] = {{"Q8_0", VP_DTYPE_Q8_0, {0, -1}}, {"Q4_0", VP_DTYPE_Q4_0, {0, -1}}, {"Q4_K", VP_DTYPE_Q4_K, {0, 2}}, {"Q6_K", VP_DTYPE_Q6_K, {208, -1}}};
-enum { FORMATS = 4 };
+static const format formats[] = {{"Q8_0", VP_DTYPE_Q8_0, {0, -1}}, {"Q4_0", VP_DTYPE_Q4_0, {0, -1}}, {"Q4_K", VP_DTYPE_Q4_K, {0, 2}}, {"Q6_K", VP_DTYPE_Q6_K, {208, -1}},
+                                 {"Q5_0", VP_DTYPE_Q5_0, {0, -1}}};
+enum { FORMATS = 5 };
+static int panels_of(const format *of) { return vk_format_of_type(of->dtype); }
 static size_t row_bytes_of(vp_dtype dtype) { return (size_t)(K / vp_dtype_block(dtype) * vp_dtype_block_bytes(dtype)); }
 
 /* random blocks: any bits, and scales near 1, some of them negative, 0 or not normal */
@@ -49,7 +51,7 @@ static vk_linear linear_of(const int *rows_of, const format *const *of, int runs
     memset(&linear, 0, sizeof linear);
     for (int r = 0; r < runs; r++) {
         linear.runs[r].first = first / VK_PAD;
-        linear.runs[r].format = (int)of[r]->dtype;
+        linear.runs[r].format = panels_of(of[r]);
         first += rows_of[r];
     }
     vk_layout_linear(&arena, &linear, first, K, 0, 0, 0, runs);
@@ -73,8 +75,8 @@ static int64_t widened_wrong(const format *of, const vk_linear *linear, int pane
     static float values[K];
     int64_t wrong = 0;
     static uint16_t plain[K * VK_PAD];
-    vk_blocks_widen(pairs, vk_panel_at(linear, panel), K, (int)of->dtype);
-    vk_blocks_widen_plain(plain, vk_panel_at(linear, panel), K, (int)of->dtype);
+    vk_blocks_widen(pairs, vk_panel_at(linear, panel), K, panels_of(of));
+    vk_blocks_widen_plain(plain, vk_panel_at(linear, panel), K, panels_of(of));
     for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) wrong += !same_number(pairs[i], plain[i]);
     for (int c = 0; c < rows; c++) {
         row_values(of, blocks, first + c, values);
@@ -98,7 +100,7 @@ static double distance(vk_blocks_row kernel, const format *of, const vk_linear *
     }
     vk_quant_fine(fine, x, K / VK_QUANT_BLOCK, 4);
     sums[VK_PAD] = sums[VK_PAD + 1] = 12345.0f;
-    kernel(sums, fine, vk_panel_at(linear, panel), K / VK_QUANT_BLOCK, (int)of->dtype);
+    kernel(sums, fine, vk_panel_at(linear, panel), K / VK_QUANT_BLOCK, panels_of(of));
     CHECK(sums[VK_PAD] == 12345.0f && sums[VK_PAD + 1] == 12345.0f);
     for (int c = 0; c < rows; c++) {
         double sum = 0, size = 0, inputs = 0;
@@ -135,7 +137,7 @@ static void test_format(const format *of) {
     check_case("%s: panels have the file's values", of->name);
     CHECK_INT(vk_pack_blocks(&loader, &source, &linear, 0, N), 1);
     CHECK(is_fenced(&linear));
-    CHECK_INT(vk_runs_bytes(&linear), (N + VK_PAD - 1) / VK_PAD * (int64_t)vk_blocks_bytes((int)of->dtype, K));
+    CHECK_INT(vk_runs_bytes(&linear), (N + VK_PAD - 1) / VK_PAD * (int64_t)vk_blocks_bytes(panels_of(of), K));
     for (int p = 0; p < 3; p++) CHECK_INT(widened_wrong(of, &linear, p, blocks, p * VK_PAD, p < 2 ? VK_PAD : N - 64), 0);
     blocks[5 * row_bytes_of(of->dtype) + 20] ^= 4;
     CHECK(widened_wrong(of, &linear, 0, blocks, 0, VK_PAD) > 0);
@@ -150,7 +152,7 @@ static void test_format(const format *of) {
         blocks[40 * row_bytes_of(of->dtype) + 20] ^= 4;
     }
     check_case("%s: a tensor of another type is not packed", of->name);
-    source.tensor.dtype = of->dtype == VP_DTYPE_Q8_0 ? VP_DTYPE_Q4_0 : VP_DTYPE_Q8_0;
+    source.tensor.dtype = panels_of(of) == VK_Q8_0 ? VP_DTYPE_Q4_0 : VP_DTYPE_Q8_0;
     CHECK_INT(vk_pack_blocks(&loader, &source, &linear, 0, N), 0);
     free(linear.weights);
     free(blocks);
@@ -192,7 +194,7 @@ static const char config_text[] = "{\"architectures\":[\"LlamaForCausalLM\"],\"m
     "\"rms_norm_eps\":1e-5,\"tie_word_embeddings\":false,\"hidden_act\":\"silu\",\"head_dim\":64}";
 enum { PROMPT = 9, NEW = 4, VOCABULARY = 96 };
 static int format_named(const char *name) {
-    static const struct { const char *in; int which; } of[] = {{"q_proj", 2}, {"k_proj", 2}, {"v_proj", 3}, {"o_proj", 0},
+    static const struct { const char *in; int which; } of[] = {{"q_proj", 2}, {"k_proj", 2}, {"v_proj", 3}, {"o_proj", 4},
                                                                {"gate_proj", 1}, {"up_proj", 1}, {"down_proj", 3}};
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) if (strstr(name, of[i].in)) return of[i].which;
     return -1;
@@ -227,11 +229,11 @@ static vp_checkpoint *random_checkpoint(const vp_model_config *config, uint64_t 
         for (int64_t k = 0; which >= 0 && k < (int64_t)tensor->bytes; k++) tensors[i].owned[k] = (unsigned char)vk_mix((uint64_t)(k + 104729 * i));
         for (int64_t at = 0; which >= 0 && at < (int64_t)tensor->bytes; at += vp_dtype_block_bytes(tensor->dtype))
             for (int h = 0; h < 2 && formats[which].halves[h] >= 0; h++) {
-                const uint16_t half = which == 0 ? 0x0c00 : which == 1 ? 0x2000 : 0x0200; /* values about 0.03 to 0.1 */
+                const uint16_t half = which == 0 ? 0x0c00 : which == 1 || which == 4 ? 0x2000 : 0x0200; /* values about 0.03 to 0.1 */
                 memcpy(tensors[i].owned + at + formats[which].halves[h], &half, 2);
             }
         if (which >= 0) {
-            *block_bytes += vk_blocks_bytes((int)tensor->dtype, (int)spec.shape[1]) * (uint64_t)(spec.shape[0] / VK_PAD);
+            *block_bytes += vk_blocks_bytes(panels_of(&formats[which]), (int)spec.shape[1]) * (uint64_t)(spec.shape[0] / VK_PAD);
             *block_values += (uint64_t)values;
         }
     }

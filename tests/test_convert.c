@@ -444,6 +444,41 @@ static void test_errors(const vp_model_config *c, const vp_checkpoint *cp) {
     refused("more than any disk holds", &o, VP_ERR_WRITE, folder);
 }
 
+/* what the process has in memory, and the most that it had since the kernel's mark was reset; in MB, NAN if not known */
+static double status_mb(const char *key) {
+    char line[128];
+    double kilobytes = NAN;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file)) if (!strncmp(line, key, strlen(key))) kilobytes = strtod(line + strlen(key), NULL);
+    if (file) fclose(file);
+    return kilobytes * 1024 / 1e6;
+}
+static void test_peak(void) {
+    static const char text[] = "{\"model_type\":\"llama\",\"hidden_size\":512,\"intermediate_size\":512,\"num_hidden_layers\":1,\"num_attention_heads\":8,"
+        "\"vocab_size\":40000,\"rms_norm_eps\":1e-5,\"max_position_embeddings\":64}";
+    static vp_model_config c;
+    vp_convert_options to = convert_of(&c, NULL, VP_CONVERT_HF);
+    vp_checkpoint *cp = NULL;
+    vp_engine *engine = NULL;
+    vp_engine_options o;
+    vp_error error;
+    FILE *mark;
+    check_case("opening does not hold a table of 41 MB twice");
+    if (!CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_OK)) return;
+    convert(&to);
+    if (!CHECK_INT(vp_checkpoint_open(folder, &c, &cp, &error), VP_OK)) return;
+    mark = fopen("/proc/self/clear_refs", "w");
+    if (!mark || fputs("5", mark) < 0 || fclose(mark)) check_skip("peak", "this system does not reset VmHWM");
+    else {
+        o = options_of(&c, cp);
+        CHECK_INT(vp_engine_open(&o, &engine, &error), VP_OK);
+        CHECK(status_mb("VmRSS:") > 80.0); /* both tables */
+        CHECK(status_mb("VmHWM:") - status_mb("VmRSS:") < 20.0);
+        vp_engine_close(engine);
+    }
+    vp_checkpoint_close(cp);
+}
+
 int main(void) {
     vp_model_config a, b, tiny;
     vp_checkpoint *cp_a = NULL, *cp_b = NULL;
@@ -464,6 +499,7 @@ int main(void) {
         test_packed_engine(&a, cp_a);
         test_errors(&a, cp_a);
     }
+    test_peak();
     if (open_golden("tiny-b", &b, &cp_b)) test_forms("tiny-b, F32 and BF16 in two files", &b, cp_b, 0);
     vp_checkpoint_close(cp_a);
     vp_checkpoint_close(cp_b);

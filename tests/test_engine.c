@@ -690,8 +690,8 @@ static void test_history(vp_engine *engine) {
     run_free(&other);
     run_free(&second);
 }
-/* Inputs of integer weights: `auto` gives the bits of the fastest kind that a kernel has; bytes are close to bf16, 16 bits as close as bf16's own rounding. The first row of logits comes from many rows; all
- * experts are chosen, so that none can flip. */
+/* Inputs of integer weights: `auto` gives the bits of the fastest kind that a kernel has; bytes are close to bf16, 16 bits as close as bf16's own rounding. The first row
+ * of logits comes from many rows; all experts are chosen, so that none can flip. */
 static void test_activations(void) {
     static const vp_activations kinds[4] = { VP_ACTIVATIONS_AUTO, VP_ACTIVATIONS_BF16, VP_ACTIVATIONS_INT16, VP_ACTIVATIONS_INT8 };
     static const struct { vp_weights weights; vp_activations kind; int is_possible; } cases[4] = {

@@ -673,7 +673,9 @@ static void test_choice(void) {
             CHECK_INT(vk_gemm_choose(&cpu, kernel->name, &error), vk_gemm_usable(kernel, wide) ? VP_OK : VP_ERR_RANGE);
             for (int s = 0; s < VK_SHAPES && vk_gemm_usable(kernel, wide); s++) CHECK(cpu.gemm[wide][s] == kernel);
             if (vk_gemm_usable(kernel, wide)) CHECK(cpu.begin == kernel->begin && cpu.end == kernel->end);
-            if (!wide && vk_gemm_usable(kernel, 0)) CHECK_INT(cpu.queue.inputs, vk_many_of(kernel) == VK_WIDENED ? 0 : 1 << (input_bits(kernel, 2) == 8 ? VP_ACTIVATIONS_INT8 : VP_ACTIVATIONS_INT16));
+            if (!wide && vk_gemm_usable(kernel, 0))
+                CHECK_INT(cpu.queue.inputs,
+                          vk_many_of(kernel) == VK_WIDENED ? 0 : 1 << (input_bits(kernel, 2) == 8 ? VP_ACTIVATIONS_INT8 : VP_ACTIVATIONS_INT16));
         }
     }
     memset(&cpu, 0, sizeof cpu);

@@ -52,8 +52,8 @@
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
      "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks in integers, one scale per 32 " \
-     "values of a row; gguf: a GGUF file's own blocks (Q8_0, Q4_0, Q4_K, Q6_K), the rest bf16; only on the CPU, " \
-     "where it is the default for GGUF files", \
+     "values of a row; gguf: a GGUF file's own blocks (Q8_0, Q5_0, Q4_0, Q4_K, Q6_K), the rest bf16; only on the " \
+     "CPU, where it is the default for GGUF files", \
      OF_ENGINE}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \

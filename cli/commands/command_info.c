@@ -138,9 +138,9 @@ static int64_t gguf_weights_bytes(const struct model *model, const struct holdin
     vp_engine_options settings = vp_engine_options_default();
     vp_memory_block memory = {NULL, 0, 0, 0};
     vp_engine *engine = NULL;
-    if (!holdings->dtypes[VP_DTYPE_Q8_0] && !holdings->dtypes[VP_DTYPE_Q4_0] && !holdings->dtypes[VP_DTYPE_Q4_K]
-        && !holdings->dtypes[VP_DTYPE_Q6_K])
-        return 0;
+    int block_types = 0;
+    for (int dtype = VP_DTYPE_F16 + 1; dtype < VP_DTYPE_COUNT; dtype++) block_types += holdings->dtypes[dtype] > 0;
+    if (!block_types) return 0;
     settings.config = &model->config;
     settings.checkpoint = model->checkpoint;
     settings.weights = VP_WEIGHTS_GGUF;

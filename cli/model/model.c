@@ -312,7 +312,7 @@ static int has_blocks(const vp_gguf *gguf) {
     vp_gguf_tensor tensor;
     vp_dtype dtype;
     for (uint64_t i = 0; gguf && vp_gguf_tensor_at(gguf, i, &tensor) == VP_OK; i++)
-        if (vp_gguf_type_dtype(tensor.type, &dtype) && dtype > VP_DTYPE_F16 && dtype != VP_DTYPE_Q5_0) return 1;
+        if (vp_gguf_type_dtype(tensor.type, &dtype) && dtype > VP_DTYPE_F16) return 1;
     return 0;
 }
 /* Uses the blocks of a GGUF file unless an option chooses other weights or a GPU runs the model. */

@@ -403,7 +403,8 @@ static void vk_put_q6_k(char *panel, int column, const unsigned char *from) {
     }
 }
 /* converts a block of a file to column `column` of a panel's block */
-static void vk_put_block(char *panel, int column, const unsigned char *from, int format) {
+static void vk_put_block(char *panel, int column, const unsigned char *from, vp_dtype dtype) {
+    const int format = vk_format_of_type(dtype);
     uint32_t *words = (uint32_t *)(void *)(panel + VK_PAD * 2) + column;
     int8_t integers[VK_QUANT_BLOCK];
     if (format == VK_Q4_K) vk_put_q4_k(panel, column, from);
@@ -411,7 +412,9 @@ static void vk_put_block(char *panel, int column, const unsigned char *from, int
     else {
         memcpy(panel + 2 * column, from, 2);
         for (int i = 0; i < VK_QUANT_BLOCK; i++)
-            integers[i] = (int8_t)(format == VK_Q8_0 ? from[2 + i] : from[2 + i % 16] >> i / 16 * 4 & 15);
+            integers[i] = (int8_t)(dtype == VP_DTYPE_Q5_0 ? ((from[6 + i % 16] >> i / 16 * 4 & 15)
+                                                             | (from[2 + i / 8] >> i % 8 & 1) << 4) - 16
+                                   : dtype == VP_DTYPE_Q8_0 ? from[2 + i] : from[2 + i % 16] >> i / 16 * 4 & 15);
         if (format == VK_Q8_0) vk_put_words8(words, integers);
         else vk_put_words4(words, integers);
     }
@@ -421,7 +424,7 @@ int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_li
     const int format = vk_stretch_of(linear, first_row / VK_PAD)->format, values = vp_dtype_block(tensor->dtype);
     const size_t bytes = (size_t)vp_dtype_block_bytes(tensor->dtype), blocks = (size_t)(linear->k / values),
                  panel_bytes = vk_blocks_bytes(format, linear->k_padded) / blocks;
-    if ((int)tensor->dtype != format || source->times != 0.0f) return 0;
+    if (vk_format_of_type(tensor->dtype) != format || source->times != 0.0f) return 0;
     VK_PRAGMA(omp parallel for schedule(dynamic) num_threads(loader->threads))
     for (int p = first_row / VK_PAD; p <= (first_row + rows - 1) / VK_PAD; p++) {
         char *panel = vk_panel_at(linear, p);
@@ -431,7 +434,7 @@ int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_li
             if (row < 0 || row >= rows) continue;
             from = tensor->data + (size_t)(tensor->paired_heads ? vk_paired_row(tensor, at) : at) * blocks * bytes;
             for (size_t b = 0; b < blocks; b++)
-                vk_put_block(panel + b * panel_bytes, c, from + b * bytes, format);
+                vk_put_block(panel + b * panel_bytes, c, from + b * bytes, tensor->dtype);
         }
     }
     (void)loader;

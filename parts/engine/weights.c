@@ -50,14 +50,7 @@ void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int input
 }
 int vk_format_of(const vp_checkpoint *checkpoint, const char *name) {
     vp_tensor tensor;
-    if (!checkpoint || vp_checkpoint_find(checkpoint, name, &tensor) != VP_OK) return 0;
-    switch (tensor.dtype) {
-    case VP_DTYPE_Q8_0: return VK_Q8_0;
-    case VP_DTYPE_Q4_0: return VK_Q4_0;
-    case VP_DTYPE_Q4_K: return VK_Q4_K;
-    case VP_DTYPE_Q6_K: return VK_Q6_K;
-    default: return 0;
-    }
+    return checkpoint && vp_checkpoint_find(checkpoint, name, &tensor) == VP_OK ? vk_format_of_type(tensor.dtype) : 0;
 }
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias) {
     norm->weight = vk_take(arena, (size_t)width, 4);
@@ -85,6 +78,7 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
             loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
                                      "the shape of the tensor does not match the config");
         else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
+        source.row_bytes = (size_t)source.tensor.bytes / (size_t)rows;
         if (source.tensor.with_one) source.plus = 0.0f;
         return source;
     }
@@ -111,11 +105,27 @@ void vk_loaded(vk_loader *loader, const vk_source *source, const char *name, int
         loader->result = vp_fail(loader->error, VP_ERR_INTERRUPTED, -1, name, "loading was stopped");
 }
 
+/* The number of rows to read before their pages are released, so that a large tensor is not in memory twice. A
+ * transposed tensor is read whole. */
+static int64_t vk_rows_at_once(const vk_source *source, int64_t rows) {
+    const int64_t most = 8 << 20; /* bytes */
+    if (!source->row_bytes || source->columns) return rows;
+    return VK_PAD * (most / (int64_t)source->row_bytes / VK_PAD + 1);
+}
+static void vk_release_rows(const vk_loader *loader, const vk_source *source, int64_t first, int64_t rows) {
+    vp_tensor part = source->tensor;
+    if (!source->row_bytes || source->columns) return;
+    part.data += (size_t)(source->first + first) * source->row_bytes;
+    part.bytes = (uint64_t)rows * source->row_bytes;
+    vp_checkpoint_advise(loader->checkpoint, &part, 0);
+}
+
 /* copies `rows` rows, each padded with zeros, to backend memory unchanged */
 static void vk_send_rows(vk_loader *loader, const vk_source *source, char *to, int64_t rows, int columns,
                          int padded_columns, int wide) {
     size_t row_bytes = (size_t)padded_columns * (wide ? 4 : 2);
-    int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes);
+    int64_t most = (int64_t)(loader->backend->stage_bytes / row_bytes), at_once = vk_rows_at_once(source, rows);
+    if (at_once < most) most = at_once;
     for (int64_t first = 0; first < rows; first += most) {
         int64_t now = rows - first < most ? rows - first : most;
         char *at = (char *)loader->backend->stage(loader->queue, to + (size_t)first * row_bytes,
@@ -124,6 +134,7 @@ static void vk_send_rows(vk_loader *loader, const vk_source *source, char *to, i
         for (int64_t r = 0; r < now; r++)
             vk_source_row(source, first + r, at + (size_t)r * row_bytes, columns, padded_columns, wide);
         loader->backend->commit(loader->queue, to + (size_t)first * row_bytes, (size_t)now * row_bytes);
+        vk_release_rows(loader, source, first, now);
     }
 }
 
@@ -143,9 +154,26 @@ void vk_load_norm(vk_loader *loader, const char *prefix, const vk_norm *norm, in
     vk_load_rows(loader, name, norm->bias, 1, width, 1);
 }
 
+/* loads `rows` rows of the source into rows of a linear, in the backend's layout */
+static void vk_fill_linear(vk_loader *loader, const char *name, const vk_source *source, const vk_linear *linear,
+                           int first_row, int rows) {
+    const size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
+    const int row_major = loader->backend->row_major, is_plain = row_major && !linear->bits;
+    if (linear->run_count) {
+        if (!vk_pack_blocks(loader, source, linear, first_row, rows))
+            loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
+                                     "its type differs from the type that its memory was reserved for");
+    } else if (is_plain)
+        vk_send_rows(loader, source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k,
+                     linear->k_padded, linear->wide);
+    else if (!(row_major ? vk_send_integers(loader, source, linear, first_row, rows)
+                         : vk_pack_rows(loader, source, linear, first_row, rows)))
+        loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "not enough memory for the packing buffer");
+}
 void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *linear, int first_row, int rows,
                           const vk_piece *piece) {
     size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
+    int at_once = rows;
     vk_source source;
     if (loader->reached) loader->reached(loader, linear->weights);
     source = vk_open_source(loader, name, piece->of,
@@ -158,20 +186,15 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
     if (row_bytes > loader->backend->stage_bytes)
         loader->result = vp_fail(loader->error, VP_ERR_UNSUPPORTED, -1, name,
                                  "rows exceed the upload buffer");
-    else if (linear->run_count) {
-        if (!vk_pack_blocks(loader, &source, linear, first_row, rows))
-            loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
-                                     "its type differs from the type that its memory was reserved for");
-    } else if (linear->bits && loader->backend->row_major) {
-        if (!vk_send_integers(loader, &source, linear, first_row, rows))
-            loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name,
-                                     "not enough memory for the packing buffer");
-    } else if (loader->backend->row_major)
-        vk_send_rows(loader, &source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k,
-                     linear->k_padded, linear->wide);
-    else if (!vk_pack_rows(loader, &source, linear, first_row, rows))
-        loader->result = vp_fail(loader->error, VP_ERR_MEMORY, -1, name, "not enough memory for the packing buffer");
-    row_bytes = linear->run_count ? vk_blocks_bytes((int)source.tensor.dtype, linear->k_padded) / VK_PAD
+    else if (!loader->backend->row_major && vk_rows_at_once(&source, rows) < rows)
+        at_once = (int)vk_rows_at_once(&source, rows);
+    for (int done = 0, now; done < rows && loader->result == VP_OK; done += now) {
+        now = rows - done < at_once ? rows - done : at_once;
+        vk_fill_linear(loader, name, &source, linear, first_row + done, now);
+        vk_release_rows(loader, &source, 0, now);
+        source.first += now;
+    }
+    row_bytes = linear->run_count ? vk_blocks_bytes(vk_format_of_type(source.tensor.dtype), linear->k_padded) / VK_PAD
                 : linear->bits    ? vk_panel_bytes(linear) / VK_PAD
                                   : row_bytes;
     vk_loaded(loader, &source, name, (int64_t)rows * (int64_t)row_bytes);

@@ -61,7 +61,11 @@ typedef struct vk_model {
  * panels and formats are in linear->runs */
 void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits,
                       int runs);
-/* the panel format for a tensor's quantized blocks; 0: it has none, or they are converted to the compute type */
+/* the panel format for a tensor's quantized blocks: its own, or Q8_0's for Q5_0, whose integers then take 8 bits; 0: it
+ * has none, or they are converted to the compute type */
+static inline int vk_format_of_type(vp_dtype dtype) {
+    return dtype == VP_DTYPE_Q5_0 ? VK_Q8_0 : dtype >= VP_DTYPE_Q8_0 ? (int)dtype : 0;
+}
 int vk_format_of(const vp_checkpoint *checkpoint, const char *name);
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 
@@ -101,7 +105,8 @@ enum { VK_PATCH_VALUES_MAX = 4096 };
 
 typedef struct vk_source {
     vp_tensor tensor;
-    int64_t first; /* the row read as row 0 */
+    int64_t first;    /* the row read as row 0 */
+    size_t row_bytes; /* of a row in the file; 0: a drawn source */
     int patch_px, frames, columns;
     uint64_t key;        /* synthetic: the name's hash */
     float scale, offset; /* synthetic: offset + scale * uniform(-1, 1) */

@@ -19,8 +19,8 @@ VP_EXTERN_C_BEGIN
 
 /* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers, with one scale
  * for every 32 values of a row. Everything else is bf16, but see vp_activations. GGUF, only on the CPU:
- * linears whose tensors are Q8_0, Q4_0, Q4_K or Q6_K keep these integers and scales (Q6_K's integers take 8 bits each).
- * Everything else is bf16, including embedding tables and linears that mix other types */
+ * linears whose tensors are Q8_0, Q5_0, Q4_0, Q4_K or Q6_K keep these integers and scales (Q5_0's and Q6_K's integers
+ * take 8 bits each). Everything else is bf16, including embedding tables and linears that mix other types */
 typedef enum vp_weights {
     VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_GGUF
 } vp_weights;

@@ -1,8 +1,9 @@
 /* bench_engine.c - the stages of MolmoE-1B's widths on the CPU, next to what the machine can do: vision, prefill, decode, and how each grows with
  * views, tokens, experts and keys. Blocks are alike, so a few of them, 2.2 GB, stand for all.
  * bench_engine [GEMM [VIT_BLOCKS [BLOCKS [brief|table|growth|all [WEIGHTS]]]]]: a kernel's name, or auto; blocks of the tower and of the language model
- * (22 16: the real model, 14 GB); brief: neither kernel by kernel (table) nor growth; weights of the language model: bf16, int8 or int4.
- * Times are medians of ROUNDS requests after one that warms up; shares are of the ceilings that this process measures first. */
+ * (22 16: the real model, 14 GB); brief: neither kernel by kernel (table) nor growth; weights: bf16, or int8 or int4 with tower and connector in int8.
+ * Times are medians of ROUNDS requests after one that warms up. A floor is the longer of two times: of the products with operands in registers, bytes
+ * where weights are integers, and of reading; both rates are medians of measurements in turns with the requests. */
 #define _DEFAULT_SOURCE 1 /* madvise */
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
@@ -29,8 +30,10 @@ typedef struct bench {
     vp_launch *launches;
     vp_span *spans;
     float *read, read_sum;
+    int integers; /* weights are integers */
 } bench;
 typedef struct sample { double vision_ns, prefill_ns, decode_ns, vision_flops, prefill_flops, prefill_bytes, decode_bytes, bytes_per_s, flops_per_s; } sample;
+typedef struct rates { double flops_per_s, byte_flops_per_s, bytes_per_s; } rates; /* products of bf16, of bytes; reading */
 
 /* as many sums as hide the time of an addition, in the processor's widest vectors */
 #if defined(__x86_64__) && defined(__linux__)
@@ -70,23 +73,27 @@ enum { PEAK_STEPS = 3000000, PEAK_SUMS = 12, PEAK_TILES = 1000000 };
 PEAK(peak_bf16, "avx512f,avx512bf16", __m512, 64, _mm512_setzero_ps(), _mm512_dpbf16_ps(sum[i], (__m512bh)one, (__m512bh)one))
 PEAK(peak_512, "avx512f", __m512, 32, _mm512_setzero_ps(), _mm512_fmadd_ps(one, one, sum[i]))
 PEAK(peak_256, "avx2,fma", __m256, 16, _mm256_setzero_ps(), _mm256_fmadd_ps(one, one, sum[i]))
-/* tiles of 16 x 32 bf16 values, four sums as the kernel has; the engine has asked for this process's tiles */
-__attribute__((target("amx-tile,amx-bf16"))) static double peak_amx(float *out) {
-    static const struct { uint8_t palette, start_row, reserved[14]; uint16_t row_bytes[16]; uint8_t rows[16]; } tiles = {
-        1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 }
-    };
-    _tile_loadconfig(&tiles);
-    _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3); _tile_zero(4); _tile_zero(5); _tile_zero(6); _tile_zero(7);
-    for (int j = 0; j < PEAK_TILES; j++) {
-        _tile_dpbf16ps(0, 4, 6); _tile_dpbf16ps(1, 4, 7); _tile_dpbf16ps(2, 5, 6); _tile_dpbf16ps(3, 5, 7);
+PEAK(peak_vnni, "avx512f,avx512vnni", __m512i, 128, _mm512_setzero_si512(), _mm512_dpbusd_epi32(sum[i], one, one))
+/* tiles of 16 x 32 bf16 values or 16 x 64 bytes, four sums as the kernel has; the engine has asked for this process's tiles */
+#define PEAK_AMX(name, targets, product, flops) \
+    __attribute__((target(targets))) static double name(float *out) { \
+        static const struct { uint8_t palette, start_row, reserved[14]; uint16_t row_bytes[16]; uint8_t rows[16]; } tiles = { \
+            1, 0, { 0 }, { 64, 64, 64, 64, 64, 64, 64, 64 }, { 16, 16, 16, 16, 16, 16, 16, 16 } \
+        }; \
+        _tile_loadconfig(&tiles); \
+        _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3); _tile_zero(4); _tile_zero(5); _tile_zero(6); _tile_zero(7); \
+        for (int j = 0; j < PEAK_TILES; j++) { product(0, 4, 6); product(1, 4, 7); product(2, 5, 6); product(3, 5, 7); } \
+        _tile_release(); \
+        (void)out; \
+        return (double)PEAK_TILES * 4.0 * (flops); \
     }
-    _tile_release();
-    (void)out;
-    return (double)PEAK_TILES * 4.0 * 16 * 16 * 32 * 2;
-}
-static double peak(const char *gemm) {
-    double (*const work)(float *) = !strcmp(gemm, "amx") ? peak_amx : !strcmp(gemm, "avx512bf16") ? peak_bf16
-                                  : !strcmp(gemm, "avx512") ? peak_512 : !strncmp(gemm, "avx", 3) ? peak_256 : NULL;
+PEAK_AMX(peak_amx, "amx-tile,amx-bf16", _tile_dpbf16ps, 16 * 16 * 32 * 2)
+PEAK_AMX(peak_amx_bytes, "amx-tile,amx-int8", _tile_dpbssd, 16 * 16 * 64 * 2)
+/* bytes: 1 for products of bytes, where the kernel has them */
+static double peak(const char *gemm, int bytes) {
+    double (*const work)(float *) = !strcmp(gemm, "amx") ? bytes ? peak_amx_bytes : peak_amx
+                                  : bytes && !strncmp(gemm, "avx512", 6) && __builtin_cpu_supports("avx512vnni") ? peak_vnni
+                                  : !strcmp(gemm, "avx512bf16") ? peak_bf16 : !strcmp(gemm, "avx512") ? peak_512 : !strncmp(gemm, "avx", 3) ? peak_256 : NULL;
     double flops = 0.0;
     int64_t start = vp_clock_ns();
     if (!work) return 0.0;
@@ -99,7 +106,7 @@ static double peak(const char *gemm) {
     return flops * 1e9 / (double)(vp_clock_ns() - start);
 }
 #else
-static double peak(const char *gemm) { (void)gemm; return 0.0; }
+static double peak(const char *gemm, int bytes) { (void)gemm; (void)bytes; return 0.0; }
 #endif
 static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 static void fail(const char *what, const vp_error *error) {
@@ -143,7 +150,7 @@ static void measure(bench *b, const setting *settings, int count, sample *out) {
     for (int round = -1; round < ROUNDS; round++) { /* the first one warms up */
         for (int i = 0; i < count; i++) {
             const setting *s = &settings[i];
-            double bytes_per_s = read_rate(b), flops_per_s = peak(vp_engine_gemm(b->engine, 577));
+            double bytes_per_s = read_rate(b), flops_per_s = peak(vp_engine_gemm(b->engine, 577), b->integers);
             vp_reply reply = run(b, s->views, s->tokens, s->top_k, s->active, VP_TIMING_STAGE);
             if (round < 0) continue;
             rate[i][round] = bytes_per_s;
@@ -210,42 +217,81 @@ static int phase_of(const vp_launch *launch) {
 static int alike(const vp_launch *one, const vp_launch *other) {
     return phase_of(one) == phase_of(other) && one->name == other->name && one->part == other->part;
 }
+/* 1: a product with integer weights */
+static int has_integers(const bench *b, const vp_launch *launch) {
+    const int part = launch->part;
+    return b->integers && !strncmp(launch->name, "gemm", 4) && (part == VP_PART_DENSE || part == VP_PART_EXPERTS || part == VP_PART_VIT_DENSE ||
+                                                               part == VP_PART_POOLING || part == VP_PART_PROJECTOR);
+}
+static double floor_ns(const bench *b, const vp_launch *launch, const rates *most) {
+    const double flops_per_s = has_integers(b, launch) ? most->byte_flops_per_s : most->flops_per_s;
+    return 1e9 * fmax((double)launch->flops / flops_per_s, (double)launch->bytes / most->bytes_per_s);
+}
+typedef struct sums { double ns, flops, bytes, floor_ns; int calls; } sums;
+static void add(const bench *b, sums *to, const vp_launch *launch, const rates *most) {
+    to->ns += (double)launch->ns; to->flops += (double)launch->flops; to->bytes += (double)launch->bytes;
+    to->floor_ns += floor_ns(b, launch, most);
+    to->calls++;
+}
 /* all launches that are like launch `first`, unless one before it is */
-static void row(const bench *b, int64_t first, int64_t count, double whole) {
+static void row(const bench *b, int64_t first, int64_t count, double whole, const rates *most) {
     const vp_launch *launch = b->launches;
-    double ns = 0.0, flops = 0.0, bytes = 0.0;
-    int calls = 0;
+    sums all = { 0.0, 0.0, 0.0, 0.0, 0 };
     for (int64_t i = 0; i < first; i++)
         if (alike(&launch[i], &launch[first])) return;
-    for (int64_t i = first; i < count; i++) {
-        if (!alike(&launch[i], &launch[first])) continue;
-        ns += (double)launch[i].ns; flops += (double)launch[i].flops; bytes += (double)launch[i].bytes;
-        calls++;
-    }
-    printf("  %-18s %-14s %5d  %8.2f ms  %5.1f %%   %5.1f %% of the products, %5.1f %% of reading\n", launch[first].name, vp_part_name((vp_part)launch[first].part),
-           calls, ns / 1e6, 100.0 * ns / whole, 100.0 * flops / ns * 1e9 / b->ceilings.flops_per_s, 100.0 * bytes / ns * 1e9 / b->ceilings.bytes_per_s);
+    for (int64_t i = first; i < count; i++)
+        if (alike(&launch[i], &launch[first])) add(b, &all, &launch[i], most);
+    printf("  %-18s %-14s %5d  %8.2f ms  %5.1f %%   %5.1f %% of %s, %5.1f %% of reading, %6.2f of its floor\n", launch[first].name,
+           vp_part_name((vp_part)launch[first].part), all.calls, all.ns / 1e6, 100.0 * all.ns / whole,
+           100.0 * all.flops / all.ns * 1e9 / (has_integers(b, &launch[first]) ? most->byte_flops_per_s : most->flops_per_s),
+           has_integers(b, &launch[first]) ? "bytes" : "bf16 ", 100.0 * all.bytes / all.ns * 1e9 / most->bytes_per_s, all.ns / fmax(all.floor_ns, 1.0));
 }
-/* where the time of one request goes; cores idle while one thread works alone, or waits for another one's last tile */
+/* the last of ROUNDS requests, each launch with the median of its times, and the medians of the rates measured in turns with them */
+static vp_reply measure_launches(bench *b, int active, rates *out) {
+    double most[3][ROUNDS], *took = NULL;
+    vp_reply reply;
+    for (int round = 0; round < ROUNDS; round++) {
+        most[0][round] = peak(vp_engine_gemm(b->engine, 577), 0);
+        most[1][round] = b->integers ? peak(vp_engine_gemm(b->engine, 577), 1) : most[0][round];
+        most[2][round] = read_rate(b);
+        reply = run(b, 3, 451, b->config.top_k, active, VP_TIMING_KERNEL);
+        if (!took) took = (double *)malloc((size_t)reply.launch_count * ROUNDS * sizeof *took);
+        if (!took || reply.launch_count > LAUNCHES) { fprintf(stderr, "bench_engine: no memory for the times of launches\n"); exit(1); }
+        for (int64_t i = 0; i < reply.launch_count; i++) took[i * ROUNDS + round] = (double)b->launches[i].ns;
+    }
+    for (int64_t i = 0; i < reply.launch_count; i++) b->launches[i].ns = (int64_t)median(took + i * ROUNDS);
+    free(took);
+    out->flops_per_s = median(most[0]); out->byte_flops_per_s = median(most[1]); out->bytes_per_s = median(most[2]);
+    if (out->flops_per_s <= 0.0) out->flops_per_s = out->byte_flops_per_s = b->ceilings.flops_per_s; /* this kernel's peak is not implemented */
+    return reply;
+}
+/* where the time of a request goes; cores idle, in the last one, while one thread works alone or waits for another one's last tile */
 static void table(bench *b, int active) {
     static const char *const phases[] = { "vision", "prefill", "decode" };
-    vp_reply reply = run(b, 3, 451, b->config.top_k, active, VP_TIMING_KERNEL);
-    int64_t count = reply.launch_count < LAUNCHES ? reply.launch_count : LAUNCHES, spans = reply.span_count < LAUNCHES ? reply.span_count : LAUNCHES;
+    rates most;
+    vp_reply reply = measure_launches(b, active, &most);
+    int64_t count = reply.launch_count, spans = reply.span_count < LAUNCHES ? reply.span_count : LAUNCHES;
     double *busy = (double *)calloc((size_t)count + 1, sizeof *busy);
     int cores = 1;
     for (int64_t i = 0; busy && i < spans; i++) {
         if (b->spans[i].launch < count) busy[b->spans[i].launch] += (double)b->spans[i].ns;
         if (b->spans[i].thread >= cores) cores = b->spans[i].thread + 1;
     }
+    printf("kernel by kernel; in registers %.0f GFLOP/s of bf16, %.0f of bytes; reading %.1f GB/s\n", most.flops_per_s / 1e9, most.byte_flops_per_s / 1e9,
+           most.bytes_per_s / 1e9);
     for (int phase = 0; busy && phase < 3; phase++) {
-        double whole = 0.0, worked = 0.0;
+        sums whole = { 0.0, 0.0, 0.0, 0.0, 0 };
+        double worked = 0.0, whole_ns = 0.0;
         for (int64_t i = 0; i < count; i++) {
             if (phase_of(&b->launches[i]) != phase) continue;
-            whole += (double)b->launches[i].ns;
-            worked += busy[i] > 0.0 ? busy[i] : (double)b->launches[i].ns;
+            add(b, &whole, &b->launches[i], &most);
+            worked += busy[i] > 0.0 ? busy[i] : (double)b->launches[i].host_ns;
+            whole_ns += (double)b->launches[i].host_ns;
         }
-        printf("%s, kernel by kernel: %.1f ms, cores idle %.1f %%\n", phases[phase], whole / 1e6, 100.0 * (1.0 - worked / cores / whole));
+        printf("%s: %.1f ms, %.2f of its floor, cores idle %.1f %%\n", phases[phase], whole.ns / 1e6, whole.ns / whole.floor_ns,
+               100.0 * (1.0 - worked / cores / whole_ns));
         for (int64_t i = 0; i < count; i++)
-            if (phase_of(&b->launches[i]) == phase) row(b, i, count, whole);
+            if (phase_of(&b->launches[i]) == phase) row(b, i, count, whole.ns, &most);
     }
     free(busy);
 }
@@ -262,6 +308,8 @@ static void open_engine(bench *b, const char *gemm, int vit_blocks, int blocks, 
     b->config.vit_block_count = vit_blocks + 1;
     if (vit_blocks < 8) b->config.vit_layers[1] = -2;
     options.config = &b->config; options.gemm = gemm; options.device = "cpu"; options.weights = weights;
+    b->integers = weights != VP_WEIGHTS_BF16;
+    if (b->integers) options.vision_weights = VP_WEIGHTS_INT8;
     options.max_sequence = TOKENS_MAX + NEW; options.max_views = VIEWS_MAX;
     if (vp_engine_open(&options, &b->engine, &error) != VP_OK) fail("open", &error);
     b->read = (float *)aligned_alloc((size_t)1 << 21, (size_t)READ_PIECES * READ_PIECE * sizeof(float));
@@ -321,8 +369,8 @@ int main(int argc, char **argv) {
     one = samples[1];
     small.gemm = argc > 1 && strcmp(argv[1], "auto") ? argv[1] : NULL; small.device = "cpu"; small.max_sequence = 16; small.max_views = 1;
     for (int i = 0; i < 3; i++) better(&b, &small);
-    printf("ceilings of the engine's own, at their best: %.0f GFLOP/s, %.1f GB/s; in turns with requests, medians: %.0f GFLOP/s in registers, %.1f GB/s\n",
-           b.ceilings.flops_per_s / 1e9, b.ceilings.bytes_per_s / 1e9, s.flops_per_s / 1e9, s.bytes_per_s / 1e9);
+    printf("ceilings of the engine's own, at their best: %.0f GFLOP/s, %.1f GB/s; in turns with requests, medians: %.0f GFLOP/s%s in registers, %.1f GB/s\n",
+           b.ceilings.flops_per_s / 1e9, b.ceilings.bytes_per_s / 1e9, s.flops_per_s / 1e9, b.integers ? " of bytes" : "", s.bytes_per_s / 1e9);
     if (s.flops_per_s <= 0.0) s.flops_per_s = b.ceilings.flops_per_s;
     floor_ns = 1e9 * fmax(s.prefill_flops / s.flops_per_s, s.prefill_bytes / s.bytes_per_s);
     printf("vision, 3 views, %d blocks: %.1f ms, %.1f %% of the products' peak\n", vit_blocks, s.vision_ns / 1e6,

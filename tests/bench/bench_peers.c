@@ -1,6 +1,7 @@
 /* bench_peers.c - this project's side of tests/bench/peers.py: for each line on stdin one turn, answered by one line of JSON with milliseconds.
  *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
- *                                   a folder or GGUF file of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone
+ *                                   a folder or GGUF file of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone.
+ *                                   WEIGHTS: bf16, int8, int4, or gguf: the blocks of the file
  *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
@@ -72,18 +73,19 @@ static void open_preset(const char *name, int vit_blocks, int blocks) {
     config.vit_block_count = vit_blocks + 1;
     if (vit_blocks < 8) config.vit_layers[1] = -2; /* the real one takes its second features from a block that is not there */
 }
-static vp_engine *open_engine(const char *model, int vit_blocks, int blocks, int views, const char *weights) {
+static vp_engine *open_engine(const char *model, int vit_blocks, int blocks, int views, int tokens, const char *weights) {
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
     vp_error error;
     if (strlen(model) > 5 && !strcmp(model + strlen(model) - 5, ".gguf")) open_gguf(model);
     else if (strchr(model, '/')) open_folder(model);
     else open_preset(model, vit_blocks, blocks);
-    options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.max_sequence = TOKENS_MAX + NEW;
+    options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.max_sequence = tokens + NEW;
     options.max_views = views ? views : 1;
     if (!strcmp(weights, "int8")) options.weights = VP_WEIGHTS_INT8;
     else if (!strcmp(weights, "int4")) options.weights = VP_WEIGHTS_INT4;
-    else if (strcmp(weights, "bf16")) fail("weights are bf16, int8 or int4", NULL);
+    else if (!strcmp(weights, "gguf")) options.weights = VP_WEIGHTS_GGUF;
+    else if (strcmp(weights, "bf16")) fail("weights are bf16, int8, int4 or gguf", NULL);
     if (vp_engine_open(&options, &engine, &error) != VP_OK) fail("open", &error);
     return engine;
 }
@@ -112,7 +114,7 @@ static int bench_engine(const char *model, int vit_blocks, int blocks, int views
     vp_request request;
     vp_error error;
     if (views < 0 || views > VIEWS_MAX || tokens < 1 || tokens > TOKENS_MAX) fail("at most 1024 views and 2048 tokens", NULL);
-    engine = open_engine(model, vit_blocks, blocks, views, weights);
+    engine = open_engine(model, vit_blocks, blocks, views, tokens, weights);
     for (int i = 0; i < TOKENS_MAX; i++) ids[i] = (i * 379 + 7) % 49000;
     for (int i = 0; i < 128; i++) active[i] = i;
     memset(&request, 0, sizeof request);

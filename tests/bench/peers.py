@@ -11,12 +11,13 @@ project, PyTorch and the reference; the others get the language model alone. Mol
     PEERS_OPENVINO   a python with openvino, nncf, torch and transformers (default PEERS_TORCH)
     PEERS_ONNX       a python with onnxruntime_genai and onnx_ir, and torch and transformers to make its files (default PEERS_TORCH)
     PEERS_VLLM       a python with vLLM for the CPU
-    PEERS_LLAMA      a python with xllamacpp, gguf and numpy: bf16, Q8_0, Q4_0, Q4_K_M, heads in bf16
+    PEERS_LLAMA      a python with xllamacpp, gguf and numpy: bf16, Q8_0, Q4_0, Q4_K_M, heads in bf16; this project runs the last three files, too
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
     PEERS_WEIGHTS    weights of this project next to bf16, heads in bf16 (default "int8 int4")
     PEERS_SHAPE      of SHAPES (default molmoe-1b, the only one that can be cut)
     PEERS_ROUNDS (5), PEERS_BLOCKS (2; 0: all), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (the shape's), PEERS_TOKENS (451), PEERS_THREADS (all),
     PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
+    PEERS_VIEWS=0    the language model alone: this project opens the peers' folder in PEERS_FOLDER, so that its memory has no tower either
     PEERS_ONLY       rows to run: of "crops tokenizer model" (default all)
     PEERS_ALONE=1    models are opened one after another in each round, not all at once: large ones do not fit together. Each has PEERS_TURNS (1) turns then
     PEERS_FOLDER     a folder that keeps the models' files (MolmoE whole: 27 GB); without it they are made again
@@ -340,13 +341,9 @@ def write_folder(path, shape, blocks):
     with torch.device("meta"):
         model = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
     model = model.to_empty(device="cpu")
-    pool = (torch.randn(1 << 22) * 0.02).to(torch.bfloat16)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            flat = parameter.data.view(-1)
-            for at in range(0, flat.numel(), 1 << 22):
-                piece = flat[at:at + (1 << 22)]
-                piece.copy_(torch.ones_like(piece) if "norm" in name else pool[:piece.numel()])
+        for name, parameter in model.named_parameters():  # all differ: OpenVINO would store equal tensors once
+            parameter.fill_(1.0) if "norm" in name else parameter.normal_(0.0, 0.02)
     model.generation_config = transformers.GenerationConfig(bos_token_id=1, eos_token_id=2, pad_token_id=2)
     model.save_pretrained(path)
     letters = sorted(tokenizers.pre_tokenizers.ByteLevel.alphabet())
@@ -387,7 +384,7 @@ def work_torch(folder, name, blocks, tokens, threads, views, how):
     torch.set_num_threads(int(threads))
     tokens = int(tokens)
     model = transformers.AutoModelForCausalLM.from_pretrained(prepare_folder(folder, name, blocks), dtype=torch.bfloat16).eval()
-    vision, module = tower(name, int(views))
+    vision, module = tower(name, int(views)) if int(views) else (None, None)
     said = f"torch {torch.__version__}, transformers {transformers.__version__}, {how}"
     if how == "torchao int8":
         import torchao.quantization as ao
@@ -751,8 +748,15 @@ def main():
             folder, shape = get("PEERS_FOLDER", made), SHAPES[name]
             blocks = cut if cut != "0" else str(shape["blocks"])
             wanted = get("PEERS_MODELS", "").split(",")
-            peers = [Peer("vlmprof " + weights, [ours, "engine", name, tower_blocks, cut, views, tokens, weights])
+            model = name if views != "0" else os.path.join(folder, f"{name}-{blocks}")
+            peers = [Peer("vlmprof " + weights, [ours, "engine", model, tower_blocks, cut, views, tokens, weights])
                      for weights in ["bf16", *get("PEERS_WEIGHTS", "int8 int4").split()]]
+            for kind in ("q8_0", "q4_0", "q4_k_m"):
+                if not has(get("PEERS_LLAMA"), "gguf, numpy") or subprocess.run([get("PEERS_LLAMA"), me, "prepare", "prepare_llama", folder, name, blocks, kind],
+                                                                               check=False).returncode:
+                    left_out("vlmprof " + kind, "PEERS_LLAMA, a python with gguf and numpy, makes its file")
+                else:
+                    peers.append(Peer("vlmprof " + kind, [ours, "engine", os.path.join(folder, f"{name}-{blocks}-{kind}.gguf"), "0", "0", "0", tokens, "gguf"]))
             if name == "molmoe-1b" and reference and has(reference_python, "torch, transformers, einops"):
                 peers.append(Peer("reference bf16", [reference_python, me, "reference", reference, tower_blocks, blocks, views, tokens, threads]))
             elif name == "molmoe-1b":
