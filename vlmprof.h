@@ -855,7 +855,7 @@ VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char
  * rule:    keys are compared unescaped; heap sort: n log n for any keys */
 VP_API vp_result vp_json_has_duplicates(const vp_json *json, uint32_t object, uint32_t *scratch, size_t capacity,
                                         uint32_t *duplicate);
-/* Unescaped text of a string or key, followed by a NUL. \u0000 becomes a NUL byte inside it: *needed is the true
+/* Unescaped text of a string or key, followed by a NUL. \u0000 becomes a NUL byte inside it: *needed becomes the true
  * length.
  * out:     needed  bytes without the final NUL, may be NULL; on VP_OK and VP_ERR_CAPACITY (out NULL only counts)
  * returns: VP_OK, VP_ERR_CAPACITY (fewer than *needed + 1), VP_ERR_NOT_FOUND (no such node), VP_ERR_MISMATCH (not a
