@@ -1,7 +1,7 @@
 /* quant.h - linears with integer weights of 8 or 4 bits, part of section >>gemm in vlmprof_kernels.cu
  *
  * Inputs become integers before such products, once for all panels (quant_rows.h, quant_bytes.h). A panel used by many
- * rows becomes bytes, or bf16 if the kernel or the request has no bytes. It stays in the cache while the rows use it. */
+ * rows becomes bytes, or bf16 if the kernel or the request has none. It stays in the cache while the rows use it. */
 #ifndef VK_CPU_QUANT_H
 #define VK_CPU_QUANT_H
 
