@@ -329,6 +329,9 @@ FN uint32_t vk_pack2(float low, float high) {
 #ifdef VK_NEON_BF16
 #include <sys/auxv.h>
 #endif
+#if defined(VK_NEON_BF16) || defined(__ARM_FEATURE_DOTPROD)
+#define VK_NEON_DOT 1
+#endif
 #endif
 static int64_t vk_span_begin(const vk_queue *queue);
 static void vk_span_end(const vk_queue *queue, int64_t since);
@@ -3278,41 +3281,62 @@ typedef struct vk_gemm_kernel {
     int strip;        /* queries that attention passes to its tiles: a multiple of the rows per tile call */
     vk_soften soften; /* turns scores into bf16 weights */
     vk_quant_row row[2][2]; /* integers of 8 and 4 bits and one row of inputs; then those that fetch weights ahead */
-    /* .. and many rows, if the processor multiplies bytes; otherwise panels are widened. group: k per scale */
+    /* .. and many rows, if the processor multiplies bytes. group: k per scale */
     int (*has_bytes)(void);
     vk_quant_many many;
     int group;
+    const vk_quant_blocks *blocks; /* .. or block by block; without both, panels are widened */
 } vk_gemm_kernel;
+#ifdef VK_NEON_DOT
+#define VK_BLOCKS_SDOT &vk_blocks_sdot
+#else
+#define VK_BLOCKS_SDOT NULL
+#endif
 static const vk_gemm_kernel vk_gemm_kernels[] = {
 #ifdef VK_AMX
     { "amx", vk_has_amx, vk_tile_amx, NULL, vk_amx_begin, vk_amx_end, vk_panel_amx, 32, vk_soften_avx512bf16,
       { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
-      vk_has_amx_bytes, vk_many_amx, VK_AMX_GROUP },
+      vk_has_amx_bytes, vk_many_amx, VK_AMX_GROUP, NULL },
 #endif
 #ifdef VK_X86
     { "avx512bf16", vk_has_avx512bf16, vk_tile_avx512bf16, NULL, NULL, NULL, NULL, 24, vk_soften_avx512bf16,
       { { vk_row8_vnni, vk_row4_vnni }, { vk_row8_vnni_ahead, vk_row4_vnni_ahead } },
-      vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP },
+      vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP, NULL },
     { "avx512", vk_has_avx512, vk_tile_avx512, vk_tile_avx512_wide, NULL, NULL, NULL, 24, vk_soften_avx512,
       { { vk_row8_avx512, vk_row4_avx512 }, { vk_row8_avx512_ahead, vk_row4_avx512_ahead } },
-      vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP },
+      vk_has_vnni, vk_many_vnni, VK_VNNI_GROUP, NULL },
+    { "avxvnni", vk_has_avxvnni, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
+      { { vk_row8_avxvnni, vk_row4_avxvnni }, { vk_row8_avxvnni, vk_row4_avxvnni } }, NULL, NULL, 0,
+      &vk_blocks_avxvnni },
     { "avx2", vk_has_avx2, vk_tile_avx2, vk_tile_avx2_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { { vk_row8_avx2, vk_row4_avx2 }, { vk_row8_avx2, vk_row4_avx2 } }, NULL, NULL, 0 },
+      { { vk_row8_avx2, vk_row4_avx2 }, { vk_row8_avx2, vk_row4_avx2 } }, NULL, NULL, 0, &vk_blocks_avx2 },
 #endif
 #ifdef VK_NEON_BF16
     { "bfmmla", vk_has_bf16, vk_tile_bfmmla, NULL, NULL, NULL, NULL, 32, vk_soften_bf16,
-      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, NULL },
     { "bfdot", vk_has_bf16, vk_tile_bfdot, NULL, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, VK_BLOCKS_SDOT },
 #endif
 #ifdef VK_NEON
     { "neon", vk_has_neon, vk_tile_neon, vk_tile_neon_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, VK_BLOCKS_SDOT },
 #endif
     { "plain", vk_has_c, vk_tile_plain, vk_tile_plain_wide, NULL, NULL, NULL, 24, vk_soften_bf16,
-      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0 },
+      { { vk_row8_plain, vk_row4_plain }, { vk_row8_plain, vk_row4_plain } }, NULL, NULL, 0, NULL },
 };
 enum { VK_GEMM_KERNELS = (int)(sizeof vk_gemm_kernels / sizeof vk_gemm_kernels[0]) };
+/* how many rows are multiplied by integers: panels become bf16, both factors become bytes, or block by block */
+typedef enum vk_many { VK_WIDENED, VK_BYTES, VK_BLOCKS } vk_many;
+static vk_many vk_many_of(const vk_gemm_kernel *kernel) {
+    if (kernel->has_bytes && kernel->has_bytes()) return VK_BYTES;
+    return kernel->blocks && kernel->blocks->present() ? VK_BLOCKS : VK_WIDENED;
+}
+/* the vp_activations of many rows */
+static int vk_activations_of(const vk_gemm_kernel *kernel) {
+    const vk_many many = vk_many_of(kernel);
+    if (many == VK_BLOCKS && kernel->blocks->bytes == sizeof(vk_fine)) return VP_ACTIVATIONS_INT16;
+    return many == VK_WIDENED ? VP_ACTIVATIONS_BF16 : VP_ACTIVATIONS_INT8;
+}
 
 /* which kernel is used for how many rows: one row (decode), few (experts), many (ViT, prefill) */
 enum { VK_SHAPES = 3 };
@@ -3323,7 +3347,8 @@ typedef struct vk_cpu {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cpu */
     int wide;
     const vk_gemm_kernel *gemm[2][VK_SHAPES]; /* [wide][shape class] */
-    const vk_gemm_kernel *integers_gemm[VK_SHAPES]; /* .. of linears with integers */
+    const vk_gemm_kernel *integers_gemm; /* .. of linears with integers: one row */
+    const vk_gemm_kernel *many_gemm[VP_ACTIVATIONS_COUNT]; /* .. many rows; NULL: panels become bf16 */
     int fetches; /* a row's integers ahead */
     void (*begin)(void), (*end)(void); /* the chosen kernels': every thread of a parallel region calls them */
     void *memory;

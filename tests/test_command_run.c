@@ -675,7 +675,7 @@ static void test_integers(void) {
     CHECK(last.out && strstr(last.out, "\"activations_used\": \"bf16\""));
     CHECK_INT(cli("run --synthetic tiny -p What --device cpu --max_new_tokens 2 --json"), 0);
     CHECK(last.out && strstr(last.out, "\"activations\": \"auto\"") && !strstr(last.out, "activations_used"));
-    REFUSED("run --synthetic tiny -p What --activations int7", 2, "--activations: unknown value \"int7\"; did you mean int8");
+    REFUSED("run --synthetic tiny -p What --activations int7", 2, "--activations: unknown value \"int7\"; did you mean int16, int8?");
     REFUSED("run --synthetic tiny -p What --device cpu --activations int8", 2, "neither weights nor vision_weights are int8 or int4; possible are auto, bf16");
     REFUSED("run --synthetic tiny -p What --device cpu --weights fp32 --activations bf16", 2, "fp32 arithmetic has fp32 inputs; possible are auto");
     REFUSED("run --synthetic tiny -p What --device cpu --weights int4 --gemm plain --activations int8", 2, "the kernel of --gemm, has no such product");

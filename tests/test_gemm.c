@@ -94,12 +94,13 @@ static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
     cpu.queue.threads = threads;
     cpu.wide = wide;
     for (int s = 0; s < VK_SHAPES; s++) {
-        cpu.gemm[0][s] = cpu.integers_gemm[s] = kernel;
+        cpu.gemm[0][s] = kernel;
         cpu.gemm[1][s] = kernel->tile_wide ? kernel : &vk_gemm_kernels[VK_GEMM_KERNELS - 1];
     }
+    cpu.integers_gemm = kernel;
+    if (vk_many_of(kernel) != VK_WIDENED) cpu.many_gemm[VP_ACTIVATIONS_AUTO] = kernel;
     cpu.begin = kernel->begin;
     cpu.end = kernel->end;
-    if (!kernel->has_bytes || !kernel->has_bytes()) cpu.queue.activations = VP_ACTIVATIONS_BF16;
     return cpu;
 }
 /* One tile of 1..32 rows. Rows after `rows` and columns after k are NaN, and must not matter. */
@@ -334,13 +335,18 @@ static void test_linear(int s, int m, int wide) {
         release_all();
     }
 }
-/* number of consecutive values of k whose inputs share a scale: a block for one row, the kernel's group for many; 0 if inputs stay unchanged */
+/* number of consecutive values of k whose inputs share a scale: a block, or the kernel's group where many rows are bytes; 0 if inputs stay unchanged */
 static int input_group(const vk_gemm_kernel *kernel, int m) {
-    return m == 1 ? VK_QUANT_BLOCK : kernel->has_bytes && kernel->has_bytes() ? kernel->group : 0;
+    const vk_many many = m == 1 ? VK_BLOCKS : vk_many_of(kernel);
+    return many == VK_BYTES ? kernel->group : many == VK_BLOCKS ? VK_QUANT_BLOCK : 0;
 }
-/* The inputs before they meet integers, by the rule written once more. One row: 16 bits, a power of two as scale; many rows: 8 bits. Returns the largest distance from
- * the inputs as a share of their group's largest. */
-static double integer_inputs(double *meant, const void *x, size_t rows, size_t k, size_t ldx, size_t group) {
+/* 16 or 8 */
+static int input_bits(const vk_gemm_kernel *kernel, int m) {
+    return m == 1 || (vk_many_of(kernel) == VK_BLOCKS && kernel->blocks->bytes == sizeof(vk_fine)) ? 16 : 8;
+}
+/* The inputs before they meet integers, by the rule written once more: 16 bits with a power of two as scale, or 8 bits. Returns the largest distance from the inputs as a
+ * share of their group's largest. */
+static double integer_inputs(double *meant, const void *x, size_t rows, size_t k, size_t ldx, size_t group, int bits) {
     double far = 0;
     for (size_t r = 0; r < rows; r++)
         for (size_t from = 0; from < k; from += group) {
@@ -348,8 +354,8 @@ static double integer_inputs(double *meant, const void *x, size_t rows, size_t k
             double most = 0, step;
             float inverse;
             for (size_t i = from; i < end; i++) most = fmax(most, fabs(get(x, r * ldx + i, 0)));
-            step = rows > 1 ? (double)((float)most / 127.0f) : most > 0 ? ldexp(1.0, ilogb(most) - 14) : 0;
-            inverse = rows > 1 ? 127.0f / (float)most : (float)(1.0 / step);
+            step = bits == 8 ? (double)((float)most / 127.0f) : most > 0 ? ldexp(1.0, ilogb(most) - 14) : 0;
+            inverse = bits == 8 ? 127.0f / (float)most : (float)(1.0 / step);
             for (size_t i = from; i < end; i++) {
                 meant[r * k + i] = most > 0 ? (double)nearbyintf((float)get(x, r * ldx + i, 0) * inverse) * step : 0;
                 if (most > 0) far = fmax(far, fabs(meant[r * k + i] - get(x, r * ldx + i, 0)) / most);
@@ -493,7 +499,6 @@ static void test_integers(int s, int m, int bits) {
     const size_t blocks = (k + VK_QUANT_BLOCK - 1) / VK_QUANT_BLOCK;
     double *meant = (double *)malloc(n * k * sizeof *meant), *given = (double *)malloc((size_t)m * k * sizeof *given),
            *whole = (double *)malloc(n * k * sizeof *whole), *steps = (double *)malloc(n * blocks * sizeof *steps);
-    const double promise = m > 1 ? 1.0 / 254 : 1.0 / 65536;
     vk_loader loader;
     vk_linear linear;
     vp_error error;
@@ -533,13 +538,14 @@ static void test_integers(int s, int m, int bits) {
     y = (float *)take((size_t)m * n * sizeof *y);
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
-        const int group = input_group(&vk_gemm_kernels[i], m), widens = !group;
+        const int group = input_group(&vk_gemm_kernels[i], m), widens = !group, coarse = input_bits(&vk_gemm_kernels[i], m) == 8,
+                  levels = m > 1 && vk_many_of(&vk_gemm_kernels[i]) == VK_BYTES;
         double off = 0, weights_off = 0;
         int wrong = 0;
         if (!is_tested(&vk_gemm_kernels[i], 0)) continue;
-        if (group) CHECK(integer_inputs(given, x, (size_t)m, k, ldx, (size_t)group) <= promise * 1.00001);
-        CHECK(level_weights(meant, whole, steps, n, k, (size_t)(m > 1 && group ? group : VK_QUANT_BLOCK), bits) <= 0.51);
-        for (size_t j = 0; (m == 1 || !group) && j < n * k; j++) meant[j] = whole[j] * steps[j / k * blocks + j % k / VK_QUANT_BLOCK];
+        if (group) CHECK(integer_inputs(given, x, (size_t)m, k, ldx, (size_t)group, coarse ? 8 : 16) <= (coarse ? 1.0 / 254 : 1.0 / 32768) * 1.00001);
+        CHECK(level_weights(meant, whole, steps, n, k, (size_t)(levels ? group : VK_QUANT_BLOCK), bits) <= 0.51);
+        for (size_t j = 0; !levels && j < n * k; j++) meant[j] = whole[j] * steps[j / k * blocks + j % k / VK_QUANT_BLOCK];
         /* memory for all rows, or for 40 of them, so that the rest is processed afterwards */
         cpu.integers_bytes = (size_t)(m > 40 && bits == 4 ? 40 : m) * ldx / VK_QUANT_BLOCK * sizeof(vk_fine);
         cpu.integers = take(cpu.integers_bytes + vk_bytes_spare((int)ldx));
@@ -569,7 +575,7 @@ static void test_integers(int s, int m, int bits) {
                 weights_off += (exact - of_checkpoint) * (exact - of_checkpoint);
             }
         /* with enough sums for a mean: 8-bit weights and 8-bit inputs each cause the same error as the weights' rounding */
-        if (k > VK_QUANT_BLOCK) CHECK(sqrt(off / weights_off) <= (bits == 8 && m > 1 && group ? sqrt(3.0) : 1.5));
+        if (k > VK_QUANT_BLOCK) CHECK(sqrt(off / weights_off) <= (bits == 8 && group && coarse ? sqrt(3.0) : 1.5));
         check_note(!wrong, __FILE__, __LINE__, "kernel %s: %d sums are wrong", vk_gemm_kernels[i].name, wrong);
     }
     free(meant);
@@ -668,7 +674,12 @@ static void test_choice(void) {
             CHECK_INT(vk_gemm_choose(&cpu, kernel->name, &error), vk_gemm_usable(kernel, wide) ? VP_OK : VP_ERR_RANGE);
             for (int s = 0; s < VK_SHAPES && vk_gemm_usable(kernel, wide); s++) CHECK(cpu.gemm[wide][s] == kernel);
             if (vk_gemm_usable(kernel, wide)) CHECK(cpu.begin == kernel->begin && cpu.end == kernel->end);
-            if (vk_gemm_usable(kernel, 0)) CHECK_INT(cpu.queue.inputs >> VP_ACTIVATIONS_INT8, kernel->has_bytes && kernel->has_bytes());
+            if (wide || !vk_gemm_usable(kernel, 0)) continue;
+            for (int kind = 0; kind < VP_ACTIVATIONS_COUNT; kind++) { /* `auto` too is this kernel's own kind */
+                const int has = vk_many_of(kernel) != VK_WIDENED && (!kind || kind == vk_activations_of(kernel));
+                CHECK(cpu.many_gemm[kind] == (has ? kernel : NULL) && (!kind || (int)(cpu.queue.inputs >> kind & 1) == has));
+            }
+            CHECK_INT(cpu.queue.usual, vk_activations_of(kernel));
         }
     }
     memset(&cpu, 0, sizeof cpu);
@@ -703,7 +714,7 @@ static void test_gemm(void) {
         for (int m = 1; m < 100; m += 32)
             for (int bits = 4; bits <= 8; bits += 4) test_integers(s, m, bits);
     for (int i = 0; i < VK_GEMM_KERNELS; i++)
-        if (vk_gemm_usable(&vk_gemm_kernels[i], 0) && vk_gemm_kernels[i].has_bytes && vk_gemm_kernels[i].has_bytes())
+        if (vk_gemm_usable(&vk_gemm_kernels[i], 0) && vk_many_of(&vk_gemm_kernels[i]) == VK_BYTES)
             for (int bits = 4; bits <= 8; bits += 4) {
                 test_byte_ends(&vk_gemm_kernels[i], 5, 32, bits);
                 test_byte_ends(&vk_gemm_kernels[i], 17, 96, bits);

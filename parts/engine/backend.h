@@ -53,6 +53,7 @@ typedef struct vk_queue {
     char note[400];       /* GPU: deviations from the usual operation, with reasons */
     int timing;           /* vp_timing of the running request */
     uint32_t inputs;      /* bits of vp_activations that many rows with integer weights can have, besides BF16 */
+    int usual;            /* the one of VP_ACTIVATIONS_AUTO; 0: BF16 */
     int activations;      /* vp_activations of the running request */
     int64_t stamps;       /* number of stamps in this request */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record per operation; otherwise NULL */

@@ -86,7 +86,7 @@ __attribute__((target("amx-tile,amx-bf16"))) static double peak_amx(float *out) 
 }
 static double peak(const char *gemm) {
     double (*const work)(float *) = !strcmp(gemm, "amx") ? peak_amx : !strcmp(gemm, "avx512bf16") ? peak_bf16
-                                  : !strcmp(gemm, "avx512") ? peak_512 : !strcmp(gemm, "avx2") ? peak_256 : NULL;
+                                  : !strcmp(gemm, "avx512") ? peak_512 : !strncmp(gemm, "avx", 3) ? peak_256 : NULL;
     double flops = 0.0;
     int64_t start = vp_clock_ns();
     if (!work) return 0.0;

@@ -23,7 +23,7 @@ static int by_value(const void *a, const void *b) {
 
 int main(void) {
     size_t pool_bytes = (size_t)512 << 20;
-    const size_t integers_bytes = (size_t)1058 * 2 * 4096, widened_bytes = vk_quant_room_bytes(4096);
+    const size_t integers_bytes = (size_t)1058 * (4096 / VK_QUANT_BLOCK) * sizeof(vk_fine), widened_bytes = vk_quant_room_bytes(4096);
     char *integers = (char *)vk_reserve(integers_bytes + vk_bytes_spare(4096)), *widened = (char *)vk_reserve((size_t)vk_host_threads(0) * widened_bytes);
     char *pool = (char *)vk_reserve(pool_bytes), *x = (char *)vk_reserve((size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     float *y = (float *)vk_reserve((size_t)1058 * 6144 * 4);
@@ -49,8 +49,8 @@ int main(void) {
                 memset(&cpu, 0, sizeof cpu);
                 memset(&linear, 0, sizeof linear);
                 cpu.queue.threads = vk_host_threads(0);
-                cpu.wide = wide;
-                for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = cpu.integers_gemm[c] = kernel;
+                cpu.wide = wide; cpu.integers_gemm = kernel; cpu.many_gemm[0] = vk_many_of(kernel) == VK_WIDENED ? NULL : kernel;
+                for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = kernel;
                 cpu.integers = integers; cpu.integers_bytes = integers_bytes;
                 cpu.widened = widened; cpu.widened_bytes = widened_bytes;
                 cpu.begin = kernel->begin; cpu.end = kernel->end;

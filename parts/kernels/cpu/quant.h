@@ -1,7 +1,7 @@
 /* quant.h - linears with integer weights of 8 or 4 bits, part of section >>gemm in vlmprof_kernels.cu
  *
  * Inputs become integers before such products, once for all panels (quant_rows.h, quant_bytes.h). A panel used by many
- * rows becomes bytes, or bf16 if the kernel or the request has none. It stays in the cache while the rows use it. */
+ * rows stays in the cache while the rows use it: as it is, as bytes, or as bf16 for a kernel or request without. */
 #ifndef VK_CPU_QUANT_H
 #define VK_CPU_QUANT_H
 
@@ -48,20 +48,33 @@ static vk_blocks_row vk_blocks_row_of(const vk_gemm_kernel *kernel) {
     (void)kernel;
     return vk_blocks_row_plain;
 }
-/* Returns 1 if inputs of many rows may become integers. */
-static int vk_may_round(const vk_cpu *cpu, const vk_gemm_job *job) {
-    return job->w->bits && !job->w->run_count && cpu->queue.activations != VP_ACTIVATIONS_BF16;
+/* the kernel whose integers the inputs of a job become; NULL: they stay unchanged */
+static const vk_gemm_kernel *vk_integers_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
+    if (!job->w->bits || job->m == 0) return NULL;
+    if (job->m == 1) return cpu->integers_gemm;
+    return job->w->run_count ? NULL : cpu->many_gemm[cpu->queue.activations];
 }
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
-    const int shape = vk_shape_of(job->m), as_integers = job->w->bits && (job->m == 1 || vk_may_round(cpu, job));
-    return as_integers ? cpu->integers_gemm[shape] : cpu->gemm[job->w->wide][shape];
+    const vk_gemm_kernel *integers = vk_integers_kernel(cpu, job);
+    return integers ? integers : cpu->gemm[job->w->wide][vk_shape_of(job->m)];
 }
 /* the most bytes that a row of a job's inputs takes as integers; 0: it stays unchanged */
 static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
-    int group = vk_may_round(cpu, job) ? vk_job_kernel(cpu, job)->group : 0;
-    if (!job->w->bits || job->m == 0) return 0;
-    if (job->m == 1) return (size_t)job->w->k_padded / VK_QUANT_BLOCK * sizeof(vk_fine);
-    return group ? vk_bytes_of(1, job->w->k_padded, group) : 0;
+    const vk_gemm_kernel *kernel = vk_integers_kernel(cpu, job);
+    const size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
+    if (!kernel) return 0;
+    if (job->m == 1) return blocks * sizeof(vk_fine);
+    return kernel->blocks ? blocks * kernel->blocks->bytes : vk_bytes_of(1, job->w->k_padded, kernel->group);
+}
+/* block by block; sums of 24 rows are finished while they are in the first-level cache */
+static void vk_quant_rows(const vk_quant_blocks *of, const vk_linear *linear, const vk_sink *sink, float *sums,
+                          const char *inputs, const char *panel, int rows) {
+    const int blocks = linear->k_padded / VK_QUANT_BLOCK;
+    for (int r = 0; r < rows; r += 24) {
+        const int now = rows - r < 24 ? rows - r : 24;
+        of->multiply(sums, inputs + (size_t)r * (size_t)blocks * of->bytes, panel, blocks, now, linear->bits);
+        vk_finish_rows(sink, sums, r, now);
+    }
 }
 /* Multiplies rows r0.. of a job's integer inputs by a panel. Returns 0 if the panel must be widened. */
 static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const vk_gemm_job *job, const vk_sink *sink,
@@ -76,7 +89,12 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
     }
-    if (!kernel->group || !vk_may_round(cpu, job)) return 0;
+    if (!vk_integers_kernel(cpu, job)) return 0;
+    if (kernel->blocks) {
+        const size_t row = (size_t)(k / VK_QUANT_BLOCK) * kernel->blocks->bytes;
+        vk_quant_rows(kernel->blocks, job->w, sink, sums, integers + (size_t)r0 * row, panel, rows);
+        return 1;
+    }
     x = vk_bytes_at(integers, job->m, k, kernel->group);
     x = vk_bytes_from(&x, r0);
     kernel->many(sink, sums, &x, groups, panel, rows);
@@ -105,6 +123,10 @@ static void vk_quant_row_of_many(int group, char *to, int rows, int row, const u
     (void)group; (void)to; (void)rows; (void)row; (void)x; (void)k;
 #endif
 }
+static void vk_quant_convert(const vk_quant_blocks *of, char *to, const vk_gemm_job *job, int row, const uint16_t *x) {
+    const int blocks = job->w->k_padded / VK_QUANT_BLOCK;
+    of->convert(to + (size_t)row * (size_t)blocks * of->bytes, x, blocks, job->w->bits);
+}
 /* a task is some rows of all jobs' */
 enum { VK_QUANT_TASK = 16 };
 typedef struct vk_quant_list {
@@ -119,13 +141,15 @@ static void vk_quant_share(const void *context, int64_t task, int thread) {
     for (int j = 0; j < list->count && before < end; before += list->jobs[j].m, j++) {
         const vk_gemm_job *job = &list->jobs[j];
         int from = first > before ? (int)(first - before) : 0, k = job->w->k_padded;
+        const vk_gemm_kernel *kernel = vk_integers_kernel(list->cpu, job);
         char *to;
-        if (!vk_quant_row_bytes(list->cpu, job) || from >= job->m || vk_quant_again(list->jobs, j)) continue;
+        if (!kernel || from >= job->m || vk_quant_again(list->jobs, j)) continue;
         to = vk_quant_inputs(list->cpu, list->jobs, j);
         for (int r = from; r < job->m && before + r < end; r++) {
             const uint16_t *x = (const uint16_t *)job->x + (size_t)r * (size_t)job->ldx;
             if (job->m == 1) vk_quant_fine((vk_fine *)(void *)to, x, k / VK_QUANT_BLOCK, job->w->bits);
-            else vk_quant_row_of_many(vk_job_kernel(list->cpu, job)->group, to, job->m, r, x, k);
+            else if (kernel->blocks) vk_quant_convert(kernel->blocks, to, job, r, x);
+            else vk_quant_row_of_many(kernel->group, to, job->m, r, x, k);
         }
     }
 }
