@@ -694,9 +694,6 @@ static void test_history(vp_engine *engine) {
  * first row of logits comes from many rows; all experts are chosen, so that none can flip. */
 static void test_activations(void) {
     static const double least[VP_ACTIVATIONS_COUNT] = { 0, 0, 1e-4, 0.005 }, most[VP_ACTIVATIONS_COUNT] = { 0, 0, 0.03, 0.1 };
-    static const struct { vp_weights weights; vp_activations kind; int is_possible; } cases[4] = {
-        { VP_WEIGHTS_FP32, VP_ACTIVATIONS_BF16, 0 }, { VP_WEIGHTS_BF16, VP_ACTIVATIONS_INT8, 0 },
-        { VP_WEIGHTS_BF16, VP_ACTIVATIONS_COUNT, 0 }, { VP_WEIGHTS_BF16, VP_ACTIVATIONS_BF16, 1 } };
     vp_engine_options o = options_of(VP_WEIGHTS_INT8, NULL, 2);
     vp_activations used;
     vp_engine *engine;
@@ -712,6 +709,7 @@ static void test_activations(void) {
         run_on(engine, &r[0]);
         for (int i = VP_ACTIVATIONS_BF16; i < VP_ACTIVATIONS_COUNT; i++) {
             vp_error error;
+            double apart;
             if (vp_engine_activations(engine, (vp_activations)i, &used, &error) != VP_OK) {
                 CHECK(i > VP_ACTIVATIONS_BF16 && strstr(error.text, "; possible are auto, bf16"));
                 refuse_run(engine, &r[i], "inputs that its kernels do not have", "activations", -1);
@@ -720,9 +718,8 @@ static void test_activations(void) {
             check_case("%s inputs, kernel %s", vp_activations_name(used), o.gemm ? o.gemm : "auto");
             CHECK_INT(used, i);
             run_on(engine, &r[i]);
-            if (i == VP_ACTIVATIONS_BF16) continue;
-            if (getenv("VERBOSE")) printf("against bf16 inputs, %s: %.2g\n", check_state.name, row_error(r[i].logits, r[VP_ACTIVATIONS_BF16].logits));
-            CHECK(row_error(r[i].logits, r[VP_ACTIVATIONS_BF16].logits) > least[i] && row_error(r[i].logits, r[VP_ACTIVATIONS_BF16].logits) < most[i]);
+            apart = row_error(r[i].logits, r[VP_ACTIVATIONS_BF16].logits); /* 1.7 % with int16, 6.4 % with int8 */
+            CHECK(i == VP_ACTIVATIONS_BF16 || (apart > least[i] && apart < most[i]));
         }
         check_case("auto is one of them, kernel %s", o.gemm ? o.gemm : "auto");
         CHECK(vp_engine_activations(engine, VP_ACTIVATIONS_AUTO, &used, NULL) == VP_OK && used != VP_ACTIVATIONS_AUTO && same_output(&r[0], &r[used]));
@@ -731,16 +728,13 @@ static void test_activations(void) {
         r[1].request.activations = VP_ACTIVATIONS_BF16;
         vp_engine_close(engine);
     }
-    o.gemm = NULL;
-    for (int i = 0; i < 4; i++) {
-        o.weights = cases[i].weights;
-        o.activations = 1u << cases[i].kind;
-        if (!cases[i].is_possible) refused("activations that its weights cannot have", &o, VP_ERR_RANGE, "activations");
-        else if ((engine = open_engine(&o)) != NULL) {
-            CHECK(vp_engine_activations(engine, VP_ACTIVATIONS_AUTO, &used, NULL) == VP_OK && used == VP_ACTIVATIONS_AUTO);
-            vp_engine_close(engine);
-        }
-    }
+    o = options_of(VP_WEIGHTS_FP32, NULL, 2);
+    o.activations = 1u << VP_ACTIVATIONS_BF16; refused("bf16 inputs of fp32 arithmetic", &o, VP_ERR_RANGE, "activations");
+    o.weights = VP_WEIGHTS_BF16; o.activations = 1u << VP_ACTIVATIONS_INT8; refused("int8 inputs of bf16 weights", &o, VP_ERR_RANGE, "activations");
+    o.activations = 1u << VP_ACTIVATIONS_COUNT; refused("inputs of no known kind", &o, VP_ERR_RANGE, "activations");
+    o.activations = 1u << VP_ACTIVATIONS_BF16;
+    if ((engine = open_engine(&o)) != NULL) CHECK(vp_engine_activations(engine, VP_ACTIVATIONS_AUTO, &used, NULL) == VP_OK && used == VP_ACTIVATIONS_AUTO);
+    vp_engine_close(engine);
     for (int i = 0; i < VP_ACTIVATIONS_COUNT; i++) run_free(&r[i]);
 }
 /* every value is computed by one thread in a fixed order, so one thread and two give the same bits */

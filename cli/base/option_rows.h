@@ -66,7 +66,7 @@
 /* of run and of sweep */
 #define OPTION_ACTIVATIONS(kind, value, usual, words, more) \
     {"activations", kind, value, usual, 0, 0, words, \
-     "inputs of int8 and int4 weights in prompts and images" more ": bf16 (unchanged; weights widen to bf16, slower), " \
+     "inputs of int8 and int4 weights in prompts and images" more ": bf16 (unchanged; weights become bf16, slower), " \
      "int16 or int8 (if the CPU has such products), auto (the fastest that it has); decode steps always have 16-bit " \
      "integers", OF_ENGINE}
 #define DATA_FORMAT_WORDS \

@@ -48,7 +48,7 @@ static const vk_gemm_kernel *vk_gemm_integers(const char *name, const vk_gemm_ke
     }
     return blocks && otherwise && vk_many_of(otherwise) == VK_BLOCKS ? blocks : otherwise;
 }
-/* Many rows: by default the best integers of the kernel above; on demand those of the first kernel that has the kind. */
+/* Many rows: by default the integers of the kernel above; on demand those of the first kernel that has the kind. */
 static void vk_gemm_choose_integers(vk_cpu *cpu, const char *name) {
     const vk_gemm_kernel *usual = vk_gemm_integers(name, cpu->gemm[0][VK_SHAPES - 1]);
     cpu->integers_gemm = vk_gemm_integers(name, cpu->gemm[0][0]);

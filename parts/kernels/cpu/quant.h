@@ -1,7 +1,7 @@
 /* quant.h - linears with integer weights of 8 or 4 bits, part of section >>gemm in vlmprof_kernels.cu
  *
  * Inputs become integers before such products, once for all panels (quant_rows.h, quant_bytes.h). A panel used by many
- * rows stays in the cache while the rows use it: as it is, as bytes, or as bf16 for a kernel or request without. */
+ * rows stays in the cache while the rows use it: unchanged, as bytes or, without integer inputs, as bf16. */
 #ifndef VK_CPU_QUANT_H
 #define VK_CPU_QUANT_H
 
