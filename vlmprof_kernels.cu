@@ -3334,8 +3334,8 @@ static vk_many vk_many_of(const vk_gemm_kernel *kernel) {
 /* the vp_activations of many rows */
 static int vk_activations_of(const vk_gemm_kernel *kernel) {
     const vk_many many = vk_many_of(kernel);
-    if (many == VK_BLOCKS && kernel->blocks->bytes == sizeof(vk_fine)) return VP_ACTIVATIONS_INT16;
-    return many == VK_WIDENED ? VP_ACTIVATIONS_BF16 : VP_ACTIVATIONS_INT8;
+    if (many == VK_BLOCKS) return (int)kernel->blocks->inputs;
+    return many == VK_BYTES ? VP_ACTIVATIONS_INT8 : VP_ACTIVATIONS_BF16;
 }
 
 /* which kernel is used for how many rows: one row (decode), few (experts), many (ViT, prefill) */

@@ -37,7 +37,7 @@ static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int row
     return fastest;
 }
 /* Integers: the first kernel in the table that multiplies bytes is fastest, even if another one is for bf16. Otherwise
- * the first one that multiplies blocks, but only if the one for bf16 does, too: AVX-512 without VNNI does not. */
+ * the first one that multiplies blocks, but only if the one for bf16 also does: AVX-512 without VNNI does not. */
 static const vk_gemm_kernel *vk_gemm_integers(const char *name, const vk_gemm_kernel *otherwise) {
     const vk_gemm_kernel *blocks = NULL;
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {

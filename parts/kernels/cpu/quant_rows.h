@@ -21,6 +21,7 @@ typedef void (*vk_quant_row)(float *sums, const vk_fine *x, const char *panel, i
  * sums f32 [rows, 32]. */
 typedef struct vk_quant_blocks {
     int (*present)(void);
+    vp_activations inputs;
     size_t bytes;
     void (*convert)(void *to, const uint16_t *x, int blocks, int bits);
     void (*multiply)(float *sums, const void *x, const char *panel, int blocks, int rows, int bits);
@@ -264,9 +265,10 @@ static int vk_has_avxvnni(void) {
 static void vk_quant_fine_rows(void *to, const uint16_t *x, int blocks, int bits) {
     vk_quant_fine((vk_fine *)to, x, blocks, bits);
 }
-static const vk_quant_blocks vk_blocks_avx2 = { vk_has_avx2, sizeof(vk_fine), vk_quant_fine_rows, vk_block_rows_avx2 },
-                             vk_blocks_avxvnni = { vk_has_avxvnni, sizeof(vk_fine), vk_quant_fine_rows,
-                                                   vk_block_rows_avxvnni };
+static const vk_quant_blocks vk_blocks_avx2 = { vk_has_avx2, VP_ACTIVATIONS_INT16, sizeof(vk_fine),
+                                                vk_quant_fine_rows, vk_block_rows_avx2 },
+                             vk_blocks_avxvnni = { vk_has_avxvnni, VP_ACTIVATIONS_INT16, sizeof(vk_fine),
+                                                   vk_quant_fine_rows, vk_block_rows_avxvnni };
 #endif
 
 #ifdef VK_NEON_DOT
@@ -337,6 +339,7 @@ static int vk_has_sdot(void) {
     return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
 }
-static const vk_quant_blocks vk_blocks_sdot = { vk_has_sdot, sizeof(vk_coarse), vk_quant_coarse, vk_block_rows_sdot };
+static const vk_quant_blocks vk_blocks_sdot = { vk_has_sdot, VP_ACTIVATIONS_INT8, sizeof(vk_coarse),
+                                                vk_quant_coarse, vk_block_rows_sdot };
 #endif
 #endif
