@@ -3331,6 +3331,12 @@ static vk_many vk_many_of(const vk_gemm_kernel *kernel) {
     if (kernel->has_bytes && kernel->has_bytes()) return VK_BYTES;
     return kernel->blocks && kernel->blocks->present() ? VK_BLOCKS : VK_WIDENED;
 }
+/* the vp_activations of many rows */
+static int vk_activations_of(const vk_gemm_kernel *kernel) {
+    const vk_many many = vk_many_of(kernel);
+    if (many == VK_BLOCKS) return (int)kernel->blocks->inputs;
+    return many == VK_BYTES ? VP_ACTIVATIONS_INT8 : VP_ACTIVATIONS_BF16;
+}
 
 /* which kernel is used for how many rows: one row (decode), few (experts), many (ViT, prefill) */
 enum { VK_SHAPES = 3 };
@@ -3341,8 +3347,8 @@ typedef struct vk_cpu {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cpu */
     int wide;
     const vk_gemm_kernel *gemm[2][VK_SHAPES]; /* [wide][shape class] */
-    const vk_gemm_kernel *integers_gemm[VK_SHAPES]; /* .. of linears with integers */
-    vk_many many;
+    const vk_gemm_kernel *integers_gemm; /* .. of linears with integers: one row */
+    const vk_gemm_kernel *many_gemm[VP_ACTIVATIONS_COUNT]; /* .. many rows; NULL: panels become bf16 */
     int fetches; /* a row's integers ahead */
     void (*begin)(void), (*end)(void); /* the chosen kernels': every thread of a parallel region calls them */
     void *memory;

@@ -638,18 +638,19 @@ static double feature_difference(void) {
     return of > 0 ? sqrt(sum / of) : -1;
 }
 static void test_vision_integers(void) {
-    static const struct { const char *kind; double least, most; } kinds[2] = {{"int8", 0.002, 0.06}, {"int4", 0.05, 0.5}};
+    static const struct { const char *kind, *more; double least, most; } kinds[3] = {{"int8", "", 0.002, 0.06}, {"int4", "", 0.05, 0.5},
+                                                                                     {"int8", " --activations bf16", 0.002, 0.028}};
     char command[1024];
     check_case("run --vision_weights");
     CHECK_INT(cli("run samples/cat.jpg -p What --synthetic tiny --tier low --device cpu --max_new_tokens 1 --cold --dump %F/plain"), 0);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         double difference;
         snprintf(command, sizeof command, "run samples/cat.jpg -p What --synthetic tiny --tier low --device cpu --max_new_tokens 1 --cold --dump %%F/rounded "
-                 "--vision_weights %s --json", kinds[i].kind);
+                 "--vision_weights %s --json%s", kinds[i].kind, kinds[i].more);
         if (!CHECK_INT(cli(command), 0)) continue;
         snprintf(command, sizeof command, "\"vision_weights\": \"%s\"", kinds[i].kind);
         CHECK(last.out && strstr(last.out, command));
-        difference = feature_difference(); /* random weights and 8-bit inputs: 2.6 and 25 % */
+        difference = feature_difference(); /* random weights and 8-bit inputs: 2.6 and 25 %; bf16 inputs: 2.2 % */
         CHECK(difference > kinds[i].least && difference < kinds[i].most);
         remove_folder(in_folder("rounded"));
     }
@@ -667,6 +668,17 @@ static void test_integers(void) {
         CHECK(last.out && strstr(last.out, command));
         CHECK(last.out && strstr(last.out, "\"head_weights\": \"int8\""));
     }
+    check_case("run --activations");
+    CHECK_INT(cli("run --synthetic tiny -p What --device cpu --weights int8 --activations bf16 --max_new_tokens 2"), 0);
+    CHECK(last.out && strstr(last.out, " for 1024; activations bf16\n"));
+    CHECK_INT(cli("run --synthetic tiny -p What --device cpu --weights int8 --activations bf16 --max_new_tokens 2 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"activations_used\": \"bf16\""));
+    CHECK_INT(cli("run --synthetic tiny -p What --device cpu --max_new_tokens 2 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"activations\": \"auto\"") && !strstr(last.out, "activations_used"));
+    REFUSED("run --synthetic tiny -p What --activations int7", 2, "--activations: unknown value \"int7\"; did you mean int16, int8?");
+    REFUSED("run --synthetic tiny -p What --device cpu --activations int8", 2, "neither weights nor vision_weights are int8 or int4; possible are auto, bf16");
+    REFUSED("run --synthetic tiny -p What --device cpu --weights fp32 --activations bf16", 2, "fp32 arithmetic has fp32 inputs; possible are auto");
+    REFUSED("run --synthetic tiny -p What --device cpu --weights int4 --gemm plain --activations int8", 2, "the kernel of --gemm, has no such product");
     check_case("run --weights int8 with packed weights");
     CHECK_INT(cli("convert --synthetic tiny %F/packed --layout packed"), 0);
     CHECK_INT(cli("run --model %F/packed -p What --device cpu --max_new_tokens 2"), 0);

@@ -403,6 +403,29 @@ static void test_without_experts(void) {
     remove_folder(in_folder("dense"));
 }
 
+/* Each kind is in the name and in the file, and each row says what was used. auto and bf16 exist on every machine. */
+static void test_activations(void) {
+    static const char *const kinds[2] = {"auto", "bf16"};
+    check_case("activations: each point with both");
+    CHECK_INT(cli("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/a --tier_list low --num_samples 3 --num_runs_per_sample 1 --max_new_tokens 2 "
+                  "--bare_every 0 --device cpu --quiet --weights int8 --activations auto bf16"), 0);
+    for (int i = 0; i < 2; i++) {
+        char name[120];
+        document d;
+        snprintf(name, sizeof name, "a/questions_imgsizetier-low_crops1_topk2_blocks4_activations-%s.json", kinds[i]);
+        if (!CHECK(load(&d, in_folder(name)))) { unload(&d); continue; }
+        CHECK(vp_json_equals(&d.json, vp_json_get(&d.json, 0, "activations"), kinds[i]));
+        const uint32_t used = vp_json_get(&d.json, vp_json_at(&d.json, vp_json_get(&d.json, 0, "per_sample_results"), 1), "activations_used");
+        CHECK(vp_json_equals(&d.json, used, "bf16") || (!i && (vp_json_equals(&d.json, used, "int8") || vp_json_equals(&d.json, used, "int16"))));
+        unload(&d);
+    }
+    CHECK_INT(cli("report %F/a"), 0);
+    CHECK(last.out && strstr(last.out, "low k2 b4 activations=bf16"));
+    CHECK_INT(cli("best %F/a --budget_ms 100000"), 0);
+    CHECK(last.out && strstr(last.out, "--weights int8"));
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/b --device cpu --activations bf16 int7", 2, "--activations: unknown value \"int7\"");
+    REFUSED("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %F/b --device cpu --activations int8", 2, "possible are auto, bf16");
+}
 /* ---- weights as a knob: each format has an engine, each file names it, and reports distinguish them */
 static void test_weights(void) {
     document one, other;
@@ -570,6 +593,7 @@ int main(void) {
     test_full_plan();
     test_noise();
     test_without_experts();
+    test_activations();
     test_weights();
     test_other_models();
     return command_end("test_command_sweep");

@@ -76,9 +76,10 @@ static void test_integers(void) {
             document d;
             snprintf(command, sizeof command, "run samples/cat.jpg -p 'Count the dogs' --synthetic tiny --tier low --weights %s --head_weights %s "
                      "--vision_weights %s --max_new_tokens 5 --ignore_eos --device %s --dump %%F/%s --json", kinds[i], kinds[!i], kinds[i],
-                     on_gpu ? "cuda" : "cpu", on_gpu ? "there" : "here");
+                     on_gpu ? "cuda" : "cpu --activations bf16", on_gpu ? "there" : "here");
             if (!cli_json(command, 0, &d)) continue;
             CHECK(strstr(d.json.text, "\"weights\": \"int") && strstr(d.json.text, "\"head_weights\": \"int"));
+            CHECK(strstr(d.json.text, "\"activations_used\": \"bf16\""));
             free(d.nodes);
         }
         rows += same_logits("here", "there");
@@ -86,6 +87,7 @@ static void test_integers(void) {
         remove_folder(in_folder("here"));
         remove_folder(in_folder("there"));
     }
+    REFUSED("run -p a --synthetic tiny --weights int8 --activations int8 --device cuda", 2, "a GPU multiplies integer weights by bf16 inputs; possible are auto, bf16");
 }
 
 static void test_emulated(void) {

@@ -94,10 +94,11 @@ static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
     cpu.queue.threads = threads;
     cpu.wide = wide;
     for (int s = 0; s < VK_SHAPES; s++) {
-        cpu.gemm[0][s] = cpu.integers_gemm[s] = kernel;
+        cpu.gemm[0][s] = kernel;
         cpu.gemm[1][s] = kernel->tile_wide ? kernel : &vk_gemm_kernels[VK_GEMM_KERNELS - 1];
     }
-    cpu.many = vk_many_of(kernel);
+    cpu.integers_gemm = kernel;
+    if (vk_many_of(kernel) != VK_WIDENED) cpu.many_gemm[VP_ACTIVATIONS_AUTO] = kernel;
     cpu.begin = kernel->begin;
     cpu.end = kernel->end;
     return cpu;
@@ -538,7 +539,7 @@ static void test_integers(int s, int m, int bits) {
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
         const int group = input_group(&vk_gemm_kernels[i], m), widens = !group, coarse = input_bits(&vk_gemm_kernels[i], m) == 8,
-                  levels = m > 1 && cpu.many == VK_BYTES;
+                  levels = m > 1 && vk_many_of(&vk_gemm_kernels[i]) == VK_BYTES;
         double off = 0, weights_off = 0;
         int wrong = 0;
         if (!is_tested(&vk_gemm_kernels[i], 0)) continue;
@@ -673,9 +674,12 @@ static void test_choice(void) {
             CHECK_INT(vk_gemm_choose(&cpu, kernel->name, &error), vk_gemm_usable(kernel, wide) ? VP_OK : VP_ERR_RANGE);
             for (int s = 0; s < VK_SHAPES && vk_gemm_usable(kernel, wide); s++) CHECK(cpu.gemm[wide][s] == kernel);
             if (vk_gemm_usable(kernel, wide)) CHECK(cpu.begin == kernel->begin && cpu.end == kernel->end);
-            if (!wide && vk_gemm_usable(kernel, 0))
-                CHECK_INT(cpu.queue.inputs,
-                          vk_many_of(kernel) == VK_WIDENED ? 0 : 1 << (input_bits(kernel, 2) == 8 ? VP_ACTIVATIONS_INT8 : VP_ACTIVATIONS_INT16));
+            if (wide || !vk_gemm_usable(kernel, 0)) continue;
+            for (int kind = 0; kind < VP_ACTIVATIONS_COUNT; kind++) { /* `auto` too is this kernel's own kind */
+                const int has = vk_many_of(kernel) != VK_WIDENED && (!kind || kind == vk_activations_of(kernel));
+                CHECK(cpu.many_gemm[kind] == (has ? kernel : NULL) && (!kind || (int)(cpu.queue.inputs >> kind & 1) == has));
+            }
+            CHECK_INT(cpu.queue.usual, vk_activations_of(kernel));
         }
     }
     memset(&cpu, 0, sizeof cpu);

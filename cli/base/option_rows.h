@@ -62,13 +62,13 @@
     {"vision_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \
      "weights of the linear layers of tower and connector, independent of --weights; bf16: like the rest of the " \
      "model", OF_ENGINE}
-#define ACTIVATIONS_NAMES "auto bf16 int8 int16"
+#define ACTIVATIONS_NAMES "auto bf16 int16 int8"
 /* of run and of sweep */
 #define OPTION_ACTIVATIONS(kind, value, usual, words, more) \
     {"activations", kind, value, usual, 0, 0, words, \
-     "inputs of int8 and int4 weights in prompts and images" more ": bf16 (exact, slower), int8 (CPUs with AVX-512 " \
-     "VNNI, AMX or SDOT), int16 (CPUs with AVX2 alone), auto (the fastest that the CPU has); decode steps always " \
-     "have 16-bit integers", OF_ENGINE}
+     "inputs of int8 and int4 weights in prompts and images" more ": bf16 (unchanged; weights become bf16, slower), " \
+     "int16 or int8 (if the CPU has such products), auto (the fastest that it has); decode steps always have 16-bit " \
+     "integers", OF_ENGINE}
 #define DATA_FORMAT_WORDS \
     "auto vlmprof vqa vlmevalkit csv parquet docvqa infovqa textvqa chartqa pope ocrbench mathvista tallyqa llava " \
     "llava_questions openai aiperf vllm"

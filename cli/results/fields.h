@@ -409,7 +409,7 @@ struct fidelity {
         "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
     ROW(S, TEXT, activations_used, point->activations, \
         "inputs that int8 and int4 weights had in prompts and images; not written: there were no such weights", \
-        .choices = "bf16|int8|int16", .is_optional = 1) \
+        .choices = "bf16|int16|int8", .is_optional = 1) \
     ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
         "with --prune_list: image tokens kept after the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
         .most = INT32_MAX, .is_optional = 1) \

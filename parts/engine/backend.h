@@ -52,7 +52,8 @@ typedef struct vk_queue {
     const char *last_sent, **first_sent; /* GPU: the last operation; the address for the next one's name, or NULL */
     char note[400];       /* GPU: deviations from the usual operation, with reasons */
     int timing;           /* vp_timing of the running request */
-    uint32_t inputs;      /* bits of vp_activations that many rows with integer weights can have, besides BF16 */
+    uint32_t inputs;      /* bits of vp_activations that many rows with integer weights can have, apart from BF16 */
+    int usual;            /* the one of VP_ACTIVATIONS_AUTO; 0: BF16 */
     int activations;      /* vp_activations of the running request */
     int64_t stamps;       /* number of stamps in this request */
     vp_launch *log;       /* VP_TIMING_KERNEL: a record per operation; otherwise NULL */

@@ -69,7 +69,7 @@ VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations w
     const int has_integers = engine->bits.blocks || engine->bits.vision;
     const uint32_t kinds = (uint32_t)!engine->wide << VP_ACTIVATIONS_BF16 | (has_integers ? engine->queue->inputs : 0);
     int kind = (int)wanted;
-    if (!kind && has_integers) for (kind = VP_ACTIVATIONS_COUNT - 1; !(kinds >> kind & 1); kind--) {}
+    if (!kind && has_integers) kind = engine->queue->usual ? engine->queue->usual : VP_ACTIVATIONS_BF16;
     if (!kind || ((unsigned)kind < VP_ACTIVATIONS_COUNT && kinds >> kind & 1)) {
         *used = (vp_activations)kind;
         return VP_OK;

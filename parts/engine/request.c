@@ -307,14 +307,12 @@ static int vk_read_log(vp_engine *engine, const vp_request *request, vp_reply *r
 }
 
 static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
-    vp_activations used = VP_ACTIVATIONS_AUTO;
     vp_result result;
     memset(&reply->times, 0, sizeof reply->times);
     reply->launch_count = reply->span_count = 0;
     reply->kept_count = reply->kept_tokens = reply->skips_features = 0;
     engine->queue->timing = request->timing;
-    (void)vp_engine_activations(engine, request->activations, &used, NULL); /* vk_check_shape has checked it */
-    engine->queue->activations = (int)used;
+    engine->queue->activations = (int)request->activations;
     engine->queue->stamps = engine->queue->log_count = engine->logged = 0;
     engine->segment_count = 0;
     engine->queue->step = 0;

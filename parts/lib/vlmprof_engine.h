@@ -24,10 +24,10 @@ VP_EXTERN_C_BEGIN
 typedef enum vp_weights {
     VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_GGUF
 } vp_weights;
-/* Inputs of products of many rows (prompts, images) with INT8 or INT4 weights, from slow to fast. BF16: unchanged, the
- * weights are widened. INT16: one scale per 32 values of k, with AVX2 and AVX-VNNI. INT8: one scale per group of 32 to
- * 512 values, with AVX-512 VNNI, AMX and SDOT. AUTO: the fastest that the processor has. A GPU has only BF16, and so
- * have GGUF blocks. Single rows (decode steps) do not depend on it: on a CPU they always become 16-bit integers */
+/* Inputs of products of many rows (prompts, images) with INT8 or INT4 weights. BF16: unchanged; weights are widened.
+ * INT16: 16 bits, with a scale for every 32 values, on AVX2. INT8: bytes, with a scale for every 32 values on ARM, for
+ * every 128 or 512 with AVX-512 VNNI or AMX. AUTO: the fastest that the processor has. A GPU has only BF16, and so have
+ * GGUF blocks. Single rows (decode steps) do not depend on it: on a CPU they always become 16-bit integers */
 typedef enum vp_activations {
     VP_ACTIVATIONS_AUTO, VP_ACTIVATIONS_BF16, VP_ACTIVATIONS_INT16, VP_ACTIVATIONS_INT8, VP_ACTIVATIONS_COUNT
 } vp_activations;

@@ -49,8 +49,8 @@ int main(void) {
                 memset(&cpu, 0, sizeof cpu);
                 memset(&linear, 0, sizeof linear);
                 cpu.queue.threads = vk_host_threads(0);
-                cpu.wide = wide; cpu.many = vk_many_of(kernel);
-                for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = cpu.integers_gemm[c] = kernel;
+                cpu.wide = wide; cpu.integers_gemm = kernel; cpu.many_gemm[0] = vk_many_of(kernel) == VK_WIDENED ? NULL : kernel;
+                for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = kernel;
                 cpu.integers = integers; cpu.integers_bytes = integers_bytes;
                 cpu.widened = widened; cpu.widened_bytes = widened_bytes;
                 cpu.begin = kernel->begin; cpu.end = kernel->end;

@@ -37,7 +37,7 @@ static const vk_gemm_kernel *vk_gemm_fastest(const char *name, int wide, int row
     return fastest;
 }
 /* Integers: the first kernel in the table that multiplies bytes is fastest, even if another one is for bf16. Otherwise
- * the first one that multiplies blocks, but only if the one for bf16 does, too: AVX-512 without VNNI does not. */
+ * the first one that multiplies blocks, but only if the one for bf16 also does: AVX-512 without VNNI does not. */
 static const vk_gemm_kernel *vk_gemm_integers(const char *name, const vk_gemm_kernel *otherwise) {
     const vk_gemm_kernel *blocks = NULL;
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
@@ -47,6 +47,21 @@ static const vk_gemm_kernel *vk_gemm_integers(const char *name, const vk_gemm_ke
         if (!blocks && vk_many_of(kernel) == VK_BLOCKS) blocks = kernel;
     }
     return blocks && otherwise && vk_many_of(otherwise) == VK_BLOCKS ? blocks : otherwise;
+}
+/* Many rows: by default the integers of the kernel above; on demand those of the first kernel that has the kind. */
+static void vk_gemm_choose_integers(vk_cpu *cpu, const char *name) {
+    const vk_gemm_kernel *usual = vk_gemm_integers(name, cpu->gemm[0][VK_SHAPES - 1]);
+    cpu->integers_gemm = vk_gemm_integers(name, cpu->gemm[0][0]);
+    cpu->queue.usual = vk_activations_of(usual);
+    for (int i = VK_GEMM_KERNELS - 1; i >= 0; i--) {
+        const vk_gemm_kernel *kernel = &vk_gemm_kernels[i];
+        const int kind = vk_gemm_usable(kernel, 0) ? vk_activations_of(kernel) : VP_ACTIVATIONS_BF16;
+        if ((name && strcmp(kernel->name, name)) || kind == VP_ACTIVATIONS_BF16) continue;
+        cpu->many_gemm[kind] = kernel;
+        cpu->queue.inputs |= 1u << kind;
+        if (kernel->begin) { cpu->begin = kernel->begin; cpu->end = kernel->end; }
+    }
+    if (cpu->queue.usual != VP_ACTIVATIONS_BF16) cpu->many_gemm[VP_ACTIVATIONS_AUTO] = usual;
 }
 /* `name` forces the kernel, even for f32 layers in bf16 mode if it has an f32 variant; otherwise measurement decides */
 static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) {
@@ -67,17 +82,7 @@ static vp_result vk_gemm_choose(vk_cpu *cpu, const char *name, vp_error *error) 
 #ifdef VK_X86
     cpu->fetches = __builtin_cpu_is("intel") != 0;
 #endif
-    for (int s = 0; s < VK_SHAPES; s++) {
-        cpu->integers_gemm[s] = vk_gemm_integers(name, cpu->gemm[0][s]);
-        if (cpu->gemm[0][s] && cpu->integers_gemm[s]->begin) {
-            cpu->begin = cpu->integers_gemm[s]->begin;
-            cpu->end = cpu->integers_gemm[s]->end;
-        }
-    }
-    cpu->many = cpu->integers_gemm[VK_SHAPES - 1] ? vk_many_of(cpu->integers_gemm[VK_SHAPES - 1]) : VK_WIDENED;
-    if (cpu->many != VK_WIDENED)
-        cpu->queue.inputs = 1u << (cpu->many == VK_BYTES ? VP_ACTIVATIONS_INT8
-                                                         : cpu->integers_gemm[VK_SHAPES - 1]->blocks->inputs);
+    if (cpu->gemm[0][0]) vk_gemm_choose_integers(cpu, name);
     if (!cpu->gemm[cpu->wide][0])
         return vp_fail(error, VP_ERR_RANGE, -1, name,
                        "this processor has no GEMM kernel of that name for this arithmetic");

@@ -1,7 +1,7 @@
 /* quant.h - linears with integer weights of 8 or 4 bits, part of section >>gemm in vlmprof_kernels.cu
  *
  * Inputs become integers before such products, once for all panels (quant_rows.h, quant_bytes.h). A panel used by many
- * rows becomes bytes, or bf16 if the kernel does not multiply bytes. It stays in the cache while the rows use it. */
+ * rows stays in the cache while the rows use it: unchanged, as bytes or, without integer inputs, as bf16. */
 #ifndef VK_CPU_QUANT_H
 #define VK_CPU_QUANT_H
 
@@ -48,23 +48,23 @@ static vk_blocks_row vk_blocks_row_of(const vk_gemm_kernel *kernel) {
     (void)kernel;
     return vk_blocks_row_plain;
 }
-/* Returns 1 if inputs of many rows become integers. */
-static int vk_may_round(const vk_cpu *cpu, const vk_gemm_job *job) {
-    return job->w->bits && !job->w->run_count && cpu->many != VK_WIDENED
-           && cpu->queue.activations != VP_ACTIVATIONS_BF16;
+/* the kernel whose integers the inputs of a job become; NULL: they stay unchanged */
+static const vk_gemm_kernel *vk_integers_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
+    if (!job->w->bits || job->m == 0) return NULL;
+    if (job->m == 1) return cpu->integers_gemm;
+    return job->w->run_count ? NULL : cpu->many_gemm[cpu->queue.activations];
 }
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
-    const int shape = vk_shape_of(job->m), as_integers = job->w->bits && (job->m == 1 || vk_may_round(cpu, job));
-    return as_integers ? cpu->integers_gemm[shape] : cpu->gemm[job->w->wide][shape];
+    const vk_gemm_kernel *integers = vk_integers_kernel(cpu, job);
+    return integers ? integers : cpu->gemm[job->w->wide][vk_shape_of(job->m)];
 }
 /* the most bytes that a row of a job's inputs takes as integers; 0: it stays unchanged */
 static size_t vk_quant_row_bytes(const vk_cpu *cpu, const vk_gemm_job *job) {
+    const vk_gemm_kernel *kernel = vk_integers_kernel(cpu, job);
     const size_t blocks = (size_t)job->w->k_padded / VK_QUANT_BLOCK;
-    if (!job->w->bits || job->m == 0) return 0;
+    if (!kernel) return 0;
     if (job->m == 1) return blocks * sizeof(vk_fine);
-    if (!vk_may_round(cpu, job)) return 0;
-    if (cpu->many == VK_BLOCKS) return blocks * vk_job_kernel(cpu, job)->blocks->bytes;
-    return vk_bytes_of(1, job->w->k_padded, vk_job_kernel(cpu, job)->group);
+    return kernel->blocks ? blocks * kernel->blocks->bytes : vk_bytes_of(1, job->w->k_padded, kernel->group);
 }
 /* block by block; sums of 24 rows are finished while they are in the first-level cache */
 static void vk_quant_rows(const vk_quant_blocks *of, const vk_linear *linear, const vk_sink *sink, float *sums,
@@ -89,8 +89,8 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
     }
-    if (!vk_may_round(cpu, job)) return 0;
-    if (cpu->many == VK_BLOCKS) {
+    if (!vk_integers_kernel(cpu, job)) return 0;
+    if (kernel->blocks) {
         const size_t row = (size_t)(k / VK_QUANT_BLOCK) * kernel->blocks->bytes;
         vk_quant_rows(kernel->blocks, job->w, sink, sums, integers + (size_t)r0 * row, panel, rows);
         return 1;
@@ -141,15 +141,15 @@ static void vk_quant_share(const void *context, int64_t task, int thread) {
     for (int j = 0; j < list->count && before < end; before += list->jobs[j].m, j++) {
         const vk_gemm_job *job = &list->jobs[j];
         int from = first > before ? (int)(first - before) : 0, k = job->w->k_padded;
+        const vk_gemm_kernel *kernel = vk_integers_kernel(list->cpu, job);
         char *to;
-        if (!vk_quant_row_bytes(list->cpu, job) || from >= job->m || vk_quant_again(list->jobs, j)) continue;
+        if (!kernel || from >= job->m || vk_quant_again(list->jobs, j)) continue;
         to = vk_quant_inputs(list->cpu, list->jobs, j);
         for (int r = from; r < job->m && before + r < end; r++) {
             const uint16_t *x = (const uint16_t *)job->x + (size_t)r * (size_t)job->ldx;
             if (job->m == 1) vk_quant_fine((vk_fine *)(void *)to, x, k / VK_QUANT_BLOCK, job->w->bits);
-            else if (list->cpu->many == VK_BLOCKS)
-                vk_quant_convert(vk_job_kernel(list->cpu, job)->blocks, to, job, r, x);
-            else vk_quant_row_of_many(vk_job_kernel(list->cpu, job)->group, to, job->m, r, x, k);
+            else if (kernel->blocks) vk_quant_convert(kernel->blocks, to, job, r, x);
+            else vk_quant_row_of_many(kernel->group, to, job->m, r, x, k);
         }
     }
 }
