@@ -208,8 +208,18 @@ static int vk_cuda_check(vk_queue *queue, cudaError_t status, const char *what, 
 #define LANE0 ((TID & 31) == 0)
 #define SHARED __shared__
 #define SYNC() __syncthreads()
-FN float warp_sum(float value) { for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o); return value; }
+#ifdef CUDA_ON_CPU /* most launches then exchange the same values in fewer meetings of a warp */
+#define VK_AT_ONCE(call) if (CUDA_ON_CPU_AT_ONCE) return call
+#else
+#define VK_AT_ONCE(call)
+#endif
+FN float warp_sum(float value) {
+    VK_AT_ONCE(cuda_on_cpu_sum(value, 16));
+    for (int o = 16; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o);
+    return value;
+}
 FN float warp_max(float value) {
+    VK_AT_ONCE(cuda_on_cpu_max(value, 16));
     for (int o = 16; o; o >>= 1) value = fmaxf(value, __shfl_xor_sync(~0u, value, o));
     return value;
 }
@@ -2584,6 +2594,7 @@ KERNEL(k_decode_qkv, float *qkv, const float *x, const float *norm, const uint4 
 FN float vk_rounded(float value, int wide) { return wide ? value : vk_b2f(vk_f2b(value)); }
 /* sum over the `group` lanes that share a key */
 FN float vk_group_sum(float value, int group) {
+    VK_AT_ONCE(cuda_on_cpu_sum(value, group >> 1));
     for (int o = group >> 1; o; o >>= 1) value += __shfl_xor_sync(~0u, value, o);
     return value;
 }
@@ -2632,6 +2643,7 @@ FN void vk_found_meet(vk_found *found, int bits) {
     float other = __shfl_xor_sync(~0u, found->top, bits), most = other > found->top ? other : found->top;
     float scale = vk_exp(found->top - vk_base(most)); /* nothing found adds nothing; NaN stays in the sums */
     found->top = most;
+    VK_AT_ONCE(cuda_on_cpu_add_other(&found->weights, 9, scale, bits));
     found->weights *= scale;
     found->weights += __shfl_xor_sync(~0u, found->weights, bits);
     VK_UNROLLED for (int c = 0; c < 8; c++) {

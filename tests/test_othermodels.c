@@ -467,6 +467,9 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
     for (int i = first_case; engine && i <= last_case; i++) {
         test_case c;
         output o;
+#ifdef TEST_EMULATED /* bf16: one of the last two cases, the other one in the next model; in fp32 both run */
+        if (weights == VP_WEIGHTS_BF16 && i && i == 1 + (f - families) % 2) continue;
+#endif
         check_case("%s %s %s %s", f->name, f->cases[i], kind, gemm ? gemm : "auto");
         if (!load_case(f, f->cases[i], &config, &c)) { check_skip(f->cases[i], "these goldens are not here"); continue; }
         if (run_case(engine, &config, &c, -1, 0, &o) == VP_OK) {
@@ -701,12 +704,10 @@ int main(void) {
     const int is_cpu = !strcmp(TEST_DEVICE, "cpu");
     int styles = 0;
 #ifdef TEST_EMULATED
-    const uint64_t seed = check_all() ? 3 : 2; /* make test has time for one case of each model in one precision; make test-slow tries the other precision, .. */
-    cuda_on_cpu_reset(seed);
-    for (int i = 0; i < FAMILIES; i++)
-        if (is_wanted(&families[i])) run_family(&families[i], (seed + (uint64_t)i) % 2 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, NULL, 0, 0);
+    cuda_on_cpu_reset(check_all() ? 4 : 2); /* make test has time for one case of each model in one precision; make test-slow runs all, under another schedule */
+    for (int i = 0; i < FAMILIES && !check_all(); i++)
+        if (is_wanted(&families[i])) run_family(&families[i], i % 2 ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16, NULL, 0, 0);
     if (!check_all()) return check_done("test_othermodels_" TEST_DEVICE);
-    cuda_on_cpu_reset(4); /* .. then all cases under a third schedule */
 #endif
     for (int i = 0; i < FAMILIES; i++) {
         if (!is_wanted(&families[i])) continue;

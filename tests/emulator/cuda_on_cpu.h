@@ -10,7 +10,8 @@
  *             result for some seed. Barriers compare the source line of the threads that meet; one that some never reach is reported.
  *   products  Tensor cores (mma.sync, GEMMs of bf16) add 16 products at a time to the sum so far and cut what does not fit a float, as they do: errors
  *             of long sums point towards 0 and add up.
- *   warps     Shuffles, votes, ldmatrix and mma.sync meet the lanes that the mask names. Values of lanes that have exited are NaN.
+ *   warps     Shuffles, votes, ldmatrix and mma.sync meet the lanes that the mask names. Values of lanes that have exited are NaN. Sums and maxima
+ *             of a warp: butterflies_on_cpu.h.
  *   shared    Static and dynamic shared memory is NaN at the start of each block. cp.async delivers at the wait, its target is NaN until then.
  *   streams   Nothing runs when it is queued, but at a synchronisation that needs it or at random calls. Streams interleave at random. A copy
  *             from pinned memory reads it when it runs; the target of a copy to pinned memory is NaN until then. Mapped pinned memory keeps what
@@ -1013,7 +1014,7 @@ inline void spoil(char *p, size_t bytes) {
 #endif
 }
 inline void *dynamic_shared() { return block.shared; }
-
+inline bool at_once; /* butterflies_on_cpu.h */
 
 /* ---------------------------------------------------------------- mbarriers and bulk copies (TMA)
  * An mbarrier's word: bits 0-19 arrivals that are missing, 20-39 their number, 40-62 bytes that are missing, 63 the phase's parity. A bulk copy
@@ -1177,6 +1178,7 @@ enum Way { APART, TOGETHER, PAIRS }; /* blocks of a launch */
 inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, Way way, void (*call)(const void *), const void *arguments) {
     uint64_t count = (uint64_t)grid.x * grid.y * grid.z, first = random_below((unsigned)(count > 0xffffffffu ? 0xffffffffu : count));
     bool down = random_below(2);
+    at_once = random_below(8) != 0;
     current_kernel = name;
     prepare_scheduler();
     prepare_shared(shared_bytes);
@@ -1441,6 +1443,7 @@ inline int __all_sync(unsigned mask, int yes) {
     uint64_t v = cuda_on_cpu::vote(&cuda_on_cpu::meet_all, mask, yes != 0);
     return (uint32_t)v == (uint32_t)(v >> 32);
 }
+#include "butterflies_on_cpu.h"
 template <class T> inline T cuda_on_cpu_exchange(T *p, T v) { T old = *p; *p = v; return old; }
 template <class T> inline T *cuda_on_cpu_atomic(T *p) { cuda_on_cpu::make_atomic(p, sizeof(T)); return p; }
 /* atomicAdd; release: with red.release.gpu's order */

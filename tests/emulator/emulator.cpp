@@ -126,6 +126,53 @@ static void test_shuffles() {
     check_shuffles<float>();
     check_shuffles<double>();
 }
+static __global__ void k_leave(float *out) { /* the threads that leave may do so before the others wait or after */
+    if (threadIdx.x >= 32) return;
+    __syncthreads();
+    out[threadIdx.x] = 1.0f;
+}
+static __global__ void k_crossed() { cuda_on_cpu_sum(1.0f, threadIdx.x < 16 ? 16 : 8); }
+/* the same by shuffles and in one meeting, of values whose sum depends on the order; the last lanes leave first */
+static __global__ void k_butterflies(float *out, const float *in, int from, int lanes) {
+    int l = (int)threadIdx.x;
+    float sum = in[l], most = in[l], pairs[2] = { in[l], in[32 + l] }, both[2] = { in[l], in[32 + l] };
+    if (l >= lanes) return;
+    for (int o = from; o; o >>= 1) sum += __shfl_xor_sync(~0u, sum, o);
+    for (int o = from; o; o >>= 1) most = fmaxf(most, __shfl_xor_sync(~0u, most, o));
+    for (int i = 0; i < 2; i++) {
+        pairs[i] *= 0.3f;
+        pairs[i] += __shfl_xor_sync(~0u, pairs[i], from);
+    }
+    cuda_on_cpu_add_other(both, 2, 0.3f, from);
+    const float all[8] = { sum, cuda_on_cpu_sum(in[l], from), most, cuda_on_cpu_max(in[l], from), pairs[0], both[0], pairs[1], both[1] };
+    for (int i = 0; i < 8; i++) out[8 * l + i] = all[i];
+}
+static void test_butterflies() {
+    check_case("a butterfly of shuffles in one meeting gives the same bits; both occur");
+    std::set<bool> drawn;
+    std::vector<float> in(64);
+    for (float &f : in) f = random_float();
+    Device<float> from_host(in);
+    for (int from = 1; from <= 16; from *= 2)
+        for (int lanes = 32; lanes >= 24; lanes -= 8) {
+            Device<float> out(8 * 32);
+            CUDA_LAUNCH(k_butterflies, 1, 32, 0, nullptr, out.p, from_host.p, from, lanes);
+            std::vector<float> h = out.host();
+            drawn.insert(cuda_on_cpu::at_once);
+            for (size_t i = 0; i < (size_t)(8 * lanes); i += 2) CHECK(h[i] == h[i + 1] || (lanes < 32 && h[i] != h[i] && h[i + 1] != h[i + 1]));
+            if (lanes == 32) CHECK(h[0] == h[8] && h[0] != in[0] && h[2] >= in[0]);
+        }
+    for (int i = 0; i < 100; i++) {
+        CUDA_LAUNCH(k_leave, 1, 32, 0, nullptr, from_host.p);
+        cudaDeviceSynchronize();
+        drawn.insert(cuda_on_cpu::at_once);
+    }
+    CHECK(drawn.size() == 2);
+    CHECK(dies("a butterfly: the lanes begin at different distances", [] {
+        CUDA_LAUNCH(k_crossed, 1, 32, 0, nullptr);
+        cudaDeviceSynchronize();
+    }));
+}
 static __global__ void k_votes(unsigned *out) {
     unsigned l = threadIdx.x % 32;
     if (l >= 20) { /* two groups of one warp vote apart from each other */
@@ -143,11 +190,6 @@ static __global__ void k_exited(float *out) {
     out[64 + l] = __shfl_sync(~0u, (float)l, 3);
     __syncthreads(); /* of those that are left */
     out[128 + l] = (float)__popc(__ballot_sync(~0u, 1));
-}
-static __global__ void k_leave(float *out) { /* the threads that leave may do so before the others wait or after */
-    if (threadIdx.x >= 32) return;
-    __syncthreads();
-    out[threadIdx.x] = 1.0f;
 }
 static void test_votes() {
     check_case("votes, in groups of lanes and after lanes have exited");
@@ -1734,6 +1776,7 @@ static void test_accounts() {
 int main() {
     test_coordinates();
     test_shuffles();
+    test_butterflies();
     test_votes();
     test_blocks();
     test_atomics();
