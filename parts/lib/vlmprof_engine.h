@@ -136,7 +136,7 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  *          progress
  * memory:  on the device, bf16: 2 bytes per parameter (a tied integer head is a second copy), buffers, and the KV
  *          cache: 4 bytes * kv_head_count * head_dim * blocks per position; fp32: twice that. A GPU also needs 32 MiB
- *          of pinned host memory. Loading needs one tensor of the checkpoint at a time
+ *          of pinned host memory. Loading needs 8 MiB of the checkpoint at a time, or one transposed tensor
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is allowed */

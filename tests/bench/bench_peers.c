@@ -1,7 +1,7 @@
 /* bench_peers.c - this project's side of tests/bench/peers.py: for each line on stdin one turn, answered by one line of JSON with milliseconds.
  *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
  *                                   a folder or GGUF file of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone.
- *                                   WEIGHTS: bf16, int8, int4, or gguf: the blocks of the file
+ *                                   WEIGHTS: bf16; int8 or int4, +head: the head, too; or gguf: the blocks of the file
  *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
@@ -82,10 +82,11 @@ static vp_engine *open_engine(const char *model, int vit_blocks, int blocks, int
     else open_preset(model, vit_blocks, blocks);
     options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.max_sequence = tokens + NEW;
     options.max_views = views ? views : 1;
-    if (!strcmp(weights, "int8")) options.weights = VP_WEIGHTS_INT8;
-    else if (!strcmp(weights, "int4")) options.weights = VP_WEIGHTS_INT4;
+    if (!strncmp(weights, "int8", 4)) options.weights = VP_WEIGHTS_INT8;
+    else if (!strncmp(weights, "int4", 4)) options.weights = VP_WEIGHTS_INT4;
     else if (!strcmp(weights, "gguf")) options.weights = VP_WEIGHTS_GGUF;
-    else if (strcmp(weights, "bf16")) fail("weights are bf16, int8, int4 or gguf", NULL);
+    else if (strcmp(weights, "bf16")) fail("weights are bf16, int8, int4, int8+head, int4+head or gguf", NULL);
+    if (strlen(weights) > 4 && !strcmp(weights + 4, "+head")) options.head_weights = options.weights;
     if (vp_engine_open(&options, &engine, &error) != VP_OK) fail("open", &error);
     return engine;
 }

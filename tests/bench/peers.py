@@ -13,7 +13,7 @@ project, PyTorch and the reference; the others get the language model alone. Mol
     PEERS_VLLM       a python with vLLM for the CPU
     PEERS_LLAMA      a python with xllamacpp, gguf and numpy: bf16, Q8_0, Q4_0, Q4_K_M, heads in bf16; this project runs the last three files, too
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
-    PEERS_WEIGHTS    weights of this project next to bf16, heads in bf16 (default "int8 int4")
+    PEERS_WEIGHTS    weights of this project next to bf16; +head: the head, too, as in OpenVINO and ONNX Runtime (default "int8 int4 int8+head int4+head")
     PEERS_SHAPE      of SHAPES (default molmoe-1b, the only one that can be cut)
     PEERS_ROUNDS (5), PEERS_BLOCKS (2; 0: all), PEERS_TOWER (of the tower, if others), PEERS_VIEWS (the shape's), PEERS_TOKENS (451), PEERS_THREADS (all),
     PEERS_TOKENIZER, PEERS_TEXT, PEERS_PHOTO
@@ -750,8 +750,10 @@ def main():
             wanted = get("PEERS_MODELS", "").split(",")
             model = name if views != "0" else os.path.join(folder, f"{name}-{blocks}")
             peers = [Peer("vlmprof " + weights, [ours, "engine", model, tower_blocks, cut, views, tokens, weights])
-                     for weights in ["bf16", *get("PEERS_WEIGHTS", "int8 int4").split()]]
+                     for weights in ["bf16", *get("PEERS_WEIGHTS", "int8 int4 int8+head int4+head").split()]]
             for kind in ("q8_0", "q4_0", "q4_k_m"):
+                if wanted != [""] and "vlmprof " + kind not in wanted:
+                    continue
                 if not has(get("PEERS_LLAMA"), "gguf, numpy") or subprocess.run([get("PEERS_LLAMA"), me, "prepare", "prepare_llama", folder, name, blocks, kind],
                                                                                check=False).returncode:
                     left_out("vlmprof " + kind, "PEERS_LLAMA, a python with gguf and numpy, makes its file")
