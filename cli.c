@@ -47,9 +47,8 @@ static int check_stack(char **argv) {
 }
 /* Parses the command's options and runs it, or prints its help. Returns the exit code. */
 static int start_command(const struct command *command, int argc, char **argv) {
-    struct options options;
+    struct options options = {0};
     int code;
-    memset(&options, 0, sizeof options);
     options.command = command;
     options.commands = COMMANDS;
     code = options_parse(&options, argc, argv);

@@ -103,8 +103,7 @@ static void on_signal(int number) {
     interrupted = 1;
 }
 void catch_signals(void) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
+    struct sigaction action = {0};
     action.sa_handler = on_signal; /* without SA_RESTART: waiting for a pipe or a terminal ends */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);

@@ -187,9 +187,8 @@ static vp_result stream_object(struct json_stream *stream, struct stream_visitor
                : VP_OK;
 }
 vp_result stream_walk(const struct source *source, struct stream_visitor *visitor, vp_error *error) {
-    struct json_stream stream;
+    struct json_stream stream = {0};
     vp_result result;
-    memset(&stream, 0, sizeof stream);
     stream.source = source;
     result = stream_object(&stream, visitor, error);
     free(stream.data);

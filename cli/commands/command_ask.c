@@ -195,9 +195,8 @@ static int ask_pass(void *with, struct pass_result *run) {
 static int served_twins(const struct options *options, struct served_run *state) {
     struct twin_memory memory = {NULL, 0, 0, 0};
     char reason[LINE_BYTES] = "";
-    struct twin_plan plan;
+    struct twin_plan plan = {0};
     int code;
-    memset(&plan, 0, sizeof plan);
     plan.endpoint = &state->endpoint;
     plan.images = state->images;
     plan.image_count = (int32_t)state->image_count;
@@ -230,9 +229,8 @@ static int served_compare(const struct options *options, struct served_run *stat
     const char *url = text_of(options, "baseline");
     struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
     char reason[LINE_BYTES] = "";
-    struct endpoint endpoint;
+    struct endpoint endpoint = {0};
     int most_likely[2] = {0, 0}, code;
-    memset(&endpoint, 0, sizeof endpoint);
     code = endpoint_open(options, url, text_of(options, "baseline_model"), &endpoint);
     if (!code) code = endpoint_choose_model(&endpoint);
     if (!code) {

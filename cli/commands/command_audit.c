@@ -194,10 +194,9 @@ struct answer { vp_chat_usage usage; int status; double ms; };
 static int ask_usage(struct audit *audit, const struct request *request, struct answer *answer, char *reason,
                      size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
-    struct question question;
+    struct question question = {0};
     vp_exchange exchange;
     int code = 0;
-    memset(&question, 0, sizeof question);
     question.pictures = request->pictures;
     question.picture_count = request->picture_count;
     question.text = request->text;
@@ -227,10 +226,9 @@ static int is_refusal(int code, int status) {
 static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     const uint64_t number = ask_mark();
     char reason[LINE_BYTES];
-    struct picture picture;
+    struct picture picture = {0};
     struct answer answer;
     int code;
-    memset(&picture, 0, sizeof picture);
     scene_draw(asked->corner.width_px, asked->corner.height_px, number, &picture);
     code = ask_usage(audit, &(struct request){&picture, 1, QUESTION, with_knobs}, &answer, reason, sizeof reason);
     if (with_knobs) asked->usage = answer.usage; else asked->usage_without = answer.usage;
@@ -365,10 +363,9 @@ static int time_round(struct audit *audit, const struct asked *const sizes[2], s
         const uint64_t number = ask_mark();
         char *text = token_cost_text(is_image ? 0 : audit->sizes[audit->size_of[size - audit->asked]].measured, number),
              reason[LINE_BYTES];
-        struct picture picture;
+        struct picture picture = {0};
         struct answer answer;
         int code;
-        memset(&picture, 0, sizeof picture);
         if (is_image) scene_draw(size->corner.width_px, size->corner.height_px, number, &picture);
         code = ask_usage(audit, &(struct request){&picture, is_image, text, 1}, &answer, reason, sizeof reason);
         picture_free(&picture);
@@ -660,9 +657,8 @@ static int is_as_by_rule(const struct audit *audit) {
     return audit->verdict.is_equal && !audit->refused && !audit->together.count;
 }
 static int run_command(const struct options *options) {
-    struct audit audit;
+    struct audit audit = {0};
     int code, stopped;
-    memset(&audit, 0, sizeof audit);
     if ((code = audit_prepare(options, &audit)) == 0) {
         for (size_t i = 0; i < audit.endpoint.warnings.count; i++) complain(0, "%s", audit.endpoint.warnings.items[i]);
         stopped = audit_measure(&audit);

@@ -353,12 +353,11 @@ static int best_of_results(const struct options *options, const struct objective
                            struct report_settings *settings) {
     const struct result_group *group;
     struct results results;
-    struct tradeoff tradeoff;
+    struct tradeoff tradeoff = {0};
     struct pick pick;
     const char *caches;
     int code;
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
-    memset(&tradeoff, 0, sizeof tradeoff);
     if (results_differ_in_caches(&results, &caches))
         code = complain(EXIT_USAGE, "best: some files were measured with %s and some without; a cached image or prompt "
                                     "costs less, so they cannot be compared: give only folders with the same setting",

@@ -399,7 +399,7 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     double *before, *after, *before_means, *after_means;
     int64_t *ids;
     struct row_order *order;
-    struct compared_row row;
+    struct compared_row row = {0};
     for (size_t pair = first; pair < last; pair++) most += job->pairs[pair].before->count;
     before = resize(NULL, most, 4 * sizeof *before);
     after = before + most;
@@ -421,7 +421,6 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
         before_means[count] = by_ratio ? exp(before_sum / (double)alike) : before_sum / (double)alike;
         after_means[count++] = by_ratio ? exp(after_sum / (double)alike) : after_sum / (double)alike;
     }
-    memset(&row, 0, sizeof row);
     row.task = job->pairs[first].before->dataset_name;
     row.which = which;
     row.range = pair_range(&job->pairs[first], which);
@@ -436,8 +435,7 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
     size_t most = pair->before->count < pair->after->count ? pair->before->count : pair->after->count;
     double *before = resize(NULL, most + 1, 2 * sizeof *before), *after = before + most + 1;
     for (int which = 0; which < COMPARED; which++) {
-        struct compared_row row;
-        memset(&row, 0, sizeof row);
+        struct compared_row row = {0};
         row.pair = pair;
         row.task = pair->before->dataset_name;
         row.which = which;
@@ -908,7 +906,7 @@ static int compare_loads(const struct options *options, int *is_load) {
     return code;
 }
 static int run_command(const struct options *options) {
-    struct comparison_job job;
+    struct comparison_job job = {0};
     int code, is_load;
     if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
         return complain(EXIT_USAGE, "compare: with a margin of 0, nothing would count as the same; use a larger one");
@@ -917,7 +915,6 @@ static int run_command(const struct options *options) {
                         "compare needs two folders or files of results, before and after; see vlmprof compare --help");
     if ((code = check_force(options)) != 0) return code;
     if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
-    memset(&job, 0, sizeof job);
     job.options = options;
     job.margin = opt(options, "margin")->real / 100;
     job.accuracy_margin = opt(options, "accuracy_margin")->real / 100;

@@ -428,10 +428,9 @@ static int print_converted(const struct convert_job *job, const struct model *wr
     return json_end(&writer);
 }
 static int report_converted(const struct convert_job *job, int64_t since_ns) {
-    struct model written;
+    struct model written = {0};
     double seconds;
     int code;
-    memset(&written, 0, sizeof written);
     written.name = job->out;
     if ((code = model_weigh_files(&written)) != 0) return code;
     seconds = (double)(vp_clock_ns() - since_ns) / 1e9;
@@ -450,8 +449,7 @@ static int run_command(const struct options *options) {
     int64_t since_ns = vp_clock_ns();
     int code, opened = 0;
     struct unfinished unfinished;
-    struct convert_job job;
-    memset(&job, 0, sizeof job);
+    struct convert_job job = {0};
     job.options = options;
     end_in_order(); /* so that a signal does not leave a staging folder */
     code = convert_inputs(&job);

@@ -295,12 +295,11 @@ static void print_short(const char *label, const char *text) {
 /* The message that a sweep makes of a sample that no tool has asked, malloc'ed; NULL: it has none. */
 static char *sweep_prompt(struct table *table, struct row *row, const struct example *example, size_t index) {
     struct text_buffer record = {NULL, 0, 0};
-    struct prompt_fields fields;
+    struct prompt_fields fields = {0};
     vp_prompt_info info;
     vp_json_writer writer;
     char *prompt = NULL;
     int64_t number = (int64_t)index;
-    memset(&fields, 0, sizeof fields);
     if (is_own_lines(table)) number = (int64_t)json_rows_line(&table->json, index) - 1;
     else {
         vp_json_writer_init_sink(&writer, text_sink, &record, 0);
@@ -365,10 +364,9 @@ static void read_own_metric(const vp_json *json, struct example *example) {
 }
 /* What a sweep takes from the first line. */
 static void see_first_line(const vp_json *json, struct file_tally *tally) {
-    struct scoring scoring;
+    struct scoring scoring = {0};
     char *origin;
     if (!json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
-    memset(&scoring, 0, sizeof scoring);
     tally->own_metric = scoring_default_metric(&scoring, json);
     scoring_free(&scoring);
     origin = node_text(json, vp_json_get(json, 0, "prompt_origin"));
@@ -516,9 +514,9 @@ static int read_file(struct data_job *job, const char *path) {
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
     const struct options *options = job->options;
     struct table table;
-    struct file_tally tally;
-    struct row row;
-    struct example example;
+    struct file_tally tally = {0};
+    struct row row = {0};
+    struct example example = {0};
     struct text_buffer line = {NULL, 0, 0};
     vp_error error = {VP_OK, -1, "", ""};
     const size_t show = is_given(options, "json") ? 0 : (size_t)number_of(options, "samples");
@@ -534,9 +532,6 @@ static int read_file(struct data_job *job, const char *path) {
     is_plain = is_own_lines(&table);
     is_pair = asks_pair_itself(job, &table);
     if (is_pair) table.origin = ORIGIN_NONE;
-    memset(&tally, 0, sizeof tally);
-    memset(&row, 0, sizeof row);
-    memset(&example, 0, sizeof example);
     for (int shows = 0; shows <= (show > 0) && !code; shows++) { /* the summary first, then the samples shown */
         if (shows) print_tally(job, &table, &tally);
         for (size_t i = 0, seen = 0; i < table.row_count && !code && !interrupted
@@ -612,12 +607,11 @@ static int unknown_task(const char *name) {
     return code;
 }
 static int run_command(const struct options *options) {
-    struct data_job job;
+    struct data_job job = {0};
     struct text_list paths = {NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     int code, worst = 0;
-    memset(&job, 0, sizeof job);
     job.options = options;
     if (!options->operand_count) return complain(EXIT_USAGE, "data needs a file: vlmprof data FILE..");
     if (text_of(options, "dataset_name") && !task_find(text_of(options, "dataset_name")))

@@ -34,10 +34,9 @@ static void print_names(const struct command *const *commands) {
 }
 /* Prints the known evaluation sets below their guide. */
 static int print_tasks(void) {
-    struct document document;
+    struct document document = {0};
     struct text_list *cells;
     int code;
-    memset(&document, 0, sizeof document);
     cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
     for (size_t i = 0; task_at(i); i++) {
         const struct task *task = task_at(i);

@@ -392,12 +392,9 @@ static int run_command(const struct options *options) {
     vp_error no_gpu = {VP_OK, -1, "", ""};
     int32_t gpu_count = 0;
     const char *reason;
-    struct cpu_info cpu;
-    struct holdings holdings;
-    struct model model;
-    memset(&model, 0, sizeof model);
-    memset(&holdings, 0, sizeof holdings);
-    memset(&cpu, 0, sizeof cpu);
+    struct cpu_info cpu = {0};
+    struct holdings holdings = {0};
+    struct model model = {0};
     if (has_model && (code = model_load(options, &model)) == 0 && (code = checkpoint_open(&model)) == 0)
         read_holdings(&model, &holdings);
     if (!code) code = read_cpu(&cpu);

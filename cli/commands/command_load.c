@@ -309,9 +309,8 @@ static void make_order(struct load *load) {
 }
 /* One request before the trials: it triggers the server's one-time work and shows whether times can be measured. */
 static int warm_up(struct load *load) {
-    vp_exchange exchange;
+    vp_exchange exchange = {0};
     int code;
-    memset(&exchange, 0, sizeof exchange);
     exchange.body = load->bodies.items[load->order[0]].json;
     exchange.body_bytes = load->bodies.items[load->order[0]].bytes;
     show_progress("warm-up");
@@ -647,7 +646,7 @@ static int take_known(struct load *load, struct load_level *level) {
 }
 /* Measures a level, unless its file exists. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
-    struct load_plan plan;
+    struct load_plan plan = {0};
     struct load_records records;
     vp_noise_summary noise;
     vp_noise_reading reading;
@@ -656,7 +655,6 @@ static int measure_level(struct load *load, struct load_level *level) {
     int code;
     level->path = level_path(load, level);
     if ((code = take_known(load, level)) != 0 || level->is_complete) return code;
-    memset(&plan, 0, sizeof plan);
     plan.bodies = load->bodies.items;
     plan.body_count = load->bodies.count;
     plan.order = load->order;
@@ -748,11 +746,10 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
 /* Judges the requests in an existing trial's file again. Returns 0 or an exit code. */
 static int check_again(struct load *load, const struct load_level *level) {
     struct load_request *requests;
-    struct load_records records;
+    struct load_records records = {0};
     size_t count;
     const int code = load_level_requests(level, &requests, &count);
     if (code) return code;
-    memset(&records, 0, sizeof records);
     records.items = zeroed(count + 1, sizeof *records.items);
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
     load_search_check(&load->search, &records, level->summary.from_s, level->summary.to_s);
@@ -990,9 +987,8 @@ static void print_interrupted(const struct load *load) {
                partial ? ", and the running one is kept as partial, to be measured again" : "");
 }
 static int run_command(const struct options *options) {
-    struct load load;
+    struct load load = {0};
     int code, reported;
-    memset(&load, 0, sizeof load);
     load.options = options;
     load.lock = -1;
     end_in_order();

@@ -73,12 +73,11 @@ static int run_command(const struct options *options) {
     struct summaries results = {NULL, 0};
     struct text_list warnings = {NULL, 0};
     int64_t failed = 0, missing = 0;
-    struct journal_index index;
+    struct journal_index index = {0};
     int code = 0, fd = -1;
     if (!folder || !options->operand_count)
         return complain(EXIT_USAGE, "merge needs folders with journals: vlmprof merge DIR...");
     if (is_given(options, "layout")) return lay_out(options);
-    memset(&index, 0, sizeof index);
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = ranks_read_folder(&index, options->operands[i], NULL);
     if (!code && !index.file_count)

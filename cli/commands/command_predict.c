@@ -444,10 +444,9 @@ static void warn_of_target(const struct estimator *estimator, const struct measu
 static int predict_files(const struct options *options, const struct estimator *estimator,
                          const struct measurements *measurements, const struct text_list *warnings) {
     struct trial_errors errors;
-    struct evaluation evaluation;
+    struct evaluation evaluation = {0};
     struct document document = {NULL, 0, NULL};
     int code;
-    memset(&evaluation, 0, sizeof evaluation);
     if (is_given(options, "budget_ms")) evaluation.own_budget_ms = opt(options, "budget_ms")->real;
     try_model(estimator, measurements, &errors, &evaluation);
     if (is_given(options, "json")) {

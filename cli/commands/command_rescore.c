@@ -81,11 +81,9 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
 static int rescore_captions(const struct options *options, const vp_json *json, uint32_t rows,
                             const struct score_rule *rule, const char *path) {
     int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* captions of the experiments are clean */
-    struct scoring scoring;
-    struct captions captions;
+    struct scoring scoring = {0};
+    struct captions captions = {0};
     int code;
-    memset(&scoring, 0, sizeof scoring);
-    memset(&captions, 0, sizeof captions);
     captions.with_summary = is_given(options, "json");
     for (uint32_t i = rows + 1; i < json->nodes[rows].end; i = json->nodes[i].end) {
         uint32_t metadata = vp_json_get(json, i, "metadata"), status = vp_json_get(json, i, "status");
@@ -133,13 +131,11 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
 
 /* Scores the rows one by one; prints nothing unless all are valid. Returns 0 or an exit code. */
 static int rescore_rows(const struct options *options, const vp_json *json, uint32_t rows, const char *path) {
-    struct rescore_job job;
-    struct scoring scoring;
+    struct rescore_job job = {0};
+    struct scoring scoring = {0};
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
     int code;
-    memset(&job, 0, sizeof job);
-    memset(&scoring, 0, sizeof scoring);
     code = rescore_metric(options, json, &job);
     for (uint32_t i = rows + 1; !code && i < json->nodes[rows].end; i = json->nodes[i].end) {
         vp_json_writer_init_sink(&writer, text_sink, &out, 0);
@@ -169,13 +165,12 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
 
 /* Scores an answer file of lmms-eval or VLMEvalKit, as `score` does. */
 static int rescore_answers(const struct options *options, const struct score_rule *rule) {
-    struct score_job job;
+    struct score_job job = {0};
     int code;
     if (!rule || is_corpus(rule))
         return complain(EXIT_USAGE, "%s is an answer file of another tool: give a rule for single answers with "
                                     "--metric M",
                         options->operands[0]);
-    memset(&job, 0, sizeof job);
     job.options = options;
     job.name = rule->name;
     code = score_read(&job);

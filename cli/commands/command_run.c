@@ -490,11 +490,10 @@ static void print_prompt(const struct request *request) {
     json_end(&writer); /* main checks stdout */
 }
 static int run_command(const struct options *options) {
-    struct run_state state;
+    struct run_state state = {0};
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
     int code;
     if (is_given(options, "endpoint")) return ask_command(options);
-    memset(&state, 0, sizeof state);
     if (profiles && (code = profiler_check(options)) != 0) return code;
     code = run_prepare(options, &state.request);
     if (!code && !shows) code = profiles ? profile_run(options, &state.request) : run_measure(options, &state);

@@ -39,7 +39,7 @@ static const struct option_spec SCORE_OPTIONS[] = {
  * 0 or an exit code. */
 static int score_captions(struct score_job *job, int metric) {
     const char *clean = text_of(job->options, "clean");
-    struct scoring scoring;
+    struct scoring scoring = {0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     uint32_t list = VP_JSON_NONE;
@@ -48,7 +48,6 @@ static int score_captions(struct score_job *job, int metric) {
         return complain(
             EXIT_USAGE,
             "--clean: captions take \"rule\" (built-in tokenizer) or \"none\" (words between white space)");
-    memset(&scoring, 0, sizeof scoring);
     job->by_words = !strcmp(clean, "none");
     if (parse_json(&parsed, job->text, job->text_bytes, &error) == VP_OK) {
         if (node_is(&parsed.json, 0, VP_JSON_ARRAY)) list = 0;
@@ -68,12 +67,11 @@ static int score_captions(struct score_job *job, int metric) {
 }
 
 static int run_command(const struct options *options) {
-    struct score_job job;
+    struct score_job job = {0};
     struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
     struct score_groups_by by = {{NULL, 0}, NULL};
     const struct score_rule *rule;
     int code;
-    memset(&job, 0, sizeof job);
     job.options = options;
     job.name = text_of(options, "metric");
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);

@@ -148,9 +148,8 @@ static int sweep_merge(struct sweep *sweep) {
     const char *folder = text_of(sweep->options, "output_dir");
     char state[96], before[96] = "", text[400];
     int code, fd = ranks_lock(folder);
-    struct journal_index all;
+    struct journal_index all = {0};
     if (fd < 0) return EXIT_OUTPUT;
-    memset(&all, 0, sizeof all);
     if (read(fd, before, sizeof before - 1) < 0) before[0] = 0;
     code = ranks_read_folder(&all, folder, &sweep->journal);
     if (!code) ranks_state(&all, state, sizeof state);
@@ -345,13 +344,12 @@ static void adopt_names(struct sweep *sweep, const struct journal_index *index) 
 /* Takes the names from this process's journal. A new process takes them from the other journals, because all must
  * agree. Returns 0 or an exit code. */
 static int settle_names(struct sweep *sweep, const char *folder) {
-    struct journal_index others;
+    struct journal_index others = {0};
     int code;
     if (sweep->journal.end || sweep->rank.world_size < 2) {
         adopt_names(sweep, &sweep->index);
         return 0;
     }
-    memset(&others, 0, sizeof others);
     snprintf(others.plan, sizeof others.plan, "%s", sweep->index.plan);
     if ((code = ranks_read_folder(&others, folder, &sweep->journal)) == 0) adopt_names(sweep, &others);
     index_free(&others);
@@ -482,9 +480,8 @@ static void sweep_free(struct sweep *sweep) {
     free(sweep->pending.data);
 }
 static int run_command(const struct options *options) {
-    struct sweep sweep;
+    struct sweep sweep = {0};
     int code;
-    memset(&sweep, 0, sizeof sweep);
     sweep.options = options;
     sweep.journal.fd = -1;
     end_in_order();

@@ -204,10 +204,9 @@ static void tile_line(void *user, const char *line) {
 static int run_command(const struct options *options) {
     const char *list = text_of(options, "sizes");
     int64_t width, height;
-    struct tile_job job;
+    struct tile_job job = {0};
     const struct tile_row no_row = {.width_px = -1};
     int code;
-    memset(&job, 0, sizeof job);
     job.geometry = vp_geometry_default();
     job.stream.csv = is_given(options, "csv");
     job.stream.json = is_given(options, "json");

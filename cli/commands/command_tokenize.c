@@ -237,11 +237,10 @@ static vp_result jsonl_text(struct tokenize_job *job, const vp_json *json, vp_js
 }
 static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int64_t line, vp_json_writer *writer,
                               vp_error *error) {
-    struct prompt_fields fields;
+    struct prompt_fields fields = {0};
     char *text = NULL;
     size_t count = 0;
     vp_result result;
-    memset(&fields, 0, sizeof fields);
     result = read_prompt_fields(json, &fields, error);
     if (result == VP_OK && fields.dataset && !fields.style && !vp_prompt_dataset_find(fields.dataset))
         result = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is unknown; set \"style\"");
@@ -302,18 +301,16 @@ static void add_summary(struct tokenize_job *job) {
 }
 
 static int run_command(const struct options *options) {
-    struct tokenize_job job;
+    struct tokenize_job job = {0};
     int (*take)(struct tokenize_job *, const char *, size_t, int64_t) = is_given(options, "jsonl")    ? jsonl_line
                                                                         : is_given(options, "decode") ? decode_line
                                                                                                       : encode_line;
-    struct model model;
+    struct model model = {0};
     char *text = NULL;
     const size_t most = (size_t)number_of(options, "line_max_mb") * 1000000;
     size_t capacity = 0, bytes;
     char limit[160];
     int code;
-    memset(&job, 0, sizeof job);
-    memset(&model, 0, sizeof model);
     job.decode = is_given(options, "decode");
     job.flags = (is_given(options, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0)
                 | (is_given(options, "clean_up") ? VP_DECODE_CLEAN_UP : 0);

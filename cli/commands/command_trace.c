@@ -397,10 +397,9 @@ static int show_saved(const struct options *options, const char *path) {
     const char *key = text_of(options, "sort_by");
     vp_ops_print_options how = vp_ops_print_options_default();
     vp_error error = {VP_OK, -1, "", ""};
-    struct saved_ops saved;
+    struct saved_ops saved = {0};
     vp_result result;
     int code = 0;
-    memset(&saved, 0, sizeof saved);
     result = read_saved(path, &saved, &error);
     if (result == VP_OK && key) result = vp_ops_sort(&saved.ops, key);
     how.row_limit = number_of(options, "row_limit");
@@ -433,10 +432,9 @@ static int run_command(const struct options *options) {
                         : -1;
     const char *key = text_of(options, "sort_by"), *which = text_of(options, "table");
     struct trace trace;
-    struct trace_tables tables;
+    struct trace_tables tables = {0};
     int code;
     if ((code = check_trace_options(options)) != 0) return code;
-    memset(&tables, 0, sizeof tables);
     code = trace_read(&trace, options->operands[0], is_given(options, "partial"));
     if (code == IS_TABLE) {
         trace_free(&trace);

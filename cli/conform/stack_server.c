@@ -11,15 +11,13 @@
 
 int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct stack *stack) {
     const vp_chat_knob knobs[] = {{"logprobs", "true"}, {"top_logprobs", "5"}};
-    struct question question;
-    struct picture picture;
+    struct question question = {0};
+    struct picture picture = {0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_exchange exchange;
     char reason[LINE_BYTES];
     vp_result result;
     int code = 0;
-    memset(&question, 0, sizeof question);
-    memset(&picture, 0, sizeof picture);
     stack->is_server = 1;
     stack->prompt_tokens = stack->image_tokens = -1;
     if (probe->is_raw) return complain(EXIT_USAGE, "--raw_prompt: a chat server applies its own template");

@@ -362,7 +362,7 @@ static void keep_prompt(const struct prompt_fields *fields, const char *hint, st
 /* Builds the prompt of a parsed record, and tokenizes it for a model. Returns 0 or an exit code. */
 static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json,
                        struct sample *sample) {
-    struct prompt_fields fields;
+    struct prompt_fields fields = {0};
     vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
     const vp_prompt_dataset *defaults;
@@ -372,7 +372,6 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     int32_t image_count;
     int code = 0;
     vp_result result;
-    memset(&fields, 0, sizeof fields);
     result = read_prompt_fields(json, &fields, &error);
     defaults = fields.is_asked ? NULL : dataset->defaults;
     if (result == VP_OK && !fields.questions.count && !defaults && !prompt_dataset_of(&fields, NULL))
@@ -616,12 +615,11 @@ static const char *unusable_image(const struct entry *entry, const struct sample
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample) {
     const struct entry *entry = &dataset->samples[index];
     vp_error error = {VP_OK, -1, "", ""};
-    struct record_reader reader;
+    struct record_reader reader = {0};
     uint64_t hash = 0;
     vp_result result;
     int code;
     memset(sample, 0, sizeof *sample);
-    memset(&reader, 0, sizeof reader);
     result = fetch_texts(dataset, &reader, entry, &hash, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), dataset->path, result, &error);
     else if (hash != entry->hash)
@@ -948,16 +946,14 @@ static int check_samples(struct loader *loader) {
     struct dataset *dataset = loader->dataset;
     vp_error error = {VP_OK, -1, "", ""};
     const vp_prompt_dataset *same = NULL; /* the defaults that all records agree on */
-    struct sample sample, before;
-    struct scoring scoring;
+    struct sample sample, before = {0};
+    struct scoring scoring = {0};
     const vp_json *json = &loader->reader.scratch.json;
     uint64_t *ids;
     size_t id_count = 0, repeated;
     const vp_json_node *id;
     int code = 0, tells = dataset->kind == KIND_TABLE;
     dataset->hash = HASH_START;
-    memset(&before, 0, sizeof before);
-    memset(&scoring, 0, sizeof scoring);
     ids = resize(NULL, dataset->count + 1, sizeof *ids);
     for (size_t i = 0; i < dataset->count && !code; i++) {
         struct entry *entry = &dataset->samples[i];
@@ -1029,8 +1025,7 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
     char *set = node_text(json, vp_json_get(json, 0, "dataset"));
     char *name = node_text(json, vp_json_get(json, 0, "metric"));
     vp_score_metric unknown;
-    struct scoring scoring;
-    memset(&scoring, 0, sizeof scoring);
+    struct scoring scoring = {0};
     vp_score_metric_for_dataset("", &unknown);
     if (set && dataset->metric == unknown) vp_score_metric_for_dataset(set, &dataset->metric);
     if (dataset->metric == unknown && !dataset->defaults) dataset->metric = scoring_default_metric(&scoring, json);
@@ -1073,12 +1068,11 @@ static void warn_without_images(const struct model *model, const struct dataset 
 }
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset) {
     vp_error error = {VP_OK, -1, "", ""};
-    struct loader loader;
+    struct loader loader = {0};
     int64_t *chosen = NULL;
     char line[200];
     vp_result result;
     int code;
-    memset(&loader, 0, sizeof loader);
     loader.model = model;
     loader.dataset = dataset;
     loader.field = text_of(options, "stratify_by");

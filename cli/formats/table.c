@@ -256,12 +256,11 @@ static vp_result open_notes(struct table *table, const char *annotations, vp_err
 }
 /* Complains about the annotations of VQA v2, which contain no questions, and about files like COCO's captions. */
 static vp_result annotations_alone(struct table *table, vp_error *error) {
-    struct row row;
+    struct row row = {0};
     int has_caption = 0, has_question = 0;
     static const char tail[] = "_annotations.json";
     const char *word = strstr(table->name, "mscoco_"), *end = strstr(table->name, tail);
     char questions[160] = "v2_OpenEnded_mscoco_.._questions.json";
-    memset(&row, 0, sizeof row);
     if (table->json.count && json_rows_read(&table->json, 0, &row, NULL) == VP_OK && row_parse(&row, NULL) == VP_OK) {
         has_caption = has_value(&row.parsed.json, 0, "caption");
         has_question = has_value(&row.parsed.json, 0, "question");
@@ -280,9 +279,8 @@ static vp_result annotations_alone(struct table *table, vp_error *error) {
                     "data, and this one with --annotations", questions);
 }
 static vp_result open_json(struct table *table, const struct table_wish *wish, vp_error *error) {
-    struct row row;
+    struct row row = {0};
     vp_result result = json_rows_open(&table->json, table->path, error);
-    memset(&row, 0, sizeof row);
     if (result != VP_OK) return result;
     if (table->json.shape == SHAPE_MEMBER && !strcmp(table->json.key, "annotations"))
         return annotations_alone(table, error);

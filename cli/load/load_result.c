@@ -157,9 +157,8 @@ void load_level_note(struct load_level *level, const struct load_records *record
 /* The counts of requests, as recorded by the trial. */
 static struct load_summary summarize_again(struct load_level *level, const struct load_request *requests, size_t count,
                                            const vp_slo *slo) {
-    struct load_records records;
+    struct load_records records = {0};
     struct load_summary summary;
-    memset(&records, 0, sizeof records);
     records.items = zeroed(count + 1, sizeof *records.items);
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
     summary = load_summarize(&records, level->summary.from_s, level->summary.to_s, slo);

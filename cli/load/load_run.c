@@ -314,9 +314,8 @@ static int by_due(const void *left_item, const void *right_item) {
     return left->start_ns < right->start_ns ? -1 : left->start_ns > right->start_ns;
 }
 int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_records *records) {
-    struct trial trial;
+    struct trial trial = {0};
     int code;
-    memset(&trial, 0, sizeof trial);
     memset(records, 0, sizeof *records);
     trial.endpoint = endpoint;
     trial.plan = plan;

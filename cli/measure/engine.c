@@ -84,8 +84,7 @@ static void range_end(const struct pass_input *input) { if (input->ranges) vp_ra
 /* The request to the engine: the session's buffers, filled by fill_inputs, and the knobs of the input. */
 static vp_request engine_request(const struct session *session, const struct pass_input *input) {
     const struct input_buffers *inputs = &session->inputs;
-    vp_request request;
-    memset(&request, 0, sizeof request);
+    vp_request request = {0};
     request.input_ids = (const int32_t *)inputs->ids.data;
     request.input_count = sequence_of(input);
     if (layout_of(input)) {
@@ -221,12 +220,11 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
                       vp_error *error) {
     struct part_stamps stamps = {0, 0, 0, 0};
     struct energy_reading energy;
-    vp_reply reply;
+    vp_reply reply = {0};
     vp_result result;
     int64_t begin_ns, total_ns;
     double joules;
     session_reserve(session, input);
-    memset(&reply, 0, sizeof reply);
     reply.tokens = run->tokens;
     reply.step_ns = run->step_ns;
     energy = read_energy(session);

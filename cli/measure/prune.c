@@ -239,12 +239,10 @@ int prune_forecast(const struct prune_setting *setting, const struct prune_count
                    char *reason, size_t capacity) {
     vp_prune prune = setting->how;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_model_config config;
-    vp_request request;
+    vp_model_config config = {0};
+    vp_request request = {0};
     int32_t *blocks = resize(NULL, (size_t)counts->blocks, sizeof *blocks), side = 0;
     vp_result result;
-    memset(&config, 0, sizeof config);
-    memset(&request, 0, sizeof request);
     while (counts->views && (int64_t)(side + 1) * (side + 1) * counts->views <= counts->tokens) side++;
     config.geometry = vp_geometry_default(); /* a view's tokens form a square, for pool */
     config.geometry.crop_px = side;

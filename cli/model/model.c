@@ -216,11 +216,10 @@ int model_complain_missing(const char *option, const char *name) {
                     option, name, name, slash + 1);
 }
 int model_load_folder(struct model *model) {
-    struct settings settings;
+    struct settings settings = {0};
     char *tokenizer = NULL, *what;
     size_t tokenizer_bytes = 0;
     int code;
-    memset(&settings, 0, sizeof settings);
     model->identity = HASH_START;
     code = model_files_open(model->name, model->projector, &model->files);
     if (code) return code;

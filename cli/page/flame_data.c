@@ -193,11 +193,10 @@ static void group_write(const struct flame *flame, int64_t from, int64_t to, int
 int64_t flame_data_write(const struct flame *flame, struct text_buffer *out) {
     const struct flame_request *request = &flame->request;
     struct text_buffer groups = {NULL, 0, 0}, runs = {NULL, 0, 0};
-    struct calls calls;
+    struct calls calls = {0};
     int at[VP_STAGE_COUNT], group_count = 0, passes = 0, stage = -1;
     int64_t left_out = request->lost_launches, to, step_begin_ns;
     size_t stage_from = 0;
-    memset(&calls, 0, sizeof calls);
     page_add(out, "{\"total\":%lld", (long long)request->total_ns);
     stages_write(flame, out, at);
     step_begin_ns = request->engine_begin_ns - request->begin_ns + request->times->begin_ns[VP_STAGE_DECODE];

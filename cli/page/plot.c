@@ -66,8 +66,7 @@ static void scale_log(struct scale *scale, struct span span) {
     scale->digits = DIGITS_SHORTEST;
 }
 struct scale scale_make(struct span span, int is_log, double from, double to) {
-    struct scale scale;
-    memset(&scale, 0, sizeof scale);
+    struct scale scale = {0};
     scale.from = from;
     scale.to = to;
     if (!(span.high >= span.low)) { span.low = 0; span.high = 1; }

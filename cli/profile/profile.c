@@ -82,9 +82,8 @@ static int reload_image(struct profiler *profiler, size_t index) {
     const struct image_px *size = &request->sample.sizes[index];
     vp_image *image = &request->images[index];
     char reason[LINE_BYTES];
-    vp_range_payload payload;
+    vp_range_payload payload = {0};
     int code;
-    memset(&payload, 0, sizeof payload);
     vp_image_free(image);
     image->rgb = NULL;
     VP_RANGE(&profiler->ranges, "load image");
@@ -322,12 +321,11 @@ static int check_schedule(const vp_schedule *schedule, int64_t steps) {
 }
 int profile_run(const struct options *options, struct request *request) {
     struct profiler *profiler = zeroed(1, sizeof *profiler);
-    struct cost_report cost;
+    struct cost_report cost = {0};
     vp_noise_reading reading;
     vp_schedule schedule;
     int64_t steps = 0;
     int code = plan_steps(options, &schedule, &steps);
-    memset(&cost, 0, sizeof cost);
     end_in_order(); /* after Ctrl-C the current request is finished, and the records are saved and printed */
     if (!code) code = check_schedule(&schedule, steps);
     profiler->request = request;

@@ -104,9 +104,8 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     const struct kept_request *kept = &profiler->kept;
     char sentence[LINE_BYTES], date[DATE_BYTES];
     struct text_buffer out = {NULL, 0, 0};
-    struct flame flame;
+    struct flame flame = {0};
     int code;
-    memset(&flame, 0, sizeof flame);
     flame.model = profiler->request->model.name;
     flame.image = first_image(&profiler->request->sample);
     flame.question = profiler->request->sample.question;

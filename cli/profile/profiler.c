@@ -319,10 +319,9 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
                       int64_t end_ns) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_times times = run->times;
-    vp_trace_run traced;
+    vp_trace_run traced = {0};
     vp_result result;
     int code;
-    memset(&traced, 0, sizeof traced);
     times.ran[VP_STAGE_PREPROCESS] = times.ran[VP_STAGE_DETOK] = 0; /* they are already ranges */
     traced.begin_ns = run->engine_begin_ns;
     traced.device = profiler->on_gpu ? 0 : -1;

@@ -60,8 +60,7 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
     }
 }
 static vp_bounded_interval difference_to(const struct tradeoff *tradeoff, size_t config, size_t other) {
-    vp_bounded_interval unknown;
-    memset(&unknown, 0, sizeof unknown);
+    vp_bounded_interval unknown = {0};
     unknown.mean = unknown.low = unknown.high = (double)NAN;
     if (other == tradeoff->config_count || !tradeoff->accuracy) return unknown;
     return accuracy_interval(tradeoff->range, tradeoff->accuracy + other * tradeoff->sample_count,

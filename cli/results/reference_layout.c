@@ -209,9 +209,8 @@ static int write_item(const struct item *item, struct parsed *parsed, struct ref
 int reference_layout_write(const char *const *folders, size_t folder_count, const char *out,
                            struct reference_layout *layout) {
     struct items items = {NULL, 0};
-    struct parsed parsed;
+    struct parsed parsed = {0};
     int code = 0, is_incomplete = 0;
-    memset(&parsed, 0, sizeof parsed);
     for (size_t i = 0; i < folder_count && !code; i++) code = add_folder(&items, folders[i], out, &parsed);
     if (!code) code = check_items(&items);
     for (size_t i = 0; i < items.count && !code; i++)

@@ -154,8 +154,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
 }
 struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
                             const struct measured *measured) {
-    struct point point;
-    memset(&point, 0, sizeof point);
+    struct point point = {0};
     point.sample = &measured->sample;
     point.knobs = &configuration->knobs;
     point.is_served = knobs_are_served(&configuration->knobs);
@@ -315,8 +314,7 @@ static double stage_work(const struct pass_result *run, int stage) {
 }
 /* Host stages are skipped: their work is not counted. */
 static struct neighbour neighbour_of(const struct measured *measured, int32_t file) {
-    struct neighbour now;
-    memset(&now, 0, sizeof now);
+    struct neighbour now = {0};
     now.file = file;
     now.session = measured->marks[0].session;
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
@@ -440,10 +438,9 @@ int is_closed_point(const struct index_entry *entry, const struct index_configur
 int gather_configuration(struct journal_index *index, const struct index_configuration *configuration,
                          struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
-    struct measured measured;
+    struct measured measured = {0};
     size_t blocks = 0;
     int code = 0;
-    memset(&measured, 0, sizeof measured);
     for (int32_t i = 0; i < index->file_count; i++) blocks += index->files[i].block_count;
     gathered->has_block = zeroed(blocks + 1, sizeof *gathered->has_block);
     gathered->noise = vp_noise_summary_none();

@@ -665,11 +665,10 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
 static int put_result(vp_json_writer *writer, struct journal_index *index,
                       const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
-    struct measured measured;
+    struct measured measured = {0};
     struct text_buffer row = {NULL, 0, 0};
     vp_json_writer one; /* a row is on one line */
     int code = 0;
-    memset(&measured, 0, sizeof measured);
     vp_json_begin_object(writer);
     put_result_head(writer, index, configuration, gathered);
     vp_json_key(writer, "per_sample_results");
@@ -888,8 +887,7 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     char reason[LINE_BYTES];
     int64_t runs = 0, cached = 0;
     double runs_least = HUGE_VAL; /* per point */
-    struct twin_result twins;
-    memset(&twins, 0, sizeof twins);
+    struct twin_result twins = {0};
     for (size_t i = 0; i < all->count; i++) {
         const char *path = all->items[i].path;
         items[i] = all->items[i].noise;

@@ -218,10 +218,9 @@ static vp_result lacks_predictions(const struct cells *cells, const char *path, 
     return result;
 }
 static int convert_vlmevalkit(const char *path, const char *text, struct text_buffer *out) {
-    struct cells cells;
+    struct cells cells = {0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    memset(&cells, 0, sizeof cells);
     result = cells_open(&cells, path, memchr(text, '\t', strcspn(text, "\n")) ? '\t' : ',', NULL, NULL, &error);
     if (result == VP_OK && cells_column(&cells, "prediction") == SIZE_MAX)
         result = lacks_predictions(&cells, path, &error);

@@ -135,8 +135,7 @@ static double sum_of(const struct judged_set *set, const struct category_sums *s
     return total;
 }
 static void mme_numbers(const struct judged_set *set, const struct judged *rows, size_t count, struct numbers *out) {
-    struct category_sums sums[CATEGORIES_MAX];
-    memset(sums, 0, sizeof sums);
+    struct category_sums sums[CATEGORIES_MAX] = {0};
     for (size_t i = 0, end; i < count; i = end) { /* rows of one picture are adjacent */
         for (end = i + 1; end < count && rows[end].group == rows[i].group && rows[end].category == rows[i].category;
              end++) {}
@@ -213,11 +212,8 @@ static void official_pope(struct numbers *out, const struct counts *counts) {
 }
 static void pope_numbers(const struct judged_set *set, const struct text_list *singles, const struct judged *rows,
                          size_t count, struct numbers *out) {
-    struct counts official, all, one, lmms;
+    struct counts official = {0}, all = {0}, one, lmms = {0};
     double missed = 0, yes = 0, precision, recall;
-    memset(&official, 0, sizeof official);
-    memset(&all, 0, sizeof all);
-    memset(&lmms, 0, sizeof lmms);
     for (size_t i = 0; i < count; i++) {
         const char *categories = set->categories.items[rows[i].category];
         count_row(&official, rows[i].truth, rows[i].official);
@@ -424,13 +420,12 @@ static int print_set(struct score_job *job, struct judged_set *set, const char *
     return code;
 }
 static int score_set(struct score_job *job, struct scoring *scoring, const vp_json *json, uint32_t node, int metric) {
-    struct judged_set set;
+    struct judged_set set = {0};
     uint32_t rows = vp_json_get(json, node, "rows");
     char *name = node_text(json, vp_json_get(json, node, "name"));
     const char *trouble = NULL;
     int64_t number = 0;
     int code;
-    memset(&set, 0, sizeof set);
     for (uint32_t i = rows + 1; i < json->nodes[rows].end && !trouble; i = json->nodes[i].end, number++)
         trouble = add_row(&set, scoring, json, i);
     code = trouble      ? complain(EXIT_INPUT, "%s: set %s, row %lld: %s", job->source, name ? name : "-",
@@ -443,12 +438,10 @@ static int score_set(struct score_job *job, struct scoring *scoring, const vp_js
 }
 int score_sets(struct score_job *job, int metric) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    struct scoring scoring;
-    struct judged_set lines;
+    struct scoring scoring = {0};
+    struct judged_set lines = {0};
     uint32_t sets = VP_JSON_NONE;
     int code = 0;
-    memset(&scoring, 0, sizeof scoring);
-    memset(&lines, 0, sizeof lines);
     if (parse_json(&parsed, job->text, job->text_bytes, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT))
         sets = vp_json_get(&parsed.json, 0, "sets");
     if (node_is(&parsed.json, sets, VP_JSON_ARRAY)) score_list(job, &parsed.json, sets);

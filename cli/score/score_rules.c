@@ -470,10 +470,9 @@ int score_check_lines(const struct score_job *job) {
 
 /* Scores the rows of --baseline by the same rule, and pairs them with the job's by their ids. */
 static int score_baseline(struct score_job *job, const struct score_rule *rule) {
-    struct score_job other;
+    struct score_job other = {0};
     struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
     int code;
-    memset(&other, 0, sizeof other);
     other.options = job->options;
     other.name = job->name;
     other.path = text_of(job->options, "baseline");
@@ -551,15 +550,13 @@ static int join_references(struct score_job *job, struct parsed *parsed) {
     const char *path = text_of(job->options, "references");
     struct text_buffer joined = {NULL, 0, 0};
     struct note_key *keys, wanted = {0, 0};
-    struct example example;
+    struct example example = {0};
     struct table table;
-    struct row row;
+    struct row row = {0};
     size_t count = 0, missing = 0;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = table_open(&table, path, &wish, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
-    memset(&row, 0, sizeof row);
-    memset(&example, 0, sizeof example);
     keys = resize(NULL, table.row_count + 1, sizeof *keys);
     for (size_t i = 0; i < table.row_count; i++) {
         if (!table_example(&table, i, &row, &example)) continue;
@@ -603,7 +600,7 @@ static int settle_lines(struct score_job *job, struct parsed *parsed) {
                ? join_references(job, parsed) : 0;
 }
 int score_rows(struct score_job *job, const struct score_rule *rule) {
-    struct scoring scoring;
+    struct scoring scoring = {0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     struct text_buffer line = {NULL, 0, 0};
     struct circles circles = {NULL, 0, 0};
@@ -612,7 +609,6 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     const int is_tool = rule->metric >= 0 && vp_score_is_tool((vp_score_metric)rule->metric);
     if (!code) code = settle_lines(job, &parsed);
     if (!code) code = check_fields(job, &parsed);
-    memset(&scoring, 0, sizeof scoring);
     if (rule->metric == VP_SCORE_MCQ_CIRCULAR_VK) job->circles = &circles;
     job->tally.keeps_values = !is_corpus(rule);
     job->tally.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;

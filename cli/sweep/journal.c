@@ -525,8 +525,7 @@ char *journal_name(const char *folder, int64_t rank, int64_t world_size) {
     return join_path(folder, name);
 }
 int journal_lock(int fd, int wait) {
-    struct flock lock;
-    memset(&lock, 0, sizeof lock);
+    struct flock lock = {0};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     while (fcntl(fd, wait ? F_SETLKW : F_SETLK, &lock)) {
@@ -536,8 +535,7 @@ int journal_lock(int fd, int wait) {
     return 0; /* a file system without locks */
 }
 int journal_is_locked(int fd) {
-    struct flock lock;
-    memset(&lock, 0, sizeof lock);
+    struct flock lock = {0};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;

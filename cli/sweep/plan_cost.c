@@ -77,9 +77,8 @@ static vp_result calibration_pass(struct session *session, const struct cuts *cu
     const int32_t features = layout ? layout->feature_tokens : 0, block_count = model->config.block_count;
     int32_t *ids, *blocks = resize(NULL, (size_t)block_count, sizeof *blocks);
     vp_image image = {0, 0, NULL};
-    struct pass_input input;
+    struct pass_input input = {0};
     vp_result result;
-    memset(&input, 0, sizeof input);
     for (int32_t i = 0; i < block_count; i++) blocks[i] = i;
     if (layout) {
         image.width_px = layout->width_px;
@@ -117,11 +116,10 @@ static int calibrate(const struct options *options, const struct model *model, c
     struct pass_result *run = runs_make(1, CALIBRATION_TOKENS);
     const struct image_px px = {640, 480};
     struct cuts cuts = {0};
-    struct session session;
+    struct session session = {0};
     int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
     int64_t start = vp_clock_ns();
     vp_result result = VP_OK;
-    memset(&session, 0, sizeof session);
     small.config = calibration_config(&model->config);
     small.checkpoint = NULL;
     memset(&small.ids, 0, sizeof small.ids);
@@ -804,9 +802,8 @@ static int print_plan(const struct estimate *estimate) {
 }
 int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan,
                    const struct baseline *baseline) {
-    struct estimate estimate;
+    struct estimate estimate = {0};
     int code = 0;
-    memset(&estimate, 0, sizeof estimate);
     estimate.options = options;
     estimate.model = model;
     estimate.plan = plan;

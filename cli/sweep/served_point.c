@@ -41,8 +41,7 @@ static size_t variant_index(const struct sweep *sweep, const struct configuratio
 /* A question to the server of a variant. */
 static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *pictures,
                                    size_t picture_count, const char *text, int32_t max_tokens) {
-    struct question question;
-    memset(&question, 0, sizeof question);
+    struct question question = {0};
     question.pictures = pictures;
     question.picture_count = (int32_t)picture_count;
     question.text = text;
@@ -381,9 +380,8 @@ static void drop_variant(struct sweep *sweep, size_t variant, const char *reason
 static int warm_up_servers(struct sweep *sweep, const struct open_point *point) {
     const struct variants *variants = &sweep->plan.variants;
     struct pass_result *first = runs_make((int32_t)variants->count, 1);
-    struct picture picture;
+    struct picture picture = {0};
     int code = 0;
-    memset(&picture, 0, sizeof picture);
     if (point->sent) make_warm_picture(point, &picture);
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct question question = question_of(sweep, i, &picture, point->sent != NULL, WARM_UP_TEXT, WARM_UP_TOKENS);
@@ -452,8 +450,7 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
                  char *reason, size_t capacity) {
     const size_t variant = variant_index(sweep, point->configuration);
     const struct variant *asked = point->configuration->variant;
-    struct twin_plan plan;
-    memset(&plan, 0, sizeof plan);
+    struct twin_plan plan = {0};
     plan.endpoint = &sweep->served->endpoints[variant];
     plan.images = point->sent->images;
     plan.image_count = (int32_t)point->sent->count;
@@ -493,9 +490,8 @@ int served_ask_baseline(struct sweep *sweep, const struct open_point *first, con
 }
 int served_follow_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
                            struct fidelity *fidelity, char *reason, size_t capacity) {
-    struct served_answer own;
+    struct served_answer own = {0};
     int code;
-    memset(&own, 0, sizeof own);
     code = ask_likely(sweep, point, sample, &own, reason, capacity);
     if (!code && !reason[0]) served_answers_compare(&sweep->baseline.said, &own, fidelity, reason, capacity);
     served_answer_free(&own);

@@ -148,13 +148,12 @@ static vp_family *add_family(struct family_job *job) {
 /* Finds the family that a checkpoint's config files describe. Returns 0 or an exit code. */
 static int families_of_checkpoint(struct family_job *job, const char *folder) {
     static const char *const config_names[3] = {"preprocessor_config.json", "processor_config.json", "config.json"};
-    struct parsed parsed[3];
+    struct parsed parsed[3] = {0};
     const vp_json *files[3] = {NULL, NULL, NULL};
     char *text[3] = {NULL, NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_OK;
     int code = 0, found = 0;
-    memset(parsed, 0, sizeof parsed);
     for (int i = 0; i < 3 && !code; i++) {
         char *path = join_path(folder, config_names[i]);
         size_t bytes = 0;
@@ -608,9 +607,8 @@ static void list_families_json(void) {
 }
 
 int tile_families_run(const struct options *options) {
-    struct family_job job;
+    struct family_job job = {0};
     int code = 0;
-    memset(&job, 0, sizeof job);
     job.stream.csv = is_given(options, "csv");
     job.stream.json = is_given(options, "json");
     job.compare = is_given(options, "compare");

@@ -261,9 +261,8 @@ static void keep_event(struct trace *trace, struct trace_event event) {
 /* Adds a slice, or counts the reason for leaving it out. */
 static void add_slice(struct trace *trace, struct trace_input *in, const uint32_t *fields) {
     const vp_json *json = &in->json.json;
-    struct trace_event event;
+    struct trace_event event = {0};
     uint32_t arguments[ARGUMENT_COUNT];
-    memset(&event, 0, sizeof event);
     event.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY]));
     if (event.category == TRACE_NOTHING) return;
     if (fields[FIELD_DURATION] == VP_JSON_NONE) { trace->no_duration++; return; }

@@ -189,9 +189,8 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     const struct median_range none = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     double *values = resize(NULL, (size_t)count * 2 + 1, sizeof *values), *scratch = values + (size_t)count;
     struct twin_pair *kept = resize(NULL, (size_t)count + 1, sizeof *kept);
-    struct twin_result result;
+    struct twin_result result = {0};
     double ms_per_token;
-    memset(&result, 0, sizeof result);
     result.basis = basis_of(pairs, count);
     ms_per_token = method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch)
                                                                           : (double)NAN;
