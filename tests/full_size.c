@@ -78,11 +78,9 @@ static void print_outcome(const outcome *o) {
     printf("\n");
 }
 static void run_request(vp_engine *engine, int32_t count, int32_t new_tokens, outcome *o) {
-    vp_request r;
-    vp_dump dump;
+    vp_request r = {0};
+    vp_dump dump = {0};
     vp_error error;
-    memset(&r, 0, sizeof r);
-    memset(&dump, 0, sizeof dump);
     memset(&o->reply, 0, sizeof o->reply);
     dump.logits = o->logits;
     r.input_ids = input_ids; r.input_count = count;
@@ -144,10 +142,9 @@ static void compare_kernels(const outcome *a, const outcome *b) {
 /* the prompt and the first generated tokens as a new prompt; damaged: with another last token */
 static void compare_cache(vp_engine *engine, const outcome *o) {
     size_t n = (size_t)config.embedding_size;
-    outcome again;
+    outcome again = {0};
     double lead, same;
     check_case("cache against recomputing");
-    memset(&again, 0, sizeof again);
     again.logits = (float *)malloc(n * sizeof(float));
     memcpy(input_ids + input_count, o->tokens, RECOMPUTED * sizeof(int32_t));
     run_request(engine, input_count + RECOMPUTED, 1, &again);
@@ -175,9 +172,8 @@ static const char *other_kernel(const vp_engine *engine) {
 }
 
 int main(void) {
-    outcome outcomes[2];
+    outcome outcomes[2] = {0};
     const char *gemm = NULL;
-    memset(outcomes, 0, sizeof outcomes);
     check_case("request");
     if (!make_request()) return check_done("full_size");
     for (int i = 0; i < 2; i++) {

@@ -32,8 +32,7 @@ static unsigned char *random_blocks(const format *of, int rows, uint64_t seed) {
     return blocks;
 }
 static vk_source source_of(const format *of, const unsigned char *blocks, int rows) {
-    vk_source source;
-    memset(&source, 0, sizeof source);
+    vk_source source = {0};
     source.tensor.dtype = of->dtype;
     source.tensor.data = blocks;
     source.tensor.dimensions = 2;
@@ -44,9 +43,8 @@ static vk_source source_of(const format *of, const unsigned char *blocks, int ro
 /* a linear of `runs` formats with N rows in all; its panels are malloc'ed and zeroed, followed by 64 bytes of 0x5a */
 static vk_linear linear_of(const int *rows_of, const format *const *of, int runs) {
     vk_arena arena = { NULL, 0 };
-    vk_linear linear;
+    vk_linear linear = {0};
     int first = 0;
-    memset(&linear, 0, sizeof linear);
     for (int r = 0; r < runs; r++) {
         linear.runs[r].first = first / VK_PAD;
         linear.runs[r].format = (int)of[r]->dtype;
@@ -244,13 +242,10 @@ static uint64_t answer_of(const vp_model_config *config, const vp_checkpoint *ch
     int64_t step_ns[NEW];
     vp_memory_block memory = {0};
     vp_engine *engine = NULL;
-    vp_request request;
-    vp_reply reply;
-    vp_dump dump;
+    vp_request request = {0};
+    vp_reply reply = {0};
+    vp_dump dump = {0};
     vp_error error;
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
-    memset(&dump, 0, sizeof dump);
     options.config = config;
     options.checkpoint = checkpoint;
     options.weights = weights;

@@ -224,10 +224,9 @@ static void plain_image(const set *s, size_t first, size_t reference_count, mist
 /* Returns 1 if the rules with this mistake still give the golden values of a set. */
 static int plain_agrees(const set *s, mistake m) {
     double sums[10] = {0}, one[10];
-    vp_caption_scores got, mean;
+    vp_caption_scores got, mean = {0};
     size_t image, reference, at = 0;
     int i, good = 1;
-    memset(&mean, 0, sizeof mean);
     book.word_count = 0;
     for (image = 0; image < s->image_count; image++) {
         line_read(&book.lines[at++], &s->tokenised[image].candidate);

@@ -129,9 +129,8 @@ static void begin(size_t weights_bytes, int host_memory) {
     engine.weights_bytes = weights_bytes;
 }
 static vp_ceilings measured(void) {
-    vp_ceilings c;
+    vp_ceilings c = {0};
     vp_error error = {VP_OK, -1, "", ""};
-    memset(&c, 0, sizeof c);
     CHECK_INT(vp_engine_ceilings(&engine, &c, &error), VP_OK);
     return c;
 }

@@ -68,8 +68,7 @@ static void test_base64(void) {
 
 static const vp_chat_image small_image = {"foobar", 6, "image/png"};
 static vp_chat_request request_of(const vp_chat_image *images, int32_t count) {
-    vp_chat_request request;
-    memset(&request, 0, sizeof request);
+    vp_chat_request request = {0};
     request.model = "m";
     request.text = "What is \"this\"?";
     request.images = images;

@@ -136,10 +136,9 @@ static char *replaced(const char *text, const char *find, const char *replace) {
 }
 static void config_expect(const char *config, const char *preprocessor, vp_result code, const char *where) {
     vp_model_config c, poison;
-    vp_error error;
+    vp_error error = {0};
     memset(&c, 0x55, sizeof c);
     poison = c;
-    memset(&error, 0, sizeof error);
     CHECK_INT(vp_model_config_parse(config, strlen(config), preprocessor, preprocessor ? strlen(preprocessor) : 0, &c, &error), code);
     if (code == VP_OK) return;
     CHECK_INT(error.code, code);
@@ -551,10 +550,9 @@ static void test_published_configs(void) {
           "\"max_image_size\":{\"longest_edge\":384},\"resample\":1,\"size\":{\"longest_edge\":1536}}" },
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        vp_model_config published, preset;
+        vp_model_config published = {0}, preset;
         vp_error error = { VP_OK, -1, "", "" };
         check_case("%s: the published files", files[i].preset);
-        memset(&published, 0, sizeof published);
         memset(&preset, 0, sizeof preset);
         if (!CHECK_INT(vp_model_config_parse(files[i].config, strlen(files[i].config), files[i].preprocessor, strlen(files[i].preprocessor), &published, &error),
                        VP_OK)) printf("%s: %s\n", error.where, error.text);
@@ -1043,7 +1041,7 @@ static void test_packed_precisions(const vp_packed *packed, const vp_model_confi
 static void test_packed(void) {
     static const int bits[] = {24, 31, 32, 40, 44, 48, 52, 56, 60, 2000, 4087, 4088, 4095};
     vp_model_config c;
-    vp_packed packed, got, poison;
+    vp_packed packed = {0}, got, poison;
     vp_checkpoint *cp = NULL;
     vp_tensor t;
     vp_error error;
@@ -1051,7 +1049,6 @@ static void test_packed(void) {
     char text[40];
     size_t i;
     vp_model_config_preset("tiny", &c);
-    memset(&packed, 0, sizeof packed);
     packed.version = VP_PACKED_VERSION;
     packed.block_bits = 4;
     packed.head_bits = 8;
@@ -1205,7 +1202,7 @@ static void test_golden_models(void) {
         vp_model_config c;
         vp_checkpoint *cp = NULL;
         vp_tensor t;
-        vp_error error;
+        vp_error error = {0};
         int64_t k, found = 0;
         snprintf(name, sizeof name, "models/%s/config.json", names[i]);
         path = check_golden(name);
@@ -1213,7 +1210,6 @@ static void test_golden_models(void) {
         if (!text) { check_skip(name, "golden models not found"); continue; }
         check_case("%s opens; every tensor is found", names[i]);
         snprintf(directory, sizeof directory, "%.*s", (int)(strlen(path) - strlen("/config.json")), path);
-        memset(&error, 0, sizeof error);
         CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_OK);
         CHECK_INT(vp_checkpoint_open(directory, &c, &cp, &error), VP_OK);
         CHECK_TEXT(error.text, "");

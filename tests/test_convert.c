@@ -25,13 +25,10 @@ typedef struct answer { int32_t tokens[NEW]; float logits[NEW * LOGITS_MAX]; } a
 static void request_once(vp_engine *engine, const vp_model_config *c, answer *a) {
     int32_t ids[PROMPT], index[WINDOWS], blocks[BLOCKS_MAX];
     int64_t step_ns[NEW];
-    vp_request r;
-    vp_reply reply;
-    vp_dump dump;
+    vp_request r = {0};
+    vp_reply reply = {0};
+    vp_dump dump = {0};
     vp_error error;
-    memset(&r, 0, sizeof r);
-    memset(&dump, 0, sizeof dump);
-    memset(&reply, 0, sizeof reply);
     memset(a, 0xff, sizeof *a);
     CHECK(c->embedding_size <= LOGITS_MAX && c->block_count <= BLOCKS_MAX);
     for (int i = 0; i < PROMPT; i++) ids[i] = 5 + i * 7;
@@ -222,9 +219,8 @@ static void test_synthetic_pinned(const vp_model_config *c) {
 /* the engine does not open, for this reason */
 static void packed_refused(const char *what, const vp_engine_options *o, vp_result code, const char *text) {
     vp_engine *engine = NULL;
-    vp_error error;
+    vp_error error = {0};
     check_case("packed weights: %s", what);
-    memset(&error, 0, sizeof error);
     CHECK_INT(vp_engine_open(o, &engine, &error), code);
     CHECK(!engine && error.code == code);
     if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
@@ -385,9 +381,8 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
 
 /* -------------------------------------------------------------------------------------------------------------- errors */
 static void refused(const char *what, const vp_convert_options *o, vp_result code, const char *where) {
-    vp_error error;
+    vp_error error = {0};
     check_case("convert rejects %s", what);
-    memset(&error, 0, sizeof error);
     CHECK_INT(vp_engine_convert(o, &error), code);
     CHECK(error.code == code && error.text[0] && !strchr(error.text, '\n'));
     if (!CHECK(strstr(error.where, where) != NULL)) printf("  (%s: %s)\n", error.where, error.text);

@@ -156,10 +156,8 @@ static void test_parquet(void) {
 /* Rows give the same in any order; a skipped column is not read. */
 static void test_parquet_order(void) {
     struct parquet *file = NULL;
-    struct row row, other;
+    struct row row = {0}, other = {0};
     char *rows[12];
-    memset(&row, 0, sizeof row);
-    memset(&other, 0, sizeof other);
     check_case("parquet_row: rows in reverse, and rows without the damaged column");
     if (!CHECK(parquet_open(&file, "tests/golden/datasets/parquet_features/row_groups.parquet", NULL) == VP_OK)) return;
     CHECK_INT((long)parquet_row_count(file), 12);
@@ -191,7 +189,7 @@ static void test_arrow(void) {
         {"dictionary", "column \"x\" with a dictionary"}, {"decimal", "column \"x\" of the type decimal"}, {"view", "column \"x\" of the type utf8 view"}};
     char command[300];
     struct arrow *file = NULL;
-    struct row row;
+    struct row row = {0};
     char *first;
     check_table("arrow", "stream.arrow", "stream.expected.jsonl", 0);
     check_table("arrow", "file.arrow", "stream.expected.jsonl", 0);
@@ -207,7 +205,6 @@ static void test_arrow(void) {
     CHECK(last.out && strstr(last.out, "\"file\": \"data-00001-of-00002.arrow\", \"row\": 2") && strstr(last.out, "\"width\": 15") &&
           strstr(last.out, "\"metric\": \"ai2d_lmms\"") && !strstr(last.out, "error"));
     check_case("arrow_row: rows in reverse");
-    memset(&row, 0, sizeof row);
     if (!CHECK(arrow_open(&file, "tests/golden/datasets/arrow/stream.arrow", NULL) == VP_OK)) return;
     CHECK_INT((long)arrow_row_count(file), 9);
     CHECK(arrow_row(file, 0, &row, NULL) == VP_OK && arrow_row(file, 9, &row, NULL) == VP_ERR_RANGE && arrow_row(file, -1, &row, NULL) == VP_ERR_RANGE);
@@ -226,10 +223,8 @@ static void test_arrow(void) {
 static void read_all(const char *path) {
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
     struct table table;
-    struct row row;
-    struct example example;
-    memset(&row, 0, sizeof row);
-    memset(&example, 0, sizeof example);
+    struct row row = {0};
+    struct example example = {0};
     if (table_open(&table, path, &wish, NULL) != VP_OK) return;
     for (size_t i = 0; i < table.row_count && i < 200; i++)
         if (table_example(&table, i, &row, &example)) example_see_pictures(&example, &row, table.folder, NULL, 0);

@@ -365,9 +365,8 @@ static void test_changed_notes(void) {
 }
 static void test_reasons(void) {
     char text[64];
-    struct dataset d;
+    struct dataset d = {0};
     check_case("each reason is stored once, up to a limit");
-    memset(&d, 0, sizeof d);
     d.source.fd = d.notes.fd = -1;
     for (int i = 0; i < 1000; i++) {
         snprintf(text, sizeof text, "reason %d", i);

@@ -30,8 +30,7 @@ static vp_engine_options options_of(vp_weights weights, const char *gemm, int32_
 }
 static vp_engine *open_engine(const vp_engine_options *options) {
     vp_engine *engine = NULL;
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     if (!CHECK_INT(vp_engine_open(options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     return engine;
 }
@@ -75,8 +74,7 @@ static void run_free(run *r) {
     free(r->pixels); free(r->masks); free(r->logits); free(r->features); free(r->vit); free(r->block_last); free(r->block_mean);
 }
 static void run_on(vp_engine *engine, run *r) {
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     memset(r->logits, 0xff, NEW * LOGITS * sizeof(float));
     memset(r->tokens, 0xff, sizeof r->tokens);
     memset(r->step_ns, 0xff, sizeof r->step_ns);
@@ -101,8 +99,7 @@ static double row_error(const float *a, const float *b) {
 /* ---------------------------------------------------------------------------------------------------------- errors of opening */
 static void refused(const char *what, const vp_engine_options *options, vp_result code, const char *where) {
     vp_engine *engine = (vp_engine *)(void *)&config; /* any address; it must not change */
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     check_case("open rejects %s", what);
     CHECK_INT(vp_engine_open(options, &engine, &error), code);
     CHECK_INT(error.code, code);
@@ -126,7 +123,7 @@ static void test_open_errors(void) {
     const vp_engine_options good = options_of(VP_WEIGHTS_FP32, NULL, 1);
     vp_engine_options o;
     vp_model_config c;
-    progress_log log;
+    progress_log log = {0};
     o = good; o.device = "cuda"; refused("device cuda", &o, VP_ERR_DEVICE, "cuda");
     o.device = "cuda:1"; refused("device cuda:1", &o, VP_ERR_DEVICE, "cuda");
     o.device = "cuda:x"; refused("device cuda:x", &o, VP_ERR_RANGE, "cuda:x");
@@ -152,7 +149,6 @@ static void test_open_errors(void) {
     o = good; o.gemm = "no such kernel"; refused("an unknown GEMM kernel", &o, VP_ERR_RANGE, "no such kernel");
     o.gemm = "avx512bf16"; refused("a bf16 kernel for fp32 arithmetic", &o, VP_ERR_RANGE, "avx512bf16");
     o = good; o.max_sequence = INT32_MAX; refused("a sequence that fits no memory", &o, VP_ERR_MEMORY, "engine memory");
-    memset(&log, 0, sizeof log);
     log.stop_after = 3;
     log.again = 1; /* `refused` opens the engine twice */
     o = good; o.progress = on_progress; o.progress_user = &log;
@@ -161,11 +157,10 @@ static void test_open_errors(void) {
 }
 static void test_open(void) {
     vp_engine_options o = options_of(VP_WEIGHTS_FP32, NULL, 2);
-    progress_log log;
+    progress_log log = {0};
     vp_engine *engine, *narrow;
     int known[2] = { 0, 0 };
     check_case("open");
-    memset(&log, 0, sizeof log);
     o.progress = on_progress;
     o.progress_user = &log;
     engine = open_engine(&o);
@@ -192,9 +187,8 @@ static void test_open(void) {
 
 /* ---------------------------------------------------------------------------------------------------------- errors of running */
 static void refuse_run(vp_engine *engine, run *r, const char *what, const char *where, int64_t offset) {
-    vp_error error;
+    vp_error error = {0};
     vp_reply before = r->reply;
-    memset(&error, 0, sizeof error);
     memset(r->tokens, 0x5a, sizeof r->tokens);
     check_case("run rejects %s", what);
     CHECK_INT(vp_engine_run(engine, &r->request, &r->reply, &error), VP_ERR_RANGE);
@@ -758,8 +752,7 @@ static void test_synthetic(void) {
 int main(void) {
     size_t bytes = 0;
     char *text = check_read("tests/golden/models/tiny-a/config.json", &bytes);
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     check_case("tiny-a");
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, NULL, 0, &config, &error), VP_OK) ||
         !CHECK_INT(vp_checkpoint_open("tests/golden/models/tiny-a", &config, &checkpoint, &error), VP_OK)) {

@@ -69,8 +69,7 @@ static double normal(vp_random *random) {
 }
 static vp_latency_request request_of(int tier, int top_k, int blocks, int sample, vp_random *random) {
     static const int views[3][4] = {{2, 3, 3, 2}, {5, 7, 6, 9}, {10, 13, 16, 11}};
-    vp_latency_request q;
-    memset(&q, 0, sizeof q);
+    vp_latency_request q = {0};
     q.views = sample < 3 ? 0 : views[tier][sample % 4]; /* the first samples are text only */
     q.vision_tokens = q.views ? q.views * 100 + sample % 3 * 16 : 0;
     q.text_tokens = 5 + (int)vp_random_below(random, 60);

@@ -434,9 +434,8 @@ static void test_dependents(void) {
     options.max_views = 1;
     for (int seed = 0; seed < 3; seed++) {
         vp_engine *engine = NULL;
-        vp_dump dump;
+        vp_dump dump = {0};
         check_case("dependent launches, seed %d", seed);
-        memset(&dump, 0, sizeof dump);
         cuda_on_cpu_reset((uint64_t)seed + 1);
         options.gpu = seed ? VP_GPU_DEPENDENT : 0;
         dump.logits = seed ? logits : want;
@@ -465,10 +464,9 @@ static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
     vp_engine_options options = vp_engine_options_default();
     vp_request r = request_of(VP_TIMING_KERNEL);
     vp_engine *engine = NULL;
-    vp_dump dump;
+    vp_dump dump = {0};
     vp_error error;
     answer a;
-    memset(&dump, 0, sizeof dump);
     options.config = &config;
     options.device = "cuda";
     options.gpu = gpu;
@@ -533,11 +531,10 @@ static void test_persistent(void) {
     options.max_views = 1;
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
         vp_engine *engine = NULL;
-        vp_dump dump;
+        vp_dump dump = {0};
         vp_request r = request_of(rows[row].kind ? VP_TIMING_KERNEL : VP_TIMING_STAGE);
         int one = rows[row].gpu && !*rows[row].note;
         check_case("one kernel per step: %s=%s %s", rows[row].setting, rows[row].value, rows[row].note);
-        memset(&dump, 0, sizeof dump);
         cuda_on_cpu_reset((uint64_t)row + 1);
         cuda_on_cpu_set(rows[row].setting, rows[row].value);
         options.gpu = rows[row].gpu;

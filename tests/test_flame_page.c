@@ -192,8 +192,7 @@ static void test_usage(void) {
 enum { VIT_BLOCKS = 23, LLM_BLOCKS = 16 };
 typedef struct made { vp_launch *launches; int64_t count, capacity, clock_ns; } made;
 static void launch(made *m, const char *name, int stage, int step, int part, int block, int width) {
-    vp_launch one;
-    memset(&one, 0, sizeof one);
+    vp_launch one = {0};
     one.name = name; one.stage = stage; one.step = step; one.part = part; one.block = block;
     one.dimensions = 2; one.shape[0] = 1 + step; one.shape[1] = width;
     one.begin_ns = one.host_begin_ns = m->clock_ns; one.ns = one.host_ns = 12345 + block;
@@ -230,7 +229,7 @@ static char *made_page(int views, int steps, int rows, int64_t *launches) {
     double none[VP_STAGE_COUNT] = {0};
     struct text_buffer out = {NULL, 0, 0};
     struct text_list warnings = {NULL, 0};
-    struct flame flame;
+    struct flame flame = {0};
     vp_stage_times times;
     int64_t *step_ns = calloc((size_t)steps + 1, sizeof *step_ns);
     vp_ops ops;
@@ -243,7 +242,6 @@ static char *made_page(int views, int steps, int rows, int64_t *launches) {
         op.name = "gemm"; op.part = "dense"; op.stage = "decode"; op.step = i; op.host_total_ns = op.host_self_ns = 1000 + i;
         CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     }
-    memset(&flame, 0, sizeof flame);
     flame.model = "large"; flame.question = "?"; flame.device = "made up"; flame.date = "2026-11-22"; flame.warnings = &warnings;
     flame.request_count = 1; flame.total_ns = (double)m.clock_ns; flame.ops = &ops; flame.stage_ns = flame.op_ns = none;
     flame.request.total_ns = m.clock_ns; flame.request.launches = m.launches; *launches = flame.request.launch_count = m.count;

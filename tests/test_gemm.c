@@ -89,8 +89,7 @@ static void test_softmaxes(void) {
 static vk_tile tile_of(const vk_gemm_kernel *kernel, int wide) { return wide ? kernel->tile_wide : kernel->tile; }
 /* a CPU backend that uses one kernel for all linears; f32 layers of bf16 mode use plain C if the kernel has no f32 tile */
 static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
-    vk_cpu cpu;
-    memset(&cpu, 0, sizeof cpu);
+    vk_cpu cpu = {0};
     cpu.queue.threads = threads;
     cpu.wide = wide;
     for (int s = 0; s < VK_SHAPES; s++) {
@@ -205,13 +204,11 @@ static void remove_checkpoint(void) {
 /* one packed layer of shapes[s]; `values`: its weights as in-type [n, k] */
 typedef struct layer { vk_linear linear; void *values; } layer;
 static layer load_layer(int s, int has_bias, int wide) {
-    layer l;
-    vk_loader loader;
+    layer l = {0};
+    vk_loader loader = {0};
     vp_error error;
     char name[64];
     size_t n = (size_t)shapes[s].n, k = (size_t)shapes[s].k;
-    memset(&loader, 0, sizeof loader);
-    memset(&l, 0, sizeof l);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.wide = wide; loader.threads = 2; loader.error = &error;
     l.linear.n = shapes[s].n; l.linear.k = shapes[s].k; l.linear.k_padded = (int)padded(k); l.linear.wide = wide; l.linear.bits = 0;
     l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows after n stay NaN; they must not reach a result */
@@ -242,12 +239,10 @@ static void test_packing(int s, int wide) {
 }
 static void test_packing_errors(void) {
     static unsigned char panels[VK_PAD * VK_PAD * 4];
-    vk_loader loader;
-    vk_linear linear;
+    vk_loader loader = {0};
+    vk_linear linear = {0};
     vp_error error;
     check_case("packing: a missing tensor, and a tensor of a different shape");
-    memset(&loader, 0, sizeof loader);
-    memset(&linear, 0, sizeof linear);
     poison(panels, sizeof panels);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.threads = 1; loader.error = &error;
     linear.weights = panels; linear.n = 2; linear.k = 24; linear.k_padded = VK_PAD;
@@ -265,15 +260,13 @@ static void test_packing_errors(void) {
 /* Synthetic weights: the number for a row and column does not depend on the in-type. They are uniform, scaled by fan-in, and differ by name and seed. */
 static void test_synthetic(void) {
     enum { ROWS = 64, K = 200 };
-    vk_loader loader;
-    vk_linear linear;
+    vk_loader loader = {0};
+    vk_linear linear = {0};
     vp_error error;
     float *other;
     double squares = 0.0, sum = 0.0, difference = 0.0;
     uint16_t *narrow;
     check_case("synthetic weights");
-    memset(&loader, 0, sizeof loader);
-    memset(&linear, 0, sizeof linear);
     loader.backend = &vk_cpu_backend; loader.threads = 2; loader.seed = 42; loader.error = &error;
     linear.n = ROWS; linear.k = K; linear.k_padded = (int)padded(K);
     linear.weights = narrow = (uint16_t *)take(ROWS * padded(K) * 2);
@@ -408,14 +401,13 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
     enum { PANELS = 3, N = PANELS * VK_PAD };
     const int group = kernel->group, groups = (k + group - 1) / group, blocks = k / VK_QUANT_BLOCK, block_bytes = VK_PAD * (2 + VK_QUANT_BLOCK * bits / 8);
     vk_cpu cpu = cpu_with(kernel, 0, 2);
-    vk_linear linear;
+    vk_linear linear = {0};
     uint16_t *x;
     char *panel;
     float *y;
     int wrong = 0;
     check_case("extreme bytes, kernel %s, rows %d k %d bits %d", kernel->name, rows, k, bits);
     draw_anew(check_state.name);
-    memset(&linear, 0, sizeof linear);
     linear.n = N; linear.k = linear.k_padded = k; linear.bits = bits;
     panel = (char *)take(PANELS * vk_panel_bytes(&linear));
     linear.weights = panel;
@@ -479,8 +471,8 @@ static void test_integers(int s, int m, int bits) {
     double *meant = (double *)malloc(n * k * sizeof *meant), *given = (double *)malloc((size_t)m * k * sizeof *given),
            *whole = (double *)malloc(n * k * sizeof *whole), *steps = (double *)malloc(n * blocks * sizeof *steps);
     const double promise = m > 1 ? 1.0 / 254 : 1.0 / 65536;
-    vk_loader loader;
-    vk_linear linear;
+    vk_loader loader = {0};
+    vk_linear linear = {0};
     vp_error error;
     char name[64];
     void *x;
@@ -488,8 +480,6 @@ static void test_integers(int s, int m, int bits) {
     int far = 0;
     check_case("integers %dx%d m %d bits %d", shapes[s].n, shapes[s].k, m, bits);
     draw_anew(check_state.name);
-    memset(&loader, 0, sizeof loader);
-    memset(&linear, 0, sizeof linear);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.threads = 2; loader.error = &error;
     linear.n = shapes[s].n; linear.k = shapes[s].k; linear.k_padded = (int)ldx; linear.bits = bits;
     linear.weights = take(padded(n) / VK_PAD * vk_panel_bytes(&linear));
@@ -590,7 +580,7 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     size_t n = (size_t)shapes[3].n, k = (size_t)shapes[3].k, ldx = padded(k), element = wide ? 4 : 2, at = 0, total = 116;
     layer l[2];
     expected e, other;
-    vk_gemm_job jobs[JOBS];
+    vk_gemm_job jobs[JOBS] = {0};
     int64_t *first_task;
     vk_cpu cpu = cpu_with(kernel, wide, threads);
     char *x;
@@ -609,7 +599,6 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     y = (float *)take(total * n * sizeof *y);
     e = expect_new(total, n);
     other = expect_new(total, n);
-    memset(jobs, 0, sizeof jobs);
     for (int j = 0; j < JOBS; j++) {
         expected part = expect_rows(&e, at, (size_t)rows[j]), part_other = expect_rows(&other, at, (size_t)rows[j]);
         expect_products(&part, x + at * ldx * element, ldx, l[j & 1].values, k, wide);
@@ -704,7 +693,7 @@ static void test_attention(int tokens, int heads, int group, int head_dim, int c
     size_t panel_bytes = vk_attention_panel_elements(tokens, heads / group, head_dim) * element;
     expected e;
     void *q, *k, *v, *y, *k_panels, *v_panels, *attend;
-    vk_attention_job job;
+    vk_attention_job job = {0};
     check_case("attention tokens %d heads %d of %d, %d share keys, causal %d wide %d", tokens, heads, head_dim, group, causal, wide);
     e = expect_new(t, d);
     /* q is read up to the next multiple of 32 columns. These must be finite; zeros of the packed keys then cancel them. */
@@ -720,7 +709,6 @@ static void test_attention(int tokens, int heads, int group, int head_dim, int c
         for (size_t h = 0; h < (size_t)heads; h++)
             expect_attention(&e, r * d + h * (size_t)head_dim, q, r * ld + h * (size_t)head_dim, k, v, kv, h / (size_t)group * (size_t)head_dim,
                              causal ? (int)r + 1 : tokens, head_dim, !wide, wide);
-    memset(&job, 0, sizeof job);
     job.y = y; job.ldy = (int)ld; job.q = q; job.ldq = (int)ld; job.k = k; job.v = v; job.ldk = (int)kv;
     job.batch = 1; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;
     k_panels = take(panel_bytes);
@@ -756,13 +744,11 @@ static void test_attentions(void) {
 #ifndef AMX_ON_CPU
 /* Scratch: exactly the counted bytes are used, each piece on its own cache line, none after the end. */
 static void test_scratch(int wide) {
-    vk_cpu cpu;
-    vk_extent extent;
+    vk_cpu cpu = {0};
+    vk_extent extent = {0};
     size_t bytes;
     void *scratch;
     check_case("the CPU's scratch, %s", wide ? "fp32" : "bf16");
-    memset(&cpu, 0, sizeof cpu);
-    memset(&extent, 0, sizeof extent);
     cpu.queue.threads = 3;
     extent.wide = wide;
     extent.experts = 9;

@@ -401,14 +401,13 @@ static void test_loops(void) {
     static float line[1200], weights[1200], a[1200], b[1200];
     static uint8_t bytes[1200];
     int32_t first[64], taps, count, i;
-    vp_impl_resizer r;
+    vp_impl_resizer r = {0};
     const float *rows[8];
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
         check_skip("vector loops", "this processor has no AVX2 with FMA");
         return;
     }
     check_case("vector loops give the same bits as plain loops");
-    memset(&r, 0, sizeof r);
     for (i = 0; i < 1200; i++) {
         bytes[i] = (uint8_t)random_below(256);
         line[i] = (float)random_below(1u << 24) / 16777216.0f;
@@ -602,8 +601,7 @@ static bytes_buffer make_png(uint32_t width, uint32_t height, int depth, int col
 /* decoding and size must both reject it with this code and a text that contains `words` (size only if the header is wrong) */
 static void refuses(const bytes_buffer *file, vp_result code, const char *words) {
     vp_image image = {-7, -7, NULL};
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     CHECK_INT(vp_image_decode(file->data, file->count, &image, &error), code);
     CHECK_INT(error.code, code);
     check_note(strstr(error.text, words) != NULL, __FILE__, __LINE__, "\"%s\" does not say \"%s\"", error.text, words);

@@ -199,9 +199,8 @@ static void try_place(const struct walk *walk, int kind, long at) {
     check_left(walk, what);
 }
 static void test_walk(const struct walk *walk) {
-    struct injected counted;
+    struct injected counted = {0};
     long places = getenv("INJECT_ALL") ? 1000000 : check_all() ? 4 * walk->places : walk->places;
-    memset(&counted, 0, sizeof counted);
     check_case("%s without faults", walk->name);
     prepare(walk);
     if (!check_note(run_with(walk->words, INJECT_MEMORY, 0, &counted) == 0, __FILE__, __LINE__, "exit %d: %s", last.code, last.err ? last.err : "")) return;

@@ -19,8 +19,7 @@ static const double *made(int n, int more, int less) {
     return values;
 }
 static vp_bounded_interval bounded(const double *values, int n, double low, double high, double level) {
-    vp_bounded_interval interval;
-    memset(&interval, 0, sizeof interval);
+    vp_bounded_interval interval = {0};
     CHECK_INT(vp_bounded_mean(NULL, values, (size_t)n, low, high, level, scratch, sizeof scratch, &interval), VP_OK);
     return interval;
 }
@@ -335,11 +334,10 @@ static void test_effects(void) {
     enum { CONFIGS = 4, SAMPLES = 5 };
     static const int32_t levels[CONFIGS * 2] = {0, 0, 0, 1, 1, 0, 1, 1};
     double values[CONFIGS * SAMPLES];
-    vp_knobs knobs;
+    vp_knobs knobs = {0};
     vp_effect effects[16];
     size_t bytes;
     void *room;
-    memset(&knobs, 0, sizeof knobs);
     knobs.levels = levels;
     knobs.knob_count = 2;
     knobs.level_counts[0] = knobs.level_counts[1] = 2;

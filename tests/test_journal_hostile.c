@@ -95,10 +95,9 @@ static void write_changed(int changed, const char *text, size_t bytes) {
 }
 /* Reads the journal in this process and writes its result files. Returns the code of reading; room_said has the messages. */
 static int read_journal(void) {
-    struct journal_index index;
+    struct journal_index index = {0};
     struct summaries results = {NULL, 0};
     int code, written;
-    memset(&index, 0, sizeof index);
     make_empty(in_folder("room"));
     write_file(in_folder("room/journal.jsonl"), journal.data, journal.bytes);
     listen_begin();

@@ -13,8 +13,7 @@ static uint64_t random_bits(void) { /* splitmix64 */
 /* A parsed document in memory of exactly its size, so AddressSanitizer detects an access past the end. */
 typedef struct document { char *text; vp_json_node *nodes; size_t node_count; vp_json json; vp_result result; vp_error error; } document;
 static document document_open(const char *text, size_t bytes) {
-    document d;
-    memset(&d, 0, sizeof d);
+    document d = {0};
     d.text = (char *)malloc(bytes ? bytes : 1);
     memcpy(d.text, text, bytes);
     d.result = vp_json_parse(d.text, bytes, NULL, 0, NULL, &d.node_count, &d.error);
@@ -664,7 +663,7 @@ static void test_writer_misuse(void) {
         { "[i]]", VP_ERR_STATE }, { "{r}", VP_ERR_STATE }, { "N", VP_ERR_RANGE }, { "[I]", VP_ERR_RANGE }, { "u", VP_ERR_FORMAT },
         { "{Ui}", VP_ERR_FORMAT }, { "z", VP_ERR_FORMAT }, { "{Zi}", VP_ERR_FORMAT },
         { "[R]", VP_ERR_FORMAT }, { "[q]", VP_ERR_FORMAT }, { "[N]]", VP_ERR_RANGE }, { "]N", VP_ERR_STATE } };
-    char deep[140], buffer[8];
+    char deep[140] = {0}, buffer[8];
     vp_json_writer w;
     size_t i;
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -672,7 +671,6 @@ static void test_writer_misuse(void) {
         CHECK_INT(play(rows[i].calls), rows[i].result);
     }
     check_case("writer: at most 64 levels, including the levels of a raw value");
-    memset(deep, 0, sizeof deep);
     memset(deep, '[', 64);
     memset(deep + 64, ']', 64);
     CHECK_INT(play(deep), VP_OK);

@@ -36,12 +36,10 @@ static int some, many;  /* rows of ordinary cases; rows for two threads, where t
 
 static int on_gpu(void) { return !backend->host_memory; }
 static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
-    vk_setup setup;
-    vk_extent extent;
+    vk_setup setup = {0};
+    vk_extent extent = {0};
     size_t scratch;
     vp_result result;
-    memset(&setup, 0, sizeof setup);
-    memset(&extent, 0, sizeof extent);
     setup.threads = 2;
     setup.gpu = VP_GPU_WGMMA | (clusters ? VP_GPU_CLUSTERS : 0u); /* on a chip with clusters */
     setup.wide = extent.wide = wide;
@@ -664,8 +662,7 @@ static void test_compose_rope(int rows, int head_dim) {
 }
 
 static vk_heads heads_of(int heads, int kv_heads, int head_dim, int norm) {
-    vk_heads shape;
-    memset(&shape, 0, sizeof shape);
+    vk_heads shape = {0};
     shape.heads = heads; shape.kv_heads = kv_heads; shape.head_dim = head_dim; shape.norm = norm; shape.eps = 1e-5f; shape.clip = INFINITY;
     return shape;
 }
@@ -1155,8 +1152,7 @@ static void put_integers(const vk_linear *linear, const void *values) {
 }
 static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     size_t k_padded = padded((size_t)k);
-    layer l;
-    memset(&l, 0, sizeof l);
+    layer l = {0};
     l.values = values;
     l.linear.weights = weights;
     l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
@@ -1252,7 +1248,7 @@ static void test_grouped(int n, int k, int wide) {
     size_t cols = (size_t)n, ldx = padded((size_t)k), element = wide ? 4 : 2, total = 244;
     layer l[2];
     expected e, other;
-    vk_gemm_job jobs[JOBS];
+    vk_gemm_job jobs[JOBS] = {0};
     vk_work want = work_of(0, 0, 0);
     char *x;
     float *y;
@@ -1263,7 +1259,6 @@ static void test_grouped(int n, int k, int wide) {
     y = (float *)take(total * (cols + 1) * sizeof *y);
     e = expect_new(total, cols);
     other = expect_new(total, cols);
-    memset(jobs, 0, sizeof jobs);
     for (size_t j = 0, at = 0; j < JOBS; at += (size_t)rows[j++]) {
         expected part = expect_rows(&e, at, (size_t)rows[j]), part_other = expect_rows(&other, at, (size_t)rows[j]);
         expect_products(&part, x + at * ldx * element, ldx, l[j & 1].values, (size_t)k, wide);
@@ -1292,7 +1287,7 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
            down_bytes = vk_round_up(layer_bytes(d, h, 0), 64) + 128;
     int pairs = 0, tokens, tiles, hit;
     expected e, mid, sum;
-    vk_experts_job job;
+    vk_experts_job job = {0};
     layer up[16], down[16];
     int32_t *index, *lists;
     char *weights, *x;
@@ -1317,7 +1312,6 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
         while (!left) left = counts[++expert];
         index[(i * 7 + 3) % pairs] = expert; /* the number of pairs is not a multiple of 7 */
     }
-    memset(&job, 0, sizeof job);
     job.start = lists + experts; job.list = job.start + experts + 1; job.slot_row = job.list + pairs; job.tiles = job.list + 2 * pairs;
     job.x = x; job.ldx = (int)ldx; job.ldy = (int)ldx; job.pairs = pairs; job.top_k = top_k; job.experts = experts;
     job.weight = share = (float *)take((size_t)pairs * sizeof *share);
@@ -1479,7 +1473,7 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
     size_t element = wide ? 4 : 2, rows = (size_t)batch * t, last_row = rows - 1, key_at = (rows - t) * ldk;
     expected e;
     char *q, *k, *v, *y;
-    vk_attention_job job;
+    vk_attention_job job = {0};
     check_case("attention batch %d tokens %d heads %d of %d, %d share keys, causal %d together %d wide %d", batch, tokens, heads, head_dim, group, causal,
                together, wide);
     use_mode(wide);
@@ -1500,7 +1494,6 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
             expect_attention(&e, r * d + column, q, r * ldq + column, k + sequence, v + sequence, ldk, of_k, causal ? (int)(r % t) + 1 : tokens,
                              head_dim, !wide, wide);
         }
-    memset(&job, 0, sizeof job);
     job.y = y; job.ldy = (int)ldy; job.q = q; job.ldq = (int)ldq; job.k = k; job.v = v; job.ldk = (int)ldk;
     job.batch = batch; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;
     SEND_WORK(attention_work(&job, wide), backend->attention(queue, &job));
@@ -1533,7 +1526,7 @@ static void test_attention_window(int tokens, int heads, int group, int head_dim
     int32_t *gone, *position;
     float *scores;
     vk_heads shape = heads_of(heads, heads / group, head_dim, VK_NORM_NONE);
-    vk_attention_job job;
+    vk_attention_job job = {0};
     check_case("attention tokens %d heads %d of %d, %d share keys, window %d listed %d wide %d", tokens, heads, head_dim, group, window, listed, wide);
     use_mode(wide);
     e = expect_new(t, d);
@@ -1552,7 +1545,6 @@ static void test_attention_window(int tokens, int heads, int group, int head_dim
             expect_attention(&e, r * d + column, q, r * ldq + column, k + from, v + from, kv, h / (size_t)group * (size_t)head_dim, (int)r + 1 - gone[r],
                              head_dim, !wide, wide);
         }
-    memset(&job, 0, sizeof job);
     job.y = y; job.ldy = (int)d; job.q = q; job.ldq = (int)ldq; job.k = k; job.v = v; job.ldk = (int)kv;
     job.batch = 1; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = 1;
     job.window = shape.window = window;
@@ -1615,8 +1607,7 @@ static void keep_results(void) {
     release_all();
 }
 static vk_decode_job decode_job(const int32_t *position, int d, int head_dim) {
-    vk_decode_job job;
-    memset(&job, 0, sizeof job);
+    vk_decode_job job = {0};
     job.d = d; job.eps = 1e-5f; job.position = position;
     job.heads = heads_of(head_dim ? d / head_dim : 0, head_dim ? d / head_dim : 0, head_dim, VK_NORM_WHOLE);
     return job;
@@ -1694,7 +1685,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     int64_t all = (int64_t)keys * (2 * head_dim + 2 * head_dim + 5) * heads, in_type = size_of(wide), turn = (d + kv) * (norm == VK_NORM_NONE ? 3 : 7), read;
     vk_decode_job job;
     vk_heads shape = heads_of(heads, heads / group, head_dim, norm);
-    layer l;
+    layer l = {0};
     expected e, ek, ev;
     float *qkv, *wq, *wk, *cs, *merged;
     char *key, *value, *own_key, *own_value, *q;
@@ -1703,7 +1694,6 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     check_case("decode attention keys %d heads %d of %d, %d share keys, norm %d wide %d", keys, heads, head_dim, group, norm, wide);
     use_mode(wide);
     e = expect_new(1, (size_t)d); ek = expect_new(1, (size_t)kv); ev = expect_new(1, (size_t)kv);
-    memset(&l, 0, sizeof l);
     l.linear.wide = wide; l.linear.bits = 0;
     qkv = floats((size_t)(d + 2 * kv), 1.0f);
     wq = floats((size_t)d, 2.0f);
@@ -1843,7 +1833,7 @@ static void test_decode_out(int heads, int head_dim, int after, int wide) {
 }
 static void test_decode_router(int experts, int d, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0);
-    layer l, of_experts;
+    layer l, of_experts = {0};
     expected e, en;
     float *x, *w;
     double *normed;
@@ -1852,7 +1842,6 @@ static void test_decode_router(int experts, int d, int wide) {
     e = expect_new(1, (size_t)experts);
     en = expect_new(1, (size_t)d);
     l = layer_new(experts, d, 1);
-    memset(&of_experts, 0, sizeof of_experts);
     of_experts.linear.wide = wide; of_experts.linear.bits = 0;
     normed = normed_input(&x, &w, d);
     for (int r = 0; r < experts; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, 0.0);
@@ -1868,7 +1857,7 @@ static void test_decode_router(int experts, int d, int wide) {
 /* Many rows at once: norm, logits, choice. The first row is zero, so all logits tie. The last row may contain NaN, and then has no expert. Damaged: ties go to the higher
  * index; weights from other sums. */
 static void test_route(int rows, int experts, int d, int k, int norm_topk, int wide) {
-    vk_route_job job;
+    vk_route_job job = {0};
     layer l;
     expected e, en, row;
     float *x, *w;
@@ -1876,7 +1865,6 @@ static void test_route(int rows, int experts, int d, int k, int norm_topk, int w
     int numbers = rows - (rows > 2 && !norm_topk); /* number of rows without NaN */
     size_t ld = padded((size_t)d), count = (size_t)rows * (size_t)k;
     check_case("route rows %d experts %d d %d top_k %d norm %d wide %d", rows, experts, d, k, norm_topk, wide);
-    memset(&job, 0, sizeof job);
     use_mode(wide);
     e = expect_new((size_t)rows, (size_t)k);
     en = expect_new((size_t)numbers, (size_t)d);
@@ -1946,7 +1934,7 @@ static void test_routes(void) {
 static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, int d, int wide) {
     size_t bytes = vk_round_up(layer_bytes(2 * h, d, wide), 64) + 64, ldh = padded((size_t)h), element = wide ? 4 : 2;
     vk_decode_job job = decode_job(NULL, d, 0);
-    layer l[16], router, down;
+    layer l[16], router = {0}, down = {0};
     expected e, ew, products;
     float *logits;
     char *weights, *x;
@@ -1957,8 +1945,6 @@ static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, in
     use_mode(wide);
     weights = (char *)take((size_t)experts * bytes);
     for (int i = 0; i < experts; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(2 * h, d, wide), 2 * h, d, wide);
-    memset(&router, 0, sizeof router);
-    memset(&down, 0, sizeof down);
     router.linear.n = experts;
     down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide; down.linear.bits = 0;
     x = (char *)inputs(1, (size_t)d, padded((size_t)d), wide);
@@ -2047,7 +2033,7 @@ static int decode_blocks(void) {
  * Damaged: the last of the equal rows wins. */
 static void test_decode_end(int n, int d, int numbers, int wide) {
     int blocks = (n + 7) / 8 < decode_blocks() ? (n + 7) / 8 : decode_blocks(), some_row = below(n), same[3];
-    vk_decode_end_job job;
+    vk_decode_end_job job = {0};
     layer l;
     expected e;
     float *x, *w;
@@ -2055,7 +2041,6 @@ static void test_decode_end(int n, int d, int numbers, int wide) {
     int32_t *out, want[3] = { -1, 6, -7 }, bad[3] = { -1, 6, 0 };
     check_case("decode head %dx%d numbers %d wide %d bits %d", n, d, numbers, wide, bits);
     use_mode(wide);
-    memset(&job, 0, sizeof job);
     e = expect_new(1, (size_t)n);
     l.values = layer_values(n, d, wide);
     normed = normed_input(&x, &w, d);
@@ -2245,15 +2230,13 @@ static void test_order(void) {
 }
 /* the end of a step: `best`, the index of x's largest value, becomes the token, and the sequence grows by one */
 static void end_step(int32_t *token, int32_t *position, const float *x, int n, int32_t best) {
-    vk_linear one;
-    vk_decode_end_job job;
+    vk_linear one = {0};
+    vk_decode_end_job job = {0};
     if (!decode) {
         kernels->argmax(queue, token, x, 1, n);
         kernels->advance(queue, position, 1);
         return;
     }
-    memset(&one, 0, sizeof one);
-    memset(&job, 0, sizeof job);
     one.n = 1; /* one candidate */
     job.head = &one; job.token = token; job.position = position;
     job.scratch = (float *)take(2 * sizeof(float));
@@ -2383,13 +2366,11 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     size_t k_padded = padded((size_t)k), row_bytes = k_padded * (wide ? 4 : 2), wrong = 0, shifted = 0;
     int first = n / 3;
     vk_backend pieces = *backend;
-    vk_loader loader;
+    vk_loader loader = {0};
     vp_error error;
-    layer l;
+    layer l = {0};
     check_case("loading %dx%d, %d rows at a time, wide %d", n, k, row_limit, wide);
     use_mode(wide);
-    memset(&loader, 0, sizeof loader);
-    memset(&l, 0, sizeof l);
     loader.backend = vk_cpu_code(); loader.wide = wide; loader.threads = 2; loader.seed = 3; loader.error = &error;
     l.values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
     vk_load_rows(&loader, "a.weight", l.values, first, k, wide);
@@ -2430,16 +2411,14 @@ static void test_integers(int n, int k, int row_limit, int kind) {
     int first = n / 3, wrong = 0;
     vk_backend pieces = *backend;
     vk_decode_job job = decode_job(NULL, k, 0);
-    vk_loader loader;
-    vk_linear l;
+    vk_loader loader = {0};
+    vk_linear l = {0};
     vp_error error;
     float *values, *x_wide, *y;
     double *meant;
     void *x;
     check_case("integers %dx%d, %d rows at a time, bits %d", n, k, row_limit, kind);
     use_mode(0);
-    memset(&loader, 0, sizeof loader);
-    memset(&l, 0, sizeof l);
     loader.backend = vk_cpu_code(); loader.threads = 2; loader.seed = 3; loader.error = &error;
     values = (float *)hold((size_t)n * (size_t)k * sizeof *values);
     meant = (double *)hold((size_t)n * (size_t)k * sizeof *meant);
@@ -2513,12 +2492,11 @@ static void test_integers(int n, int k, int row_limit, int kind) {
 }
 static void test_opening(void) {
     char text[160] = "", *zeros;
-    vk_setup setup;
+    vk_setup setup = {0};
     vk_queue *none = NULL;
     vp_error error;
     size_t bytes = modes[0].piece, other = 0;
     check_case("opening");
-    memset(&setup, 0, sizeof setup);
     setup.gemm = "no such kernel";
     CHECK_INT(backend->open(&setup, &none, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "no such kernel");
@@ -2545,13 +2523,12 @@ static void test_failure(const char *what, const char *where, vp_result expected
     int live = cuda_on_cpu_live();
     mode m = { NULL, NULL, 0 };
     vp_error error;
-    vk_linear w;
+    vk_linear w = {0};
     check_case("a failing %s", what);
     if (!CHECK_INT(open_mode(&m, 0, 0, &error), VP_OK)) return;
     CHECK(cuda_on_cpu_live() > live);
     queue = m.queue;
     settle();
-    memset(&w, 0, sizeof w);
     w.weights = m.room; w.n = w.k = w.k_padded = VK_PAD;
     cuda_on_cpu_fail(what, 1);
     kernels->advance(queue, (int32_t *)(void *)m.room, 1);
@@ -2577,13 +2554,12 @@ static void test_plans(void) {
     int live = cuda_on_cpu_live();
     mode m = { NULL, NULL, 0 };
     vp_error error;
-    vk_linear w;
+    vk_linear w = {0};
     check_case("plans of %d shapes", SHAPES);
     if (!CHECK_INT(open_mode(&m, 1, 0, &error), VP_OK)) return;
     queue = m.queue;
     settle();
     live = cuda_on_cpu_live();
-    memset(&w, 0, sizeof w);
     w.weights = m.room; w.bias = (const float *)(const void *)m.room; w.n = w.k = w.k_padded = N; w.wide = 1; w.bits = 0;
     for (int i = 0; i <= SHAPES; i++) {
         int64_t launches = queue->work.launches;
@@ -2930,12 +2906,11 @@ static void component_vit_block(vp_engine *e) {
     const vk_vit_block *v = &e->model.vit[0];
     vk_buffers *b = &e->buffers;
     vk_queue *q = e->queue;
-    vk_attention_job job;
+    vk_attention_job job = {0};
     float eps = e->config.vit_norm_eps;
     int hidden = vk_padded(e->config.vit_mlp_dim);
     check_case("component vit_block");
     give_component(e, "vit_block", "x", b->vit_x, ROWS * W);
-    memset(&job, 0, sizeof job);
     job.y = b->vit_attended; job.ldy = W; job.q = b->vit_qkv; job.k = (float *)b->vit_qkv + W; job.v = (float *)b->vit_qkv + 2 * W;
     job.ldq = job.ldk = 3 * W; job.batch = 1; job.tokens = ROWS; job.heads = job.kv_heads = e->config.vit_head_count; job.head_dim = e->config.vit_head_dim;
     kernels->layernorm(q, b->vit_normed, b->vit_x, v->attention_norm.weight, v->attention_norm.bias, ROWS, W, W, eps, 1);
@@ -2959,14 +2934,13 @@ static void component_pad_embed(vp_engine *e) {
     int32_t id = 0, index[VIEWS * WINDOWS] = { 0 };
     float *pixels = (float *)hold(VIEWS * PATCHES * VALUES * sizeof *pixels), *found;
     vk_buffers *b = &e->buffers;
-    vp_request r;
+    vp_request r = {0};
     check_case("component pad_embed");
     copy_component("pad_embed", "masks", masks, VIEWS * PATCHES);
     for (int i = 0; i < VIEWS * PATCHES * VALUES; i++) {
         int view = i / (PATCHES * VALUES), patch = i / VALUES % PATCHES;
         pixels[i] = view == 2 ? -1.0f : (float)((31 * view + 7 * patch + 3 * (i % VALUES)) % 97 / 48.0 - 0.99);
     }
-    memset(&r, 0, sizeof r);
     r.input_ids = &id; r.input_count = 1;
     r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index; r.views = VIEWS;
     vk_send_request(e, &r);
@@ -2990,7 +2964,7 @@ static void test_components(const char *device) {
     vp_engine_options options = vp_engine_options_default();
     vp_checkpoint *checkpoint = NULL;
     vp_engine *engine = NULL;
-    vp_error error;
+    vp_error error = {0};
     size_t bytes = 0;
     char *text = check_read("tests/golden/models/tiny-a/config.json", &bytes);
     component_norms();
@@ -2998,7 +2972,6 @@ static void test_components(const char *device) {
     component_rope("rope_32", 32);
     component_rope("rope_128", 128);
     check_case("open tiny-a");
-    memset(&error, 0, sizeof error);
     options.config = &config;
     options.weights = VP_WEIGHTS_FP32;
     options.device = device;

@@ -453,13 +453,12 @@ static void test_latency_weights(void) {
     enum { EACH = 12, ROWS = 3 * EACH };
     static const int32_t bits[3] = {16, 8, 4};
     static const double bytes[3] = {2, 1.125, 0.625};
-    vp_latency_request asked[ROWS];
+    vp_latency_request asked[ROWS] = {0};
     double measured[ROWS * VP_LATENCY_STAGE_COUNT];
     vp_latency_model model;
     vp_latency_prediction prediction;
     vp_error error;
     check_case("weights of three formats: the cost of decode");
-    memset(asked, 0, sizeof asked);
     for (int i = 0; i < ROWS; i++) {
         vp_latency_request *r = &asked[i];
         r->sequence = 300 + 70 * (i % 5);

@@ -207,8 +207,7 @@ static void test_failures(void) {
 
 /* ---- numbers of a summary that decide about a finding */
 static void test_summaries(void) {
-    struct load_summary summary;
-    memset(&summary, 0, sizeof summary);
+    struct load_summary summary = {0};
     summary.to_s = 32;
     summary.due = 18;
     summary.offered = 18 / 32.0;
@@ -311,9 +310,8 @@ static void test_unseen(void) {
 /* A system with synthetic contents of its two files. */
 static void test_client(void) {
     struct client_reading began, ended;
-    struct load_level level;
+    struct load_level level = {0};
     const int64_t second_ns = 1000000000;
-    memset(&level, 0, sizeof level);
     check_case("the client's own CPU time and waiting: sums over its threads, as shares of the trial");
     CHECK(mkdir(in_folder("proc"), 0777) == 0 && mkdir(in_folder("proc/self"), 0777) == 0 && mkdir(in_folder("proc/self/task"), 0777) == 0);
     CHECK(mkdir(in_folder("proc/self/task/1"), 0777) == 0 && mkdir(in_folder("proc/self/task/2"), 0777) == 0);

@@ -92,11 +92,10 @@ static int is_hopeless(const struct load_records *records) {
 }
 /* The part of a summary that the search reads. Omitting the percentiles makes it many times faster. */
 static struct load_summary summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo) {
-    struct load_summary summary;
+    struct load_summary summary = {0};
     uint8_t *flags = malloc(records->count + 1);
     double *values = malloc((records->count + 1) * sizeof *values), *scratch = malloc((3 * records->count + 1) * sizeof *scratch);
     size_t count = 0;
-    memset(&summary, 0, sizeof summary);
     for (size_t i = 0; i < records->count; i++) {
         const double due_s = (double)records->items[i].due_ns / 1e9;
         if (due_s < from_s || due_s >= to_s) continue;

@@ -155,12 +155,10 @@ typedef struct output {
     vp_reply reply;
 } output;
 static void run_case(vp_engine *engine, const vp_model_config *c, const golden *g, output *o) {
-    vp_request r;
-    vp_dump dump;
+    vp_request r = {0};
+    vp_dump dump = {0};
     vp_error error;
     memset(o, 0, sizeof *o);
-    memset(&r, 0, sizeof r);
-    memset(&dump, 0, sizeof dump);
     o->logits = (float *)malloc((size_t)NEW_TOKENS * (size_t)c->embedding_size * sizeof(float));
     o->features = (float *)malloc(((size_t)g->views * 144 * (size_t)c->d_model + 1) * sizeof(float));
     o->vit = (float *)malloc(((size_t)g->views * 576 * (size_t)(c->vit_width * c->vit_layer_count) + 1) * sizeof(float));
@@ -237,8 +235,7 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
     char *text, *preprocessor;
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     snprintf(directory, sizeof directory, "tests/golden/models/%s", name);
     snprintf(path, sizeof path, "%s/config.json", directory);
     text = check_read(path, &bytes);
@@ -266,19 +263,17 @@ static int compare_doubles(const void *a, const void *b) { return (*(const doubl
 
 /* Tokens of a request that copies nothing to the host: a GPU then sends each step before it knows the previous token. With eos, it must stop there. */
 static void compare_bare(vp_engine *engine, const vp_model_config *c, const golden *g, const output *o) {
-    vp_request r;
-    vp_reply reply;
+    vp_request r = {0};
+    vp_reply reply = {0};
     vp_error error;
     int32_t tokens[NEW_TOKENS], stop = 0;
     int64_t step_ns[NEW_TOKENS];
     (void)c;
-    memset(&r, 0, sizeof r);
     r.input_ids = g->input_ids; r.input_count = g->input_count;
     r.pixels = g->pixels; r.image_masks = g->masks; r.image_input_idx = g->index; r.views = g->views;
     r.top_k = g->top_k; r.active_blocks = g->active; r.active_block_count = g->active_count;
     r.max_new_tokens = NEW_TOKENS; r.eos_id = o->tokens[NEW_TOKENS / 2];
     while (o->tokens[stop] != r.eos_id) stop++;
-    memset(&reply, 0, sizeof reply);
     reply.tokens = tokens; reply.step_ns = step_ns;
     if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
     CHECK_INT(reply.token_count, stop + 1);
@@ -423,8 +418,7 @@ static void run_switches(void) {
     vp_model_config config;
     vp_checkpoint *checkpoint = NULL;
     golden g;
-    output plain;
-    memset(&plain, 0, sizeof plain);
+    output plain = {0};
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
         size_t bytes;
         vp_engine *engine;

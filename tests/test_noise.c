@@ -97,7 +97,7 @@ static vp_noise between(int64_t total, int64_t busy, int64_t steal, int64_t own)
     return noise;
 }
 static void test_between(void) {
-    vp_noise_reading first = after(0, 0, 0, 0), second = after(39, 20, 1, 10), none;
+    vp_noise_reading first = after(0, 0, 0, 0), second = after(39, 20, 1, 10), none = {0};
     vp_noise noise;
     check_case("shares of the time of all CPUs");
     noise = between(200, 150, 10, 90);
@@ -120,7 +120,6 @@ static void test_between(void) {
     CHECK_NEAR(between(200, 100, 0, 120).other_cpu_percent, -10, 1e-12);
     CHECK(isnan(between(200, 100, 0, 121).other_cpu_percent));
     check_case("readings without counters: the load is known; empty readings: nothing is known");
-    memset(&none, 0, sizeof none);
     none.cpu_count = none.total_ticks = none.busy_ticks = none.steal_ticks = none.own_ticks = -1;
     none.load = none.mhz_low = none.mhz_high = (double)NAN;
     CHECK_INT(vp_noise_is_long_enough(&none, &none), 1);
@@ -191,10 +190,9 @@ static void test_spread(void) {
 static void test_json(void) {
     vp_noise_summary summary = blocks(3, 10, 62.04, 8.06), back;
     struct text_buffer text = {NULL, 0, 0};
-    struct parsed parsed;
+    struct parsed parsed = {0};
     vp_json_writer writer;
     static const char foreign[] = "{\"samples\": -3, \"busy_samples\": \"x\", \"load\": [], \"frequency_mhz\": [1]}";
-    memset(&parsed, 0, sizeof parsed);
     summary.spread = 0.125;
     summary.pair_count = 40;
     check_case("a summary as JSON and read back; unreported frequencies are null");

@@ -109,10 +109,9 @@ static int must_refuse(const struct option_spec *spec, const char *value) {
 /* Parses the command line with the option set to this value. Returns the exit code. */
 static int parse_value(const struct command *command, const struct option_spec *spec, const char *value) {
     char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *words[WORDS];
-    struct options options;
+    struct options options = {0};
     int code;
     sprintf(word, "--%s=%s", spec->name, value);
-    memset(&options, 0, sizeof options);
     options.command = command;
     options.commands = COMMANDS;
     code = HEARD(options_parse(&options, base_words(command, spec->name, word, words), words));

@@ -144,7 +144,7 @@ static void test_requests(void) {
     struct cuts cuts = {0};
     char reason[LINE_BYTES];
     int32_t most = 0, most_views = 0;
-    struct sample sample;
+    struct sample sample = {0};
     struct pass_input input;
     check_case("the longest request of a configuration, and of the plan");
     CHECK_INT(make_set("--tier_list low high --max_new_tokens 9"), 0);
@@ -188,7 +188,6 @@ static void test_requests(void) {
         vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
         CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
     }
-    memset(&sample, 0, sizeof sample);
     sample.text_count = 5;
     sample.no_bos = 1;
     sample.text_ids = &most;
@@ -310,10 +309,9 @@ static void test_messages(void) {
     check_case("messages to chat servers: the question without roles and style, followed by options and a hint");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-        struct prompt_fields fields;
+        struct prompt_fields fields = {0};
         vp_prompt_info info;
         char *text = NULL;
-        memset(&fields, 0, sizeof fields);
         CHECK_INT(parse_json(&parsed, table[i].record, strlen(table[i].record), NULL), VP_OK);
         CHECK_INT(read_prompt_fields(&parsed.json, &fields, NULL), VP_OK);
         CHECK_INT(build_message(&fields, vp_prompt_dataset_find(table[i].dataset), 42, 0, table[i].hint, &text, &info, NULL), VP_OK);

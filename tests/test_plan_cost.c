@@ -100,10 +100,10 @@ static int parse_words(const char *words, struct options *o) {
 static void check_counts(struct model *m, const struct image_size *size, const char *weights, int32_t new_tokens) {
     enum { NEW_MOST = 9 };
     vp_engine_options e = vp_engine_options_default();
-    struct session s, counter;
-    struct pass_input input;
+    struct session s = {0}, counter;
+    struct pass_input input = {0};
     struct pass_result *run;
-    struct sample sample;
+    struct sample sample = {0};
     vp_image image;
     struct image_px px;
     struct cuts cuts = {0};
@@ -111,9 +111,6 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     vp_error error = {VP_OK, -1, "", ""};
     char reason[300];
     int32_t blocks[64];
-    memset(&s, 0, sizeof s);
-    memset(&input, 0, sizeof input);
-    memset(&sample, 0, sizeof sample);
     if (!CHECK_INT(load_image("samples/cat.jpg", &image, reason, sizeof reason), 0)) return;
     px = (struct image_px){image.width_px, image.height_px};
     CHECK_INT(model_cut(m, size, &px, 1, &cuts, &error), VP_OK);
@@ -150,9 +147,8 @@ static void check_counts(struct model *m, const struct image_size *size, const c
 static void test_counts(void) {
     static const char *const presets[] = {"tiny", "tiny-dense", "tiny-gemma3", "tiny-qwen3-vl-moe"}, *const weights[] = {"bf16", "fp32", "int8", "int4"};
     for (int i = 0; i < 4; i++) {
-        struct model m;
+        struct model m = {0};
         struct image_size size = {NULL, 0, NULL, 0, NULL};
-        memset(&m, 0, sizeof m);
         m.name = presets[i];
         check_case("%s: the counted launches, FLOPs and bytes of a pass equal those that run", presets[i]);
         if (!CHECK_INT(model_load_preset(&m), 0)) continue;
@@ -164,16 +160,14 @@ static void test_counts(void) {
 }
 static void test_memory(void) {
     struct options o;
-    struct plan p;
-    struct rates x;
+    struct plan p = {0};
+    struct rates x = {0};
     struct model m = tiny;
     vp_engine_options e = vp_engine_options_default();
     vp_engine *engine = NULL;
     uint64_t bytes;
     check_case("the forecast's memory equals the engine's request");
     CHECK_INT(parse_words("--data samples/questions.jsonl --device cpu", &o), 0);
-    memset(&p, 0, sizeof p);
-    memset(&x, 0, sizeof x);
     p.max_sequence = 900;
     p.max_views = 5;
     x.weights = "bf16";
@@ -212,7 +206,7 @@ static double plan_number(const char *key) { return read_json(last.out) ? number
 #define PLAN "sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan "
 static void test_plan(void) {
     struct options o;
-    struct plan p;
+    struct plan p = {0};
     char text[900];
     const char *name = "questions_imgsizetier-low_crops1_topk1_blocks4.json";
     check_case("--plan prints grid, memory, time and resolution, and writes nothing");
@@ -227,7 +221,6 @@ static void test_plan(void) {
     CHECK(plan_number("expected_seconds") > 0.05 && plan_number("engine_bytes") > 1e6);
     CHECK(strstr(last.out, "\"too_few_samples\": true") && strstr(last.out, "\"expected_from\": \"estimate\""));
     check_case("--plan uses a journal's measurements, only from the same plan");
-    memset(&p, 0, sizeof p);
     CHECK_INT(parse_words("--data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan", &o), 0);
     CHECK_INT(plan_make(&o, &tiny, &p), 0);
     snprintf(text, sizeof text, "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"%016llx\"}\n"

@@ -47,12 +47,11 @@ static void check_ids(const vp_tokenizer *t, const char *text) {
 static void check_row(const vp_tokenizer *t) {
     const char *questions[TEXTS], *options[TEXTS], *messages[TEXTS], *want;
     char got[8192];
-    vp_prompt p;
+    vp_prompt p = {0};
     vp_prompt_info info;
     vp_error error;
     size_t needed = 0, message_count;
     r.used = 0;
-    memset(&p, 0, sizeof p);
     p.dataset = vp_prompt_dataset_find(member("dataset"));
     if (!CHECK(p.dataset != NULL)) return;
     p.questions = questions;
@@ -117,8 +116,7 @@ static vp_prompt_info info;
 static vp_error error;
 
 static vp_result build(const char *dataset, const char *style, const char *question, const char *const *options, size_t option_count, const char *type) {
-    vp_prompt p;
-    memset(&p, 0, sizeof p);
+    vp_prompt p = {0};
     memset(&info, 0, sizeof info);
     memset(&error, 0, sizeof error);
     p.dataset = vp_prompt_dataset_find(dataset);
@@ -184,7 +182,7 @@ static void test_refusals(void) {
     static const char *const two[2] = {"x", NULL};
     static const char *many[27];
     const char *questions[2] = {"a", "b"};
-    vp_prompt p;
+    vp_prompt p = {0};
     size_t needed = 77;
     int i;
     for (i = 0; i < 27; i++) many[i] = "o";
@@ -199,7 +197,6 @@ static void test_refusals(void) {
     CHECK_INT(build("mmmu", NULL, "Q", NULL, 0, "multiple-choice"), VP_ERR_MISMATCH);
     CHECK_INT(build(NULL, NULL, "Q", many, 27, NULL), VP_ERR_RANGE);
     CHECK_INT(build(NULL, NULL, "Q", two, 2, NULL), VP_ERR_RANGE);
-    memset(&p, 0, sizeof p);
     p.questions = questions;
     p.question_count = 2;
     p.dataset = vp_prompt_dataset_find("text_vqa");

@@ -82,12 +82,10 @@ static char *room; /* memory of the device */
 static size_t used;
 enum { ROOM = 4 << 20 };
 static int open_device(void) {
-    vk_setup setup;
-    vk_extent extent;
+    vk_setup setup = {0};
+    vk_extent extent = {0};
     vp_error error;
     size_t scratch;
-    memset(&setup, 0, sizeof setup);
-    memset(&extent, 0, sizeof extent);
     backend = strcmp(TEST_DEVICE, "cpu") && vk_gpu_code ? vk_gpu_code() : vk_cpu_code();
     setup.threads = 2;
     setup.wide = extent.wide = 1;
@@ -428,9 +426,8 @@ static int load_input(const json_file *file, const char *picture, const vp_model
 /* the request's pointers are valid until the next call */
 static vp_request request_of(const vp_model_config *config, const input *in, const vp_prune *prune, int32_t blocks[64]) {
     static vp_image_views image;
-    vp_request r;
+    vp_request r = {0};
     image = (vp_image_views){ in->views, in->rows, in->cols };
-    memset(&r, 0, sizeof r);
     for (int32_t b = 0; b < config->block_count; b++) blocks[r.active_block_count++] = b;
     r.input_ids = in->ids; r.input_count = in->count;
     r.pixels = in->pixels; r.image_masks = in->masks; r.image_input_idx = in->index; r.views = in->views;
@@ -470,9 +467,8 @@ static void free_output(output *o) { free(o->logits); free(o->features); free(o-
 static vp_result run(const model *m, const vp_request *request, output *o, vp_error *error) {
     static int64_t step_ns[STEPS];
     vp_request r = *request;
-    vp_dump dump;
+    vp_dump dump = {0};
     memset(o, 0, sizeof *o);
-    memset(&dump, 0, sizeof dump);
     o->logits = dump.logits = (float *)malloc((size_t)(STEPS * m->config.embedding_size) * sizeof(float));
     o->features = dump.kept_features = (float *)malloc((size_t)(r.input_count * m->config.d_model) * sizeof(float));
     o->kept = dump.kept = (int32_t *)calloc((size_t)r.input_count, sizeof(int32_t));
@@ -544,9 +540,8 @@ static void compare(const model *m, const vp_request *r, const json_file *file, 
 static void check_tokens(const model *m, const vp_request *r, const int32_t *want, int32_t count) {
     static int32_t tokens[STEPS];
     static int64_t step_ns[STEPS];
-    vp_reply reply;
+    vp_reply reply = {0};
     vp_error error = { VP_OK, -1, "", "" };
-    memset(&reply, 0, sizeof reply);
     reply.tokens = tokens; reply.step_ns = step_ns;
     for (int round = 0; round < 2; round++) { /* the second round replays recorded steps, if there are any */
         if (!CHECK_INT(vp_engine_run(m->engine, r, &reply, &error), VP_OK) || !CHECK_INT(count, STEPS)) return;
@@ -559,10 +554,9 @@ static void compare_counted(const model *m, const vp_request *request) {
     static int64_t step_ns[STEPS];
     vp_request bare = *request;
     vp_prune prune = *request->prune;
-    vp_reply reply;
+    vp_reply reply = {0};
     vp_stage_times work;
     vp_error error = { VP_OK, -1, "", "" };
-    memset(&reply, 0, sizeof reply);
     reply.tokens = tokens; reply.step_ns = step_ns;
     bare.input_ids = bare.image_input_idx = NULL;
     bare.pixels = bare.image_masks = NULL;
@@ -643,9 +637,8 @@ static void test_others(void) {
     static const char *const models[] = { "llava", "smolvlm", "internvl", "qwen2_5_vl", "qwen3_vl", "gemma3", "molmo_7b_o", "molmo2", "qwen3_vl_moe" };
     int cases = 0;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        model m;
+        model m = {0};
         char folder[160];
-        memset(&m, 0, sizeof m);
         for (int method = 0; method < VP_PRUNE_METHOD_COUNT; method++) {
             snprintf(folder, sizeof folder, "pruning/others/%s-%s/case.json", models[i], vp_prune_name((vp_prune_method)method));
             if (!check_golden(folder)) continue;
@@ -796,9 +789,8 @@ static void test_shortened(const char *name) {
 static void check_same_scores(const model *m, vp_request r) {
     vp_prune prune[2] = { vp_prune_default(VP_PRUNE_PDROP), vp_prune_default(VP_PRUNE_FASTV) };
     vp_error error = { VP_OK, -1, "", "" };
-    output o[2];
+    output o[2] = {0};
     int good = 1;
-    memset(o, 0, sizeof o);
     for (int block = 0; block + 1 < m->config.block_count; block++) {
         prune[0].cut_count = 1;
         prune[0].layers[0] = block;

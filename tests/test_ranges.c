@@ -66,12 +66,11 @@ static void test_nesting(void) {
 static void test_misuse(void) {
     vp_range records[2];
     vp_ranges r;
-    vp_range_payload payload;
+    vp_range_payload payload = {0};
     check_case("ranges: errors");
     CHECK_INT(vp_ranges_init(&r, NULL, 1, 0, NULL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_ranges_init(&r, records, -1, 0, NULL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_ranges_init(&r, records, 2, 0, NULL, NULL), VP_OK);
-    memset(&payload, 0, sizeof payload);
     CHECK_INT(vp_range_end(&r), VP_ERR_STATE);
     CHECK_INT(vp_range_set(&r, &payload), VP_ERR_STATE);
     CHECK_INT(vp_range_begin(&r, NULL, NULL, 0), VP_ERR_RANGE);
@@ -104,8 +103,7 @@ static void test_full(void) {
     vp_op rows[4];
     vp_ranges r;
     vp_ops ops;
-    vp_range_payload payload;
-    memset(&payload, 0, sizeof payload);
+    vp_range_payload payload = {0};
     check_case("a full buffer drops records, counts them, and keeps the nesting");
     CHECK_INT(vp_ranges_init(&r, records, 3, 0, NULL, NULL), VP_OK);
     CHECK_INT(at(&r, 0, "a"), VP_OK);
@@ -977,7 +975,7 @@ static void test_schedule_property(void) {
     check_case("schedule: counts and every_n_steps against a walk (seed 9)");
     for (round = 0; round < 3000; round++) {
         vp_schedule s;
-        vp_schedule_sum sum, walked;
+        vp_schedule_sum sum, walked = {0};
         vp_schedule_step step;
         const int64_t steps = below(&random, 80);
         int64_t i, open = 0;
@@ -988,7 +986,6 @@ static void test_schedule_property(void) {
         s.repeat = below(&random, 4);
         s.skip_first_wait = (int)below(&random, 2);
         s.every_n_steps = below(&random, 2) ? s.wait + s.warmup + s.active + below(&random, 9) : 0;
-        memset(&walked, 0, sizeof walked);
         for (i = 0; i < steps; i++) {
             const int64_t period = s.every_n_steps ? s.every_n_steps : s.wait + s.warmup + s.active;
             const int64_t place = i - s.skip_first + (s.skip_first_wait ? s.wait : 0);

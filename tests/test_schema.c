@@ -171,9 +171,8 @@ static int valid(checker *c, uint32_t schema, uint32_t value, const char *path, 
 /* 1: valid, 0: invalid, -1: the schema is rejected, -2: the schema or the value is not JSON */
 static int verdict(const char *schema, const char *value) {
     document s, v;
-    checker c;
+    checker c = {0};
     int result = -2;
-    memset(&c, 0, sizeof c);
     if (document_parse(&s, own(schema)) && document_parse(&v, own(value))) {
         c.schema = &s.json;
         c.value = &v.json;
@@ -222,10 +221,9 @@ static char *check_files(const char *out, int want_files) {
     int files = 0;
     while (d && (e = readdir(d)) != NULL) {
         document v;
-        checker c;
+        checker c = {0};
         if (!strstr(e->d_name, "imgsize")) continue;
         snprintf(result_path, sizeof result_path, "%s/%.255s", out, e->d_name);
-        memset(&c, 0, sizeof c);
         files++;
         if (!CHECK(document_parse(&v, check_read(result_path, NULL)))) continue;
         c.schema = &schema.json;
@@ -285,8 +283,7 @@ static void check_damage(const char *text, const char *behind, const char *from,
     const char *start = strstr(text, behind), *place = start ? strstr(start, from) : NULL;
     char *changed = (char *)malloc(strlen(text) + strlen(to) + 1);
     document v;
-    checker c;
-    memset(&c, 0, sizeof c);
+    checker c = {0};
     if (CHECK(place && changed)) {
         memcpy(changed, text, (size_t)(place - text));
         strcpy(changed + (place - text), to);
@@ -425,9 +422,8 @@ static void test_gpu_files(void) {
 /* --write regenerates the file. */
 int main(int argc, char **argv) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
-    checker c;
+    checker c = {0};
     char *made = result_schema(), *kept;
-    memset(&c, 0, sizeof c);
     if (argc > 1 && !strcmp(argv[1], "--write")) {
         FILE *file = fopen("samples/result.schema.json", "w");
         const int good = file && fputs(made, file) >= 0;

@@ -56,8 +56,7 @@ static vp_server *open_server(const vp_server_options *options) {
     return server;
 }
 static vp_exchange exchange_of(const char *body) {
-    vp_exchange exchange;
-    memset(&exchange, 0, sizeof exchange);
+    vp_exchange exchange = {0};
     exchange.body = body;
     exchange.body_bytes = strlen(body);
     return exchange;
@@ -524,10 +523,9 @@ static void test_scrub(void) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+=~\"";
     static char text[8192], before[8192], spelled[4096];
     vp_random random;
-    vp_server server;
+    vp_server server = {0};
     char key[201], first[9] = "";
     int found = 0, lost = 0, changed = 0;
-    memset(&server, 0, sizeof server);
     server.api_key = key;
     check_case("keys of 8 to 200 characters, seed 38: at every position, in every spelling, with every cut");
     vp_random_seed(&random, 38);
@@ -727,14 +725,13 @@ static void test_signals(void) {
     const hostile_reply replies[] = {mute};
     /* repeatedly, because on a busy machine the first signal may arrive before the wait begins */
     struct itimerval soon = {{0, 50000}, {0, 50000}}, never = {{0, 0}, {0, 0}};
-    struct sigaction action;
+    struct sigaction action = {0};
     sigset_t alarms;
     hostile_server hostile;
     vp_exchange exchange = exchange_of(BODY), *finished = &exchange;
     vp_server_options options;
     vp_server *server;
     char url[64];
-    memset(&action, 0, sizeof action);
     action.sa_handler = on_alarm;
     action.sa_flags = SA_RESTART;
     sigaction(SIGALRM, &action, NULL);
@@ -902,9 +899,8 @@ static void test_get(void) {
     CHECK(text == NULL && status == 404);
     for (int foreign = 0; foreign < 2; foreign++) {
         char other[80];
-        vp_exchange exchange, *finished = NULL;
+        vp_exchange exchange = {0}, *finished = NULL;
         check_case("GET during requests, %s", foreign ? "of another server's URL: without the key" : "with the key");
-        memset(&exchange, 0, sizeof exchange);
         snprintf(other, sizeof other, "http://localhost:%d/metrics", hostile.port);
         CHECK_INT(vp_server_start_get(server, foreign ? other : "/metrics", &exchange, NULL), VP_OK);
         CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);

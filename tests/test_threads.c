@@ -99,8 +99,8 @@ static void run_engine(struct worker *worker, int32_t count) {
     vp_engine_options options = vp_engine_options_default();
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine *engine = NULL;
-    vp_request request;
-    vp_reply reply;
+    vp_request request = {0};
+    vp_reply reply = {0};
     vp_device_info device;
     size_t bytes = 0;
     int32_t devices = 0;
@@ -113,8 +113,6 @@ static void run_engine(struct worker *worker, int32_t count) {
     options.max_sequence = count + NEW;
     options.max_views = VIEWS;
     if (!note(worker, vp_engine_open(&options, &engine, &error) == VP_OK, "vp_engine_open")) return;
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
     request.input_ids = worker->ids;
     request.input_count = count;
     request.pixels = worker->pixels;

@@ -729,9 +729,8 @@ static void test_extremes(void) {
 
 static void expect_range(const vp_geometry *g, const vp_tile_options *options, int32_t width, int32_t height, const char *where) {
     vp_layout l, poison;
-    vp_error error;
+    vp_error error = {0};
     memset(&poison, 0xA5, sizeof poison);
-    memset(&error, 0, sizeof error);
     l = poison;
     CHECK_INT(vp_layout_compute(g, options, width, height, &l, &error), VP_ERR_RANGE);
     CHECK(memcmp(&l, &poison, sizeof l) == 0);

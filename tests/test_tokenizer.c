@@ -526,10 +526,9 @@ static void test_nfc(void) {
     check_case("NFC by hand");
     t = load_text(mini);
     for (i = 0; t && i < sizeof rows / sizeof *rows; i++) {
-        vp_impl_work work;
+        vp_impl_work work = {0};
         const char *out = NULL;
         size_t bytes = 0;
-        memset(&work, 0, sizeof work);
         work.tokenizer = t;
         vp_impl_nfc(&work, rows[i].text, strlen(rows[i].text), &out, &bytes);
         check_note(bytes == strlen(rows[i].nfc) && !memcmp(out, rows[i].nfc, bytes), __FILE__, __LINE__, "row %zu is \"%.*s\", expected \"%s\"", i,
@@ -540,10 +539,9 @@ static void test_nfc(void) {
     check_case("a long run of marks is sorted stably");
     t = load_text(mini);
     if (t) { /* 1000 times (above, below): first all below, each kind in its own order; classes 230 and 220 */
-        vp_impl_work work;
+        vp_impl_work work = {0};
         const char *out = NULL;
         size_t bytes = 0, used = 0, k;
-        memset(&work, 0, sizeof work);
         work.tokenizer = t;
         for (k = 0; k < 1000; k++)
             used += (size_t)sprintf(want_text + used, "%s%s", k % 2 ? "\xCC\x8D" : "\xCC\x8E", k % 3 ? "\xCC\x96" : "\xCC\x97");
@@ -588,7 +586,7 @@ static void test_merges(void) {
     check_case("short and long words merge the same way (seed 20240601)");
     t = load_file("tokenizer/small-tokenizer.json");
     for (i = 0; t && i < 20000; i++) {
-        vp_impl_work a, b;
+        vp_impl_work a = {0}, b = {0};
         uint8_t word[VP_IMPL_SHORT_WORD];
         state = state * 6364136223846793005u + 1442695040888963407u;
         bytes = 1 + (size_t)(state >> 33) % VP_IMPL_SHORT_WORD;
@@ -596,8 +594,6 @@ static void test_merges(void) {
             state = state * 6364136223846793005u + 1442695040888963407u;
             word[k] = i % 4 ? (uint8_t)"etaoinsh the r "[state >> 33 & 15] : (uint8_t)(state >> 33);
         }
-        memset(&a, 0, sizeof a);
-        memset(&b, 0, sizeof b);
         a.tokenizer = b.tokenizer = t;
         vp_impl_merge_short(&a, word, bytes);
         vp_impl_merge_long(&b, word, bytes);

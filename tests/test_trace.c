@@ -718,7 +718,7 @@ static void test_limit(void) {
     char *path = in_folder("limit.json");
     vp_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info, all;
+    vp_trace_info info, all = {0};
     vp_trace_run run;
     vp_error error;
     file f;
@@ -732,7 +732,6 @@ static void test_limit(void) {
     if (strstr(error.text, "must be at least ")) least = strtoull(strstr(error.text, "must be at least ") + 17, NULL, 10);
     o.max_bytes = least - 1;
     CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
-    memset(&all, 0, sizeof all);
     for (uint64_t limit = least; limit < least + 420000; limit += 7919) {
         int64_t launches = 0;
         vp_result result = VP_OK;
@@ -1048,14 +1047,12 @@ static void test_ranges(void) {
     char *path = in_folder("ranges.json"), stack[300];
     vp_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_ranges ranges;
-    vp_range records[4];
+    vp_ranges ranges = {0};
+    vp_range records[4] = {0};
     file f;
     const event *inner, *outer;
     check_case("ranges of the host");
     o.record_shapes = o.with_stack = 1;
-    memset(&ranges, 0, sizeof ranges);
-    memset(records, 0, sizeof records);
     for (int i = 0; i < 4; i++) {
         static const char *const names[] = {"request", "preprocess", "tokenise", "answer \"it\""};
         records[i].name = names[i];
@@ -1202,8 +1199,7 @@ static void test_engine(const char *name) {
     CHECK_INT(vp_trace_memory(trace, vp_clock_ns(), ON_GPU - 1, 4096, (int64_t)vp_engine_bytes(engine), vp_engine_bytes(engine),
                               vp_engine_bytes(engine), &error), VP_OK);
     for (int i = 0; i < REQUESTS; i++) {
-        vp_trace_run run;
-        memset(&run, 0, sizeof run);
+        vp_trace_run run = {0};
         memset(&reply, 0, sizeof reply);
         reply.tokens = tokens;
         reply.step_ns = step_ns;

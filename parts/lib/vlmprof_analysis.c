@@ -1163,8 +1163,7 @@ typedef struct vp_impl_effects {
 } vp_impl_effects;
 
 static vp_impl_effects vp_impl_effects_of(const vp_knobs *knobs, int32_t order) {
-    vp_impl_effects work;
-    memset(&work, 0, sizeof work);
+    vp_impl_effects work = {0};
     work.knobs = knobs;
     work.order = order;
     work.rows = knobs->config_count;
@@ -1278,10 +1277,9 @@ static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, i
 static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, vp_effect *effects) {
     const vp_knobs *knobs = work->knobs;
     const double *coefficient = work->vector;
-    vp_effect label;
+    vp_effect label = {0};
     size_t at = 0;
     int32_t a, b, i, j, step;
-    memset(&label, 0, sizeof label);
     label.kind = VP_EFFECT_MEAN;
     label.knob_a = label.level_a = label.knob_b = label.level_b = -1;
     if (effects) effects[at] = label;

@@ -734,9 +734,8 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_cap
 }
 
 static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_caption_text *out) {
-    vp_impl_caption_lexer lexer;
+    vp_impl_caption_lexer lexer = {0};
     size_t length = 1;
-    memset(&lexer, 0, sizeof lexer);
     lexer.end = text + bytes;
     lexer.no_close = lexer.no_at = lexer.no_hyphen = lexer.no_file = text;
     for (lexer.at = text; lexer.at < lexer.end; lexer.at = lexer.stop) {
@@ -880,10 +879,9 @@ static vp_result vp_impl_caption_full(const vp_impl_caption_book *book) {
 /* Splits a tokenised text; also at single spaces if that gives different words. */
 static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const char *text, size_t bytes) {
     const char *at = text, *end = text + bytes, *start = text;
-    vp_impl_caption_line line;
+    vp_impl_caption_line line = {0};
     size_t length = 1;
     int plain = 1;
-    memset(&line, 0, sizeof line);
     line.first = line.rouge_first = book->numbers.count;
     for (;; at += length) {
         uint32_t code = at < end ? vp_unicode_get(at, end, &length) : ' ';
@@ -1177,11 +1175,9 @@ static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_capt
 static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count,
                                   vp_caption_scores *each, vp_caption_scores *corpus) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
-    vp_impl_caption_bleu sums, counts;
-    vp_caption_scores mean, scores;
+    vp_impl_caption_bleu sums = {0}, counts;
+    vp_caption_scores mean = {0}, scores;
     size_t image, n;
-    memset(&sums, 0, sizeof sums);
-    memset(&mean, 0, sizeof mean);
     vp_impl_caption_count_documents(book, images, image_count);
     for (image = 0; image < image_count; image++) {
         vp_impl_caption_image(book, line, images[image].reference_count, book->log_of[image_count], &counts, &scores);
@@ -1219,7 +1215,7 @@ static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_c
 
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
                                    vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error) {
-    vp_impl_caption_book book;
+    vp_impl_caption_book book = {0};
     vp_message where = {{0}, 0};
     vp_result result;
     size_t image = 0;
@@ -1228,7 +1224,6 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
         return vp_fail(error, VP_ERR_RANGE, -1, "captions", "over 2^29 images; score them in parts");
     if (input != VP_CAPTION_TOKENISED && input != VP_CAPTION_RAW)
         return vp_fail(error, VP_ERR_RANGE, -1, "captions", "unknown kind of input");
-    memset(&book, 0, sizeof book);
     result = vp_impl_caption_read_all(&book, images, image_count, input, &image);
     vp_message_text(&where, "image ");
     vp_message_int(&where, (int64_t)image);

@@ -395,12 +395,11 @@ static const char *vp_impl_chat_knob_text(vp_result result) {
     }
 }
 static vp_result vp_impl_chat_knob(const vp_chat_knob *knob, vp_impl_chat_text *body) {
-    vp_impl_chat_setting setting;
+    vp_impl_chat_setting setting = {0};
     vp_json_node *nodes = NULL;
     size_t capacity = 0;
     vp_json json;
     vp_result result = VP_OK;
-    memset(&setting, 0, sizeof setting);
     setting.value = knob->value;
     if (!knob->value || !vp_impl_chat_path(knob->path, &setting)) return VP_ERR_FORMAT;
     setting.value_bytes = strlen(knob->value);

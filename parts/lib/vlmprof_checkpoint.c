@@ -336,7 +336,7 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
 static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *error) {
     vp_impl_shard *shard = &cp->shards[index];
     vp_impl_header header;
-    vp_json json;
+    vp_json json = {0};
     uint64_t header_bytes = 0;
     int i;
     vp_result result = vp_impl_shard_map(shard, error);
@@ -350,7 +350,6 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
                        "the header ends beyond the file: it is truncated or not a safetensors file");
     if (header_bytes < 2 || shard->map[8] != '{')
         return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
-    memset(&json, 0, sizeof json);
     result = vp_json_load((const char *)shard->map + 8, (size_t)header_bytes, shard->path, &json, error);
     if (result != VP_OK) return result;
     header.json = &json;
@@ -488,10 +487,9 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
 /* both lists are sorted by name */
 static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_place *places, size_t count,
                                        const char *where, vp_error *error) {
-    vp_impl_faults faults;
+    vp_impl_faults faults = {0};
     char detail[120];
     size_t i = 0, place = 0;
-    memset(&faults, 0, sizeof faults);
     while (i < cp->entry_count || place < count) {
         const vp_impl_entry *entry = &cp->entries[i];
         int order = i >= cp->entry_count ? 1
@@ -539,10 +537,9 @@ static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directo
     char *text = NULL, *texts = NULL;
     size_t bytes = 0, place_bytes = 0;
     vp_impl_place *places = NULL;
-    vp_json json;
+    vp_json json = {0};
     uint32_t map = VP_JSON_NONE;
     vp_result result = vp_file_read(where, (size_t)1 << 28, &text, &bytes, error);
-    memset(&json, 0, sizeof json);
     if (result == VP_OK) result = vp_json_load(text, bytes, where, &json, error);
     if (result == VP_OK) {
         map = json.nodes[0].type == VP_JSON_OBJECT ? vp_json_get(&json, 0, "weight_map") : VP_JSON_NONE;
@@ -632,12 +629,11 @@ static vp_result vp_impl_fail_olmo(const char *directory, vp_error *error) {
 
 static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where,
                                             vp_error *error) {
-    vp_impl_faults faults;
+    vp_impl_faults faults = {0};
     vp_tensor_spec spec;
     char shape[96], detail[128];
     int64_t count = vp_model_tensor_count(config), i;
     size_t k;
-    memset(&faults, 0, sizeof faults);
     for (i = 0; i < count; i++) {
         if (vp_model_tensor(config, i, &spec) != VP_OK)
             return vp_fail(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
@@ -779,7 +775,7 @@ static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model
 
 static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *directory, const vp_model_config *config,
                                            vp_error *error) {
-    vp_packed packed;
+    vp_packed packed = {0};
     vp_result result;
     cp->shards = (vp_impl_shard *)VP_CALLOC(1, sizeof *cp->shards);
     if (!cp->shards) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
@@ -787,7 +783,6 @@ static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *direct
     cp->shards[0].path = vp_impl_path_join(directory, VP_PACKED_FILE);
     if (!cp->shards[0].path) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     result = vp_impl_shard_map(&cp->shards[0], error);
-    memset(&packed, 0, sizeof packed);
     if (result == VP_OK) result = vp_impl_packed_check(&cp->shards[0], config, &packed, error);
     if (result == VP_OK) cp->packed = packed;
     return result;

@@ -1370,14 +1370,11 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
 
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error) {
-    vp_json json, preprocessor;
-    vp_model_config made;
+    vp_json json = {0}, preprocessor = {0};
+    vp_model_config made = {0};
     vp_result result;
     if (!config_json || !config)
         return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
-    memset(&json, 0, sizeof json);
-    memset(&preprocessor, 0, sizeof preprocessor);
-    memset(&made, 0, sizeof made);
     result = vp_json_load(config_json, config_bytes, "config.json", &json, error);
     if (result == VP_OK && preprocessor_json)
         result = vp_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor,
@@ -1391,8 +1388,7 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
 
 /* ---------------------------------------------------------------------------------------------------------- presets */
 static vp_model_config vp_impl_preset_molmoe_1b(void) {
-    vp_model_config config;
-    memset(&config, 0, sizeof config);
+    vp_model_config config = {0};
     config.architecture = VP_ARCHITECTURE_MOLMOE;
     config.d_model = 2048; config.head_count = config.kv_head_count = 16; config.head_dim = 128;
     config.block_count = 16;
@@ -2039,9 +2035,8 @@ VP_API int64_t vp_model_tensor_count(const vp_model_config *config) {
 
 VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
     vp_impl_walk walk;
-    vp_tensor_spec found;
+    vp_tensor_spec found = {0};
     if (!config || !spec || index < 0) return VP_ERR_RANGE;
-    memset(&found, 0, sizeof found);
     walk.wanted = index; walk.at = 0; walk.spec = &found;
     vp_impl_walk_model(&walk, config);
     if (!found.dimensions) return VP_ERR_RANGE;

@@ -1116,8 +1116,7 @@ static int vp_impl_gguf_merge_order(const void *left, const void *right) {
     return (one->right_id > other->right_id) - (one->right_id < other->right_id);
 }
 static const vp_impl_gguf_token *vp_impl_gguf_word(const vp_impl_gguf_words *words, const char *text, size_t bytes) {
-    vp_impl_gguf_token wanted;
-    memset(&wanted, 0, sizeof wanted);
+    vp_impl_gguf_token wanted = {0};
     wanted.text.text = text;
     wanted.text.bytes = bytes;
     return words->sorted_count
@@ -1322,13 +1321,12 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
 
 VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projector, const char *name, char **text,
                                    size_t *bytes, vp_error *error) {
-    vp_impl_gguf_text out;
+    vp_impl_gguf_text out = {0};
     vp_gguf_value value;
     vp_gguf_text template_text;
     uint64_t offset = 0;
     if (!model || !name || !text || !bytes)
         return vp_fail(error, VP_ERR_RANGE, -1, "vp_gguf_file_text", "a required pointer is NULL");
-    memset(&out, 0, sizeof out);
     out.model = out.from = model;
     out.projector = projector;
     out.prefix = "";
@@ -1688,7 +1686,7 @@ static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
 }
 VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *projector, const vp_model_config *config,
                                     vp_checkpoint **checkpoint, vp_error *error) {
-    vp_impl_gguf_gather gather;
+    vp_impl_gguf_gather gather = {0};
     vp_tensor_spec spec;
     vp_gguf_value value;
     vp_gguf_text architecture = {"", 0};
@@ -1699,7 +1697,6 @@ VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *project
     vp_result result = VP_OK;
     if (!model || !config || !checkpoint)
         return vp_fail(error, VP_ERR_RANGE, -1, "vp_gguf_checkpoint", "a required pointer is NULL");
-    memset(&gather, 0, sizeof gather);
     count = vp_model_tensor_count(config);
     gather.files[0] = model;
     gather.files[1] = projector;

@@ -165,11 +165,10 @@ static int vp_impl_signed_step(const vp_impl_subset *subset, const unsigned char
 static int vp_impl_signed_solve(const double *triangle, size_t width, const double *length,
                                 const unsigned char *nonnegative, unsigned char *use, vp_impl_subset *subset) {
     unsigned char may[VP_LINEAR_COLUMNS_LIMIT], barred[VP_LINEAR_COLUMNS_LIMIT];
-    double x[VP_LINEAR_COLUMNS_LIMIT], least;
+    double x[VP_LINEAR_COLUMNS_LIMIT] = {0}, least;
     size_t j, best, round;
     memcpy(may, use, sizeof may);
     memset(barred, 0, sizeof barred);
-    memset(x, 0, sizeof x);
     least = 1e-13 * vp_impl_length(triangle + (width - 1) * width, width); /* a smaller gradient is rounding error */
     for (j = 0; j + 1 < width; j++) use[j] = (unsigned char)(may[j] && !nonnegative[j]);
     for (round = 0; round < 64 * width; round++) {
@@ -270,14 +269,13 @@ static void vp_impl_linear_fill(const vp_impl_subset *subset, const double *leng
 static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint64_t rows,
                                       const unsigned char *nonnegative, int drop, vp_linear *fit, vp_error *error) {
     unsigned char use[VP_LINEAR_COLUMNS_LIMIT], state[VP_LINEAR_COLUMNS_LIMIT], sign[VP_LINEAR_COLUMNS_LIMIT];
-    double length[VP_IMPL_LINEAR_WIDTH];
+    double length[VP_IMPL_LINEAR_WIDTH] = {0};
     vp_message m = {{0}, 0};
     vp_impl_subset subset;
     size_t j, dependent;
     int signs = 0;
     memset(use, 0, sizeof use);
     memset(sign, 0, sizeof sign);
-    memset(length, 0, sizeof length);
     for (j = 0; j < width; j++) {
         length[j] = vp_impl_length(triangle + j * width, width);
         if (!vp_all_finite(&length[j], 1) || length[j] > 1e300)
@@ -393,11 +391,10 @@ VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, dou
 VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count,
                                           double *scratch, vp_linear_errors *errors) {
     double mean, squares = 0.0, spread = 0.0, n = (double)count;
-    vp_linear_errors made;
+    vp_linear_errors made = {0};
     size_t i;
     if (!measured || !predicted || !count || !scratch || !errors) return VP_ERR_RANGE;
     if (!vp_all_finite(measured, count) || !vp_all_finite(predicted, count)) return VP_ERR_RANGE;
-    memset(&made, 0, sizeof made);
     mean = vp_statistics_mean(measured, count);
     for (i = 0; i < count; i++) {
         const double rest = predicted[i] - measured[i];
@@ -734,9 +731,8 @@ static vp_result vp_impl_latency_fit_once(vp_latency_features features, vp_laten
                                           size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit, vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], x[VP_LATENCY_COLUMNS_LIMIT], sum = 0.0;
     vp_impl_gather gather;
-    vp_latency_request any;
+    vp_latency_request any = {0};
     size_t i;
-    memset(&any, 0, sizeof any);
     memset(fit, 0, sizeof *fit);
     vp_impl_gather_open(&gather, (size_t)vp_impl_latency_row(features, stage, &any, x));
     for (i = 0; i < rows; i++) {
@@ -781,13 +777,12 @@ static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_late
 
 VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
                                 const double *measured, size_t rows, vp_latency_model *model, vp_error *error) {
-    vp_latency_model made;
+    vp_latency_model made = {0};
     vp_impl_latency_weigh weigh;
     int32_t s, any = 0;
     if (!requests || !measured || !rows || !model || !vp_impl_latency_kind(features)
         || rows > SIZE_MAX / sizeof *requests)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs at least one row and valid features");
-    memset(&made, 0, sizeof made);
     made.features = features;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         vp_result result;
@@ -922,15 +917,13 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
                                       size_t scratch_bytes, double *predicted, vp_error *error) {
     double x[VP_LATENCY_COLUMNS_LIMIT];
-    vp_latency_request any;
+    vp_latency_request any = {0};
     vp_impl_leave_out folds;
     vp_linear fit;
-    vp_impl_latency_weigh weigh;
+    vp_impl_latency_weigh weigh = {0};
     vp_result result;
     size_t i, columns;
     int pass;
-    memset(&any, 0, sizeof any);
-    memset(&weigh, 0, sizeof weigh);
     if (!requests || !measured || !groups || !rows || !predicted || !vp_impl_latency_kind(features) || (int)stage < 0
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a valid stage and valid features");
@@ -1001,9 +994,8 @@ static int vp_impl_latency_is_constant(const vp_latency_model *model, vp_latency
 }
 /* For constant predictions: shifts them by the mean difference. */
 static vp_affine vp_impl_affine_shift(double predicted, const double *measured, size_t count) {
-    vp_affine made;
+    vp_affine made = {0};
     size_t i;
-    memset(&made, 0, sizeof made);
     made.slope = 1.0;
     made.condition = 1.0;
     made.count = count;
@@ -1078,7 +1070,7 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
                                     vp_affine_curve *curve) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
     double *x, *y, *errors, sum;
-    vp_affine_curve made;
+    vp_affine_curve made = {0};
     vp_random random;
     uint32_t *order;
     vp_affine line;
@@ -1093,7 +1085,6 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
     order = (uint32_t *)vp_arena_take(&arena, count, sizeof(uint32_t));
     errors = (double *)vp_arena_take(&arena, draws, sizeof(double));
     if (!x || !y || !order || !errors) return VP_ERR_CAPACITY;
-    memset(&made, 0, sizeof made);
     made.points = points;
     for (i = 0; i < count; i++) {
         order[i] = (uint32_t)i;
@@ -1125,13 +1116,12 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
 
 VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
                                       double safety, double tolerance, vp_guardrail *guardrail) {
-    vp_guardrail made;
+    vp_guardrail made = {0};
     size_t i;
     if (!predicted || !measured || !guardrail || !count || !vp_all_finite(&budget, 1)
         || !(safety > 0.0 && safety < HUGE_VAL) || !(tolerance >= 1.0 && tolerance < HUGE_VAL)
         || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
         return VP_ERR_RANGE;
-    memset(&made, 0, sizeof made);
     made.budget = budget;
     made.count = count;
     for (i = 0; i < count; i++) {

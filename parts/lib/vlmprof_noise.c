@@ -163,8 +163,7 @@ VP_API int vp_noise_between(const vp_noise_reading *before, const vp_noise_readi
 
 /* ---- the rule */
 VP_API vp_noise_summary vp_noise_summary_none(void) {
-    vp_noise_summary none;
-    memset(&none, 0, sizeof none);
+    vp_noise_summary none = {0};
     none.load = none.steal_percent = none.other_cpu_percent = none.busy_percent = none.stolen_percent = (double)NAN;
     none.mhz_low = none.mhz_high = none.spread = none.bare_spread = (double)NAN;
     return none;

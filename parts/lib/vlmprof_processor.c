@@ -335,7 +335,7 @@ static vp_result vp_impl_processor_molmo2_layout(const vp_processor *processor, 
 
 VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t width_px, int32_t height_px,
                                       vp_layout *layout, vp_error *error) {
-    vp_layout made;
+    vp_layout made = {0};
     vp_vision_count count;
     vp_result result;
     int32_t first_width, first_height;
@@ -343,7 +343,6 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "processor or layout is NULL, or the image is empty");
     if (!vp_processor_placeholder(processor->kind))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text only");
-    memset(&made, 0, sizeof made);
     made.width_px = width_px;
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {

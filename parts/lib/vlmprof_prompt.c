@@ -152,7 +152,7 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
                                  vp_prompt_info *info, vp_error *error) {
     const char *const name = prompt && prompt->dataset ? prompt->dataset->name : "prompt";
     vp_impl_prompt_text prompt_text = {NULL, 0, 0};
-    vp_impl_prompt_plan plan;
+    vp_impl_prompt_plan plan = {0};
     size_t i;
     if (!prompt || (!prompt->questions && prompt->question_count) || (!prompt->options && prompt->option_count))
         return vp_fail(error, VP_ERR_RANGE, -1, name, "prompt is NULL, or a count has no texts");
@@ -160,7 +160,6 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
         if (!prompt->questions[i]) return vp_fail(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
     for (i = 0; i < prompt->option_count; i++)
         if (!prompt->options[i]) return vp_fail(error, VP_ERR_RANGE, -1, "options", "a text is NULL");
-    memset(&plan, 0, sizeof plan);
     plan.prompt = prompt;
     vp_impl_prompt_choose(&plan);
     if (!plan.messages) return vp_fail(error, VP_ERR_MISMATCH, -1, "question", "the record has no question");

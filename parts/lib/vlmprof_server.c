@@ -18,8 +18,7 @@
 #endif
 
 VP_API vp_server_options vp_server_options_default(void) {
-    vp_server_options options;
-    memset(&options, 0, sizeof options);
+    vp_server_options options = {0};
     options.connect_timeout_ms = 10000;
     options.idle_timeout_ms = 600000;
     options.total_timeout_ms = 3600000;
@@ -416,8 +415,7 @@ static int vp_impl_server_on_debug(void *easy, int kind, char *data, size_t byte
 /* Watches a socket for the events that libcurl waits for. Returns 0, or -1 with errno. */
 static int vp_impl_server_watch(vp_server *server, int socket, int what, int is_known) {
 #if defined(__linux__)
-    struct epoll_event event;
-    memset(&event, 0, sizeof event);
+    struct epoll_event event = {0};
     event.data.fd = socket;
     event.events = (what & VP_IMPL_CURL_POLL_IN ? (uint32_t)EPOLLIN : 0u)
                  | (what & VP_IMPL_CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0u);
@@ -561,10 +559,9 @@ static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **lis
 /* Opens the descriptors for waiting on sockets and on a time. Returns 0, or -1 with errno. */
 static int vp_impl_server_open_poll(vp_server *server) {
 #if defined(__linux__)
-    struct epoll_event event;
+    struct epoll_event event = {0};
     server->poll = epoll_create1(EPOLL_CLOEXEC);
     server->timer = timerfd_create(VP_IMPL_SERVER_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    memset(&event, 0, sizeof event);
     event.events = EPOLLIN;
     event.data.fd = server->timer;
     if (server->poll < 0 || server->timer < 0) return -1;
@@ -955,9 +952,8 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
     vp_result result = VP_OK;
     int count, i;
     if (!is_due && until_ns != server->armed_ns) {
-        struct itimerspec alarm;
+        struct itimerspec alarm = {0};
         const int64_t wait = until_ns ? until_ns - now : 0; /* 0: no timer */
-        memset(&alarm, 0, sizeof alarm);
         alarm.it_value.tv_sec = (time_t)(wait / 1000000000);
         alarm.it_value.tv_nsec = (long)(wait % 1000000000);
         if (timerfd_settime(server->timer, 0, &alarm, NULL) != 0)
@@ -1076,9 +1072,8 @@ VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange
 static vp_result vp_impl_server_finish_one(vp_server *server, vp_exchange *exchange, char **body, size_t *bytes,
                                            vp_error *error) {
     vp_impl_flight *flight;
-    vp_error why;
+    vp_error why = {0};
     vp_result result;
-    memset(&why, 0, sizeof why);
     do result = vp_impl_server_work(server, exchange, 0, &why);
     while (result == VP_ERR_INTERRUPTED && server->options.stop && !*server->options.stop);
     if (result != VP_OK) {
@@ -1119,11 +1114,10 @@ VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exc
 }
 VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
                                vp_error *error) {
-    vp_exchange exchange;
+    vp_exchange exchange = {0};
     char *body = NULL;
     size_t body_bytes = 0;
     vp_result result;
-    memset(&exchange, 0, sizeof exchange);
     result = vp_server_start_get(server, path, &exchange, error);
     if (result != VP_OK) return result;
     result = vp_impl_server_finish_one(server, &exchange, &body, &body_bytes, error);

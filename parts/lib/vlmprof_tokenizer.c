@@ -130,7 +130,7 @@ static void vp_impl_push_text(vp_impl_work *work, const char *text, size_t bytes
 
 /* Canonical ordering of a run of marks. It is stable, and linear for long runs, so that a megabyte of marks is fast. */
 static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch) {
-    size_t i, j, start[257];
+    size_t i, j, start[257] = {0};
     if (count <= 24) {
         for (i = 1; i < count; i++) {
             uint32_t mark = marks[i];
@@ -139,7 +139,6 @@ static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch
         }
         return;
     }
-    memset(start, 0, sizeof start);
     for (i = 0; i < count; i++) start[(marks[i] >> 24) + 1]++;
     for (i = 1; i < 257; i++) start[i] += start[i - 1];
     for (i = 0; i < count; i++) scratch[start[marks[i] >> 24]++] = marks[i];
@@ -623,13 +622,12 @@ static void vp_impl_encode_piece(vp_impl_work *work, const char *piece, size_t b
 VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
                                      size_t capacity, size_t *count) {
     const vp_impl_added *found;
-    vp_impl_work work;
+    vp_impl_work work = {0};
     vp_result result = VP_OK;
     size_t from = 0, at;
     if (!tokenizer || !count || (bytes && !text) || (capacity && !ids) || bytes > VP_IMPL_TEXT_BYTES)
         return VP_ERR_RANGE;
     if (vp_utf8_valid_bytes(text, bytes) != bytes) return VP_ERR_FORMAT;
-    memset(&work, 0, sizeof work);
     work.tokenizer = tokenizer;
     while (from < bytes && !work.out_of_memory) {
         at = vp_impl_added_next(&tokenizer->raw, text, from, bytes, &found);
@@ -1645,12 +1643,11 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
 }
 
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error) {
-    vp_impl_loader loader;
+    vp_impl_loader loader = {0};
     vp_result result;
     if (!json || !tokenizer)
         return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "json or tokenizer is NULL");
     if (bytes > SIZE_MAX - 1) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "the text is too long");
-    memset(&loader, 0, sizeof loader);
     loader.json_bytes = bytes;
     loader.error = error;
     loader.work.tokenizer = loader.tokenizer = (vp_tokenizer *)VP_CALLOC(1, sizeof *loader.tokenizer);

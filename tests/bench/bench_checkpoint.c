@@ -42,7 +42,7 @@ static void write_folder(vp_convert_layout layout, uint64_t shard_bytes) {
 
 static void open_folder(const char *name) {
     vp_checkpoint *checkpoint = NULL;
-    vp_engine_options o;
+    vp_engine_options o = {0};
     vp_engine *engine = NULL;
     vp_error error;
     vp_tensor_spec spec;
@@ -53,7 +53,6 @@ static void open_folder(const char *name) {
         weights += bytes;
         if (bytes > largest) largest = bytes;
     }
-    memset(&o, 0, sizeof o);
     if (vp_checkpoint_open(folder, &config, &checkpoint, &error) != VP_OK) fail(name, &error);
     o.config = &config;
     o.checkpoint = checkpoint;

@@ -41,10 +41,9 @@ __attribute__((target("amx-tile,amx-bf16"))) static double peak(void) {
 }
 /* ns of one shape */
 static int64_t attend(bench *b, int s) {
-    vk_attention_job job;
+    vk_attention_job job = {0};
     size_t width = (size_t)(shapes[s].n * shapes[s].k);
     int64_t start;
-    memset(&job, 0, sizeof job);
     job.y = b->y; job.q = b->x; job.k = b->x + 2 * width; job.v = b->x + 4 * width;
     job.ldy = (int)width; job.ldq = job.ldk = 3 * (int)width;
     job.batch = 1; job.tokens = shapes[s].m; job.heads = job.kv_heads = shapes[s].n; job.head_dim = shapes[s].k; job.causal = shapes[s].causal;
@@ -53,12 +52,11 @@ static int64_t attend(bench *b, int s) {
     return processor_ns() - start;
 }
 static int64_t multiply(bench *b, int s, int far) {
-    vk_linear linears[JOBS_MAX];
+    vk_linear linears[JOBS_MAX] = {0};
     vk_gemm_job jobs[JOBS_MAX];
     int64_t first_task[JOBS_MAX + 1], start;
     size_t m = (size_t)shapes[s].m, n = (size_t)shapes[s].n, k = (size_t)shapes[s].k, bytes = n * k * 2 * (size_t)shapes[s].jobs;
     if (b->at + bytes > POOL_BYTES) b->at = 0;
-    memset(linears, 0, sizeof linears);
     for (int j = 0; j < shapes[s].jobs; j++) {
         vk_linear *linear = &linears[j];
         linear->weights = b->pool + (far ? b->at : 0) + (size_t)j * n * k * 2;

@@ -110,11 +110,9 @@ static void fail(const char *what, const vp_error *error) {
 static vp_reply run(bench *b, int views, int tokens, int top_k, int active, vp_timing timing) {
     static int32_t made[NEW];
     static int64_t step_ns[NEW];
-    vp_request request;
-    vp_reply reply;
+    vp_request request = {0};
+    vp_reply reply = {0};
     vp_error error;
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
     request.input_ids = b->ids; request.input_count = tokens;
     if (views) { request.pixels = b->pixels; request.image_masks = b->masks; request.image_input_idx = b->places; request.views = views; }
     request.top_k = top_k; request.active_blocks = b->blocks; request.active_block_count = active;

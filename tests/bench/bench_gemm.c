@@ -40,14 +40,12 @@ int main(void) {
             for (int i = 0; i < VARIANTS; i++) {
                 const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / KINDS];
                 int wide = kinds[i % KINDS].wide;
-                vk_cpu cpu;
-                vk_linear linear;
+                vk_cpu cpu = {0};
+                vk_linear linear = {0};
                 size_t bytes;
                 int64_t start;
                 took[i][round] = INT64_MAX;
                 if (!vk_gemm_usable(kernel, wide)) continue;
-                memset(&cpu, 0, sizeof cpu);
-                memset(&linear, 0, sizeof linear);
                 cpu.queue.threads = vk_host_threads(0);
                 cpu.wide = wide;
                 for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = cpu.integers_gemm[c] = kernel;

@@ -108,22 +108,19 @@ static int bench_engine(const char *model, int vit_blocks, int blocks, int views
     static int32_t ids[TOKENS_MAX], made[NEW], active[128];
     static int64_t step_ns[NEW];
     vp_engine *engine;
-    vp_image_views image;
-    vp_request request;
+    vp_image_views image = {0};
+    vp_request request = {0};
     vp_error error;
     if (views < 0 || views > VIEWS_MAX || tokens < 1 || tokens > TOKENS_MAX) fail("at most 1024 views and 2048 tokens", NULL);
     engine = open_engine(model, vit_blocks, blocks, views, weights);
     for (int i = 0; i < TOKENS_MAX; i++) ids[i] = (i * 379 + 7) % 49000;
     for (int i = 0; i < 128; i++) active[i] = i;
-    memset(&request, 0, sizeof request);
-    memset(&image, 0, sizeof image);
     request.input_ids = ids; request.input_count = tokens; request.max_new_tokens = NEW; request.ignore_eos = 1;
     request.timing = VP_TIMING_STAGE; request.top_k = config.top_k; request.active_blocks = active; request.active_block_count = config.block_count;
     if (views) fill_image(&request, &image, views, tokens);
     ready(vp_engine_gemm(engine, 577));
     while (turn()) {
-        vp_reply reply;
-        memset(&reply, 0, sizeof reply);
+        vp_reply reply = {0};
         reply.tokens = made; reply.step_ns = step_ns;
         if (vp_engine_run(engine, &request, &reply, &error) != VP_OK) fail("request", &error);
         if (views) printf("{\"vision\": %.3f, ", stages_ms(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR));

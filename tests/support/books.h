@@ -66,9 +66,8 @@ static inline void books_check(const vp_launch *launches, const vp_reply *reply,
     const vp_stage_times *t = &reply->times;
     int64_t i = 0, begin = 0;
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
-        book b;
+        book b = {0};
         int64_t end;
-        memset(&b, 0, sizeof b);
         CHECK_INT(t->begin_ns[stage], begin);
         b.at = begin;
         end = stage == VP_STAGE_DECODE ? begin : begin + t->device_ns[stage];

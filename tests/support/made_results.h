@@ -53,8 +53,7 @@ typedef struct truth {
     int is_corpus, details, parts; /* parts: kernels were timed one by one */
 } truth;
 static inline truth truth_default(void) {
-    truth t;
-    memset(&t, 0, sizeof t);
+    truth t = {0};
     t.task = "made";
     t.device = "cpu: test";
     t.metric = "vqa_seed";

@@ -11,12 +11,11 @@ static double score_of(const vk_scores_job *job, int query, int head, int key, d
     return sum * scale;
 }
 static void test_attention_scores(int queries, int keys, int heads, int group, int head_dim, int wide) {
-    vk_scores_job job;
+    vk_scores_job job = {0};
     int pairs = queries * heads;
     expected tops, received;
     int64_t bytes;
     check_case("attention_tops, _received queries %d keys %d heads %d/%d of %d wide %d", queries, keys, heads, group, head_dim, wide);
-    memset(&job, 0, sizeof job);
     job.queries = queries; job.keys = keys; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim;
     job.ldq = (int)padded((size_t)(heads * head_dim));
     job.ldk = heads / group * head_dim + 3;

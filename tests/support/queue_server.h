@@ -196,10 +196,9 @@ static inline void *queue_loop(void *argument) {
     struct queue_server *server = argument;
     for (;;) {
         struct epoll_event events[512];
-        struct itimerspec alarm;
+        struct itimerspec alarm = {0};
         int count;
         while (server->heap_count && queue_due(server, 0) <= queue_now()) queue_piece(server, server->heap[0]);
-        memset(&alarm, 0, sizeof alarm);
         if (server->heap_count) {
             const int64_t at = queue_due(server, 0);
             alarm.it_value.tv_sec = (time_t)(at / 1000000000);

@@ -97,8 +97,7 @@ static void virtual_read(void) {
 int64_t virtual_clock_ns(void) { return virtual_now_ns += virtual_server.tick_ns; }
 
 vp_server_options vp_server_options_default(void) {
-    vp_server_options options;
-    memset(&options, 0, sizeof options);
+    vp_server_options options = {0};
     options.most_bytes = 1 << 20;
     return options;
 }

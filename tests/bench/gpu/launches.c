@@ -72,12 +72,10 @@ static void count(const vp_launch *l, int decode) {
 }
 /* a request and a decode step after it, recorded: launches of the request, 0: more than the log has room for */
 static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64_t *all) {
-    vp_reply reply;
-    vp_request r;
+    vp_reply reply = {0};
+    vp_request r = {0};
     int32_t blocks[64];
     int64_t prefill;
-    memset(&r, 0, sizeof r);
-    memset(&reply, 0, sizeof reply);
     for (int i = 0; i < e->config.block_count; i++) blocks[i] = i;
     r.input_count = tokens; r.views = views; r.top_k = TOP_K; r.active_blocks = blocks; r.active_block_count = e->config.block_count;
     e->queue->dry = 1;
