@@ -7,7 +7,6 @@
 #include "support/check.h"
 #include "support/folder.h"
 #include <math.h>
-#include <sys/stat.h>
 
 static vp_noise_reading reading(void) {
     vp_noise_reading now;

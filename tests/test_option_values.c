@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include "support/room.h"
-#include <signal.h>
 #include <sys/wait.h>
 
 enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 600 /* the time limit only stops a program that hangs */ };

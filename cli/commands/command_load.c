@@ -21,7 +21,6 @@
 #include "load/load_tables.h"
 #include "measure/noise.h"
 #include "measure/provenance.h"
-#include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
 #include "tile/tile_options.h"

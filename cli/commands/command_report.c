@@ -17,7 +17,6 @@
 #include "results/result_read.h"
 #include "vlmprof.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const struct option_spec REPORT_OPTIONS[] = {

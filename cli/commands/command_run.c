@@ -21,7 +21,6 @@
 #include "score/scoring.h"
 #include "profile/profile.h"
 #include "profile/profiler.h"
-#include "model/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"

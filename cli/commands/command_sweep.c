@@ -10,7 +10,6 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "data/plan.h"
-#include "measure/input.h"
 #include "model/model.h"
 #include "measure/engine.h"
 #include "score/score_rules.h"

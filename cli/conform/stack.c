@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "measure/dump.h"
 #include "measure/engine.h"
-#include "model/image.h"
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"

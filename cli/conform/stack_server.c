@@ -6,7 +6,6 @@
 #include "server/ask.h"
 #include "server/picture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct stack *stack) {

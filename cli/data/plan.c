@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/option_rows.h"
 #include "measure/input.h"
 #include "tile/family.h"
 #include "vlmprof_file.h"

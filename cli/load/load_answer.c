@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *const LOAD_VERDICTS[] = {"holds", "fails", "undecided"};
 /* Squared z scores. Each further trial on a side adds to what chance can produce: the sum of k squared halves. */

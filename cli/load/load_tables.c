@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A row of the table that AIPerf and vLLM's benchmark also print. */
 struct spread_row { char trial[48]; const char *of; double mean, std, least, p50, p90, p95, p99, most; };

@@ -1,7 +1,6 @@
 /* load_page.c: a server under load as an HTML page. */
 #include "page/load_page.h"
 
-#include "base/console.h"
 #include "base/document.h"
 #include "load/load_tables.h"
 #include "page/load_time.h"
@@ -10,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* A line of a figure: one metric over all trials. */
 struct load_line {

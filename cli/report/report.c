@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "measure/noise.h"
-#include "vlmprof_latency.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is the cause, not the points */
 

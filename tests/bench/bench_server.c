@@ -3,7 +3,6 @@
 #include "vlmprof_server.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
