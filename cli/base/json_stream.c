@@ -191,7 +191,6 @@ vp_result stream_walk(const struct source *source, struct stream_visitor *visito
     vp_result result;
     stream.source = source;
     result = stream_object(&stream, visitor, error);
-    free(stream.data);
-    free(stream.value.nodes);
+    FREE_ALL(stream.data, stream.value.nodes);
     return result;
 }

@@ -2,6 +2,8 @@
  * No function here fails: if memory runs out, the program ends with a message. */
 #ifndef VLMPROF_CLI_MEMORY_H
 #define VLMPROF_CLI_MEMORY_H
+#include "base/free_all.h"
+
 #include <stddef.h>
 #include <stdint.h>
 

@@ -321,14 +321,11 @@ int options_parse(struct options *options, int argc, char **argv) {
 }
 void options_free(struct options *options) {
     for (size_t i = 0; options->values && i < options->command->option_count; i++) {
-        free((void *)options->values[i].items);
-        free(options->values[i].numbers);
+        FREE_ALL((void *)options->values[i].items, options->values[i].numbers);
     }
     free(options->values);
     for (size_t i = 0; i < options->piece_count; i++) free(options->pieces[i]);
-    free(options->pieces);
-    free((void *)options->keys);
-    free((void *)options->operands);
+    FREE_ALL(options->pieces, (void *)options->keys, (void *)options->operands);
 }
 
 /* ---- the rows' rules */

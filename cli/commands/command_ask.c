@@ -453,8 +453,7 @@ static void print_server_timings(const struct served *served) {
             json_node(&writer, &parsed.json, i + 1);
             vp_json_finish(&writer);
             print_plain("  %-24s %s\n", key ? key : "?", value.data ? value.data : "");
-            free(key);
-            free(value.data);
+            FREE_ALL(key, value.data);
         }
     }
     free(parsed.nodes);
@@ -639,14 +638,10 @@ int ask_command(const struct options *options) {
     twins_free(&state.twins);
     twins_free(&state.first);
     for (size_t i = 0; state.images && i < state.image_count; i++) unique_free(&state.images[i]);
-    free(state.images);
-    free(state.pictures);
-    free(state.file_sizes);
-    free(state.tokens_by_rule);
+    FREE_ALL(state.images, state.pictures, state.file_sizes, state.tokens_by_rule);
     fields_free(&FIDELITY_OBJECT, &state.fidelity);
     knobs_free(&state.knobs);
-    free(state.setting);
-    free(state.words);
+    FREE_ALL(state.setting, state.words);
     endpoint_close(&state.endpoint);
     return code ? code : failed;
 }

@@ -639,13 +639,7 @@ static void print_audit_json(const struct options *options, const struct audit *
 
 static void audit_free(struct audit *audit) {
     for (size_t i = 0; i < audit->count; i++) free(audit->asked[i].refusal);
-    free(audit->asked);
-    free(audit->rule);
-    free(audit->without);
-    free(audit->setting);
-    free(audit->sizes);
-    free(audit->size_of);
-    free(audit->added);
+    FREE_ALL(audit->asked, audit->rule, audit->without, audit->setting, audit->sizes, audit->size_of, audit->added);
     knobs_free(&audit->knobs);
     text_list_free(&audit->words);
     text_list_free(&audit->together);

@@ -131,8 +131,7 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
         pick->is_tied = pick->has_runner_up && is_tie(tradeoff, pick->config, pick->runner_up);
         share_within(results, tradeoff, settings, pick);
     }
-    free(accuracy);
-    free(places);
+    FREE_ALL(accuracy, places);
     return found;
 }
 static void add_answer_options(struct text_buffer *out, const struct result_file *file) {
@@ -166,8 +165,7 @@ static char *server_options_text(const struct result_file *file) {
             text_add_string(&word, quoted ? "\"" : "");
             text_add_string(&out, " --request_knob ");
             shell_word(&out, word.data);
-            free(word.data);
-            free(path);
+            FREE_ALL(word.data, path);
         }
     free(knobs.nodes);
     if (file->images && !strcmp(file->images, "same")) text_add_string(&out, " --same_image");

@@ -214,8 +214,7 @@ static int check_alike(struct comparison_job *job) {
     if (refused.bytes)
         code = complain(EXIT_USAGE, "compare: A and B are not comparable: %.600s; --force%.200s compares them anyway",
                         refused.data, words.data);
-    free(refused.data);
-    free(words.data);
+    FREE_ALL(refused.data, words.data);
     return code;
 }
 /* Returns the index in B of the file whose configuration is equal except for the weights, if neither side varies them.
@@ -427,9 +426,7 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     for (size_t pair = first + 1; pair < last; pair++)
         row.range = score_range_common(row.range, pair_range(&job->pairs[pair], which));
     add_comparison(job, &row, before_means, after_means, count);
-    free(before);
-    free(ids);
-    free(order);
+    FREE_ALL(before, ids, order);
 }
 static void compare_pair(struct comparison_job *job, const struct result_pair *pair) {
     size_t most = pair->before->count < pair->after->count ? pair->before->count : pair->after->count;
@@ -508,8 +505,7 @@ static void warn_of_noise(struct comparison_job *job) {
     for (size_t i = 0; i < job->count; i++) is_any_noisy |= job->rows[i].is_noisy;
     noise_warn(&job->warnings, items, paths, names, count,
                is_any_noisy ? NOISE_ADVICE_COMPARE : noise_advice_sweep(runs));
-    free((void *)paths);
-    free(items);
+    FREE_ALL((void *)paths, items);
 }
 /* Corrects all verdicts for their number. */
 static void adjust_family(struct comparison_job *job) {
@@ -524,8 +520,7 @@ static void adjust_family(struct comparison_job *job) {
     }
     job->family = verdicts_adjust(job->verdicts, groups, job->count, COMPARE_ALPHA, like);
     for (size_t i = 0; i < job->count; i++) job->rows[i].like = like[i];
-    free(groups);
-    free(like);
+    FREE_ALL(groups, like);
 }
 /* Corrects all verdicts, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
@@ -943,9 +938,7 @@ static int run_command(const struct options *options) {
     results_free(&job.before);
     results_free(&job.after);
     text_list_free(&job.warnings);
-    free(job.pairs);
-    free(job.rows);
-    free(job.verdicts);
+    FREE_ALL(job.pairs, job.rows, job.verdicts);
     return code;
 }
 

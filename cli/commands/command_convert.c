@@ -107,8 +107,7 @@ static int copy_small_files(const struct convert_job *job) {
             code = result == VP_OK ? file_write_whole(job->staging, inside.items[i], text, bytes)
                                    : complain_result(EXIT_INPUT, path, result, &error);
         }
-        free(text);
-        free(path);
+        FREE_ALL(text, path);
     }
     text_list_free(&inside);
     return code;
@@ -252,9 +251,7 @@ static int can_read_converted(struct convert_job *job) {
         free(name);
     }
     if (!good) text_list_free(&job->old);
-    free(parsed.nodes);
-    free(text);
-    free(path);
+    FREE_ALL(parsed.nodes, text, path);
     return good;
 }
 /* Makes OUT and the staging folder. OUT must be new, empty, or the output of an earlier convert; the remains of a
@@ -328,8 +325,7 @@ static int move_file(const struct convert_job *job, const char *name) {
     char *from = join_path(job->staging, name), *to = join_path(job->out, name);
     int bad = rename(from, to) != 0;
     if (bad) complain(EXIT_OUTPUT, "%s cannot be written: %s; convert again", to, strerror(errno));
-    free(from);
-    free(to);
+    FREE_ALL(from, to);
     return bad ? EXIT_OUTPUT : 0;
 }
 /* Complains if a staged file would replace a file that convert did not write. Returns 0 or an exit code. */

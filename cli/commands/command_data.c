@@ -150,8 +150,7 @@ static char *path_from_output(const struct data_job *job, char *path) {
                    ? copy_text(picture + bytes + 1, strlen(picture + bytes + 1))
                    : copy_text(picture, strlen(picture));
     }
-    free(picture);
-    free(base);
+    FREE_ALL(picture, base);
     return path;
 }
 /* The members of a line of our own, except the names of its images. */

@@ -471,8 +471,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     vp_json_finish(&writer);
     text_add(&out, "\n", 1);
     code = file_write_text(level->path, &out);
-    free(out.data);
-    free(knobs);
+    FREE_ALL(out.data, knobs);
     return code;
 }
 /* Records a warning about a trial. Each is printed once, for the first trial it applies to, with the number of
@@ -777,9 +776,7 @@ static int write_search(const struct load *load) {
     vp_json_finish(&writer);
     text_add(&out, "\n", 1);
     code = file_write_text(path, &out);
-    free(out.data);
-    free(words.data);
-    free(path);
+    FREE_ALL(out.data, words.data, path);
     return code;
 }
 static void begin_search(struct load *load) {
@@ -928,8 +925,7 @@ static int print_text(const struct load *load) {
     if (!code && levels.count) code = print_document(&document);
     text_list_free(&findings);
     document_free(&document);
-    free(levels.items);
-    free(found.data);
+    FREE_ALL(levels.items, found.data);
     return code;
 }
 static int load_report(struct load *load) {
@@ -950,9 +946,7 @@ static void load_free(struct load *load) {
     text_list_free(&load->warnings);
     for (int which = 0; which < WARNED_COUNT; which++) free(load->warning_of[which]);
     load_search_free(&load->search);
-    free(load->order);
-    free(load->trace_s);
-    free(load->words);
+    FREE_ALL(load->order, load->trace_s, load->words);
     if (load->lock >= 0) close(load->lock);
 }
 /* Writes the files of --export and --requests_csv. Returns 0 or an exit code. */

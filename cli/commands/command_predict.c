@@ -375,10 +375,7 @@ static int predict_requests(const struct options *options, const struct estimato
                                          : print_predictions(&asked, &warnings);
     }
     text_list_free(&warnings);
-    free(asked.medians.data);
-    free(asked.requests);
-    free(asked.sizes);
-    free(asked.predictions);
+    FREE_ALL(asked.medians.data, asked.requests, asked.sizes, asked.predictions);
     return code;
 }
 
@@ -517,9 +514,7 @@ static void find_curves(const struct estimator *estimator, const struct measurem
                 memset(&recalibration->curves[part][k], 0, sizeof recalibration->curves[part][k]);
         free(scratch);
     }
-    free(plain);
-    free(pairs);
-    free(predicted);
+    FREE_ALL(plain, pairs, predicted);
 }
 static void write_curves(struct document *document, const struct recalibration *recalibration) {
     struct text_list *table;
@@ -609,8 +604,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     if (result == VP_OK && recalibration->left) try_model(estimator, &rest, &recalibration->after, NULL);
     measurements_free(&drawn);
     measurements_free(&rest);
-    free(scratch);
-    free(order);
+    FREE_ALL(scratch, order);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration rejected", result, &error);
 }
 /* --recalibrate: writes the new model and prints the changes. Returns 0 or an exit code. */
@@ -631,8 +625,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
         vp_json_writer_init_sink(&writer, text_sink, &out, 1);
         put_recalibration(&writer, recalibration, measurements, text_of(options, "recalibrate"));
         if (vp_json_finish(&writer) != VP_OK) abort(); /* never NULL: running out of memory ends the program */
-        free(estimator->recalibration);
-        free(estimator->device);
+        FREE_ALL(estimator->recalibration, estimator->device);
         estimator->recalibration = out.data;
         estimator->device = copy_text(measurements->device, strlen(measurements->device));
         code = model_write(text_of(options, "output"), &saved);

@@ -124,8 +124,7 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
                                                                    : vp_score_metric_of(job->metric)->run_cleaning;
     job->tally.is_binary = vp_score_metric_of(job->metric)->is_binary;
     job->tally.keeps_values = 1;
-    free(stored);
-    free(dataset);
+    FREE_ALL(stored, dataset);
     return code;
 }
 
@@ -175,10 +174,7 @@ static int rescore_answers(const struct options *options, const struct score_rul
     job.name = rule->name;
     code = score_read(&job);
     if (!code) code = score_rows(&job, rule);
-    free(job.text);
-    free((void *)job.lines);
-    free(job.line_bytes);
-    free(job.line_numbers);
+    FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);
     return code;
 }
 static int run_command(const struct options *options) {
@@ -200,8 +196,7 @@ static int run_command(const struct options *options) {
     }
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) {
-        free(text);
-        free(parsed.nodes);
+        FREE_ALL(text, parsed.nodes);
         return complain_result(EXIT_INPUT, path, result, &error);
     }
     rows = vp_json_get(&parsed.json, 0, "per_sample_results");
@@ -209,8 +204,7 @@ static int run_command(const struct options *options) {
         code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": expected a result file of a sweep", path);
     if (!code && rule && is_corpus(rule)) code = rescore_captions(options, &parsed.json, rows, rule, path);
     else if (!code) code = rescore_rows(options, &parsed.json, rows, path);
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return code;
 }
 

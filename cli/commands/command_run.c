@@ -191,8 +191,7 @@ static int run_check_knobs(const struct options *options, struct request *reques
         size.knob = knob_text(&request->knobs, KNOB_IMAGE);
         size.knob_value = values[0];
     }
-    free(name);
-    free(values);
+    FREE_ALL(name, values);
     if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes only one value; sweep takes several");
     if (!code && count && (is_given(options, "vision_tokens") || is_tiled))
         return complain(EXIT_USAGE, is_tiled ? "--image_knob: for Molmo's crops, use --max_crops, --tier ..."

@@ -88,10 +88,7 @@ static int run_command(const struct options *options) {
     pairs_free(&pairs);
     tally_free(&job.tally);
     by_free(&by);
-    free(job.text);
-    free((void *)job.lines);
-    free(job.line_bytes);
-    free(job.line_numbers);
+    FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);
     return code;
 }
 

@@ -378,8 +378,7 @@ static void selftest_free(struct selftest *selftest) {
         dump_free(&selftest->tested.dumps[i]);
         dump_free(&selftest->unswitched.dumps[i]);
         sample_free(&selftest->trials[i].sample);
-        free(selftest->trials[i].image.rgb);
-        free(selftest->trials[i].blocks);
+        FREE_ALL(selftest->trials[i].image.rgb, selftest->trials[i].blocks);
     }
     runs_free(selftest->reference.runs, TRIALS);
     runs_free(selftest->tested.runs, TRIALS);

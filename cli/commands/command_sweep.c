@@ -458,9 +458,7 @@ static int sweep_prepare(struct sweep *sweep) {
 static void sweep_free(struct sweep *sweep) {
     runs_free(sweep->run, 1);
     for (size_t i = 0; sweep->open && i < sweep->plan.configuration_count; i++) {
-        free(sweep->open[i].totals);
-        free(sweep->open[i].scratch);
-        free(sweep->open[i].ids);
+        FREE_ALL(sweep->open[i].totals, sweep->open[i].scratch, sweep->open[i].ids);
     }
     free(sweep->open);
     for (size_t i = 0; i < sweep->engine_count; i++) {
@@ -475,8 +473,7 @@ static void sweep_free(struct sweep *sweep) {
     plan_free(&sweep->plan);
     model_free(&sweep->model);
     summaries_free(&sweep->results);
-    free(sweep->scratch.nodes);
-    free(sweep->pending.data);
+    FREE_ALL(sweep->scratch.nodes, sweep->pending.data);
 }
 static int run_command(const struct options *options) {
     struct sweep sweep = {0};

@@ -71,8 +71,7 @@ static int load_any_tokenizer(const struct options *options, struct model *model
     if ((result = vp_file_read(path, JSON_FILE_BYTES_MAX, &json, &bytes, &error)) != VP_OK)
         code = complain_result(exit_code_of(result), path, result, &error);
     if (!code) code = model_load_tokenizer(json, bytes, path, &model->tokenizer);
-    free(json);
-    free(path);
+    FREE_ALL(json, path);
     return code;
 }
 
@@ -333,11 +332,7 @@ static int run_command(const struct options *options) {
     }
     if (!code && is_given(options, "json")) add_summary(&job);
     if (!code && job.out.bytes) fwrite(job.out.data, 1, job.out.bytes, stdout);
-    free(text);
-    free(job.out.data);
-    free(job.ids.data);
-    free(job.text.data);
-    free(job.record.nodes);
+    FREE_ALL(text, job.out.data, job.ids.data, job.text.data, job.record.nodes);
     model_free(&model);
     return code;
 }

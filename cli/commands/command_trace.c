@@ -270,8 +270,7 @@ static int print_trace_csv(struct trace_tables *tables, const char *which, int64
                                 rows == &tables->kernels ? (double)tables->kernel_ns : duration_of(tables), limit);
     table_csv(&out, &table);
     fwrite(out.data, 1, out.bytes, stdout); /* main checks stdout */
-    free((void *)table.rows);
-    free(out.data);
+    FREE_ALL((void *)table.rows, out.data);
     return 0;
 }
 /* Writes the rows of a table under a key and frees them. */
@@ -413,9 +412,7 @@ static int show_saved(const struct options *options, const char *path) {
         print_more((size_t)saved.ops.count, how.row_limit);
         print_plain("%s", OPS_COLUMNS_TEXT);
     }
-    free(saved.text);
-    free(saved.held);
-    free(saved.rows);
+    FREE_ALL(saved.text, saved.held, saved.rows);
     return code;
 }
 /* Checks that the options fit together. Returns 0 or an exit code. */

@@ -15,8 +15,7 @@ enum { HEADER_MAX = 65536 };
 static const size_t FILE_MAX = (size_t)1 << 33; /* bytes */
 
 void npy_free(struct npy *npy) {
-    free(npy->whole);
-    free(npy->real);
+    FREE_ALL(npy->whole, npy->real);
     memset(npy, 0, sizeof *npy);
 }
 

@@ -18,8 +18,7 @@ const char *const PRECISION_NAMES[PRECISIONS_KNOWN] = {"fp32", "fp16", "bf16", "
 
 void stack_free(struct stack *stack) {
     for (int i = 0; i < CONFORM_STAGES; i++) {
-        free(stack->stages[i].whole);
-        free(stack->stages[i].real);
+        FREE_ALL(stack->stages[i].whole, stack->stages[i].real);
     }
     likely_free(&stack->likely);
     free(stack->answer);

@@ -28,11 +28,9 @@ void dataset_free(struct dataset *dataset) {
     source_close(&dataset->notes);
     text_list_free(&dataset->names);
     for (int32_t i = 0; i < dataset->reason_count; i++) free(dataset->reasons[i]);
-    free(dataset->notes_path);
-    free(dataset->subtype);
+    FREE_ALL(dataset->notes_path, dataset->subtype);
     for (size_t i = 0; dataset->samples && i < dataset->count; i++) free(dataset->samples[i].sizes);
-    free(dataset->samples);
-    free(dataset->task);
+    FREE_ALL(dataset->samples, dataset->task);
     table_rows_close(dataset->table);
 }
 
@@ -59,10 +57,7 @@ struct loader {
     int32_t new_tokens;    /* answer length of lines whose prompts are a tool's; 0 if they give none */
 };
 static void reader_free(struct record_reader *reader) {
-    free(reader->scratch.nodes);
-    free(reader->note.nodes);
-    free(reader->text.data);
-    free(reader->note_text.data);
+    FREE_ALL(reader->scratch.nodes, reader->note.nodes, reader->text.data, reader->note_text.data);
 }
 
 /* Adds a record of the data set. */
@@ -425,8 +420,7 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
     first = image_path_of(dataset, name);
     inside = join_path(dataset->subtype, name);
     second = image_path_of(dataset, inside);
-    free(name);
-    free(inside);
+    FREE_ALL(name, inside);
     if (access(first, F_OK) && access(second, F_OK) == 0) {
         free(first);
         return second;
@@ -816,8 +810,7 @@ static int choose_records(struct loader *loader, int64_t **chosen) {
     }
     *chosen = resize(NULL, loader->population + 2 * (size_t)strata, sizeof **chosen);
     result = vp_sampler_stratified(seed, stratum, loader->population, strata, count, *chosen, &loader->dataset->count);
-    free(values);
-    free(stratum);
+    FREE_ALL(values, stratum);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--stratify_by: %s", vp_result_text(result));
 }
 
@@ -1030,8 +1023,7 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
     if (dataset->metric == unknown && !dataset->defaults) dataset->metric = scoring_default_metric(&scoring, json);
     if (name) find_row_metric(name, &dataset->metric);
     scoring_free(&scoring);
-    free(set);
-    free(name);
+    FREE_ALL(set, name);
 }
 /* Determines the metric: --metric, else the "metric" of the first record, else that of the data set's name, else that
  * of the record's "dataset", else mc if the record's answer is one of its options. Returns 0 or an exit code. */
@@ -1093,11 +1085,7 @@ int dataset_load(const struct options *options, const struct model *model, struc
                                                       : "line");
     if (!code) code = choose_records(&loader, &chosen);
     if (!code) code = keep_places(&loader, chosen);
-    free(chosen);
-    free(loader.places);
-    free(loader.strata);
-    free(loader.question_ids);
-    free(loader.questions);
+    FREE_ALL(chosen, loader.places, loader.strata, loader.question_ids, loader.questions);
     if (!code) code = check_samples(&loader);
     reader_free(&loader.reader);
     dataset->new_tokens = is_given(options, "max_new_tokens") ? (int32_t)number_of(options, "max_new_tokens")

@@ -67,8 +67,7 @@ void table_rows_close(struct table_rows *rows) {
     row_free(&rows->row);
     example_free(&rows->example);
     if (rows->folder) rmdir(rows->folder);
-    free(rows->folder);
-    free(rows);
+    FREE_ALL(rows->folder, rows);
 }
 int table_rows_is_plain(const struct table_rows *rows) {
     return rows->table_count == 1 && rows->tables[0].format == DATA_VLMPROF && rows->tables[0].json.shape == SHAPE_LINES

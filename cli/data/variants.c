@@ -16,9 +16,7 @@ enum { NAME_BYTES_MAX = 60 }; /* limit of the readable part of a file name */
 void variants_free(struct variants *variants) {
     for (size_t i = 0; i < variants->count; i++) {
         knob_values_free(&variants->items[i].values);
-        free(variants->items[i].knobs);
-        free(variants->items[i].words);
-        free(variants->items[i].family);
+        FREE_ALL(variants->items[i].knobs, variants->items[i].words, variants->items[i].family);
     }
     free(variants->items);
     knobs_free(&variants->knobs);

@@ -267,16 +267,9 @@ vp_result arrow_open(struct arrow **out, const char *path, vp_error *error) {
 void arrow_close(struct arrow *file) {
     if (!file) return;
     for (uint32_t i = 0; i < file->field_count; i++) free(file->fields[i].name);
-    free(file->fields);
-    free(file->columns);
-    free(file->batches);
-    free(file->message.data);
-    free(file->lengths);
-    free(file->buffers);
-    free(file->seen);
+    FREE_ALL(file->fields, file->columns, file->batches, file->message.data, file->lengths, file->buffers, file->seen);
     source_close(&file->source);
-    free(file->path);
-    free(file);
+    FREE_ALL(file->path, file);
 }
 int64_t arrow_row_count(const struct arrow *file) { return file->row_count; }
 size_t arrow_column_count(const struct arrow *file) { return file->column_count; }

@@ -329,11 +329,7 @@ vp_result cells_open(struct cells *cells, const char *path, char delimiter,
 void cells_close(struct cells *cells) {
     window_close(&cells->window);
     text_list_free(&cells->names);
-    free(cells->types);
-    free(cells->places);
-    free(cells->text.data);
-    free(cells->starts);
-    free(cells->said);
+    FREE_ALL(cells->types, cells->places, cells->text.data, cells->starts, cells->said);
     memset(cells, 0, sizeof *cells);
     cells->window.source.fd = -1;
 }

@@ -22,8 +22,7 @@ void example_clear(struct example *example) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(*texts[i]);
     for (size_t i = 0; i < OPTIONS_MAX; i++) free(example->options[i]);
     for (size_t i = 0; i < example->picture_count; i++) {
-        free(pictures[i].path);
-        free(pictures[i].file);
+        FREE_ALL(pictures[i].path, pictures[i].file);
     }
     for (size_t i = 0; i < example->part_count; i++) free(parts[i].text);
     for (size_t i = 0; i < example->member_count; i++) free(members[i].json.data);
@@ -38,10 +37,7 @@ void example_clear(struct example *example) {
 }
 void example_free(struct example *example) {
     example_clear(example);
-    free(example->id.data);
-    free(example->members);
-    free(example->pictures);
-    free(example->parts);
+    FREE_ALL(example->id.data, example->members, example->pictures, example->parts);
     memset(example, 0, sizeof *example);
 }
 void example_fail(struct example *example, const char *format, ...) {

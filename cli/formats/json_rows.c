@@ -179,9 +179,7 @@ vp_result json_rows_open(struct json_rows *rows, const char *path, vp_error *err
 }
 void json_rows_close(struct json_rows *rows) {
     window_close(&rows->window);
-    free(rows->places);
-    free(rows->lengths);
-    free(rows->subtype.data);
+    FREE_ALL(rows->places, rows->lengths, rows->subtype.data);
     memset(rows, 0, sizeof *rows);
     rows->window.source.fd = -1;
 }

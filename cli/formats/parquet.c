@@ -690,17 +690,13 @@ vp_result parquet_open(struct parquet **out, const char *path, vp_error *error) 
 void parquet_close(struct parquet *file) {
     if (!file) return;
     for (int32_t leaf = 0; file->cursors && leaf < file->footer.leaf_count; leaf++) {
-        free(file->cursors[leaf].page.data);
-        free(file->cursors[leaf].compressed.data);
-        free(file->cursors[leaf].dictionary_page.data);
-        free(file->cursors[leaf].values.data);
+        FREE_ALL(file->cursors[leaf].page.data, file->cursors[leaf].compressed.data,
+                 file->cursors[leaf].dictionary_page.data, file->cursors[leaf].values.data);
     }
-    free(file->cursors);
-    free(file->columns);
+    FREE_ALL(file->cursors, file->columns);
     parquet_footer_free(&file->footer);
     source_close(&file->source);
-    free(file->path);
-    free(file);
+    FREE_ALL(file->path, file);
 }
 int64_t parquet_row_count(const struct parquet *file) { return file->footer.row_count; }
 size_t parquet_column_count(const struct parquet *file) { return file->column_count; }

@@ -272,10 +272,7 @@ vp_result parquet_footer_read(struct parquet_footer *footer, const unsigned char
 }
 void parquet_footer_free(struct parquet_footer *footer) {
     for (uint32_t i = 0; i < footer->node_count; i++) free(footer->nodes[i].name);
-    free(footer->nodes);
-    free(footer->leaves);
-    free(footer->chunks);
-    free(footer->group_rows);
+    FREE_ALL(footer->nodes, footer->leaves, footer->chunks, footer->group_rows);
     memset(footer, 0, sizeof *footer);
 }
 

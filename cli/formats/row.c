@@ -12,9 +12,7 @@ void row_clear(struct row *row) {
 }
 void row_free(struct row *row) {
     row_clear(row);
-    free(row->blobs);
-    free(row->json.data);
-    free(row->parsed.nodes);
+    FREE_ALL(row->blobs, row->json.data, row->parsed.nodes);
     memset(row, 0, sizeof *row);
 }
 size_t row_take_blob(struct row *row, unsigned char *data, size_t bytes) {

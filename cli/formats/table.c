@@ -384,12 +384,7 @@ void table_close(struct table *table) {
     json_rows_close(&table->json);
     json_rows_close(&table->notes);
     row_free(&table->note);
-    free(table->note_keys);
-    free(table->notes_path);
-    free(table->path);
-    free(table->folder);
-    free(table->name);
-    free(table->stem);
+    FREE_ALL(table->note_keys, table->notes_path, table->path, table->folder, table->name, table->stem);
     memset(table, 0, sizeof *table);
 }
 

@@ -71,8 +71,7 @@ vp_result tsv_open(struct tsv *tsv, const char *path, char delimiter, vp_error *
 }
 void tsv_close(struct tsv *tsv) {
     cells_close(&tsv->cells);
-    free(tsv->keys);
-    free(tsv->picture.data);
+    FREE_ALL(tsv->keys, tsv->picture.data);
     memset(tsv, 0, sizeof *tsv);
     tsv->cells.window.source.fd = -1;
 }

@@ -11,8 +11,7 @@
 /* The mean score of each sample, in ascending order of id. */
 struct scores { int64_t *ids; double *means; size_t count; };
 static void scores_free(struct scores *scores) {
-    free(scores->ids);
-    free(scores->means);
+    FREE_ALL(scores->ids, scores->means);
 }
 static int by_sample(const void *left_item, const void *right_item) {
     const struct load_request *left = left_item, *right = right_item;

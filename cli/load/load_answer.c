@@ -209,8 +209,7 @@ void load_answer_of(const struct load_point *points, size_t count, double share,
             if (curve.high >= HUGE_VAL) answer->high = fmax(order.high, curve.fitted);
         }
     }
-    free(sorted);
-    free(weights);
+    FREE_ALL(sorted, weights);
     answer->is_by_accuracy = wrong < HUGE_VAL && wrong <= answer->high;
     if (answer->is_by_accuracy) answer->high = wrong;
     if (answer->low > right && answer->low > 0) answer->low = right;

@@ -19,14 +19,10 @@ void load_bodies_free(struct load_bodies *bodies) {
     for (size_t i = 0; i < bodies->count; i++) {
         free((void *)bodies->items[i].json);
         for (size_t k = 0; k < bodies->items[i].image_count; k++) unique_free(&bodies->items[i].unique[k]);
-        free(bodies->items[i].unique);
-        free(bodies->items[i].image_at);
-        free(bodies->items[i].marks);
+        FREE_ALL(bodies->items[i].unique, bodies->items[i].image_at, bodies->items[i].marks);
         sample_free(&bodies->samples[i]);
     }
-    free(bodies->items);
-    free(bodies->samples);
-    free(bodies->ids);
+    FREE_ALL(bodies->items, bodies->samples, bodies->ids);
     memset(bodies, 0, sizeof *bodies);
 }
 /* The part that all bodies share. */

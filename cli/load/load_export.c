@@ -333,8 +333,7 @@ int load_export(const char *format, const char *path, const struct load_level *l
         }
     }
     for (size_t i = 0; i < read; i++) exported_free(&trials[i]);
-    free(trials);
-    free(out.data);
+    FREE_ALL(trials, out.data);
     return code;
 }
 /* The "id" of each body's record as text, malloc'ed; NULL if it has none. */
@@ -385,7 +384,6 @@ int load_export_requests(const char *path, const struct load_level *levels, size
     }
     if (!code) code = file_write_text(path, &out);
     for (size_t i = 0; i < bodies->count; i++) free(ids[i]);
-    free((void *)ids);
-    free(out.data);
+    FREE_ALL((void *)ids, out.data);
     return code;
 }

@@ -180,8 +180,7 @@ int load_laws_fit(const struct load_levels *levels, const struct results *result
 }
 void load_laws_free(struct load_laws *loads) {
     for (size_t i = 0; loads->items && i < loads->count; i++) {
-        free(loads->items[i].items);
-        free(loads->items[i].held_out);
+        FREE_ALL(loads->items[i].items, loads->items[i].held_out);
     }
     free(loads->items);
     text_list_free(&loads->warnings);

@@ -44,11 +44,7 @@ FIELD_TABLE(LOAD_LEVEL, LEVEL,
 FIELD_TABLE(LOAD_REQUEST, struct load_request, LOAD_REQUEST_ROWS(FIELD_AT, struct load_request))
 
 void load_level_free(struct load_level *level) {
-    free(level->path);
-    free(level->date);
-    free(level->tag);
-    free(level->failures);
-    free(level->silence);
+    FREE_ALL(level->path, level->date, level->tag, level->failures, level->silence);
     fields_free(&LOAD_LEVEL, level);
 }
 void put_load_server(vp_json_writer *writer, const struct load_level *level) {
@@ -149,8 +145,7 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
     return 1;
 }
 void load_level_note(struct load_level *level, const struct load_records *records) {
-    free(level->failures);
-    free(level->silence);
+    FREE_ALL(level->failures, level->silence);
     level->failures = load_failures_text(records, level->summary.from_s, level->summary.to_s);
     level->silence = load_silence_text(records, level->summary.from_s, level->summary.to_s);
 }
@@ -177,8 +172,7 @@ static int check_summary(const struct load_level *level, const vp_json *json, co
     code = vp_json_finish(&writer) == VP_OK && parse_json(&parsed, text.data, text.bytes, NULL) == VP_OK
                ? load_check_summary(level->path, json, vp_json_get(json, 0, "summary"), &parsed.json)
                : complain(EXIT_WORK, "%s: the summary of its requests cannot be written as JSON", level->path);
-    free(parsed.nodes);
-    free(text.data);
+    FREE_ALL(parsed.nodes, text.data);
     return code;
 }
 /* Replaces the summary from the file by one computed from the requests, if the two agree. Returns 0 or an exit code
@@ -228,8 +222,7 @@ int load_level_read(const char *path, struct load_level *level) {
         if (!is_level(level)) code = complain(EXIT_INPUT, "%s: invalid request_rate, concurrency or window", path);
         else code = check_level(level, json);
     }
-    free(text);
-    free(parsed.nodes);
+    FREE_ALL(text, parsed.nodes);
     if (code) load_level_free(level);
     return code;
 }
@@ -248,8 +241,7 @@ int load_level_requests(const struct load_level *level, struct load_request **re
         code = complain(EXIT_INPUT, "%s: \"requests\" is not a list of requests with due times", level->path);
         load_requests_free(*requests, *count);
     }
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return code;
 }
 int load_level_judge(struct load_level *level, const vp_slo *slo) {

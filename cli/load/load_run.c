@@ -41,10 +41,7 @@ struct trial {
 };
 
 void load_record_free(struct load_record *record) {
-    free(record->answer);
-    free(record->id);
-    free(record->reason);
-    free(record->gaps_us);
+    FREE_ALL(record->answer, record->id, record->reason, record->gaps_us);
 }
 void load_records_free(struct load_records *records) {
     for (size_t i = 0; i < records->count; i++) load_record_free(&records->items[i]);
@@ -70,8 +67,7 @@ static void mark_image(char *json, const struct load_body *body, size_t image, u
     memcpy(part, unique->picture.bytes + from, to - from);
     unique_mark(unique, number, part + (unique->from - from));
     memcpy(json + body->image_at[image] + from / 3 * 4, text, vp_base64(part, to - from, text));
-    free(part);
-    free(text);
+    FREE_ALL(part, text);
 }
 /* A copy of the body in which each image gets a new number, except images drawn by --repeat_image, which are repeated
  * from the sample's last request. */
@@ -335,8 +331,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     }
     for (size_t i = 0; i < trial.flight_count; i++) {
         vp_exchange_free(&trial.flights[i]->exchange);
-        free(trial.flights[i]->json);
-        free(trial.flights[i]);
+        FREE_ALL(trial.flights[i]->json, trial.flights[i]);
     }
     free((void *)trial.flights);
     if (records->count) qsort(records->items, records->count, sizeof *records->items, by_due);

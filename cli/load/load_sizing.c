@@ -85,6 +85,5 @@ void sizing_simulate(const struct sizing *sizing, const struct stage_times *requ
         waits->image_p50 = waits->image_p95 = waits->ttft_p50 = waits->ttft_p95 = (double)NAN;
     if (busy[1] >= (double)sizing->models)
         waits->model_p50 = waits->model_p95 = waits->ttft_p50 = waits->ttft_p95 = (double)NAN;
-    free(arrivals);
-    free(free_at);
+    FREE_ALL(arrivals, free_at);
 }

@@ -240,9 +240,7 @@ struct load_summary load_summarize(const struct load_records *records, double fr
     summary.growth = median_e2e(chosen, count - count / 3, count, values) / median_e2e(chosen, 0, count / 3, values);
     add_accuracy(&summary, chosen, count, values);
     add_goodput(&summary, chosen, count, slo, scratch);
-    free((void *)chosen);
-    free(values);
-    free(scratch);
+    FREE_ALL((void *)chosen, values, scratch);
     return summary;
 }
 int load_has_few_tokens(const struct load_summary *summary) {

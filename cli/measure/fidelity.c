@@ -108,8 +108,7 @@ void likely_read(const char *logprobs, struct likely_steps *steps) {
 void likely_free(struct likely_steps *steps) {
     for (size_t i = 0; i < steps->count; i++) {
         for (size_t k = 0; k < steps->steps[i].top_count; k++) free(steps->steps[i].top[k].text);
-        free(steps->steps[i].top);
-        free(steps->steps[i].own.text);
+        FREE_ALL(steps->steps[i].top, steps->steps[i].own.text);
     }
     free(steps->steps);
     memset(steps, 0, sizeof *steps);

@@ -56,8 +56,7 @@ static void unknown_word(const char *kind, const char *word, int method, char *r
     }
     add_unknown_word(&line, kind, word, words.data);
     snprintf(reason, capacity, "%s", line.data);
-    free(words.data);
-    free(line.data);
+    FREE_ALL(words.data, line.data);
 }
 static int fail(char *reason, size_t capacity, const char *key, const char *value, const char *wanted) {
     snprintf(reason, capacity, "%s=%.60s: expected %s", key, value, wanted);

@@ -12,17 +12,11 @@
 #include <unistd.h>
 
 void sample_free(struct sample *sample) {
-    free(sample->record);
-    free(sample->question);
-    free(sample->style);
-    free(sample->prompt);
+    FREE_ALL(sample->record, sample->question, sample->style, sample->prompt);
     for (size_t i = 0; i < sample->own_images.count; i++) unlink(sample->own_images.items[i]);
     text_list_free(&sample->own_images);
     text_list_free(&sample->images);
-    free(sample->sizes);
-    free(sample->places);
-    free(sample->text_ids);
-    free(sample->reason);
+    FREE_ALL(sample->sizes, sample->places, sample->text_ids, sample->reason);
 }
 
 int has_vanished_image(const struct sample *sample) {

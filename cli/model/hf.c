@@ -82,8 +82,7 @@ static int load_eos(struct model *model, const vp_json *config) {
         model->more_eos_count = (int32_t)count - 1;
         memcpy(model->more_eos, found + 1, (count - 1) * sizeof *found);
     }
-    free(generation.nodes);
-    free(text);
+    FREE_ALL(generation.nodes, text);
     return code;
 }
 
@@ -118,8 +117,7 @@ static int load_text(struct model *model) {
                                                    text[1] ? &parsed[1].json : NULL, &error);
     if (result != VP_OK) code = complain_result(EXIT_INPUT, model->name, result, &error);
     for (int i = 0; i < 2; i++) {
-        free(parsed[i].nodes);
-        free(text[i]);
+        FREE_ALL(parsed[i].nodes, text[i]);
     }
     return code;
 }
@@ -158,8 +156,7 @@ static int load_template(struct model *model) {
         /* OLMoE's template begins with this token; the others name theirs */
         if (!code && text && i == 1 && model->processor.kind == VP_PROCESSOR_OLMOE)
             model->prompt_front = token_text(&parsed.json, "bos_token");
-        free(parsed.nodes);
-        free(text);
+        FREE_ALL(parsed.nodes, text);
     }
     if (template_text && model->processor.kind == VP_PROCESSOR_PLAIN)
         model->processor.kind = vp_processor_text_kind(template_text, strlen(template_text));
@@ -283,8 +280,7 @@ static int hf_load_preset(struct model *model) {
     if (result == VP_OK && preprocessor) /* a preset has one file */
         result = vp_processor_read_text(&model->processor, &parsed.json, NULL, &error);
     if (result == VP_OK) result = vp_tokenizer_load(json, strlen(json), &model->tokenizer, &error);
-    free(parsed.nodes);
-    free(json);
+    FREE_ALL(parsed.nodes, json);
     if (result != VP_OK) return complain_result(exit_code_of(result), model->name, result, &error);
     memset(&model->ids, 0xFF, sizeof model->ids);
     model->ids.eos = vp_tokenizer_added_id(model->tokenizer, markers_of[kind][0]);

@@ -27,8 +27,7 @@ int check_image_count(const struct model *model, int32_t image_count) {
                                       "%s", model->name, image_count, why) : 0;
 }
 void cuts_free(struct cuts *cuts) {
-    free(cuts->each);
-    free(cuts->views);
+    FREE_ALL(cuts->each, cuts->views);
     memset(cuts, 0, sizeof *cuts);
 }
 static void add_cut(struct cuts *cuts, const vp_layout *layout) {
@@ -151,10 +150,7 @@ struct settings {
     struct parsed config_json, preprocessor_json;
 };
 static void settings_free(struct settings *settings) {
-    free(settings->config);
-    free(settings->preprocessor);
-    free(settings->config_json.nodes);
-    free(settings->preprocessor_json.nodes);
+    FREE_ALL(settings->config, settings->preprocessor, settings->config_json.nodes, settings->preprocessor_json.nodes);
 }
 /* transformers 5 keeps the image processor's settings in processor_config.json. Extracts them as if they were the other
  * file. */
@@ -171,8 +167,7 @@ static int read_processor_config(struct model *model, struct settings *settings)
         settings->preprocessor_bytes = (size_t)parsed.nodes[node].bytes;
         settings->preprocessor = copy_text(text + parsed.nodes[node].start, settings->preprocessor_bytes);
     }
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return code;
 }
 static int settings_read(struct model *model, struct settings *settings) {
@@ -202,8 +197,7 @@ static int settings_read(struct model *model, struct settings *settings) {
 static int is_original(const char *folder) { /* the checkpoint format of OLMo's training code */
     char *yaml = join_path(folder, "config.yaml"), *json = join_path(folder, "config.json");
     int original = access(yaml, F_OK) == 0 && access(json, F_OK) != 0;
-    free(yaml);
-    free(json);
+    FREE_ALL(yaml, json);
     return original;
 }
 int model_complain_missing(const char *option, const char *name) {
@@ -242,8 +236,7 @@ int model_load_folder(struct model *model) {
     if (!code) read_class_name(model, &settings.config_json.json);
     if (!code) code = model_weigh_files(model);
     settings_free(&settings);
-    free(tokenizer);
-    free(what);
+    FREE_ALL(tokenizer, what);
     return code;
 }
 
@@ -365,8 +358,7 @@ int model_load(const struct options *options, struct model *model) {
     return code ? code : take_packed_precisions(options, model);
 }
 void model_free(struct model *model) {
-    free(model->prompt_front);
-    free(model->prompt_note);
+    FREE_ALL(model->prompt_front, model->prompt_note);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
     model_files_close(&model->files);
     vp_tokenizer_free(model->tokenizer);
@@ -497,8 +489,7 @@ static int load_importance(const char *path, int32_t block_count, double *scores
         free(key);
         i = parsed.json.nodes[i + 1].end;
     }
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return code;
 }
 
@@ -517,7 +508,6 @@ int model_choose_blocks(const struct options *options, const struct model *model
                             "%s: %d active blocks cannot be chosen (does every block have a score?): %s",
                             path ? path : "num_active_blocks", active, vp_result_text(result));
     }
-    free(scores);
-    free(order);
+    FREE_ALL(scores, order);
     return code;
 }

@@ -7,10 +7,7 @@
 #include <string.h>
 
 void prompt_fields_free(struct prompt_fields *fields) {
-    free(fields->dataset);
-    free(fields->style);
-    free(fields->hint);
-    free(fields->question_type);
+    FREE_ALL(fields->dataset, fields->style, fields->hint, fields->question_type);
     text_list_free(&fields->questions);
     text_list_free(&fields->options);
     free(fields->places);

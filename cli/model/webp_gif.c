@@ -185,9 +185,7 @@ static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
         }
         before = code;
     }
-    free(prefix);
-    free(suffix);
-    free(stack);
+    FREE_ALL(prefix, suffix, stack);
     return filled == count;
 }
 /* The row of the picture for the n-th row of the data. */
@@ -224,8 +222,7 @@ static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, 
         }
     }
     if (result == VP_OK) result = take_pixels(rgb, gif.screen_width, gif.screen_height, image);
-    free(rgb);
-    free(indexes);
+    FREE_ALL(rgb, indexes);
     return result;
 }
 

@@ -223,9 +223,6 @@ int64_t flame_data_write(const struct flame *flame, struct text_buffer *out) {
     page_add(out, ",\n\"runs\":[");
     text_add(out, runs.data ? runs.data : "", runs.bytes);
     text_add_string(out, "]}");
-    free(groups.data);
-    free(runs.data);
-    free(calls.items);
-    free(calls.places);
+    FREE_ALL(groups.data, runs.data, calls.items, calls.places);
     return left_out;
 }

@@ -251,8 +251,7 @@ static void page_stack(struct text_buffer *out, const struct report *report, con
         stack_all(&all);
         page_more_close(out);
     }
-    free(rows);
-    free(few);
+    FREE_ALL(rows, few);
 }
 
 /* ---- E1: prefill and decode by part, if kernels were timed */

@@ -117,8 +117,7 @@ static void page_held_out(struct text_buffer *out, const struct report *report, 
     if (count > 1
         && vp_linear_errors_compute(pairs, pairs + measurements->count, count, scratch, &errors) == VP_OK)
         held_figure(out, report, part, pairs, measurements->count, files, count, &errors);
-    free(pairs);
-    free(files);
+    FREE_ALL(pairs, files);
 }
 /* Adds a row of the table: errors of predictions by one kind of features. */
 static void held_row(struct text_buffer *out, const char *features, const char *rows, const char *part,

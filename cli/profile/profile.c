@@ -307,8 +307,7 @@ static int profile_print(struct profiler *profiler, const struct cost_report *co
     if (!code && file) code = file_write_text(file, &table);
     else if (!code) fwrite(table.data, 1, table.bytes, stdout); /* main checks stdout */
     if (!code && lines.bytes) fwrite(lines.data, 1, lines.bytes, stdout);
-    free(table.data);
-    free(lines.data);
+    FREE_ALL(table.data, lines.data);
     return code;
 }
 /* Complains if the schedule records none of the requests. Returns 0 or an exit code. */

@@ -120,12 +120,8 @@ static void drop_trace(void *user) {
 }
 void profiler_free(struct profiler *profiler) {
     drop_trace(profiler);
-    free(profiler->trace_path);
-    free(profiler->launches);
-    free(profiler->spans);
-    free(profiler->rows);
-    free(profiler->kept.launches);
-    free(profiler->kept.step_ns);
+    FREE_ALL(profiler->trace_path, profiler->launches, profiler->spans, profiler->rows, profiler->kept.launches,
+             profiler->kept.step_ns);
     text_list_free(&profiler->notes);
 }
 

@@ -133,8 +133,7 @@ static void finish(struct reading *reading, struct category_rows *categories, st
 }
 static void reading_free(struct reading *reading) {
     for (size_t i = 0; i < reading->category_count; i++) {
-        free(reading->categories[i].name);
-        free(reading->categories[i].values);
+        FREE_ALL(reading->categories[i].name, reading->categories[i].values);
     }
     free(reading->categories);
     judged_free(reading->judged);

@@ -45,8 +45,7 @@ void estimator_predict_left_out(vp_latency_features kind, const struct measureme
         /* only one group, or too few rows without it */
         for (size_t i = 0; i < measurements->count; i++) out[i] = (double)NAN;
     }
-    free(scratch);
-    free(values);
+    FREE_ALL(scratch, values);
 }
 void add_totals(const struct measurements *measurements, double *predicted) {
     for (size_t i = 0; i < measurements->count; i++) {
@@ -205,17 +204,12 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
             pick_points(measurements, predicted, evaluation);
         }
     }
-    free(fits);
-    free(predicted);
+    FREE_ALL(fits, predicted);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), "fit", result, &error);
 }
 void estimator_free(struct estimator *estimator) {
-    free(estimator->model_name);
-    free(estimator->architecture);
-    free(estimator->device);
-    free(estimator->provenance);
-    free(estimator->weights);
-    free(estimator->recalibration);
+    FREE_ALL(estimator->model_name, estimator->architecture, estimator->device, estimator->provenance,
+             estimator->weights, estimator->recalibration);
     text_list_free(&estimator->warnings);
     free(estimator);
 }
@@ -265,8 +259,7 @@ static void find_limits(const struct measurements *measurements, struct estimato
         part_limits_of(measured, predicted + (size_t)part * measurements->count, measurements->count, -INFINITY,
                        &estimator->limits[part]);
     }
-    free(predicted);
-    free(measured);
+    FREE_ALL(predicted, measured);
 }
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
     if (measurements->config_count < 2)

@@ -116,8 +116,7 @@ static vp_estimate group_mean(const double *rows, size_t count, const uint32_t *
         mean.low = interval.low;
         mean.high = interval.high;
     }
-    free(sums);
-    free(has_rows);
+    FREE_ALL(sums, has_rows);
     return mean;
 }
 /* The intervals of bias and MAPE. A MAPE is never below 0. */

@@ -51,8 +51,7 @@ int model_write(const char *path, const struct saved_model *saved) {
     const vp_result result = model_as_text(saved, 1, &text);
     int code = result == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, text.data, text.bytes)
                                : complain(EXIT_WORK, "%s: %s", path, vp_result_text(result));
-    free(text.data);
-    free(folder);
+    FREE_ALL(text.data, folder);
     return code;
 }
 int model_print(const struct saved_model *saved, int indent) {
@@ -200,7 +199,6 @@ int model_open(struct model_reader *reader, const char *path, const char *const 
                                    schemas[0]);
 }
 void model_close(struct model_reader *reader) {
-    free(reader->parsed.nodes);
-    free(reader->text);
+    FREE_ALL(reader->parsed.nodes, reader->text);
     memset(reader, 0, sizeof *reader);
 }

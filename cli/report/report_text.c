@@ -538,9 +538,7 @@ static size_t find_pairs(const vp_effect *effects, size_t effect_count, struct f
         }
     }
     qsort(found, kept, sizeof *found, by_size);
-    free(p_values);
-    free(at);
-    free(order);
+    FREE_ALL(p_values, at, order);
     return kept;
 }
 static void write_pairs(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {

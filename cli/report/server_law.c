@@ -40,10 +40,7 @@ struct law_rows {
     double noise; size_t noise_count;
 };
 static void law_rows_free(struct law_rows *rows) {
-    free(rows->requests);
-    free(rows->measured);
-    free(rows->configs);
-    free(rows->bins);
+    FREE_ALL(rows->requests, rows->measured, rows->configs, rows->bins);
 }
 static int is_of_law(const struct result_file *file, const struct result_file *first) {
     return !knob_compare(KNOB_ENDPOINT, &file->knobs, &first->knobs)
@@ -165,11 +162,7 @@ static int line_columns(const struct server_law *law, int line, const struct law
 /* The rows of a regression for a line: those with a known value. */
 struct line_data { double *x, *y, *weights; uint32_t *groups; size_t *rows; size_t count, columns; };
 static void line_data_free(struct line_data *data) {
-    free(data->x);
-    free(data->y);
-    free(data->weights);
-    free(data->groups);
-    free(data->rows);
+    FREE_ALL(data->x, data->y, data->weights, data->groups, data->rows);
 }
 static struct line_data line_data_of(const struct server_law *law, const struct law_rows *rows, int part, int kind) {
     struct line_data data = {resize(NULL, rows->count, LAW_COLUMNS * sizeof(double)),
@@ -437,8 +430,7 @@ int server_laws_fit(const struct results *results, struct server_laws *laws) {
 }
 void server_laws_free(struct server_laws *laws) {
     for (size_t i = 0; i < laws->count; i++) {
-        free(laws->items[i].endpoint);
-        free(laws->items[i].model);
+        FREE_ALL(laws->items[i].endpoint, laws->items[i].model);
         text_list_free(&laws->items[i].warnings);
     }
     free(laws->items);

@@ -141,8 +141,7 @@ static void find_effects(struct tradeoff *tradeoff) {
         free(scratch);
         if (done == VP_OK) return;
         for (int which = 0; which < 2; which++) {
-            free(tradeoff->effects[which]);
-            free(tradeoff->shares[which]);
+            FREE_ALL(tradeoff->effects[which], tradeoff->shares[which]);
             tradeoff->effects[which] = NULL;
             tradeoff->shares[which] = NULL;
         }

@@ -31,11 +31,7 @@ struct items { struct item *items; size_t count; };
 static void items_free(struct items *items) {
     for (size_t i = 0; i < items->count; i++) {
         struct item *item = &items->items[i];
-        free(item->folder);
-        free(item->name);
-        free(item->plan);
-        free(item->out_folder);
-        free(item->out_name);
+        FREE_ALL(item->folder, item->name, item->plan, item->out_folder, item->out_name);
     }
     free(items->items);
 }
@@ -92,9 +88,7 @@ static int add_item(struct items *items, const char *folder, const char *name, c
         if (!item.out_folder)
             code = complain(EXIT_INPUT, "%s/%s: its \"dataset_name\" is not a valid folder name", folder, name);
     } else free(item.plan);
-    free(schema);
-    free(task);
-    free(text);
+    FREE_ALL(schema, task, text);
     return code;
 }
 static int add_folder(struct items *items, const char *folder, const char *out, struct parsed *parsed) {
@@ -201,8 +195,7 @@ static int write_item(const struct item *item, struct parsed *parsed, struct ref
                                 left_out ? changed.bytes : bytes);
         if (!code) text_list_take(&layout->written, join_path(item->out_folder, item->out_name));
     }
-    free(changed.data);
-    free(text);
+    FREE_ALL(changed.data, text);
     return code;
 }
 

@@ -14,9 +14,7 @@ static void measured_clear(struct measured *measured) {
     for (int32_t i = 0; i < measured->count; i++) free(measured->marks[i].telemetry);
     runs_free(measured->runs, measured->count);
     sample_free(&measured->sample);
-    free(measured->marks);
-    free(measured->failed);
-    free(measured->stop);
+    FREE_ALL(measured->marks, measured->failed, measured->stop);
     fields_free(&SIZES, &measured->sizes);
     fields_free(&SERVED_SIZES, &measured->served_sizes);
     fields_free(&TWINS_OBJECT, &measured->twins);
@@ -182,12 +180,8 @@ int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outlie
 /* ---- lists of numbers */
 void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
-    free(gathered->sessions);
-    free(gathered->has_block);
-    free(gathered->twins.reason);
-    free(gathered->twins.pairs);
-    free(gathered->baseline);
-    free(gathered->fidelity_reason);
+    FREE_ALL(gathered->sessions, gathered->has_block, gathered->twins.reason, gathered->twins.pairs,
+             gathered->baseline, gathered->fidelity_reason);
 }
 /* Numbers that are not finite are not added. */
 static void list_add(struct number_list *list, double value) {

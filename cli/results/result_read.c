@@ -27,21 +27,15 @@ static void result_file_free(struct result_file *file) {
     knob_values_free(&file->knobs);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
-    free(file->ids);
-    free(file->failed_reason);
-    free(file->outside.basis);
-    free(file->run_total);
-    free(file->run_at);
+    FREE_ALL(file->ids, file->failed_reason, file->outside.basis, file->run_total, file->run_at);
     memset(file, 0, sizeof *file);
 }
 void results_free(struct results *results) {
     for (size_t i = 0; i < results->count; i++) result_file_free(&results->files[i]);
     for (size_t i = 0; i < results->group_count; i++) {
-        free(results->groups[i].paired);
-        free(results->groups[i].ids);
+        FREE_ALL(results->groups[i].paired, results->groups[i].ids);
     }
-    free(results->files);
-    free(results->groups);
+    FREE_ALL(results->files, results->groups);
     text_list_free(&results->notes);
     memset(results, 0, sizeof *results);
 }
@@ -361,9 +355,7 @@ static void move_rows(struct result_file *file, const struct row_order *order) {
         run_at[i + 1] = filled;
         file->ids[i] = order[i].id;
     }
-    free(moved);
-    free(file->run_total);
-    free(file->run_at);
+    FREE_ALL(moved, file->run_total, file->run_at);
     file->run_total = runs;
     file->run_at = run_at;
 }

@@ -127,9 +127,7 @@ static void put_step_statistics(vp_json_writer *writer, const struct gathered *g
         vp_json_end_object(writer);
     }
     vp_json_end_object(writer);
-    free(grouped);
-    free(starts);
-    free(fill);
+    FREE_ALL(grouped, starts, fill);
 }
 
 /* Statistics over samples (each sample is the mean over its runs), and T_total_runs over all single runs; milliseconds,
@@ -344,8 +342,7 @@ static vp_estimate total_spread(const struct measured *measured) {
             spread.high = high;
         }
     }
-    free(totals);
-    free(sorted);
+    FREE_ALL(totals, sorted);
     return spread;
 }
 /* "run_flags": six lists with one value per run. is_outlier: NULL if there are too few runs to decide. */
@@ -623,8 +620,7 @@ static vp_result out_sink(void *user, const char *text, size_t bytes) {
 }
 void summaries_free(struct summaries *summaries) {
     for (size_t i = 0; i < summaries->count; i++) {
-        free(summaries->items[i].path);
-        free(summaries->items[i].baseline);
+        FREE_ALL(summaries->items[i].path, summaries->items[i].baseline);
     }
     free(summaries->items);
 }
@@ -732,9 +728,7 @@ static int write_result(struct journal_index *index, const struct index_configur
         path = NULL;
     }
     gathered_free(gathered);
-    free(gathered);
-    free(file);
-    free(path);
+    FREE_ALL(gathered, file, path);
     return code;
 }
 

@@ -15,16 +15,13 @@
 static void captions_clear(struct captions *captions) {
     for (size_t i = 0; i < captions->text_count; i++) free((void *)(size_t)captions->texts[i].text);
     for (size_t i = 0; i < captions->row_count; i++) {
-        free(captions->rows[i].id);
-        free(captions->rows[i].reason);
-        free(captions->rows[i].cleaned);
+        FREE_ALL(captions->rows[i].id, captions->rows[i].reason, captions->rows[i].cleaned);
     }
     captions->text_count = captions->row_count = captions->tokenised_count = 0;
 }
 void captions_free(struct captions *captions) {
     captions_clear(captions);
-    free(captions->texts);
-    free(captions->rows);
+    FREE_ALL(captions->texts, captions->rows);
 }
 /* Adds a text, split into words unless it is_words. Returns 1 if the words differ from the text. */
 static int has_changed_text(struct captions *captions, const char *text, int is_words) {
@@ -210,8 +207,7 @@ int captions_print(const struct captions *captions, int metric, const char *name
         code = score_put_line(&writer, &line, source);
     }
     if (!code) code = caption_summary(captions, &scored, metric, name, NULL, source);
-    free(scored.each);
-    free(line.data);
+    FREE_ALL(scored.each, line.data);
     return code;
 }
 /* Writes the JSON of a set's line. */
@@ -256,9 +252,7 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
         code = score_put_line(&writer, &line, job->source);
     }
     if (!code) code = caption_summary(&captions, &scored, metric, job->name, name, job->source);
-    free(scored.each);
-    free(line.data);
-    free(name);
+    FREE_ALL(scored.each, line.data, name);
     captions_free(&captions);
     return code;
 }

@@ -72,8 +72,7 @@ const char *judged_add(struct judged_set *set, struct scoring *scoring, const vp
     if (!group) group = node_text(json, vp_json_get(json, node, "image_path"));
     if (!group) group = node_text(json, vp_json_at(json, vp_json_get(json, node, "images_sha256"), 0));
     row->group = group ? index_in(&set->groups, group) : -1;
-    free(category);
-    free(group);
+    FREE_ALL(category, group);
     if (set->categories.count > CATEGORIES_MAX) return "there are more than 64 categories";
     set->count++;
     return NULL;
@@ -314,9 +313,7 @@ static void resample(int metric, const struct judged_set *set, const struct text
         numbers_of(metric, set, singles, rows, filled, out);
         for (size_t k = 0; k < numbers; k++) draws[draw * numbers + k] = out->items[k].value;
     }
-    free(groups);
-    free(rows);
-    free(out);
+    FREE_ALL(groups, rows, out);
 }
 /* The interval of a number over the draws that have it. Returns 1 if all have it. */
 static int drawn_interval(const double *draws, const struct numbers *numbers, size_t which, double *low, double *high) {
@@ -381,8 +378,7 @@ void judged_totals(struct judged_set *set, int metric, const char *tool, total_v
         visit(user, section, !strcmp(number->name, "Overall") ? "f1" : number->name, number->value, low, high);
     }
     text_list_free(&singles);
-    free(draws);
-    free(numbers);
+    FREE_ALL(draws, numbers);
 }
 /* Prints the line of a set. Returns 0 or an exit code. */
 static int print_set(struct score_job *job, struct judged_set *set, const char *name, int metric) {
@@ -414,9 +410,7 @@ static int print_set(struct score_job *job, struct judged_set *set, const char *
     vp_json_end_object(&writer);
     code = score_put_line(&writer, &line, job->source);
     text_list_free(&singles);
-    free(line.data);
-    free(draws);
-    free(numbers);
+    FREE_ALL(line.data, draws, numbers);
     return code;
 }
 static int score_set(struct score_job *job, struct scoring *scoring, const vp_json *json, uint32_t node, int metric) {

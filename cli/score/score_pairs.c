@@ -88,7 +88,5 @@ void pairs_print(const struct pairs *pairs) {
                    pairs->repeated == 1 ? " is" : "s are");
 }
 void pairs_free(struct pairs *pairs) {
-    free(pairs->rows);
-    free(pairs->first);
-    free(pairs->second);
+    FREE_ALL(pairs->rows, pairs->first, pairs->second);
 }

@@ -99,8 +99,7 @@ static void details_official(const struct shown *row) {
         identical = vp_score_vqa_strip(row->sample->references[0], first, room, NULL) == VP_OK
                     && vp_score_vqa_strip(row->sample->references[i], other, room, NULL) == VP_OK
                     && !strcmp(first, other);
-    free(first);
-    free(other);
+    FREE_ALL(first, other);
     put_bool(row->writer, "all_references_identical", identical);
     put_ruled_references(row->writer, "references_compared", row->scoring,
                          identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
@@ -423,8 +422,7 @@ static int is_result_file(const struct score_job *job) {
     }
     schema = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "schema"));
     is_one = schema && !strncmp(schema, "vlmprof-", 8);
-    free(schema);
-    free(parsed.nodes);
+    FREE_ALL(schema, parsed.nodes);
     return is_one;
 }
 int score_read(struct score_job *job) {
@@ -483,10 +481,7 @@ static int score_baseline(struct score_job *job, const struct score_rule *rule) 
     if (!code) code = pairs_join(job->pairs, &pairs, job->source, other.source);
     pairs_free(&pairs);
     tally_free(&other.tally);
-    free(other.text);
-    free((void *)other.lines);
-    free(other.line_bytes);
-    free(other.line_numbers);
+    FREE_ALL(other.text, (void *)other.lines, other.line_bytes, other.line_numbers);
     return code;
 }
 /* Returns 1 if a row has one of the keys; `fields` gets those of the first row. */
@@ -653,7 +648,6 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
                         job->bad_lines == 1 ? "is not a JSON object; its row shows"
                                             : "are not JSON objects; their rows show");
     scoring_free(&scoring);
-    free(parsed.nodes);
-    free(line.data);
+    FREE_ALL(parsed.nodes, line.data);
     return code;
 }

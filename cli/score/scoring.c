@@ -35,8 +35,7 @@ void scoring_free(struct scoring *scoring) {
     scoring_clear(scoring);
     free(scoring->owned);
     for (int i = 0; i < 3; i++) free((void *)scoring->lists[i]);
-    free(scoring->scratch.data);
-    free(scoring->more.data);
+    FREE_ALL(scoring->scratch.data, scoring->more.data);
 }
 const char *scoring_own(struct scoring *scoring, char *text) {
     if (!text) return NULL;

@@ -159,9 +159,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
 void endpoint_close(struct endpoint *endpoint) {
     vp_server_close(endpoint->server);
     wipe(endpoint->key);
-    free(endpoint->key);
-    free(endpoint->url);
-    free(endpoint->model);
+    FREE_ALL(endpoint->key, endpoint->url, endpoint->model);
     text_list_free(&endpoint->warnings);
     memset(endpoint, 0, sizeof *endpoint);
 }
@@ -205,8 +203,7 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
     char *text = NULL;
     int code = endpoint_get(endpoint, "/v1/models", &parsed, &text, reason, capacity);
     if (!code && node_is(&parsed.json, 0, VP_JSON_OBJECT)) models_add(&parsed, "data", "id", names);
-    free(text);
-    free(parsed.nodes);
+    FREE_ALL(text, parsed.nodes);
     return code;
 }
 /* Appends "; its models: a, b" if they are known. */
@@ -278,9 +275,7 @@ char *endpoint_words(struct endpoint *endpoint) {
             text_add_string(&line, version);
             words = line.data;
         }
-        free(version);
-        free(text);
-        free(parsed.nodes);
+        FREE_ALL(version, text, parsed.nodes);
     }
     return words;
 }

@@ -152,8 +152,7 @@ static void add_file(struct unique *unique, const struct text_buffer *stream, co
     free(picture->bytes);
     picture->bytes = png.data;
     picture->byte_count = png.bytes;
-    free(line.data);
-    free(last.data);
+    FREE_ALL(line.data, last.data);
 }
 /* Returns 1 if the file decodes to these pixels. */
 static int is_of(const struct picture *picture, const uint8_t *rgb) {

@@ -65,8 +65,7 @@ static int try_file(const char *path, const struct dataset *set, int64_t vocabul
         of->path = copy_text(path, strlen(path));
         read_answers(of, &parsed.json, vocabulary);
     }
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, path, result, &error);
 }
 static int read_old(const char *where, const struct dataset *set, int64_t vocabulary, struct baseline_of *of) {
@@ -167,16 +166,11 @@ void baseline_close(struct baseline *baseline) {
     for (size_t i = 0; i < baseline->set_count; i++) {
         struct baseline_of *of = &baseline->of[i];
         for (size_t k = 0; k < of->count; k++) {
-            free(of->answers[k].tokens);
-            free(of->answers[k].text);
+            FREE_ALL(of->answers[k].tokens, of->answers[k].text);
         }
-        free(of->answers);
-        free(of->path);
+        FREE_ALL(of->answers, of->path);
     }
-    free(baseline->of);
-    free(baseline->tokens.data);
-    free(baseline->logits.data);
-    free(baseline->row.data);
+    FREE_ALL(baseline->of, baseline->tokens.data, baseline->logits.data, baseline->row.data);
 }
 const char *baseline_name(const struct baseline *baseline, size_t set) {
     const struct baseline_of *of = &baseline->of[set];

@@ -92,17 +92,13 @@ int journal_line_append(struct journal *journal) {
 }
 void journal_close(struct journal *journal) {
     if (journal->fd >= 0) close(journal->fd);
-    free(journal->path);
-    free(journal->line.data);
+    FREE_ALL(journal->path, journal->line.data);
 }
 
 void index_free(struct journal_index *index) {
     for (int32_t i = 0; i < index->file_count; i++) {
         if (index->files[i].is_own && index->files[i].fd >= 0) close(index->files[i].fd);
-        free(index->files[i].path);
-        free(index->files[i].device);
-        free(index->files[i].sessions);
-        free(index->files[i].blocks);
+        FREE_ALL(index->files[i].path, index->files[i].device, index->files[i].sessions, index->files[i].blocks);
     }
     for (int32_t i = 0; i < index->set_count; i++) {
         struct index_set *set = &index->sets[i];
@@ -115,14 +111,8 @@ void index_free(struct journal_index *index) {
         knob_values_free(&index->configurations[i].knobs);
     }
     fields_free(&HEAD, &index->head);
-    free(index->model_shape);
-    free(index->server);
-    free(index->files);
-    free(index->sets);
-    free(index->configurations);
-    free(index->shapes);
-    free(index->scratch.nodes);
-    free(index->line.data);
+    FREE_ALL(index->model_shape, index->server, index->files, index->sets, index->configurations, index->shapes,
+             index->scratch.nodes, index->line.data);
     memset(index, 0, sizeof *index);
 }
 /* The configuration that a line names; -1 if there is none. The search starts at the hint, because neighbours in a

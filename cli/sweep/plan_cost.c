@@ -98,9 +98,7 @@ static vp_result calibration_pass(struct session *session, const struct cuts *cu
     input.text_ids = ids = zeroed((size_t)sequence_of(&input), sizeof *ids);
     for (int32_t i = 1; i < sequence_of(&input); i++) ids[i] = i <= features ? model->image_token : 2 + i % 250;
     result = request_run(session, &input, run, error);
-    free(image.rgb);
-    free(blocks);
-    free(ids);
+    FREE_ALL(image.rgb, blocks, ids);
     return result;
 }
 /* Measures the rates: the fastest of some passes. If that fails, there is still a plan, but without an estimate, and
@@ -342,8 +340,7 @@ static int read_measured(const struct plan *plan, const char *path, struct forec
     }
     if (ferror(file)) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
     fclose(file);
-    free(line);
-    free(parsed.nodes);
+    FREE_ALL(line, parsed.nodes);
     return code;
 }
 /* Adds the runs of all journals in output_dir, if there is one. Returns 0 or an exit code. */
@@ -821,7 +818,6 @@ int plan_cost_show(const struct options *options, const struct model *model, con
     if (!code) code = look_ahead(&estimate);
     if (!code) code = is_given(options, "json") ? print_plan_json(&estimate) : print_plan(&estimate);
     for (size_t i = 0; i < estimate.rate_count; i++) session_free(&estimate.rates[i].counter);
-    free(estimate.configurations);
-    free(estimate.rates);
+    FREE_ALL(estimate.configurations, estimate.rates);
     return code;
 }

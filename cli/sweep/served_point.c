@@ -92,11 +92,7 @@ static void served_end(struct sweep *sweep) {
         struct sent_pictures *sent = served->pictures;
         served->pictures = sent->next;
         for (size_t i = 0; i < sent->count; i++) unique_free(&sent->images[i]);
-        free(sent->images);
-        free(sent->pictures);
-        free(sent->wanted);
-        free(sent->reason);
-        free(sent);
+        FREE_ALL(sent->images, sent->pictures, sent->wanted, sent->reason, sent);
     }
 }
 void served_close(struct sweep *sweep) {
@@ -106,10 +102,7 @@ void served_close(struct sweep *sweep) {
         endpoint_close(&sweep->served->endpoints[i]);
         twin_forget(&sweep->served->texts[i]);
     }
-    free(sweep->served->endpoints);
-    free(sweep->served->texts);
-    free(sweep->served->most_likely);
-    free(sweep->served);
+    FREE_ALL(sweep->served->endpoints, sweep->served->texts, sweep->served->most_likely, sweep->served);
     sweep->served = NULL;
 }
 
@@ -179,8 +172,7 @@ static void put_words(vp_json_writer *writer, const char *key, struct endpoint *
     words = json_foreign(is_told && bytes <= WORDS_BYTES_MAX ? text : NULL, bytes);
     vp_json_key(writer, key);
     if (words) vp_json_raw(writer, words, strlen(words)); else vp_json_null(writer);
-    free(words);
-    free(text);
+    FREE_ALL(words, text);
 }
 /* The first request of a variant in this process, which is not measured. */
 static void put_first(vp_json_writer *writer, const struct variant *variant, const struct pass_result *first) {

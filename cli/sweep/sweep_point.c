@@ -396,9 +396,7 @@ static int check_memory(const struct sweep *sweep) {
                         sets.bytes ? "these fit together: " : "none of them fits alone: ",
                         sets.bytes ? sets.data : "fewer crops, a shorter prompt or fewer new tokens need less");
     }
-    free(bytes);
-    free(sets.data);
-    free(needs.data);
+    FREE_ALL(bytes, sets.data, needs.data);
     return code; /* if an engine cannot be opened at all, it reports the reason later */
 }
 /* Opens the point's engine if it is not open, for as many configurations as fit into memory. Returns 0, or the exit

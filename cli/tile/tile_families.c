@@ -368,10 +368,7 @@ static int family_invert(struct family_job *job, const struct options *options) 
     else
         for (size_t k = 0; k < job->family_count && !code; k++) print_limit(&limits[k]);
     if (out.bytes) fwrite(out.data, 1, out.bytes, stdout);
-    free(out.data);
-    free(limits);
-    free(errors);
-    free(sizes);
+    FREE_ALL(out.data, limits, errors, sizes);
     return code;
 }
 
@@ -537,8 +534,7 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     if (side) draw_global_view(&canvas, family, size, image, drawn_width, drawn_height, spot);
     add_png(&png, canvas.rgb, canvas.width, canvas.height);
     code = file_write_text(path, &png);
-    free(png.data);
-    free(canvas.rgb);
+    FREE_ALL(png.data, canvas.rgb);
     return code;
 }
 /* --draw: draws the image by the rule of the family. Returns 0 or an exit code. */
@@ -625,7 +621,6 @@ int tile_families_run(const struct options *options) {
     if (!code && is_given(options, "max_tokens")) code = family_invert(&job, options);
     else if (!code) code = family_rows(&job);
     for (size_t i = 0; i < job.size_count; i++) { free(job.sizes[i].file); free(job.sizes[i].error); }
-    free(job.sizes);
-    free(job.families);
+    FREE_ALL(job.sizes, job.families);
     return code;
 }

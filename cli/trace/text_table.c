@@ -36,7 +36,5 @@ uint32_t text_table_add(struct text_table *table, const char *text) {
     return table->count++;
 }
 void text_table_free(struct text_table *table) {
-    free(table->text.data);
-    free(table->starts);
-    free(table->slots);
+    FREE_ALL(table->text.data, table->starts, table->slots);
 }

@@ -24,9 +24,7 @@ int is_annotation(int category) { return category == TRACE_USER || category == T
 void trace_free(struct trace *trace) {
     text_table_free(&trace->names);
     text_table_free(&trace->tracks);
-    free(trace->labels);
-    free(trace->events);
-    free(trace->memory);
+    FREE_ALL(trace->labels, trace->events, trace->memory);
 }
 
 /* ---- the file, piece by piece */
@@ -451,9 +449,6 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
     if (code == ENDS_EARLY) code = 0;
     trace->bytes = in->offset;
     if (in->file && in->file != stdin) fclose(in->file);
-    free(in->value.data);
-    free(in->scratch.data);
-    free(in->json.nodes);
-    free(in);
+    FREE_ALL(in->value.data, in->scratch.data, in->json.nodes, in);
     return code;
 }

@@ -150,8 +150,7 @@ static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t co
         ops[i].is_nested_in_own = open_count[ops[i].key]++ > 0;
         stack[depth++] = (uint32_t)i;
     }
-    free(stack);
-    free(open_count);
+    FREE_ALL(stack, open_count);
 }
 /* Adds each device slice's time to the operation that launched it. */
 static void charge_device(struct trace_tables *tables, struct host_op *ops, size_t count) {
@@ -173,9 +172,7 @@ static void charge_device(struct trace_tables *tables, struct host_op *ops, size
             owner = ops[owner].parent;
         ops[owner].own_device_ns += event->ns;
     }
-    free(external);
-    free(correlation);
-    free(op_of);
+    FREE_ALL(external, correlation, op_of);
 }
 static int memory_order(const void *left_item, const void *right_item) {
     const struct trace_memory *left = left_item, *right = right_item;
@@ -219,8 +216,7 @@ static struct lone_memory charge_memory(const struct trace_tables *tables, struc
         lone.bytes[trace->memory[i].type != 0] = wrapping_add(lone.bytes[trace->memory[i].type != 0],
                                                               trace->memory[i].bytes);
     }
-    free(sums);
-    free(covered);
+    FREE_ALL(sums, covered);
     return lone;
 }
 /* If a slice is the only child of another with the same name, both become one (torch's _remove_dup_nodes). */
@@ -426,8 +422,7 @@ static void table_launches(struct trace_tables *tables) {
     }
     tables->launched = (int64_t)delays;
     if (delays) vp_statistics_compute(delay, delays, delay, &tables->delay);
-    free(delay);
-    free(calls);
+    FREE_ALL(delay, calls);
     table_names(tables, &tables->calls, is_runtime_call);
 }
 
@@ -545,12 +540,6 @@ int trace_summarise(struct trace_tables *tables, struct trace *trace, int by_sha
 }
 void trace_tables_free(struct trace_tables *tables) {
     text_table_free(&tables->keys);
-    free(tables->op_rows);
-    free(tables->within_ns);
-    free(tables->covers);
-    free(tables->cover_start);
-    free(tables->annotations.items);
-    free(tables->kernels.items);
-    free(tables->calls.items);
-    free(tables->tracks.items);
+    FREE_ALL(tables->op_rows, tables->within_ns, tables->covers, tables->cover_start, tables->annotations.items,
+             tables->kernels.items, tables->calls.items, tables->tracks.items);
 }

@@ -215,8 +215,7 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     result.text_chunk_ms = MEDIAN(kept, result.pairs, text_chunk_ms, scratch);
     result.image_cached = mean_cached(kept, result.pairs, 0);
     result.text_cached = mean_cached(kept, result.pairs, 1);
-    free(kept);
-    free(values);
+    FREE_ALL(kept, values);
     return result;
 }
 static void put_medians(vp_json_writer *writer, const char *key, double image, double text, double difference) {
