@@ -559,8 +559,7 @@ static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
         snprintf(text, sizeof text, "%dx%d", first->width_px, first->height_px);
         vp_json_string(writer, text);
     }
-    vp_json_key(writer, "fits");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("fits"));
     for (size_t i = 0; i < verdict->fit_count; i++) {
         PUT(writer, KEY_OBJECT(NULL), KEY("key", verdict->fits[i].key), KEY("value", verdict->fits[i].value),
             KEY("lowest", verdict->fits[i].lowest),

@@ -193,8 +193,7 @@ static void put_byte_level(vp_json_writer *writer, const char *key) {
 }
 struct special_token { const char *content; int32_t id; };
 static void put_special_tokens(vp_json_writer *writer, const struct special_token *specials, int count) {
-    vp_json_key(writer, "added_tokens");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("added_tokens"));
     for (int i = 0; i < count; i++) {
         PUT(writer, KEY_OBJECT(NULL), KEY("id", specials[i].id), KEY("content", specials[i].content),
             KEY_BOOL("single_word", 0), KEY_BOOL("lstrip", 0), KEY_BOOL("rstrip", 0), KEY_BOOL("normalized", 0),

@@ -92,9 +92,7 @@ static int print_sample(const struct data_job *job, const struct table *table, c
     int code;
     line->bytes = 0;
     vp_json_writer_init_sink(&writer, text_sink, line, 0);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "file", table->name);
-    put_int(&writer, "row", (int64_t)index);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("file", table->name), KEY("row", (int64_t)index));
     if ((table->parquet || table->arrow) && !table->task && !example->reason[0]) {
         put_columns(&writer, row);
         put_text(&writer, "metric", example->metric);

@@ -164,8 +164,7 @@ static void put_packed(vp_json_writer *writer, const struct model *model) {
     put_bool(writer, "packed", is);
     if (!is) { put_null(writer, "packed_weights"); return; }
     const uint32_t bits[PRECISIONS] = {packed.block_bits, packed.head_bits, packed.vision_bits};
-    vp_json_key(writer, "packed_weights");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("packed_weights"));
     for (int i = 0; i < PRECISIONS; i++) put_text(writer, PRECISION_OPTIONS[i], vp_packed_precision(bits[i]));
     vp_json_end_object(writer);
 }
@@ -374,8 +373,7 @@ static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const
         KEY("compiler", __VERSION__),
         KEY("cuda_toolkit", vp_device_toolkit() ? version_text(vp_device_toolkit(), text) : NULL));
     put_cpu(&writer, cpu);
-    vp_json_key(&writer, "gpus");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY_ARRAY("gpus"));
     put_gpus(&writer, gpu_count);
     PUT(&writer, END_ARRAY, KEY("gpus_note", no_gpu), KEY("launch_timer", gpu_count ? vp_device_launch_timer() : NULL),
         KEY_ARRAY("gpu_tools"));

@@ -462,8 +462,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     put_load_metrics(&writer, level);
     put_load_requests(&writer, records, load->bodies.items, load->bodies.ids);
     put_noise(&writer, noise);
-    vp_json_key(&writer, "provenance");
-    vp_json_begin_object(&writer);
+    PUT(&writer, KEY_OBJECT("provenance"));
     put_provenance(&writer, load->options, NULL);
     vp_json_end_object(&writer);
     put_config(&writer, load->options);
@@ -769,8 +768,7 @@ static int write_search(const struct load *load) {
         KEY("endpoint_model", load->endpoint.model), KEY("server", load->words),
         KEY("slo", text_of(load->options, "slo")), KEY("result", words.data));
     load_search_put(&writer, &load->search);
-    vp_json_key(&writer, "provenance");
-    vp_json_begin_object(&writer);
+    PUT(&writer, KEY_OBJECT("provenance"));
     put_provenance(&writer, load->options, NULL);
     PUT(&writer, END_OBJECT, END_OBJECT);
     vp_json_finish(&writer);

@@ -457,8 +457,7 @@ static void print_run_json(const struct options *options, const struct run_state
     knob_put_more(&writer, KNOB_BLOCKS, &request->knobs);
     put_point_layout(&writer, &point);
     if (request->input.prune.how.method != VP_PRUNE_NONE) {
-        vp_json_key(&writer, "pruned");
-        vp_json_begin_object(&writer);
+        PUT(&writer, KEY_OBJECT("pruned"));
         knob_put(&writer, KNOB_PRUNE, &request->knobs);
         prune_put(&writer, &request->pruned);
         vp_json_end_object(&writer);

@@ -505,8 +505,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
     uint32_t answers = vp_json_get(note, 0, "answers");
     if (!node_is(note, answers, VP_JSON_ARRAY))
         return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "\"answers\" must be an array");
-    vp_json_key(writer, "answers");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("answers"));
     for (uint32_t i = answers + 1; i < note->nodes[answers].end; i = note->nodes[i].end) {
         uint32_t text = node_is(note, i, VP_JSON_OBJECT) ? vp_json_get(note, i, key) : VP_JSON_NONE;
         if (text == VP_JSON_NONE && node_is(note, i, VP_JSON_OBJECT)) text = vp_json_get(note, i, "answer");
@@ -556,9 +555,7 @@ static vp_result merge_note(const struct dataset *dataset, struct record_reader 
 static void make_folder_record(const struct dataset *dataset, const char *name, struct text_buffer *out) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 0);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "id", name);
-    put_text(&writer, "image", name);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("id", name), KEY("image", name));
     if (text_of(dataset->options, "prompt")) put_text(&writer, "question", text_of(dataset->options, "prompt"));
     vp_json_end_object(&writer);
     vp_json_finish(&writer);

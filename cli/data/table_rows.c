@@ -96,8 +96,7 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
     example_put_id(&writer, example);
     table_put_record(&writer, table, example);
     if (example->picture_count) { /* what the pictures are belongs to the record */
-        vp_json_key(&writer, "images_sha256");
-        vp_json_begin_array(&writer);
+        PUT(&writer, KEY_ARRAY("images_sha256"));
         for (size_t i = 0; i < example->picture_count; i++) json_lossy(&writer, example->pictures[i].sha256);
         vp_json_end_array(&writer);
     }

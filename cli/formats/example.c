@@ -148,16 +148,11 @@ void example_see_pictures(struct example *example, const struct row *row, const 
 static void put_picture(vp_json_writer *writer, const struct picture *picture) {
     vp_json_begin_object(writer);
     if (picture->path && !picture->hides_path) put_text(writer, "path", picture->path);
-    put_text(writer, "sha256", picture->sha256);
-    put_int(writer, "bytes", (int64_t)picture->bytes);
-    put_int(writer, "width", picture->width_px);
-    put_int(writer, "height", picture->height_px);
-    put_text(writer, "format", picture->format);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("sha256", picture->sha256), KEY("bytes", (int64_t)picture->bytes), KEY("width", picture->width_px),
+        KEY("height", picture->height_px), KEY("format", picture->format), END_OBJECT);
 }
 static void put_parts(vp_json_writer *writer, const struct example *example) {
-    vp_json_key(writer, "content");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("content"));
     for (size_t i = 0; i < example->part_count; i++) {
         vp_json_begin_object(writer);
         if (example->parts[i].text) put_text(writer, "text", example->parts[i].text);
@@ -203,8 +198,7 @@ void example_put_options(vp_json_writer *writer, const struct example *example, 
     int last = OPTIONS_MAX;
     while (last && !example->options[last - 1]) last--;
     if (!last) return;
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY(key));
     for (int i = 0; i < last; i++) json_lossy(writer, example->options[i] ? example->options[i] : "");
     vp_json_end_array(writer);
 }
@@ -221,8 +215,7 @@ void example_put_places(vp_json_writer *writer, const struct example *example) {
         is_between |= texts && !example->parts[i].text;
     }
     if (example->prompt || !is_between || places < 2 || places != example->picture_count) return;
-    vp_json_key(writer, "image_places");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("image_places"));
     for (size_t i = 0; i < example->part_count; i++)
         if (example->parts[i].text) bytes += strlen(example->parts[i].text);
         else vp_json_int(writer, (int64_t)bytes);

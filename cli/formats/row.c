@@ -32,9 +32,7 @@ void row_put_bytes(struct row *row, vp_json_writer *writer, const void *data, si
     }
     copy = resize(NULL, bytes + 1, 1);
     memcpy(copy, data, bytes);
-    vp_json_begin_object(writer);
-    put_int(writer, "blob", (int64_t)row_take_blob(row, copy, bytes));
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("blob", (int64_t)row_take_blob(row, copy, bytes)), END_OBJECT);
 }
 void row_put_int(vp_json_writer *writer, uint64_t bits, int32_t width, int is_unsigned) {
     const uint64_t sign = (uint64_t)1 << (8 * width - 1);

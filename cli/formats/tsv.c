@@ -135,8 +135,7 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
     if (!python_texts(text, &list))
         result = vp_fail(error, VP_ERR_FORMAT, -1, tsv->cells.window.source.path,
                          "its image begins like a list but is not a Python list of texts");
-    vp_json_key(writer, "image");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("image"));
     for (size_t i = 0; i < list.count && result == VP_OK; i++) {
         size_t bytes;
         unsigned char *data = base64_decode(list.items[i], strlen(list.items[i]), &bytes);
@@ -144,9 +143,7 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
             result =
                 vp_failf(error, VP_ERR_FORMAT, -1, tsv->cells.window.source.path, "its image %zu is not base64", i + 1);
         else {
-            vp_json_begin_object(writer);
-            put_int(writer, "blob", (int64_t)row_take_blob(row, data, bytes));
-            vp_json_end_object(writer);
+            PUT(writer, KEY_OBJECT(NULL), KEY("blob", (int64_t)row_take_blob(row, data, bytes)), END_OBJECT);
         }
     }
     vp_json_end_array(writer);

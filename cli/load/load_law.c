@@ -190,8 +190,7 @@ void load_laws_free(struct load_laws *loads) {
 /* ---- as JSON */
 static void put_waits(vp_json_writer *writer, struct wait_value of[WAIT_PARTS][WAIT_PERCENTILES]) {
     for (int part = 0; part < WAIT_PARTS; part++) {
-        vp_json_key(writer, PART_KEYS[part]);
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT(PART_KEYS[part]));
         for (int p = 0; p < WAIT_PERCENTILES; p++) {
             PUT(writer, KEY_OBJECT(PERCENTILE_KEYS[p]), KEY_ESTIMATE("ms", "interval_ms", of[part][p]), END_OBJECT);
         }
@@ -199,8 +198,7 @@ static void put_waits(vp_json_writer *writer, struct wait_value of[WAIT_PARTS][W
     }
 }
 void load_laws_put(vp_json_writer *writer, const struct load_laws *loads) {
-    vp_json_key(writer, "load");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("load"));
     for (size_t i = 0; i < loads->count; i++) {
         const struct load_law *load = &loads->items[i];
         PUT(writer, KEY_OBJECT(NULL), KEY("law", load->law), KEY_ARRAY("trials"));

@@ -62,8 +62,7 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level) {
 }
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const struct load_body *bodies,
                        const int64_t *sample_ids) {
-    vp_json_key(writer, "requests");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("requests"));
     for (size_t i = 0; i < records->count; i++) {
         const size_t body = records->items[i].body;
         struct load_request line

@@ -276,19 +276,14 @@ void prune_text(struct text_buffer *out, const vp_pruned *pruned) {
     text_add_string(out, part);
 }
 void prune_put(vp_json_writer *writer, const vp_pruned *pruned) {
-    put_int(writer, "image_tokens", pruned->image_tokens);
-    put_int(writer, "kept_tokens", pruned->kept_tokens);
-    put_double(writer, "mean_image_tokens_per_block", pruned->mean_image_tokens);
+    PUT(writer, KEY("image_tokens", pruned->image_tokens), KEY("kept_tokens", pruned->kept_tokens),
+        KEY("mean_image_tokens_per_block", pruned->mean_image_tokens));
     vp_json_key(writer, "rows_from_block"); /* [first block, rows] */
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < pruned->region_count; i++) {
-        vp_json_begin_array(writer);
-        vp_json_int(writer, pruned->first_block[i]);
-        vp_json_int(writer, pruned->rows[i]);
-        vp_json_end_array(writer);
+        PUT(writer, KEY_ARRAY(NULL), KEY(NULL, pruned->first_block[i]), KEY(NULL, pruned->rows[i]), END_ARRAY);
     }
-    vp_json_end_array(writer);
-    put_text(writer, "positions", pruned->keeps_positions ? "keep" : "compact");
-    put_int(writer, "kv_cache_bytes", (int64_t)pruned->cache_bytes);
-    put_int(writer, "kv_cache_bytes_unpruned", (int64_t)pruned->full_cache_bytes);
+    PUT(writer, END_ARRAY, KEY("positions", pruned->keeps_positions ? "keep" : "compact"),
+        KEY("kv_cache_bytes", (int64_t)pruned->cache_bytes),
+        KEY("kv_cache_bytes_unpruned", (int64_t)pruned->full_cache_bytes));
 }

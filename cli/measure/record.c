@@ -237,8 +237,7 @@ void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct s
     static const char *const always[] = {"question", "answers", "image_id", "id"};
     vp_json *json = &scratch->json;
     if (!sample->record || parse_json(scratch, sample->record, strlen(sample->record), NULL) != VP_OK) return;
-    vp_json_key(writer, "metadata");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("metadata"));
     for (int i = 0; i < 4; i++) {
         uint32_t node = vp_json_get(json, 0, always[i]);
         vp_json_key(writer, always[i]);

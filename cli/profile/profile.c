@@ -235,8 +235,7 @@ static void put_memory(vp_json_writer *writer, const struct profiler *profiler) 
 /* "stages": means over the recorded steps. */
 static void put_stages(vp_json_writer *writer, const struct profiler *profiler) {
     double count = (double)profiler->steps;
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("stages"));
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!(profiler->stage_ns[i] > 0)) continue;
         PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)i)), KEY("device_ms", profiler->stage_ns[i] / count / 1e6),
@@ -260,8 +259,7 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     PUT(writer, KEY_TEXTS("warnings", &profiler->timed.warnings));
     vp_json_key(writer, "ops");
     vp_ops_write_json(writer, &profiler->ops);
-    vp_json_key(writer, "provenance");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("provenance"));
     put_provenance(writer, profiler->options, profiler->session->engine);
     vp_json_end_object(writer);
     put_config(writer, profiler->options);

@@ -303,8 +303,7 @@ static void put_data_sets(vp_json_writer *writer, const struct results *results)
 }
 /* The weights of all files, each once. */
 static void put_weights(vp_json_writer *writer, const struct results *results) {
-    vp_json_key(writer, "weights_list");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("weights_list"));
     for (size_t i = 0; i < results->count; i++) {
         size_t first = 0;
         while (compare_axis(&results->files[first], &results->files[i], KNOB_WEIGHTS)) first++;

@@ -73,27 +73,21 @@ static void put_distribution(vp_json_writer *writer, const char *key, const stru
     vp_statistics statistics;
     int known = list_has_statistics(list, &statistics, &sorted)
                 && vp_statistics_percentile_interval(sorted, list->count, 50, 0.95, &low, &high) == VP_OK;
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
-    put_int(writer, "count", (int64_t)list->count);
+    PUT(writer, KEY_OBJECT(key), KEY("count", (int64_t)list->count));
     put_statistics(writer, "", list);
     put_interval(writer, "p50_interval", known, low, high);
-    vp_json_key(writer, "unsupported");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("unsupported"));
     for (int i = 0; i < 3; i++)
         if (!vp_statistics_percentile_supported(list->count, percentiles[i])) vp_json_string(writer, names[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
     free(sorted);
 }
 static void put_distributions(vp_json_writer *writer, const struct gathered *gathered) {
     /* the samples' means over their runs; single runs */
     static const char *const keys[] = {"over_samples", "over_runs"};
-    vp_json_key(writer, "statistics");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("statistics"));
     for (int which = 0; which < 2; which++) {
-        vp_json_key(writer, keys[which]);
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT(keys[which]));
         for (int k = 0; k < METRIC_ALL; k++)
             if (!is_left_out(k, list_mean(&gathered->lists[LIST_METRICS + k])))
                 put_distribution(writer, metric_name(k), &gathered->lists[(which ? LIST_RUNS : LIST_METRICS) + k]);
@@ -114,17 +108,14 @@ static void put_step_statistics(vp_json_writer *writer, const struct gathered *g
     for (size_t position = 1; position < positions + 2; position++) starts[position] += starts[position - 1];
     for (size_t i = 0; i < at->count; i++)
         grouped[starts[(size_t)at->values[i]] + fill[(size_t)at->values[i]]++] = values->values[i];
-    vp_json_key(writer, "T_decode_per_step_stats");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("T_decode_per_step_stats"));
     for (size_t position = 1; position <= positions; position++) {
         struct number_list one = {grouped + starts[position], fill[position], fill[position]};
         char key[32];
         snprintf(key, sizeof key, "pos_%zu", position);
-        vp_json_key(writer, key);
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT(key));
         put_statistics(writer, "", &one);
-        put_int(writer, "count", (int64_t)one.count);
-        vp_json_end_object(writer);
+        PUT(writer, KEY("count", (int64_t)one.count), END_OBJECT);
     }
     vp_json_end_object(writer);
     FREE_ALL(grouped, starts, fill);
@@ -133,8 +124,7 @@ static void put_step_statistics(vp_json_writer *writer, const struct gathered *g
 /* Statistics over samples (each sample is the mean over its runs), and T_total_runs over all single runs; milliseconds,
  * population std, linear percentiles. */
 static void put_aggregate(vp_json_writer *writer, const char *key, const struct gathered *gathered) {
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(key));
     for (int metric = 0; metric < METRIC_STAGE; metric++)
         if (!is_left_out(metric, list_mean(&gathered->lists[LIST_METRICS + metric])))
             put_statistics(writer, METRIC_KEYS[metric], &gathered->lists[LIST_METRICS + metric]);
@@ -161,8 +151,7 @@ static double most_frequent(const double *sorted, size_t count) {
 static void put_crops(vp_json_writer *writer, const struct gathered *gathered) {
     double *sorted = NULL;
     vp_statistics statistics;
-    vp_json_key(writer, "selected_crops_distribution");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("selected_crops_distribution"));
     if (list_has_statistics(&gathered->lists[LIST_CROPS], &statistics, &sorted)) {
         size_t start = 0;
         for (size_t i = 1; i <= statistics.count; i++) {
@@ -303,8 +292,7 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
     vp_statistics statistics;
     RESULT_FIDELITY_ROWS(FIELD_FILL, &result)
     fields_put(writer, &RESULT_FIDELITY, &result);
-    vp_json_key(writer, "first_difference_distribution");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("first_difference_distribution"));
     if (list_has_statistics(first, &statistics, &sorted))
         for (size_t i = 0, next; i < first->count; i = next) {
             char key[32];
@@ -349,32 +337,24 @@ static vp_estimate total_spread(const struct measured *measured) {
 static void put_run_flags(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                           int32_t file, const uint8_t *is_outlier) {
     int32_t count = has_runs(measured) ? measured->count : 0;
-    vp_json_key(writer, "run_flags");
-    vp_json_begin_object(writer);
-    vp_json_key(writer, "outlier");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT("run_flags"), KEY_ARRAY("outlier"));
     for (int32_t i = 0; i < count; i++)
         if (is_outlier) vp_json_bool(writer, is_outlier[i]); else vp_json_null(writer);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "throttled");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("throttled"));
     for (int32_t i = 0; i < count; i++) vp_json_bool(writer, measured->marks[i].is_throttled);
     vp_json_end_array(writer);
     vp_json_key(writer, "session"); /* the index in session_list */
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < count; i++)
         vp_json_int(writer, (int64_t)gathered_session(gathered, file, measured->marks[i].session));
-    vp_json_end_array(writer);
-    vp_json_key(writer, "telemetry");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("telemetry"));
     for (int32_t i = 0; i < count; i++) {
         const char *telemetry = measured->marks[i].telemetry;
         if (telemetry) vp_json_raw(writer, telemetry, strlen(telemetry)); else vp_json_null(writer);
     }
     vp_json_end_array(writer);
     for (int which = 0; which < 2; which++) { /* noise of the run's block */
-        vp_json_key(writer, which ? "other_cpu_percent" : "steal_percent");
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY(which ? "other_cpu_percent" : "steal_percent"));
         for (int32_t i = 0; i < count; i++)
             json_double_or_null(writer, which ? measured->marks[i].noise.other_cpu_percent
                                               : measured->marks[i].noise.steal_percent);
@@ -526,8 +506,7 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
         {"theoretical_num_crops", "the server's own rule cuts the image"},
         {"actual_num_crops", "the server's own rule cuts the image"},
         {"input_text_tokens", tokens}};
-    vp_json_key(writer, "null_reasons");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("null_reasons"));
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) put_text(writer, always[i].key, always[i].reason);
     if (!gathered->twins.count)
         put_text(writer, "T_image_outside",
@@ -542,10 +521,7 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
 static void put_tier_range(vp_json_writer *writer, const vp_tier *tier) {
     vp_json_key(writer, "tier_range");
     if (tier) {
-        vp_json_begin_object(writer);
-        put_int(writer, "min_crops", tier->min_crops);
-        put_int(writer, "max_crops", tier->max_crops);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("min_crops", tier->min_crops), KEY("max_crops", tier->max_crops), END_OBJECT);
     } else vp_json_null(writer);
 }
 /* The model's blocks and shape, which are unknown for a server. */
@@ -667,8 +643,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     int code = 0;
     vp_json_begin_object(writer);
     put_result_head(writer, index, configuration, gathered);
-    vp_json_key(writer, "per_sample_results");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("per_sample_results"));
     if (writer->result == VP_ERR_READ) code = EXIT_INPUT;
     for (size_t i = 0; i < set->count && !code; i++) {
         struct point point;
@@ -681,8 +656,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
         if (vp_json_finish(&one) == VP_OK) json_seal(&row); else writer->result = one.result;
         if (one.result == VP_OK) vp_json_raw(writer, row.data, row.bytes);
     }
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
     measured_free(&measured);
     free(row.data);
     return code;
@@ -906,15 +880,11 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     twins_warn(warnings, &twins);
 }
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {
-    vp_json_key(writer, "configurations");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < all->count; i++) {
         const struct summary *summary = &all->items[i];
-        vp_json_begin_object(writer);
-        put_text(writer, "file", summary->path);
-        put_int(writer, "num_ok", summary->ok);
-        put_int(writer, "num_failed", summary->failed);
-        put_int(writer, "num_missing", summary->missing);
+        PUT(writer, KEY_OBJECT(NULL), KEY("file", summary->path), KEY("num_ok", summary->ok),
+            KEY("num_failed", summary->failed), KEY("num_missing", summary->missing));
         for (int k = 0; k < METRIC_STAGE; k++) {
             char key[64];
             snprintf(key, sizeof key, "%s_p50", METRIC_KEYS[k]);
@@ -923,10 +893,9 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_int(writer, "T_total_count", summary->sample_count);
         put_interval(writer, "T_total_p50_range", isfinite(summary->p50[METRIC_TOTAL].level),
                      summary->p50[METRIC_TOTAL].low, summary->p50[METRIC_TOTAL].high);
-        put_double(writer, "T_total_p50_range_level", summary->p50[METRIC_TOTAL].level);
-        put_double(writer, "decode_tokens_per_s_p50", summary->decode_rate);
-        put_double(writer, "output_tokens_per_s_p50", summary->output_rate);
-        put_double(writer, "accuracy", summary->accuracy.value);
+        PUT(writer, KEY("T_total_p50_range_level", summary->p50[METRIC_TOTAL].level),
+            KEY("decode_tokens_per_s_p50", summary->decode_rate), KEY("output_tokens_per_s_p50", summary->output_rate),
+            KEY("accuracy", summary->accuracy.value));
         put_range(writer, "accuracy_interval", summary->accuracy.low, summary->accuracy.high); /* 95 % */
         put_int(writer, "accuracy_count", summary->accuracy_count);
         if (summary->is_served) put_int(writer, "num_cached_runs", summary->cached_count);

@@ -71,8 +71,7 @@ static void put_options(vp_json_writer *writer, const vp_json *json, uint32_t do
             if (has_value(json, doc, key)) last = i;
         }
         if (last < 0) continue;
-        vp_json_key(writer, "options");
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY("options"));
         for (int i = 0; i <= last; i++) {
             char *text;
             snprintf(key, sizeof key, form ? "choice_%c" : "%c", (form ? 'a' : 'A') + i);
@@ -166,8 +165,7 @@ static void put_letters(vp_json_writer *writer, struct cells *cells) {
         if (cells_column(cells, name) != SIZE_MAX && !cell_said(cells, cells_column(cells, name)).is_missing) last = i;
     }
     if (last < 0) return;
-    vp_json_key(writer, "options");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("options"));
     for (int i = 0; i <= last; i++) {
         size_t column;
         name[0] = (char)('A' + i);

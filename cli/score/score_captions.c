@@ -154,8 +154,7 @@ static void put_caption_row(vp_json_writer *writer, const struct captions *capti
 }
 static void put_caption_corpus(vp_json_writer *writer, const struct captions *captions,
                                const struct caption_result *scored, int metric) {
-    vp_json_key(writer, "corpus");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("corpus"));
     put_caption_scores(writer, scored->scored_count ? &scored->corpus : NULL);
     PUT(writer, KEY("score", scored->scored_count ? caption_number(metric, &scored->corpus) : (double)NAN),
         KEY("images", scored->scored_count), KEY("tokenizer", captions->tokenised_count ? "built-in tokenizer" : NULL),
@@ -215,8 +214,7 @@ static void put_caption_set(vp_json_writer *writer, const struct captions *capti
                             const struct caption_result *scored, int metric, const char *name) {
     vp_json_begin_object(writer);
     if (name) put_text(writer, "name", name);
-    vp_json_key(writer, "images");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("images"));
     for (size_t i = 0, k = 0; i < captions->row_count; i++) {
         const struct caption_row *row = &captions->rows[i];
         vp_json_begin_object(writer);

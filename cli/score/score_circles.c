@@ -90,8 +90,7 @@ void circles_put(vp_json_writer *writer, struct circles *circles) {
     double low, high, mean;
     if (!circles->count) return;
     mean = circles_mean(circles, &low, &high);
-    put_int(writer, "groups", (int64_t)circles->count);
-    put_double(writer, "group_mean", mean);
+    PUT(writer, KEY("groups", (int64_t)circles->count), KEY("group_mean", mean));
     put_interval(writer, "group_interval", 1, low, high);
 }
 void circles_print(struct circles *circles) {

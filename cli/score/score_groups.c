@@ -337,8 +337,7 @@ static void put_section(vp_json_writer *writer, const struct numbers *numbers, c
         if (number->group && (!group || strcmp(group, number->group))) {
             if (group) vp_json_end_object(writer);
             group = number->group;
-            vp_json_key(writer, group);
-            vp_json_begin_object(writer);
+            PUT(writer, KEY_OBJECT(group));
         }
         if (!draws) put_double(writer, number->name, number->value);
         if (draws) {
@@ -391,17 +390,13 @@ static int print_set(struct score_job *job, struct judged_set *set, const char *
     int code;
     draws = numbers_and_draws(set, metric, &singles, numbers);
     vp_json_writer_init_sink(&writer, text_sink, &line, 0);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "name", name);
-    put_int(&writer, "rows", (int64_t)set->count);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("name", name), KEY("rows", (int64_t)set->count));
     for (int is_interval = 0; is_interval < 2; is_interval++) {
         if (is_interval) {
-            vp_json_key(&writer, "intervals");
-            vp_json_begin_object(&writer);
+            PUT(&writer, KEY_OBJECT("intervals"));
         }
         for (size_t i = metric == RULE_MME_SETS; i < 3; i++) {
-            vp_json_key(&writer, sections[i]);
-            vp_json_begin_object(&writer);
+            PUT(&writer, KEY_OBJECT(sections[i]));
             put_section(&writer, numbers, sections[i], is_interval ? draws : NULL);
             vp_json_end_object(&writer);
         }

@@ -33,8 +33,7 @@ static void put_ruled(vp_json_writer *writer, const char *key, const char *text,
 }
 static void put_ruled_references(vp_json_writer *writer, const char *key, const struct scoring *scoring,
                                  vp_result (*rule)(const char *, char *, size_t, size_t *)) {
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY(key));
     for (size_t i = 0; i < scoring->sample.reference_count; i++)
         put_ruled(writer, NULL, scoring->sample.references[i], rule);
     vp_json_end_array(writer);
@@ -52,8 +51,7 @@ static void put_other_score(vp_json_writer *writer, const char *key, struct scor
 /* Writes the score against each single reference. */
 static void put_each(vp_json_writer *writer, struct scoring *scoring, const char *prediction,
                      vp_result (*rule)(const char *, const char *const *, size_t, char *, size_t, double *)) {
-    vp_json_key(writer, "each");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("each"));
     for (size_t i = 0; i < scoring->sample.reference_count; i++) {
         double score = (double)NAN;
         if (rule(prediction, scoring->sample.references + i, 1, more_room(scoring), scoring_room(scoring), &score)
@@ -104,8 +102,7 @@ static void details_official(const struct shown *row) {
     put_ruled_references(row->writer, "references_compared", row->scoring,
                          identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
     snprintf(text, sizeof text, "%.2f", 100 * row->outcome->score); /* rounds like Python's round */
-    put_double(row->writer, "percent_2_decimals",
-               isnan(row->outcome->score) ? row->outcome->score : strtod(text, NULL));
+    PUT(row->writer, KEY("percent_2_decimals", isnan(row->outcome->score) ? row->outcome->score : strtod(text, NULL)));
 }
 static void details_em(const struct shown *row) {
     size_t room = strlen(row->sample->prediction) + 1;
@@ -166,8 +163,7 @@ static void details_mmmu_open(const struct shown *row) {
     if (vp_score_mmmu_parse(row->outcome->cleaned, more_room(row->scoring), scoring_room(row->scoring), &answer)
         != VP_OK)
         return;
-    vp_json_key(row->writer, "parsed_strings");
-    vp_json_begin_array(row->writer);
+    PUT(row->writer, KEY_ARRAY("parsed_strings"));
     for (size_t i = 0; i < answer.strings.count; i++) json_lossy(row->writer, answer.strings.texts[i]);
     PUT(row->writer, END_ARRAY, KEY_ARRAY("parsed_numbers"));
     for (size_t i = 0; i < answer.number_count; i++) {

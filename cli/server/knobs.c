@@ -143,8 +143,7 @@ void knobs_words(const struct request_knobs *knobs, size_t index, struct text_bu
 }
 void put_knobs(vp_json_writer *writer, const vp_chat_knob *knobs, size_t count) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    vp_json_key(writer, "request_knobs");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("request_knobs"));
     for (size_t i = 0; i < count; i++) {
         vp_json_key(writer, knobs[i].path);
         if (parse_json(&parsed, knobs[i].value, strlen(knobs[i].value), NULL) == VP_OK)

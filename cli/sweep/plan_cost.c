@@ -510,8 +510,7 @@ static const char *time_source(const struct estimate *estimate) {
 }
 
 static void put_plan_data(vp_json_writer *writer, const struct plan *plan) {
-    vp_json_key(writer, "data");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("data"));
     for (size_t set = 0; set < plan->set_count; set++) {
         const struct dataset *dataset = &plan->sets[set];
         int64_t unusable = 0;
@@ -623,8 +622,7 @@ static int print_plan_json(const struct estimate *estimate) {
         KEY("model", estimate->model ? estimate->model->name : NULL),
         KEY_BOOL("synthetic", estimate->model && estimate->model->synthetic));
     put_plan_data(&writer, estimate->plan);
-    vp_json_key(&writer, "configurations");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
     PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
         KEY("num_runs_per_sample", estimate->plan->run_count), KEY("num_runs_measured", estimate->runs_measured),

@@ -74,12 +74,9 @@ int write_head(struct sweep *sweep) {
     sweep->way->put_head(writer, sweep);
     vp_json_key(writer, "options");
     put_options(writer, sweep->options);
-    vp_json_key(writer, "data");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("data"));
     for (size_t i = 0; i < sweep->plan.set_count; i++) put_head_dataset(writer, &sweep->plan.sets[i]);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "configs");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("configs"));
     for (size_t i = 0; i < sweep->plan.configuration_count; i++)
         put_head_configuration(writer, sweep, &sweep->plan.configurations[i]);
     vp_json_end_array(writer);
@@ -225,8 +222,7 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
         if (target && sweep->model.rules->is_tiled)
             vp_select_crops(&sweep->model.config.geometry, target, &described.target_crops);
     }
-    vp_json_key(writer, "sizes");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("sizes"));
     put_point_layout(writer, &described);
     vp_json_end_object(writer);
 }
