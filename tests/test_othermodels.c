@@ -245,8 +245,9 @@ static void free_output(output *o) { free(o->logits); free(o->features); free(o-
 /* ends: [id_count], blocks: [block_count] */
 static vp_request request_of(const vp_model_config *config, const test_case *c, int32_t skipped, int32_t *ends, int32_t *blocks) {
     static vp_image_views image; /* valid until the next call */
-    vp_request r = {0};
+    vp_request r;
     image = (vp_image_views){ c->views, c->rows, c->cols };
+    memset(&r, 0, sizeof r);
     for (int32_t b = 0; b < config->block_count; b++) if (b != skipped) blocks[r.active_block_count++] = b;
     r.input_ids = c->ids; r.input_count = c->id_count;
     r.pixels = c->pixels; r.image_masks = c->masks; r.image_input_idx = c->index; r.views = c->views;
@@ -264,11 +265,13 @@ static vp_result run_case(vp_engine *engine, const vp_model_config *config, cons
     int32_t blocks[64], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends);
     int64_t step_ns[STEPS];
     vp_request r = request_of(config, c, skipped, ends, blocks);
-    vp_dump dump = {0};
-    vp_error error = {0};
+    vp_dump dump;
+    vp_error error;
     vp_result result;
     size_t per_view = (size_t)vp_geometry_tokens_per_crop(&config->geometry);
     memset(o, 0, sizeof *o);
+    memset(&dump, 0, sizeof dump);
+    memset(&error, 0, sizeof error);
     o->logits = dump.logits = (float *)malloc((size_t)STEPS * (size_t)config->embedding_size * sizeof(float));
     o->features = dump.image_features = (float *)malloc(((size_t)c->views * per_view * (size_t)config->d_model + 1) * sizeof(float));
     o->deepstack = dump.deepstack_features =
@@ -365,11 +368,12 @@ static int read_config(const family *f, const char *file, vp_model_config *confi
     char rest[128];
     size_t bytes = 0, preprocessor_bytes = 0;
     char *text, *preprocessor;
-    vp_error error = {0};
+    vp_error error;
     int good;
     snprintf(rest, sizeof rest, "checkpoint/%s", file);
     text = check_read(place(f, rest), &bytes);
     preprocessor = check_read(place(f, "checkpoint/preprocessor_config.json"), &preprocessor_bytes);
+    memset(&error, 0, sizeof error);
     good = text && CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, &error), VP_OK);
     if (error.text[0]) printf("%s %s: %s: %s\n", f->name, file, error.where, error.text);
     free(text);
@@ -433,9 +437,12 @@ static void compare_bare(vp_engine *engine, const vp_model_config *config, const
 static void compare_stops(vp_engine *engine, const vp_model_config *config, const test_case *c, const output *o) {
     int32_t blocks[64], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends), tokens[STEPS], more[2] = { 0, o->tokens[2] }, first = 0;
     int64_t step_ns[STEPS];
-    vp_request r = {0};
-    vp_reply reply = {0};
-    vp_error error = {0};
+    vp_request r;
+    vp_reply reply;
+    vp_error error;
+    memset(&r, 0, sizeof r);
+    memset(&reply, 0, sizeof reply);
+    memset(&error, 0, sizeof error);
     for (int s = 0; s < STEPS; s++) if (more[0] == o->tokens[s]) { more[0]++; s = -1; } /* an id that is never generated */
     while (o->tokens[first] != more[1]) first++;
     for (int32_t i = 0; i < c->id_count; i++) ends[i] = i + 1;
@@ -533,11 +540,12 @@ static void test_converted(const family *f, int packed) {
     vp_engine *engine, *again = NULL;
     vp_convert_options convert = vp_convert_options_default();
     vp_engine_options options = vp_engine_options_default();
-    vp_error error = {0};
+    vp_error error;
     test_case c;
     output one, two;
     check_case("%s: converted, %s", f->name, packed ? "packed" : "hf");
     if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
+    memset(&error, 0, sizeof error);
     engine = open_engine(f, VP_WEIGHTS_BF16, "cpu", "plain", &config, &files);
     if (!CHECK(engine && temporary_folder("othermodels", directory, sizeof directory) && load_case(f, f->cases[1], &config, &c))) return;
     snprintf(file, sizeof file, "%s/%s", directory, packed ? VP_PACKED_FILE : "model.safetensors");
@@ -566,10 +574,11 @@ static void test_converted(const family *f, int packed) {
 static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
     vp_engine_options options = vp_engine_options_default();
     vp_model_config changed = *config;
-    vp_memory_block block = {0};
+    vp_memory_block block;
     vp_engine *engine = NULL;
     vp_error error;
     changed.tied_head = tied;
+    memset(&block, 0, sizeof block);
     options.config = &changed; options.weights = weights; options.head_weights = head; options.device = TEST_DEVICE;
     options.max_sequence = 16; options.max_views = 1;
     if (CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) CHECK(vp_engine_memory(engine, 0, &block));
@@ -616,9 +625,10 @@ static void compare_counted(vp_engine *engine, vp_engine *paper, const vp_model_
     int32_t blocks[64], tokens[STEPS], *ends = (int32_t *)malloc((size_t)c->id_count * sizeof *ends);
     int64_t step_ns[STEPS], missing, idle_bytes;
     vp_request r = request_of(config, c, skipped, ends, blocks), bare;
-    vp_reply reply = {0};
+    vp_reply reply;
     vp_stage_times work;
     vp_error error;
+    memset(&reply, 0, sizeof reply);
     reply.tokens = tokens; reply.step_ns = step_ns;
     r.timing = VP_TIMING_KERNEL; r.launches = launches; r.launch_capacity = ROOM;
     if (CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK) && CHECK(reply.launch_count <= ROOM)) {

@@ -140,9 +140,8 @@ void close_progress(void) {
 static void print_cleaned(FILE *out, const char *format, va_list list) {
     char line[LINE_BYTES], *text = line;
     va_list again;
-    int bytes;
     va_copy(again, list);
-    bytes = vsnprintf(line, sizeof line, format, list);
+    int bytes = vsnprintf(line, sizeof line, format, list);
     if (bytes >= (int)sizeof line && (text = (char *)malloc((size_t)bytes + 1)) != NULL)
         vsnprintf(text, (size_t)bytes + 1, format, again);
     if (!text) text = line; /* without memory, the text is cut */

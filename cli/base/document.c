@@ -263,9 +263,8 @@ int print_whole(const struct text_buffer *out) {
 }
 int print_document(const struct document *document) {
     struct text_buffer out = {NULL, 0, 0};
-    int code;
     document_print(document, 0, &out);
-    code = print_whole(&out);
+    int code = print_whole(&out);
     free(out.data);
     return code;
 }

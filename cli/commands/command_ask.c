@@ -131,10 +131,9 @@ static int served_count(const struct options *options, struct served_run *state)
     vp_error error = {VP_OK, -1, "", ""};
     vp_family *family;
     vp_result result;
-    int code;
     if (!is_given(options, "family")) return 0;
     family = resize(NULL, 1, sizeof *family);
-    code = family_by_name("family", text_of(options, "family"), family);
+    int code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     state->tokens_by_rule = zeroed(state->image_count, sizeof *state->tokens_by_rule);
     for (size_t i = 0; i < state->image_count && !code; i++) {
@@ -196,7 +195,6 @@ static int served_twins(const struct options *options, struct served_run *state)
     struct twin_memory memory = {NULL, 0, 0, 0};
     char reason[LINE_BYTES] = "";
     struct twin_plan plan = {0};
-    int code;
     plan.endpoint = &state->endpoint;
     plan.images = state->images;
     plan.image_count = (int32_t)state->image_count;
@@ -211,7 +209,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.seed = (uint64_t)number_of(options, "seed");
     plan.name = "twins";
     plan.memory = &memory;
-    code = twins_measure(&plan, &state->twins, reason, sizeof reason);
+    int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
     if (!code && state->image_count > 1) {
         plan.image_count = 1;

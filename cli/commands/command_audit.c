@@ -101,7 +101,6 @@ static int add_sizes(const struct options *options, struct audit *audit) {
         const char *text = sizes->items[i];
         vp_error error = {VP_OK, -1, "", ""};
         int64_t width = 0, height = 0;
-        vp_result result;
         if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height))
             return complain(EXIT_USAGE,
                             "--sizes: \"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
@@ -109,7 +108,7 @@ static int add_sizes(const struct options *options, struct audit *audit) {
         if (!has_image_size(width, height))
             return complain(EXIT_USAGE, "--sizes: %s: an image must have 1 to %d pixels", text, VP_IMAGE_PIXELS_MAX);
         *corner = (struct corner){(int32_t)width, (int32_t)height, {0, 0, 0, 0, 0, 0, 0, 0, 0}, "given"};
-        result = audit_count(audit->rule, corner->width_px, corner->height_px, &corner->count, &error);
+        vp_result result = audit_count(audit->rule, corner->width_px, corner->height_px, &corner->count, &error);
         if (result != VP_OK) return complain_result(EXIT_USAGE, "--sizes", result, &error);
     }
     audit->count = sizes->count;
@@ -228,9 +227,8 @@ static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     char reason[LINE_BYTES];
     struct picture picture = {0};
     struct answer answer;
-    int code;
     scene_draw(asked->corner.width_px, asked->corner.height_px, number, &picture);
-    code = ask_usage(audit, &(struct request){&picture, 1, QUESTION, with_knobs}, &answer, reason, sizeof reason);
+    int code = ask_usage(audit, &(struct request){&picture, 1, QUESTION, with_knobs}, &answer, reason, sizeof reason);
     if (with_knobs) asked->usage = answer.usage; else asked->usage_without = answer.usage;
     picture_free(&picture);
     if (!code) {
@@ -267,10 +265,9 @@ static int measure_without(struct audit *audit) {
 static int audit_measure(struct audit *audit) {
     char reason[LINE_BYTES];
     struct answer answer;
-    int code;
     end_in_order();
     show_progress("text only");
-    code = ask_usage(audit, &(struct request){NULL, 0, QUESTION, 0}, &answer, reason, sizeof reason);
+    int code = ask_usage(audit, &(struct request){NULL, 0, QUESTION, 0}, &answer, reason, sizeof reason);
     if (code) {
         close_progress();
         return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
@@ -365,9 +362,8 @@ static int time_round(struct audit *audit, const struct asked *const sizes[2], s
              reason[LINE_BYTES];
         struct picture picture = {0};
         struct answer answer;
-        int code;
         if (is_image) scene_draw(size->corner.width_px, size->corner.height_px, number, &picture);
-        code = ask_usage(audit, &(struct request){&picture, is_image, text, 1}, &answer, reason, sizeof reason);
+        int code = ask_usage(audit, &(struct request){&picture, is_image, text, 1}, &answer, reason, sizeof reason);
         picture_free(&picture);
         free(text);
         if (code) return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
@@ -418,9 +414,8 @@ static int audit_together(const struct options *options, struct audit *audit) {
         struct answer answer;
         struct added *added = &audit->added[audit->added_count];
         char reason[LINE_BYTES];
-        int64_t alone;
         while (!audit->asked[at].is_counted) at = (at + 1) % audit->done;
-        alone = audit->sizes[audit->size_of[at]].measured;
+        int64_t alone = audit->sizes[audit->size_of[at]].measured;
         scene_draw(audit->asked[at].corner.width_px, audit->asked[at].corner.height_px, ask_mark(),
                    &pictures[image - 1]);
         if (image == 1) {
@@ -507,7 +502,6 @@ static int print_audit(const struct audit *audit) {
     struct document document = {NULL, 0, NULL};
     struct text_buffer line = {NULL, 0, 0};
     struct table table = TABLE(AUDIT_COLUMNS, audit->asked, audit->done, audit, audit->knobs.count ? WITH_KNOBS : 0);
-    int code;
     for (size_t i = 0; i < audit->done; i++) {
         const struct asked *asked = &audit->asked[i];
         if (!asked->is_counted) continue;
@@ -539,7 +533,7 @@ static int print_audit(const struct audit *audit) {
     }
     document_list(&document, "Refused by the server", &audit->refusals);
     document_list(&document, "Notes", &audit->notes);
-    code = print_document(&document);
+    int code = print_document(&document);
     document_free(&document);
     free(line.data);
     return code;

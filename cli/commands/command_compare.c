@@ -711,7 +711,6 @@ static void write_method(struct document *document, const struct comparison_job 
 }
 enum { WORTH_SAMPLES = 10000 }; /* if more are needed, measuring is not worth it */
 static void write_plan(struct document *document, const struct comparison_job *job) {
-    struct text_list *list;
     document_text(document, BLOCK_HEADING, "Samples needed");
     document_text(
         document, BLOCK_LINE,
@@ -721,7 +720,7 @@ static void write_plan(struct document *document, const struct comparison_job *j
     document_text(document, BLOCK_LINE,
                   "these numbers are lower bounds for accuracies: pairs that agreed so far may differ later, and a "
                   "larger spread needs more samples");
-    list = document_table(document, "configuration|of|spread|needed|there are|verdict");
+    struct text_list *list = document_table(document, "configuration|of|spread|needed|there are|verdict");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
         const int says = verdict_of(job, i);

@@ -155,7 +155,6 @@ static int write_preset_config(const struct convert_job *job) {
         "qkv_bias", "scale_logits",        "unconditioned", "use_cls_feature", "weight_tying"};
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
     vp_json_writer_init_sink(&writer, text_sink, &text, 2);
     PUT(&writer, KEY_OBJECT(NULL), KEY_ARRAY("architectures"), KEY(NULL, "OLMoForCausalLM"), END_ARRAY);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) put_text(&writer, words[i][0], words[i][1]);
@@ -167,7 +166,7 @@ static int write_preset_config(const struct convert_job *job) {
     put_preset_vision(&writer, &job->model.config);
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
-    code = file_write_whole(job->staging, "config.json", text.data, text.bytes);
+    int code = file_write_whole(job->staging, "config.json", text.data, text.bytes);
     free(text.data);
     return code;
 }
@@ -210,7 +209,6 @@ static int write_preset_tokenizer(const struct convert_job *job) {
     enum { SPECIALS = sizeof specials / sizeof specials[0] };
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
     vp_json_writer_init_sink(&writer, text_sink, &text, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("version", "1.0"), KEY_NULL("truncation"), KEY_NULL("padding"));
     put_special_tokens(&writer, specials, SPECIALS);
@@ -227,7 +225,7 @@ static int write_preset_tokenizer(const struct convert_job *job) {
     for (int i = 0; i < SPECIALS; i++) put_int(&writer, specials[i].content, specials[i].id);
     PUT(&writer, END_OBJECT, KEY_ARRAY("merges"), END_ARRAY, END_OBJECT, END_OBJECT);
     vp_json_finish(&writer);
-    code = file_write_whole(job->staging, "tokenizer.json", text.data, text.bytes);
+    int code = file_write_whole(job->staging, "tokenizer.json", text.data, text.bytes);
     free(text.data);
     return code;
 }
@@ -300,7 +298,6 @@ static int write_converted(const struct convert_job *job) {
 static int write_weights(struct convert_job *job) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_convert_options settings = vp_convert_options_default();
-    vp_result result;
     settings.config = &job->model.config;
     settings.checkpoint = job->model.checkpoint;
     settings.seed = (uint64_t)number_of(job->options, "seed");
@@ -312,7 +309,7 @@ static int write_weights(struct convert_job *job) {
     settings.shard_bytes = (uint64_t)number_of(job->options, "max_shard_mb") * 1000000u;
     settings.threads = (int32_t)number_of(job->options, "threads");
     settings.progress = engine_progress;
-    result = vp_engine_convert(&settings, &error);
+    vp_result result = vp_engine_convert(&settings, &error);
     close_progress();
     if (result == VP_ERR_NOT_FOUND && job->model.files.gguf && !job->packed)
         return complain(EXIT_INPUT, "%s: %s: %s; a GGUF file omits tensors that are not needed for answers, but a "
@@ -352,9 +349,8 @@ static int sync_names(const struct convert_job *job) {
 static void remove_old(const struct convert_job *job) {
     for (int config = 1; config >= 0; config--)
         for (size_t i = 0; i < job->old.count; i++) {
-            char *path;
             if ((strcmp(job->old.items[i], "config.json") == 0) != config) continue;
-            path = join_path(job->out, job->old.items[i]);
+            char *path = join_path(job->out, job->old.items[i]);
             unlink(path);
             free(path);
         }
@@ -424,11 +420,10 @@ static int print_converted(const struct convert_job *job, const struct model *wr
 }
 static int report_converted(const struct convert_job *job, int64_t since_ns) {
     struct model written = {0};
-    double seconds;
     int code;
     written.name = job->out;
     if ((code = model_weigh_files(&written)) != 0) return code;
-    seconds = (double)(vp_clock_ns() - since_ns) / 1e9;
+    double seconds = (double)(vp_clock_ns() - since_ns) / 1e9;
     if (is_given(job->options, "json")) return print_converted(job, &written, seconds);
     print_note("vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
                text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,

@@ -137,11 +137,10 @@ static char *save_picture(const struct data_job *job, const struct table *table,
 static char *path_from_output(const struct data_job *job, char *path) {
     char *folder = copy_text(job->output.path, strlen(job->output.path)), *slash = strrchr(folder, '/');
     char *base, *picture = realpath(path, NULL);
-    size_t bytes;
     if (slash) slash[1] = 0;
     base = realpath(slash ? folder : ".", NULL);
     free(folder);
-    bytes = base ? strlen(base) : 0;
+    size_t bytes = base ? strlen(base) : 0;
     if (picture) {
         free(path);
         path = base && !strncmp(picture, base, bytes) && picture[bytes] == '/'
@@ -362,11 +361,10 @@ static void read_own_metric(const vp_json *json, struct example *example) {
 /* What a sweep takes from the first line. */
 static void see_first_line(const vp_json *json, struct file_tally *tally) {
     struct scoring scoring = {0};
-    char *origin;
     if (!json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
     tally->own_metric = scoring_default_metric(&scoring, json);
     scoring_free(&scoring);
-    origin = node_text(json, vp_json_get(json, 0, "prompt_origin"));
+    char *origin = node_text(json, vp_json_get(json, 0, "prompt_origin"));
     if (origin && strcmp(origin, "none")) {
         snprintf(tally->origin, sizeof tally->origin, "%s", origin);
         tally->new_tokens = (int32_t)node_int(json, 0, "max_new_tokens", 0);
@@ -595,11 +593,10 @@ static int find_files(const struct options *options, struct text_list *paths) {
 /* Complains about an unknown evaluation set and suggests similar names. Returns EXIT_USAGE. */
 static int unknown_task(const char *name) {
     struct text_buffer near = {NULL, 0, 0};
-    int code;
     for (size_t i = 0; task_at(i); i++) add_near_word(&near, name, "", task_at(i)->name);
-    code = complain(EXIT_USAGE,
-                    "--dataset_name: unknown evaluation set \"%.60s\"%.500s%s vlmprof help tasks lists them", name,
-                    near.bytes ? near.data : "", near.bytes ? "?" : ";");
+    int code = complain(EXIT_USAGE,
+                        "--dataset_name: unknown evaluation set \"%.60s\"%.500s%s vlmprof help tasks lists them", name,
+                        near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;
 }

@@ -49,9 +49,8 @@ static int save_model(const struct options *options, const struct saved_model *s
 static void write_coefficients(struct document *document, const struct estimator *estimator) {
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
     char heading[40];
-    struct text_list *table;
     snprintf(heading, sizeof heading, "%s features, ", ESTIMATE_KIND_KEYS[estimator->model.features]);
-    table = coefficients_table(document, &ENGINE_FORM, heading);
+    struct text_list *table = coefficients_table(document, &ENGINE_FORM, heading);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         stage_columns(estimator, stage, names);
         if (estimator->model.fitted[stage])
@@ -121,12 +120,11 @@ static int fit_servers(const struct options *options, const struct results *resu
     struct server_laws laws;
     const struct saved_model saved = {put_server_model, &laws, &loads};
     struct document document = {NULL, 0, NULL};
-    int code;
     if (is_given(options, "features") || is_given(options, "num_experts"))
         return complain(EXIT_USAGE, "fit: --features and --num_experts are only for vlmprof's engine, but %s comes "
                                     "from a server",
                         results->files[0].path);
-    code = server_laws_fit(results, &laws);
+    int code = server_laws_fit(results, &laws);
     if (!code) code = load_levels_read(&levels, options->operands, options->operand_count);
     if (!code) code = load_laws_fit(&levels, results, &laws, &loads);
     if (!code) code = save_model(options, &saved);

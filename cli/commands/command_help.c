@@ -35,9 +35,7 @@ static void print_names(const struct command *const *commands) {
 /* Prints the known evaluation sets below their guide. */
 static int print_tasks(void) {
     struct document document = {0};
-    struct text_list *cells;
-    int code;
-    cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
+    struct text_list *cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
     for (size_t i = 0; task_at(i); i++) {
         const struct task *task = task_at(i);
         text_list_copy(cells, task->name);
@@ -47,7 +45,7 @@ static int print_tasks(void) {
         text_list_copy(cells, task->lmms_metric);
         text_list_copy(cells, task->vlmevalkit_metric);
     }
-    code = print_document(&document);
+    int code = print_document(&document);
     document_free(&document);
     return code;
 }

@@ -69,7 +69,6 @@ static void read_huge_pages(struct cpu_info *cpu) {
 static int read_cpu(struct cpu_info *cpu) {
     vp_model_config config;
     vp_error error = {VP_OK, -1, "", ""};
-    char *comma;
     vp_result result = vp_model_config_preset("tiny", &config);
     for (int fp32 = 0; fp32 < 2 && result == VP_OK; fp32++) {
         vp_engine_options settings = vp_engine_options_default();
@@ -85,7 +84,7 @@ static int read_cpu(struct cpu_info *cpu) {
         vp_engine_close(engine);
     }
     if (result != VP_OK) return complain_result(exit_code_of(result), "info", result, &error);
-    comma = strrchr(cpu->name, ',');
+    char *comma = strrchr(cpu->name, ',');
     cpu->threads = comma ? strtoll(comma + 1, NULL, 10) : -1;
     if (comma) *comma = 0;
     return 0;

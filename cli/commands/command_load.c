@@ -309,11 +309,10 @@ static void make_order(struct load *load) {
 /* One request before the trials: it triggers the server's one-time work and shows whether times can be measured. */
 static int warm_up(struct load *load) {
     vp_exchange exchange = {0};
-    int code;
     exchange.body = load->bodies.items[load->order[0]].json;
     exchange.body_bytes = load->bodies.items[load->order[0]].bytes;
     show_progress("warm-up");
-    code = endpoint_ask(&load->endpoint, &exchange);
+    int code = endpoint_ask(&load->endpoint, &exchange);
     close_progress();
     if (!code && !exchange.reply.is_streamed)
         text_list_add(&load->warnings, "the server answers in one body, so TTFT and TPOT cannot be measured");
@@ -609,9 +608,8 @@ static int complain_of_plan(const struct load *load, const struct load_level *le
     struct load_level line = line_of(load, level);
     char *images = load->bodies.imaged ? images_words(load->options) : NULL, values[2][80];
     const char *what;
-    int is_named;
     line.images = images;
-    is_named = load_levels_difference(known, &line, &what, values);
+    int is_named = load_levels_difference(known, &line, &what, values);
     free(images);
     if (!is_named)
         return complain(EXIT_USAGE, "%s exists but was made with other data or options (duration, seed, ..): use "
@@ -624,9 +622,8 @@ static int complain_of_plan(const struct load *load, const struct load_level *le
 static int take_known(struct load *load, struct load_level *level) {
     struct load_level known;
     char name[48];
-    int code;
     if (vp_path_kind(level->path) == VP_PATH_NONE) return 0;
-    code = load_level_read(level->path, &known);
+    int code = load_level_read(level->path, &known);
     if (code == NO_TRIAL) return complain(EXIT_USAGE, "%s exists but is not a trial", level->path);
     if (code) return code;
     if (!known.plan || strcmp(known.plan, load->plan) != 0) code = complain_of_plan(load, level, &known);
@@ -711,9 +708,8 @@ static int measure_level(struct load *load, struct load_level *level) {
     return code;
 }
 static struct load_level *add_level(struct load *load, double rate, int32_t concurrency) {
-    struct load_level *level;
     load->levels = resize(load->levels, load->level_count + 1, sizeof *load->levels);
-    level = &load->levels[load->level_count++];
+    struct load_level *level = &load->levels[load->level_count++];
     memset(level, 0, sizeof *level);
     level->rate = rate;
     level->concurrency = concurrency;
@@ -728,12 +724,10 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s) {
     struct load *load = plan->user;
     struct load_level *level = &load->levels[load->level_count - 1];
-    struct load_summary summary;
-    double longer_s;
     if (!(before_s > load->ramp_s)) return 0;
     load_score(&load->bodies, load->dataset.metric, load->records);
-    summary = load_summarize(records, load->ramp_s, before_s, &load->slo);
-    longer_s = load_search_longer(&load->search, &summary, level->duration_s);
+    struct load_summary summary = load_summarize(records, load->ramp_s, before_s, &load->slo);
+    double longer_s = load_search_longer(&load->search, &summary, level->duration_s);
     if (!(longer_s > level->duration_s)) return 0;
     level->duration_s = plan->duration_s = longer_s;
     free((void *)plan->due_s);
@@ -758,7 +752,6 @@ static int write_search(const struct load *load) {
     struct text_buffer out = {NULL, 0, 0}, words = {NULL, 0, 0};
     char name[600], *path;
     vp_json_writer writer;
-    int code;
     snprintf(name, sizeof name, "%s_find_rate.json", load->dataset.task);
     path = join_path(text_of(load->options, "output_dir"), name);
     load_search_words(&load->search, &words);
@@ -773,7 +766,7 @@ static int write_search(const struct load *load) {
     PUT(&writer, END_OBJECT, END_OBJECT);
     vp_json_finish(&writer);
     text_add(&out, "\n", 1);
-    code = file_write_text(path, &out);
+    int code = file_write_text(path, &out);
     FREE_ALL(out.data, words.data, path);
     return code;
 }
@@ -827,9 +820,8 @@ static int find_rate(struct load *load) {
     if (isfinite(load->slo.accuracy)) load_search_check_unloaded(search, &load->levels[0].summary);
     while (!isnan(search->next) && !code) {
         struct load_level *level = add_level(load, search->next, 0);
-        int is_known;
         level->duration_s = search->next_s;
-        is_known = is_measured(load, level);
+        int is_known = is_measured(load, level);
         if ((code = measure_level(load, level)) != 0) break;
         if (!level->is_complete || !(level->summary.to_s > level->summary.from_s)) {
             load_level_free(&load->levels[--load->level_count]);
@@ -927,9 +919,8 @@ static int print_text(const struct load *load) {
     return code;
 }
 static int load_report(struct load *load) {
-    int code;
     add_trial_warnings(load);
-    code = is_given(load->options, "json") ? print_json(load) : print_text(load);
+    int code = is_given(load->options, "json") ? print_json(load) : print_text(load);
     for (size_t i = 0; i < load->warnings.count; i++) complain(0, "%s", load->warnings.items[i]);
     return code;
 }

@@ -47,8 +47,7 @@ static int print_merged(const char *folder, const char *status, const struct sum
 static int lay_out(const struct options *options) {
     const char *folder = text_of(options, "output_dir");
     struct reference_layout layout = {{NULL, 0}, {NULL, 0}};
-    int code;
-    code = reference_layout_write(options->operands, options->operand_count, folder, &layout);
+    int code = reference_layout_write(options->operands, options->operand_count, folder, &layout);
     if (code > EXIT_WORK) {
         reference_layout_free(&layout);
         return code;

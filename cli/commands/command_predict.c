@@ -226,7 +226,6 @@ static int print_predictions_json(const struct estimator *estimator, const struc
 }
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
-    int code;
     for (size_t i = 0; i < asked->count; i++) {
         size_t same = 0;
         while (memcmp(&asked->requests[same], &asked->requests[i], sizeof *asked->requests)) same++;
@@ -239,7 +238,7 @@ static int print_predictions(const struct asked *asked, const struct text_list *
     if (asked->medians.bytes)
         document_text(&document, BLOCK_LINE, "not given, so the medians of the model's data: %s", asked->medians.data);
     document_list(&document, "Warnings", warnings);
-    code = print_document(&document);
+    int code = print_document(&document);
     document_free(&document);
     return code;
 }
@@ -407,9 +406,8 @@ static void try_model(const struct estimator *estimator, const struct measuremen
     free(predicted);
 }
 static void write_trial(struct document *document, const char *heading, const struct trial_errors *errors) {
-    struct text_list *table;
     document_text(document, BLOCK_HEADING, "%s", heading);
-    table = document_table(document, "stage|" ERROR_COLUMNS "|within 95 % interval %");
+    struct text_list *table = document_table(document, "stage|" ERROR_COLUMNS "|within 95 % interval %");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         error_row(table, part_name(part), NULL, &errors->errors[part]);
         text_list_add(table, "%s", number_percent(errors->inside[part]).text);
@@ -517,10 +515,9 @@ static void find_curves(const struct estimator *estimator, const struct measurem
     FREE_ALL(plain, pairs, predicted);
 }
 static void write_curves(struct document *document, const struct recalibration *recalibration) {
-    struct text_list *table;
     document_text(document, BLOCK_HEADING,
                   "Learning curve: MAPE %% on the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
-    table = document_table(document, "stage|before|10|25|50|100|lines rejected");
+    struct text_list *table = document_table(document, "stage|before|10|25|50|100|lines rejected");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         double before = (double)NAN;
         size_t refused = 0;

@@ -39,9 +39,8 @@ struct rescore_job {
 
 /* A malloc'ed copy of a string up to its first \u0000, as in a sweep; NULL if the node is not a string. */
 static char *node_text_cut(const vp_json *json, uint32_t node) {
-    char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
-    out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
+    char *out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
     if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, NULL) == VP_OK) return out;
     free(out);
     return NULL;
@@ -134,8 +133,7 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
     struct scoring scoring = {0};
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
-    code = rescore_metric(options, json, &job);
+    int code = rescore_metric(options, json, &job);
     for (uint32_t i = rows + 1; !code && i < json->nodes[rows].end; i = json->nodes[i].end) {
         vp_json_writer_init_sink(&writer, text_sink, &out, 0);
         rescore_row(&job, &scoring, json, i, &writer);
@@ -165,14 +163,13 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
 /* Scores an answer file of lmms-eval or VLMEvalKit, as `score` does. */
 static int rescore_answers(const struct options *options, const struct score_rule *rule) {
     struct score_job job = {0};
-    int code;
     if (!rule || is_corpus(rule))
         return complain(EXIT_USAGE, "%s is an answer file of another tool: give a rule for single answers with "
                                     "--metric M",
                         options->operands[0]);
     job.options = options;
     job.name = rule->name;
-    code = score_read(&job);
+    int code = score_read(&job);
     if (!code) code = score_rows(&job, rule);
     FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);
     return code;
@@ -184,11 +181,9 @@ static int run_command(const struct options *options) {
     const struct score_rule *rule = is_given(options, "metric") ? score_rule_find(text_of(options, "metric")) : NULL;
     char *text = NULL;
     size_t bytes = 0;
-    uint32_t rows;
     int code = 0;
-    vp_result result;
     if (!path) return complain(EXIT_USAGE, "rescore needs a RESULT.json of a sweep");
-    result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a result file")
+    vp_result result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a result file")
         : vp_stream_read(path, SIZE_MAX / 4, &text, &bytes, &error);
     if (result == VP_OK && answers_kind(text, bytes) != ANSWERS_NONE) {
         free(text);
@@ -199,7 +194,7 @@ static int run_command(const struct options *options) {
         FREE_ALL(text, parsed.nodes);
         return complain_result(EXIT_INPUT, path, result, &error);
     }
-    rows = vp_json_get(&parsed.json, 0, "per_sample_results");
+    uint32_t rows = vp_json_get(&parsed.json, 0, "per_sample_results");
     if (!node_is(&parsed.json, rows, VP_JSON_ARRAY))
         code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": expected a result file of a sweep", path);
     if (!code && rule && is_corpus(rule)) code = rescore_captions(options, &parsed.json, rows, rule, path);

@@ -71,7 +71,6 @@ static int run_command(const struct options *options) {
     struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
     struct score_groups_by by = {{NULL, 0}, NULL};
     const struct score_rule *rule;
-    int code;
     job.options = options;
     job.name = text_of(options, "metric");
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
@@ -81,7 +80,7 @@ static int run_command(const struct options *options) {
         return complain(EXIT_USAGE, "--by: %s scores a whole corpus, not single rows", job.name);
     if (job.pairs && is_corpus(rule))
         return complain(EXIT_USAGE, "--baseline: %s scores a whole corpus, not single rows", job.name);
-    code = score_read(&job);
+    int code = score_read(&job);
     if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS))
         code = score_sets(&job, rule->metric);
     else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);

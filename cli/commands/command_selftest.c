@@ -122,9 +122,8 @@ static int trial_image(struct selftest *selftest, struct trial *trial, int32_t w
     const struct image_size size = {NULL, 0, NULL, 0, NULL};
     const struct image_px px = {width_px, height_px};
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     paint_trial(&trial->image, width_px, height_px);
-    result = model_cut(model, &size, &px, 1, &trial->cuts, &error);
+    vp_result result = model_cut(model, &size, &px, 1, &trial->cuts, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, model->name, result, &error);
     trial->input.images = &trial->image;
     trial->input.cuts = &trial->cuts;
@@ -272,7 +271,6 @@ static int selftest_prepare(struct selftest *selftest) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine_options settings;
     struct verdict scratch = {0};
-    vp_result result;
     int code, is_blind, is_dense;
     if ((code = check_device(selftest->options)) != 0 || (code = check_gpu_switches(selftest->options)) != 0
         || (code = model_load(selftest->options, &selftest->model)) != 0
@@ -303,7 +301,7 @@ static int selftest_prepare(struct selftest *selftest) {
     settings.gemm = "plain";
     settings.gpu = 0;
     settings.threads = 1;
-    result = run_trials(selftest, &settings, &scratch, &selftest->reference, &error);
+    vp_result result = run_trials(selftest, &settings, &scratch, &selftest->reference, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), selftest->model.name, result, &error);
 }
 

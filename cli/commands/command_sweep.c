@@ -429,10 +429,9 @@ static void make_engines(struct sweep *sweep) {
 }
 /* Opens the journal and allocates the measurements. Returns 0 or an exit code. */
 static int sweep_prepare(struct sweep *sweep) {
-    int code;
     make_engines(sweep);
     sweep->way = is_given(sweep->options, "endpoint") ? &SERVER_WAY : &ENGINE_WAY;
-    code = sweep->way == &SERVER_WAY ? served_open(sweep) : 0;
+    int code = sweep->way == &SERVER_WAY ? served_open(sweep) : 0;
     if (!code) code = sweep_open(sweep);
     if (code) return code;
     sweep->run = runs_make(1, sweep->plan.new_tokens);
@@ -477,11 +476,10 @@ static void sweep_free(struct sweep *sweep) {
 }
 static int run_command(const struct options *options) {
     struct sweep sweep = {0};
-    int code;
     sweep.options = options;
     sweep.journal.fd = -1;
     end_in_order();
-    code = sweep_plan(&sweep);
+    int code = sweep_plan(&sweep);
     if (!code)
         code = baseline_open(&sweep.baseline, options, is_given(options, "endpoint") ? NULL : &sweep.model,
                              &sweep.plan);

@@ -355,14 +355,13 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
 /* Prints a saved table in the form of --profile_format, --csv or --json. */
 static vp_result print_saved(const struct options *options, vp_ops *ops, const vp_ops_print_options *how) {
     vp_json_writer writer;
-    vp_result result;
     if (is_given(options, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
     if (!is_given(options, "json"))
         return (strcmp(text_of(options, "profile_format"), "torch") ? vp_ops_print_cprofile
                                                                     : vp_ops_print_torch)(ops, how, file_sink, stdout);
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     vp_ops_write_json(&writer, ops);
-    result = vp_json_finish(&writer);
+    vp_result result = vp_json_finish(&writer);
     putchar('\n');
     return result;
 }
@@ -397,9 +396,8 @@ static int show_saved(const struct options *options, const char *path) {
     vp_ops_print_options how = vp_ops_print_options_default();
     vp_error error = {VP_OK, -1, "", ""};
     struct saved_ops saved = {0};
-    vp_result result;
     int code = 0;
-    result = read_saved(path, &saved, &error);
+    vp_result result = read_saved(path, &saved, &error);
     if (result == VP_OK && key) result = vp_ops_sort(&saved.ops, key);
     how.row_limit = number_of(options, "row_limit");
     how.with_flops = how.with_rates = 1;

@@ -150,14 +150,13 @@ int stack_run(const struct options *options, struct request *request, const char
     struct session *session = &request->session;
     struct pass_result *run = runs_make(1, request->input.new_tokens);
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     session->model = &request->model;
     stack->prompt_tokens = stack->image_tokens = -1;
     dump_reserve(&stack->dump, &request->model, &request->input);
     request->input.dump = &stack->dump;
-    result = engine_try(options, &request->model, text_of(options, "device"), weights,
-                        sequence_of(&request->input) + request->input.new_tokens,
-                        layout_of(&request->input) ? request->cuts.whole.views : 1, &session->engine, &error);
+    vp_result result = engine_try(options, &request->model, text_of(options, "device"), weights,
+                                  sequence_of(&request->input) + request->input.new_tokens,
+                                  layout_of(&request->input) ? request->cuts.whole.views : 1, &session->engine, &error);
     if (result == VP_OK) result = request_run(session, &request->input, run, &error);
     if (result == VP_OK) take_values(request, run, stack);
     session_end_engine(session);

@@ -15,7 +15,6 @@ int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct
     vp_error error = {VP_OK, -1, "", ""};
     vp_exchange exchange;
     char reason[LINE_BYTES];
-    vp_result result;
     int code = 0;
     stack->is_server = 1;
     stack->prompt_tokens = stack->image_tokens = -1;
@@ -31,7 +30,7 @@ int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct
     question.no_stream = question.no_cache = 1;
     question.knobs = knobs;
     question.knob_count = endpoint->api == VP_CHAT_COMPLETIONS ? sizeof knobs / sizeof *knobs : 0;
-    result = ask_begin(endpoint, &question, &exchange, &error);
+    vp_result result = ask_begin(endpoint, &question, &exchange, &error);
     code = result != VP_OK ? complain_result(exit_code_of(result), endpoint->url, result, &error)
                            : endpoint_ask(endpoint, &exchange);
     if (!code) {

@@ -62,7 +62,6 @@ static void reader_free(struct record_reader *reader) {
 
 /* Adds a record of the data set. */
 static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, int64_t number, vp_error *error) {
-    struct place *place;
     if (bytes > INT32_MAX || number > UINT32_MAX || loader->population == UINT32_MAX)
         return vp_fail(error, VP_ERR_UNSUPPORTED, start, loader->dataset->path,
                        "a record over 2 GiB, or more than 4294967295 records");
@@ -73,7 +72,7 @@ static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, 
         if (loader->dataset->kind == KIND_VQA)
             loader->question_ids = resize(loader->question_ids, loader->capacity, sizeof *loader->question_ids);
     }
-    place = &loader->places[loader->population];
+    struct place *place = &loader->places[loader->population];
     place->start = start;
     place->bytes = (uint32_t)bytes;
     place->number = (uint32_t)number;
@@ -297,9 +296,8 @@ static vp_result find_strata(struct loader *loader, vp_error *error) {
 static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_error *error) {
     struct dataset *dataset = loader->dataset;
     size_t found = 0;
-    vp_result result;
     sort_questions(loader, chosen, dataset->count);
-    result = walk_annotations(loader, take_annotation, error);
+    vp_result result = walk_annotations(loader, take_annotation, error);
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
         result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
@@ -402,13 +400,12 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
 /* Relative names start at --image_dir, otherwise in the data set's folder. */
 static char *image_path_of(const struct dataset *dataset, const char *name) {
     const char *path = dataset->path, *slash = strrchr(path, '/');
-    char *folder, *joined;
     if (name[0] == '/') return copy_text(name, strlen(name));
     if (text_of(dataset->options, "image_dir")) return join_path(text_of(dataset->options, "image_dir"), name);
     if (dataset->kind == KIND_FOLDER) return join_path(path, name);
     if (!slash) return copy_text(name, strlen(name));
-    folder = copy_text(path, (size_t)(slash - path) + 1);
-    joined = join_path(folder, name);
+    char *folder = copy_text(path, (size_t)(slash - path) + 1);
+    char *joined = join_path(folder, name);
     free(folder);
     return joined;
 }
@@ -607,10 +604,9 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     vp_error error = {VP_OK, -1, "", ""};
     struct record_reader reader = {0};
     uint64_t hash = 0;
-    vp_result result;
     int code;
     memset(sample, 0, sizeof *sample);
-    result = fetch_texts(dataset, &reader, entry, &hash, &error);
+    vp_result result = fetch_texts(dataset, &reader, entry, &hash, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), dataset->path, result, &error);
     else if (hash != entry->hash)
         code = bad_record(
@@ -1059,8 +1055,6 @@ int dataset_load(const struct options *options, const struct model *model, struc
     struct loader loader = {0};
     int64_t *chosen = NULL;
     char line[200];
-    vp_result result;
-    int code;
     loader.model = model;
     loader.dataset = dataset;
     loader.field = text_of(options, "stratify_by");
@@ -1071,10 +1065,10 @@ int dataset_load(const struct options *options, const struct model *model, struc
     if (!dataset->defaults && text_of(options, "dataset_name") && task_find(text_of(options, "dataset_name")))
         dataset->defaults = vp_prompt_dataset_find(task_find(text_of(options, "dataset_name"))->name); /* an alias */
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
-    result = find_records(&loader, &error);
-    code = result == VP_OK
-               ? check_data_options(&loader)
-               : complain_result(EXIT_INPUT, dataset->path, result, &error);
+    vp_result result = find_records(&loader, &error);
+    int code = result == VP_OK
+                   ? check_data_options(&loader)
+                   : complain_result(EXIT_INPUT, dataset->path, result, &error);
     if (!code && !loader.population)
         code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
                         dataset->kind == KIND_VQA     ? "question"

@@ -109,7 +109,6 @@ const char *table_rows_reason(struct table_rows *rows) { return rows->example.re
 /* Writes a picture inside the data to a file. Returns its path, malloc'ed, or NULL if it cannot be written. */
 static char *write_picture(struct table_rows *rows, const struct picture *picture) {
     char name[120];
-    char *path;
     if (picture->blob >= rows->row.blob_count) return NULL;
     if (!rows->folder) {
         const char *base = getenv("TMPDIR");
@@ -122,7 +121,7 @@ static char *write_picture(struct table_rows *rows, const struct picture *pictur
         }
     }
     snprintf(name, sizeof name, "%.16s.img", picture->sha256);
-    path = join_path(rows->folder, name);
+    char *path = join_path(rows->folder, name);
     if (vp_path_kind(path) != VP_PATH_NONE) { /* another sample has the same picture now */
         free(path);
         snprintf(name, sizeof name, "%.16s_%u.img", picture->sha256, rows->file_count++);

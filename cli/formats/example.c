@@ -48,9 +48,8 @@ void example_fail(struct example *example, const char *format, ...) {
     va_end(arguments);
 }
 struct picture *example_add_picture(struct example *example) {
-    struct picture *picture;
     example->pictures = resize(example->pictures, example->picture_count + 1, sizeof *example->pictures);
-    picture = &example->pictures[example->picture_count++];
+    struct picture *picture = &example->pictures[example->picture_count++];
     memset(picture, 0, sizeof *picture);
     return picture;
 }

@@ -61,9 +61,8 @@ static vp_result find_elements(struct json_rows *rows, int64_t *place, vp_error 
         return VP_OK;
     }
     while (result == VP_OK) {
-        int64_t end;
         byte = peek_byte(&rows->window, place);
-        end = byte < 0 || byte == ',' || byte == ']' ? -1 : skip_value(&rows->window, *place);
+        int64_t end = byte < 0 || byte == ',' || byte == ']' ? -1 : skip_value(&rows->window, *place);
         if (end < 0) return cut_off(rows, *place, error);
         result = add_record(rows, *place, end, error);
         *place = end;

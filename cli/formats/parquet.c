@@ -647,10 +647,9 @@ vp_result parquet_open(struct parquet **out, const char *path, vp_error *error) 
     struct text_buffer text = {NULL, 0, 0};
     unsigned char tail[8] = {0};
     int64_t footer_bytes = 0;
-    vp_result result;
     *out = NULL;
     file->path = copy_text(path, strlen(path));
-    result = source_open(&file->source, path, error);
+    vp_result result = source_open(&file->source, path, error);
     if (result == VP_OK && (file->bytes = source_bytes(&file->source)) < 12)
         result = vp_fail(error, VP_ERR_FORMAT, -1, path, "a parquet file has at least 12 bytes");
     if (result == VP_OK && source_read(&file->source, file->bytes - 8, (char *)tail, 8) != 8)

@@ -116,9 +116,8 @@ static void read_mathvista(const vp_json *json, struct example *example) {
     example_more_node(example, "precision", json, vp_json_get(json, 0, "precision"));
 }
 static void read_mmmu(const vp_json *json, struct example *example) {
-    int is_open;
     char *type = member_text(json, 0, "question_type");
-    is_open = type && !strcmp(type, "open");
+    int is_open = type && !strcmp(type, "open");
     read_options(json, "options", example);
     for (int i = 0; is_open && i < OPTIONS_MAX; i++) {
         free(example->options[i]);

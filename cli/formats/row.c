@@ -25,12 +25,11 @@ size_t row_take_blob(struct row *row, unsigned char *data, size_t bytes) {
     return row->blob_count++;
 }
 void row_put_bytes(struct row *row, vp_json_writer *writer, const void *data, size_t bytes) {
-    unsigned char *copy;
     if (vp_utf8_valid_bytes(data, bytes) == bytes && !(bytes && memchr(data, 0, bytes))) {
         vp_json_string_bytes(writer, data, bytes);
         return;
     }
-    copy = resize(NULL, bytes + 1, 1);
+    unsigned char *copy = resize(NULL, bytes + 1, 1);
     memcpy(copy, data, bytes);
     PUT(writer, KEY_OBJECT(NULL), KEY("blob", (int64_t)row_take_blob(row, copy, bytes)), END_OBJECT);
 }

@@ -49,7 +49,6 @@ void set_id(struct example *example, const vp_json *json, const char *key, size_
 }
 void add_path(struct example *example, char *path) { example_add_picture(example)->path = path; }
 void add_blobs(struct example *example, const vp_json *json, uint32_t node) {
-    uint32_t bytes;
     int64_t blob;
     char *path;
     if (node_is(json, node, VP_JSON_ARRAY)) {
@@ -61,7 +60,7 @@ void add_blobs(struct example *example, const vp_json *json, uint32_t node) {
         return;
     }
     if (!node_is(json, node, VP_JSON_OBJECT)) return;
-    bytes = vp_json_get(json, node, "bytes");
+    uint32_t bytes = vp_json_get(json, node, "bytes");
     if (vp_json_to_int(json, vp_json_get(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob"), &blob) ==
         VP_OK)
         example_add_picture(example)->blob = (size_t)blob;
@@ -175,10 +174,9 @@ static vp_result look(struct table *table, const char *format, char *separator, 
     struct source source;
     char start[4096];
     const char *at = start, *foreign;
-    ssize_t got;
     vp_result result = source_open(&source, table->path, error);
     if (result != VP_OK) return result;
-    got = source_read(&source, 0, start, sizeof start);
+    ssize_t got = source_read(&source, 0, start, sizeof start);
     source_close(&source);
     if (got < 0) return vp_fail(error, VP_ERR_READ, 0, table->path, "cannot be read");
     *separator = 0;
@@ -352,7 +350,6 @@ static vp_result check_question(const struct table *table, int is_text, vp_error
 vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error) {
     const char *slash = strrchr(path, '/'), *dot;
     char separator = 0;
-    vp_result result;
     memset(table, 0, sizeof *table);
     table->tsv.cells.window.source.fd = table->json.window.source.fd = table->notes.window.source.fd = -1;
     table->path = copy_text(path, strlen(path));
@@ -361,7 +358,7 @@ vp_result table_open(struct table *table, const char *path, const struct table_w
     dot = strrchr(table->name, '.');
     table->stem = copy_text(table->name, dot && dot > table->name ? (size_t)(dot - table->name) : strlen(table->name));
     table->image_dir = wish->image_dir;
-    result = look(table, wish->format, &separator, error);
+    vp_result result = look(table, wish->format, &separator, error);
     if (result == VP_OK && separator) {
         result = tsv_open(&table->tsv, table->path, separator, error);
         table->row_count = table->tsv.cells.row_count;

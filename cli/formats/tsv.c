@@ -55,9 +55,8 @@ static int compare_keys(const void *left_item, const void *right_item) {
     return (left->row > right->row) - (left->row < right->row);
 }
 vp_result tsv_open(struct tsv *tsv, const char *path, char delimiter, vp_error *error) {
-    vp_result result;
     tsv->index = tsv->image = tsv->image_path = SIZE_MAX;
-    result = cells_open(&tsv->cells, path, delimiter, see_row, tsv, error);
+    vp_result result = cells_open(&tsv->cells, path, delimiter, see_row, tsv, error);
     tsv->index = cells_column(&tsv->cells, "index");
     tsv->image = cells_column(&tsv->cells, "image");
     tsv->image_path = cells_column(&tsv->cells, "image_path");
@@ -104,14 +103,13 @@ static vp_result follow(struct tsv *tsv, size_t row, const char *reference, vp_e
     memcpy(name, reference, strlen(reference) + 1);
     for (int steps = 0; steps < CHAIN_MAX; steps++) {
         int64_t target = tsv->index == SIZE_MAX ? -1 : find_row(tsv, name);
-        struct cell cell;
         if (target < 0)
             return vp_failf(error, VP_ERR_FORMAT, -1, path,
                             "its image \"%.70s\" is neither a picture in base64 nor the "
                             "index of another row",
                             name);
         if (cells_row(&tsv->cells, (size_t)target, error) != VP_OK) return VP_ERR_READ;
-        cell = cell_said(&tsv->cells, tsv->image);
+        struct cell cell = cell_said(&tsv->cells, tsv->image);
         if (!is_reference(&cell)) {
             tsv->picture.bytes = 0;
             text_add(&tsv->picture, cell.text, cell.bytes);

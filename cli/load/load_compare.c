@@ -312,7 +312,6 @@ static const char *overall_of(const struct comparison *comparison) {
 static int print_text(const struct comparison *comparison, const char *const names[2]) {
     struct document document = {NULL, 0, NULL};
     const struct table table = TABLE(COMPARED, comparison->rows, comparison->count, NULL, 0);
-    int code;
     document_text(&document, BLOCK_HEADING, "verdict: %s", overall_of(comparison));
     document_text(&document, BLOCK_LINE, "B %s against A %s: trials of load", names[1], names[0]);
     document_add_table(&document, &table);
@@ -333,7 +332,7 @@ static int print_text(const struct comparison *comparison, const char *const nam
                                              "independent, so one outage is enough for a verdict");
         break;
     }
-    code = print_document(&document);
+    int code = print_document(&document);
     document_free(&document);
     return code;
 }

@@ -17,11 +17,10 @@
 static const double UNSEEN_LEAST = 0.5, UNSEEN_SHARE = 0.3;
 
 const char *load_level_text(const struct load_level *level, char out[48]) {
-    size_t bytes;
     if (level->concurrency) snprintf(out, 48, "concurrency %d", level->concurrency);
     else if (level->places) snprintf(out, 48, "rate %.6g, at most %d", level->rate, level->places);
     else snprintf(out, 48, "rate %.6g", level->rate);
-    bytes = strlen(out);
+    size_t bytes = strlen(out);
     if (level->tag && bytes < 40) snprintf(out + bytes, 48 - bytes, " (%.*s)", (int)(44 - bytes), level->tag);
     return out;
 }
@@ -165,12 +164,11 @@ static int check_summary(const struct load_level *level, const vp_json *json, co
     struct text_buffer text = {NULL, 0, 0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_json_writer writer;
-    int code;
     vp_json_writer_init_sink(&writer, text_sink, &text, 0);
     put_load_members(&writer, computed);
-    code = vp_json_finish(&writer) == VP_OK && parse_json(&parsed, text.data, text.bytes, NULL) == VP_OK
-               ? load_check_summary(level->path, json, vp_json_get(json, 0, "summary"), &parsed.json)
-               : complain(EXIT_WORK, "%s: the summary of its requests cannot be written as JSON", level->path);
+    int code = vp_json_finish(&writer) == VP_OK && parse_json(&parsed, text.data, text.bytes, NULL) == VP_OK
+                   ? load_check_summary(level->path, json, vp_json_get(json, 0, "summary"), &parsed.json)
+                   : complain(EXIT_WORK, "%s: the summary of its requests cannot be written as JSON", level->path);
     FREE_ALL(parsed.nodes, text.data);
     return code;
 }
@@ -245,11 +243,10 @@ int load_level_requests(const struct load_level *level, struct load_request **re
 }
 int load_level_judge(struct load_level *level, const vp_slo *slo) {
     struct load_request *requests;
-    struct load_summary summary;
     size_t count;
     const int code = load_level_requests(level, &requests, &count);
     if (code) return code;
-    summary = summarize_again(level, requests, count, slo);
+    struct load_summary summary = summarize_again(level, requests, count, slo);
     level->summary.due = summary.due;
     level->summary.good_share = summary.good_share;
     level->summary.goodput = summary.goodput;

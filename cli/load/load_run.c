@@ -89,7 +89,6 @@ static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns)
     struct flight *flight = flight_take(trial);
     const struct load_body *body;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     memset(&flight->exchange, 0, sizeof flight->exchange);
     flight->body = plan->order[trial->begun++ % plan->order_count];
     body = &plan->bodies[flight->body];
@@ -101,7 +100,7 @@ static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns)
     flight->exchange.scheduled_ns = trial->begin_ns + due_ns;
     flight->exchange.user = flight;
     trial->in_flight++;
-    result = vp_server_start(trial->endpoint->server, &flight->exchange, &error);
+    vp_result result = vp_server_start(trial->endpoint->server, &flight->exchange, &error);
     return result == VP_OK ? 0 : complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
 }
 
@@ -131,12 +130,11 @@ static void request_end(struct trial *trial, vp_exchange *exchange) {
     static const vp_chat_usage unknown = {-1, -1, -1, -1, -1};
     struct load_records *records = trial->records;
     struct flight *flight = exchange->user;
-    struct load_record *record;
     if (records->count == records->capacity) {
         records->capacity = records->capacity * 2 + 256;
         records->items = resize(records->items, records->capacity, sizeof *records->items);
     }
-    record = &records->items[records->count++];
+    struct load_record *record = &records->items[records->count++];
     memset(record, 0, sizeof *record);
     record->body = flight->body;
     record->due_ns = flight->due_ns;
@@ -276,7 +274,6 @@ static int trial_loop(struct trial *trial) {
         int64_t now_ns = vp_clock_ns(), until_ns;
         vp_error error = {VP_OK, -1, "", ""};
         vp_exchange *finished = NULL;
-        vp_result result;
         const int64_t deadline_ns = trial->plan->deadline_ns;
         if (deadline_ns && now_ns >= deadline_ns) {
             trial->plan->cut_s = ended_before(trial, now_ns);
@@ -288,7 +285,7 @@ static int trial_loop(struct trial *trial) {
         if (trial->plan->metrics) load_metrics_poll(trial->plan->metrics, trial->endpoint, now_ns, &until_ns);
         if (!until_ns || until_ns > now_ns + PROGRESS_NS) until_ns = now_ns + PROGRESS_NS;
         if (deadline_ns && until_ns > deadline_ns) until_ns = deadline_ns;
-        result = vp_server_step(trial->endpoint->server, until_ns, &finished, &error);
+        vp_result result = vp_server_step(trial->endpoint->server, until_ns, &finished, &error);
         if (result == VP_ERR_INTERRUPTED) continue;
         if (result != VP_OK) return complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
         if (finished && !(trial->plan->metrics && load_metrics_ended(trial->plan->metrics, finished))) {
@@ -311,7 +308,6 @@ static int by_due(const void *left_item, const void *right_item) {
 }
 int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_records *records) {
     struct trial trial = {0};
-    int code;
     memset(records, 0, sizeof *records);
     trial.endpoint = endpoint;
     trial.plan = plan;
@@ -322,7 +318,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are also handed over before they are due */
     records->begin_unix_s = (int64_t)time(NULL);
     if (plan->metrics) load_metrics_begin(plan->metrics, trial.begin_ns);
-    code = trial_loop(&trial);
+    int code = trial_loop(&trial);
     close_progress();
     records->unfinished = (int64_t)trial.in_flight;
     if (trial.in_flight) { /* the client releases them before their memory is freed */

@@ -22,9 +22,8 @@ static int by_ready(const void *left_item, const void *right_item) {
 /* Takes the first free worker. Returns the start time. */
 static double take_worker(double *free_at, int64_t workers, double ready, double busy) {
     int64_t first = 0;
-    double begin;
     for (int64_t i = 1; i < workers; i++) if (free_at[i] < free_at[first]) first = i;
-    begin = fmax(ready, free_at[first]);
+    double begin = fmax(ready, free_at[first]);
     free_at[first] = begin + busy;
     return begin;
 }

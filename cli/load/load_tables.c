@@ -133,12 +133,11 @@ static void add_notes(struct document *document, const struct load_level *levels
     else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
 }
 int load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
-    int code;
     add_latencies(document, levels, count);
     add_flow(document, levels, count);
     add_spreads(document, levels, count);
     add_metrics(document, levels, count);
-    code = load_accuracy_add(document, levels, count);
+    int code = load_accuracy_add(document, levels, count);
     add_notes(document, levels, count);
     return code;
 }

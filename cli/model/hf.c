@@ -95,9 +95,8 @@ static char *token_text(const vp_json *json, const char *key) {
 /* A JSON string, unescaped and malloc'ed; NULL if the node is not a string. */
 static char *whole_text(const vp_json *json, uint32_t node) {
     size_t needed = 0;
-    char *text;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
-    text = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
+    char *text = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
     if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &needed) == VP_OK) return text;
     free(text);
     return NULL;
@@ -109,12 +108,11 @@ static int load_text(struct model *model) {
     struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
     char *text[2] = {NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     int code = 0;
     for (int i = 0; i < 2 && !code; i++)
         code = read_optional(&model->files, names[i], &text[i], &parsed[i], &model->identity);
-    result = code ? VP_OK : vp_processor_read_text(&model->processor, text[0] ? &parsed[0].json : NULL,
-                                                   text[1] ? &parsed[1].json : NULL, &error);
+    vp_result result = code ? VP_OK : vp_processor_read_text(&model->processor, text[0] ? &parsed[0].json : NULL,
+                                                             text[1] ? &parsed[1].json : NULL, &error);
     if (result != VP_OK) code = complain_result(EXIT_INPUT, model->name, result, &error);
     for (int i = 0; i < 2; i++) {
         FREE_ALL(parsed[i].nodes, text[i]);
@@ -198,7 +196,6 @@ static int hf_load(struct model *model, const char *what, const vp_json *config_
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = vp_processor_read(kind, &config->geometry, preprocessor, &model->processor, &error);
     int32_t rows = config->embedding_size + config->additional_vocab_size;
-    int code;
     (void)what;
     if (result != VP_OK) return complain_result(EXIT_INPUT, model->name, result, &error);
     memset(&model->ids, 0xFF, sizeof model->ids);
@@ -212,7 +209,7 @@ static int hf_load(struct model *model, const char *what, const vp_json *config_
                                     "rows",
                         model->name, rows);
     if (kind == VP_PROCESSOR_INTERNVL_CHAT) return load_internvl_chat(model, config_json);
-    code = load_eos(model, config_json);
+    int code = load_eos(model, config_json);
     if (!code && kind == VP_PROCESSOR_MOLMO2) code = load_text(model);
     return code ? code : load_template(model);
 }
@@ -270,9 +267,8 @@ static int hf_load_preset(struct model *model) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = preprocessor ? parse_json(&parsed, preprocessor, strlen(preprocessor), &error) : VP_OK;
     struct text_list markers = {NULL, 0};
-    char *json;
     list_markers(kind, &markers);
-    json = bytes_json(&markers, model->config.vocab_size - 1);
+    char *json = bytes_json(&markers, model->config.vocab_size - 1);
     text_list_free(&markers);
     if (result == VP_OK)
         result = vp_processor_read(kind, &model->config.geometry, preprocessor ? &parsed.json : NULL,
@@ -312,11 +308,9 @@ static vp_result count_markers(const struct model *model, vp_layout *layout) {
     const vp_processor *processor = &model->processor;
     const char *placeholder = vp_processor_placeholder(processor->kind);
     size_t bytes = 0, count = 0;
-    char *text;
-    vp_result result;
     vp_processor_expand(processor, layout, 1, placeholder, NULL, 0, &bytes);
-    text = resize(NULL, bytes + 1, 1);
-    result = vp_processor_expand(processor, layout, 1, placeholder, text, bytes + 1, &bytes);
+    char *text = resize(NULL, bytes + 1, 1);
+    vp_result result = vp_processor_expand(processor, layout, 1, placeholder, text, bytes + 1, &bytes);
     if (result == VP_OK) result = vp_tokenizer_encode(model->tokenizer, text, bytes, NULL, 0, &count);
     free(text);
     if (result != VP_OK && result != VP_ERR_CAPACITY) return result;

@@ -70,18 +70,16 @@ static void weigh_file(struct model *model, const char *path, const char *name) 
 }
 int model_weigh_files(struct model *model) {
     struct text_list names = {NULL, 0};
-    int code;
     if (model->files.gguf) {
         weigh_file(model, model->name, "model");
         if (model->projector) weigh_file(model, model->projector, "projector");
         return 0;
     }
-    code = names_of_folder(model->name, &names);
+    int code = names_of_folder(model->name, &names);
     for (size_t i = 0; i < names.count; i++) {
         const char *name = names.items[i], *dot = strrchr(name, '.');
-        char *path;
         if (strcmp(name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
-        path = join_path(model->name, name);
+        char *path = join_path(model->name, name);
         weigh_file(model, path, name);
         free(path);
     }
@@ -97,9 +95,8 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
 
 int tokenize_text(const struct model *model, const char *text, struct prompt_tokens *tokens) {
     size_t count = 0, bytes = strlen(text);
-    vp_result result;
     tokens->ids = resize(NULL, bytes + 1, sizeof *tokens->ids); /* a byte makes at most one token ... */
-    result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, bytes + 1, &count);
+    vp_result result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, bytes + 1, &count);
     if (result == VP_ERR_CAPACITY) { /* ... but normalisation can lengthen the text */
         tokens->ids = resize(tokens->ids, count, sizeof *tokens->ids);
         result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, count, &count);
@@ -116,12 +113,11 @@ int model_load_preset(struct model *model) {
     vp_result result = vp_model_config_preset(model->name, &model->config);
     if (result == VP_ERR_NOT_FOUND) {
         struct text_buffer names = {NULL, 0, 0};
-        int code;
         for (int32_t i = 0; vp_model_preset_name(i); i++) {
             text_add_string(&names, i ? " " : "");
             text_add_string(&names, vp_model_preset_name(i));
         }
-        code = complain_word("synthetic", "preset", model->name, names.data);
+        int code = complain_word("synthetic", "preset", model->name, names.data);
         free(names.data);
         return code;
     }
@@ -213,9 +209,8 @@ int model_load_folder(struct model *model) {
     struct settings settings = {0};
     char *tokenizer = NULL, *what;
     size_t tokenizer_bytes = 0;
-    int code;
     model->identity = HASH_START;
-    code = model_files_open(model->name, model->projector, &model->files);
+    int code = model_files_open(model->name, model->projector, &model->files);
     if (code) return code;
     what = model->files.gguf ? copy_text(model->name, strlen(model->name)) : join_path(model->name, "tokenizer.json");
     if (!model->files.gguf && !is_folder(model->name)) code = model_complain_missing("--model ", model->name);
@@ -245,13 +240,12 @@ int check_device(const struct options *options) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_device_info gpu;
     int64_t index = 0;
-    vp_result result;
     if (!strcmp(device, "auto") || !strcmp(device, "cpu")) return 0;
     if (strcmp(device, "cuda")
         && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index)
             || index > INT32_MAX))
         return complain(EXIT_USAGE, "--device: expected auto, cpu, cuda or cuda:N, got \"%.60s\"", device);
-    result = vp_device_describe((int32_t)index, &gpu, &error);
+    vp_result result = vp_device_describe((int32_t)index, &gpu, &error);
     return result == VP_OK ? 0
                            : complain(exit_code_of(result), "--device %s: %s", device,
                                       error.text[0] ? error.text : vp_result_text(result));
@@ -347,14 +341,13 @@ static int take_packed_precisions(const struct options *options, struct model *m
 }
 
 int model_load(const struct options *options, struct model *model) {
-    int code;
     memset(model, 0, sizeof *model);
     if (!is_given(options, "model") && !text_of(options, "synthetic"))
         return complain(EXIT_USAGE, "%s needs --model DIR or --synthetic NAME", options->command->name);
     model->synthetic = !is_given(options, "model");
     model->name = text_of(options, model->synthetic ? "synthetic" : "model");
     model->projector = text_of(options, "mmproj");
-    code = model->synthetic ? model_load_preset(model) : model_load_folder(model);
+    int code = model->synthetic ? model_load_preset(model) : model_load_folder(model);
     return code ? code : take_packed_precisions(options, model);
 }
 void model_free(struct model *model) {

@@ -193,13 +193,12 @@ vp_result build_message(const struct prompt_fields *fields, const vp_prompt_data
 char *make_prompt(const char *style, const char *question) {
     vp_prompt prompt = {0};
     size_t needed = 0;
-    char *text;
     prompt.style = style;
     prompt.questions = &question;
     prompt.question_count = 1;
     /* a single question always makes a prompt */
     if (vp_prompt_build(&prompt, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort();
-    text = resize(NULL, needed + 1, 1);
+    char *text = resize(NULL, needed + 1, 1);
     vp_prompt_build(&prompt, text, needed + 1, &needed, NULL, NULL);
     return text;
 }

@@ -53,12 +53,11 @@ static vp_schedule schedule_of(const struct options *options) {
 static int plan_steps(const struct options *options, vp_schedule *schedule, int64_t *steps) {
     vp_error error = {VP_OK, -1, "", ""};
     int no_warmup = 0;
-    int64_t cycle;
     vp_result result;
     *schedule = schedule_of(options);
     if ((result = vp_schedule_check(schedule, &no_warmup, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, "schedule", result, &error);
-    cycle = schedule->wait + schedule->warmup + schedule->active;
+    int64_t cycle = schedule->wait + schedule->warmup + schedule->active;
     if (is_given(options, "num_runs") && has_schedule(options)) *steps = number_of(options, "num_runs");
     else if (!schedule->repeat)
         return complain(EXIT_USAGE, "--repeat 0 continues until the runs end: set their number with --num_runs");
@@ -96,11 +95,10 @@ static int reload_image(struct profiler *profiler, size_t index) {
     return code;
 }
 static int tokenize_again(struct profiler *profiler) {
-    int code;
     VP_RANGE(&profiler->ranges, "tokenize");
     free(profiler->request->sample.text_ids);
     profiler->request->sample.text_ids = NULL;
-    code = tokenize_input(profiler->request);
+    int code = tokenize_input(profiler->request);
     vp_range_end(&profiler->ranges);
     return code;
 }
@@ -211,14 +209,13 @@ static void write_notes(struct text_buffer *out, const struct profiler *profiler
 static vp_result write_table(struct text_buffer *out, const struct profiler *profiler, const char *format) {
     vp_ops_print_options how = print_options_of(profiler->options);
     vp_json_writer writer;
-    vp_result result;
     if (!strcmp(format, "folded")) return vp_ops_print_folded(&profiler->ops, text_sink, out);
     if (!strcmp(format, "csv")) return vp_ops_print_csv(&profiler->ops, text_sink, out);
     if (!strcmp(format, "cprofile")) return vp_ops_print_cprofile(&profiler->ops, &how, text_sink, out);
     if (!strcmp(format, "torch")) return vp_ops_print_torch(&profiler->ops, &how, text_sink, out);
     vp_json_writer_init_sink(&writer, text_sink, out, 1);
     vp_ops_write_json(&writer, &profiler->ops);
-    result = vp_json_finish(&writer);
+    vp_result result = vp_json_finish(&writer);
     text_add_string(out, "\n");
     return result;
 }

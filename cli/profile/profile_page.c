@@ -105,7 +105,6 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     char sentence[LINE_BYTES], date[DATE_BYTES];
     struct text_buffer out = {NULL, 0, 0};
     struct flame flame = {0};
-    int code;
     flame.model = profiler->request->model.name;
     flame.image = first_image(&profiler->request->sample);
     flame.question = profiler->request->sample.question;
@@ -133,7 +132,7 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     flame.request.step_ns = kept->step_ns;
     flame.request.step_count = kept->step_count;
     flame_page_write(&flame, &out);
-    code = file_write_text(text_of(profiler->options, "html"), &out);
+    int code = file_write_text(text_of(profiler->options, "html"), &out);
     if (!code) print_note("vlmprof: the page is in %s\n", text_of(profiler->options, "html"));
     text_list_free(&flame.facts);
     free(out.data);

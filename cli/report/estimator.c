@@ -484,7 +484,6 @@ static void read_stage_model(struct model_reader *reader, uint32_t object, struc
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
     const int count = stage_columns(estimator, stage, names);
     char where[64];
-    uint32_t affine;
     line->slope = line->condition = 1;
     if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, part_name(stage)), VP_JSON_NULL))
         return;
@@ -493,7 +492,7 @@ static void read_stage_model(struct model_reader *reader, uint32_t object, struc
     snprintf(where, sizeof where, "stages.%s", part_name(stage));
     snprintf(reader->where, sizeof reader->where, "%s", where);
     estimator->model.fitted[stage] = 1;
-    affine = model_member(reader, object, "affine", VP_JSON_OBJECT);
+    uint32_t affine = model_member(reader, object, "affine", VP_JSON_OBJECT);
     model_read_linear(reader, object, where, names, count,
                       estimator->model.features == VP_LATENCY_PHYSICAL
                           || estimator->model.features == VP_LATENCY_WEIGHTS,

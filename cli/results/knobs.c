@@ -14,7 +14,8 @@ const struct knob KNOBS[KNOB_COUNT] = {KNOB_ROWS(KNOB_MEMBERS)};
 
 void knob_values_free(struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
-        FREE_ALL(values->of[knob].text, values->of[knob].list);
+        free(values->of[knob].text);
+        free(values->of[knob].list);
     }
     memset(values, 0, sizeof *values);
 }

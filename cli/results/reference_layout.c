@@ -48,12 +48,11 @@ static int is_json_name(const char *name) {
 }
 /* The folder of a task: its name with hyphens, as the scripts expect it. NULL if no such folder can be made. */
 static char *task_folder(const char *out, const char *task) {
-    char *name, *path;
     if (!task || !task[0] || task[0] == '.' || strchr(task, '/')) return NULL;
-    name = copy_text(task, strlen(task));
+    char *name = copy_text(task, strlen(task));
     for (char *at = name; *at; at++)
         if (*at == '_') *at = '-';
-    path = join_path(out, name);
+    char *path = join_path(out, name);
     free(name);
     return path;
 }
@@ -160,12 +159,10 @@ static size_t add_usable_rows(const vp_json *json, const char *text, size_t byte
 }
 static int write_item(const struct item *item, struct parsed *parsed, struct reference_layout *layout) {
     char *text = NULL;
-    const char *missing;
     size_t bytes = 0, left_out = 0, kept = 0;
     struct text_buffer changed = {NULL, 0, 0};
     vp_error error = {VP_OK, -1, "", ""};
     const vp_json *json = &parsed->json;
-    uint32_t rows;
     int code = file_read_in(item->folder, item->name, &text, &bytes, NULL);
     if (code) return code;
     if (parse_json(parsed, text, bytes, &error) != VP_OK) {
@@ -173,8 +170,8 @@ static int write_item(const struct item *item, struct parsed *parsed, struct ref
         free(text);
         return code;
     }
-    rows = vp_json_get(json, 0, "per_sample_results");
-    missing = missing_number(json, 0, FILE_NUMBERS, COUNT_OF_FILE);
+    uint32_t rows = vp_json_get(json, 0, "per_sample_results");
+    const char *missing = missing_number(json, 0, FILE_NUMBERS, COUNT_OF_FILE);
     if (!missing)
         missing = missing_number(json, vp_json_get(json, 0, "latency_stats"), STATS_NUMBERS, COUNT_OF_STATS);
     if (!missing && !node_is(json, rows, VP_JSON_ARRAY)) missing = "per_sample_results";

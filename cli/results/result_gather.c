@@ -166,13 +166,12 @@ struct point measured_point(const struct journal_index *index, const struct inde
 }
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers) {
     double *values = resize(NULL, (size_t)measured->count * 2, sizeof *values);
-    int known;
     for (int32_t i = 0; i < measured->count; i++) values[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
     memset(flags, 0, (size_t)measured->count);
     memset(outliers, 0, sizeof *outliers);
-    known = vp_statistics_outliers(values, (size_t)measured->count, VP_OUTLIER_THRESHOLD, values + measured->count,
-                                   flags, outliers)
-            == VP_OK;
+    int known = vp_statistics_outliers(values, (size_t)measured->count, VP_OUTLIER_THRESHOLD, values + measured->count,
+                                       flags, outliers)
+                == VP_OK;
     free(values);
     return known;
 }

@@ -514,7 +514,6 @@ static int read_outside(struct result_file *file, const vp_json *json) {
         {"floor_ms", &outside->floor_ms, 0}};
     static const char *const left_out[] = {"pairs_cached", "pairs_unequal", "pairs_silent"};
     const uint32_t object = vp_json_get(json, 0, "T_image_outside");
-    uint32_t server;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) *times[i].to = (double)NAN;
     outside->server_ms = (double)NAN;
     if (object == VP_JSON_NONE || node_is(json, object, VP_JSON_NULL)) return 0;
@@ -524,7 +523,7 @@ static int read_outside(struct result_file *file, const vp_json *json) {
         if (read_number(file, json, vp_json_get(json, object, times[i].key), SIZE_MAX, times[i].key, times[i].least,
                         MS_MOST, times[i].to))
             return EXIT_INPUT;
-    server = vp_json_get(json, vp_json_get(json, object, "server_prompt_ms"), "difference");
+    uint32_t server = vp_json_get(json, vp_json_get(json, object, "server_prompt_ms"), "difference");
     if (server != VP_JSON_NONE
         && read_number(file, json, server, SIZE_MAX, "server_prompt_ms", -MS_MOST, MS_MOST, &outside->server_ms))
         return EXIT_INPUT;
@@ -795,9 +794,8 @@ static int is_knob_varied(const struct results *results, const char *path) {
     char *first = NULL;
     int is_varied = 0, is_first = 1;
     for (size_t i = 0; i < results->count && !is_varied; i++) {
-        char *value;
         if (!results->files[i].is_served) continue;
-        value = knob_value(&results->files[i], path);
+        char *value = knob_value(&results->files[i], path);
         if (is_first) first = value;
         else {
             is_varied = !first != !value || (first && strcmp(first, value));
@@ -910,9 +908,8 @@ static void name_variants(struct results *results) {
         if (!file->is_served) continue;
         for (size_t k = 0; k < i; k++) {
             const struct result_file *other = &results->files[k];
-            char *cut;
             if (!other->is_served || !strcmp(other->variant, file->variant)) continue;
-            cut = short_name(file->variant, number);
+            char *cut = short_name(file->variant, number);
             if (!strcmp(cut, other->variant_name)) {
                 number++;
                 k = (size_t)-1; /* start again with the next number */

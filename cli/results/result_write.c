@@ -257,10 +257,9 @@ static struct field_range ratio_interval(const struct number_list *sums, const s
 static struct divergence_summary divergences_of(const struct gathered *gathered) {
     const struct number_list *nats = &gathered->lists[LIST_DIVERGENCE], *bounds = &gathered->lists[LIST_AT_MOST];
     struct divergence *all = resize(NULL, nats->count + 1, sizeof *all);
-    struct divergence_summary summary;
     for (size_t i = 0; i < nats->count; i++)
         all[i] = (struct divergence){nats->values[i], bounds->count == nats->count ? bounds->values[i] : (double)NAN};
-    summary = divergences_summary(all, nats->count);
+    struct divergence_summary summary = divergences_summary(all, nats->count);
     free(all);
     return summary;
 }
@@ -602,9 +601,8 @@ void summaries_free(struct summaries *summaries) {
 }
 /* Takes over `path`. */
 static void summarize(struct summaries *all, char *path, int is_served, struct gathered *gathered) {
-    struct summary *summary;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
-    summary = &all->items[all->count++];
+    struct summary *summary = &all->items[all->count++];
     summary->path = path;
     summary->ok = gathered->ok_count;
     summary->failed = gathered->failed_count;
@@ -712,11 +710,10 @@ static int read_head(const char *path, char *head, size_t capacity, int *is_ther
     vp_error error = {VP_OK, -1, "", ""};
     int fd = -1;
     vp_result result = vp_file_open(path, &fd, &error);
-    ssize_t bytes;
     *is_there = result == VP_OK;
     if (result == VP_ERR_NOT_FOUND) return 0;
     if (result != VP_OK) return complain_result(exit_code_of(result), path, result, &error);
-    bytes = read(fd, head, capacity - 1);
+    ssize_t bytes = read(fd, head, capacity - 1);
     head[bytes > 0 ? bytes : 0] = 0;
     close(fd);
     return bytes < 0 ? complain(EXIT_INPUT, "%s: %s", path, strerror(errno)) : 0;

@@ -46,12 +46,11 @@ static int has_changed_text(struct captions *captions, const char *text, int is_
     return strcmp(own, text) != 0;
 }
 struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id, const char *id_key) {
-    struct caption_row *row;
     if (captions->row_count == captions->row_capacity) {
         captions->row_capacity = captions->row_capacity * 2 + 256;
         captions->rows = resize(captions->rows, captions->row_capacity, sizeof *captions->rows);
     }
-    row = &captions->rows[captions->row_count++];
+    struct caption_row *row = &captions->rows[captions->row_count++];
     memset(row, 0, sizeof *row);
     row->first = captions->text_count;
     row->id_key = id_key;

@@ -386,9 +386,7 @@ static int print_set(struct score_job *job, struct judged_set *set, const char *
     struct text_list singles = {NULL, 0};
     struct text_buffer line = {NULL, 0, 0};
     vp_json_writer writer;
-    double *draws;
-    int code;
-    draws = numbers_and_draws(set, metric, &singles, numbers);
+    double *draws = numbers_and_draws(set, metric, &singles, numbers);
     vp_json_writer_init_sink(&writer, text_sink, &line, 0);
     PUT(&writer, KEY_OBJECT(NULL), KEY("name", name), KEY("rows", (int64_t)set->count));
     for (int is_interval = 0; is_interval < 2; is_interval++) {
@@ -403,7 +401,7 @@ static int print_set(struct score_job *job, struct judged_set *set, const char *
         if (is_interval) vp_json_end_object(&writer);
     }
     vp_json_end_object(&writer);
-    code = score_put_line(&writer, &line, job->source);
+    int code = score_put_line(&writer, &line, job->source);
     text_list_free(&singles);
     FREE_ALL(line.data, draws, numbers);
     return code;
@@ -414,13 +412,12 @@ static int score_set(struct score_job *job, struct scoring *scoring, const vp_js
     char *name = node_text(json, vp_json_get(json, node, "name"));
     const char *trouble = NULL;
     int64_t number = 0;
-    int code;
     for (uint32_t i = rows + 1; i < json->nodes[rows].end && !trouble; i = json->nodes[i].end, number++)
         trouble = add_row(&set, scoring, json, i);
-    code = trouble      ? complain(EXIT_INPUT, "%s: set %s, row %lld: %s", job->source, name ? name : "-",
-                                   (long long)number - 1, trouble)
-           : !set.count ? complain(EXIT_INPUT, "%s: set %s has no rows", job->source, name ? name : "-")
-                        : print_set(job, &set, name, metric);
+    int code = trouble      ? complain(EXIT_INPUT, "%s: set %s, row %lld: %s", job->source, name ? name : "-",
+                                       (long long)number - 1, trouble)
+               : !set.count ? complain(EXIT_INPUT, "%s: set %s has no rows", job->source, name ? name : "-")
+                            : print_set(job, &set, name, metric);
     set_free(&set);
     free(name);
     return code;

@@ -396,11 +396,10 @@ void score_list(struct score_job *job, const vp_json *json, uint32_t list) {
 static int take_answers(struct score_job *job, const char *path) {
     enum answers_kind kind = answers_kind(job->text, job->text_bytes);
     struct text_buffer rows = {NULL, 0, 0};
-    int code;
     if (kind == ANSWERS_NONE) return 0;
     if (kind == ANSWERS_VLMEVALKIT && !strcmp(path, "-"))
         return complain(EXIT_USAGE, "a table of VLMEvalKit must be a file, not stdin");
-    code = answers_convert(kind, job->source, job->text, job->text_bytes, &rows);
+    int code = answers_convert(kind, job->source, job->text, job->text_bytes, &rows);
     free(job->text);
     job->text = rows.data;
     job->text_bytes = rows.bytes;
@@ -410,14 +409,12 @@ static int take_answers(struct score_job *job, const char *path) {
 /* Returns 1 if the text is one JSON object with the "schema" of a result file. */
 static int is_result_file(const struct score_job *job) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    char *schema;
-    int is_one;
     if (!job->text_bytes || job->text[0] != '{' || parse_json(&parsed, job->text, job->text_bytes, NULL) != VP_OK) {
         free(parsed.nodes);
         return 0;
     }
-    schema = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "schema"));
-    is_one = schema && !strncmp(schema, "vlmprof-", 8);
+    char *schema = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "schema"));
+    int is_one = schema && !strncmp(schema, "vlmprof-", 8);
     FREE_ALL(schema, parsed.nodes);
     return is_one;
 }
@@ -466,13 +463,12 @@ int score_check_lines(const struct score_job *job) {
 static int score_baseline(struct score_job *job, const struct score_rule *rule) {
     struct score_job other = {0};
     struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
-    int code;
     other.options = job->options;
     other.name = job->name;
     other.path = text_of(job->options, "baseline");
     other.pairs = &pairs;
     other.is_silent = 1;
-    code = score_read(&other);
+    int code = score_read(&other);
     if (!code) code = score_rows(&other, rule);
     if (!code) code = pairs_join(job->pairs, &pairs, job->source, other.source);
     pairs_free(&pairs);

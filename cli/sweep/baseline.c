@@ -75,9 +75,8 @@ static int read_old(const char *where, const struct dataset *set, int64_t vocabu
     else code = names_of_folder(where, &names);
     for (size_t i = 0; i < names.count && !code; i++) {
         const char *end = strrchr(names.items[i], '.');
-        char *path;
         if (!strstr(names.items[i], "_imgsize") || !end || strcmp(end, ".json") != 0) continue;
-        path = join_path(where, names.items[i]);
+        char *path = join_path(where, names.items[i]);
         code = try_file(path, set, vocabulary, of, &found);
         free(path);
     }
@@ -109,15 +108,14 @@ static const struct configuration *find_configuration(const struct plan *plan, s
 }
 static int unknown_baseline(const struct plan *plan, const char *name) {
     struct text_buffer names = {NULL, 0, 0};
-    int code;
     for (size_t i = 0; i < plan->configuration_count && i < 6; i++) {
         const char *file_name = plan->configurations[i].file_name;
         text_add_string(&names, i ? ", " : "");
         text_add(&names, file_name, strlen(file_name) - 5); /* without .json */
     }
     text_add_string(&names, plan->configuration_count > 6 ? ", ..." : "");
-    code = complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name,
-                    names.data);
+    int code = complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name,
+                        names.data);
     free(names.data);
     return code;
 }

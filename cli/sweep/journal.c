@@ -253,17 +253,15 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
 static int index_has_taken_sample(struct journal_index *index, int32_t file, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int64_t set_index = node_int(json, 0, "set", 0), id = node_int(json, 0, "sample", 0);
-    struct index_set *set;
     struct index_entry *entry;
-    size_t spot;
     if (set_index >= index->set_count) return 0;
-    set = &index->sets[set_index];
+    struct index_set *set = &index->sets[set_index];
     if (index_find(set, set->first, id)) return 0;
     if (set->count == set->capacity) {
         set->capacity = set->capacity * 2 + 64;
         set->entries = resize(set->entries, set->capacity, sizeof *set->entries);
     }
-    spot = index_place(set, set->first, id);
+    size_t spot = index_place(set, set->first, id);
     memmove((void *)(set->entries + spot + 1), (const void *)(set->entries + spot),
             (set->count - spot) * sizeof *set->entries);
     entry = set->entries[spot] = zeroed(1, sizeof *entry);
@@ -329,7 +327,6 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
 static int index_has_taken_noise(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
-    struct index_block *block;
     struct noise_line line;
     fields_read(json, vp_json_get(json, 0, "noise"), &NOISE_LINE, &line);
     if (line.from > at || (file->block_count && line.from < file->blocks[file->block_count - 1].at)) return 0;
@@ -337,7 +334,7 @@ static int index_has_taken_noise(struct journal_index *index, int32_t file_index
         file->block_capacity = file->block_capacity * 2 + 16;
         file->blocks = resize(file->blocks, file->block_capacity, sizeof *file->blocks);
     }
-    block = &file->blocks[file->block_count++];
+    struct index_block *block = &file->blocks[file->block_count++];
     block->from = line.from;
     block->at = at;
     block->noise = line.noise;
@@ -416,7 +413,6 @@ static int compare_entries(const void *left_item, const void *right_item) {
     return (left->id > right->id) - (left->id < right->id);
 }
 int index_read(struct journal_index *index, const char *path, int fd, int is_own) {
-    struct index_file *file;
     struct source source = {path, fd, NULL, 0};
     struct text_buffer text = {NULL, 0, 0};
     int64_t base = 0; /* offset of text.data[0] */
@@ -424,7 +420,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
     int code = 0;
     ssize_t got = 0;
     index->files = resize(index->files, (size_t)index->file_count + 1, sizeof *index->files);
-    file = &index->files[index->file_count++];
+    struct index_file *file = &index->files[index->file_count++];
     memset(file, 0, sizeof *file);
     file->path = copy_text(path, strlen(path));
     file->fd = fd;

@@ -197,7 +197,6 @@ static double pass_cost(struct rates *rates, const struct pass_input *input, str
     struct shape_cost shape = {0, 0, 0, sequence_of(input), HASH_START, 0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_times work;
-    vp_result result;
     if (layout_of(input)) {
         shape.rows = layout_of(input)->tiling.rows;
         shape.cols = layout_of(input)->tiling.cols;
@@ -211,7 +210,7 @@ static double pass_cost(struct rates *rates, const struct pass_input *input, str
             && item->sequence == shape.sequence && item->images == shape.images)
             return item->ns;
     }
-    result = request_count(&rates->counter, input, &work, &error);
+    vp_result result = request_count(&rates->counter, input, &work, &error);
     if (result != VP_OK) {
         error_line(rates->reason, sizeof rates->reason, result, &error);
         return 0;
@@ -283,12 +282,11 @@ static void forecast_served(const struct configuration *configuration, struct fo
     const struct variant *variant = configuration->variant;
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
-        int64_t tokens;
         if (entry->reason) forecast->failing++; else forecast->count++;
         if (!entry->image_count || entry->reason || !variant->family
             || knob_is_set(&configuration->knobs, KNOB_TOKENS))
             continue;
-        tokens = family_tokens(variant->family, entry->sizes, entry->image_count);
+        int64_t tokens = family_tokens(variant->family, entry->sizes, entry->image_count);
         forecast->layouts += tokens >= 0;
         forecast->vision_tokens += tokens > 0 ? tokens : 0;
     }
@@ -409,15 +407,14 @@ static void estimate_configurations(struct estimate *estimate) {
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         struct forecast *forecast = &estimate->configurations[i];
         const struct configuration *configuration = &estimate->plan->configurations[i];
-        double mean, spread;
         if (estimate->model)
             forecast_configuration(estimate->plan, estimate->model, configuration,
                                    &estimate->rates[configuration->weights_at], forecast);
         else forecast_served(configuration, forecast);
         if (configuration->set->count < estimate->fewest) estimate->fewest = configuration->set->count;
         if (!forecast->count || !(forecast->ns > 0)) continue;
-        mean = forecast->ns / (double)forecast->count;
-        spread = sqrt(fmax(0, forecast->squares / (double)forecast->count - mean * mean)) / mean;
+        double mean = forecast->ns / (double)forecast->count;
+        double spread = sqrt(fmax(0, forecast->squares / (double)forecast->count - mean * mean)) / mean;
         if (!(spread <= estimate->variation)) estimate->variation = spread;
     }
 }

@@ -55,11 +55,9 @@ static struct question question_of(const struct sweep *sweep, size_t variant, co
 static int check_body(const struct sweep *sweep, size_t variant) {
     const uint8_t rgb[3] = {0, 0, 0};
     struct picture picture;
-    struct question question;
-    int code;
     picture_of_pixels(rgb, 1, 1, &picture);
-    question = question_of(sweep, variant, &picture, 1, WARM_UP_TEXT, 1);
-    code = ask_check(&sweep->served->endpoints[variant], &question);
+    struct question question = question_of(sweep, variant, &picture, 1, WARM_UP_TEXT, 1);
+    int code = ask_check(&sweep->served->endpoints[variant], &question);
     picture_free(&picture);
     return code;
 }
@@ -209,14 +207,13 @@ static int is_first_of_server(const struct variants *variants, size_t variant) {
 static int write_served_session(struct sweep *sweep, const struct pass_result *first) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     const int64_t at = sweep->journal.end;
-    int code;
     PUT(writer, KEY_OBJECT("session"));
     put_provenance(writer, sweep->options, NULL);
     PUT(writer, KEY("client", vp_server_library(sweep->served->endpoints[0].server)), KEY_ARRAY("servers"));
     for (size_t i = 0; i < sweep->plan.variants.count; i++)
         if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);
     PUT(writer, END_ARRAY, END_OBJECT);
-    code = journal_line_append(&sweep->journal);
+    int code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
 }
@@ -347,12 +344,11 @@ static const struct entry *median_image(const struct dataset *set) {
 static void make_warm_picture(const struct open_point *point, struct picture *picture) {
     const struct entry *median = median_image(point->configuration->set);
     int32_t width_px = point->sent->pictures->width_px, height_px = point->sent->pictures->height_px;
-    uint8_t *rgb;
     if (median && entry_pixels(median) < (int64_t)width_px * height_px) {
         width_px = median->sizes->width_px;
         height_px = median->sizes->height_px;
     }
-    rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
+    uint8_t *rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
     memset(rgb, 127, (size_t)width_px * (size_t)height_px * 3);
     picture_of_pixels(rgb, width_px, height_px, picture);
     free(rgb);

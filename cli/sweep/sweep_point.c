@@ -86,7 +86,6 @@ int write_head(struct sweep *sweep) {
 static int write_session(struct sweep *sweep, const struct pass_input *input, const struct pass_result *cold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
-    int code;
     PUT(writer, KEY_OBJECT("session"));
     put_provenance(writer, sweep->options, sweep->engine->session.engine);
     PUT(writer, KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size),
@@ -95,7 +94,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
         KEY("T_total", metric_of(cold, METRIC_TOTAL)), KEY("TTFT", metric_of(cold, METRIC_TTFT)),
         KEY("views", layout_of(input) ? layout_of(input)->views : 0), KEY("total_sequence_length", sequence_of(input)),
         KEY("output_tokens", cold->token_count), END_OBJECT, END_OBJECT);
-    code = journal_line_append(&sweep->journal);
+    int code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
 }
@@ -109,7 +108,6 @@ static int write_sample(struct sweep *sweep, size_t set, const struct sample *sa
 }
 /* Writes a point's line, which becomes its last line. */
 static int point_append(struct sweep *sweep, struct open_point *point) {
-    int64_t at;
     struct text_buffer line;
     int code = journal_line_end(&sweep->journal);
     if (code) return code;
@@ -118,7 +116,7 @@ static int point_append(struct sweep *sweep, struct open_point *point) {
     if (code) return code;
     sweep->pending.bytes = 0;
     sweep->streak = 0;
-    at = sweep->journal.end;
+    int64_t at = sweep->journal.end;
     line = sweep->journal.line;
     if ((code = journal_append(&sweep->journal, line.data, line.bytes)) == 0) point->last = at;
     return code;
@@ -229,11 +227,10 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
 static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct done_line line;
-    int code;
     DONE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put(writer, &DONE, &line);
     sweep->way->put_sizes(writer, sweep, point, sample);
-    code = point_append(sweep, point);
+    int code = point_append(sweep, point);
     point->is_open = 0;
     sweep->done += !code;
     return code;
@@ -286,7 +283,6 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_reading now;
     vp_noise noise;
     struct noise_line line;
-    int code;
     if (sweep->runs_now == sweep->block_runs) return 0;
     vp_noise_read(noise_root(), &now);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
@@ -296,7 +292,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     line.noise = noise;
     NOISE_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put_object(journal_line_begin(&sweep->journal), "noise", &NOISE_LINE, &line);
-    code = journal_line_append(&sweep->journal);
+    int code = journal_line_append(&sweep->journal);
     sweep->block_reading = now;
     sweep->block_from = sweep->journal.end;
     sweep->block_runs = sweep->runs_now;
@@ -538,10 +534,9 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
     point->spent_ns = 0;
     point->last = line.state == POINT_OPEN ? line.at : -1;
     for (int64_t at = point->last; at >= 0;) {
-        int64_t run, prev;
         if ((code = index_read_line(&sweep->index, 0, at)) != 0) return code;
-        run = node_int(json, 0, "run", -1);
-        prev = node_int(json, 0, "prev", -1);
+        int64_t run = node_int(json, 0, "run", -1);
+        int64_t prev = node_int(json, 0, "prev", -1);
         point->has_bare |= vp_json_get(json, 0, "bare") != VP_JSON_NONE;
         point->has_twins |= vp_json_get(json, 0, "twins") != VP_JSON_NONE;
         point->has_fidelity |= vp_json_get(json, 0, "fidelity") != VP_JSON_NONE;

@@ -62,12 +62,11 @@ static const struct table_column COUNT_COLUMNS[] = {
     SHOWN(marker_tokens, "markers", 8), SHOWN(total_tokens, "tokens", 8), {LINE(file), NULL, ""}};
 
 static struct image_size *add_size(struct family_job *job, int64_t width, int64_t height, const char *file) {
-    struct image_size *size;
     if (job->size_count == job->size_capacity) {
         job->size_capacity = job->size_capacity * 2 + 16;
         job->sizes = resize(job->sizes, job->size_capacity, sizeof *job->sizes);
     }
-    size = &job->sizes[job->size_count++];
+    struct image_size *size = &job->sizes[job->size_count++];
     memset(size, 0, sizeof *size);
     size->width = width;
     size->height = height;
@@ -83,10 +82,9 @@ static void add_file(struct family_job *job, const char *path) {
     size_t bytes = 0;
     int32_t width = 0, height = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    struct image_size *size;
     if (result == VP_OK) result = vp_image_size((const uint8_t *)file, bytes, &width, &height, &error);
     free(file);
-    size = add_size(job, result == VP_OK ? width : 0, result == VP_OK ? height : 0, path);
+    struct image_size *size = add_size(job, result == VP_OK ? width : 0, result == VP_OK ? height : 0, path);
     if (result == VP_OK) return;
     error_line(line, sizeof line, result, &error);
     size->error = copy_text(line, strlen(line));

@@ -41,7 +41,6 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
     struct question question = {0};
     struct picture *pictures = zeroed((size_t)plan->image_count, sizeof *pictures); /* pictures of the plan */
     struct sent_request sent;
-    int code;
     for (int32_t i = 0; !text && i < plan->image_count; i++) pictures[i] = plan->images[i].picture;
     if (!text) {
         question.pictures = pictures;
@@ -54,7 +53,7 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
     question.no_cache = plan->no_cache;
     question.knobs = plan->knobs;
     question.knob_count = text ? plan->text_knob_count : plan->knob_count;
-    code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
+    int code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
     free(pictures);
     if (!code) *reply = reply_of(plan, run);
     runs_free(run, 1);
@@ -153,11 +152,10 @@ int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reaso
     struct twin_text text;
     struct reply reply;
     int64_t question_tokens = 0;
-    int code;
     memset(twins, 0, sizeof *twins);
     reason[0] = 0;
     show_progress("%s: the image's tokens", plan->name);
-    code = ask(plan, NULL, &reply, reason, capacity);
+    int code = ask(plan, NULL, &reply, reason, capacity);
     if (code) return code;
     twins->prompt_tokens = reply.tokens;
     code = count_question(plan, &question_tokens, reason, capacity);

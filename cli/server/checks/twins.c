@@ -190,10 +190,9 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     double *values = resize(NULL, (size_t)count * 2 + 1, sizeof *values), *scratch = values + (size_t)count;
     struct twin_pair *kept = resize(NULL, (size_t)count + 1, sizeof *kept);
     struct twin_result result = {0};
-    double ms_per_token;
     result.basis = basis_of(pairs, count);
-    ms_per_token = method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch)
-                                                                          : (double)NAN;
+    double ms_per_token = method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch)
+                                                                                 : (double)NAN;
     for (int32_t i = 0; i < count; i++) {
         const struct twin_pair *pair = &pairs[i];
         const int64_t more = pair->image_tokens - pair->text_tokens;
