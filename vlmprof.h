@@ -1412,9 +1412,8 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
 /* ================================================================================================ select >>select */
 VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tokens, int32_t *crops) {
     vp_impl_grid grid;
-    int32_t count;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || vision_tokens < 1) return VP_ERR_RANGE;
-    count = vision_tokens / (grid.tokens * grid.tokens) - 1;
+    int32_t count = vision_tokens / (grid.tokens * grid.tokens) - 1;
     if (count < 1) count = 1; /* part of the rule: there is always one crop in addition to the global view */
     if (count > VP_CROPS_LIMIT) return VP_ERR_RANGE;
     *crops = count;
@@ -1447,10 +1446,9 @@ VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling,
 /* (side - margin) / window, rounded half to even, at least 1; in integers, so that halves are exact */
 static int32_t vp_impl_windows(const vp_impl_grid *grid, int32_t side_px) {
     const int64_t inner = (int64_t)side_px - grid->margin_px;
-    int64_t count, rest;
     if (inner < grid->window_px) return 1;
-    count = inner / grid->window_px;
-    rest = inner % grid->window_px;
+    int64_t count = inner / grid->window_px;
+    int64_t rest = inner % grid->window_px;
     if (2 * rest > grid->window_px || (2 * rest == grid->window_px && count % 2 == 1)) count++;
     return (int32_t)count;
 }
@@ -1571,9 +1569,8 @@ static void vp_impl_random_refill(vp_random *random) {
 }
 
 VP_API uint32_t vp_random_u32(vp_random *random) {
-    uint32_t y;
     if (random->position < 0 || random->position >= 624) vp_impl_random_refill(random);
-    y = random->state[random->position++];
+    uint32_t y = random->state[random->position++];
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;
     y ^= (y << 15) & 0xefc60000u;
@@ -2006,13 +2003,12 @@ VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity)
 }
 
 VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name) {
-    vp_stage_mark *mark;
     if (!name || clock->lost_open || clock->count >= clock->capacity) { /* marks inside a lost mark are lost too */
         clock->lost++;
         clock->lost_open++;
         return;
     }
-    mark = &clock->marks[clock->count];
+    vp_stage_mark *mark = &clock->marks[clock->count];
     mark->name = name;
     mark->end_ns = -1;
     mark->inside = clock->open;
@@ -2045,10 +2041,9 @@ VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *na
 }
 
 VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark) {
-    int64_t rest_ns;
     size_t i;
     if (mark >= clock->count || clock->marks[mark].end_ns == -1) return -1;
-    rest_ns = clock->marks[mark].end_ns - clock->marks[mark].begin_ns;
+    int64_t rest_ns = clock->marks[mark].end_ns - clock->marks[mark].begin_ns;
     for (i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++)
         if (clock->marks[i].inside == mark) rest_ns -= clock->marks[i].end_ns - clock->marks[i].begin_ns;
     return rest_ns;
@@ -2057,9 +2052,8 @@ VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark)
 /* The term to sum: values[index] or (values[index] - centre)^2. Each step is its own statement, so that a compiler that
  * fuses only within an expression rounds each step. */
 static double vp_impl_term(const double *values, size_t index, int squared, double centre) {
-    double distance;
     if (!squared) return values[index];
-    distance = values[index] - centre;
+    double distance = values[index] - centre;
     distance = distance * distance;
     return distance;
 }
@@ -2093,13 +2087,11 @@ static double vp_impl_sum_block(const double *values, size_t count, int squared,
 /* numpy's recursion: a range above 128 is split into a left part, count / 2 rounded down to a multiple of 8, and the
  * rest. A part is never larger than half of its range plus 8, so there are at most 58 levels for any size_t. */
 static double vp_impl_sum(const double *values, size_t count, int squared, double centre) {
-    size_t left;
-    double left_sum, right_sum;
     if (count <= 128) return vp_impl_sum_block(values, count, squared, centre);
-    left = count / 2;
+    size_t left = count / 2;
     left -= left % 8;
-    left_sum = vp_impl_sum(values, left, squared, centre);
-    right_sum = vp_impl_sum(values + left, count - left, squared, centre);
+    double left_sum = vp_impl_sum(values, left, squared, centre);
+    double right_sum = vp_impl_sum(values + left, count - left, squared, centre);
     return left_sum + right_sum;
 }
 
@@ -2117,15 +2109,13 @@ VP_API double vp_statistics_std(const double *values, size_t count) {
 }
 
 VP_API double vp_statistics_percentile(const double *sorted, size_t count, double percentile) {
-    double place, part, step;
-    size_t low, high;
     if (count == 0 || !(percentile >= 0.0 && percentile <= 100.0)) return (double)NAN;
-    place = (double)(count - 1) * (percentile / 100.0);
-    low = (size_t)place;
+    double place = (double)(count - 1) * (percentile / 100.0);
+    size_t low = (size_t)place;
     if (low > count - 1) low = count - 1;
-    high = low + 1 < count ? low + 1 : low;
-    part = place - (double)low;
-    step = sorted[high] - sorted[low];
+    size_t high = low + 1 < count ? low + 1 : low;
+    double part = place - (double)low;
+    double step = sorted[high] - sorted[low];
     if (part < 0.5) {
         step = step * part;
         return sorted[low] + step;
@@ -2449,10 +2439,9 @@ VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes) {
 }
 VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
     const unsigned char *byte = (const unsigned char *)text;
-    size_t length;
     if (bytes == 0) return 0;
     if (byte[0] < 0x80) return byte[0] < 32 || byte[0] == 127;
-    length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
+    size_t length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
     if (length > bytes || vp_utf8_valid_bytes(text, length) != length) return 1;
     if (byte[0] == 0xc2) return byte[1] < 0xa0 ? 2 : 0;
     if (byte[0] == 0xd8) return byte[1] == 0x9c ? 2 : 0;
@@ -2645,10 +2634,9 @@ static int vp_impl_json_open(vp_impl_json_scan *scan, vp_json_type type) {
 
 /* `at` is on '}' or ']'. */
 static void vp_impl_json_close(vp_impl_json_scan *scan) {
-    uint32_t index;
     scan->at++;
     scan->depth--;
-    index = scan->open[scan->depth].node;
+    uint32_t index = scan->open[scan->depth].node;
     if (index < scan->capacity) {
         scan->nodes[index].count = scan->open[scan->depth].count;
         scan->nodes[index].end = scan->node_count;
@@ -2707,13 +2695,12 @@ static int vp_impl_json_scan_key(vp_impl_json_scan *scan, int first) {
  * (returns 0). */
 static int vp_impl_json_after_value(vp_impl_json_scan *scan) {
     for (;;) {
-        int object;
         vp_impl_json_skip_space(scan);
         if (scan->depth == scan->outside)
             return scan->at == scan->bytes
                        ? 0
                        : vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected nothing after the value");
-        object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
+        int object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
         if (scan->at >= scan->bytes)
             return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
                                       object ? "the text ends inside an object" : "the text ends inside an array");
@@ -2859,9 +2846,8 @@ VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char
 VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key) {
     const vp_json_node *node = vp_impl_json_node_of(json, object, VP_JSON_OBJECT);
     uint32_t index, found = VP_JSON_NONE;
-    size_t bytes;
     if (!node || !key) return VP_JSON_NONE;
-    bytes = strlen(key);
+    size_t bytes = strlen(key);
     for (index = object + 1; index < node->end; index = json->nodes[index + 1].end)
         if (vp_impl_json_equals(json, &json->nodes[index], key, bytes)) found = index + 1;
     return found;
@@ -2946,12 +2932,11 @@ VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index) 
 
 VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed) {
     const vp_json_node *node = vp_impl_json_node_of(json, string, VP_JSON_STRING);
-    const char *from, *end;
     char piece[4];
     size_t total = 0, made;
     if (!node) return json && string < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    from = json->text + node->start;
-    end = from + node->bytes;
+    const char *from = json->text + node->start;
+    const char *end = from + node->bytes;
     if (!node->escaped) total = (size_t)node->bytes;
     else while (from < end) total += vp_impl_json_unescape(&from, end, piece);
     if (needed) *needed = total;
@@ -3010,12 +2995,11 @@ static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
 
 VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value) {
     const vp_json_node *node = vp_impl_json_node_of(json, number, VP_JSON_NUMBER);
-    vp_impl_decimal decimal;
     uint64_t magnitude = 0;
     const char *digit;
     int64_t i;
     if (!node) return json && number < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    decimal = vp_impl_decimal_of(json->text + node->start, (size_t)node->bytes);
+    vp_impl_decimal decimal = vp_impl_decimal_of(json->text + node->start, (size_t)node->bytes);
     if (decimal.digits > 0) {
         if (decimal.exponent < 0) return VP_ERR_FORMAT;
         if (decimal.digits + decimal.exponent > 19) return VP_ERR_RANGE;
@@ -3118,7 +3102,6 @@ static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, c
 static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominator, int64_t exponent) {
     int64_t shift = vp_impl_big_bits(numerator) - vp_impl_big_bits(denominator), bits = 53, i;
     uint64_t quotient = 0;
-    int order;
     if (shift > 0) vp_impl_big_shift(denominator, shift);
     else vp_impl_big_shift(numerator, -shift);
     if (vp_impl_big_compare(numerator, denominator) < 0) {
@@ -3137,7 +3120,7 @@ static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominat
         }
         vp_impl_big_shift(numerator, 1);
     }
-    order = vp_impl_big_compare(numerator, denominator);
+    int order = vp_impl_big_compare(numerator, denominator);
     if (order > 0 || (order == 0 && (quotient & 1))) quotient++;
     /* the hidden bit, and a carry out of the fraction, add one to the exponent field */
     return exponent < -1022 ? quotient : ((uint64_t)(exponent + 1022) << 52) + quotient;
@@ -3148,7 +3131,6 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     /* a tie between two doubles has at most 768 digits; for later digits only "not zero" matters */
     const int64_t kept = 800;
-    vp_impl_decimal decimal;
     vp_impl_big numerator, denominator;
     uint64_t bits = 0;
     uint32_t chunk = 0, scale = 1;
@@ -3158,7 +3140,7 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
     double result;
     if (!text || vp_impl_json_number((const unsigned char *)text, bytes, &length) || length != bytes)
         return VP_ERR_FORMAT;
-    decimal = vp_impl_decimal_of(text, bytes);
+    vp_impl_decimal decimal = vp_impl_decimal_of(text, bytes);
     if (decimal.digits > 0 && decimal.digits + decimal.exponent > 310) return VP_ERR_RANGE;
     if (decimal.digits > 0 && decimal.digits + decimal.exponent > -330) {
         taken = decimal.digits < kept ? decimal.digits : kept;
@@ -3209,9 +3191,8 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
  * rest is the value still to be printed, and low and high are half the gaps to the two neighbours. */
 static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *point) {
     vp_impl_big rest, scale, low, high;
-    uint64_t fraction;
     int32_t exponent, count = 0, estimate, digit, narrow, even, is_low, is_high;
-    fraction = bits & ((UINT64_C(1) << 52) - 1);
+    uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
     exponent = (int32_t)(bits >> 52) - 1075;
     narrow = fraction == 0 && exponent > -1074; /* at a power of two the gap below is half the gap above */
     if (bits >> 52) fraction |= UINT64_C(1) << 52;
@@ -3408,11 +3389,10 @@ static void vp_impl_json_quote(vp_json_writer *writer, const char *text, size_t 
     vp_impl_json_emit(writer, "\"", 1);
     for (i = 0; i < bytes; i++) {
         unsigned char character = (unsigned char)text[i];
-        const char *found;
         if (character >= 0x20 && character != '"' && character != '\\') continue;
         vp_impl_json_emit(writer, text + run, i - run);
         run = i + 1;
-        found = character ? strchr(from, character) : NULL;
+        const char *found = character ? strchr(from, character) : NULL;
         escape[4] = hex[character >> 4];
         escape[5] = hex[character & 15];
         escape[1] = found ? to[found - from] : 'u';

@@ -499,11 +499,10 @@ static void vp_impl_patches(const vp_family *family, int64_t width, int64_t heig
 }
 static const char *vp_impl_count_smart(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t *value = family->value, unit = value[VP_SLOT_PATCH] * value[VP_SLOT_MERGE];
-    const char *refused;
     if ((family->preset->variant & VP_IMPL_AUTO_LIMITS) && value[VP_SLOT_MIN] > value[VP_SLOT_MAX])
         return "max_pixels must not be below min_pixels";
-    refused = vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX],
-                                   family->preset->variant);
+    const char *refused = vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX],
+                                               family->preset->variant);
     if (refused) return refused;
     vp_impl_patches(family, width, height, count);
     if (family->preset->variant & VP_IMPL_ROW_ENDS) count->separator_tokens = count->rows / value[VP_SLOT_MERGE];
@@ -612,9 +611,8 @@ static const char *vp_impl_count_muse(const vp_family *family, int64_t width, in
     }
     for (i = 0; i < 8; i++) {
         const int64_t grid_rows = set[i] < 0 ? 0 : rows[set[i] >> 1], grid_cols = set[i] < 0 ? 0 : cols[set[i] & 1];
-        double distance;
         if (grid_rows < 1 || grid_cols < 1 || (double)(grid_rows * grid_cols) > most) continue;
-        distance = fabs((double)grid_rows / (double)grid_cols - aspect);
+        double distance = fabs((double)grid_rows / (double)grid_cols - aspect);
         if (distance < best) {
             best = distance;
             best_rows = grid_rows;
@@ -851,12 +849,11 @@ static const char *vp_impl_count_phi4(const vp_family *family, int64_t width, in
     const int64_t tile = family->value[VP_SLOT_TILE], patch = family->value[VP_SLOT_PATCH], side = tile / patch;
     int64_t rows = (height + tile - 1) / tile, cols = (width + tile - 1) / tile, new_width, new_height, valid_cols,
             valid_rows;
-    double wide, tall;
     if (rows * cols > family->value[VP_SLOT_MAX]) vp_impl_closest(family, width, height, &rows, &cols);
     new_width = tile * cols;
     new_height = tile * rows;
-    wide = (double)new_width / (double)width;
-    tall = (double)new_height / (double)height;
+    double wide = (double)new_width / (double)width;
+    double tall = (double)new_height / (double)height;
     if (wide < tall) new_height = (int64_t)((double)height * wide);
     else new_width = (int64_t)((double)width * tall);
     if (new_height < 10 || new_width < 10) return "the resized image has a side below 10 pixels"; /* a tile is more */
@@ -927,10 +924,9 @@ static const char *vp_impl_count_fit(const vp_family *family, int64_t width, int
                   side = value[VP_SLOT_PATCH] ? tile / value[VP_SLOT_PATCH] : 0;
     const int variant = family->preset->variant, narrow = variant == VP_IMPL_LLAMA4 || variant == VP_IMPL_MOLMO2;
     const int64_t margin = variant == VP_IMPL_MOLMO2 ? 112 : 0, window = variant == VP_IMPL_MOLMO2 ? 266 : tile;
-    int64_t tiles;
     vp_impl_fit_tiles((double)(width - margin), (double)(height - margin), window, value[VP_SLOT_MAX], narrow,
                       &count->rows, &count->cols);
-    tiles = count->rows * count->cols;
+    int64_t tiles = count->rows * count->cols;
     vp_impl_resized(count, count->cols * window + margin, count->rows * window + margin);
     count->views = tiles + (tiles > 1);
     count->marker_tokens = family->preset->markers;
@@ -987,11 +983,10 @@ static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t 
         const int32_t grid_rows = family->grid_rows[i], grid_cols = family->grid_cols[i];
         const double scale = wide[grid_cols] < tall[grid_rows] ? wide[grid_cols] : tall[grid_rows],
                      across = image_width * scale, down = image_height * scale;
-        double kept, waste;
         if (across * down < best) continue; /* truncated sides cannot give more */
-        kept = (double)(int64_t)across * (double)(int64_t)down;
+        double kept = (double)(int64_t)across * (double)(int64_t)down;
         if (kept > area) kept = area;
-        waste = (double)(grid_rows * grid_cols) * tile * tile - kept;
+        double waste = (double)(grid_rows * grid_cols) * tile * tile - kept;
         if (kept > best || (kept == best && waste <= least_waste)) { /* the first of equals is kept */
             best = kept;
             least_waste = waste;
@@ -1664,12 +1659,11 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
 }
 
 static const char *vp_impl_family_run(const vp_family *family, int32_t width, int32_t height, vp_vision_count *count) {
-    const char *refused;
     if (width < 1 || height < 1 || width > VP_FAMILY_PX_LIMIT || height > VP_FAMILY_PX_LIMIT)
         return "both sides must be 1 to 16777216 pixels";
     count->resized_width_px = count->resized_height_px = count->rows = count->cols = count->views = -1;
     count->feature_tokens = count->separator_tokens = count->marker_tokens = count->total_tokens = 0;
-    refused = vp_impl_rules[family->preset->rule_index](family, width, height, count);
+    const char *refused = vp_impl_rules[family->preset->rule_index](family, width, height, count);
     if (!count->total_tokens)
         count->total_tokens = count->feature_tokens + count->separator_tokens + count->marker_tokens;
     return refused;
@@ -1718,11 +1712,10 @@ static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *pa
     char name[64];
     int i;
     for (i = 0; i < 3; i++) {
-        uint32_t node;
         if (!files[i] || first >= sizeof name) continue;
         memcpy(name, path, first);
         name[first] = 0;
-        node = vp_json_get(files[i], 0, name);
+        uint32_t node = vp_json_get(files[i], 0, name);
         if (path[first]) node = vp_json_get(files[i], node, path + first + 1);
         if (node == VP_JSON_NONE || files[i]->nodes[node].type == VP_JSON_NULL
             || files[i]->nodes[node].type >= VP_JSON_ARRAY)
@@ -1777,17 +1770,15 @@ static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const fil
         const vp_family_key *key = &family->preset->keys[i];
         const vp_json *json = NULL;
         char text[64];
-        vp_result result;
-        uint32_t node;
         size_t k;
         if (!key->name) continue;
-        node = vp_impl_config_get(files, key->name, &json);
+        uint32_t node = vp_impl_config_get(files, key->name, &json);
         for (k = 0; k < place_count && node == VP_JSON_NONE; k++)
             if (!strcmp(vp_impl_config_places[k][0], key->name))
                 node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
         if (node == VP_JSON_NONE) continue;
         vp_impl_config_text(json, node, text);
-        result = vp_family_set(family, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
+        vp_result result = vp_family_set(family, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
         if (result != VP_OK) return result;
     }
     return VP_OK;
@@ -1823,7 +1814,6 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
 /* Checks the assumptions of the rules. If one is false, the rules do not describe this family. */
 static vp_result vp_impl_config_check(vp_family *family, const vp_json *const files[3], vp_error *error) {
     const int rule = family->preset->rule_index;
-    int64_t image, patch;
     size_t i;
     for (i = 0; i < sizeof vp_impl_config_switches / sizeof vp_impl_config_switches[0]; i++) {
         const char *name = vp_impl_config_switches[i].name;
@@ -1847,8 +1837,8 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
             && family->value[VP_SLOT_TOKENS] && !(family->given >> VP_SLOT_TOKENS & 1u))
             return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the token count of tiles of this size is not known");
     }
-    image = vp_impl_config_int(files, "vision_config.image_size");
-    patch = vp_impl_config_int(files, "vision_config.patch_size");
+    int64_t image = vp_impl_config_int(files, "vision_config.image_size");
+    int64_t patch = vp_impl_config_int(files, "vision_config.patch_size");
     if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers
         && (image / patch) * (image / patch) != family->value[VP_SLOT_TOKENS])
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config",
@@ -1858,7 +1848,6 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
 VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error) {
     char model[64], processor[64];
     const vp_family_preset *preset = vp_impl_config_preset(files, model, processor);
-    vp_result result;
     if (!preset) {
         vp_message m = {{0}, 0};
         vp_message_text(&m, "neither model_type \"");
@@ -1869,7 +1858,7 @@ VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const f
         return vp_fail(error, VP_ERR_NOT_FOUND, -1, "config", m.text);
     }
     vp_family_default(preset, family);
-    result = vp_impl_config_keys(family, files, error);
+    vp_result result = vp_impl_config_keys(family, files, error);
     if (result == VP_OK) result = vp_impl_config_canvases(family, files, error);
     return result == VP_OK ? vp_impl_config_check(family, files, error) : result;
 }
@@ -1879,10 +1868,9 @@ VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t heig
     const vp_family_preset *preset = vp_family_find(model);
     vp_family family;
     vp_vision_count count;
-    vp_result result;
     if (!preset) return VP_ERR_NOT_FOUND;
     vp_family_default(preset, &family);
-    result = vp_family_count(&family, width_px, height_px, &count, NULL);
+    vp_result result = vp_family_count(&family, width_px, height_px, &count, NULL);
     return result == VP_OK ? count.total_tokens : (int64_t)result;
 }
 

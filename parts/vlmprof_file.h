@@ -342,9 +342,8 @@ static char *vp_impl_follow(const char *path) {
     for (links = 0; at; links++) {
         struct stat info;
         char link[4096], *next;
-        ssize_t bytes;
         if (vp_impl_own_fd(at) >= 0 || lstat(at, &info) != 0 || !S_ISLNK(info.st_mode)) return at;
-        bytes = links < VP_IMPL_LINKS_MAX ? readlink(at, link, sizeof link) : -1;
+        ssize_t bytes = links < VP_IMPL_LINKS_MAX ? readlink(at, link, sizeof link) : -1;
         if (links == VP_IMPL_LINKS_MAX) errno = ELOOP;
         if (bytes == (ssize_t)sizeof link) errno = ENAMETOOLONG;
         if (bytes <= 0 || bytes == (ssize_t)sizeof link) break;
@@ -428,9 +427,8 @@ static int vp_impl_output_end(vp_output *output) {
 /* Removes a temporary file whose writer is dead. */
 static void vp_impl_remove_dead(const char *path) {
     struct stat info;
-    int fd;
     if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode)) return;
-    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(path);
     close(fd);
@@ -458,11 +456,10 @@ VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
 /* ---- whole files ---- */
 static vp_result vp_impl_file_open(const char *path, int streams, int64_t *file_bytes, int *out, vp_error *error) {
     const vp_path kind = vp_path_kind(path);
-    int fd;
     if (kind == VP_PATH_NONE || kind == VP_PATH_UNKNOWN) return vp_file_failed(path, error);
     if (kind == VP_PATH_FOLDER) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
     if (!streams && kind != VP_PATH_FILE) return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
-    fd = vp_impl_open_to_read(path, streams); /* the path may have changed since */
+    int fd = vp_impl_open_to_read(path, streams); /* the path may have changed since */
     if (fd < 0) return vp_file_failed(path, error);
     *file_bytes = vp_impl_open_bytes(fd);
     if (!streams && *file_bytes < 0) {
@@ -481,9 +478,8 @@ VP_API vp_result vp_file_map(const char *path, const unsigned char **data, size_
     const unsigned char *map = NULL;
     int64_t file_bytes = 0;
     int fd = -1;
-    vp_result result;
     if (!path || !data || !bytes) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_map", "a required pointer is NULL");
-    result = vp_impl_file_open(path, 0, &file_bytes, &fd, error);
+    vp_result result = vp_impl_file_open(path, 0, &file_bytes, &fd, error);
     if (result != VP_OK) return result;
     if ((uint64_t)file_bytes > (uint64_t)SIZE_MAX)
         result = vp_fail(error, VP_ERR_RANGE, -1, path, "the file is larger than this program's address space");
@@ -577,10 +573,9 @@ static int vp_impl_output_begin(vp_output *output) {
 }
 VP_API vp_result vp_output_open(const char *path, vp_output *output, vp_error *error) {
     vp_output made = {-1, NULL, NULL, -1};
-    int code;
     if (!path || !output) return vp_fail(error, VP_ERR_RANGE, -1, "vp_output_open", "a required pointer is NULL");
     made.path = *path ? vp_impl_follow(path) : NULL;
-    code = made.path ? vp_impl_output_start(&made) : *path ? errno : ENOENT;
+    int code = made.path ? vp_impl_output_start(&made) : *path ? errno : ENOENT;
     if (code != 0) {
         vp_output_discard(&made);
         return vp_impl_output_failed(path, code, error);

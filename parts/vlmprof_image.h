@@ -1231,9 +1231,8 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
 VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     vp_impl_image_info info;
     vp_image out;
-    vp_result result;
     if (!image) return vp_fail(error, VP_ERR_RANGE, -1, "image", "the output image is NULL");
-    result = vp_impl_image_walk(file, bytes, 1, &info, error);
+    vp_result result = vp_impl_image_walk(file, bytes, 1, &info, error);
     if (result != VP_OK) return result;
     result = vp_impl_image_plausible(&info, bytes, error);
     if (result != VP_OK) return result;

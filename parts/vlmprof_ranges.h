@@ -365,7 +365,6 @@ static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
 
 /* The clock is read last when a range begins and first when it ends, so that the measured time excludes bookkeeping. */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
-    vp_range *range;
     if (!name) return VP_ERR_RANGE;
     if (ranges->hooks) ranges->hooks->push(ranges->hooks->user, name);
     /* true until the range ends, so ranges nested in one without a record have none either */
@@ -374,7 +373,7 @@ VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char 
         if (ranges->dropped_open++ == 0) ranges->dropped_begin_ns = vp_clock_ns();
         return VP_ERR_CAPACITY;
     }
-    range = &ranges->records[ranges->count];
+    vp_range *range = &ranges->records[ranges->count];
     memset(&range->payload, 0, sizeof range->payload);
     range->name = name;
     range->file = file;
@@ -576,9 +575,8 @@ static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *left, const vp
 
 /* Returns 1 + row, or 0 if there is none; *bucket is the head of its chain. The capacity must be at least 1. */
 static int64_t vp_impl_ops_find(const vp_ops *ops, const vp_op *op, int64_t *bucket) {
-    int64_t at;
     *bucket = (int64_t)(vp_impl_op_hash(ops, op) % (uint64_t)ops->capacity);
-    at = ops->rows[*bucket].bucket;
+    int64_t at = ops->rows[*bucket].bucket;
     while (at && vp_impl_op_compare_key(ops, &ops->rows[at - 1], op) != 0) at = ops->rows[at - 1].next;
     return at;
 }
@@ -680,9 +678,8 @@ static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, cons
     int64_t at;
     for (at = range->parent; at >= 0; at = ranges->records[at].parent) {
         const vp_range *above = &ranges->records[at];
-        vp_op outer;
         if (strcmp(vp_impl_op_name(above->name), op->name)) continue;
-        outer = vp_impl_op_of_range(ops, ranges, above);
+        vp_op outer = vp_impl_op_of_range(ops, ranges, above);
         if (vp_impl_op_compare_key(ops, &outer, op) == 0) return 1;
     }
     return 0;
@@ -1035,7 +1032,6 @@ static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
     const double magnitude = fabs(value);
     uint64_t mantissa, high, low, whole, power = 1;
     int32_t exponent, shift, i;
-    size_t bytes, start;
     for (i = 0; i < decimals; i++) power *= 10;
     if (!(magnitude < 9e18 / (double)power)) return vp_number_format(value, out);
     mantissa = (uint64_t)ldexp(frexp(magnitude, &exponent), 53);
@@ -1059,8 +1055,8 @@ static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
             whole++;
     }
     out[0] = '-';
-    start = value < 0.0 || (value == 0.0 && 1.0 / value < 0.0) ? 1 : 0;
-    bytes = start + vp_impl_int_text(out + start, (int64_t)(whole / power));
+    size_t start = value < 0.0 || (value == 0.0 && 1.0 / value < 0.0) ? 1 : 0;
+    size_t bytes = start + vp_impl_int_text(out + start, (int64_t)(whole / power));
     if (decimals > 0) out[bytes++] = '.';
     for (i = decimals; i > 0; i--, whole /= 10) out[bytes + (size_t)i - 1] = (char)('0' + whole % 10);
     bytes += (size_t)decimals;
@@ -1269,20 +1265,18 @@ static void vp_impl_table_choose(vp_impl_table *table) {
 
 /* 999.000us, 1.000ms, 1.000s */
 static size_t vp_impl_time_text(double us, const char *unit, char out[64]) {
-    size_t bytes;
     if (!unit) unit = us >= 1e6 ? "s" : us >= 1e3 ? "ms" : "us";
-    bytes = vp_impl_fixed(unit[0] == 's' ? us / 1e6 : unit[0] == 'm' ? us / 1e3 : us, 3, out);
+    size_t bytes = vp_impl_fixed(unit[0] == 's' ? us / 1e6 : unit[0] == 'm' ? us / 1e3 : us, 3, out);
     memcpy(out + bytes, unit, strlen(unit) + 1);
     return bytes + strlen(unit);
 }
 
 static size_t vp_impl_percent_text(int64_t part_ns, int64_t whole_ns, char out[64]) {
-    size_t bytes;
     if (whole_ns == 0) {
         memcpy(out, "NaN", 4);
         return 3;
     }
-    bytes = vp_impl_fixed((double)part_ns / 1e3 * 100.0 / ((double)whole_ns / 1e3), 2, out);
+    size_t bytes = vp_impl_fixed((double)part_ns / 1e3 * 100.0 / ((double)whole_ns / 1e3), 2, out);
     memcpy(out + bytes, "%", 2);
     return bytes + 1;
 }
@@ -2195,7 +2189,6 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
     const char *names[] = { "skip_first", "wait", "warmup", "active", "repeat", "every_n_steps" };
     const int64_t values[] = {schedule->skip_first, schedule->wait,   schedule->warmup,
                               schedule->active,     schedule->repeat, schedule->every_n_steps};
-    int64_t cycle;
     int i;
     for (i = 0; i < 6; i++) {
         if (values[i] < 0) return vp_impl_schedule_fail(error, names[i], values[i], ", below 0");
@@ -2204,7 +2197,7 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
     if (schedule->active == 0) return vp_impl_schedule_fail(error, "active", 0, ": a cycle records at least one step");
     if (schedule->skip_first_wait != 0 && schedule->skip_first_wait != 1)
         return vp_impl_schedule_fail(error, "skip_first_wait", schedule->skip_first_wait, ", expected 0 or 1");
-    cycle = schedule->wait + schedule->warmup + schedule->active;
+    int64_t cycle = schedule->wait + schedule->warmup + schedule->active;
     if (schedule->every_n_steps > 0 && schedule->every_n_steps < cycle)
         return vp_impl_schedule_fail(error, "every_n_steps", schedule->every_n_steps,
                                      ", shorter than wait + warmup + active");
@@ -2245,13 +2238,12 @@ VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_sc
 
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum) {
     vp_schedule_sum found;
-    int64_t period, record, left;
     if (steps < 0 || steps > VP_IMPL_STEP_LIMIT || vp_schedule_check(schedule, NULL, NULL) != VP_OK)
         return VP_ERR_RANGE;
     memset(&found, 0, sizeof found);
-    period = vp_impl_schedule_period(schedule);
-    record = schedule->wait + schedule->warmup;
-    left = steps - schedule->skip_first;
+    int64_t period = vp_impl_schedule_period(schedule);
+    int64_t record = schedule->wait + schedule->warmup;
+    int64_t left = steps - schedule->skip_first;
     if (left > 0) {
         if (schedule->skip_first_wait) left += schedule->wait;
         if (left >= record + schedule->active) found.cycles = (left - record - schedule->active) / period + 1;

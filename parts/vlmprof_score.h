@@ -441,14 +441,13 @@ static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
 
 static int vp_impl_score_lowered_next(vp_impl_score_lowered *lowered, uint32_t *code) {
     size_t bytes;
-    uint32_t character;
     if (lowered->pending) {
         *code = lowered->pending;
         lowered->pending = 0;
         return 1;
     }
     if (lowered->at >= lowered->end) return 0;
-    character = vp_unicode_get(lowered->at, lowered->end, &bytes);
+    uint32_t character = vp_unicode_get(lowered->at, lowered->end, &bytes);
     if (character == '\n' || character == '\t') character = ' ';
     else if (character == 0x130) {
         character = 'i';
@@ -607,13 +606,12 @@ static vp_impl_score_pool vp_impl_score_pool_of(char *scratch, size_t scratch_by
 /* aligned to 8; NULL if it does not fit */
 static void *vp_impl_score_take(vp_impl_score_pool *pool, size_t count, size_t element_bytes) {
     const size_t skip = (8 - (size_t)((uintptr_t)pool->next & 7)) & 7;
-    void *taken;
     if (pool->full || count > (SIZE_MAX - 8) / element_bytes || skip > pool->left
         || count * element_bytes > pool->left - skip) {
         pool->full = 1;
         return NULL;
     }
-    taken = pool->next + skip;
+    void *taken = pool->next + skip;
     pool->next += skip + count * element_bytes;
     pool->left -= skip + count * element_bytes;
     return taken;
@@ -948,10 +946,9 @@ static size_t vp_impl_score_round_digits(double value, int64_t places, char *tex
 static double vp_impl_score_round(double value, int64_t places) {
     char text[VP_IMPL_SCORE_DIGITS + 400]; /* digits, then "e" and the places */
     double rounded = 0;
-    size_t used;
     if (!(fabs(value) < HUGE_VAL) || places > 323) return value;
     if (places < -308) return value < 0 || (value == 0 && 1 / value < 0) ? -0.0 : 0.0;
-    used = vp_impl_score_round_digits(value, places, text);
+    size_t used = vp_impl_score_round_digits(value, places, text);
     if (used) {
         uint64_t power = (uint64_t)(places < 0 ? -places : places);
         text[used++] = 'e';
@@ -977,10 +974,9 @@ static uint32_t *vp_impl_score_codes(vp_impl_score_pool *pool, vp_impl_score_spa
 static size_t vp_impl_score_distance(vp_impl_score_pool *pool, vp_impl_score_span first, vp_impl_score_span second) {
     const vp_impl_score_pool before = *pool;
     size_t first_count, second_count, i, j, distance = 0, *row;
-    uint32_t *first_codes, *second_codes;
     if (first.bytes < second.bytes) { vp_impl_score_span held = first; first = second; second = held; }
-    first_codes = vp_impl_score_codes(pool, first, &first_count);
-    second_codes = vp_impl_score_codes(pool, second, &second_count);
+    uint32_t *first_codes = vp_impl_score_codes(pool, first, &first_count);
+    uint32_t *second_codes = vp_impl_score_codes(pool, second, &second_count);
     while (first_count && second_count && first_codes[0] == second_codes[0]) {
         first_codes++;
         second_codes++;
@@ -1589,14 +1585,12 @@ static void vp_impl_score_open_string(vp_impl_score_open *found, vp_impl_score_s
 static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
     vp_impl_score_open *found = (vp_impl_score_open *)user;
     vp_impl_score_pool before = *found->pool;
-    char *text, *padded;
     size_t i, bytes = 0;
     double value = 0;
-    int number;
     span = vp_impl_score_trimmed(span);
-    text = (char *)vp_impl_score_take(found->pool, span.bytes + 1, 1);
+    char *text = (char *)vp_impl_score_take(found->pool, span.bytes + 1, 1);
     for (i = 0; text && i < span.bytes; i++) if (span.text[i] != ',') text[bytes++] = span.text[i];
-    number = text && vp_impl_score_float(found->pool, vp_impl_score_span_from(text, text + bytes), &value);
+    int number = text && vp_impl_score_float(found->pool, vp_impl_score_span_from(text, text + bytes), &value);
     vp_impl_score_give_back(found->pool, &before);
     if (number) {
         if (found->number_count < found->number_capacity)
@@ -1608,7 +1602,7 @@ static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
         vp_impl_score_open_string(found, span);
         return;
     }
-    padded = (char *)vp_impl_score_take(found->pool, span.bytes + 3, 1); /* " x", " x " contains both */
+    char *padded = (char *)vp_impl_score_take(found->pool, span.bytes + 3, 1); /* " x", " x " contains both */
     if (!padded) return;
     padded[0] = padded[span.bytes + 1] = ' ';
     memcpy(padded + 1, span.text, span.bytes);
@@ -1784,7 +1778,6 @@ static const char *vp_impl_score_integer_text(vp_impl_score_pool *pool, double v
 static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp_score_sample *sample) {
     char text[32];
     double value = 0;
-    size_t bytes;
     if (!vp_impl_score_float(pool, vp_impl_score_span_of(sample->prediction), &value)) return NULL;
     if (!strcmp(sample->answer_type, "integer") || sample->precision == INT64_MIN) {
         if (!(fabs(value) < HUGE_VAL)) return NULL;
@@ -1793,7 +1786,7 @@ static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp
     }
     if (value != value) return "nan";
     if (!(fabs(value) < HUGE_VAL)) return value < 0 ? "-inf" : "inf";
-    bytes = vp_number_format(vp_impl_score_round(value, sample->precision), text);
+    size_t bytes = vp_number_format(vp_impl_score_round(value, sample->precision), text);
     return vp_impl_score_keep(pool, vp_impl_score_span_from(text, text + bytes));
 }
 

@@ -153,10 +153,9 @@ static vp_impl_score_span vp_impl_tool_cot(vp_impl_score_span span) {
     vp_impl_score_span found = span;
     size_t i;
     for (; at <= end; at = stop + 1) {
-        vp_impl_score_span line;
         stop = at < end ? (const char *)memchr(at, '\n', (size_t)(end - at)) : NULL;
         if (!stop) stop = end;
-        line = vp_impl_score_trimmed(vp_impl_score_span_from(at, stop));
+        vp_impl_score_span line = vp_impl_score_trimmed(vp_impl_score_span_from(at, stop));
         if (line.bytes >= sizeof mark - 1 && !memcmp(line.text, mark, sizeof mark - 1))
             found = vp_impl_score_trimmed(
                 vp_impl_score_span_from(line.text + sizeof mark - 1, line.text + line.bytes));
@@ -206,18 +205,16 @@ static void vp_impl_tool_forms(vp_impl_score_span span, char letter, vp_impl_too
     int i;
     for (i = 0; i < 5; i++) {
         char form[4];
-        const char *at;
         size_t bytes = strlen(forms[i]), k;
         for (k = 0; k <= bytes; k++) form[k] = forms[i][k] == 'X' ? letter : forms[i][k];
-        at = vp_impl_score_search(span, vp_impl_score_span_from(form, form + bytes), 1);
+        const char *at = vp_impl_score_search(span, vp_impl_score_span_from(form, form + bytes), 1);
         if (at) vp_impl_tool_offer(best, letter, 6 - i, (size_t)(at - span.text));
     }
 }
 static int vp_impl_tool_is_letter(const char *at, const char *end) {
     size_t bytes;
-    uint32_t code;
     if (at >= end) return 0;
-    code = vp_unicode_get(at, end, &bytes);
+    uint32_t code = vp_unicode_get(at, end, &bytes);
     return vp_unicode_class(code) == VP_UNICODE_LETTER;
 }
 /* Returns 1 if the character before `at` is a letter. */
@@ -260,17 +257,15 @@ static char vp_impl_tool_extract(vp_impl_score_pool *pool, vp_impl_score_span sp
     static const char stripped[] = ",.!?;:'\"";
     const vp_impl_score_pool before = *pool;
     vp_impl_tool_best best = {0, 0, 0};
-    vp_impl_score_span padded;
-    char *copy;
     const char *letter, *end;
     size_t i;
     span = vp_impl_score_trimmed(span);
     for (i = 0; stripped[i]; i++) span = vp_impl_score_without(span, stripped[i]);
-    copy = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
+    char *copy = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
     if (!copy) return 0;
     copy[0] = copy[span.bytes + 1] = ' ';
     if (span.bytes) memcpy(copy + 1, span.text, span.bytes);
-    padded = vp_impl_score_span_from(copy, copy + span.bytes + 2);
+    vp_impl_score_span padded = vp_impl_score_span_from(copy, copy + span.bytes + 2);
     for (letter = letters; *letter; letter++) vp_impl_tool_forms(padded, *letter, &best);
     vp_impl_tool_phrases(pool, padded, letters, &best);
     span = vp_impl_score_trimmed(span); /* removes spaces next to the stripped signs */
@@ -308,7 +303,6 @@ static void vp_impl_tool_mcq_lmms(vp_impl_score_pool *pool, const vp_score_sampl
 }
 static void vp_impl_tool_realworld(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     const char *answer = vp_impl_tool_answer(sample);
-    vp_impl_score_span lower;
     if (answer[0] >= 'A' && answer[0] <= 'D' && !answer[1]) {
         char letter = vp_impl_tool_extract(pool, vp_impl_score_span_of(sample->prediction), "ABCD");
         vp_impl_tool_letter(pool, letter, outcome);
@@ -316,7 +310,7 @@ static void vp_impl_tool_realworld(vp_impl_score_pool *pool, const vp_score_samp
         outcome->score = vp_impl_tool_right(sample, letter);
         return;
     }
-    lower = vp_impl_score_trimmed(vp_impl_score_lower_all(pool, sample->prediction));
+    vp_impl_score_span lower = vp_impl_score_trimmed(vp_impl_score_lower_all(pool, sample->prediction));
     while (lower.bytes && lower.text[lower.bytes - 1] == '.') lower.bytes--;
     vp_impl_tool_parsed(pool, lower, outcome);
     outcome->score = vp_impl_score_same(lower, vp_impl_score_lower_all(pool, answer));
@@ -408,13 +402,11 @@ static int32_t vp_impl_tool_mmmu_choice(vp_impl_score_pool *pool, const vp_score
     static const char stripped[] = ",.!?;:'";
     const char *const forms[] = {"(X)", "X ", "X."};
     vp_impl_score_span span = vp_impl_score_span_of(sample->prediction), padded, lower;
-    vp_impl_tool_words words;
     const char *last = NULL, *at;
-    char *copy;
     size_t i, form, count;
     int32_t found = -1, by_text = -1;
     for (i = 0; stripped[i]; i++) span = vp_impl_score_without(span, stripped[i]);
-    copy = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
+    char *copy = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
     if (!copy) return -1;
     copy[0] = copy[span.bytes + 1] = ' ';
     if (span.bytes) memcpy(copy + 1, span.text, span.bytes);
@@ -434,7 +426,7 @@ static int32_t vp_impl_tool_mmmu_choice(vp_impl_score_pool *pool, const vp_score
                 last = at;
             }
         }
-    words = vp_impl_tool_split(pool, padded, NULL);
+    vp_impl_tool_words words = vp_impl_tool_split(pool, padded, NULL);
     lower = vp_impl_score_lower(pool, padded);
     for (i = 0; found < 0 && words.count > 5 && i < sample->option_count && i < 26; i++) {
         at = vp_impl_score_search(lower, vp_impl_score_lower_all(pool, sample->options[i]), 1);
@@ -743,12 +735,11 @@ static int vp_impl_tool_same_type(const char *type, const char *word) { return t
  * `out`. */
 static int vp_impl_tool_int(vp_impl_score_pool *pool, vp_impl_score_span span, vp_impl_score_span *out) {
     char *text = (char *)vp_impl_score_take(pool, span.bytes + 2, 1);
-    const char *at, *end;
     size_t count = 0, bytes, kept;
     int last_digit = 0;
     span = vp_impl_score_trimmed(span);
-    at = span.text;
-    end = at + span.bytes;
+    const char *at = span.text;
+    const char *end = at + span.bytes;
     if (!text) return 0;
     if (at < end && (*at == '-' || *at == '+')) {
         if (*at == '-') text[count++] = '-';

@@ -463,7 +463,6 @@ static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_
 VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity) {
     char own[300], made[600], host[256];
     size_t bytes, i;
-    int wrote;
     if (!name || unix_ns < 0 || (worker && !worker[0])) return VP_ERR_RANGE;
     if (!worker) {
         vp_host_name(host, sizeof host);
@@ -471,7 +470,7 @@ VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *n
         worker = own;
     }
     if (strlen(worker) > 500) return VP_ERR_RANGE;
-    wrote = snprintf(made, sizeof made, "%s.%lld.pt.trace.json", worker, (long long)unix_ns);
+    int wrote = snprintf(made, sizeof made, "%s.%lld.pt.trace.json", worker, (long long)unix_ns);
     bytes = wrote > 0 ? (size_t)wrote : 0;
     if (bytes + 1 > capacity) return VP_ERR_CAPACITY;
     for (i = 0; i < bytes; i++)
@@ -696,10 +695,9 @@ static vp_trace *vp_impl_trace_make(const vp_trace_options *options) {
 }
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error) {
     vp_result result = vp_impl_trace_check(options, error);
-    vp_trace *made;
     if (result != VP_OK) return result;
     if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "the output pointer is NULL");
-    made = vp_impl_trace_make(options);
+    vp_trace *made = vp_impl_trace_make(options);
     if (!made) return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
     result = vp_output_open(options->path, &made->output, error);
     if (result == VP_OK) {
@@ -1009,13 +1007,12 @@ static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, i
     const uint64_t around = 4 * VP_IMPL_TRACE_EVENT;
     uint64_t bound = around;
     vp_impl_trace_state state;
-    vp_impl_trace_walk copy;
     int64_t i;
     if (trace->full) return 0;
     for (i = walk->next; i < to; i++) bound += VP_IMPL_TRACE_LAUNCH + 4 * strlen(walk->run->launches[i].name);
     if (trace->state.bytes + bound + trace->reserve <= trace->max_bytes) return 1;
     state = trace->state;
-    copy = *walk;
+    vp_impl_trace_walk copy = *walk;
     trace->counting = 1;
     vp_impl_trace_unit(trace, &copy, to);
     trace->counting = 0;

@@ -74,13 +74,12 @@ VP_INLINE uint32_t vp_unicode_get(const char *at, const char *end, size_t *bytes
 VP_INLINE int32_t vp_unicode_next(const char *text, size_t bytes, size_t *length) {
     const uint8_t *raw = (const uint8_t *)text;
     uint8_t low = 0x80, high = 0xBF;
-    int32_t code;
     size_t i, want;
     *length = 1;
     if (raw[0] < 0x80) return raw[0];
     if (raw[0] < 0xC2 || raw[0] > 0xF4) return -1;
     want = raw[0] < 0xE0 ? 2 : raw[0] < 0xF0 ? 3 : 4;
-    code = raw[0] & (0x7F >> want);
+    int32_t code = raw[0] & (0x7F >> want);
     if (raw[0] == 0xE0) low = 0xA0;
     if (raw[0] == 0xED) high = 0x9F;
     if (raw[0] == 0xF0) low = 0x90;
@@ -564,11 +563,10 @@ VP_API int vp_unicode_class(uint32_t code) {
 }
 
 VP_API int vp_unicode_is_word(uint32_t code) {
-    int kind;
     if (code < 0x80)
         return code == '_' || (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z')
                || (code >= 'a' && code <= 'z');
-    kind = vp_unicode_class(code);
+    int kind = vp_unicode_class(code);
     return kind == VP_UNICODE_LETTER || kind == VP_UNICODE_NUMBER;
 }
 

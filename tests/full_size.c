@@ -44,8 +44,6 @@ static int make_request(void) {
     vp_special_ids ids;
     vp_error error;
     uint8_t *rgb = (uint8_t *)malloc(IMAGE_WIDTH * IMAGE_HEIGHT * 3);
-    size_t scratch_bytes;
-    void *scratch;
     for (int i = 0; i < IMAGE_WIDTH * IMAGE_HEIGHT * 3; i++)
         rgb[i] = (uint8_t)(128.0 + 120.0 * sin(i / 3 % IMAGE_WIDTH * 0.07 + i % 3) * cos(i / 3 / IMAGE_WIDTH * 0.05));
     if (!CHECK_INT(vp_model_config_preset("molmoe-1b", &config), VP_OK) || !CHECK_INT(vp_model_preset_ids("molmoe-1b", &ids), VP_OK) ||
@@ -59,8 +57,8 @@ static int make_request(void) {
     for (int i = 0; i < config.block_count; i++) blocks[i] = i;
     pixels = (float *)malloc(vp_preprocess_pixel_count(&config.geometry, &layout) * sizeof(float));
     masks = (float *)malloc((size_t)layout.views * 576 * sizeof(float));
-    scratch_bytes = vp_preprocess_scratch_bytes(&config.geometry, &layout);
-    scratch = malloc(scratch_bytes);
+    size_t scratch_bytes = vp_preprocess_scratch_bytes(&config.geometry, &layout);
+    void *scratch = malloc(scratch_bytes);
     CHECK_INT(vp_preprocess(&config.geometry, &layout, rgb, pixels, masks, scratch, scratch_bytes), VP_OK);
     free(scratch);
     free(rgb);
@@ -178,10 +176,9 @@ int main(void) {
     if (!make_request()) return check_done("full_size");
     for (int i = 0; i < 2; i++) {
         outcome *o = &outcomes[i];
-        vp_engine *engine;
         o->logits = (float *)malloc((size_t)NEW * (size_t)config.embedding_size * sizeof(float));
         check_case("open and run, %s", gemm ? gemm : "measured choice");
-        engine = open_engine(gemm);
+        vp_engine *engine = open_engine(gemm);
         if (!engine) break;
         snprintf(o->gemm, sizeof o->gemm, "%s", vp_engine_gemm(engine, 577));
         run_request(engine, input_count, NEW, o);

@@ -596,16 +596,14 @@ static void test_effect_coverage(void) {
     static double values[GRID * SAMPLES];
     double held[4] = {0}, count[4] = {0};
     vp_effect effects[EFFECTS];
-    size_t bytes;
-    void *scratch;
     vp_random random;
     sweep s;
     int round, i, kind;
     check_case("coverage: effects of knobs");
     vp_random_seed(&random, 1001);
     sweep_make(&s, &random, 1, 3);
-    bytes = vp_effects_scratch_bytes(&s.knobs, 2);
-    scratch = memory(bytes);
+    size_t bytes = vp_effects_scratch_bytes(&s.knobs, 2);
+    void *scratch = memory(bytes);
     for (round = 0; round < repeats; round++) {
         sweep_measure(&s, &random, 20, 5, SAMPLES, values);
         CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, NULL, NULL), VP_OK);

@@ -163,9 +163,8 @@ static void test_runs(void) {
     size_t bytes = row_bytes_of(of[0]->dtype);
     check_case("a linear of three formats");
     for (int r = 0; r < 3; r++) {
-        vk_source source;
         blocks[r] = random_blocks(of[r], rows[r], 31 + (uint64_t)r);
-        source = source_of(of[r], blocks[r], rows[r]);
+        vk_source source = source_of(of[r], blocks[r], rows[r]);
         source.tensor.paired_heads = r ? 0 : 4;
         CHECK_INT(vk_pack_blocks(&loader, &source, &linear, first[r], rows[r]), 1);
     }
@@ -207,10 +206,9 @@ static vp_checkpoint *random_checkpoint(const vp_model_config *config, uint64_t 
         vp_tensor_spec spec;
         vp_tensor *tensor = &tensors[i].tensor;
         int64_t values = 1;
-        int which;
         CHECK_INT(vp_model_tensor(config, i, &spec), VP_OK);
         for (int d = 0; d < spec.dimensions; d++) values *= tensor->shape[d] = spec.shape[d];
-        which = format_named(spec.name);
+        int which = format_named(spec.name);
         snprintf(tensors[i].name, sizeof tensors[i].name, "%s", spec.name);
         tensor->dimensions = spec.dimensions;
         tensor->shard = -1;
@@ -268,11 +266,10 @@ static void test_model(void) {
     static float want[NEW * VOCABULARY], got[NEW * VOCABULARY];
     vp_model_config config;
     vp_error error;
-    vp_checkpoint *checkpoint;
     uint64_t block_bytes, block_values, before, after;
     check_case("a model with block weights");
     if (!CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), NULL, 0, &config, &error), VP_OK)) { printf("  %s: %s\n", error.where, error.text); return; }
-    checkpoint = random_checkpoint(&config, &block_bytes, &block_values);
+    vp_checkpoint *checkpoint = random_checkpoint(&config, &block_bytes, &block_values);
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
         double difference = 0, size = 0;
         check_case("a model with block weights, %s", vp_engine_gemm_name(i));

@@ -36,9 +36,8 @@ static vp_caption_text text_of(const char *text) {
 static vp_caption_text text_at(uint32_t node) {
     static char text[TEXT_MAX];
     vp_caption_text t;
-    char *copy;
     CHECK_INT(vp_json_text(&json, node, text, sizeof text, &t.bytes), VP_OK);
-    copy = (char *)keep(t.bytes);
+    char *copy = (char *)keep(t.bytes);
     memcpy(copy, text, t.bytes);
     t.text = copy;
     return t;
@@ -149,10 +148,9 @@ static double plain_cider(const set *s, const line *c, const line *r, mistake m)
         double product = 0.0, mine = 0.0, theirs = 0.0;
         for (i = 0; i + n <= c->count; i++) {
             const int *gram = c->word + i;
-            double h, w;
             if (!first_time(c, i, n)) continue;
-            h = weight(s, gram, n, occurrences(c, gram, n), m);
-            w = weight(s, gram, n, occurrences(r, gram, n), m);
+            double h = weight(s, gram, n, occurrences(c, gram, n), m);
+            double w = weight(s, gram, n, occurrences(r, gram, n), m);
             product += (m != NOT_CLIPPED && w < h ? w : h) * w;
             mine += h * h;
         }
@@ -418,14 +416,13 @@ static void check_tokens(void) {
     check_case("ptb_tokens.jsonl");
     for (; *p; p = end + 1) {
         size_t needed, bytes = 0;
-        int ascii;
         end = strchr(p, '\n');
         if (!end) break;
         CHECK_INT(vp_json_parse(p, (size_t)(end - p), nodes, NODES_MAX, &json, &needed, NULL), VP_OK);
         CHECK_INT(vp_json_text(&json, vp_json_get(&json, 0, "text"), text, sizeof text, &bytes), VP_OK);
         CHECK_INT(vp_json_text(&json, vp_json_get(&json, 0, "tokens"), wanted, sizeof wanted, NULL), VP_OK);
         CHECK_INT(vp_caption_tokenise(text, bytes, got, sizeof got, NULL), VP_OK);
-        ascii = json.nodes[vp_json_get(&json, 0, "ascii")].type == VP_JSON_TRUE;
+        int ascii = json.nodes[vp_json_get(&json, 0, "ascii")].type == VP_JSON_TRUE;
         count[ascii]++;
         equal[ascii] += strcmp(got, wanted) == 0;
         if (strcmp(got, wanted)) printf("\"%s\" gives \"%s\", the reference \"%s\"\n", text, got, wanted);
@@ -529,7 +526,6 @@ static void check_long_texts(void) {
         static int row[2][301];
         int i, j, words[2][300];
         size_t bytes[2] = {0, 0};
-        double common;
         for (i = 0; i < 600; i++) {
             char *text = i < 300 ? a : b;
             state = state * 1664525u + 1013904223u;
@@ -542,7 +538,7 @@ static void check_long_texts(void) {
                 int *now = row[(i + 1) & 1], *before = row[i & 1];
                 now[j + 1] = words[0][i] == words[1][j] ? before[j] + 1 : before[j + 1] > now[j] ? before[j + 1] : now[j];
             }
-        common = row[0][300] / 300.0; /* precision and recall are equal */
+        double common = row[0][300] / 300.0; /* precision and recall are equal */
         reference = text_of(b);
         image = image_of(a, &reference, 1);
         CHECK_INT(vp_caption_corpus(&image, 1, VP_CAPTION_TOKENISED, &got, NULL, NULL), VP_OK);

@@ -252,9 +252,8 @@ static vp_result feed_events(vp_sse *sse, const char *text, size_t bytes, size_t
     vp_result result = VP_OK;
     while (at < bytes && result == VP_OK) {
         size_t piece = step ? step : at < cut ? cut : bytes - at;
-        char *copy;
         if (piece > bytes - at) piece = bytes - at;
-        copy = (char *)malloc(piece ? piece : 1); /* exactly its size, for the sanitizer */
+        char *copy = (char *)malloc(piece ? piece : 1); /* exactly its size, for the sanitizer */
         memcpy(copy, text + at, piece);
         result = vp_sse_feed(sse, copy, piece);
         free(copy);
@@ -341,9 +340,8 @@ static vp_result feed_reply(vp_chat_reply *reply, const char *text, size_t bytes
     int64_t now = 1000;
     while (at < bytes && result == VP_OK) {
         size_t piece = step ? step : at < cut ? cut : bytes - at;
-        char *copy;
         if (piece > bytes - at) piece = bytes - at;
-        copy = (char *)malloc(piece ? piece : 1);
+        char *copy = (char *)malloc(piece ? piece : 1);
         memcpy(copy, text + at, piece);
         result = vp_chat_reply_feed(reply, copy, piece, now++, error);
         free(copy);
@@ -540,10 +538,9 @@ static void test_answers(void) {
         for (cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
             vp_chat_reply reply;
             vp_error error = {VP_OK, 0, "", ""};
-            vp_result result;
             const long before = held;
             CHECK_INT(vp_chat_reply_begin(&reply, (vp_chat_api)answer->api, answer->type, 4000), VP_OK);
-            result = feed_reply(&reply, answer->text, bytes, cut > bytes ? cut - bytes : 0, cut, &error);
+            vp_result result = feed_reply(&reply, answer->text, bytes, cut > bytes ? cut - bytes : 0, cut, &error);
             CHECK_TEXT(summary_of(&reply, result, text, sizeof text), answer->want);
             CHECK(error.code == result && (result == VP_OK || error.text[0]));
             CHECK_INT(vp_chat_reply_feed(&reply, "x", result != VP_OK, 1, NULL), result); /* the result that ended the reply is kept */

@@ -36,9 +36,8 @@ static void safetensors_write(const char *name, const char *header, size_t heade
 /* opens the temporary folder. The error must be one line that names its location, and a failure must not return a checkpoint. */
 static vp_result folder_open(const vp_model_config *config, vp_error *error) {
     vp_checkpoint *cp = NULL;
-    vp_result result;
     memset(error, 0, sizeof *error);
-    result = vp_checkpoint_open(folder, config, &cp, error);
+    vp_result result = vp_checkpoint_open(folder, config, &cp, error);
     if (result == VP_OK) CHECK(cp != NULL);
     else {
         CHECK(cp == NULL);
@@ -92,20 +91,18 @@ static void test_conversions(void) {
     CHECK_INT(wrong, 0);
     check_case("f32 to bf16 takes the nearest of the two neighbours, ties to even (random bits, seed 12345)");
     for (i = 0; i < 400000; i++) {
-        uint32_t bits, low, high, got;
-        double value, below, above;
         seed = seed * 1664525u + 1013904223u;
-        bits = (seed >> 8) * 2654435761u;
+        uint32_t bits = (seed >> 8) * 2654435761u;
         if (i % 4 == 0) bits = (bits & 0xffff0000u) | 0x8000u;                    /* a tie */
         if (i % 4 == 1) bits = (bits & 0xffff0000u) | (0x7fffu + (bits & 2));      /* next to a tie */
         if (i % 16 == 2) bits &= 0x807fffffu;                                      /* subnormal */
         if ((bits & 0x7fffffffu) >= 0x7f000000u) continue;                         /* the largest ones are tested below */
-        low = bits >> 16;
-        high = low + 1;
-        value = fabs((double)bits_float(bits));
-        below = fabs((double)bits_float(low << 16));
-        above = fabs((double)bits_float(high << 16));
-        got = vp_f32_to_bf16(bits_float(bits));
+        uint32_t low = bits >> 16;
+        uint32_t high = low + 1;
+        double value = fabs((double)bits_float(bits));
+        double below = fabs((double)bits_float(low << 16));
+        double above = fabs((double)bits_float(high << 16));
+        uint32_t got = vp_f32_to_bf16(bits_float(bits));
         if (value - below < above - value) wrong += got != low;
         else if (value - below > above - value) wrong += got != high;
         else wrong += got != (low & 1 ? high : low);
@@ -289,9 +286,8 @@ static void test_zero_sizes(void) {
             vp_model_config config;
             vp_error error = {VP_OK, 0, "", ""};
             char key[40], *text = (char *)calloc(1, bytes + 40), *at;
-            const char *found;
             snprintf(key, sizeof key, "\"%s\": ", keys[k]);
-            found = strstr(whole, key);
+            const char *found = strstr(whole, key);
             if (found) {
                 at = text + snprintf(text, bytes + 40, "%.*s%s0", (int)(found - whole), whole, key);
                 strcpy(at, found + strlen(key) + strspn(found + strlen(key), "0123456789"));
@@ -387,7 +383,6 @@ static void test_presets(void) {
     vp_special_ids ids;
     vp_tensor_spec spec;
     int64_t i, k, parameters = 0, count;
-    char *list;
     check_case("molmoe-1b has 3573 tensors and 7221875712 parameters");
     CHECK_INT(vp_model_config_preset("molmoe-1b", &c), VP_OK);
     CHECK_INT(vp_geometry_check(&c.geometry), VP_OK);
@@ -403,7 +398,7 @@ static void test_presets(void) {
     CHECK_INT(vp_model_preset_ids("molmoe-1b", &ids), VP_OK);
     CHECK(ids.pad == 1 && ids.bos == 50279 && ids.eos == 50279 && ids.im_start == 50280 && ids.im_end == 50281 && ids.im_patch == 50282);
     CHECK(ids.im_col == 50283 && ids.image == 50284);
-    list = check_read("../shared/reference/molmoe-tensors.txt", NULL);
+    char *list = check_read("../shared/reference/molmoe-tensors.txt", NULL);
     if (!list) check_skip("the published list of tensors", "../shared/reference is not there");
     else {
         const char *p = list;
@@ -852,7 +847,6 @@ static int read_unreadable(void) {
 static void test_folder_errors(void) {
     vp_checkpoint *cp = NULL;
     vp_error error;
-    int modes, code;
     make_empty(folder);
     check_case("an empty folder");
     CHECK_INT(folder_open(NULL, &error), VP_ERR_NOT_FOUND);
@@ -889,8 +883,8 @@ static void test_folder_errors(void) {
     vp_checkpoint_close(NULL);
     check_case("unreadable files are VP_ERR_READ");
     safetensors_write("model.safetensors", "{}", 2, 0, -1);
-    modes = chmod(in_folder("file"), 0644) | chmod(in_folder("model.safetensors"), 0);
-    code = without_root(read_unreadable);
+    int modes = chmod(in_folder("file"), 0644) | chmod(in_folder("model.safetensors"), 0);
+    int code = without_root(read_unreadable);
     if (code < 0) check_skip("unreadable files", "this user is root, and cannot be another");
     else CHECK_INT(modes | code, 0);
 }
@@ -900,8 +894,6 @@ enum { FAULT_NONE, FAULT_MISSING, FAULT_EXTRA, FAULT_SHAPE, FAULT_RANK, FAULT_TY
 static void model_write(const vp_model_config *c, int fault) {
     int64_t i, count = vp_model_tensor_count(c), offset = 0;
     char *header = (char *)malloc(1 << 20), *p = header;
-    FILE *f;
-    uint64_t length;
     if (!header) exit(1);
     *p++ = '{';
     for (i = 0; i < count; i++) {
@@ -922,8 +914,8 @@ static void model_write(const vp_model_config *c, int fault) {
         offset += bytes;
     }
     p[-1] = '}';
-    length = (uint64_t)(p - header);
-    f = fopen(in_folder("model.safetensors"), "wb");
+    uint64_t length = (uint64_t)(p - header);
+    FILE *f = fopen(in_folder("model.safetensors"), "wb");
     if (!f) exit(1);
     for (i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
     fwrite(header, 1, (size_t)length, f);
@@ -1160,8 +1152,6 @@ static void test_advise(void) {
     vp_checkpoint *cp = NULL;
     vp_tensor a, b, odd, none;
     vp_error error;
-    int64_t before, read_all, after;
-    uint64_t sum_a, sum_b;
     make_empty(folder);
     safetensors_write("model.safetensors", header, sizeof header - 1, 33554434, -1);
     check_case("weights that were read leave memory and come back unchanged");
@@ -1170,13 +1160,13 @@ static void test_advise(void) {
     CHECK(!vp_checkpoint_find(cp, "a", &a) && !vp_checkpoint_find(cp, "b", &b) && !vp_checkpoint_find(cp, "odd", &odd));
     CHECK_INT(vp_checkpoint_find(cp, "none", &none), VP_OK);
     CHECK_INT(a.shape[0], SIDE);
-    before = file_pages_bytes();
+    int64_t before = file_pages_bytes();
     vp_checkpoint_advise(cp, &a, 1);
-    sum_a = sum_of(&a);
-    sum_b = sum_of(&b);
-    read_all = file_pages_bytes();
+    uint64_t sum_a = sum_of(&a);
+    uint64_t sum_b = sum_of(&b);
+    int64_t read_all = file_pages_bytes();
     vp_checkpoint_advise(cp, &a, 0);
-    after = file_pages_bytes();
+    int64_t after = file_pages_bytes();
     if (before >= 0) {
         CHECK(read_all - before > 30 << 20 && read_all - after >= 16 << 20);
         vp_checkpoint_advise(cp, &b, 0);
@@ -1197,16 +1187,14 @@ static void test_golden_models(void) {
     int i;
     for (i = 0; i < 2; i++) {
         char name[64], directory[512];
-        const char *path;
-        char *text;
         vp_model_config c;
         vp_checkpoint *cp = NULL;
         vp_tensor t;
         vp_error error = {0};
         int64_t k, found = 0;
         snprintf(name, sizeof name, "models/%s/config.json", names[i]);
-        path = check_golden(name);
-        text = check_read(path, NULL);
+        const char *path = check_golden(name);
+        char *text = check_read(path, NULL);
         if (!text) { check_skip(name, "golden models not found"); continue; }
         check_case("%s opens; every tensor is found", names[i]);
         snprintf(directory, sizeof directory, "%.*s", (int)(strlen(path) - strlen("/config.json")), path);

@@ -87,11 +87,10 @@ static void convert(const vp_convert_options *o) {
 }
 static int open_golden(const char *name, vp_model_config *c, vp_checkpoint **cp) {
     char relative[64], directory[512], *text;
-    const char *path;
     size_t bytes = 0;
     vp_error error;
     snprintf(relative, sizeof relative, "models/%s/config.json", name);
-    path = check_golden(relative);
+    const char *path = check_golden(relative);
     text = check_read(path, &bytes);
     if (!text) { check_skip(name, "golden models not found"); return 0; }
     snprintf(directory, sizeof directory, "%.*s", (int)(strlen(path) - strlen("/config.json")), path);
@@ -165,13 +164,12 @@ static int is_shard_right(const char *name, int64_t most) {
 static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     vp_convert_options o = convert_of(c, cp, VP_CONVERT_HF);
     size_t bytes = 0;
-    char *text;
     check_case("shards: names, sizes, the index and its total");
     o.shard_bytes = 1000000;
     convert(&o);
     CHECK(is_shard_right("model-00001-of-00004.safetensors", 1000000 + 20000) && is_shard_right("model-00004-of-00004.safetensors", 1000000 + 20000));
     CHECK(!there("model-00005-of-00004.safetensors"));
-    text = check_read(in_folder("model.safetensors.index.json"), &bytes);
+    char *text = check_read(in_folder("model.safetensors.index.json"), &bytes);
     CHECK(text && strstr(text, "\"total_size\": 3214720\n") && strstr(text, "\"lm_head.weight\": \"model-00004-of-00004.safetensors\""));
     free(text);
     text = check_read(in_folder("model-00001-of-00004.safetensors"), &bytes);
@@ -187,10 +185,9 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
 /* The exact bytes of a packed file are fixed for each version. */
 static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64_t want) {
     size_t bytes = 0;
-    char *file;
     uint64_t hash = UINT64_C(14695981039346656037);
     convert(o);
-    file = check_read(in_folder(VP_PACKED_FILE), &bytes);
+    char *file = check_read(in_folder(VP_PACKED_FILE), &bytes);
     for (size_t i = VP_PACKED_HEADER_BYTES; file && i < bytes; i++) hash = (hash ^ (unsigned char)file[i]) * UINT64_C(1099511628211);
     CHECK_INT((int64_t)bytes, want_bytes);
     if (!CHECK(hash == want)) printf("  (%016llx)\n", (unsigned long long)hash);
@@ -250,7 +247,6 @@ static void test_integers(const char *name, const vp_model_config *c, const vp_c
     static answer quantised, mapped;
     vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
     vp_checkpoint *cp = NULL;
-    vp_engine *one, *other;
     vp_packed packed;
     vp_error error;
     check_case("%s: packed integers, precisions %d %d %d", name, weights->blocks, weights->head, weights->vision);
@@ -258,8 +254,8 @@ static void test_integers(const char *name, const vp_model_config *c, const vp_c
     o.threads = 3;
     convert(&o);
     if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
-    one = engine_of(c, original, weights, answers ? &quantised : NULL);
-    other = engine_of(c, cp, weights, answers ? &mapped : NULL);
+    vp_engine *one = engine_of(c, original, weights, answers ? &quantised : NULL);
+    vp_engine *other = engine_of(c, cp, weights, answers ? &mapped : NULL);
     if (one && other) {
         const unsigned char *first = (const unsigned char *)one->model.embedding;
         CHECK(other->model.embedding == (const void *)packed.weights && other->weights_bytes == packed.weights_bytes);
@@ -321,7 +317,6 @@ static vp_result count_call(void *user, const char *what, int64_t done, int64_t 
 }
 static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *original) {
     vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
-    vp_engine_options e;
     vp_checkpoint *cp = NULL;
     vp_packed packed, other;
     vp_engine *engine = NULL;
@@ -331,7 +326,7 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     convert(&o);
     check_case("mapped packed weights are used in place");
     if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
-    e = options_of(c, cp);
+    vp_engine_options e = options_of(c, cp);
     e.progress = count_call;
     e.progress_user = &calls;
     CHECK_INT(vp_engine_open(&e, &engine, &error), VP_OK);

@@ -158,15 +158,14 @@ static void test_open_errors(void) {
 static void test_open(void) {
     vp_engine_options o = options_of(VP_WEIGHTS_FP32, NULL, 2);
     progress_log log = {0};
-    vp_engine *engine, *narrow;
     int known[2] = { 0, 0 };
     check_case("open");
     o.progress = on_progress;
     o.progress_user = &log;
-    engine = open_engine(&o);
+    vp_engine *engine = open_engine(&o);
     o.weights = VP_WEIGHTS_BF16;
     o.progress = NULL;
-    narrow = open_engine(&o);
+    vp_engine *narrow = open_engine(&o);
     if (!engine || !narrow) return;
     CHECK(log.calls > 100 && log.done > log.total / 2);
     CHECK(!strncmp(vp_engine_device(engine), "cpu: ", 5) && strstr(vp_engine_device(engine), "2 threads"));
@@ -263,16 +262,15 @@ static void test_cache(vp_engine *engine, int views, int top_k, double limit) {
     run_on(engine, &r);
     again.request.max_new_tokens = 1;
     for (int n = 1; n < NEW; n += 5) {
-        double same, other;
         memcpy(again.ids + PROMPT, r.tokens, (size_t)n * sizeof(int32_t));
         again.request.input_count = PROMPT + n;
         run_on(engine, &again);
-        same = row_error(again.logits, r.logits + n * LOGITS);
+        double same = row_error(again.logits, r.logits + n * LOGITS);
         CHECK_NEAR(same, 0, limit);
         if (getenv("VERBOSE")) printf("cache against recomputing, views %d, step %d: %.2g\n", views, n, same);
         again.ids[PROMPT + n - 1] = (again.ids[PROMPT + n - 1] + 1) % 650; /* damaged: a different last token */
         run_on(engine, &again);
-        other = row_error(again.logits, r.logits + n * LOGITS);
+        double other = row_error(again.logits, r.logits + n * LOGITS);
         CHECK(other > limit);
     }
     run_free(&r);
@@ -376,12 +374,11 @@ static void test_timing_off(vp_engine *engine, const run *stage, run *r) {
 static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     enum { ROOM = 8192, FEW = 5 };
     vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches), few[FEW + 1], untouched;
-    int64_t all;
     r->request.timing = VP_TIMING_KERNEL;
     r->request.launches = launches;
     r->request.launch_capacity = ROOM;
     run_on(engine, r);
-    all = r->reply.launch_count;
+    int64_t all = r->reply.launch_count;
     CHECK(same_output(r, stage));
     CHECK(!memcmp(r->features, stage->features, WINDOWS * 128 * sizeof(float)) || !r->request.views);
     CHECK(!memcmp(r->block_mean, stage->block_mean, BLOCKS * 128 * sizeof(float)));
@@ -422,9 +419,8 @@ static void check_spans(const run *r, const vp_launch *launches, const vp_span *
     unsigned char *seen = (unsigned char *)calloc((size_t)r->reply.launch_count * 8, 1);
     for (int64_t i = 0; i < r->reply.span_count; i++) {
         const vp_span *s = &spans[i];
-        const vp_launch *l;
         if (!CHECK(s->launch >= 0 && s->launch < r->reply.launch_count && s->thread >= 0 && s->thread < threads)) break;
-        l = &launches[s->launch];
+        const vp_launch *l = &launches[s->launch];
         CHECK(s->ns >= 0 && s->begin_ns >= l->begin_ns && s->begin_ns + s->ns <= l->begin_ns + l->ns);
         CHECK(++seen[s->launch * 8 + s->thread] <= (strcmp(l->name, "attention") ? 1 : 2));
     }
@@ -445,7 +441,6 @@ static void test_spans(vp_engine *engine, int threads) {
     vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches);
     vp_span *spans = (vp_span *)malloc(ROOM * sizeof *spans), few[FEW + 1], untouched;
     run stage, r;
-    int64_t all;
     check_case("spans of %d threads", threads);
     run_new(&stage, 1);
     run_new(&r, 1);
@@ -455,7 +450,7 @@ static void test_spans(vp_engine *engine, int threads) {
     r.request.launches = launches; r.request.launch_capacity = ROOM;
     r.request.spans = spans; r.request.span_capacity = ROOM;
     run_on(engine, &r);
-    all = r.reply.span_count;
+    int64_t all = r.reply.span_count;
     CHECK(same_output(&r, &stage));
     if (CHECK(r.reply.launch_count <= ROOM && all <= ROOM)) check_spans(&r, launches, spans, threads);
     memset(&untouched, 0x5a, sizeof untouched);
@@ -736,9 +731,8 @@ static void test_synthetic(void) {
     check_case("synthetic weights");
     o.checkpoint = NULL;
     for (int i = 0; i < 3; i++) {
-        vp_engine *engine;
         o.seed = i == 2 ? 8 : 7;
-        engine = open_engine(&o);
+        vp_engine *engine = open_engine(&o);
         run_new(&r[i], 1);
         if (engine) run_on(engine, &r[i]);
         vp_engine_close(engine);

@@ -46,11 +46,10 @@ typedef struct life { answer a; int opened, broken, served_again, noted; } life;
 /* the life of an engine from opening to closing: the first failure, whether it is reported, and whether the engine still works afterwards */
 static vp_result live(vp_timing timing, life *l, vp_error *error) {
     vp_engine *engine = NULL;
-    vp_result result;
     vp_request r = request_of(timing);
     memset(error, 0, sizeof *error);
     memset(l, 0, sizeof *l);
-    result = open_engine(&engine, 320, error);
+    vp_result result = open_engine(&engine, 320, error);
     l->opened = result == VP_OK;
     if (result == VP_OK) result = run_request(engine, &r, &l->a, error);
     if (l->opened) {
@@ -78,20 +77,17 @@ static void test_kind(const char *kind, vp_timing timing) {
         recorded = !strcmp(kind, "graph") || !strcmp(kind, "launch") || !strcmp(kind, "gemm");
     vp_error error;
     life l;
-    long calls, step;
     check_case("failing %s%s", kind, timing == VP_TIMING_KERNEL ? ", timing by kernels" : timing == VP_TIMING_OFF ? ", timing off" : "");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(live(timing, &l, &error), VP_OK) || !CHECK(is_healthy(&l.a))) return;
-    calls = cuda_on_cpu_calls(kind);
+    long calls = cuda_on_cpu_calls(kind);
     if (!CHECK(calls > 0)) return;
-    step = calls / MOST_OF_A_KIND + 1;
+    long step = calls / MOST_OF_A_KIND + 1;
     for (long n = 1; n <= calls; n += step) {
-        vp_result result;
-        int survived;
         cuda_on_cpu_reset((uint64_t)n);
         cuda_on_cpu_fail(kind, (int)n);
-        result = live(timing, &l, &error);
-        survived = (recorded || planned) && result == VP_OK && l.noted && is_healthy(&l.a); /* the request did not need the recording or the plan */
+        vp_result result = live(timing, &l, &error);
+        int survived = (recorded || planned) && result == VP_OK && l.noted && is_healthy(&l.a); /* the request did not need the recording or the plan */
         CHECK(survived || !planned);
         if (!check_note(survived || result == VP_ERR_DEVICE || result == VP_ERR_MEMORY, __FILE__, __LINE__, "call %ld of %ld gave %d", n, calls,
                         (int)result)) break;
@@ -203,15 +199,13 @@ static void test_timing(void) {
     answer stage, other;
     vp_request r = request_of(VP_TIMING_STAGE);
     vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches);
-    long events, before;
-    int64_t all;
     check_case("timing by stages");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
     CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK); /* this request records the step */
-    before = cuda_on_cpu_calls("event");
+    long before = cuda_on_cpu_calls("event");
     CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK);
-    events = cuda_on_cpu_calls("event") - before;
+    long events = cuda_on_cpu_calls("event") - before;
     CHECK(is_healthy(&stage));
     CHECK_INT(stage.reply.times.stamps, 1 + 7 + NEW_TOKENS - 1 + 1); /* one at the start, stages up to sample, steps, the host's end of decode */
     CHECK_INT(stage.reply.times.has_kernels, 0);
@@ -238,7 +232,7 @@ static void test_timing(void) {
     CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
     CHECK_INT(cuda_on_cpu_calls("graph"), before);
     CHECK(is_healthy(&other));
-    all = other.reply.launch_count;
+    int64_t all = other.reply.launch_count;
     CHECK(all > 90 && all <= ROOM);
     CHECK_INT(other.reply.times.stamps, stage.reply.times.stamps + 2 * all);
     CHECK_INT(other.reply.times.has_kernels, 1);
@@ -707,13 +701,12 @@ static void test_memory(void) {
     vp_error error;
     answer a;
     char bytes[32];
-    uint64_t needed;
     vp_ceilings ceilings;
     vp_request r = request_of(VP_TIMING_STAGE);
     check_case("memory of a GPU");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
-    needed = vp_engine_bytes(engine);
+    uint64_t needed = vp_engine_bytes(engine);
     vp_engine_close(engine);
     snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)needed - 1);
     setenv("CUDA_ON_CPU_MEMORY", bytes, 1);
@@ -857,7 +850,6 @@ static void test_ceilings(void) {
     uint64_t device = 0, pinned = 0;
     answer a;
     vp_request r = request_of(VP_TIMING_STAGE);
-    double blocks, n;
     check_case("ceilings and memory blocks of a GPU");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
@@ -872,8 +864,8 @@ static void test_ceilings(void) {
     cuda_on_cpu_set("LOAD", "60000000"); /* a GPU's library also takes time to load */
     if (!CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_OK)) return;
     cuda_on_cpu_set("LOAD", NULL);
-    blocks = (double)c.read_bytes / 262144.0;
-    n = (double)c.product_size;
+    double blocks = (double)c.read_bytes / 262144.0;
+    double n = (double)c.product_size;
     CHECK(n > 256.0); /* the first size is not the last, however long loading its code took */
     CHECK_NEAR(c.bytes_per_s, (double)c.read_bytes * 1e9 / (3000.0 + 2.0 * blocks), 1e-3 * c.bytes_per_s);
     CHECK_NEAR(c.copy_bytes_per_s, 2.0 * 134217728.0 * 1e9 / (2000.0 + 134217728.0 / 1000.0), 1e-3 * c.copy_bytes_per_s);

@@ -178,10 +178,9 @@ static void check_row(const char *name, const struct fields *fields, uint32_t wh
     text = written(fields, filled);
     for (int k = 0; k < 6; k++) {
         struct text_buffer changed = {NULL, 0, 0};
-        uint32_t node;
         if (k < 5 && !bad[k]) continue;
         CHECK(parse_json(&parsed, text, strlen(text), NULL) == VP_OK);
-        node = vp_json_get(&parsed.json, 0, row->key);
+        uint32_t node = vp_json_get(&parsed.json, 0, row->key);
         if (node == VP_JSON_NONE) continue;
         if (k == 5) { /* renamed */
             const char *at = strstr(text, row->key);

@@ -96,12 +96,11 @@ static int parts_in_order(const char *text) {
     return found;
 }
 static void test_page(void) {
-    char *page;
     struct drawn all;
     check_case("the page of a request: table, chart and text; --output and --trace can be combined with it");
     CHECK_INT(run(TINY " --profile --num_runs 2 --html %%F/page.html --profile_format json -o %%F/ops.json --trace %%F/trace.json"), 0);
     CHECK(strstr(last.err, "trace written") && strstr(last.err, "vlmprof: the page is in "));
-    page = text_of_file(in_folder("page.html"));
+    char *page = text_of_file(in_folder("page.html"));
     page_is_good(page);
     CHECK_INT(parts_in_order(page), sizeof PARTS / sizeof PARTS[0]);
     check_rows(page, in_folder("ops.json"));
@@ -162,11 +161,10 @@ static void test_forms(void) {
     free(page);
 }
 static void test_hostile(void) {
-    char *page;
     check_case("a question with markup remains text; a long one is shortened only in the title");
     CHECK_INT(run("run samples/cat.jpg -p \"</script><img src=x onerror=alert(1)>&\\\"'\" --synthetic tiny --max_new_tokens 1 --profile --num_runs 1 "
                   "--html %%F/odd.html"), 0);
-    page = text_of_file(in_folder("odd.html"));
+    char *page = text_of_file(in_folder("odd.html"));
     page_is_good(page);
     CHECK(strstr(page, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&amp;&quot;&#39;"));
     CHECK_INT(page_count(page, "</script>"), 2);
@@ -258,13 +256,12 @@ static void test_size(void) {
         int64_t launches, left = 0, of = 0;
         char *page = made_page(cases[i].views, cases[i].steps, cases[i].rows, &launches);
         const char *said = strstr(page, "<p id=\"left\">");
-        drawn all;
         page_is_good(page);
         check_note(strlen(page) < 2000000, __FILE__, __LINE__, "the page has %zu bytes", strlen(page));
         CHECK_INT(said == NULL, cases[i].is_whole);
         if (said) CHECK_INT(sscanf(said, "<p id=\"left\">To keep the page small, %" SCNd64 " of %" SCNd64 " operations are not drawn", &left, &of), 2);
         if (!CHECK(data_parse(page))) continue;
-        all = drawn_of(NULL);
+        drawn all = drawn_of(NULL);
         CHECK_INT(all.count + left, launches);
         if (said) CHECK_INT(of, launches);
         CHECK(all.count > 5000);

@@ -103,15 +103,13 @@ static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
 /* One tile of 1..32 rows. Rows after `rows` and columns after k are NaN, and must not matter. */
 static void test_tile(const vk_gemm_kernel *kernel, size_t k, int wide) {
     size_t ldx = k + VK_PAD, element = wide ? 4 : 2;
-    expected e;
-    void *x, *spoiled, *w, *panel;
     float *t;
     check_case("tile %s k %zu wide %d", kernel->name, k, wide);
-    e = expect_new(VK_ROWS_MAX, VK_PAD);
-    x = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
-    spoiled = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
-    w = matrix(VK_PAD, 0, k, k, 0.0f, wide);
-    panel = take(VK_PAD * k * element);
+    expected e = expect_new(VK_ROWS_MAX, VK_PAD);
+    void *x = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
+    void *spoiled = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
+    void *w = matrix(VK_PAD, 0, k, k, 0.0f, wide);
+    void *panel = take(VK_PAD * k * element);
     t = (float *)take(VK_ROWS_MAX * VK_PAD * sizeof *t);
     for (size_t r = 0; r < VK_PAD; r++)
         for (size_t c = 0; c < k; c++) memcpy((char *)panel + panel_index(r, c, k, wide) * element, (char *)w + (r * k + c) * element, element);
@@ -158,7 +156,6 @@ static int write_checkpoint(void) {
     char header[2048] = "{", path[400];
     unsigned char length[8] = { 0 }, value[4];
     size_t at = 1, offset = 0;
-    FILE *f;
     if (!temporary_folder("kernels", folder, sizeof folder)) return 0;
     for (int s = 0; s < SHAPES; s++)
         for (int part = 0; part < 2; part++) {
@@ -176,7 +173,7 @@ static int write_checkpoint(void) {
     length[0] = (unsigned char)at;
     length[1] = (unsigned char)(at >> 8);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    f = fopen(path, "wb");
+    FILE *f = fopen(path, "wb");
     if (!f) return 0;
     fwrite(length, 1, 8, f);
     fwrite(header, 1, at, f);
@@ -225,10 +222,9 @@ static layer load_layer(int s, int has_bias, int wide) {
 }
 
 static void test_packing(int s, int wide) {
-    layer l;
     size_t wrong = 0, k_padded = padded((size_t)shapes[s].k);
     check_case("packing %dx%d wide %d", shapes[s].n, shapes[s].k, wide);
-    l = load_layer(s, 0, wide);
+    layer l = load_layer(s, 0, wide);
     for (size_t r = 0; r < (size_t)shapes[s].n; r++)
         for (size_t c = 0; c < k_padded; c++) {
             double want = c < (size_t)shapes[s].k ? get(l.values, r * (size_t)shapes[s].k + c, wide) : 0.0;
@@ -263,7 +259,6 @@ static void test_synthetic(void) {
     vk_loader loader = {0};
     vk_linear linear = {0};
     vp_error error;
-    float *other;
     double squares = 0.0, sum = 0.0, difference = 0.0;
     uint16_t *narrow;
     check_case("synthetic weights");
@@ -274,7 +269,7 @@ static void test_synthetic(void) {
     linear.wide = 1; linear.bits = 0;
     linear.weights = take(ROWS * padded(K) * 4);
     vk_load_linear_rows(&loader, "a.weight", &linear, 0, ROWS);
-    other = (float *)take(ROWS * K * 4);
+    float *other = (float *)take(ROWS * K * 4);
     loader.seed = 43;
     vk_load_rows(&loader, "a.weight", other, ROWS, K, 1);
     for (size_t r = 0; r < ROWS; r++)
@@ -297,26 +292,21 @@ static void test_linear(int s, int m, int wide) {
     static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t n = (size_t)shapes[s].n, ldx = padded((size_t)shapes[s].k), ldy = n + 3;
     for (int has_bias = 0; has_bias < 2; has_bias++) {
-        layer l;
-        expected sums, e;
-        void *x;
-        float *before;
         check_case("linear %dx%d m %d bias %d wide %d", shapes[s].n, shapes[s].k, m, has_bias, wide);
         draw_anew(check_state.name);
-        l = load_layer(s, has_bias, wide);
-        x = inputs((size_t)m, (size_t)shapes[s].k, ldx, wide);
-        sums = expect_new((size_t)m, n);
-        e = expect_new((size_t)m, n);
-        before = floats((size_t)m * n, 1.0f);
+        layer l = load_layer(s, has_bias, wide);
+        void *x = inputs((size_t)m, (size_t)shapes[s].k, ldx, wide);
+        expected sums = expect_new((size_t)m, n);
+        expected e = expect_new((size_t)m, n);
+        float *before = floats((size_t)m * n, 1.0f);
         expect_products(&sums, x, ldx, l.values, (size_t)shapes[s].k, wide);
         for (int i = 0; i < VK_GEMM_KERNELS * 6; i++) {
             const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / 6];
             vk_epilogue epilogue = (vk_epilogue)(i % 6);
             int f32 = wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, failed = check_state.case_failed;
             vk_cpu cpu = cpu_with(kernel, wide, 2);
-            void *y;
             if (!is_tested(kernel, wide)) continue;
-            y = take((size_t)m * ldy * (f32 ? 4 : 2));
+            void *y = take((size_t)m * ldy * (f32 ? 4 : 2));
             for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, before + r * n, n * sizeof(float));
             finish(&e, &sums, l.linear.bias, before, epilogue, wide);
             vk_linear_run(&cpu, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue);
@@ -338,10 +328,9 @@ static double integer_inputs(double *meant, const void *x, size_t rows, size_t k
         for (size_t from = 0; from < k; from += group) {
             const size_t end = k - from < group ? k : from + group;
             double most = 0, step;
-            float inverse;
             for (size_t i = from; i < end; i++) most = fmax(most, fabs(get(x, r * ldx + i, 0)));
             step = rows > 1 ? (double)((float)most / 127.0f) : most > 0 ? ldexp(1.0, ilogb(most) - 14) : 0;
-            inverse = rows > 1 ? 127.0f / (float)most : (float)(1.0 / step);
+            float inverse = rows > 1 ? 127.0f / (float)most : (float)(1.0 / step);
             for (size_t i = from; i < end; i++) {
                 meant[r * k + i] = most > 0 ? (double)nearbyintf((float)get(x, r * ldx + i, 0) * inverse) * step : 0;
                 if (most > 0) far = fmax(far, fabs(meant[r * k + i] - get(x, r * ldx + i, 0)) / most);
@@ -402,16 +391,14 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
     const int group = kernel->group, groups = (k + group - 1) / group, blocks = k / VK_QUANT_BLOCK, block_bytes = VK_PAD * (2 + VK_QUANT_BLOCK * bits / 8);
     vk_cpu cpu = cpu_with(kernel, 0, 2);
     vk_linear linear = {0};
-    uint16_t *x;
-    char *panel;
     float *y;
     int wrong = 0;
     check_case("extreme bytes, kernel %s, rows %d k %d bits %d", kernel->name, rows, k, bits);
     draw_anew(check_state.name);
     linear.n = N; linear.k = linear.k_padded = k; linear.bits = bits;
-    panel = (char *)take(PANELS * vk_panel_bytes(&linear));
+    char *panel = (char *)take(PANELS * vk_panel_bytes(&linear));
     linear.weights = panel;
-    x = (uint16_t *)take((size_t)rows * (size_t)k * 2);
+    uint16_t *x = (uint16_t *)take((size_t)rows * (size_t)k * 2);
     y = (float *)take((size_t)rows * N * sizeof *y);
     /* column c: scale 2^-(c % 4) in all blocks, but column 5: 0, 6: NaN, 7: 2^-126, 9: negative */
     for (int b = 0; b < PANELS * blocks; b++)
@@ -475,7 +462,6 @@ static void test_integers(int s, int m, int bits) {
     vk_linear linear = {0};
     vp_error error;
     char name[64];
-    void *x;
     float *y;
     int far = 0;
     check_case("integers %dx%d m %d bits %d", shapes[s].n, shapes[s].k, m, bits);
@@ -504,7 +490,7 @@ static void test_integers(int s, int m, int bits) {
             }
         }
     CHECK_INT(far, 0);
-    x = inputs((size_t)m, k, ldx, 0);
+    void *x = inputs((size_t)m, k, ldx, 0);
     y = (float *)take((size_t)m * n * sizeof *y);
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
@@ -555,13 +541,10 @@ static void test_integers(int s, int m, int bits) {
 /* the router of bf16 mode is an f32 layer on a CPU in bf16 mode */
 static void test_mixed_linear(int m) {
     size_t n = (size_t)shapes[2].n, ldx = padded((size_t)shapes[2].k);
-    layer l;
-    expected sums;
-    void *x;
     check_case("f32 layer in bf16 mode m %d", m);
-    l = load_layer(2, 0, 1);
-    x = matrix((size_t)m, VK_ROWS_MAX, (size_t)shapes[2].k, ldx, 0.0f, 1);
-    sums = expect_new((size_t)m, n);
+    layer l = load_layer(2, 0, 1);
+    void *x = matrix((size_t)m, VK_ROWS_MAX, (size_t)shapes[2].k, ldx, 0.0f, 1);
+    expected sums = expect_new((size_t)m, n);
     expect_products(&sums, x, ldx, l.values, (size_t)shapes[2].k, 1);
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
@@ -579,11 +562,9 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     static const int rows[JOBS] = { 0, 3, 0, 0, 40, 1, 72, 0, 0 };
     size_t n = (size_t)shapes[3].n, k = (size_t)shapes[3].k, ldx = padded(k), element = wide ? 4 : 2, at = 0, total = 116;
     layer l[2];
-    expected e, other;
     vk_gemm_job jobs[JOBS] = {0};
     int64_t *first_task;
     vk_cpu cpu = cpu_with(kernel, wide, threads);
-    char *x;
     float *y;
     check_case("jobs %s wide %d threads %d", kernel->name, wide, threads);
     draw_anew(check_state.name);
@@ -595,10 +576,10 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
         put(l[1].values, i, v_back, wide);
         put(l[1].linear.weights, panel_index(i / k, i % k, ldx, wide), v_back, wide);
     }
-    x = (char *)matrix(total, VK_ROWS_MAX, k, ldx, 0.0f, wide);
+    char *x = (char *)matrix(total, VK_ROWS_MAX, k, ldx, 0.0f, wide);
     y = (float *)take(total * n * sizeof *y);
-    e = expect_new(total, n);
-    other = expect_new(total, n);
+    expected e = expect_new(total, n);
+    expected other = expect_new(total, n);
     for (int j = 0; j < JOBS; j++) {
         expected part = expect_rows(&e, at, (size_t)rows[j]), part_other = expect_rows(&other, at, (size_t)rows[j]);
         expect_products(&part, x + at * ldx * element, ldx, l[j & 1].values, k, wide);
@@ -691,16 +672,14 @@ static void test_gemm(void) {
 static void test_attention(int tokens, int heads, int group, int head_dim, int causal, int wide) {
     size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), ld = padded(d) + VK_PAD, element = wide ? 4 : 2, kv = d / (size_t)group;
     size_t panel_bytes = vk_attention_panel_elements(tokens, heads / group, head_dim) * element;
-    expected e;
-    void *q, *k, *v, *y, *k_panels, *v_panels, *attend;
     vk_attention_job job = {0};
     check_case("attention tokens %d heads %d of %d, %d share keys, causal %d wide %d", tokens, heads, head_dim, group, causal, wide);
-    e = expect_new(t, d);
+    expected e = expect_new(t, d);
     /* q is read up to the next multiple of 32 columns. These must be finite; zeros of the packed keys then cancel them. */
-    q = matrix(t, VK_ROWS_MAX, d, ld, head_dim % VK_PAD ? 0.0f : NAN, wide);
-    k = matrix(t, 0, kv, kv, 0.0f, wide);
-    v = matrix(t, 0, kv, kv, 0.0f, wide);
-    y = take(t * ld * element);
+    void *q = matrix(t, VK_ROWS_MAX, d, ld, head_dim % VK_PAD ? 0.0f : NAN, wide);
+    void *k = matrix(t, 0, kv, kv, 0.0f, wide);
+    void *v = matrix(t, 0, kv, kv, 0.0f, wide);
+    void *y = take(t * ld * element);
     for (size_t i = 0; i < t * kv; i++) put(k, i, 3.0f * (float)get(k, i, wide), wide); /* scores that differ by several units */
     /* the last query has a high score with the last key, so that omitting it shows */
     for (size_t i = 0; i < kv; i++)
@@ -711,9 +690,9 @@ static void test_attention(int tokens, int heads, int group, int head_dim, int c
                              causal ? (int)r + 1 : tokens, head_dim, !wide, wide);
     job.y = y; job.ldy = (int)ld; job.q = q; job.ldq = (int)ld; job.k = k; job.v = v; job.ldk = (int)kv;
     job.batch = 1; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;
-    k_panels = take(panel_bytes);
-    v_panels = take(panel_bytes);
-    attend = take(2 * vk_attend_bytes((size_t)head_dim, wide));
+    void *k_panels = take(panel_bytes);
+    void *v_panels = take(panel_bytes);
+    void *attend = take(2 * vk_attend_bytes((size_t)head_dim, wide));
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], wide, 2);
         int failed = check_state.case_failed;
@@ -746,8 +725,6 @@ static void test_attentions(void) {
 static void test_scratch(int wide) {
     vk_cpu cpu = {0};
     vk_extent extent = {0};
-    size_t bytes;
-    void *scratch;
     check_case("the CPU's scratch, %s", wide ? "fp32" : "bf16");
     cpu.queue.threads = 3;
     extent.wide = wide;
@@ -756,8 +733,8 @@ static void test_scratch(int wide) {
     extent.marks = 5;
     extent.vit.tokens = 37; extent.vit.heads = extent.vit.kv_heads = 3; extent.vit.head_dim = 40;
     extent.llm.tokens = 50; extent.llm.heads = 6; extent.llm.kv_heads = 2; extent.llm.head_dim = 16;
-    bytes = vk_cpu_scratch_bytes(&cpu.queue, &extent);
-    scratch = aligned_alloc(64, bytes);
+    size_t bytes = vk_cpu_scratch_bytes(&cpu.queue, &extent);
+    void *scratch = aligned_alloc(64, bytes);
     if (CHECK(scratch && vk_cpu_use(&cpu.queue, &extent, scratch))) {
         const char *at[] = { (char *)cpu.k_panels, (char *)cpu.v_panels, (char *)cpu.attend, (char *)cpu.pieces, (char *)cpu.widened, (char *)cpu.integers,
                              (char *)cpu.first_task, (char *)scratch + bytes };

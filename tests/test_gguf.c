@@ -371,14 +371,13 @@ static vp_result open_changed(const char *file, const char *from, const char *to
     struct opened model = {0};
     char path[64], *data, *at = NULL;
     size_t bytes = 0, length = strlen(from);
-    vp_result result;
     snprintf(path, sizeof path, "gguf/%s.gguf", file);
     data = check_read(check_golden(path), &bytes);
     if (!CHECK(data)) return VP_OK;
     for (size_t i = 0; !at && i + length <= bytes; i++)
         if (!memcmp(data + i, from, length)) at = data + i;
     if (CHECK(at != NULL)) memcpy(at, to, strlen(to));
-    result = vp_gguf_read(data, bytes, "changed", &model.gguf, error);
+    vp_result result = vp_gguf_read(data, bytes, "changed", &model.gguf, error);
     if (result == VP_OK) result = open_text(model.gguf, &model, error);
     close_model(&model);
     free(data);
@@ -583,15 +582,13 @@ static void test_damage(void) {
     for (int i = 0; CHECK(data) && i < 400; i++) {
         struct opened model = {0};
         vp_error error = {VP_OK, -1, "", ""};
-        char *copy;
         size_t at, length = bytes;
-        unsigned char kept;
         seed = seed * 1664525u + 1013904223u;
         at = (seed >> 8) % 12000; /* keys and tensor entries */
         if (i % 4 == 0) length = at;
-        copy = (char *)malloc(length + 1);
+        char *copy = (char *)malloc(length + 1);
         memcpy(copy, data, length);
-        kept = (unsigned char)seed;
+        unsigned char kept = (unsigned char)seed;
         if (i % 4 && at < length) copy[at] = (char)kept;
         if (vp_gguf_read(copy, length, "damaged", &model.gguf, &error) == VP_OK) opened += open_text(model.gguf, &model, &error) == VP_OK;
         close_model(&model);

@@ -88,21 +88,18 @@ static int fence_stands(const float *values, size_t count) {
 /* ---- goldens */
 typedef struct produced { vp_geometry geometry; vp_layout layout; size_t pixel_count, mask_count; float *pixels, *masks; } produced;
 static int produce(const vp_image *image, const vp_tile_options *options, produced *p) {
-    void *scratch;
-    size_t scratch_bytes;
-    vp_result result;
     memset(p, 0, sizeof *p);
     p->geometry = vp_geometry_default();
     if (!CHECK_INT(vp_layout_compute(&p->geometry, options, image->width_px, image->height_px, &p->layout, NULL), VP_OK)) return 0;
     p->pixel_count = vp_preprocess_pixel_count(&p->geometry, &p->layout);
     p->mask_count = (size_t)p->layout.views * 576;
     CHECK_INT(p->pixel_count, (int64_t)p->layout.views * 576 * 588);
-    scratch_bytes = vp_preprocess_scratch_bytes(&p->geometry, &p->layout);
+    size_t scratch_bytes = vp_preprocess_scratch_bytes(&p->geometry, &p->layout);
     CHECK(scratch_bytes > 0);
-    scratch = malloc(scratch_bytes); /* the exact size, so that the address sanitizer detects an overrun */
+    void *scratch = malloc(scratch_bytes); /* the exact size, so that the address sanitizer detects an overrun */
     p->pixels = poisoned(p->pixel_count);
     p->masks = poisoned(p->mask_count);
-    result = vp_preprocess(&p->geometry, &p->layout, image->rgb, p->pixels, p->masks, scratch, scratch_bytes);
+    vp_result result = vp_preprocess(&p->geometry, &p->layout, image->rgb, p->pixels, p->masks, scratch, scratch_bytes);
     free(scratch);
     return CHECK_INT(result, VP_OK) && CHECK(fence_stands(p->pixels, p->pixel_count)) && CHECK(fence_stands(p->masks, p->mask_count));
 }
@@ -195,13 +192,11 @@ static int decode_golden(const char *relative, vp_image *image) {
     size_t bytes = 0;
     int32_t width = 0, height = 0;
     vp_error error;
-    uint8_t *file;
-    int good;
     snprintf(path, sizeof path, "preprocess/%s", relative);
     memset(image, 0, sizeof *image);
-    file = (uint8_t *)check_read(check_golden(path), &bytes);
+    uint8_t *file = (uint8_t *)check_read(check_golden(path), &bytes);
     if (!CHECK(file != NULL)) return 0;
-    good = CHECK_INT(vp_image_size(file, bytes, &width, &height, &error), VP_OK) && CHECK_INT(vp_image_decode(file, bytes, image, &error), VP_OK);
+    int good = CHECK_INT(vp_image_size(file, bytes, &width, &height, &error), VP_OK) && CHECK_INT(vp_image_decode(file, bytes, image, &error), VP_OK);
     CHECK_INT(width, image->width_px);
     CHECK_INT(height, image->height_px);
     free(file);
@@ -213,17 +208,15 @@ static int check_case_named(const char *name) {
     char file[128], mode[64];
     vp_image image;
     produced p;
-    vp_tile_options options;
-    int png, loose;
     const char *path = golden_at(name, "case.json");
     if (!path || !golden_at(name, "pixels_value.npy")) return 0; /* other tests may include only part of a case */
     check_case("golden %s", name);
     if (!CHECK(json_open(path, &f))) return 1;
     json_string(&f, "image", file, sizeof file);
     json_string(&f, "mode", mode, sizeof mode);
-    png = strstr(file, ".png") != NULL;
-    loose = strstr(file, "422") != NULL;
-    options = options_of(mode);
+    int png = strstr(file, ".png") != NULL;
+    int loose = strstr(file, "422") != NULL;
+    vp_tile_options options = options_of(mode);
     if (decode_golden(file, &image)) {
         if (strcmp(mode, "adaptive-hf-load") == 0) { /* made from the stored picture, so turn it back (8 undoes 6) */
             uint8_t *stored = vp_impl_image_upright(image.rgb, 8, &image.width_px, &image.height_px);
@@ -445,7 +438,6 @@ static void test_limits(void) {
     uint8_t rgb[48] = {0};
     float *pixels = poisoned(16 * 576 * 588), *masks = poisoned(16 * 576);
     size_t needed, i, k;
-    void *scratch;
     int32_t *fields[12];
     check_case("scratch size is limited by the canvas, not by the resized image");
     CHECK_INT(vp_layout_compute(&geometry, &options, 1, 5000, &layout, NULL), VP_OK);
@@ -455,7 +447,7 @@ static void test_limits(void) {
     check_case("errors of vp_preprocess leave the outputs unchanged");
     CHECK_INT(vp_layout_compute(&geometry, &options, 4, 4, &layout, NULL), VP_OK);
     needed = vp_preprocess_scratch_bytes(&geometry, &layout);
-    scratch = malloc(needed);
+    void *scratch = malloc(needed);
     CHECK_INT(vp_preprocess(&geometry, &layout, rgb, pixels, masks, scratch, needed - 1), VP_ERR_CAPACITY);
     CHECK_INT(vp_preprocess(&geometry, &layout, rgb, pixels, masks, scratch, 0), VP_ERR_CAPACITY);
     CHECK_INT(vp_preprocess(NULL, &layout, rgb, pixels, masks, scratch, needed), VP_ERR_RANGE);
@@ -477,12 +469,11 @@ static void test_limits(void) {
     for (i = 0; i < 12; i++) {
         static const int32_t values[] = {0, -1, INT32_MIN, INT32_MAX};
         for (k = 0; k < 4; k++) {
-            vp_result result;
             broken = layout;
             if (*fields[i] == values[k]) continue; /* an offset of 0 is valid */
             *fields[i] = values[k];
             if (values[k] == INT32_MAX && (i == 7 || i == 8 || i == 10)) continue; /* a huge resized side is valid, because only the window is computed */
-            result = vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed);
+            vp_result result = vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed);
             check_note(result == VP_ERR_RANGE || result == VP_ERR_MISMATCH, __FILE__, __LINE__, "field %d = %d gives %d", (int)i, (int)values[k],
                        (int)result);
             CHECK_INT(vp_preprocess_scratch_bytes(&geometry, &broken), 0);
@@ -516,8 +507,6 @@ static void test_geometry(void) {
     vp_layout layout;
     vp_image image;
     size_t count, i, scratch_bytes;
-    float *pixels, *masks;
-    void *scratch;
     int different = 0;
     check_case("other geometry: crops of 48, patches of 4, margins 2 and 4");
     g.crop_px = 48;
@@ -533,10 +522,10 @@ static void test_geometry(void) {
     CHECK_INT(vp_layout_compute(&g, &options, 123, 77, &layout, NULL), VP_OK);
     count = vp_preprocess_pixel_count(&g, &layout);
     CHECK_INT(count, (int64_t)layout.views * 48 * 48 * 3);
-    pixels = poisoned(count);
-    masks = poisoned((size_t)layout.views * 144);
+    float *pixels = poisoned(count);
+    float *masks = poisoned((size_t)layout.views * 144);
     scratch_bytes = vp_preprocess_scratch_bytes(&g, &layout);
-    scratch = malloc(scratch_bytes);
+    void *scratch = malloc(scratch_bytes);
     CHECK_INT(vp_preprocess(&g, &layout, image.rgb, pixels, masks, scratch, scratch_bytes), VP_OK);
     for (i = 0; i < count; i++)
         different += !same_bits(pixels[i], plain_value(&image, &g, &layout, (int32_t)(i / 6912), (int32_t)(i / 48 % 144), (int32_t)(i % 48)));
@@ -683,12 +672,11 @@ static void test_orientation(void) {
 
 static void test_png_files(void) {
     uint8_t raw[4096] = {0};
-    bytes_buffer png;
     vp_image image = {0, 0, NULL};
     int i;
     check_case("palette indices after the last entry are always black");
     raw[1] = 0; raw[2] = 1; raw[3] = 200;
-    png = make_png(3, 1, 8, 3, raw, 4, "PLTE", "\1\2\3\4\5\6", 6);
+    bytes_buffer png = make_png(3, 1, 8, 3, raw, 4, "PLTE", "\1\2\3\4\5\6", 6);
     for (i = 0; i < 3; i++) {
         CHECK_INT(vp_image_decode(png.data, png.count, &image, NULL), VP_OK);
         CHECK(image.rgb && memcmp(image.rgb, "\1\2\3\4\5\6\0\0\0", 9) == 0);

@@ -35,7 +35,6 @@ static char injector[512];
 static int run_with(const char *words, int kind, long at, struct injected *counted) {
     static const struct injected none;
     char number[32];
-    char *state;
     write_file(in_folder("state"), &none, sizeof none);
     setenv("INJECT_FILE", in_folder("state"), 1);
     snprintf(number, sizeof number, "%d", kind);
@@ -45,7 +44,7 @@ static int run_with(const char *words, int kind, long at, struct injected *count
     setenv("LD_PRELOAD", injector, 1);
     cli(words);
     unsetenv("LD_PRELOAD");
-    state = check_read(in_folder("state"), NULL);
+    char *state = check_read(in_folder("state"), NULL);
     if (state) memcpy(counted, state, sizeof *counted);
     free(state);
     return last.code;
@@ -190,9 +189,8 @@ static int may_end_with(const struct walk *walk, int kind, int code) {
 static void try_place(const struct walk *walk, int kind, long at) {
     struct injected counted;
     char what[200];
-    int code;
     prepare(walk);
-    code = run_with(walk->words, kind, at, &counted);
+    int code = run_with(walk->words, kind, at, &counted);
     snprintf(what, sizeof what, "%s, call %ld of %s fails", walk->name, at, KINDS[kind].name);
     check_note(may_end_with(walk, kind, code), __FILE__, __LINE__, "%s: exit %d: %.300s", what, code, last.err ? last.err : "");
     check_note(!code || (last.err && *last.err), __FILE__, __LINE__, "%s: exit %d without words", what, code);

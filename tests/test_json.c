@@ -130,7 +130,6 @@ static void test_prefixes(void) {
 static void test_tree(void) {
     document d = document_of(sample);
     const vp_json *j = &d.json;
-    uint32_t shape, o, inner;
     size_t needed = 0;
     vp_json_node few[4];
     vp_json untouched;
@@ -141,19 +140,19 @@ static void test_tree(void) {
     CHECK_INT(j->nodes[0].end, j->node_count);
     CHECK_INT(j->nodes[0].start, 0);
     CHECK_INT(j->nodes[0].bytes, sizeof sample - 1);
-    shape = vp_json_get(j, 0, "shape");
+    uint32_t shape = vp_json_get(j, 0, "shape");
     CHECK_INT(shape, 4);
     CHECK_INT(j->nodes[shape].count, 3);
     CHECK_INT(j->nodes[shape].end, 10);
     CHECK(memcmp(j->text + j->nodes[shape].start, "[3, [4, {}], -5]", (size_t)j->nodes[shape].bytes) == 0 && j->nodes[shape].bytes == 16);
-    inner = vp_json_at(j, shape, 1);
+    uint32_t inner = vp_json_at(j, shape, 1);
     CHECK_INT(j->nodes[inner].count, 2);
     CHECK_INT(j->nodes[vp_json_at(j, inner, 1)].type, VP_JSON_OBJECT);
     CHECK_INT(j->nodes[vp_json_at(j, inner, 1)].count, 0);
     CHECK_INT(vp_json_at(j, shape, 2), 9);
     CHECK_INT(j->nodes[9].type, VP_JSON_NUMBER);
     CHECK_INT(vp_json_at(j, shape, 3), VP_JSON_NONE);
-    o = vp_json_get(j, 0, "o");
+    uint32_t o = vp_json_get(j, 0, "o");
     CHECK_INT(j->nodes[o].count, 3);
     CHECK_INT(j->nodes[vp_json_get(j, o, "x")].type, VP_JSON_NULL); /* the last of two counts */
     CHECK_INT(j->nodes[vp_json_get(j, o, "y")].type, VP_JSON_TRUE); /* an escaped key */
@@ -325,10 +324,9 @@ static void test_duplicates(void) {
 static size_t utf8_reference(const unsigned char *p, size_t left) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0, i;
-    uint32_t c;
     if (length <= 1) return length;
     if (left < length) return 0;
-    c = p[0] & (0x7Fu >> length);
+    uint32_t c = p[0] & (0x7Fu >> length);
     for (i = 1; i < length; i++) {
         if (p[i] >> 6 != 2) return 0;
         c = c << 6 | (p[i] & 63u);
@@ -414,7 +412,6 @@ static void test_numbers_golden(void) {
     if (!CHECK(file != NULL)) return;
     for (line = file; *line; line = next, rows++) {
         double value = 7;
-        vp_result result;
         next = strchr(line, '\n');
         *next++ = 0;
         want = strchr(line, '\t');
@@ -422,7 +419,7 @@ static void test_numbers_golden(void) {
         shown = strchr(want, '\t');
         *shown++ = 0;
         check_case("number %.60s", line);
-        result = vp_number_parse(line, strlen(line), &value);
+        vp_result result = vp_number_parse(line, strlen(line), &value);
         if (strcmp(want, "range") == 0) {
             CHECK_INT(result, VP_ERR_RANGE);
             CHECK(bits_of(value) == bits_of(7));
@@ -461,12 +458,11 @@ static void test_numbers_random(void) {
     for (i = 0; i < 100000; i++) {
         uint64_t bits = random_bits();
         double value, back = 0;
-        size_t n;
         if (i % 4 == 1) bits = (bits >> 63) << 63 | (bits & ((UINT64_C(1) << 52) - 1)) >> bits % 52; /* subnormals */
         if (i % 4 == 2) bits = bits_of((double)(bits >> 40) / 1000.0); /* values like milliseconds */
         if (i % 4 == 3) bits &= UINT64_C(0xFFF) << 52 | 1;             /* powers of two and their upper neighbours */
         value = double_of(bits);
-        n = vp_number_format(value, text);
+        size_t n = vp_number_format(value, text);
         if (!(value - value == 0)) { wrong_length += n != 0 || text[0] != 0; continue; }
         wrong_length += n > 24 || n != strlen(text);
         wrong_back += vp_number_parse(text, n, &back) != VP_OK || bits_of(back) != bits;
@@ -500,7 +496,6 @@ static void test_number_errors(void) {
             "1e5.0" };
     size_t i;
     double value = 7;
-    document d;
     char out[26];
     for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         check_case("not a number: '%s'", bad[i]);
@@ -509,7 +504,7 @@ static void test_number_errors(void) {
     check_case("numbers: other errors");
     CHECK_INT(vp_number_parse(NULL, 0, &value), VP_ERR_FORMAT);
     CHECK_INT(vp_number_parse("1\0", 2, &value), VP_ERR_FORMAT);
-    d = document_of("[0.1, 1e999, \"1\"]");
+    document d = document_of("[0.1, 1e999, \"1\"]");
     CHECK_INT(vp_json_to_double(&d.json, 2, &value), VP_ERR_RANGE);
     CHECK_INT(vp_json_to_double(&d.json, 3, &value), VP_ERR_MISMATCH);
     CHECK_INT(vp_json_to_double(&d.json, 4, &value), VP_ERR_NOT_FOUND);

@@ -26,24 +26,22 @@ static void sim_until(struct sim *sim, double end_s, struct load_records *record
     while (sim->next_s < end_s) {
         double due_s[8];
         int count = 0;
-        double begin_s, service_s;
         due_s[count++] = sim->next_s;
         sim->next_s = vp_arrivals_next(&sim->arrivals);
-        begin_s = fmax(due_s[0], sim->free_s);
+        double begin_s = fmax(due_s[0], sim->free_s);
         while (sim->kind == QUEUE_BATCH && count < 8 && sim->next_s <= begin_s) {
             due_s[count++] = sim->next_s;
             sim->next_s = vp_arrivals_next(&sim->arrivals);
         }
-        service_s = sim->kind == QUEUE_MM1 ? -log(uniform(&sim->random)) * SERVICE_S
-                    : sim->kind == QUEUE_MD1 ? SERVICE_S : SERVICE_S * (0.7 + 0.3 * count);
+        double service_s = sim->kind == QUEUE_MM1 ? -log(uniform(&sim->random)) * SERVICE_S
+                           : sim->kind == QUEUE_MD1 ? SERVICE_S : SERVICE_S * (0.7 + 0.3 * count);
         sim->free_s = begin_s + service_s;
         for (int i = 0; i < count; i++) {
-            struct load_record *record;
             if (records->count == records->capacity) {
                 records->capacity = 2 * records->capacity + 1024;
                 records->items = realloc(records->items, records->capacity * sizeof *records->items);
             }
-            record = &records->items[records->count++];
+            struct load_record *record = &records->items[records->count++];
             memset(record, 0, sizeof *record);
             record->due_ns = record->start_ns = (int64_t)(due_s[i] * 1e9);
             record->first_ns = record->last_ns = record->end_ns = (int64_t)(sim->free_s * 1e9);

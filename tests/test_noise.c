@@ -18,9 +18,8 @@ static vp_noise_reading reading(void) {
 #define CPUS "cpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 5 cpu9\nctxt 9\n"
 
 static void test_read(void) {
-    vp_noise_reading now;
     check_case("without files, nothing is known");
-    now = reading();
+    vp_noise_reading now = reading();
     CHECK(now.cpu_count == -1 && now.total_ticks == -1 && now.busy_ticks == -1 && now.steal_ticks == -1 && now.own_ticks == -1);
     CHECK(isnan(now.load) && isnan(now.mhz_low) && isnan(now.mhz_high));
     check_case("each number from its field: user includes guest time; the process's own time includes ended children");
@@ -53,9 +52,8 @@ static void test_torn(void) {
     static const char *const loads[] = {"", "x 1 2\n", "1.5", "-1 0 0\n", "99999999999999999999 1 1\n", ".5 1\n"};
     check_case("a line of /proc/stat that is torn, lacks numbers or has invalid ones: everything is unknown");
     for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
-        vp_noise_reading now;
         put_file("/proc/stat", stats[i]);
-        now = reading();
+        vp_noise_reading now = reading();
         check_note(now.total_ticks == -1 && now.busy_ticks == -1 && now.steal_ticks == -1 && now.cpu_count == -1, __FILE__, __LINE__, "\"%s\" was read", stats[i]);
     }
     for (size_t i = 0; i < sizeof selves / sizeof *selves; i++) {
@@ -97,9 +95,8 @@ static vp_noise between(int64_t total, int64_t busy, int64_t steal, int64_t own)
 }
 static void test_between(void) {
     vp_noise_reading first = after(0, 0, 0, 0), second = after(39, 20, 1, 10), none = {0};
-    vp_noise noise;
     check_case("shares of the time of all CPUs");
-    noise = between(200, 150, 10, 90);
+    vp_noise noise = between(200, 150, 10, 90);
     CHECK_NEAR(noise.steal_percent, 5, 1e-12);
     CHECK_NEAR(noise.other_cpu_percent, 30, 1e-12);
     CHECK(noise.load == 0.5 && noise.mhz_low == 1000 && noise.mhz_high == 2000);

@@ -109,11 +109,10 @@ static int must_refuse(const struct option_spec *spec, const char *value) {
 static int parse_value(const struct command *command, const struct option_spec *spec, const char *value) {
     char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *words[WORDS];
     struct options options = {0};
-    int code;
     sprintf(word, "--%s=%s", spec->name, value);
     options.command = command;
     options.commands = COMMANDS;
-    code = HEARD(options_parse(&options, base_words(command, spec->name, word, words), words));
+    int code = HEARD(options_parse(&options, base_words(command, spec->name, word, words), words));
     options_free(&options);
     check_note(code == 0 || (code == 2 && !strncmp(room_said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit %d: %.200s", command->name, word, code,
                room_said);
@@ -124,9 +123,8 @@ static int parse_value(const struct command *command, const struct option_spec *
 /* Runs the program with this value. It must end with code `wanted`; if that is -1, with any code in the help. */
 static void run_value(const struct command *command, const struct option_spec *spec, const char *value, int wanted) {
     char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *said;
-    int code;
     sprintf(word, "--%s=%s", spec->name, value);
-    code = run_base(command, spec->name, word);
+    int code = run_base(command, spec->name, word);
     said = check_read("stderr", NULL);
     check_note(code >= 0 && (code <= 5 || code == 130), __FILE__, __LINE__, "%s %.80s: %s", command->name, word,
                code < 0 ? "ended by a signal, or took too long" : "an exit code that the help does not name");
@@ -186,12 +184,10 @@ static void test_quiet_and_json(const struct command *command) {
     static char *const flags[] = {"--quiet", "--json"};
     const int has_json = strcmp(command->name, "help") != 0;
     for (int i = 0; i < 1 + has_json; i++) {
-        char *out, *err;
-        int code;
         check_case("%s %s", command->name, flags[i]);
-        code = run_base(command, flags[i] + 2, flags[i]);
-        out = check_read("stdout", NULL);
-        err = check_read("stderr", NULL);
+        int code = run_base(command, flags[i] + 2, flags[i]);
+        char *out = check_read("stdout", NULL);
+        char *err = check_read("stderr", NULL);
         check_note(code == 0, __FILE__, __LINE__, "%s %s: exit %d: %.200s", command->name, flags[i], code, err ? err : "");
         if (i) check_note(out && is_json(out), __FILE__, __LINE__, "%s --json prints no JSON: %.200s", command->name, out ? out : "");
         else check_note(err && !*err, __FILE__, __LINE__, "%s --quiet is not quiet: %.200s", command->name, err ? err : "");

@@ -85,7 +85,6 @@ static int open_device(void) {
     vk_setup setup = {0};
     vk_extent extent = {0};
     vp_error error;
-    size_t scratch;
     backend = strcmp(TEST_DEVICE, "cpu") && vk_gpu_code ? vk_gpu_code() : vk_cpu_code();
     setup.threads = 2;
     setup.wide = extent.wide = 1;
@@ -94,7 +93,7 @@ static int open_device(void) {
     extent.vit.heads = extent.vit.kv_heads = extent.llm.heads = extent.llm.kv_heads = 1;
     extent.vit.head_dim = extent.llm.head_dim = 8;
     if (!CHECK_INT(backend->open(&setup, &queue, &error), VP_OK)) return 0;
-    scratch = vk_round_up(backend->scratch_bytes(queue, &extent), 256);
+    size_t scratch = vk_round_up(backend->scratch_bytes(queue, &extent), 256);
     room = (char *)backend->allocate(queue, ROOM + scratch);
     return CHECK(room && backend->use(queue, &extent, room + ROOM));
 }
@@ -204,7 +203,6 @@ static void select_visionzip(const json_file *file, const char *folder) {
     const int rows = (int)keys.shape[1], heads = (int)keys.shape[0], d = (int)keys.shape[2], n = rows - 1, width = (int)(hidden.count / rows);
     vk_zip zip = { whole_of(file, "dominant_count"), whole_of(file, "contextual_count"), 0, dominant, targets, merged, assigned };
     float *aside = heads_aside(k, heads, rows, d), *metric = (float *)take((size_t)(rows * d)), *unit = (float *)take((size_t)(rows * d));
-    int keep;
     scores = (float *)calloc((size_t)n, sizeof *scores);
     for (int h = 0; h < heads; h++) for (int i = 0; i < n; i++) scores[i] += a[h * n + i];
     dominant[0] = 0;
@@ -212,7 +210,7 @@ static void select_visionzip(const json_file *file, const char *folder) {
     for (int i = 1; i < zip.dominant_count; i++) dominant[i]++;
     zip.target_count = vk_prune_targets(rows, dominant, zip.dominant_count, zip.target_count, targets, merged);
     zip.merged_count = rows - zip.dominant_count - zip.target_count;
-    keep = zip.dominant_count + zip.target_count;
+    int keep = zip.dominant_count + zip.target_count;
     check_ints(dominant, zip.dominant_count, file, "dominant");
     check_ints(targets, zip.target_count, file, "targets");
     check_ints(merged, zip.merged_count, file, "merged");
@@ -352,7 +350,6 @@ static void close_model(model *m) {
 /* folder: of checkpoints, relative to the golden folders. Returns 0 if it does not exist. */
 static int open_model(const char *folder, vp_weights weights, model *m) {
     char path[200], weights_at[512];
-    char *text, *preprocessor;
     size_t bytes = 0, preprocessor_bytes = 0;
     vp_engine_options options = vp_engine_options_default();
     vp_error error = { VP_OK, -1, "", "" };
@@ -362,9 +359,9 @@ static int open_model(const char *folder, vp_weights weights, model *m) {
     snprintf(weights_at, sizeof weights_at, "%s", check_golden(path));
     *strrchr(weights_at, '/') = 0;
     snprintf(path, sizeof path, "%s/config.json", folder);
-    text = check_read(check_golden(path), &bytes);
+    char *text = check_read(check_golden(path), &bytes);
     snprintf(path, sizeof path, "%s/preprocessor_config.json", folder);
-    preprocessor = check_read(check_golden(path), &preprocessor_bytes);
+    char *preprocessor = check_read(check_golden(path), &preprocessor_bytes);
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)
         || !CHECK_INT(vp_checkpoint_open(weights_at, &m->config, &m->checkpoint, &error), VP_OK))
         printf("%s: %s: %s\n", folder, error.where, error.text);
@@ -445,9 +442,8 @@ static vp_prune prune_of(const json_file *file, vp_prune_positions positions) {
     const uint32_t with = node_of(file, 0, "parameters"), ratios = node_of(file, with, "ratios");
     int32_t count = 0, *layers = ints_at(file, node_of(file, with, "layers"), &count);
     char method[256];
-    vp_prune prune;
     text_of(file, "method", method);
-    prune = vp_prune_default(VP_PRUNE_NONE);
+    vp_prune prune = vp_prune_default(VP_PRUNE_NONE);
     for (int m = 0; m < VP_PRUNE_METHOD_COUNT; m++) if (!strcmp(vp_prune_name((vp_prune_method)m), method)) prune = vp_prune_default((vp_prune_method)m);
     prune.positions = positions;
     prune.keep = number_in(file, with, "keep", 0);
@@ -739,7 +735,6 @@ static void test_shortened(const char *name) {
     vp_prune prune = vp_prune_default(VP_PRUNE_RANDOM);
     vp_error error = { VP_OK, -1, "", "" };
     output pruned, shortened;
-    vp_request r;
     model m;
     input in;
     check_case("%s: pruning equals a prompt without the dropped tokens", name);
@@ -748,7 +743,7 @@ static void test_shortened(const char *name) {
     all = vk_image_tokens(&m.config, in.views, in.rows, in.cols);
     prune.keep = 0.4;
     prune.positions = VP_PRUNE_COMPACT;
-    r = request_of(&m.config, &in, &prune, blocks);
+    vp_request r = request_of(&m.config, &in, &prune, blocks);
     if (!CHECK_INT(run(&m, &r, &pruned, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     if (!m.config.image_bidirectional) compare_counted(&m, &r);
     index = (int32_t *)malloc((size_t)all * sizeof *index);
@@ -838,10 +833,9 @@ static void test_every_method(const char *name, vp_weights weights) {
     output full;
     model m;
     input in;
-    vp_request r;
     if (!open_made(name, weights, &m)) { close_model(&m); return; }
     make_input(&m.config, !m.config.image_bidirectional && !m.config.vit_native, &in);
-    r = request_of(&m.config, &in, NULL, blocks);
+    vp_request r = request_of(&m.config, &in, NULL, blocks);
     check_case("%s, weights %d: without pruning", name, (int)weights);
     if (!CHECK_INT(run(&m, &r, &full, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     for (int method = VP_PRUNE_RANDOM; method < VP_PRUNE_METHOD_COUNT; method++) {

@@ -192,7 +192,6 @@ static void test_recursion(void) {
     vp_op rows[4];
     vp_ranges r;
     vp_ops ops;
-    const vp_op *f, *g;
     int64_t whole = 0, i;
     check_case("recursion: calls, primitive calls, total, self, cumulative");
     now_ns = 0;
@@ -200,8 +199,8 @@ static void test_recursion(void) {
     recurse(&r, 3);
     CHECK_INT(vp_ops_init(&ops, rows, 4, 0, 0), VP_OK);
     CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_OK);
-    f = row_of(&ops, "f");
-    g = row_of(&ops, "g");
+    const vp_op *f = row_of(&ops, "f");
+    const vp_op *g = row_of(&ops, "g");
     CHECK_INT(ops.count, 2);
     if (f && g) {
         for (i = 0; i < r.count; i++)
@@ -391,11 +390,10 @@ static void test_property(void) {
 static void test_rates(void) {
     vp_op op = sample("gemm", 2000, 1000);
     vp_op_ceilings ceilings = {2e12, 1e15};
-    vp_op_rates rates;
     check_case("rates and the share of the roofline");
     op.flops = 500000000; /* 0.5 TFLOP in 1000 ns: 500 TFLOP/s, half of the ceiling */
     op.bytes = 1000000;   /* 1000 GB/s, also half of the ceiling */
-    rates = vp_op_rate(&op, VP_OPS_DEVICE, ceilings);
+    vp_op_rates rates = vp_op_rate(&op, VP_OPS_DEVICE, ceilings);
     CHECK_NEAR(rates.gb_per_s, 1000.0, 1e-9);
     CHECK_NEAR(rates.tflop_per_s, 500.0, 1e-9);
     CHECK_NEAR(rates.ceiling_percent, 50.0, 1e-9);
@@ -733,9 +731,8 @@ static void test_sort(void) {
     CHECK_INT(vp_ops_sort(&ops, "time"), VP_OK);
     vp_random_seed(&random, 3);
     for (i = 0; i < 300; i++) {
-        vp_op op;
         snprintf(name[i], sizeof name[i], "n%03d", (i * 7) % 300);
-        op = sample(name[i], below(&random, 20), 3);
+        vp_op op = sample(name[i], below(&random, 20), 3);
         CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     }
     for (k = 0; vp_ops_key_name(k); k++) {
@@ -837,10 +834,9 @@ static void test_json(void) {
     strcpy(again, json_text);
     for (i = 0; again[i]; i++) {
         const char was = again[i];
-        vp_result result;
         again[i] = was == '1' ? '-' : '1';
         vp_ops_init(&read, read_rows, 4, 0, 0);
-        result = read_back(&read, again, sizeof names, &error);
+        vp_result result = read_back(&read, again, sizeof names, &error);
         if (!CHECK(result == VP_OK ? read.count == 2 : read.count == 0 && result < 0)) return;
         again[i] = was;
     }
@@ -861,11 +857,10 @@ static vp_result read_with(const char *old, const char *fresh) {
     vp_op rows[2];
     vp_ops ops;
     vp_error error;
-    vp_result result;
     if (!CHECK(found != NULL)) return VP_OK;
     snprintf(text, sizeof text, "%.*s%s%s", (int)(found - whole), whole, fresh, found + strlen(old));
     vp_ops_init(&ops, rows, 2, 0, 0);
-    result = read_back(&ops, text, strlen(text), &error);
+    vp_result result = read_back(&ops, text, strlen(text), &error);
     CHECK_INT(ops.count, result == VP_OK ? 1 : 0);
     return result;
 }
@@ -911,7 +906,6 @@ static void test_json_two_rows_of_one_key(void) {
     vp_ops ops;
     vp_json_writer w;
     vp_error error;
-    char *groups;
     check_case("JSON: two rows with one key are rejected");
     vp_ops_init(&ops, rows, 4, VP_OPS_BY_SHAPE, 0);
     vp_ops_add(&ops, &op);
@@ -922,7 +916,7 @@ static void test_json_two_rows_of_one_key(void) {
     CHECK_INT(vp_json_finish(&w), VP_OK);
     CHECK_INT(read_back(&ops, json_text, sizeof names, &error), VP_OK);
     CHECK_INT(ops.count, 2);
-    groups = strstr(json_text, "[\"shape\"]");
+    char *groups = strstr(json_text, "[\"shape\"]");
     CHECK(groups != NULL);
     if (groups) memcpy(groups, "[]       ", 9);
     CHECK_INT(read_back(&ops, json_text, sizeof names, &error), VP_ERR_RANGE);

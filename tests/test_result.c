@@ -91,20 +91,18 @@ static void test_message(void) {
 static void test_arena(void) {
     static unsigned char memory[4096 + 1];
     vp_arena arena;
-    unsigned char *p;
-    size_t before;
     check_case("arena: alignment, exhaustion, overflow");
     arena.base = memory + 1; /* an address that is reliably not a multiple of 64 */
     arena.capacity_bytes = sizeof memory - 1;
     arena.used_bytes = 0;
-    p = (unsigned char *)vp_arena_take(&arena, 3, 5);
+    unsigned char *p = (unsigned char *)vp_arena_take(&arena, 3, 5);
     CHECK(p && (uintptr_t)p % 64 == 0 && p >= arena.base);
     memset(p, 0xA5, 15);
     p = (unsigned char *)vp_arena_take(&arena, 1, 1);
     CHECK(p && (uintptr_t)p % 64 == 0);
     CHECK_INT(p - arena.base + 1, arena.used_bytes);
     CHECK(vp_arena_take(&arena, 0, 8) != NULL);
-    before = arena.used_bytes;
+    size_t before = arena.used_bytes;
     CHECK(vp_arena_take(&arena, SIZE_MAX / 2, 3) == NULL);
     CHECK(vp_arena_take(&arena, 1, SIZE_MAX) == NULL);
     CHECK(vp_arena_take(&arena, 1, sizeof memory) == NULL);

@@ -154,15 +154,13 @@ static void test_changed(void) {
     static const char *const words[] = {"\"done\"", "\"run\": 1", "{\"sample\": 2,"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         struct gathered gathered = {0};
-        char *at;
-        int fd;
         check_case("a point's line that can no longer be read is an error: %s", words[i]);
         fresh();
         for (int k = 0; k < 3; k++) add_point(k, -1, 10000000, 11000000, 0, 0);
         if (!read_book()) return;
-        at = strstr(strstr(lines.data, "\"sample\": 2"), words[i]);
+        char *at = strstr(strstr(lines.data, "\"sample\": 2"), words[i]);
         if (!at) at = strstr(lines.data, words[i]);
-        fd = open(in_folder("journal.jsonl"), O_WRONLY);
+        int fd = open(in_folder("journal.jsonl"), O_WRONLY);
         CHECK(pwrite(fd, "\"\"\"", 3, (off_t)(at - lines.data)) == 3);
         close(fd);
         FAILS(gather_configuration(&book, &book.configurations[0], &gathered), EXIT_INPUT, "journal.jsonl cannot be read back at byte ");

@@ -11,11 +11,10 @@ static char *golden_text(const char *relative) {
 }
 
 static void test_choice(void) {
-    char *text;
     const char *p;
     int entries = 0;
     check_case("choice.json: choice without replacement in drawing order");
-    text = golden_text("sampler/choice.json");
+    char *text = golden_text("sampler/choice.json");
     for (p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
         const char *indices = scan_key(p, "indices", NULL);
         const size_t population = (size_t)scan_number(p, "n", NULL), count = (size_t)scan_number(p, "k", NULL);
@@ -37,11 +36,10 @@ static void test_choice(void) {
 }
 
 static void test_dataset(void) {
-    char *text;
     const char *p;
     int entries = 0;
     check_case("sampled_dataset.json: samples of the experiments");
-    text = golden_text("sampler/sampled_dataset.json");
+    char *text = golden_text("sampler/sampled_dataset.json");
     for (p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
         const size_t population = (size_t)scan_number(p, "n", NULL);
         const char *samples = scan_key(p, "num_samples", NULL), *list = scan_key(p, "kept", NULL);
@@ -129,10 +127,8 @@ static void mixed_calls(const char *calls) {
 }
 
 static void test_draws(void) {
-    char *text;
-    const char *p;
     check_case("draws.json: words, doubles, bounded draws");
-    text = golden_text("sampler/draws.json");
+    char *text = golden_text("sampler/draws.json");
     if (!text) return;
     CHECK_INT(draws_of(text, "raw_uint32", draw_u32), 2);
     CHECK_INT(draws_of(text, "random_sample", draw_double), 3);
@@ -141,7 +137,7 @@ static void test_draws(void) {
     permutations_of(text, "permutation", 6);
     permutations_of(text, "shuffle_of_list", 3);
     check_case("draws.json: alternating calls on one generator");
-    p = scan_key(text, "mixed_sequence", NULL);
+    const char *p = scan_key(text, "mixed_sequence", NULL);
     for (p = scan_key(p, "calls", NULL); p; p = scan_key(p, "calls", NULL)) mixed_calls(p);
     check_case("edges of the bounded draw");
     {
@@ -168,13 +164,12 @@ static void test_draws(void) {
 static int blocks_scores(const char *entry, int32_t total, double *scores, int32_t *order) {
     const char *list = scan_key(entry, "scores", NULL);
     size_t count, i;
-    double *pairs;
     for (i = 0; i < (size_t)total; i++) {
         scores[i] = (double)NAN;
         order[i] = total;
     }
     if (*list != '[') return 0;
-    pairs = scan_numbers(list, &count);
+    double *pairs = scan_numbers(list, &count);
     for (i = 0; i + 1 < count; i += 2) {
         scores[(int)pairs[i]] = pairs[i + 1];
         order[(int)pairs[i]] = (int32_t)(i / 2);
@@ -185,30 +180,26 @@ static int blocks_scores(const char *entry, int32_t total, double *scores, int32
 
 static void test_blocks(void) {
     enum { TOTAL = 16 };
-    char *text;
-    const char *p, *end;
     int entries = 0, equal = 0, refused = 0;
     check_case("blocks.json: importance");
-    text = golden_text("sampler/blocks.json");
-    p = text ? scan_key(text, "importance", NULL) : NULL;
-    end = p ? scan_close(p) : NULL;
+    char *text = golden_text("sampler/blocks.json");
+    const char *p = text ? scan_key(text, "importance", NULL) : NULL;
+    const char *end = p ? scan_close(p) : NULL;
     for (; p && (p = strchr(p, '{')) != NULL && p < end; p = scan_close(p), entries++) {
         const int32_t active = (int32_t)scan_number(p, "num_active", NULL);
         const char *list = scan_key(p, "blocks", NULL);
         double scores[TOTAL];
         int32_t order[TOTAL], blocks[TOTAL + 1], poison = -77;
         const int scored = blocks_scores(p, TOTAL, scores, order);
-        vp_result result;
         size_t count = 0, i;
-        double *want;
         CHECK_INT(scan_number(p, "total", NULL), TOTAL);
         if (*list != '[') { /* the reference crashes in a log message here (active <= 2 on rank 0); rank 1's answer is the next entry */
             CHECK(active <= 2);
             continue;
         }
-        want = scan_numbers(list, &count);
+        double *want = scan_numbers(list, &count);
         for (i = 0; i <= TOTAL; i++) blocks[i] = poison;
-        result = vp_sampler_blocks(TOTAL, active, scored ? scores : NULL, scored ? order : NULL, blocks);
+        vp_result result = vp_sampler_blocks(TOTAL, active, scored ? scores : NULL, scored ? order : NULL, blocks);
         if (active > TOTAL) { /* known difference: the reference silently truncates */
             CHECK_INT(result, VP_ERR_RANGE);
             refused++;
@@ -441,10 +432,9 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
 }
 
 static void test_strategies(void) {
-    char *text;
     const char *part, *end, *p;
     int entries = 0, round;
-    text = golden_text("sampler/strategies.json");
+    char *text = golden_text("sampler/strategies.json");
     for (round = 0; text && round < 2; round++) {
         check_case("strategies.json: %s", round ? "the older experiments' grids without repeats" : "the core experiment's full grid");
         part = scan_key(text, round ? "sparse" : "core", NULL);

@@ -240,11 +240,10 @@ static char *check_files(const char *out, int want_files) {
 static char *sweep(const char *program, const char *arguments, int want_code, int want_files) {
     static int turn;
     char command[1200], out[300];
-    int code;
     snprintf(out, sizeof out, "%s/out%d", folder, turn++);
     snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep %s --max_new_tokens 3 --output_dir '%s' %s >/dev/null 2>\"$TEST_FOLDER\"/err", program,
              strstr(arguments, "--endpoint") ? "" : "--synthetic tiny", out, arguments);
-    code = system(command);
+    int code = system(command);
     check_note(code == want_code << 8, __FILE__, __LINE__, "%s: status %d", command, code);
     return check_files(out, want_files);
 }
@@ -341,7 +340,6 @@ static void test_served_files(const char *program) {
 static void test_files(const char *program) {
     char arguments[700], path[400], *text;
     document v;
-    FILE *f;
     check_case("result files: tiers");
     text = sweep(program, "--data samples/questions.jsonl --tier_list low --top_k_list 1 2 --num_samples 3 --num_runs_per_sample 2", 0, 2);
     if (CHECK(text && document_parse(&v, text))) {
@@ -353,7 +351,7 @@ static void test_files(const char *program) {
     free(sweep(program, "--data samples -p 'What is this?' --vision_tokens_list 300 --num_samples 2 --num_runs_per_sample 1", 0, 1));
     check_case("result files: text only, a failed sample");
     snprintf(path, sizeof path, "%s/odd.jsonl", folder);
-    f = fopen(path, "w");
+    FILE *f = fopen(path, "w");
     if (CHECK(f != NULL)) {
         fputs("{\"id\": 1, \"question\": \"Why?\", \"answers\": [\"so\"]}\n{\"id\": 2, \"question\": \"Where?\", \"image\": \"gone.jpg\"}\n", f);
         fclose(f);
@@ -391,9 +389,8 @@ static void test_knobs(const char *program) {
     check_case("knobs: importance files, top_k above the trained 2");
     for (i = 0; i < sizeof table / sizeof table[0]; i++) {
         char path[400];
-        FILE *f;
         snprintf(path, sizeof path, "%s/scores.json", folder);
-        f = fopen(path, "w");
+        FILE *f = fopen(path, "w");
         if (!CHECK(f != NULL)) return;
         fputs(table[i].scores, f);
         fclose(f);

@@ -16,13 +16,12 @@ static int rows_open(rows *r, const char *name) {
 static int rows_next(rows *r) {
     const char *line = r->next, *end;
     size_t needed;
-    vp_result result;
     if (!line || !*line) return 0;
     end = strchr(line, '\n');
     if (!end) end = line + strlen(line);
     r->next = *end ? end + 1 : end;
     if (end == line) return rows_next(r);
-    result = vp_json_parse(line, (size_t)(end - line), r->nodes, 512, &r->json, &needed, NULL);
+    vp_result result = vp_json_parse(line, (size_t)(end - line), r->nodes, 512, &r->json, &needed, NULL);
     if (result != VP_OK) {
         check_case("rows of the golden file can be parsed");
         CHECK_INT(result, VP_OK);

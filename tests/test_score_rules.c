@@ -8,11 +8,10 @@
 /* ---------------------------------------------------------------------------------------------------- score and rescore */
 /* the same value: numbers within the tolerance (relative, absolute below 1) */
 static int same_value(const document *a, uint32_t i, const document *b, uint32_t k, double tolerance) {
-    const vp_json_node *x, *y;
     double p, q;
     if (i == VP_JSON_NONE || k == VP_JSON_NONE) return 0;
-    x = &a->nodes[i];
-    y = &b->nodes[k];
+    const vp_json_node *x = &a->nodes[i];
+    const vp_json_node *y = &b->nodes[k];
     if (x->type != y->type) return 0;
     if (x->type == VP_JSON_NUMBER)
         return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK
@@ -256,7 +255,6 @@ static void test_sweep_metrics(void) {
     const char *file = in_folder("out/science-qa-img_imgsizetier-low_crops0_topk1_blocks2.json");
     char path[512], line[800];
     document d;
-    uint32_t row;
     int unparsed = 0;
     snprintf(path, sizeof path, "%s", file);
     write_text(in_folder("choices.jsonl"), records);
@@ -276,7 +274,7 @@ static void test_sweep_metrics(void) {
         CHECK(fabs(high - low - (accuracy > 0 && accuracy < 1 ? 0.810937 : 0.657620)) < 1e-5);
     }
     CHECK_INT(number(&d, 0, "num_unparsed"), 0);
-    row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
+    uint32_t row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
     check_keys(&d, row, "accuracy pred pred_cleaned unparsed truncated empty");
     CHECK(isfinite(number(&d, row, "accuracy")) && !is_null(&d, row, "pred_cleaned"));
     CHECK(d.nodes[member(&d, row, "ends_with_eos")].type != d.nodes[member(&d, row, "truncated")].type);

@@ -162,13 +162,11 @@ static void test_singles(void) {
         hostile_reply reply = single->steps;
         vp_exchange exchange = exchange_of(BODY);
         vp_error error = {VP_OK, 0, "", ""};
-        vp_server_options options;
-        vp_server *server;
         char url[64];
         check_case("a reply: %s", single->name);
         hostile_start(&hostile, &reply, 1);
-        options = options_of(&hostile, url, sizeof url);
-        server = open_server(&options);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), single->result);
         CHECK(exchange.result == single->result && exchange.state == (single->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED));
         CHECK_INT(exchange.http_status, single->status);
@@ -204,14 +202,12 @@ static void test_retries(void) {
     for (i = 0; i < COUNT(cases); i++) {
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         char url[64];
         const int64_t begin = vp_clock_ns();
         check_case("retries: %s", cases[i].name);
         hostile_start(&hostile, cases[i].replies, cases[i].count);
-        options = options_of(&hostile, url, sizeof url);
-        server = open_server(&options);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
         CHECK_INT(exchange.attempts, cases[i].attempts);
         CHECK_INT(hostile.request_count, cases[i].attempts);
@@ -227,14 +223,12 @@ static void test_retries(void) {
         hostile_server hostile;
         const hostile_reply replies[] = {busy};
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         char url[64];
         check_case("retries: none if none are allowed");
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.max_retries = 0;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
         CHECK(exchange.attempts == 1 && hostile.request_count == 1);
         CHECK_TEXT(exchange.error.text, "HTTP 503: {}");
@@ -255,16 +249,14 @@ static void test_dead_connections(void) {
                               gone[] = {{HOSTILE_CLOSE, NULL, 0}};
     hostile_reply replies[40];
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
     char url[64];
     int i;
     check_case("a kept connection fails during each of many requests: each is retried on a new connection");
     for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
     hostile_start(&hostile, replies, 40);
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     options.max_retries = 0;
-    server = open_server(&options);
+    vp_server *server = open_server(&options);
     for (i = 0; i < 12; i++) {
         vp_exchange exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
@@ -353,17 +345,14 @@ static void test_request(void) {
     static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}};
     const hostile_reply keep[] = {kept};
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
-    vp_exchange exchange;
     size_t bytes = (size_t)3 << 20;
     char url[64], want[64], *large = (char *)malloc(bytes + 1);
     check_case("the content of a request");
     hostile_start(&hostile, keep, 1);
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     options.api_key = "sk-0123456789";
-    server = open_server(&options);
-    exchange = exchange_of(BODY);
+    vp_server *server = open_server(&options);
+    vp_exchange exchange = exchange_of(BODY);
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
     vp_exchange_free(&exchange);
     CHECK_TEXT(hostile.request_body, BODY);
@@ -414,14 +403,12 @@ static void test_long_words(void) {
         inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"x"), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {refused, inside};
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
     char url[64];
     int i;
     check_case("a server's message is truncated between characters");
     hostile_start(&hostile, replies, 2);
-    options = options_of(&hostile, url, sizeof url);
-    server = open_server(&options);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server *server = open_server(&options);
     for (i = 0; i < 2; i++) {
         vp_exchange exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
@@ -452,17 +439,15 @@ static void test_key(void) {
         const hostile_reply replies[] = {scripts[i]};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         vp_error error = {VP_OK, 0, "", ""};
         char url[64], all[8192], *body = NULL;
         size_t bytes = 0;
         int status = 0;
         check_case("the API key in replies: %d", (int)i);
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.api_key = key;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), VP_ERR_DEVICE);
         CHECK(strstr(hostile.request, key) != NULL);
         snprintf(all, sizeof all, "%s %s %s %s %s %s %s %s %s %s", error.text, error.where, exchange.error.text, exchange.error.where,
@@ -584,15 +569,13 @@ static void test_key_spelled(void) {
         const hostile_reply replies[] = {scripts[i]};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         vp_error error = {VP_OK, 0, "", ""};
         char url[64], all[8192];
         check_case("the API key in another spelling: %d", i);
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.api_key = key;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), i < 2 ? VP_OK : VP_ERR_DEVICE);
         snprintf(all, sizeof all, "%s %s %s %s", error.text, exchange.reply.model ? exchange.reply.model : "",
                  exchange.reply.timings ? exchange.reply.timings : "", exchange.reply.failure ? exchange.reply.failure : "");
@@ -615,16 +598,13 @@ static void test_resets(void) {
         const hostile_reply replies[] = {broken};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         vp_error error = {VP_OK, 0, "", ""};
-        vp_result result;
         char url[64];
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.max_retries = 0;
-        server = open_server(&options);
-        result = vp_server_ask(server, &exchange, &error);
+        vp_server *server = open_server(&options);
+        vp_result result = vp_server_ask(server, &exchange, &error);
         answers += result == VP_OK;
         wrong += result != VP_OK && ((result != VP_ERR_DEVICE && result != VP_ERR_FORMAT) || !error.text[0] || exchange.state != VP_EXCHANGE_FAILED);
         vp_exchange_free(&exchange);
@@ -658,16 +638,14 @@ static void test_timeouts(void) {
         const hostile_reply replies[] = {cases[i].steps};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         char url[64];
         check_case("waiting: %s", cases[i].name);
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.idle_timeout_ms = cases[i].idle_ms;
         options.total_timeout_ms = cases[i].total_ms;
         options.most_bytes = cases[i].most_bytes;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), cases[i].result);
         if (!CHECK(strstr(exchange.error.text, cases[i].error) != NULL)) printf("  %s\n", exchange.error.text);
         if (cases[i].text) CHECK_TEXT(exchange.reply.text, cases[i].text);
@@ -693,17 +671,15 @@ static void test_stop_flag(void) {
     sigset_t alarms;
     hostile_server hostile;
     vp_exchange exchange = exchange_of(BODY);
-    vp_server_options options;
-    vp_server *server;
     char url[64];
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &alarms, NULL);
     hostile_start(&hostile, replies, 2);
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     options.stop = &stop_flag;
-    server = open_server(&options);
+    vp_server *server = open_server(&options);
     alarm_count = alarm_stops = stop_flag = 0;
     setitimer(ITIMER_REAL, &soon, NULL);
     check_case("signals that do not set the flag do not end vp_server_ask");
@@ -729,8 +705,6 @@ static void test_signals(void) {
     sigset_t alarms;
     hostile_server hostile;
     vp_exchange exchange = exchange_of(BODY), *finished = &exchange;
-    vp_server_options options;
-    vp_server *server;
     char url[64];
     action.sa_handler = on_alarm;
     action.sa_flags = SA_RESTART;
@@ -740,9 +714,9 @@ static void test_signals(void) {
     pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the server's threads inherit this mask, so that this thread gets the signal */
     hostile_start(&hostile, replies, 1);
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     check_case("a signal ends vp_server_ask");
-    server = open_server(&options);
+    vp_server *server = open_server(&options);
     setitimer(ITIMER_REAL, &soon, NULL);
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_INTERRUPTED);
     setitimer(ITIMER_REAL, &never, NULL);
@@ -770,18 +744,14 @@ static void test_schedule(void) {
     const hostile_reply replies[] = {good};
     hostile_server hostile;
     vp_exchange late = exchange_of(BODY), later = exchange_of(BODY), *finished = NULL;
-    vp_server_options options;
-    vp_server *server;
     char url[64];
-    int64_t now;
-    int early;
     hostile_start(&hostile, replies, 1);
-    options = options_of(&hostile, url, sizeof url);
-    server = open_server(&options);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server *server = open_server(&options);
     check_case("no requests in flight");
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == NULL);
-    now = vp_clock_ns();
+    int64_t now = vp_clock_ns();
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK); /* it sleeps, because a caller's loop must not spin */
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
     check_case("a request is sent when it is due");
@@ -792,7 +762,7 @@ static void test_schedule(void) {
     CHECK_INT(vp_server_start(server, &late, NULL), VP_OK);
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
-    early = late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0;
+    int early = late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0;
     CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have been stopped for that long) */
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &late && late.start_ns >= late.scheduled_ns);
@@ -824,14 +794,12 @@ static void test_many(void) {
         {HOSTILE_CHUNK, HOSTILE_DELTA("lo") HOSTILE_END, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}};
     const hostile_reply keep[] = {kept};
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
     vp_exchange *finished;
     char url[64];
     int turn, i, done;
     hostile_start(&hostile, keep, 1);
-    options = options_of(&hostile, url, sizeof url);
-    server = open_server(&options);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server *server = open_server(&options);
     for (turn = 0; turn < 2; turn++) {
         check_case(turn ? "200 more requests use the same connections" : "200 requests at once");
         for (i = 0; i < MANY; i++) {
@@ -861,18 +829,16 @@ static void test_get(void) {
         flood[] = {SAY("HTTP/1.1 200 OK\r\n\r\n"), {HOSTILE_ENDLESS, "0123456789", 0}, {HOSTILE_CLOSE, NULL, 0}}, gone[] = {{HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {models, nothing, missing, flood, gone, models, models};
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
     vp_error error = {VP_OK, 0, "", ""};
     char url[64], *text = NULL;
     size_t bytes = 9;
     int status = 9;
     hostile_start(&hostile, replies, COUNT(replies));
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     options.most_bytes = 1000;
     options.max_retries = 0;
     options.api_key = "sk-0123456789";
-    server = open_server(&options);
+    vp_server *server = open_server(&options);
     check_case("GET");
     CHECK_INT(vp_server_get(server, "/v1/models", &status, &text, &bytes, NULL), VP_OK);
     CHECK_INT(status, 200);
@@ -1006,7 +972,6 @@ static void test_tls(void) {
     struct sockaddr_in address;
     socklen_t bytes = sizeof address;
     int listening = socket(AF_INET, SOCK_STREAM, 0), i, wait;
-    pid_t child;
     memset(&address, 0, sizeof address);
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -1019,7 +984,7 @@ static void test_tls(void) {
         remove_folder(folder);
         return;
     }
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         if (chdir(folder) == 0 && freopen("log", "w", stdout) && freopen("log", "w", stderr))
             execlp("openssl", "openssl", "s_server", "-accept", port, "-cert", "cert", "-key", "key", "-www", "-naccept", "20", (char *)NULL);
@@ -1027,7 +992,6 @@ static void test_tls(void) {
     }
     for (i = 0; i < COUNT(cases); i++) {
         vp_server_options options = vp_server_options_default();
-        vp_server *server;
         vp_error error = {VP_OK, 0, "", ""};
         vp_result result = VP_ERR_DEVICE;
         char *text = NULL;
@@ -1038,7 +1002,7 @@ static void test_tls(void) {
         options.url = url;
         options.ca_file = cases[i].is_trusted ? in_folder("cert") : NULL;
         options.max_retries = 0;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         for (wait = 0; wait < 100; wait++) { /* until it listens */
             result = vp_server_get(server, "/", &status, &text, &text_bytes, &error);
             if (result == VP_OK || !strstr(error.text, "onnect to")) break;
@@ -1066,12 +1030,11 @@ static void test_memory(void) {
         hostile_start(&hostile, turn ? replies + 1 : replies, 1);
         for (failing = 0; result == VP_ERR_MEMORY && failing < 100; failing++) {
             vp_exchange exchange = exchange_of(BODY);
-            vp_server_options options;
             vp_server *server = NULL;
             char url[64], *text = NULL;
             size_t bytes = 0;
             int status = 0;
-            options = options_of(&hostile, url, sizeof url);
+            vp_server_options options = options_of(&hostile, url, sizeof url);
             options.api_key = "sk-0123456789";
             allocations_left = failing;
             result = vp_server_open(&options, &server, NULL);

@@ -134,7 +134,6 @@ static void test_estimator(void) {
         {"predict-other", "predict %F/other.json --data %F/b", 0},
         {"predict-far", "predict %F/model.json --views 90 --sequence 9000 --top_k 60", 2}, {"predict-none", "predict %F/model.json", 2}};
     truth t = truth_default();
-    char *text;
     t.samples = 30;
     write_sweep("a", &t);
     t.slower = 1.7;
@@ -144,7 +143,7 @@ static void test_estimator(void) {
     write_sweep("b", &t);
     CHECK_ROWS(rows);
     check_case("writing a model");
-    text = text_of_file(in_folder("model.json"));
+    char *text = text_of_file(in_folder("model.json"));
     check_kept("text-model.txt", text);
     free(text);
     text = text_of_file(in_folder("other.json"));

@@ -53,14 +53,13 @@ static int32_t fill_inputs(struct worker *worker) {
     vp_tile_options options = vp_tile_options_default();
     vp_image image = {0, 0, NULL};
     size_t text_count = 0, needed;
-    void *scratch;
     int32_t count = 0;
     options.max_crops = 1;
     if (!GOOD(worker, vp_image_decode((const uint8_t *)image_file, image_bytes, &image, NULL) == VP_OK)) return 0;
     GOOD(worker, vp_layout_compute(&config.geometry, &options, image.width_px, image.height_px, &worker->layout, NULL) == VP_OK);
     GOOD(worker, worker->layout.views == VIEWS);
     needed = vp_preprocess_scratch_bytes(&config.geometry, &worker->layout);
-    scratch = malloc(needed);
+    void *scratch = malloc(needed);
     GOOD(worker, vp_preprocess(&config.geometry, &worker->layout, image.rgb, worker->pixels, worker->masks, scratch, needed) == VP_OK);
     free(scratch);
     vp_image_free(&image);

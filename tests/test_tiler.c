@@ -78,13 +78,12 @@ static void test_geometry(void) {
 }
 
 static void test_presets(void) {
-    const vp_tier *tier;
     check_case("tier presets");
     CHECK(vp_tier_at(-1) == NULL && vp_tier_at(3) == NULL && vp_tier_at(INT32_MAX) == NULL);
     CHECK_TEXT(vp_tier_at(0)->name, "low");
     CHECK_TEXT(vp_tier_at(1)->name, "medium");
     CHECK_TEXT(vp_tier_at(2)->name, "high");
-    tier = vp_tier_find("high");
+    const vp_tier *tier = vp_tier_find("high");
     CHECK(tier && tier->min_crops == 9 && tier->max_crops == 15);
     CHECK(vp_tier_find("High") == NULL && vp_tier_find("") == NULL);
 }
@@ -158,11 +157,10 @@ static void test_adaptive_table(void) {
         vp_layout layout;
         vp_tiling tiling = {0, 0};
         vp_error error;
-        vp_result result;
         p = csv_row(line, &r);
         options.max_crops = (int32_t)r.field[2];
         memset(&layout, 0xA5, sizeof layout);
-        result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, &error);
+        vp_result result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, &error);
         CHECK_INT(vp_tiler_adaptive(&g, (int32_t)r.field[0], (int32_t)r.field[1], options.max_crops, &tiling), VP_OK);
         check_note(tiling.rows == r.field[3] && tiling.cols == r.field[4], __FILE__, __LINE__, "%.30s: tiling %dx%d", line, (int)tiling.rows,
                    (int)tiling.cols);
@@ -183,12 +181,11 @@ static void test_adaptive_table(void) {
 static void test_tier_table(void) {
     const vp_geometry g = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
-    char *text;
     const char *p;
     int rows = 0;
     row r;
     check_case("tier.csv, every column");
-    text = check_read(check_golden("tiling/tier.csv"), NULL);
+    char *text = check_read(check_golden("tiling/tier.csv"), NULL);
     CHECK(text != NULL);
     options.rule = VP_TILE_TIER;
     options.fit = VP_FIT_FILL;
@@ -197,11 +194,10 @@ static void test_tier_table(void) {
         const char *line = p;
         long got[FIELDS];
         vp_layout layout;
-        vp_result result;
         p = csv_row(line, &r);
         options.tier = vp_tier_find(r.text[2]);
         memset(&layout, 0xA5, sizeof layout);
-        result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, NULL);
+        vp_result result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, NULL);
         if (check_note(result == VP_OK, __FILE__, __LINE__, "%.30s is refused", line)) {
             const int columns = tier_columns(&g, options.tier, &layout, got), bad = differing(got, &r, columns);
             check_note(bad < 0, __FILE__, __LINE__, "%.30s: column %d (counted from 0)", line, bad);
@@ -301,13 +297,11 @@ static void maths_sizes(const char *text) {
 
 static void test_maths(void) {
     const vp_geometry g = vp_geometry_default();
-    char *text;
-    double *n;
     size_t i;
     check_case("experiment_maths.json: tokens -> crops");
-    text = check_read(check_golden("tiling/experiment_maths.json"), NULL);
+    char *text = check_read(check_golden("tiling/experiment_maths.json"), NULL);
     if (!check_note(text != NULL, __FILE__, __LINE__, "missing")) return;
-    n = maths_list(text, "tokens_to_crops", 2, 147);
+    double *n = maths_list(text, "tokens_to_crops", 2, 147);
     for (i = 0; i < 147; i++) {
         int32_t crops = -7;
         const vp_result result = vp_select_crops(&g, (int32_t)n[2 * i], &crops);
@@ -375,29 +369,26 @@ static int compare_case(const char *name) {
     check_array index, tokens;
     int32_t *map, *sequence;
     int64_t i;
-    char *text;
-    const char *mode;
-    double *size, *resized, *offset, *whole;
     size_t count;
     snprintf(path, sizeof path, "preprocess/cases/%s/case.json", name);
-    text = check_read(check_golden(path), NULL);
+    char *text = check_read(check_golden(path), NULL);
     snprintf(path, sizeof path, "preprocess/cases/%s/image_input_idx.npy", name);
     if (!text || !check_npy(check_golden(path), &index)) {
         free(text);
         return 0;
     }
     check_case("preprocess/%s: layout, image_input_idx, image_tokens", name);
-    mode = scan_key(text, "mode", NULL) + 1;
+    const char *mode = scan_key(text, "mode", NULL) + 1;
     for (i = 0; vp_tier_at((int32_t)i); i++) {
         const vp_tier *tier = vp_tier_at((int32_t)i);
         if (strncmp(mode, tier->name, strlen(tier->name)) == 0) options.tier = tier;
     }
     options.rule = options.tier ? VP_TILE_TIER : VP_TILE_ADAPTIVE;
     options.fit = options.tier || strncmp(mode, "adaptive-fill", 13) == 0 ? VP_FIT_FILL : VP_FIT_PAD;
-    size = scan_numbers(scan_key(text, "size_wh", NULL), &count);
-    resized = scan_numbers(scan_key(text, "resized_wh", NULL), &count);
-    offset = scan_numbers(scan_key(text, options.fit == VP_FIT_FILL ? "crop_left_top" : "pad_left_top", NULL), &count);
-    whole = scan_numbers(scan_key(text, "global_resized_wh", NULL), &count);
+    double *size = scan_numbers(scan_key(text, "size_wh", NULL), &count);
+    double *resized = scan_numbers(scan_key(text, "resized_wh", NULL), &count);
+    double *offset = scan_numbers(scan_key(text, options.fit == VP_FIT_FILL ? "crop_left_top" : "pad_left_top", NULL), &count);
+    double *whole = scan_numbers(scan_key(text, "global_resized_wh", NULL), &count);
     ids.im_start = (int32_t)scan_number(text, "<im_start>", NULL);
     ids.im_end = (int32_t)scan_number(text, "<im_end>", NULL);
     ids.im_patch = (int32_t)scan_number(text, "<im_patch>", NULL);
@@ -455,11 +446,10 @@ static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, in
     int32_t area, rows;
     for (area = 1; area <= most; area++) {
         for (rows = 1; rows <= area; rows++) {
-            float scale_h, scale_w, scale;
             if (area % rows) continue;
-            scale_h = h == 0 ? (float)INFINITY : (float)(window * rows) / h;
-            scale_w = w == 0 ? (float)INFINITY : (float)(window * (area / rows)) / w;
-            scale = scale_h < scale_w ? scale_h : scale_w;
+            float scale_h = h == 0 ? (float)INFINITY : (float)(window * rows) / h;
+            float scale_w = w == 0 ? (float)INFINITY : (float)(window * (area / rows)) / w;
+            float scale = scale_h < scale_w ? scale_h : scale_w;
             if (scale >= 1 && (!best_up.rows || scale < up)) up = scale, best_up.rows = rows, best_up.cols = area / rows;
             if (scale < 1 && (!best_down.rows || scale > down)) down = scale, best_down.rows = rows, best_down.cols = area / rows;
         }
@@ -631,12 +621,11 @@ static void test_maps(void) {
         const vp_geometry g = round % 2 ? vp_geometry_default() : random_geometry(&random);
         vp_tile_options options = vp_tile_options_default();
         vp_layout l;
-        int32_t width, height;
         options.fit = VP_FIT_FILL;
         options.rule = round % 3 ? VP_TILE_ADAPTIVE : VP_TILE_CROPS;
         options.max_crops = options.crops = 1 + (int32_t)vp_random_below(&random, 39);
-        width = 1 + (int32_t)vp_random_below(&random, 3999);
-        height = 1 + (int32_t)vp_random_below(&random, 3999);
+        int32_t width = 1 + (int32_t)vp_random_below(&random, 3999);
+        int32_t height = 1 + (int32_t)vp_random_below(&random, 3999);
         CHECK_INT(vp_layout_compute(&g, &options, width, height, &l, NULL), VP_OK);
         check_map(&g, &l, (int32_t)vp_random_below(&random, 1000));
     }
@@ -655,7 +644,6 @@ static void test_sizes(void) {
         const int32_t width = random_side(&random, window, margin), height = random_side(&random, window, margin);
         vp_tile_options options = vp_tile_options_default();
         vp_layout l, poison;
-        int fill;
         options.rule = (vp_tile_rule)vp_random_below(&random, 3);
         options.fit = (vp_fit)vp_random_below(&random, 1);
         options.tier = vp_tier_at((int32_t)vp_random_below(&random, 2));
@@ -663,7 +651,7 @@ static void test_sizes(void) {
         options.vision_tokens = 1 + (int32_t)vp_random_below(&random, 5000);
         memset(&poison, 0xA5, sizeof poison);
         l = poison;
-        fill = options.fit == VP_FIT_FILL;
+        int fill = options.fit == VP_FIT_FILL;
         if (vp_layout_compute(&g, &options, width, height, &l, NULL) != VP_OK) {
             const double ratio = width > height ? (double)width / height : (double)height / width;
             CHECK(memcmp(&l, &poison, sizeof l) == 0);

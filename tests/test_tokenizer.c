@@ -180,10 +180,9 @@ static void check_rows(const char *file, const vp_tokenizer *t, const char *name
     check_case("%s, %s tokenizer", file, name ? name : "real");
     if (!CHECK(text != NULL && t != NULL)) return;
     for (line = text; *line; line = end + 1) {
-        row *r;
         end = strchr(line, '\n');
         if (!end) end = line + strlen(line) - 1;
-        r = row_of(line, (size_t)(end - line));
+        row *r = row_of(line, (size_t)(end - line));
         if (name && !vp_json_equals(&r->json, vp_json_get(&r->json, 0, "tokenizer"), name)) continue;
         check(t, r);
         rows++;
@@ -234,22 +233,19 @@ static void test_other_models(void) {
         { "gemma3", "text", "image-a", "image-b" } };
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         char path[128];
-        vp_tokenizer *t;
         snprintf(path, sizeof path, "othermodels/%s/checkpoint/tokenizer.json", models[m][0]);
         check_case("%s", path);
-        t = load_file(path);
+        vp_tokenizer *t = load_file(path);
         snprintf(path, sizeof path, "othermodels/%s/texts.jsonl", models[m][0]);
         if (strcmp(models[m][0], "molmo_7b_d") != 0) /* this model has internvl's pattern */
             check_rows(path, t, NULL, !strncmp(models[m][0], "qwen", 4) ? 43 : !strcmp(models[m][0], "gemma3") ? 44 : 39, check_other_text);
         for (int i = 1; i < 4; i++) {
             size_t bytes = 0, count, front, text_bytes;
-            char *file;
-            row *r;
             snprintf(path, sizeof path, "othermodels/%s/%s/case.json", models[m][0], models[m][i]);
             check_case("%s", path);
             if (!check_golden(path)) { check_skip(path, "no ../shared/goldens/othermodels"); continue; }
-            file = check_read(check_golden(path), &bytes);
-            r = row_of(file, bytes);
+            char *file = check_read(check_golden(path), &bytes);
+            row *r = row_of(file, bytes);
             count = row_numbers(r, "input_ids", want_ids);
             front = vp_tokenizer_bos(t) >= 0;
             /* Molmo-7B's case has no expanded text: the ids end with those of the text */
@@ -400,11 +396,10 @@ static void test_classes(void) {
     static const char *const keys[3] = { "L", "N", "S" };
     size_t bytes = 0;
     char *text = check_read(check_golden("tokenizer/unicode_classes.json"), &bytes);
-    const row *r;
     uint32_t k, c;
     check_case("character classes of all code points");
     if (!CHECK(text != NULL)) return;
-    r = row_of(text, bytes);
+    const row *r = row_of(text, bytes);
     for (k = 0; k < 3; k++) {
         uint32_t array = vp_json_get(&r->json, 0, keys[k]), node;
         for (node = array + 1; node < r->nodes[array].end; node = r->nodes[node].end) {
@@ -441,10 +436,9 @@ static void test_pipeline(void) {
         { "<|endoftext|><|endoftext|>", { 0, 0 }, 2 },
         { "a  <|endoftext|>", { 1, 5, 5, 0 }, 4 },       /* the piece ends here, so its white space is not split */
     };
-    vp_tokenizer *t;
     size_t i;
     check_case("the pipeline on a tokenizer of ten tokens");
-    t = load_text(mini);
+    vp_tokenizer *t = load_text(mini);
     for (i = 0; t && i < sizeof rows / sizeof *rows; i++) encode_is(t, rows[i].text, strlen(rows[i].text), rows[i].ids, (size_t)rows[i].count);
     if (t) { /* text after the end is not read: "<em" is not an added token although '>' follows in memory */
         static const int32_t cut[2] = { 1, 8 };
@@ -521,10 +515,9 @@ static void test_nfc(void) {
         { "a\xE1\xB7\xB6\xCC\x96", "a\xE1\xB7\xB6\xCC\x96" },               /* U+1DF6 is new in Unicode 10: class 0 here, so it is not reordered */
         { "a\xE1\xB7\xB5\xCC\x96", "a\xCC\x96\xE1\xB7\xB5" },               /* U+1DF5 is new in Unicode 9 */
     };
-    vp_tokenizer *t;
     size_t i;
     check_case("NFC by hand");
-    t = load_text(mini);
+    vp_tokenizer *t = load_text(mini);
     for (i = 0; t && i < sizeof rows / sizeof *rows; i++) {
         vp_impl_work work = {0};
         const char *out = NULL;
@@ -559,10 +552,9 @@ static void test_nfc(void) {
 /* NFC applies to pieces between special tokens; an added token with normalized = true is matched afterwards */
 static void test_added_and_nfc(void) {
     char *text = mini_edited("<em>", "<e\\u0301>"); /* matched in its composed form */
-    vp_tokenizer *t;
     static const int32_t one[1] = { 9 };
     check_case("added tokens and NFC");
-    t = load_text(text);
+    vp_tokenizer *t = load_text(text);
     if (t) {
         encode_is(t, "<\xC3\xA9>", 4, one, 1);
         encode_is(t, "<e\xCC\x81>", 5, one, 1);
@@ -579,12 +571,11 @@ static void test_added_and_nfc(void) {
 
 /* Both merge methods agree: words from the small tokenizer's letters, up to the length that both support, and one long word. */
 static void test_merges(void) {
-    vp_tokenizer *t;
     uint64_t state = 20240601;
     int i;
     size_t k, count = 0, bytes;
     check_case("short and long words merge the same way (seed 20240601)");
-    t = load_file("tokenizer/small-tokenizer.json");
+    vp_tokenizer *t = load_file("tokenizer/small-tokenizer.json");
     for (i = 0; t && i < 20000; i++) {
         vp_impl_work a = {0}, b = {0};
         uint8_t word[VP_IMPL_SHORT_WORD];
@@ -656,9 +647,8 @@ static void test_decode(void) {
 static void test_decode_tokens(void) {
     static const int32_t ids[] = { 10, 11, 12, 0, 9, -1, 13, INT32_MAX, INT32_MIN, 5 };
     char *text = mini_edited("\"<\":8", "\"<\":8,\"<em>\":9,\"\\u4f60\":10,\"\\u00e9\":11,\"a b\":12"), *more;
-    vp_tokenizer *t;
     check_case("the text of decoded tokens");
-    t = load_text(text);
+    vp_tokenizer *t = load_text(text);
     if (t) {
         decode_is(t, ids, 10, 0, "\xE4\xBD\xA0\xEF\xBF\xBD" "a b<|endoftext|><em> ", 27);
         decode_is(t, ids, 10, VP_DECODE_SKIP_SPECIAL, "\xE4\xBD\xA0\xEF\xBF\xBD" "a b<em> ", 14);
@@ -715,9 +705,8 @@ static void test_byte_tokenizer(void) {
 static void test_special_ids(void) {
     vp_special_ids ids, untouched;
     vp_error error;
-    vp_tokenizer *t;
     check_case("special ids by content");
-    t = load_file("tokenizer/small-tokenizer.json");
+    vp_tokenizer *t = load_file("tokenizer/small-tokenizer.json");
     memset(&ids, 0x55, sizeof ids);
     memset(&untouched, 0x55, sizeof untouched);
     CHECK_INT(vp_tokenizer_special_ids(t, &ids, &error), VP_OK);
@@ -865,9 +854,8 @@ static void test_load_variants(void) {
     size_t i;
     for (i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = mini_edited(rows[i].from, rows[i].to);
-        vp_tokenizer *t;
         check_case("variant %s -> %s", rows[i].from, rows[i].to);
-        t = load_text(text);
+        vp_tokenizer *t = load_text(text);
         if (t) encode_is(t, "abba", 4, want, 2);
         vp_tokenizer_free(t);
         free(text);
@@ -895,13 +883,12 @@ static void test_load_variants(void) {
 
 static void test_call_errors(void) {
     static const char *const bad[] = { "\xFF", "a\xC0\x80", "\xED\xA0\x80", "\xE2\x82", "\xF4\x90\x80\x80" };
-    vp_tokenizer *t;
     size_t count = 77, i;
     int32_t ids[4] = { -7, -7, -7, -7 };
     char text[4] = "ZZZ";
     static const int32_t three[3] = { 1, 2, 3 };
     check_case("encode: capacity, bad UTF-8, bad arguments");
-    t = load_text(mini);
+    vp_tokenizer *t = load_text(mini);
     CHECK_INT(vp_tokenizer_encode(t, "aba ", 4, ids, 2, &count), VP_ERR_CAPACITY);
     CHECK_INT(count, 3);
     CHECK(ids[0] == -7 && ids[1] == -7);

@@ -120,13 +120,11 @@ static void pause_until_ready(pid_t child) {
 
 static void test_streams(void) {
     for (size_t i = 0; i < sizeof STREAMS / sizeof *STREAMS; i++) {
-        pid_t child;
-        int fd;
         check_case("a stream: %s", STREAMS[i].command);
         make_special(in_folder("pipe"), 0);
-        child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
+        pid_t child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
         pause_ms(100);
-        fd = open(in_folder("pipe"), O_WRONLY);
+        int fd = open(in_folder("pipe"), O_WRONLY);
         CHECK_INT(write(fd, STREAMS[i].text, strlen(STREAMS[i].text)), strlen(STREAMS[i].text));
         close(fd);
         check_ends(STREAMS[i].command, child, 0, STREAMS[i].words);

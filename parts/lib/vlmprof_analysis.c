@@ -119,9 +119,8 @@ VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_
 VP_API double vp_mcnemar(uint64_t only_first_correct, uint64_t only_second_correct) {
     const uint64_t least = only_first_correct < only_second_correct ? only_first_correct : only_second_correct;
     const uint64_t limit = UINT64_C(1) << 53;
-    double p;
     if (only_first_correct >= limit || only_second_correct >= limit) return (double)NAN;
-    p = 2.0 * vp_binomial_half(least, only_first_correct + only_second_correct);
+    double p = 2.0 * vp_binomial_half(least, only_first_correct + only_second_correct);
     return p > 1.0 ? 1.0 : p;
 }
 
@@ -200,11 +199,10 @@ static int vp_impl_rates_good(uint64_t only_first, uint64_t only_second, uint64_
 
 VP_API vp_result vp_rate_interval(uint64_t successes, uint64_t count, double level, double *low, double *high) {
     const double n = (double)count, p = (double)successes / n;
-    double z, middle, half;
     if (!vp_impl_rates_good(successes, 0, count) || !vp_impl_share(level) || !low || !high) return VP_ERR_RANGE;
-    z = vp_normal_quantile(0.5 + 0.5 * level);
-    middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
-    half = z / (1.0 + z * z / n) * sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
+    double z = vp_normal_quantile(0.5 + 0.5 * level);
+    double middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    double half = z / (1.0 + z * z / n) * sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
     *low = successes && middle > half ? middle - half : 0.0;
     *high = successes < count && middle + half < 1.0 ? middle + half : 1.0;
     return VP_OK;
@@ -1193,11 +1191,10 @@ static int vp_impl_effects_take(vp_impl_effects *work, vp_arena *arena, size_t *
 }
 
 VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order) {
-    vp_impl_effects work;
     size_t bytes = 64;
     if (!vp_impl_knobs_good(knobs, order) || vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT)
         return SIZE_MAX;
-    work = vp_impl_effects_of(knobs, order);
+    vp_impl_effects work = vp_impl_effects_of(knobs, order);
     vp_impl_effects_take(&work, NULL, &bytes);
     return bytes;
 }

@@ -146,10 +146,9 @@ static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, c
     least = items[1] - '0';
     most = items[2] - '0';
     for (count = 0; count <= most; count++) {
-        int ascii;
         if (count >= least && (found = vp_impl_caption_pattern(lexer, next, items + 3)) && (!best || found > best))
             best = found;
-        ascii = vp_impl_caption_at(lexer, next);
+        int ascii = vp_impl_caption_at(lexer, next);
         if (!(*items == '9'   ? vp_impl_caption_ascii_digit(ascii)
               : *items == 's' ? vp_impl_caption_in(ascii, " -")
               : *items == 'b' ? ascii == ' '
@@ -405,9 +404,8 @@ static const char *vp_impl_caption_address_run(const vp_impl_caption_lexer *lexe
 
 /* www.a.com/b, a.com/b: starts after the top-level domain (.com ...); the path has at least two characters */
 static const char *vp_impl_caption_path(const vp_impl_caption_lexer *lexer, const char *at) {
-    const char *stop;
     if (vp_impl_caption_at(lexer, at) != '/') return at;
-    stop = vp_impl_caption_address_run(lexer, at + 1);
+    const char *stop = vp_impl_caption_address_run(lexer, at + 1);
     while (stop > at + 1 && vp_impl_caption_in(stop[-1], ".!?(){},-")) stop--;
     return stop > at + 2 ? stop : at;
 }
@@ -457,13 +455,12 @@ static void vp_impl_caption_rule_files(vp_impl_caption_lexer *lexer) {
     size_t bytes;
     if (stop == lexer->at || lexer->at < lexer->no_file) return;
     while (vp_impl_caption_at(lexer, stop) == '.' && vp_impl_caption_alnum(lexer, stop + 1)) {
-        int ascii;
         start = stop + 1;
         stop = vp_impl_caption_alnums(lexer, start);
         bytes = (size_t)(stop - start);
         if (bytes > 5) continue;
         vp_impl_caption_key(key, start, bytes);
-        ascii = vp_impl_caption_at(lexer, stop);
+        int ascii = vp_impl_caption_at(lexer, stop);
         if (strstr(endings, key) && (stop >= lexer->end || vp_impl_caption_in(ascii, " \t\n\r.?!,"))) best = stop;
     }
     if (best) vp_impl_caption_offer(lexer, best, best + (best < lexer->end), VP_IMPL_CAPTION_TEXT, NULL);
@@ -703,9 +700,8 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_cap
     const char *at = lexer->at;
     const size_t before = out->bytes;
     size_t bytes;
-    int tag;
     if (lexer->kind == VP_IMPL_CAPTION_DROP) return;
-    tag = *at == '<' && lexer->stop[-1] == '>';
+    int tag = *at == '<' && lexer->stop[-1] == '>';
     if (out->bytes) vp_impl_caption_add(out, " ", 1);
     if (lexer->kind == VP_IMPL_CAPTION_SAID) {
         vp_impl_caption_say(out, lexer->said);
@@ -947,9 +943,8 @@ static int vp_impl_caption_grow_grams(vp_impl_caption_book *book) {
 /* the number of an n-gram; 0 without memory */
 static uint32_t vp_impl_caption_gram_number(vp_impl_caption_book *book, uint32_t prefix, uint32_t word) {
     vp_impl_caption_gram *gram;
-    size_t at;
     if (book->gram_count * 2 >= book->gram_table_size && !vp_impl_caption_grow_grams(book)) return 0;
-    at = (size_t)vp_impl_caption_mix(prefix, word) & (book->gram_table_size - 1);
+    size_t at = (size_t)vp_impl_caption_mix(prefix, word) & (book->gram_table_size - 1);
     for (;; at = (at + 1) & (book->gram_table_size - 1)) {
         gram = &book->gram_table[at];
         if (!gram->id) break;

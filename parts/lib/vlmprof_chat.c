@@ -54,12 +54,11 @@ typedef struct vp_impl_chat_text { char *text; size_t bytes, capacity; } vp_impl
 /* Makes room for `count` more bytes and a NUL. */
 static vp_result vp_impl_chat_grow(char **text, size_t bytes, size_t *capacity, size_t count) {
     size_t needed, doubled;
-    char *grown;
     if (!vp_size_add(bytes, count, &needed) || !vp_size_add(needed, 1, &needed)) return VP_ERR_MEMORY;
     if (needed <= *capacity) return VP_OK;
     if (!vp_size_multiply(*capacity, 2, &doubled) || doubled < needed) doubled = needed;
     if (doubled < 64) doubled = 64;
-    grown = (char *)VP_REALLOC(*text, doubled);
+    char *grown = (char *)VP_REALLOC(*text, doubled);
     if (!grown) return VP_ERR_MEMORY;
     *text = grown;
     *capacity = doubled;
@@ -608,9 +607,8 @@ static char *vp_impl_chat_words(const vp_json *json, uint32_t node) {
 }
 /* Sets a member to a value's text; a missing text leaves it unchanged. */
 static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node) {
-    char *words;
     if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
-    words = vp_impl_chat_words(json, node);
+    char *words = vp_impl_chat_words(json, node);
     if (!words) return vp_impl_chat_no_memory(reply);
     VP_FREE(*member);
     *member = words;
@@ -765,15 +763,14 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
         {"input_tokens_details", "image_tokens", &to->image_tokens},
         {"completion_tokens_details", "reasoning_tokens", &to->reasoning_tokens},
         {"output_tokens_details", "reasoning_tokens", &to->reasoning_tokens}};
-    vp_result result;
     if (!vp_impl_chat_is_set(json, usage)) return VP_OK;
     if (json->nodes[usage].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sent something that is not an object");
     *to = vp_impl_chat_no_usage();
-    result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
-                                vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
-                                            "multimodal_tokens"),
-                                "image", &to->image_tokens);
+    vp_result result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
+                                          vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
+                                                      "multimodal_tokens"),
+                                          "image", &to->image_tokens);
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
@@ -797,11 +794,10 @@ static vp_result vp_impl_chat_timings_of(vp_chat_reply *reply, const vp_json *js
     const vp_impl_chat_counter counters[] = {{NULL, "prompt_n", &state->timed_prompt},
         {NULL, "cache_n", &state->timed_cached}, {NULL, "predicted_n", &state->timed_completion}};
     uint32_t timings = vp_json_get(json, root, "timings");
-    vp_result result;
     if (!vp_impl_chat_is_set(json, timings)) timings = vp_json_get(json, root, "metrics");
     if (timings == VP_JSON_NONE || json->nodes[timings].type != VP_JSON_OBJECT) return VP_OK;
-    result = vp_impl_chat_set_timings(reply, json->text + json->nodes[timings].start,
-                                      (size_t)json->nodes[timings].bytes);
+    vp_result result = vp_impl_chat_set_timings(reply, json->text + json->nodes[timings].start,
+                                                (size_t)json->nodes[timings].bytes);
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, timings, counters, sizeof counters / sizeof *counters);
 }
@@ -910,9 +906,8 @@ static vp_result vp_impl_chat_response_event(vp_chat_reply *reply, const vp_json
     if (type == VP_JSON_NONE || json->nodes[type].type != VP_JSON_STRING)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "type", "the server sent an event without a type");
     for (i = 0; i < sizeof deltas / sizeof *deltas; i++) {
-        vp_result result;
         if (!vp_json_equals(json, type, deltas[i].type)) continue;
-        result = vp_impl_chat_add(reply, json, vp_json_get(json, 0, "delta"), deltas[i].is_reasoning, &bytes);
+        vp_result result = vp_impl_chat_add(reply, json, vp_json_get(json, 0, "delta"), deltas[i].is_reasoning, &bytes);
         if (result != VP_OK) return result;
         return vp_impl_chat_piece(reply, deltas[i].is_reasoning ? 0 : bytes, deltas[i].is_reasoning ? bytes : 0);
     }

@@ -159,7 +159,6 @@ static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t ob
     uint32_t nodes[3] = {VP_JSON_NONE, VP_JSON_NONE, VP_JSON_NONE}, i, k, key = object + 1,
              count = header->json->nodes[object].count, bits;
     uint64_t elements = 0, bytes;
-    vp_result result;
     if (header->json->nodes[object].type != VP_JSON_OBJECT)
         return vp_impl_header_fail(header, entry->name, "the entry is not an object");
     for (i = 0; i < count; i++, key = header->json->nodes[key + 1].end) {
@@ -173,7 +172,7 @@ static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t ob
     for (k = 0; k < 3; k++)
         if (nodes[k] == VP_JSON_NONE)
             return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets is missing");
-    result = vp_impl_header_type(header, nodes[0], entry);
+    vp_result result = vp_impl_header_type(header, nodes[0], entry);
     if (result == VP_OK) result = vp_impl_header_shape(header, nodes[1], entry, &elements);
     if (result == VP_OK) result = vp_impl_header_offsets(header, nodes[2], entry);
     if (result != VP_OK) return result;
@@ -702,14 +701,13 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
     const uint32_t words[4] = {VP_IMPL_PACKED_ORDER, packed->version, VP_PACKED_HEADER_BYTES, packed->panel_columns};
     const uint32_t precision[5] = {packed->block_bits, packed->head_bits, packed->vision_bits, packed->quant_values,
                                    packed->quant_order};
-    uint64_t sum;
     memset(header, 0, VP_PACKED_HEADER_BYTES);
     memcpy(header, VP_IMPL_PACKED_MAGIC, 8);
     memcpy(header + 8, words, 16);
     memcpy(header + 24, &packed->model_hash, 8);
     memcpy(header + 32, &packed->weights_bytes, 8);
     if (packed->version > 1) memcpy(header + 40, precision, sizeof precision);
-    sum = vp_impl_fnv(VP_IMPL_FNV_START, header, VP_IMPL_PACKED_SUM_AT);
+    uint64_t sum = vp_impl_fnv(VP_IMPL_FNV_START, header, VP_IMPL_PACKED_SUM_AT);
     memcpy(header + VP_IMPL_PACKED_SUM_AT, &sum, 8);
 }
 
@@ -903,7 +901,6 @@ static vp_result vp_impl_checkpoint_tensor(const vp_checkpoint *checkpoint, cons
     return VP_OK;
 }
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor) {
-    const vp_impl_entry *entry;
     if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
     if (checkpoint->given) {
         vp_named_tensor wanted;
@@ -915,7 +912,7 @@ VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char 
         *tensor = found->tensor;
         return VP_OK;
     }
-    entry = vp_impl_checkpoint_entry(checkpoint, name);
+    const vp_impl_entry *entry = vp_impl_checkpoint_entry(checkpoint, name);
     return entry ? vp_impl_checkpoint_tensor(checkpoint, entry, tensor) : VP_ERR_NOT_FOUND;
 }
 VP_API vp_result vp_checkpoint_at(const vp_checkpoint *checkpoint, size_t index, vp_tensor *tensor) {
@@ -934,12 +931,11 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
     /* a page fault also maps neighbouring pages, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
     const vp_impl_shard *shard;
-    size_t begin, end;
     if (!checkpoint || !tensor || tensor->shard < 0 || tensor->shard >= checkpoint->shard_count || !tensor->bytes)
         return;
     shard = &checkpoint->shards[tensor->shard];
-    begin = (size_t)(tensor->data - shard->map);
-    end = begin + (size_t)tensor->bytes;
+    size_t begin = (size_t)(tensor->data - shard->map);
+    size_t end = begin + (size_t)tensor->bytes;
     if (!needed) {
         begin = begin > AROUND ? begin - AROUND : 0;
         end = shard->map_bytes - end > AROUND ? end + AROUND : shard->map_bytes;

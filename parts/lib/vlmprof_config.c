@@ -293,7 +293,6 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
         {"image_mlp_activations", "quick_gelu", "quick_gelu", moe ? "gelu" : "quick_gelu"},
         {"resize_mode", "default", "default", "default"},
     };
-    int32_t i;
     vp_impl_fields_settings(vision, settings, sizeof settings / sizeof settings[0]);
     config->vit_width = vp_impl_fields_int(vision, "image_emb_dim", 1, 65536, 1024);
     config->vit_head_count = vp_impl_fields_int(vision, "image_num_heads", 1, 4096, 16);
@@ -319,8 +318,8 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
     config->vit_layers[0] = moe ? -1 : -2;
     config->vit_layers[1] = moe ? 0 : -9;
     config->vit_layer_count = moe ? 1 : 2;
-    i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1,
-                            VP_VIT_LAYERS_MAX, config->vit_layers);
+    int32_t i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1,
+                                    VP_VIT_LAYERS_MAX, config->vit_layers);
     if (i > 0) config->vit_layer_count = i;
     config->vit_blocks_needed = 0;
     for (i = 0; i < config->vit_layer_count; i++) {
@@ -373,9 +372,8 @@ static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geo
         {"do_normalize", "true", "true", "true"},
         {"image_padding_mask", "true", "true", "true"},
     };
-    int32_t side, tokens;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    side = vp_impl_fields_side(fields, "base_image_input_size");
+    int32_t side = vp_impl_fields_side(fields, "base_image_input_size");
     if (fields->result == VP_OK && side && side != geometry->crop_px)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "base_image_input_size",
                             "differs from vision_backbone.image_default_input_size in config.json");
@@ -387,7 +385,7 @@ static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geo
     vp_impl_fields_rgb(fields, "image_mean", geometry->mean);
     vp_impl_fields_rgb(fields, "image_std", geometry->std);
     if (fields->result != VP_OK) return;
-    tokens = geometry->crop_px / geometry->patch_px / geometry->pool;
+    int32_t tokens = geometry->crop_px / geometry->patch_px / geometry->pool;
     if (vp_impl_fields_int(fields, "image_token_length_h", 1, 65536, tokens) != tokens)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_h", "is not crop side / patch side / 2");
     if (vp_impl_fields_int(fields, "image_token_length_w", 1, 65536, tokens) != tokens)
@@ -409,7 +407,6 @@ static vp_result vp_impl_molmoe_preprocessor(const vp_impl_fields *fields, const
 /* the tower of the Molmo models, and the settings for cutting their images */
 static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     vp_impl_fields vision = *fields;
-    int64_t side;
     vision.prefix = "vision_backbone.";
     vision.object = vp_impl_fields_get(fields, "vision_backbone", 1);
     if (vision.object != VP_JSON_NONE && fields->json->nodes[vision.object].type != VP_JSON_OBJECT)
@@ -427,7 +424,7 @@ static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *p
     if (vp_geometry_check(&config->geometry) != VP_OK)
         return vp_fail(fields->error, VP_ERR_RANGE, -1, "geometry",
                        "crop side, patch side, overlap_margins, max_crops, mean and std are inconsistent");
-    side = config->geometry.crop_px / config->geometry.patch_px;
+    int64_t side = config->geometry.crop_px / config->geometry.patch_px;
     if (config->vit_positions != side * side + 1)
         return vp_fail(fields->error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
                        "is not 1 + (image size / patch size)^2");
@@ -505,11 +502,10 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
     static const char *const types[] = {"default", "linear", "llama3", "yarn", "dynamic", "mrope"};
     const char *field = "rope_type";
     int type = 0;
-    uint32_t node;
     config->rope_theta = vp_impl_fields_double(rope, "rope_theta", 0, 1e30, config->rope_theta);
     if (fields->result != VP_OK || rope->object == VP_JSON_NONE) return;
     if (vp_impl_fields_get(rope, field, 1) == VP_JSON_NONE) field = "type";
-    node = vp_impl_fields_get(rope, field, 1);
+    uint32_t node = vp_impl_fields_get(rope, field, 1);
     while (node != VP_JSON_NONE && type < 6 && !vp_impl_fields_is(rope, field, types[type])) type++;
     if (type == 6)
         vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "expected default, linear, llama3, yarn or dynamic");
@@ -622,11 +618,10 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
  * original form calls it llm_config, where the language model alone sets tie_word_embeddings. */
 static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
     const int is_chat = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
-    vp_impl_fields text;
     size_t kind = 0;
     if (!is_chat) config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
-    text = is_chat ? vp_impl_fields_inner(fields, "llm_config", "llm_config.", 1)
-                   : vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    vp_impl_fields text = is_chat ? vp_impl_fields_inner(fields, "llm_config", "llm_config.", 1)
+                                  : vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return;
     if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE)
         while (kind < kinds && !vp_impl_fields_is(&text, "model_type", vp_impl_languages[kind].model_type)) kind++;
@@ -798,10 +793,9 @@ static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *pre
         {"vision_feature_select_strategy", "default", "default", "default"},
         {"quantization_config", "null", "null", "null"},
     };
-    vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_language(fields, 3, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &clip, 1, config);
     fields->result = vision.result;
@@ -818,10 +812,9 @@ static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *
     static const vp_impl_tower siglip = {1152,  3072, 12, 16, 224, 32, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t pool = vp_impl_fields_int(fields, "scale_factor", 1, 64, 2);
-    vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_language(fields, 1, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &siglip, pool, config);
     fields->result = vision.result;
@@ -868,10 +861,9 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     const int is_chat = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
     double ratio = vp_impl_fields_double(fields, "downsample_ratio", 0, 1.5, 0.5);
     int32_t pool = ratio > 1.0 / 128 ? (int32_t)(1.0 / ratio + 0.5) : 0;
-    vp_impl_fields vision;
     if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not 1 / N, N a whole number up to 64");
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     vp_impl_internvl_settings(fields, &vision, is_chat);
     vp_impl_config_language(fields, 3, config);
     if (fields->result != VP_OK) return fields->result;
@@ -932,8 +924,7 @@ static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *confi
     const int moe = config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE;
     const vp_impl_language *kind = &vp_impl_qwen_languages[config->architecture - VP_ARCHITECTURE_QWEN2_5_VL];
     int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 0); /* the one in text_config is ignored */
-    vp_impl_fields text;
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", kind != vp_impl_qwen_languages);
+    vp_impl_fields text = vp_impl_fields_inner(fields, "text_config", "text_config.", kind != vp_impl_qwen_languages);
     if (fields->result != VP_OK) return;
     if (text.object == VP_JSON_NONE) text = *fields; /* published configs of Qwen2.5-VL */
     else if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE
@@ -1047,11 +1038,10 @@ static void vp_impl_qwen_tower(vp_impl_fields *vision, vp_model_config *config) 
 
 static vp_result vp_impl_config_qwen(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
-    vp_impl_fields vision;
     int i;
     vp_impl_fields_settings(fields, settings, 1);
     vp_impl_qwen_language(fields, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_qwen_tower(&vision, config);
     fields->result = vision.result;
@@ -1096,7 +1086,6 @@ static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *confi
         {"final_logit_softcapping", "null", "null", "null"},
         {"use_bidirectional_attention", "false", "null", "false"},
     };
-    double scalar;
     if (vp_impl_fields_get(text, "model_type", 1) != VP_JSON_NONE
         && !vp_impl_fields_is(text, "model_type", kind.model_type))
         vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
@@ -1104,7 +1093,7 @@ static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *confi
     config->rope_local_theta = 1e4;
     vp_impl_config_llama(text, &kind, config);
     config->sliding_window = vp_impl_fields_int(text, "sliding_window", 1, 1 << 24, 4096);
-    scalar = vp_impl_fields_double(text, "query_pre_attn_scalar", 0, 1e9, 256);
+    double scalar = vp_impl_fields_double(text, "query_pre_attn_scalar", 0, 1e9, 256);
     vp_impl_gemma3_blocks(text, config);
     if (text->result == VP_OK && !(scalar > 0))
         vp_impl_fields_fail(text, VP_ERR_RANGE, "query_pre_attn_scalar", "must be positive");
@@ -1125,14 +1114,13 @@ static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *pr
     static const vp_impl_tower siglip = {768, 3072, 12, 12, 224, 16, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t tokens = vp_impl_fields_int(fields, "mm_tokens_per_image", 1, 65536, 256), across = 1, side, patch, pool;
-    vp_impl_fields text, vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    vp_impl_fields text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_gemma3_language(&text, config);
     fields->result = text.result;
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     side = vp_impl_fields_square(&vision, "image_size", siglip.image_size);
     patch = vp_impl_fields_square(&vision, "patch_size", siglip.patch_size);
@@ -1286,9 +1274,8 @@ static void vp_impl_molmo2_pictures(vp_impl_fields *fields, const vp_json *prepr
 static vp_result vp_impl_config_molmo2(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"},
                                                {"tie_word_embeddings", "false", "false", "false"}};
-    vp_impl_fields text;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    vp_impl_fields text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_molmo2_language(&text, config);
     fields->result = text.result;
@@ -1606,12 +1593,10 @@ VP_API const char *vp_model_preset_preprocessor(const char *name) {
 }
 
 VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
-    const vp_impl_preset *preset;
-    int i;
     if (!name || !config) return VP_ERR_RANGE;
-    i = vp_impl_preset_find(name);
+    int i = vp_impl_preset_find(name);
     if (i == VP_IMPL_PRESETS) return VP_ERR_NOT_FOUND;
-    preset = &vp_impl_model_presets[i];
+    const vp_impl_preset *preset = &vp_impl_model_presets[i];
     if (preset->config)
         return vp_model_config_parse(preset->config, strlen(preset->config), preset->preprocessor,
                                      preset->preprocessor ? strlen(preset->preprocessor) : 0, config, NULL);
@@ -1621,12 +1606,10 @@ VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *confi
 
 VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
     vp_model_config config;
-    vp_result result;
-    int32_t eos;
     if (!name || !ids) return VP_ERR_RANGE;
-    result = vp_model_config_preset(name, &config);
+    vp_result result = vp_model_config_preset(name, &config);
     if (result != VP_OK) return result;
-    eos = config.vocab_size - 1;
+    int32_t eos = config.vocab_size - 1;
     ids->pad = 1;
     ids->bos = ids->eos = eos;
     ids->im_start = eos + 1;

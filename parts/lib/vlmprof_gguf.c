@@ -59,7 +59,6 @@ static int vp_impl_gguf_kind_bytes(vp_gguf_kind kind) {
 static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     size_t start = at->offset, begin;
     uint64_t kind = 0, item, i;
-    int bytes;
     if (!vp_impl_gguf_string(at, &value->name) || !vp_impl_gguf_number(at, 4, &kind))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed, "a key ends beyond the file");
     if (kind >= VP_GGUF_KIND_COUNT)
@@ -79,7 +78,7 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     value->item = (vp_gguf_kind)item;
     begin = at->offset;
     value->data = at->gguf->map + begin;
-    bytes = vp_impl_gguf_kind_bytes(value->item);
+    int bytes = vp_impl_gguf_kind_bytes(value->item);
     /* each string takes at least 8 bytes, so the file size bounds the loop */
     for (i = 0; !bytes && i < value->count; i++) {
         vp_gguf_text text;
@@ -125,7 +124,6 @@ VP_API int vp_gguf_type_dtype(uint32_t type, vp_dtype *dtype) {
 static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor, uint64_t *offset) {
     size_t start = at->offset;
     uint64_t dimensions = 0, type = 0, length = 0, elements = 1, i;
-    const vp_impl_gguf_type *kind;
     if (!vp_impl_gguf_string(at, &tensor->name) || !vp_impl_gguf_number(at, 4, &dimensions))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed,
                                   "a tensor's entry ends beyond the file");
@@ -144,7 +142,7 @@ static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its entry ends beyond the file");
     tensor->type = (uint32_t)type;
     if (!vp_gguf_type_name(tensor->type)) return VP_OK;
-    kind = &vp_impl_gguf_types[type];
+    const vp_impl_gguf_type *kind = &vp_impl_gguf_types[type];
     if (tensor->shape[dimensions - 1] % kind->values)
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name,
                                   "its rows are not a whole number of its type's blocks");
@@ -254,13 +252,11 @@ static vp_result vp_impl_gguf_tensors(vp_impl_gguf_at *at, vp_gguf *gguf, uint64
 }
 static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
     vp_impl_gguf_at at = {NULL, 0, NULL};
-    const unsigned char *magic;
     uint64_t version = 0, tensors = 0, values = 0;
     vp_gguf_value split;
-    vp_result result;
     at.gguf = gguf;
     at.error = error;
-    magic = vp_impl_gguf_take(&at, 4);
+    const unsigned char *magic = vp_impl_gguf_take(&at, 4);
     if (!magic || memcmp(magic, "GGUF", 4))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 0, vp_impl_gguf_unnamed,
                                   "this is not a GGUF file: it does not begin with GGUF");
@@ -272,7 +268,7 @@ static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
                                                                   : "vlmprof reads versions 2 and 3");
     if (!vp_impl_gguf_number(&at, 8, &tensors) || !vp_impl_gguf_number(&at, 8, &values))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed, "the header ends beyond the file");
-    result = vp_impl_gguf_values(&at, gguf, values);
+    vp_result result = vp_impl_gguf_values(&at, gguf, values);
     if (result == VP_OK) result = vp_impl_gguf_tensors(&at, gguf, tensors);
     if (result == VP_OK && vp_gguf_value_find(gguf, "split.count", &split) == VP_OK) {
         uint64_t cursor = 0;
@@ -308,9 +304,8 @@ static vp_result vp_impl_gguf_begin(const unsigned char *map, size_t bytes, cons
 VP_API vp_result vp_gguf_open(const char *path, vp_gguf **gguf, vp_error *error) {
     const unsigned char *map = NULL;
     size_t bytes = 0;
-    vp_result result;
     if (!path || !gguf) return vp_fail(error, VP_ERR_RANGE, -1, "vp_gguf_open", "a required pointer is NULL");
-    result = vp_file_map(path, &map, &bytes, error);
+    vp_result result = vp_file_map(path, &map, &bytes, error);
     return result == VP_OK ? vp_impl_gguf_begin(map, bytes, path, 1, gguf, error) : result;
 }
 VP_API vp_result vp_gguf_read(const void *data, size_t bytes, const char *where, vp_gguf **gguf, vp_error *error) {
@@ -338,15 +333,13 @@ VP_API vp_result vp_gguf_tensor_at(const vp_gguf *gguf, uint64_t index, vp_gguf_
     return VP_OK;
 }
 VP_API vp_result vp_gguf_value_find(const vp_gguf *gguf, const char *name, vp_gguf_value *value) {
-    const vp_impl_gguf_name *found;
     if (!gguf || !name || !value) return VP_ERR_RANGE;
-    found = vp_impl_gguf_search(gguf->value_names, gguf->value_count, name);
+    const vp_impl_gguf_name *found = vp_impl_gguf_search(gguf->value_names, gguf->value_count, name);
     return found ? vp_gguf_value_at(gguf, found->index, value) : VP_ERR_NOT_FOUND;
 }
 VP_API vp_result vp_gguf_tensor_find(const vp_gguf *gguf, const char *name, vp_gguf_tensor *tensor) {
-    const vp_impl_gguf_name *found;
     if (!gguf || !name || !tensor) return VP_ERR_RANGE;
-    found = vp_impl_gguf_search(gguf->tensor_names, gguf->tensor_count, name);
+    const vp_impl_gguf_name *found = vp_impl_gguf_search(gguf->tensor_names, gguf->tensor_count, name);
     return found ? vp_gguf_tensor_at(gguf, found->index, tensor) : VP_ERR_NOT_FOUND;
 }
 
@@ -358,13 +351,12 @@ VP_API int vp_gguf_next_text(const vp_gguf_value *value, uint64_t *offset, vp_gg
     return 1;
 }
 VP_API int vp_gguf_next_number(const vp_gguf_value *value, uint64_t *offset, double *number) {
-    uint64_t bits;
     uint32_t low;
     float f32;
     int bytes;
     if (!value || !offset || !number || value->item == VP_GGUF_STRING || *offset >= value->bytes) return 0;
     bytes = vp_impl_gguf_kind_bytes(value->item);
-    bits = vp_impl_gguf_little(value->data + *offset, bytes);
+    uint64_t bits = vp_impl_gguf_little(value->data + *offset, bytes);
     *offset += (uint64_t)bytes;
     switch (value->item) {
         case VP_GGUF_I8: *number = (double)(int8_t)(uint8_t)bits; break;
@@ -764,16 +756,15 @@ static void vp_impl_gguf_put_experts(vp_impl_gguf_text *out, int language) {
 static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
     const vp_impl_gguf_language *kind = &vp_impl_gguf_languages[language];
     vp_gguf_tensor head;
-    int64_t width, heads, head_dim;
     out->from = out->model;
     out->prefix = "tokenizer.ggml.";
     if (vp_impl_gguf_double(out, "eos_token_id", -1) >= 0)
         vp_impl_gguf_put_int(out, "eos_token_id", vp_impl_gguf_int(out, "eos_token_id", VP_IMPL_GGUF_REQUIRED));
     out->prefix = kind->prefix;
-    width = vp_impl_gguf_int(out, "embedding_length", VP_IMPL_GGUF_REQUIRED);
-    heads = vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED);
+    int64_t width = vp_impl_gguf_int(out, "embedding_length", VP_IMPL_GGUF_REQUIRED);
+    int64_t heads = vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED);
     if (heads < 1) vp_impl_gguf_fail(out, VP_ERR_FORMAT, "attention.head_count", "is not positive");
-    head_dim = vp_impl_gguf_int(out, "attention.key_length", heads > 0 ? (double)(width / heads) : 0.0);
+    int64_t head_dim = vp_impl_gguf_int(out, "attention.key_length", heads > 0 ? (double)(width / heads) : 0.0);
     if (vp_impl_gguf_int(out, "attention.value_length", (double)head_dim) != head_dim)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.value_length", "differs from attention.key_length");
     if (language == VP_IMPL_GGUF_GEMMA3) vp_impl_gguf_put_gemma3(out, width, heads, head_dim);
@@ -1035,11 +1026,10 @@ static int vp_impl_gguf_token_order(const void *left, const void *right) {
  * token then replaces it; its embedding is never used. */
 static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     size_t bytes = strlen(image);
-    int64_t stand_in;
     int32_t id;
     for (id = 0; id < words->count; id++)
         if (words->tokens[id].text.bytes == bytes && !memcmp(words->tokens[id].text.text, image, bytes)) return;
-    stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
+    int64_t stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
     if (stand_in < 0) stand_in = vp_impl_gguf_int(out, "unknown_token_id", -1);
     if (stand_in < 0 || stand_in >= words->count) return;
     words->tokens[stand_in].text.text = image;
@@ -1051,13 +1041,12 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
     vp_gguf_value texts, types, scores;
     uint64_t text_at = 0, type_at = 0, score_at = 0;
     int32_t id;
-    int scored;
     if (!vp_impl_gguf_key(out, "tokens", 1, 1, &texts) || !vp_impl_gguf_key(out, "token_type", 1, 0, &types)
         || types.count != texts.count || texts.count < 1 || texts.count > VP_IMPL_GGUF_TOKENS_MAX) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "expected texts, at most 4194304, with a token_type for each");
         return;
     }
-    scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
+    int scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
     words->tokens = (vp_impl_gguf_token *)VP_CALLOC((size_t)texts.count, 2 * sizeof *words->tokens);
     if (!words->tokens) {
         vp_impl_gguf_fail(out, VP_ERR_MEMORY, "tokens", "not enough memory");
@@ -1193,7 +1182,6 @@ static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_wo
 /* the token that is prepended to every text, if any */
 static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int absent) {
     char text[VP_IMPL_GGUF_TOKEN_BYTES_MAX + 1];
-    int64_t id;
     vp_json_key(&out->writer, "post_processor");
     if (vp_impl_gguf_int(out, "add_eos_token", 0))
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_eos_token",
@@ -1202,7 +1190,7 @@ static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf
         vp_json_null(&out->writer);
         return;
     }
-    id = vp_impl_gguf_int(out, "bos_token_id", VP_IMPL_GGUF_REQUIRED);
+    int64_t id = vp_impl_gguf_int(out, "bos_token_id", VP_IMPL_GGUF_REQUIRED);
     if (id < 0 || id >= words->count) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, "bos_token_id", "is not a token");
         return;
@@ -1638,17 +1626,15 @@ static vp_result vp_impl_gguf_gather_plain(vp_impl_gguf_gather *gather, const vp
 static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec) {
     const vp_model_config *config = gather->config;
     vp_impl_gguf_name_parts parts;
-    const vp_gguf_tensor *found;
     vp_named_tensor *made = &gather->tensors[gather->count];
-    const char *fused;
     char names[3][128];
     vp_result result;
     int32_t i;
     if (!vp_impl_gguf_name_of(config, spec->name, &parts))
         return vp_fail(gather->error, VP_ERR_UNSUPPORTED, -1, spec->name, "GGUF has no name for this tensor");
     vp_impl_gguf_mend_name(gather, &parts);
-    found = vp_impl_gguf_take_tensor(gather, parts.is_tower, parts.gguf);
-    fused = strstr(parts.gguf, ".attn_qkv.");
+    const vp_gguf_tensor *found = vp_impl_gguf_take_tensor(gather, parts.is_tower, parts.gguf);
+    const char *fused = strstr(parts.gguf, ".attn_qkv.");
     if (!found && vp_impl_gguf_is_idle(config, &parts)) return VP_OK;
     if (parts.is_tower && spec->dimensions == 5) { /* one kernel for each of two frames */
         snprintf(names[0], sizeof names[0], "%s", parts.gguf);

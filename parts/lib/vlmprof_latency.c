@@ -377,12 +377,11 @@ VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, doubl
 }
 
 VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high) {
-    double reach;
     if (!vp_impl_linear_good(fit) || column < 0 || column >= fit->columns || !(level > 0.0 && level < 1.0) || !low ||
         !high)
         return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
-    reach = vp_statistics_student(0.5 + 0.5 * level, fit->degrees) * fit->error[column];
+    double reach = vp_statistics_student(0.5 + 0.5 * level, fit->degrees) * fit->error[column];
     *low = fit->coefficient[column] - reach;
     *high = fit->coefficient[column] + reach;
     return VP_OK;
@@ -468,11 +467,10 @@ static void vp_impl_leave_out_row(vp_impl_leave_out *folds, size_t group, const 
     row[j] = root * y;
     folds->rows[group]++;
     for (i = 0; i < folds->width; i++) {
-        double c, s, length;
         if (!(row[i] < 0.0 || row[i] > 0.0)) continue;
-        length = hypot(triangle[i * folds->width + i], row[i]);
-        c = triangle[i * folds->width + i] / length;
-        s = row[i] / length;
+        double length = hypot(triangle[i * folds->width + i], row[i]);
+        double c = triangle[i * folds->width + i] / length;
+        double s = row[i] / length;
         for (j = i; j < folds->width; j++) {
             const double above = triangle[j * folds->width + i];
             triangle[j * folds->width + i] = c * above + s * row[j];

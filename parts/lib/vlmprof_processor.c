@@ -68,7 +68,6 @@ static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json 
 
 static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_json *json, vp_error *error) {
     const int32_t view = vp_impl_processor_int(json, "max_image_size", "longest_edge");
-    vp_result result;
     processor->longest_edge_px = vp_impl_processor_int(json, "size", "longest_edge");
     if (!processor->longest_edge_px)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is not a number of pixels");
@@ -77,7 +76,7 @@ static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_js
                                        "differs from the tower's image_size");
     processor->view_px = view;
     vp_family_default(vp_family_find("smolvlm"), &processor->family);
-    result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
+    vp_result result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
     if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", view, error);
     return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_len",
                                                   vp_geometry_tokens_per_crop(&processor->geometry), error)
@@ -93,7 +92,6 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
     const int32_t crop = processor->geometry.crop_px,
                   least = is_chat ? 1 : vp_impl_processor_int(json, "min_patches", NULL),
                   most = is_chat ? 6 : vp_impl_processor_int(json, "max_patches", NULL);
-    vp_result result;
     if (is_chat ? vp_impl_processor_int(json, "size", NULL) != crop
                 : vp_impl_processor_int(json, "size", "height") != crop
                       || vp_impl_processor_int(json, "size", "width") != crop)
@@ -102,7 +100,7 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, least ? "max_patches" : "min_patches",
                                        "is not a number of tiles");
     vp_family_default(vp_family_find("internvl"), &processor->family);
-    result = vp_family_set_number(&processor->family, "min_patches", least, error);
+    vp_result result = vp_family_set_number(&processor->family, "min_patches", least, error);
     if (result == VP_OK) result = vp_family_set_number(&processor->family, "max_patches", most, error);
     if (result == VP_OK) result = vp_family_set_number(&processor->family, "size", crop, error);
     return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_length",
@@ -203,12 +201,11 @@ static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *
     static const char *const names[3] = {"patch_size", "merge_size", "temporal_patch_size"};
     const int32_t wanted[3] = {geometry->patch_px, geometry->pool, 2};
     int64_t least = 0, most = 0;
-    vp_result result;
     int i;
     for (i = 0; i < 3; i++)
         if (vp_json_get(json, 0, names[i]) != VP_JSON_NONE && vp_impl_processor_int(json, names[i], NULL) != wanted[i])
             return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, names[i], "differs from the tower's");
-    result = vp_impl_processor_limit(json, "min_pixels", "shortest_edge", 3136, &least, error);
+    vp_result result = vp_impl_processor_limit(json, "min_pixels", "shortest_edge", 3136, &least, error);
     if (result == VP_OK) result = vp_impl_processor_limit(json, "max_pixels", "longest_edge", 1003520, &most, error);
     if (result != VP_OK) return result;
     vp_family_default(vp_family_find(processor->kind == VP_PROCESSOR_QWEN3_VL ? "qwen3-vl" : "qwen2.5-vl"),
@@ -290,7 +287,6 @@ static void vp_impl_processor_first(const vp_processor *processor, const vp_layo
 /* Gemma 3: the image and its crops are each squeezed to a square; an image too small for its crops is an error */
 static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     vp_vision_count count;
-    int64_t parts, side;
     vp_result result = vp_family_count(&processor->family, layout->width_px, layout->height_px, &count, error);
     if (result != VP_OK) return result;
     layout->resized_width_px = layout->resized_height_px = processor->geometry.crop_px;
@@ -298,8 +294,8 @@ static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, 
     layout->tiling.rows = count.rows ? (int32_t)count.rows : 1;
     layout->tiling.cols = count.cols ? (int32_t)count.cols : 1;
     layout->marker_tokens = (int32_t)count.marker_tokens;
-    parts = count.views > 2 ? count.views - 1 : 1;
-    side = layout->tiling.cols > 1 ? layout->width_px : layout->height_px;
+    int64_t parts = count.views > 2 ? count.views - 1 : 1;
+    int64_t side = layout->tiling.cols > 1 ? layout->width_px : layout->height_px;
     if ((side + parts - 1) / parts * (parts - 1) >= side)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "has too few pixels for this many crops: the last is empty");
     return VP_OK;
@@ -427,16 +423,14 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
 }
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error) {
     vp_message text = {{0}, 0};
-    vp_family tried;
     int32_t i = 0;
-    vp_result result;
     if (!processor || !name) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "processor or name is NULL");
     while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
     if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
     if (vp_impl_processor_is_qwen(processor) && value > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, name, "is not a number of pixels up to 100 million");
-    tried = processor->family;
-    result = vp_family_set_number(&tried, name, value, error);
+    vp_family tried = processor->family;
+    vp_result result = vp_family_set_number(&tried, name, value, error);
     if (result != VP_OK) return result;
     if (vp_impl_processor_is_qwen(processor) && tried.value[VP_SLOT_MAX] < tried.value[VP_SLOT_MIN]) {
         vp_message_text(&text, i ? "is above max_pixels, which is " : "is below min_pixels, which is ");

@@ -99,10 +99,9 @@ static void vp_impl_prompt_write(vp_impl_prompt_text *prompt_text, const vp_impl
 
 /* Python: re.match("<img='(.*?)'>", option); the dot does not match a newline */
 static int vp_impl_prompt_is_image(const char *option) {
-    const char *end, *line;
     if (strncmp(option, "<img='", 6) != 0) return 0;
-    end = strstr(option + 6, "'>");
-    line = strchr(option + 6, '\n');
+    const char *end = strstr(option + 6, "'>");
+    const char *line = strchr(option + 6, '\n');
     return end && (!line || end < line);
 }
 static int vp_impl_prompt_is_choice(const vp_prompt *prompt) {

@@ -260,10 +260,9 @@ static void vp_impl_server_push(vp_server *server, vp_impl_flight *flight, int64
 }
 static void vp_impl_server_drop(vp_server *server, vp_impl_flight *flight) {
     const size_t place = flight->place;
-    vp_impl_flight *last;
     if (place == 0) return;
     flight->place = 0;
-    last = server->heap[--server->heap_count];
+    vp_impl_flight *last = server->heap[--server->heap_count];
     if (last == flight) return;
     if (place > 1 && vp_impl_server_is_before(last, server->heap[place / 2 - 1]))
         vp_impl_server_up(server, place, last);
@@ -547,11 +546,10 @@ static const char *vp_impl_server_bad_option(const vp_server_options *options) {
 }
 static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **list, const char *first) {
     char *line = NULL;
-    vp_impl_curl_list *longer;
     *list = server->curl.curl_slist_append(NULL, first);
     if (!*list || !server->api_key) return *list != NULL;
     line = vp_impl_server_join("Authorization: Bearer ", server->api_key);
-    longer = line ? server->curl.curl_slist_append(*list, line) : NULL;
+    vp_impl_curl_list *longer = line ? server->curl.curl_slist_append(*list, line) : NULL;
     vp_impl_server_wipe(line);
     VP_FREE(line);
     return longer != NULL;
@@ -605,14 +603,13 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
     const char *wrong = vp_impl_server_bad_url(options->url);
     vp_server *opened;
-    vp_result result;
     if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* omits the URL, which may contain a password */
     wrong = vp_impl_server_bad_option(options);
     if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
     opened = (vp_server *)VP_CALLOC(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
     opened->poll = opened->timer = -1;
-    result = vp_impl_server_load(&opened->curl, error);
+    vp_result result = vp_impl_server_load(&opened->curl, error);
     if (result == VP_OK) result = vp_impl_server_prepare(opened, options, error);
     if (result != VP_OK) {
         vp_server_close(opened);
@@ -911,7 +908,6 @@ static void vp_impl_server_run_due(vp_server *server, int64_t now) {
         vp_impl_flight *flight = server->heap[0];
         const vp_chat_reply *reply = &flight->exchange->reply;
         char text[160];
-        int is_total;
         vp_impl_server_drop(server, flight);
         if (!flight->is_flying) {
             vp_impl_server_launch(flight);
@@ -921,7 +917,7 @@ static void vp_impl_server_run_due(vp_server *server, int64_t now) {
             vp_impl_server_push(server, flight, vp_impl_server_deadline(flight));
             continue;
         }
-        is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
+        int is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
         snprintf(text, sizeof text, is_total ? "the answer is not complete after %.3f s" : "no byte arrived for %.3f s",
                  (is_total ? server->options.total_timeout_ms : server->options.idle_timeout_ms) / 1000.0);
         if (reply->piece_count)
@@ -1036,10 +1032,9 @@ static int vp_impl_server_is_own(const vp_server *server, const char *url) {
     return !url || (strncmp(url, server->url, bytes) == 0 && (url[bytes] == '/' || url[bytes] == 0));
 }
 static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *own_url, vp_error *error) {
-    vp_impl_flight *flight;
     if (exchange->state != VP_EXCHANGE_NEW)
         return vp_fail(error, VP_ERR_STATE, -1, "exchange", "the exchange was already started");
-    flight = vp_impl_server_flight(server);
+    vp_impl_flight *flight = vp_impl_server_flight(server);
     if (!flight) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
     flight->exchange = exchange;
     flight->own_url = own_url;
@@ -1102,13 +1097,12 @@ VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exc
     const int is_path = *path == '/';
     const char *at;
     char *url;
-    vp_result result;
     for (at = path; *at > ' ' && *at < 0x7f; at++) {}
     if (is_path ? *at != 0 : vp_impl_server_bad_url(path) != NULL)
         return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
     url = vp_impl_server_join(is_path ? server->url : "", path);
     if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
-    result = vp_impl_server_begin(server, exchange, url, error);
+    vp_result result = vp_impl_server_begin(server, exchange, url, error);
     if (result != VP_OK) VP_FREE(url);
     return result;
 }

@@ -37,8 +37,6 @@ int main(void) {
     vp_effect *effects;
     vp_random random;
     vp_knobs knobs;
-    size_t bytes;
-    void *scratch;
     int i, c;
     vp_random_seed(&random, 1);
     for (c = 0; c < CONFIGS; c++) {
@@ -66,8 +64,8 @@ int main(void) {
             groups[c * SAMPLES + i] = (uint32_t)c;
         }
     }
-    bytes = vp_bootstrap_scratch_bytes(CONFIGS, SAMPLES, RESAMPLES);
-    scratch = memory(bytes);
+    size_t bytes = vp_bootstrap_scratch_bytes(CONFIGS, SAMPLES, RESAMPLES);
+    void *scratch = memory(bytes);
     printf("%d configurations x %d samples, %d resamples; scratch %.1f MB\n", CONFIGS, SAMPLES, RESAMPLES, (double)bytes / 1e6);
     started = vp_clock_ns();
     for (i = 0; i < 4; i++) {

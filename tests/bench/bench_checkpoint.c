@@ -70,9 +70,8 @@ static void open_folder(const char *name) {
 /* in a process of its own: its memory is this step's alone */
 static int step(const char *name, vp_convert_layout layout, uint64_t shard_bytes) {
     int status = 0;
-    pid_t child;
     fflush(stdout);
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         if (name) open_folder(name); else write_folder(layout, shard_bytes);
         fflush(stdout);

@@ -31,9 +31,8 @@ static int64_t processor_ns(void) {
 static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 /* FLOP/ns of tile products alone */
 __attribute__((target("amx-tile,amx-bf16"))) static double peak(void) {
-    int64_t start;
     vk_amx_begin();
-    start = processor_ns();
+    int64_t start = processor_ns();
     for (int i = 0; i < STEPS; i++) { _tile_dpbf16ps(0, 4, 6); _tile_dpbf16ps(1, 4, 7); _tile_dpbf16ps(2, 5, 6); _tile_dpbf16ps(3, 5, 7); }
     start = processor_ns() - start;
     vk_amx_end();
@@ -43,11 +42,10 @@ __attribute__((target("amx-tile,amx-bf16"))) static double peak(void) {
 static int64_t attend(bench *b, int s) {
     vk_attention_job job = {0};
     size_t width = (size_t)(shapes[s].n * shapes[s].k);
-    int64_t start;
     job.y = b->y; job.q = b->x; job.k = b->x + 2 * width; job.v = b->x + 4 * width;
     job.ldy = (int)width; job.ldq = job.ldk = 3 * (int)width;
     job.batch = 1; job.tokens = shapes[s].m; job.heads = job.kv_heads = shapes[s].n; job.head_dim = shapes[s].k; job.causal = shapes[s].causal;
-    start = processor_ns();
+    int64_t start = processor_ns();
     vk_attention_run(&b->cpu, &job);
     return processor_ns() - start;
 }

@@ -17,9 +17,8 @@ static char folder[300];
 
 static FILE *create(const char *name) {
     char path[400];
-    FILE *f;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "w");
+    FILE *f = fopen(path, "w");
     if (!f) { perror(path); exit(1); }
     return f;
 }
@@ -64,7 +63,6 @@ static int bench(const char *name, int want, const char *file, const char *sampl
     struct rusage use;
     double start = seconds_now();
     int status = 0, count = 0;
-    pid_t child;
     snprintf(data, sizeof data, "%s/%s", folder, file);
     snprintf(out, sizeof out, "%s/out-%s", folder, samples);
     args[count++] = program; args[count++] = "sweep"; args[count++] = "--synthetic"; args[count++] = "tiny"; args[count++] = "--data";
@@ -72,7 +70,7 @@ static int bench(const char *name, int want, const char *file, const char *sampl
     args[count++] = "--num_samples"; args[count++] = samples;
     while (*more) args[count++] = *more++;
     args[count] = NULL;
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(127);
         execv(program, (char *const *)(size_t)args);
@@ -93,11 +91,10 @@ int main(void) {
                       *const plan_nine[] = {"--top_k_list", "1", "2", "4", "--plan", NULL};
     static const char vqa[] = "v2_OpenEnded_mscoco_val2014_questions.json";
     char command[400];
-    int failed;
     if (!temporary_folder("bench", folder, sizeof folder)) return 1;
     make_rows();
     make_files();
-    failed = bench("JSONL, plan of 1,000 samples, 1 configuration", 0, "rows.jsonl", "1000", plan_one);
+    int failed = bench("JSONL, plan of 1,000 samples, 1 configuration", 0, "rows.jsonl", "1000", plan_one);
     failed |= bench("JSONL, plan of 10,000 samples, 1 configuration", 0, "rows.jsonl", "10000", plan_one);
     failed |= bench("JSONL, plan of 100,000 samples, 1 configuration", 0, "rows.jsonl", "100000", plan_one);
     failed |= bench("JSONL, plan of 1,000 samples, 9 configurations", 0, "rows.jsonl", "1000", plan_nine);

@@ -42,8 +42,6 @@ int main(void) {
                 int wide = kinds[i % KINDS].wide;
                 vk_cpu cpu = {0};
                 vk_linear linear = {0};
-                size_t bytes;
-                int64_t start;
                 took[i][round] = INT64_MAX;
                 if (!vk_gemm_usable(kernel, wide)) continue;
                 cpu.queue.threads = vk_host_threads(0);
@@ -53,11 +51,11 @@ int main(void) {
                 cpu.widened = widened; cpu.widened_bytes = widened_bytes;
                 cpu.begin = kernel->begin; cpu.end = kernel->end;
                 linear.n = n; linear.k = linear.k_padded = k; linear.wide = wide; linear.bits = kinds[i % KINDS].bits;
-                bytes = (size_t)(n + VK_PAD - 1) / VK_PAD * vk_panel_bytes(&linear);
+                size_t bytes = (size_t)(n + VK_PAD - 1) / VK_PAD * vk_panel_bytes(&linear);
                 if (at + bytes > pool_bytes) at = 0;
                 linear.weights = pool + at;
                 at += bytes;
-                start = vp_clock_ns();
+                int64_t start = vp_clock_ns();
                 vk_linear_run(&cpu, y, n, x, k, m, &linear, VK_STORE_F32);
                 took[i][round] = vp_clock_ns() - start;
             }

@@ -79,13 +79,12 @@ static int64_t our_linear(vk_queue *queue, float *y, const char *x, const mark *
     static size_t at;
     size_t bytes = (size_t)m->n * (size_t)m->k * 2;
     vk_linear w = {0};
-    int64_t start;
     if (at + bytes > pool_bytes) at = 0;
     w.weights = pool + at;
     w.n = m->n;
     w.k = w.k_padded = m->k;
     at += bytes;
-    start = vp_clock_ns();
+    int64_t start = vp_clock_ns();
     vk_cpu_linear(queue, y, w.n, x, w.k, m->m, &w, VK_STORE_F32);
     return vp_clock_ns() - start;
 }

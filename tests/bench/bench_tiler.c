@@ -19,14 +19,13 @@ static void bench(const char *name, vp_tile_rule rule, vp_fit fit, const int32_t
     options.crops = 12;
     for (round = -1; round < ROUNDS; round++) { /* round -1 warms up */
         const int64_t start = vp_clock_ns();
-        int64_t elapsed;
         for (pass = 0; pass < PASSES; pass++) {
             for (i = 0; i < IMAGES; i++) {
                 vp_layout layout;
                 if (vp_layout_compute(&geometry, &options, sizes[i][0], sizes[i][1], &layout, NULL) == VP_OK) tokens += layout.image_tokens;
             }
         }
-        elapsed = vp_clock_ns() - start;
+        int64_t elapsed = vp_clock_ns() - start;
         if (round >= 0) rate[round] = (double)PASSES * IMAGES / ((double)elapsed * 1e-9) / 1e6;
     }
     if (vp_statistics_compute(rate, ROUNDS, sorted, &s) != VP_OK) return;

@@ -67,10 +67,9 @@ static inline void books_check(const vp_launch *launches, const vp_reply *reply,
     int64_t i = 0, begin = 0;
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         book b = {0};
-        int64_t end;
         CHECK_INT(t->begin_ns[stage], begin);
         b.at = begin;
-        end = stage == VP_STAGE_DECODE ? begin : begin + t->device_ns[stage];
+        int64_t end = stage == VP_STAGE_DECODE ? begin : begin + t->device_ns[stage];
         for (int32_t step = stage == VP_STAGE_DECODE; stage == VP_STAGE_DECODE ? step < reply->token_count : step == 0; step++) {
             if (step) end += reply->step_ns[step - 1];
             for (; i < reply->launch_count && launches[i].stage == stage && launches[i].step == step; i++)

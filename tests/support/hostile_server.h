@@ -53,9 +53,8 @@ typedef struct hostile_server {
 typedef struct hostile_connection { hostile_server *server; int socket; char *body; /* for `call` */ } hostile_connection;
 
 static inline int hostile_count(hostile_server *server, const int *count) {
-    int value;
     pthread_mutex_lock(&server->lock);
-    value = *count;
+    int value = *count;
     pthread_mutex_unlock(&server->lock);
     return value;
 }

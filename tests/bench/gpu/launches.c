@@ -75,7 +75,6 @@ static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64
     vp_reply reply = {0};
     vp_request r = {0};
     int32_t blocks[64];
-    int64_t prefill;
     for (int i = 0; i < e->config.block_count; i++) blocks[i] = i;
     r.input_count = tokens; r.views = views; r.top_k = TOP_K; r.active_blocks = blocks; r.active_block_count = e->config.block_count;
     e->queue->dry = 1;
@@ -84,7 +83,7 @@ static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64
     e->queue->log_count = 0;
     vk_begin_pruning(e, &r);
     vk_prefill(e, &r, &reply);
-    prefill = e->queue->log_count;
+    int64_t prefill = e->queue->log_count;
     vk_step(e, &r, tokens);
     *all = e->queue->log_count;
     if (*all <= ROOM) return prefill;
