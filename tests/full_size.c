@@ -60,8 +60,7 @@ static int make_request(void) {
     size_t scratch_bytes = vp_preprocess_scratch_bytes(&config.geometry, &layout);
     void *scratch = malloc(scratch_bytes);
     CHECK_INT(vp_preprocess(&config.geometry, &layout, rgb, pixels, masks, scratch, scratch_bytes), VP_OK);
-    free(scratch);
-    free(rgb);
+    FREE_ALL(scratch, rgb);
     printf("%d positions, %d of them image tokens, %d views\n", input_count, layout.image_tokens, layout.views);
     return CHECK_INT(input_count, 433);
 }
@@ -195,7 +194,6 @@ int main(void) {
     printf("largest resident size %.2f GB\n", peak_bytes() / 1e9);
     CHECK(peak_bytes() <= most_bytes);
     for (int i = 0; i < 2; i++) free(outcomes[i].logits);
-    free(pixels);
-    free(masks);
+    FREE_ALL(pixels, masks);
     return check_done("full_size");
 }

@@ -33,10 +33,7 @@ static void test_pareto_golden(void) {
             for (i = 0; i < got && i < wanted; i++) check_note(front[i] == want[i], __FILE__, __LINE__, "set %d, %s: place %d", row, rules[k].key, (int)i);
             free(want);
         }
-        free(points);
-        free(latency);
-        free(accuracy);
-        free(front);
+        FREE_ALL(points, latency, accuracy, front);
         row++;
     }
     CHECK_INT(row, 36);
@@ -84,8 +81,7 @@ static void test_intervals_golden(void) {
         CHECK(s.p50 == number(&d, set, "median") && sorted[first - 1] == number(&d, set, "lower") && sorted[last - 1] == number(&d, set, "upper"));
         CHECK_INT(vp_statistics_percentile_interval(sorted, count, 50, 0.95, &low, &high), VP_OK);
         CHECK(low == sorted[first - 1] && high == sorted[last - 1]);
-        free(values);
-        free(sorted);
+        FREE_ALL(values, sorted);
         row++;
     }
     CHECK_INT(row, 212);
@@ -113,8 +109,7 @@ static void test_tests_golden(void) {
         NEAR(t.t, number(&d, set, "t"), 1e-9, 0);
         NEAR(t.p, number(&d, set, "p_t"), 1e-9, 0);
         CHECK_INT(t.degrees, number(&d, set, "df"));
-        free(x);
-        free(y);
+        FREE_ALL(x, y);
         row++;
     }
     CHECK_INT(row, 30);
@@ -139,8 +134,7 @@ static void test_statistics_golden(void) {
         NEAR(s.std, number(&d, set, "std"), 1e-12, 1e-12);
         NEAR(s.min, number(&d, set, "min"), 1e-12, 1e-12);
         NEAR(s.max, number(&d, set, "max"), 1e-12, 1e-12);
-        free(values);
-        free(scratch);
+        FREE_ALL(values, scratch);
         row++;
     }
     CHECK_INT(row, 32);

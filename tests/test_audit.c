@@ -609,8 +609,7 @@ static void test_token_cost(void) {
     rounds[3].tokens[COST_LONG_TEXT] = 90 + COST_TOKENS_LEAST - 1;
     CHECK_INT(token_cost_find(rounds, 4, &cost), 0);
     CHECK(!strncmp(text, "5 ", 2) && strcmp(text + 1, other + 1));
-    free(text);
-    free(other);
+    FREE_ALL(text, other);
     text_list_free(&hints);
 }
 /* A busy machine can hide the time that the test server saves, but cannot invent it. One of several tries must show the hint. */

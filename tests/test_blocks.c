@@ -150,8 +150,7 @@ static void test_format(const format *of) {
     check_case("%s: a tensor of another type is not packed", of->name);
     source.tensor.dtype = of->dtype == VP_DTYPE_Q8_0 ? VP_DTYPE_Q4_0 : VP_DTYPE_Q8_0;
     CHECK_INT(vk_pack_blocks(&loader, &source, &linear, 0, N), 0);
-    free(linear.weights);
-    free(blocks);
+    FREE_ALL(linear.weights, blocks);
 }
 /* q, k and v: 64, 32 and 11 rows, of which the first are in pairs */
 static void test_runs(void) {
@@ -180,8 +179,7 @@ static void test_runs(void) {
     for (int i = 0; i < 3; i++) part.runs[i].first -= 2;
     CHECK(vk_panel_at(&part, 0) == vk_panel_at(&linear, 2) && vk_panel_at(&part, 1) == vk_panel_at(&linear, 3));
     for (int r = 0; r < 3; r++) free(blocks[r]);
-    free(turned);
-    free(linear.weights);
+    FREE_ALL(turned, linear.weights);
 }
 /* ---- a model: products of many rows equal those of bf16 bit by bit, products of one row approximately; the memory is that of the blocks */
 static const char config_text[] = "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":256,\"intermediate_size\":512,"

@@ -483,8 +483,7 @@ static void check_far_looks(void) {
         CHECK(needed <= 6 * BYTES && strlen(out) == needed);
         CHECK(vp_utf8_valid_bytes(out, needed) == needed);
     }
-    free(text);
-    free(out);
+    FREE_ALL(text, out);
 }
 
 /* A corpus as large as COCO's validation half, to test frequencies over many images and growing memory. */
@@ -507,10 +506,7 @@ static void check_many(void) {
     for (i = 0; i < COUNT; i += 777) CHECK_NEAR(each[i].cider_d, 5.0, 1e-12);
     CHECK_NEAR(corpus.cider_d, 5.0, 1e-10);
     CHECK_NEAR(corpus.bleu[3], 1.0, 1e-8);
-    free(images);
-    free(texts);
-    free(lines);
-    free(each);
+    FREE_ALL(images, texts, lines, each);
 }
 
 /* subsequences of texts longer than 64 words, in which a carry passes from one machine word to the next */

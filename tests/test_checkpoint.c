@@ -1243,8 +1243,7 @@ static void test_file_read(void) {
     file_write("big", big, 300000);
     CHECK_INT(vp_file_read(in_folder("big"), SIZE_MAX, &text, &bytes, &error), VP_OK);
     CHECK(bytes == 300000 && !memcmp(text, big, 300000) && text[300000] == 0);
-    free(text);
-    free(big);
+    FREE_ALL(text, big);
     text = NULL;
     check_case("missing files and folders");
     CHECK_INT(vp_file_read(in_folder("missing"), 10, &text, &bytes, &error), VP_ERR_NOT_FOUND);
@@ -1318,7 +1317,6 @@ int main(void) {
     test_file_read();
     test_memory();
     remove_folder(folder);
-    free(config_text);
-    free(preprocessor_text);
+    FREE_ALL(config_text, preprocessor_text);
     return check_done("test_checkpoint");
 }

@@ -12,8 +12,7 @@ static int same_files(const char *a, const char *b) {
     size_t a_bytes = 0, b_bytes = 0;
     char *x = check_read(a, &a_bytes), *y = check_read(b, &b_bytes);
     int same = x && y && a_bytes == b_bytes && !memcmp(x, y, a_bytes);
-    free(x);
-    free(y);
+    FREE_ALL(x, y);
     return same;
 }
 /* number of files in a subfolder of the test's folder; -1 if there is no such folder */

@@ -124,8 +124,7 @@ static void test_sweep(void) {
     for (int i = 0; i < 4; i++) {
         after = check_read(result_path(i), &after_bytes);
         CHECK(before[i] && after && bytes[i] == after_bytes && !memcmp(before[i], after, after_bytes));
-        free(after);
-        free(before[i]);
+        FREE_ALL(after, before[i]);
     }
     check_case("sweep: a grid can grow; a different plan is rejected");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0);
@@ -228,8 +227,7 @@ static void stop_and_resume(int signal_number, int code) {
     char *whole = check_read(in_folder("out/journal.jsonl"), &whole_bytes);
     while (kept_bytes && kept[kept_bytes - 1] != '\n') kept_bytes--; /* a kill may tear the last line */
     CHECK(kept && whole && whole_bytes > kept_bytes && !memcmp(kept, whole, kept_bytes));
-    free(kept);
-    free(whole);
+    FREE_ALL(kept, whole);
     remove_folder(in_folder("out"));
 }
 

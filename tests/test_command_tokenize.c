@@ -84,8 +84,7 @@ static void check_prompt_rows(const char *tokenizer, const char *const *left_out
         unload(&got);
     }
     CHECK_INT(rows, 60);
-    free(want);
-    free(input);
+    FREE_ALL(want, input);
 }
 static void test_tokenize_jsonl(void) {
     static const char *const made[] = {"prompt_text", "ids", NULL}, *const by_style[] = {"dataset", "prompt_text", "ids", "messages", NULL};

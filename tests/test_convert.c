@@ -458,7 +458,6 @@ int main(void) {
     vp_checkpoint_close(cp_a);
     vp_checkpoint_close(cp_b);
     remove_folder(folder);
-    free(pixels);
-    free(masks);
+    FREE_ALL(pixels, masks);
     return check_done("test_convert");
 }

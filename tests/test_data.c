@@ -126,8 +126,7 @@ static void check_table(const char *set, const char *file, const char *expected,
     for (line = text, got = last.out; *line && *got; line += strcspn(line, "\n") + 1, got += strcspn(got, "\n") + 1) {
         if (!CHECK(parse(&w, line, strcspn(line, "\n")) && parse(&g, got, strcspn(got, "\n")))) break;
         check_note(same(&g, 0, &w, 0, 1), __FILE__, __LINE__, "%s: %.60s", file, line);
-        free(w.nodes);
-        free(g.nodes);
+        FREE_ALL(w.nodes, g.nodes);
     }
     CHECK(!*line && !*got);
     free(text);
@@ -587,8 +586,7 @@ static void check_scores(const char *folder_name, const char *metric) {
         good = check_note(same(&g, member(&g, 0, "score"), &w, member(&w, 0, "score"), 0), __FILE__, __LINE__, "%s: %.200s", metric, line);
         if (member(&w, 0, "parsed") != VP_JSON_NONE && member(&g, 0, "parsed") != VP_JSON_NONE && w.nodes[member(&w, 0, "parsed")].type == VP_JSON_STRING)
             good &= check_note(same(&g, member(&g, 0, "parsed"), &w, member(&w, 0, "parsed"), 0), __FILE__, __LINE__, "%s parsed: %.200s", metric, line);
-        free(w.nodes);
-        free(g.nodes);
+        FREE_ALL(w.nodes, g.nodes);
     }
     CHECK(good && !*line && !*got);
     free(text);
@@ -765,8 +763,7 @@ static void test_pictures(void) {
             vp_image_free(&image);
             CHECK(any_image_decode((const uint8_t *)file, bytes * 2 / 3, &image, &error) == VP_ERR_FORMAT);
         }
-        free(file);
-        free(wanted);
+        FREE_ALL(file, wanted);
     }
     check_case("sweep: a sample with a TIFF picture fails, with a hint");
     put_file("/tiff.jsonl", "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"t0.tif\"}\n");

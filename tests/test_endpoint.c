@@ -153,8 +153,7 @@ static void test_hostile_jpeg(void) {
         }
         count = jpeg_bits(damaged, length, &bits);
         CHECK(!count || bits[count - 1].at < length); /* bits are in file order */
-        free(bits);
-        free(damaged);
+        FREE_ALL(bits, damaged);
     }
     free(file);
 }

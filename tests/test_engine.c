@@ -465,8 +465,7 @@ static void test_spans(vp_engine *engine, int threads) {
     CHECK(r.reply.span_count == 0 && !memcmp(&few[0], &untouched, sizeof untouched));
     run_free(&stage);
     run_free(&r);
-    free(launches);
-    free(spans);
+    FREE_ALL(launches, spans);
 }
 /* The blocks sum to the engine's own total, and the cache to the size for the longest request. */
 static void test_memory(vp_engine *engine) {

@@ -21,8 +21,7 @@ static void check_refused(int code, const char *word) {
 static struct { char *text; vp_json_node *nodes; vp_json json; } document;
 static void parse(const char *text) {
     size_t needed = 0;
-    free(document.text);
-    free(document.nodes);
+    FREE_ALL(document.text, document.nodes);
     document.text = (char *)malloc(strlen(text) + 1);
     strcpy(document.text, text);
     memset(&document.json, 0, sizeof document.json);
@@ -418,9 +417,7 @@ static void test_recalibration(void) {
     {
         char *d = check_read(in_folder("d.json"), NULL), *e = check_read(in_folder("e.json"), NULL), *c = check_read(in_folder("c.json"), NULL);
         CHECK(d && e && c && !strcmp(d, e) && strcmp(d, c));
-        free(c);
-        free(d);
-        free(e);
+        FREE_ALL(c, d, e);
     }
     check_case("identical measurements do not determine a line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
@@ -487,8 +484,7 @@ static void test_damaged(void) {
         refused++;
     }
     CHECK(refused > 30);
-    free(cut);
-    free(whole);
+    FREE_ALL(cut, whole);
     check_case("no model file");
     run("predict %%F/none.json --views 0");
     check_refused(3, "none.json");
@@ -566,7 +562,6 @@ int main(void) {
     test_damaged();
     test_usage();
     program_end();
-    free(document.text);
-    free(document.nodes);
+    FREE_ALL(document.text, document.nodes);
     return check_done("test_estimator");
 }

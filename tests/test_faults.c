@@ -446,8 +446,7 @@ static void test_dependents(void) {
     }
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     cuda_on_cpu_reset(1);
-    free(want);
-    free(logits);
+    FREE_ALL(want, logits);
 }
 /* One request with or without VP_GPU_TUNED: its logits; ns of its products by the virtual clock; the number of products requested. The third of the emulated cuBLAS's
  * algorithms is the fastest, with 70 % of the first one's time. `fail`: a call of that kind fails while algorithms are timed. */
@@ -557,8 +556,7 @@ static void test_persistent(void) {
         CHECK_INT(cuda_on_cpu_live(), 0);
     }
     cuda_on_cpu_reset(1);
-    free(want);
-    free(logits);
+    FREE_ALL(want, logits);
 }
 /* A decode step is exactly one graph with few kernels: six a block and three around the blocks. Their records equal a hand count for the preset's shapes: additions,
  * multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
@@ -920,7 +918,6 @@ int main(void) {
     test_machine("CUDA_ON_CPU_CAPABILITY", "7.5", VP_ERR_DEVICE, "compute capability 7.5; vlmprof needs 8.0");
     test_machine("CUDA_ON_CPU_MEMORY", "30000000", VP_ERR_MEMORY, "0.03 GB are free on the GPU");
     test_machine("CUDA_ON_CPU_CUBLAS", "0", VP_ERR_DEVICE, "libcublas.so.13");
-    free(pixels);
-    free(masks);
+    FREE_ALL(pixels, masks);
     return check_done("test_faults");
 }

@@ -356,8 +356,7 @@ static void test_tables(void) {
         }
         free(d.nodes);
     }
-    free(page);
-    free(text);
+    FREE_ALL(page, text);
 }
 static void test_without_answers(void) {
     document d;

@@ -84,8 +84,7 @@ static void check_rows(const char *page, const char *table) {
         snprintf(cells, sizeof cells, "<td data-v=\"%lld\">%.4f<td>100.0", (long long)sum, (double)sum / 2 / 1e6);
         CHECK(strstr(page, cells) != NULL);
     }
-    free(text);
-    free(rows);
+    FREE_ALL(text, rows);
 }
 static const char *const PARTS[] = {"<h1>tiny, cat.jpg: &ldquo;What is this?&rdquo;</h1>", "id=\"findings\"", "The stage ", " % of a request",
     "the most expensive operation is", "which cost time", "id=\"flame\"", "2 recorded requests", "id=\"data\"", "id=\"stages\"", "id=\"table\"", "all operations",
@@ -245,8 +244,7 @@ static char *made_page(int views, int steps, int rows, int64_t *launches) {
     flame.request.total_ns = m.clock_ns; flame.request.launches = m.launches; *launches = flame.request.launch_count = m.count;
     flame.request.times = &times; flame.request.step_ns = step_ns; flame.request.step_count = steps;
     flame_page_write(&flame, &out);
-    free(m.launches);
-    free(step_ns);
+    FREE_ALL(m.launches, step_ns);
     return out.data;
 }
 static void test_size(void) {
@@ -292,8 +290,7 @@ int main(void) {
     test_hostile();
     test_usage();
     test_size();
-    free(nodes);
-    free(data_copy);
+    FREE_ALL(nodes, data_copy);
     program_end();
     return check_done("test_flame_page");
 }

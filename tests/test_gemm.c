@@ -532,10 +532,7 @@ static void test_integers(int s, int m, int bits) {
         if (k > VK_QUANT_BLOCK) CHECK(sqrt(off / weights_off) <= (bits == 8 && m > 1 && group ? sqrt(3.0) : 1.5));
         check_note(!wrong, __FILE__, __LINE__, "kernel %s: %d sums are wrong", vk_gemm_kernels[i].name, wrong);
     }
-    free(meant);
-    free(given);
-    free(whole);
-    free(steps);
+    FREE_ALL(meant, given, whole, steps);
     release_all();
 }
 /* the router of bf16 mode is an f32 layer on a CPU in bf16 mode */
@@ -745,9 +742,7 @@ static void test_scratch(int wide) {
         for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
             CHECK((uintptr_t)at[i] % 64 == 0 && at[i + 1] >= at[i] + needs[i] && at[i + 1] < at[i] + needs[i] + 64);
     }
-    free(cpu.marks);
-    free(cpu.tokens);
-    free(scratch);
+    FREE_ALL(cpu.marks, cpu.tokens, scratch);
 }
 
 int main(void) {

@@ -160,8 +160,7 @@ static vp_result open_llava(struct opened *model, vp_gguf *tower, vp_error *erro
         result = vp_gguf_file_text(model->gguf, tower, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, error);
     if (result == VP_OK) result = vp_model_config_parse(config, bytes, preprocessor, preprocessor_bytes, &model->config, error);
     if (result == VP_OK) result = vp_gguf_checkpoint(model->gguf, tower, &model->config, &model->checkpoint, error);
-    free(config);
-    free(preprocessor);
+    FREE_ALL(config, preprocessor);
     return result;
 }
 static int32_t read_ids(const vp_json *json, uint32_t list, int32_t *ids) {

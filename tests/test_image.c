@@ -361,8 +361,7 @@ static void test_resize(void) {
         CHECK(worst <= 0.5 + 1e-3); /* half a level, plus float32 rounding of values up to 255 over several hundred products */
         CHECK_INT(resized[new_bytes], 0xa5);
         if (!turn) CHECK(!memcmp(rgb, resized, bytes)); /* the same size: the same image */
-        free(rgb);
-        free(resized);
+        FREE_ALL(rgb, resized);
     }
     check_case("invalid sizes are rejected");
     uint8_t one[3] = {1, 2, 3}, out[3] = {9, 9, 9};
@@ -495,9 +494,7 @@ static void test_limits(void) {
     CHECK_INT(vp_layout_compute(&geometry, &options, 400, 400, &layout, NULL), VP_OK);
     CHECK_INT(vp_preprocess(&geometry, &layout, rgb, pixels, masks, scratch, needed), VP_ERR_RANGE);
     CHECK_INT(vp_preprocess_scratch_bytes(&geometry, &layout), 0);
-    free(scratch);
-    free(pixels);
-    free(masks);
+    FREE_ALL(scratch, pixels, masks);
 }
 
 /* other crop and patch sizes and uneven margins: nothing of Molmo's geometry is hard-wired */
@@ -531,10 +528,7 @@ static void test_geometry(void) {
         different += !same_bits(pixels[i], plain_value(&image, &g, &layout, (int32_t)(i / 6912), (int32_t)(i / 48 % 144), (int32_t)(i % 48)));
     CHECK_INT(different, 0);
     CHECK(fence_stands(pixels, count) && fence_stands(masks, (size_t)layout.views * 144));
-    free(scratch);
-    free(pixels);
-    free(masks);
-    free(image.rgb);
+    FREE_ALL(scratch, pixels, masks, image.rgb);
 }
 
 /* ---- image files made here */
@@ -583,8 +577,7 @@ static bytes_buffer make_png(uint32_t width, uint32_t height, int depth, int col
     put_be32(&data, 1); /* the stream's checksum is not verified */
     put_chunk(&png, "IDAT", data.data, data.count);
     put_chunk(&png, "IEND", NULL, 0);
-    free(header.data);
-    free(data.data);
+    FREE_ALL(header.data, data.data);
     return png;
 }
 /* decoding and size must both reject it with this code and a text that contains `words` (size only if the header is wrong) */
@@ -705,8 +698,7 @@ static void test_png_files(void) {
         uint8_t *much = (uint8_t *)calloc(1, 4000000);
         png = make_png(200, 200, 8, 2, much, 4000000, NULL, NULL, 0);
         refuses(&png, VP_ERR_FORMAT, "more data than its header");
-        free(png.data);
-        free(much);
+        FREE_ALL(png.data, much);
     }
     png = make_png(9000, 9000, 8, 2, raw, 1000, NULL, NULL, 0);
     refuses(&png, VP_ERR_FORMAT, "more pixels than the file can contain");
@@ -897,8 +889,7 @@ static void test_truncation(void) {
             CHECK_TEXT(hash, whole_hash);
             vp_image_free(&image);
         }
-        free(copy);
-        free(file);
+        FREE_ALL(copy, file);
     }
 }
 

@@ -96,8 +96,7 @@ static int same_files(const char *whole, const char *other, const char *old) {
         two = check_read(path, &two_bytes);
         good &= check_note(two && ((old && !strcmp(two, old)) || (one && one_bytes == two_bytes && !memcmp(one, two, one_bytes))),
                            __FILE__, __LINE__, "%s is neither the old nor the whole new file", path);
-        free(one);
-        free(two);
+        FREE_ALL(one, two);
     }
     if (listing) closedir(listing);
     return good;
@@ -125,8 +124,7 @@ static int same_results(const char *whole, const char *other) {
             }
             good &= check_note(!at[0] && !at[1], __FILE__, __LINE__, "%s: more or fewer %s", path[1], keys[key]);
         }
-        free(text[0]);
-        free(text[1]);
+        FREE_ALL(text[0], text[1]);
     }
     return good;
 }

@@ -378,8 +378,7 @@ int main(void) {
     test_program();
     test_served();
     for (int i = 0; i < line_count; i++) free(lines[i].text);
-    free(journal.data);
-    free(room_said);
+    FREE_ALL(journal.data, room_said);
     room_said = NULL;
     return command_end("test_journal_hostile");
 }

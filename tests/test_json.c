@@ -25,8 +25,7 @@ static document document_open(const char *text, size_t bytes) {
 }
 static document document_of(const char *text) { return document_open(text, strlen(text)); }
 static void document_close(document *d) {
-    free(d->text);
-    free(d->nodes);
+    FREE_ALL(d->text, d->nodes);
 }
 
 /* every accepted form of RFC 8259, with its number of nodes */

@@ -32,8 +32,7 @@ static void check_same(const char *one, const char *other) {
     remove_sums(b);
     while (a[at] && a[at] == b[at]) at++;
     check_note(a[0] && a[at] == b[at], __FILE__, __LINE__, "%s differs from %s at byte %zu: %.60s / %.60s", one, other, at, a + at, b + at);
-    free(a);
-    free(b);
+    FREE_ALL(a, b);
 }
 /* The folder contains every result file of tests/golden/results/NAME and no other. */
 static void check_results(const char *name, int files) {

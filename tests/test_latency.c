@@ -51,13 +51,7 @@ static void test_least_squares_golden(void) {
         NEAR(e.rmse, number(&d, exact, "rmse"), 1e-9, 1e-9 * most);
         NEAR(e.mape, number(&d, exact, "mape"), 1e-9, 1e-9 * most);
         CHECK(fit.condition >= 1.0 && fit.used_columns == (int32_t)columns);
-        free(raw);
-        free(y);
-        free(want);
-        free(fitted);
-        free(x);
-        free(predicted);
-        free(scratch);
+        FREE_ALL(raw, y, want, fitted, x, predicted, scratch);
         row++;
     }
     CHECK_INT(row, 60);
@@ -87,9 +81,7 @@ static void test_nonnegative_golden(void) {
         for (i = 0; i < rows; i++) square += pow(b[i] - vp_linear_value(&fit, a + i * columns), 2);
         NEAR(sqrt(square), number(&d, set, "residual_norm"), 1e-9, 0);
         if (fit.degrees > 0.0) NEAR(fit.sigma * sqrt(fit.degrees), number(&d, set, "residual_norm"), 1e-9, 0);
-        free(a);
-        free(b);
-        free(want);
+        FREE_ALL(a, b, want);
         row++;
     }
     CHECK_INT(row, 30);
@@ -124,8 +116,7 @@ static void test_recalibration_golden(void) {
         NEAR(mape(&line, x, y, used), number(&d, set, "mape_after_fit"), relative, absolute);
         NEAR(mape(NULL, x + used, y + used, count - used), number(&d, set, "mape_before_rest"), relative, absolute * 1e-6);
         NEAR(mape(&line, x + used, y + used, count - used), number(&d, set, "mape_after_rest"), relative, absolute);
-        free(x);
-        free(y);
+        FREE_ALL(x, y);
         row++;
     }
     CHECK_INT(row, 32);

@@ -108,9 +108,7 @@ static struct load_summary summarize(const struct load_records *records, double 
     summary.accuracy.value = summary.accuracy.low = summary.accuracy.high = (double)NAN;
     if (vp_series_share(flags, count, 0.95, scratch, &summary.good_share) != VP_OK) summary.good_share.value = (double)NAN;
     vp_series_percentile(values, count, 50, 0.95, scratch, &summary.latency[LOAD_E2E][LOAD_P50]);
-    free(flags);
-    free(values);
-    free(scratch);
+    FREE_ALL(flags, values, scratch);
     return summary;
 }
 /* A whole search on the virtual clock, as in command_load.c. */

@@ -105,8 +105,7 @@ static void test_numbers(void) {
         CHECK_INT(whole(get(0, "num_failed")), 1);
         CHECK_INT(whole(get(0, "num_ok")), 3);
     }
-    free(text);
-    free(journal);
+    FREE_ALL(text, journal);
 }
 
 /* ---- --layout reference */
@@ -125,8 +124,7 @@ static void write_changed(const char *folder_name, const char *from, const char 
     else changed[0] = 0;
     snprintf(path, sizeof path, "%s/low.json", folder_name);
     write_text(in_folder(path), changed);
-    free(changed);
-    free(text);
+    FREE_ALL(changed, text);
 }
 static void test_layout(void) {
     check_case("--layout reference: file names of the reference's scripts; rows that lack a needed number are omitted");
@@ -161,8 +159,7 @@ static void test_layout(void) {
     text = text_in("laid", LAID[1]);
     char *copy = text_in("again", LAID[1]);
     CHECK(text[0] && !strcmp(text, copy));
-    free(text);
-    free(copy);
+    FREE_ALL(text, copy);
     check_case("... an underscore in the task's name becomes a hyphen in the folder's");
     write_changed("under", "\"dataset_name\": \"set\"", "\"dataset_name\": \"a_b_set\"");
     run("merge %%F/under --layout reference --output_dir %%F/laid-under");

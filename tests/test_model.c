@@ -104,8 +104,7 @@ static void load_image(golden *g, const vp_model_config *config) {
     g->pixels = (float *)malloc(vp_preprocess_pixel_count(&config->geometry, &g->layout) * sizeof(float));
     g->masks = (float *)malloc((size_t)g->layout.views * 576 * sizeof(float));
     CHECK_INT(vp_preprocess(&config->geometry, &g->layout, image.rgb, g->pixels, g->masks, scratch, scratch_bytes), VP_OK);
-    free(scratch);
-    free(file);
+    FREE_ALL(scratch, file);
     vp_image_free(&image);
     if (!load_npy(g, "pixels_index.npy", &index) || !load_npy(g, "pixels_value.npy", &value) || !load_npy(g, "image_masks.npy", &masks)) return;
     for (int64_t i = 0; i < value.count; i++) {
@@ -249,8 +248,7 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
     options.max_sequence = 2048;
     options.max_views = 16;
     if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
-    free(text);
-    free(preprocessor);
+    FREE_ALL(text, preprocessor);
     return engine;
 }
 #ifndef TEST_SMALL

@@ -208,8 +208,7 @@ static void test_json(void) {
     CHECK_INT(parse_json(&parsed, foreign, strlen(foreign), NULL), VP_OK);
     fields_read(&parsed.json, 0, &NOISE, &back);
     CHECK(back.samples == 0 && back.busy_samples == 0 && isnan(back.load) && isnan(back.mhz_high) && vp_noise_reasons(&back) == 0);
-    free(parsed.nodes);
-    free(text.data);
+    FREE_ALL(parsed.nodes, text.data);
 }
 static void check_warning_of(const vp_noise_summary *items, const char *const *paths, size_t count, const char *wanted) {
     static const char *const names[] = {"a.json", "b.json", "c.json"};

@@ -130,8 +130,7 @@ static void run_value(const struct command *command, const struct option_spec *s
                code < 0 ? "ended by a signal, or took too long" : "an exit code that the help does not name");
     check_note(code != 2 || (said && !strncmp(said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit 2 without words", command->name, word);
     check_note(wanted < 0 || code == wanted, __FILE__, __LINE__, "%s %.80s: exit %d, expected %d: %.200s", command->name, word, code, wanted, said ? said : "");
-    free(said);
-    free(word);
+    FREE_ALL(said, word);
 }
 static int takes_numbers(const struct option_spec *spec) { return spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS; }
 /* The unlikely values for an option. Returns their number. */
@@ -191,8 +190,7 @@ static void test_quiet_and_json(const struct command *command) {
         check_note(code == 0, __FILE__, __LINE__, "%s %s: exit %d: %.200s", command->name, flags[i], code, err ? err : "");
         if (i) check_note(out && is_json(out), __FILE__, __LINE__, "%s --json prints no JSON: %.200s", command->name, out ? out : "");
         else check_note(err && !*err, __FILE__, __LINE__, "%s --quiet is not quiet: %.200s", command->name, err ? err : "");
-        free(out);
-        free(err);
+        FREE_ALL(out, err);
     }
 }
 int main(void) {
@@ -223,7 +221,6 @@ int main(void) {
     hostile_stop(&server);
     if (chdir(root)) return 1;
     room_end();
-    free(long_value);
-    free(long_digits);
+    FREE_ALL(long_value, long_digits);
     return check_done("test_option_values");
 }

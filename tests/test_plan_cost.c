@@ -31,8 +31,7 @@ static double rows_mean(const char *name) {
         vp_json_to_double(&file, vp_json_get(&file, vp_json_at(&file, rows, i), "T_total"), &value);
         sum += value / nodes[rows].count;
     }
-    free(nodes);
-    free(text);
+    FREE_ALL(nodes, text);
     return sum;
 }
 static void test_measured(void) {

@@ -133,8 +133,7 @@ static void check_picture(size_t model, const char *name, const vp_processor *pr
     }
     vp_processor_pixels(processor, picture, views, pixels);
     check_values(model, name, processor, picture, pixels);
-    free(views);
-    free(pixels);
+    FREE_ALL(views, pixels);
     vp_image_free(&image);
     vp_image_free(&want);
 }

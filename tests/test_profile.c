@@ -87,9 +87,7 @@ static void test_torch(const char *golden, const char *options, int shapes) {
         CHECK_NEAR(row_number(&ours, row, "host_memory_bytes"), strtod(csv_cell(&torch, told, "cpu_bytes"), NULL), 0);
         CHECK_NEAR(row_number(&ours, row, "host_self_memory_bytes"), strtod(csv_cell(&torch, told, "self_cpu_bytes"), NULL), 0);
     }
-    free(torch.text);
-    free(ours.text);
-    free(text);
+    FREE_ALL(torch.text, ours.text, text);
 }
 /* The table as text has the same rows as torch's, in the same order. */
 static void test_torch_text(void) {
@@ -129,8 +127,7 @@ static void test_shapes(void) {
     csv_read(&ours, last.out);
     CHECK_INT(ours.count, nodes[vp_json_get(&json, ops, "rows")].count);
     CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
-    free(ours.text);
-    free(text);
+    FREE_ALL(ours.text, text);
     check_case("shapes are on one line, whatever white space the trace has; anything but a list of lists is ignored");
     write_text(in_folder("blanks.json"),
                "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":9,\"args\":{\"Input Dims\":[[2,\n3],[ ]]}},\n"
@@ -441,8 +438,7 @@ static void test_own_trace(void) {
     CHECK_INT(run("trace %%F/run.json --json"), 0);
     CHECK_NEAR(json_number("summary.steps"), 1, 0);
     CHECK_NEAR(json_number("summary.overlaps"), 0, 0);
-    free(table.text);
-    free(trace.text);
+    FREE_ALL(table.text, trace.text);
 }
 static int count_files(const char *folder_path) {
     DIR *d = opendir(folder_path);
@@ -558,8 +554,7 @@ static void test_emulated(void) {
     CHECK_NEAR(column_sum(&kernels, "total_us", NULL) * 1e3, column_sum(&table, "device_self_ns", NULL),
                0.001 * column_sum(&table, "device_self_ns", NULL));
     CHECK(column_sum(&table, "device_self_ns", NULL) > 0);
-    free(table.text);
-    free(kernels.text);
+    FREE_ALL(table.text, kernels.text);
     CHECK_INT(run("trace %%F/gpu.json"), 0);
     CHECK(strstr(last.out, "(emulated)") && strstr(last.out, "cudaLaunchKernel") && strstr(last.out, "stream 7"));
     CHECK(strstr(last.out, " 0 more without a launch"));

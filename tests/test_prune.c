@@ -167,9 +167,7 @@ static void select_pool(const json_file *file, const char *folder) {
     got = (float *)malloc((size_t)pooled.count * sizeof *got);
     backend->fetch(queue, got, out, (size_t)pooled.count * sizeof *got);
     CHECK_NEAR(relative(got, &pooled, 0, pooled.count), 0, 5e-6);
-    free(got);
-    free(values);
-    free(want);
+    FREE_ALL(got, values, want);
     check_free(&features);
     check_free(&pooled);
 }
@@ -184,8 +182,7 @@ static void select_fastv(const json_file *file, const char *folder) {
     }
     vk_prune_top(scores, n, keep, ranks, kept);
     check_ints(kept, keep, file, "kept");
-    free(scores);
-    free(attention);
+    FREE_ALL(scores, attention);
     check_free(&a);
 }
 /* [heads, rows, d] -> [rows, heads * d] */
@@ -273,8 +270,7 @@ static void select_spread(const json_file *file, const char *folder, int is_dete
     if (is_determinant) {
         float *r = read_array(folder, "relevance", &relevance), *scratch = (float *)malloc((size_t)(n * (width + keep + 3)) * sizeof *scratch);
         vk_prune_determinant(x, r, n, width, keep, scratch, order, kept);
-        free(scratch);
-        free(r);
+        FREE_ALL(scratch, r);
         check_free(&relevance);
     } else {
         float *unit = (float *)take((size_t)(n * width));
@@ -365,8 +361,7 @@ static int open_model(const char *folder, vp_weights weights, model *m) {
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)
         || !CHECK_INT(vp_checkpoint_open(weights_at, &m->config, &m->checkpoint, &error), VP_OK))
         printf("%s: %s: %s\n", folder, error.where, error.text);
-    free(text);
-    free(preprocessor);
+    FREE_ALL(text, preprocessor);
     options.config = &m->config; options.checkpoint = m->checkpoint; options.weights = weights; options.device = TEST_DEVICE;
     options.max_sequence = 256; options.max_views = m->config.vit_native ? 80 : 13;
     options.prunes = 1;
@@ -705,8 +700,7 @@ static int open_made(const char *name, vp_weights weights, model *m) {
         preprocessor = check_read(check_golden(path), &preprocessor_bytes);
     }
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)) printf("%s\n", error.text);
-    free(text);
-    free(preprocessor);
+    FREE_ALL(text, preprocessor);
     if (m->gguf) CHECK_INT(vp_gguf_checkpoint(m->gguf, m->tower, &m->config, &m->checkpoint, &error), VP_OK);
     options.config = &m->config; options.weights = weights; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = 30;
     options.checkpoint = m->checkpoint;
@@ -775,8 +769,7 @@ static void test_shortened(const char *name) {
     for (int i = 0; i < STEPS; i++) CHECK_INT(pruned.tokens[i], shortened.tokens[i]);
     free_output(&pruned);
     free_output(&shortened);
-    free(index);
-    free(ids);
+    FREE_ALL(index, ids);
     free_input(&in);
     close_model(&m);
 }

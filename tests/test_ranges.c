@@ -501,9 +501,7 @@ static void test_golden_tables(void) {
     }
     check_case("tables.json has all its cases");
     CHECK(count >= 29);
-    free(nodes);
-    free(names);
-    free(text);
+    FREE_ALL(nodes, names, text);
 }
 
 /* Numbers of all sizes against the C library, especially ties, where rounding by way of a shortest text is wrong. */

@@ -222,15 +222,13 @@ static void test_sent(void) {
     CHECK_INT(ask("good", "--resize 8x8 --unique_image --cold"), 0);
     char *two = sent();
     CHECK(strcmp(one, two) != 0);
-    free(one);
-    free(two);
+    FREE_ALL(one, two);
     CHECK_INT(ask("good", "--resize 8x8 --cold --same_image"), 0);
     one = sent();
     CHECK_INT(ask("good", "--resize 8x8 --cold --same_image"), 0);
     two = sent();
     CHECK_TEXT(one, two); /* the same bytes each time */
-    free(one);
-    free(two);
+    FREE_ALL(one, two);
     check_case("a JPEG stays a JPEG of the same length, with different bytes in each request unless --same_image is given");
     CHECK_INT(ask("good", "--cold --same_image"), 0);
     one = sent();
@@ -239,8 +237,7 @@ static void test_sent(void) {
     two = sent();
     CHECK(strstr(two, "data:image/jpeg;base64,/9j/") && strlen(one) == strlen(two)); /* test_virtual checks that they differ */
     CHECK(strstr(last.out, "sent as image/jpeg, 37853 bytes"));
-    free(one);
-    free(two);
+    FREE_ALL(one, two);
     CHECK_INT(ask("good", "--same_image --unique_image"), 2);
 }
 static void test_key(void) {

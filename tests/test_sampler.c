@@ -27,8 +27,7 @@ static void test_choice(void) {
         CHECK_INT(vp_sampler_choice(seed, population, count, scratch), VP_OK);
         for (i = 0; i < count; i++) CHECK_INT(scratch[i], want[i]);
         CHECK_INT(scratch[population], -77);
-        free(want);
-        free(scratch);
+        FREE_ALL(want, scratch);
         p = scan_close(p);
     }
     CHECK_INT(entries, 30);
@@ -50,8 +49,7 @@ static void test_dataset(void) {
         CHECK_INT(vp_sampler_dataset((uint32_t)scan_number(p, "seed", NULL), population, count, scratch, &kept), VP_OK);
         CHECK_INT(kept, wanted);
         for (i = 0; i < kept && i < wanted; i++) CHECK_INT(scratch[i], want ? want[i] : (double)i);
-        free(want);
-        free(scratch);
+        FREE_ALL(want, scratch);
         p = scan_close(p);
     }
     CHECK_INT(entries, 6);
@@ -93,8 +91,7 @@ static void permutations_of(const char *text, const char *key, int expected) {
         vp_random_seed(&random, (uint32_t)scan_number(p, "seed", NULL));
         vp_random_permutation(&random, got, count);
         for (i = 0; i < count; i++) CHECK_INT(got[i], want[i]);
-        free(want);
-        free(got);
+        FREE_ALL(want, got);
         p = scan_close(p);
     }
     CHECK_INT(entries, expected);
@@ -427,8 +424,7 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
         CHECK(k < configurations);
     }
     for (k = 0; k < 3; k++) free(lists[k]);
-    free(found);
-    free(rows);
+    FREE_ALL(found, rows);
 }
 
 static void test_strategies(void) {

@@ -20,8 +20,7 @@ static int document_parse(document *d, char *text) { /* takes ownership of the t
     return d->nodes && vp_json_parse(text, bytes, d->nodes, needed, &d->json, &needed, &error) == VP_OK;
 }
 static void document_free(document *d) {
-    free(d->nodes);
-    free(d->text);
+    FREE_ALL(d->nodes, d->text);
 }
 static char *own(const char *text) {
     char *copy = (char *)malloc(strlen(text) + 1);
@@ -429,8 +428,7 @@ int main(int argc, char **argv) {
     check_case("samples/result.schema.json matches the rows of cli/results (build/tests/test_schema --write regenerates it)");
     kept = check_read("samples/result.schema.json", NULL);
     CHECK_TEXT(kept, made);
-    free(kept);
-    free(made);
+    FREE_ALL(kept, made);
     test_validator();
     check_case("the schema: no unknown keyword, every key described");
     if (CHECK(folder_make("schema")) && CHECK(document_parse(&schema, check_read("samples/result.schema.json", NULL)))) {

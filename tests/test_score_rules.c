@@ -67,8 +67,7 @@ static void check_scored(const char *metric, const char *file) {
         size_t got_bytes = strcspn(got, "\n"), want_bytes = strcspn(want, "\n");
         good = CHECK(parse(&g, got, got_bytes)) && CHECK(parse(&w, want, want_bytes)) && check_columns(&g, 0, &w, 0, 1e-12)
             && CHECK(member(&g, 0, "score") != VP_JSON_NONE && !is_null(&g, 0, "score") == (member(&g, 0, "reason") == VP_JSON_NONE));
-        free(g.nodes);
-        free(w.nodes);
+        FREE_ALL(g.nodes, w.nodes);
         got += got_bytes + (got[got_bytes] == '\n');
         want += want_bytes + (want[want_bytes] == '\n');
     }

@@ -49,8 +49,7 @@ static void test_recovery(void) {
     {
         char *one = text_of_file(in_folder("law.json")), *other = text_of_file(in_folder("out/e3_latency_estimator.json"));
         CHECK_TEXT(one, other);
-        free(one);
-        free(other);
+        FREE_ALL(one, other);
     }
 }
 static void test_predictions(void) {
@@ -207,8 +206,7 @@ static void check_damaged(const char *model, const char *from, const char *to, c
     write_text(in_folder("damaged.json"), damaged);
     run("predict %%F/damaged.json --vision_tokens 100");
     check_refused(3, word);
-    free(damaged);
-    free(text);
+    FREE_ALL(damaged, text);
 }
 static void test_damaged(void) {
     static const struct { const char *from, *to, *word; } cases[] = {

@@ -52,8 +52,7 @@ static int finish(pid_t child, const char *name) {
     char path[600];
     int status = 0;
     while (waitpid(child, &status, 0) < 0) { }
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
     snprintf(path, sizeof path, "%s/%s.out", folder, name);
     last.out = check_read(path, NULL);
     snprintf(path, sizeof path, "%s/%s.err", folder, name);
@@ -90,8 +89,7 @@ static int load(document *d, const char *path) {
     return vp_json_parse(d->text, bytes, d->nodes, needed, &d->json, NULL, NULL) == VP_OK;
 }
 static void unload(document *d) {
-    free(d->text);
-    free(d->nodes);
+    FREE_ALL(d->text, d->nodes);
 }
 static uint32_t member(const document *d, uint32_t object, const char *key) { return vp_json_get(&d->json, object, key); }
 static double number(const document *d, uint32_t object, const char *key) {
@@ -433,8 +431,7 @@ static void test_missing_image(void) {
         remove_folder(in_folder("out"));
     }
     remove_folder(in_folder("images"));
-    free(small);
-    free(wide);
+    FREE_ALL(small, wide);
 }
 /* ---- an invalid result file */
 static void test_garbage(void) {
@@ -481,8 +478,7 @@ static void test_ranks(void) {
     RUNS(0, "merge %F/ranks --quiet");
     char *after = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &again_bytes);
     CHECK(before && after && bytes == again_bytes && !memcmp(before, after, bytes));
-    free(before);
-    free(after);
+    FREE_ALL(before, after);
     check_case("merge rejects journals of different plans");
     CHECK_INT(cli("merge %F/ranks %F/ranks --output_dir %F/merged"), 2);
     SAYS("overlap");
@@ -690,8 +686,7 @@ static void test_energy(void) {
         size_t bytes[2] = { 0, 1 };
         char *alone = check_read(in_folder("alone/logits.npy"), &bytes[0]), *pairs = check_read(in_folder("pairs/logits.npy"), &bytes[1]);
         CHECK(alone && pairs && bytes[0] == bytes[1] && bytes[0] > 1000 && !memcmp(alone, pairs, bytes[0]));
-        free(alone);
-        free(pairs);
+        FREE_ALL(alone, pairs);
     }
     cli("CUDA_ON_CPU_CUPTI=130001 run --synthetic tiny --prompt a --device cuda --gpu events --profile --num_runs 1 --max_new_tokens 2");
     CHECK(last.out && strstr(last.out, "launches timed by CUDA events: as asked") && !strstr(last.out, "emulated_gemm_"));

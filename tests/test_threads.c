@@ -153,9 +153,7 @@ static struct worker *worker_new(int number) {
     return worker;
 }
 static void worker_free(struct worker *worker) {
-    free(worker->pixels);
-    free(worker->masks);
-    free(worker);
+    FREE_ALL(worker->pixels, worker->masks, worker);
 }
 static void load_shared(void) {
     char *text = NULL, *config_text = NULL, path[128];
@@ -198,8 +196,6 @@ int main(void) {
     }
     vp_checkpoint_close(checkpoint);
     vp_tokenizer_free(tokenizer);
-    free((void *)json.nodes);
-    free(json_text);
-    free(image_file);
+    FREE_ALL((void *)json.nodes, json_text, image_file);
     return check_done("test_threads");
 }

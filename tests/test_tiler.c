@@ -414,13 +414,7 @@ static int compare_case(const char *name) {
     CHECK(map[index.count] == -12345 && sequence[tokens.count] == -12345);
     check_free(&index);
     check_free(&tokens);
-    free(map);
-    free(sequence);
-    free(size);
-    free(resized);
-    free(offset);
-    free(whole);
-    free(text);
+    FREE_ALL(map, sequence, size, resized, offset, whole, text);
     return 1;
 }
 
@@ -606,9 +600,7 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
         }
     }
     CHECK_INT(kept, l->feature_tokens);
-    free(map);
-    free(sequence);
-    free(seen);
+    FREE_ALL(map, sequence, seen);
 }
 
 static void test_maps(void) {

@@ -48,8 +48,7 @@ static void test_golden(void) {
             if (q == 100) CHECK(same(s.max, want));
         }
         CHECK_INT(s.count, count);
-        free(values);
-        free(scratch);
+        FREE_ALL(values, scratch);
         p = percentiles;
         arrays++;
     }

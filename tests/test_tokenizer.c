@@ -302,8 +302,7 @@ static void test_metaspace(void) {
             check_rows("othermodels/llava/metaspace.jsonl", t, rows[i].name, 24, check_other_text);
         } else printf("%s: %s\n", error.where, error.text);
         vp_tokenizer_free(t);
-        free(edited);
-        free(file);
+        FREE_ALL(edited, file);
     }
 }
 
@@ -345,8 +344,7 @@ static void test_other_refusals(void) {
         CHECK(t == NULL);
         CHECK_TEXT(error.where, rows[i].where);
         check_note(strstr(error.text, rows[i].text) != NULL, __FILE__, __LINE__, "\"%s\" lacks \"%s\"", error.text, rows[i].text);
-        free(edited);
-        free(file);
+        FREE_ALL(edited, file);
     }
 }
 

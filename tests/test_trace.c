@@ -41,9 +41,7 @@ typedef struct file {
     size_t count;
 } file;
 static void forget(file *f) {
-    free(f->text);
-    free(f->nodes);
-    free(f->events);
+    FREE_ALL(f->text, f->nodes, f->events);
     memset(f, 0, sizeof *f);
 }
 /* "12.345" -> 12345: exactly three decimals; -1 otherwise */
@@ -178,8 +176,7 @@ static size_t check_flows(const file *f) {
         CHECK(strcmp(on->category, "gpu_memcpy") || (!strncmp(on->name, "Memcpy ", 7) && arg(f, on, "bytes") >= 0
                                                       && has_arg(f, on, "memory bandwidth (GB/s)")));
     }
-    free(linked);
-    free(ops);
+    FREE_ALL(linked, ops);
     return count / 4;
 }
 /* the head's members in order; only the name after the events, and no bracket */
@@ -1234,8 +1231,7 @@ static void test_engine(const char *name) {
     for (size_t i = 0; i < REQUESTS && f.events; i++) check_stages(&f, &said[i], i);
     CHECK(!ON_GPU || strstr(f.text, "\"emulated\": 1") || !strstr(f.text, "emulated"));
     forget(&f);
-    free(pixels);
-    free(masks);
+    FREE_ALL(pixels, masks);
 }
 
 int main(int argc, char **argv) {

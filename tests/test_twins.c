@@ -125,10 +125,7 @@ static void test_memory(void) {
         CHECK(strcmp(one, other) != 0);
         CHECK_TEXT(glued, "a a a a a a a a aaa");
         CHECK_TEXT(none, "a a a a a a a a");
-        free(one);
-        free(other);
-        free(glued);
-        free(none);
+        FREE_ALL(one, other, glued, none);
     }
 }
 
@@ -390,8 +387,7 @@ static void test_sweep(void) {
     CHECK_INT(run("merge %%F/out"), 0);
     after = check_read(result_of("out"), NULL);
     CHECK(before && after && !strcmp(before, after));
-    free(before);
-    free(after);
+    FREE_ALL(before, after);
     check_case("a journal truncated before a point's twins: only these are measured again");
     journal = check_read(in_folder("out/journal.jsonl"), NULL);
     twins = NULL;

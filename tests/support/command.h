@@ -86,8 +86,7 @@ static inline pid_t start(const char *command, const char *input, const char *ou
 }
 static inline int finish(pid_t child, const char *out_path) {
     int status = 0;
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
     while (waitpid(child, &status, 0) < 0) { }
     last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     last.out = strcmp(out_path, in_folder("stdout")) ? NULL : check_read(out_path, &last.out_bytes);
@@ -128,8 +127,7 @@ static inline int load(document *d, const char *path) {
     return good;
 }
 static inline void unload(document *d) {
-    free(d->text);
-    free(d->nodes);
+    FREE_ALL(d->text, d->nodes);
 }
 static inline double number(const document *d, uint32_t object, const char *key) {
     double value = 0;
@@ -234,8 +232,7 @@ static inline int command_begin(const char *name) {
 }
 static inline int command_end(const char *name) {
     remove_folder(folder);
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
     return check_done(name);
 }
 #endif

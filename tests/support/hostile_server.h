@@ -174,8 +174,7 @@ static inline void *hostile_serve(void *argument) {
     server->open_count--;
     pthread_cond_broadcast(&server->change);
     pthread_mutex_unlock(&server->lock);
-    free(connection->body);
-    free(connection);
+    FREE_ALL(connection->body, connection);
     return NULL;
 }
 static inline void *hostile_listen(void *argument) {

@@ -13,8 +13,7 @@ static inline int program_begin(const char *name) {
 }
 static inline void program_end(void) {
     remove_folder(folder);
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
 }
 /* what is in a file, "" when there is none; malloc'ed */
 static inline char *text_of_file(const char *path) {
@@ -37,8 +36,7 @@ static inline int run(const char *format, ...) {
     }
     snprintf(line + used, sizeof line - used, " >\"$TEST_FOLDER/stdout\" 2>\"$TEST_FOLDER/stderr\"");
     status = system(line);
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
     last.out = text_of_file(in_folder("stdout"));
     last.err = text_of_file(in_folder("stderr"));
     last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -253,9 +253,6 @@ static inline void queue_stop(struct queue_server *server) {
     close(server->epoll);
     close(server->stop);
     close(server->timer);
-    free(server->connections);
-    free(server->heap);
-    free(server->whole_ns);
-    free(server->served_ns);
+    FREE_ALL(server->connections, server->heap, server->whole_ns, server->served_ns);
 }
 #endif
