@@ -4,7 +4,7 @@
  * ends the open case: it is skipped if it has checked nothing yet, else its checks count. */
 #ifndef CHECK_H
 #define CHECK_H
-#include "base/free_all.h"
+#include "../../cli/base/free_all.h" /* by its place: check_compile.sh compiles tests without -Icli */
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
