@@ -1112,8 +1112,7 @@ VP_API const vp_tier *vp_tier_at(int32_t index) {
 }
 
 VP_API const vp_tier *vp_tier_find(const char *name) {
-    int32_t i;
-    for (i = 0; name && vp_tier_at(i); i++) {
+    for (int32_t i = 0; name && vp_tier_at(i); i++) {
         if (strcmp(vp_tier_at(i)->name, name) == 0) return vp_tier_at(i);
     }
     return NULL;
@@ -1288,11 +1287,10 @@ static void vp_impl_scale(vp_fit fit, const int32_t canvas_px[2], const int32_t 
 static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], int32_t resized_px[2],
                              int32_t offset_px[2]) {
     float side[2];
-    int i;
     vp_impl_scale(fit, canvas_px, image_px, side);
-    for (i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++)
         if (!(side[i] >= 1.0f && side[i] < 2147483648.0f)) return VP_ERR_RANGE;
-    for (i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         resized_px[i] = (int32_t)side[i];
         if (fit == VP_FIT_FILL) {
             /* rounding may make the product smaller than the canvas */
@@ -1310,8 +1308,7 @@ VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_
                                  int32_t *resized_width_px, int32_t *resized_height_px) {
     const int32_t canvas_px[2] = {canvas_width_px, canvas_height_px}, image_px[2] = {width_px, height_px};
     float side[2];
-    int i;
-    for (i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++)
         if (canvas_px[i] < 1 || canvas_px[i] > VP_CANVAS_PX_LIMIT || image_px[i] < 1) return VP_ERR_RANGE;
     vp_impl_scale(VP_FIT_PAD, canvas_px, image_px, side);
     *resized_width_px = (int32_t)side[0];
@@ -1485,10 +1482,9 @@ static void vp_impl_index_crop(const vp_impl_grid *grid, vp_tiling tiling, int32
                   end_x = grid->tokens - (col + 1 < tiling.cols ? grid->right_tokens : 0);
     /* a row and its column token */
     const int32_t stride = grid->window_tokens * tiling.cols + grid->left_tokens + grid->right_tokens + 1;
-    int32_t x, y;
-    for (y = 0; y < grid->tokens; y++) {
+    for (int32_t y = 0; y < grid->tokens; y++) {
         const int32_t line = grid_start + stride * (grid->window_tokens * row + y) + grid->window_tokens * col;
-        for (x = 0; x < grid->tokens; x++) {
+        for (int32_t x = 0; x < grid->tokens; x++) {
             const int kept = y >= first_y && y < end_y && x >= first_x && x < end_x;
             *out++ = kept ? line + x : -100;
         }
@@ -1519,10 +1515,9 @@ VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layou
 }
 
 static int32_t *vp_impl_ids_block(const vp_special_ids *ids, int32_t rows, int32_t cols, int32_t *out) {
-    int32_t x, y;
     *out++ = ids->im_start;
-    for (y = 0; y < rows; y++) {
-        for (x = 0; x < cols; x++) *out++ = ids->im_patch;
+    for (int32_t y = 0; y < rows; y++) {
+        for (int32_t x = 0; x < cols; x++) *out++ = ids->im_patch;
         *out++ = ids->im_col;
     }
     *out++ = ids->im_end;
@@ -1545,9 +1540,8 @@ VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layou
 
 /* =============================================================================================== sampler >>sampler */
 VP_API void vp_random_seed(vp_random *random, uint32_t seed) {
-    uint32_t i;
     random->state[0] = seed;
-    for (i = 1; i < 624; i++) {
+    for (uint32_t i = 1; i < 624; i++) {
         const uint32_t before = random->state[i - 1];
         random->state[i] = 1812433253u * (before ^ (before >> 30)) + i;
     }
@@ -1602,9 +1596,8 @@ VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum) {
 }
 
 VP_API void vp_random_permutation(vp_random *random, int64_t *values, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++) values[i] = (int64_t)i;
-    for (i = count; i-- > 1;) {
+    for (size_t i = 0; i < count; i++) values[i] = (int64_t)i;
+    for (size_t i = count; i-- > 1;) {
         const size_t other = (size_t)vp_random_below(random, (uint64_t)i);
         const int64_t held = values[i];
         values[i] = values[other];
@@ -1646,9 +1639,8 @@ VP_IMPL_SORT(static, vp_impl_sort_int64, int64_t)
 VP_IMPL_SORT(VP_API, vp_sort_double, double)
 
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept) {
-    size_t i;
     if (count >= population) {
-        for (i = 0; i < population; i++) scratch[i] = (int64_t)i;
+        for (size_t i = 0; i < population; i++) scratch[i] = (int64_t)i;
         *kept = population;
         return VP_OK;
     }
@@ -1665,9 +1657,8 @@ static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strat
                                 const int64_t *end, int64_t *members) {
     vp_random random;
     size_t kept = 0, i;
-    uint32_t s;
     vp_random_seed(&random, seed);
-    for (s = 0; s < strata; s++) {
+    for (uint32_t s = 0; s < strata; s++) {
         const size_t size = (size_t)(group[s] & ~vp_impl_one_more), first = (size_t)end[s] - size;
         const size_t quota = (size_t)((uint64_t)count * size / population) + (group[s] >= vp_impl_one_more);
         for (i = size; i > 1; i--) {
@@ -1686,20 +1677,19 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
                                        size_t count, int64_t *scratch, size_t *kept) {
     int64_t *group = scratch + population, *end = group + strata, begin = 0;
     size_t missing = count, i;
-    uint32_t s;
     if (population > INT32_MAX) return VP_ERR_RANGE; /* the keys below pack a remainder and a stratum */
     for (i = 0; i < population; i++) if (stratum[i] >= strata) return VP_ERR_RANGE;
     if (count >= population) return vp_sampler_dataset(seed, population, count, scratch, kept);
-    for (s = 0; s < strata; s++) group[s] = 0;
+    for (uint32_t s = 0; s < strata; s++) group[s] = 0;
     for (i = 0; i < population; i++) group[stratum[i]]++;
-    for (s = 0; s < strata; s++) { /* ascending keys: largest remainder first, then the lower stratum */
+    for (uint32_t s = 0; s < strata; s++) { /* ascending keys: largest remainder first, then the lower stratum */
         const uint64_t share = (uint64_t)count * (uint64_t)group[s];
         missing -= (size_t)(share / population);
         end[s] = (int64_t)(((uint64_t)population - share % population) << 32 | s);
     }
     vp_impl_sort_int64(end, strata);
     for (i = 0; i < missing; i++) group[end[i] & (int64_t)UINT32_MAX] |= vp_impl_one_more;
-    for (s = 0; s < strata; s++) {
+    for (uint32_t s = 0; s < strata; s++) {
         end[s] = begin;
         begin += group[s] & ~vp_impl_one_more;
     }
@@ -1755,8 +1745,7 @@ VP_API const char *vp_sampler_strategy_name(int32_t strategy) {
 }
 
 VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy) {
-    int32_t i;
-    for (i = 0; vp_sampler_strategy_name(i); i++) {
+    for (int32_t i = 0; vp_sampler_strategy_name(i); i++) {
         if (!name || strcmp(vp_sampler_strategy_name(i), name) != 0) continue;
         *strategy = (vp_grid_strategy)i;
         return VP_OK;
@@ -1767,8 +1756,7 @@ VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *st
 /* the product of the first numbers; UINT64_MAX if it overflows */
 static uint64_t vp_impl_grid_product(const uint64_t *counts, int32_t knobs) {
     uint64_t product = 1;
-    int32_t knob;
-    for (knob = 0; knob < knobs; knob++) {
+    for (int32_t knob = 0; knob < knobs; knob++) {
         if (counts[knob] > UINT64_MAX / product) return UINT64_MAX;
         product *= counts[knob];
     }
@@ -1779,14 +1767,13 @@ static uint64_t vp_impl_grid_draws(uint64_t combinations) { return combinations 
 
 VP_API size_t vp_sampler_lhs_points(const int32_t *counts, int32_t knobs) {
     uint64_t sizes[VP_GRID_KNOBS_MAX], points;
-    int32_t knob;
     if (knobs < 1 || knobs > VP_GRID_KNOBS_MAX) return 0;
-    for (knob = 0; knob < knobs; knob++) {
+    for (int32_t knob = 0; knob < knobs; knob++) {
         if (counts[knob] < 1) return 0;
         sizes[knob] = (uint64_t)counts[knob];
     }
     points = vp_impl_grid_draws(vp_impl_grid_product(sizes, knobs));
-    for (knob = 0; knob < knobs; knob++) points = sizes[knob] > points ? sizes[knob] : points;
+    for (int32_t knob = 0; knob < knobs; knob++) points = sizes[knob] > points ? sizes[knob] : points;
     return points < VP_GRID_LHS_POINTS_MAX ? (size_t)points : VP_GRID_LHS_POINTS_MAX;
 }
 
@@ -1807,11 +1794,9 @@ static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int32_t knob, uint
 
 static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *sizes, const uint64_t *places,
                                  int32_t knobs, size_t total, int32_t *index) {
-    size_t row;
-    for (row = 0; row < total; row++, index += knobs) {
+    for (size_t row = 0; row < total; row++, index += knobs) {
         uint64_t rest = row;
-        int32_t knob;
-        for (knob = knobs; knob-- > 0; rest /= places[knob])
+        for (int32_t knob = knobs; knob-- > 0; rest /= places[knob])
             index[knob] = (int32_t)vp_impl_grid_place(strategy, knob, sizes[knob], rest % places[knob]);
     }
 }
@@ -1821,11 +1806,10 @@ static size_t vp_impl_grid_drawn(const uint64_t *sizes, int32_t knobs, uint32_t 
     const size_t width = (size_t)knobs;
     vp_random random;
     size_t kept = 0, draw, row;
-    int32_t knob;
     vp_random_seed(&random, seed);
     for (draw = 0; draw < draws; draw++) {
         int32_t *next = index + width * kept;
-        for (knob = 0; knob < knobs; knob++) next[knob] = (int32_t)vp_random_below(&random, sizes[knob] - 1);
+        for (int32_t knob = 0; knob < knobs; knob++) next[knob] = (int32_t)vp_random_below(&random, sizes[knob] - 1);
         for (row = 0; row < kept && memcmp(index + width * row, next, width * sizeof *index) != 0; row++) {}
         kept += row == kept;
     }
@@ -1853,8 +1837,7 @@ static void vp_impl_grid_swap(int32_t *left, int32_t *right) {
 static int vp_impl_grid_repeats(const int32_t *index, int32_t knobs, size_t points, size_t mine, size_t skip) {
     const size_t width = (size_t)knobs;
     const int32_t *own = index + width * mine;
-    size_t row;
-    for (row = 0; row < points; row++) {
+    for (size_t row = 0; row < points; row++) {
         const int32_t *other = index + width * row;
         if (other[0] == own[0] && row != mine && row != skip && memcmp(other, own, width * sizeof *own) == 0) return 1;
     }
@@ -1871,8 +1854,7 @@ static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_
     const uint64_t earlier = vp_impl_grid_product(sizes, knob), all = vp_impl_grid_product(sizes, knob + 1);
     const size_t width = (size_t)knobs;
     int32_t *column = index + knob;
-    uint64_t t;
-    for (t = 0; t < points; t++) {
+    for (uint64_t t = 0; t < points; t++) {
         if (n > points) column[width * t] = (int32_t)((t * n + shift) / points);
         else if (t >= n) column[width * t] = column[width * ((t % all + vp_impl_grid_laps(t % all, earlier, n)) % n)];
         else { /* inside-out shuffle: each new value is swapped with a random one */
@@ -1887,13 +1869,11 @@ static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_
  * crowded grids. */
 static void vp_impl_grid_latin(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t points, int32_t *index) {
     vp_random random;
-    size_t row;
-    int32_t knob, round;
     vp_random_seed(&random, seed);
-    for (knob = 0; knob < knobs; knob++) vp_impl_grid_column(&random, sizes, knobs, knob, points, index);
-    for (round = 0; round < 4; round++) {
-        for (knob = 0; knob < knobs; knob++) {
-            for (row = points; row-- > 1;) {
+    for (int32_t knob = 0; knob < knobs; knob++) vp_impl_grid_column(&random, sizes, knobs, knob, points, index);
+    for (int32_t round = 0; round < 4; round++) {
+        for (int32_t knob = 0; knob < knobs; knob++) {
+            for (size_t row = points; row-- > 1;) {
                 const size_t other = (size_t)vp_random_below(&random, row), width = (size_t)knobs;
                 int32_t *left = index + width * row + knob, *right = index + width * other + knob;
                 if (*left == *right) continue;
@@ -2041,10 +2021,9 @@ VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *na
 }
 
 VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark) {
-    size_t i;
     if (mark >= clock->count || clock->marks[mark].end_ns == -1) return -1;
     int64_t rest_ns = clock->marks[mark].end_ns - clock->marks[mark].begin_ns;
-    for (i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++)
+    for (size_t i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++)
         if (clock->marks[i].inside == mark) rest_ns -= clock->marks[i].end_ns - clock->marks[i].begin_ns;
     return rest_ns;
 }
@@ -2125,8 +2104,7 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
 }
 
 VP_API int vp_all_finite(const double *values, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!(values[i] - values[i] == 0.0)) return 0;
     }
     return 1;
@@ -2292,19 +2270,18 @@ VP_API vp_result vp_statistics_outliers(const double *values, size_t count, doub
                                         uint8_t *flags, vp_outliers *outliers) {
     vp_outliers out = {0, 0.0, 0.0, 0.0, 0};
     double scale;
-    size_t i;
     if (!(threshold > 0.0) || !vp_all_finite(values, count)) return VP_ERR_RANGE;
     if (count < VP_OUTLIER_COUNT_MIN) return VP_ERR_UNSUPPORTED;
     memcpy(scratch, values, count * sizeof *values);
     vp_sort_double(scratch, count);
     out.median = vp_statistics_percentile(scratch, count, 50.0);
-    for (i = 0; i < count; i++) scratch[i] = fabs(values[i] - out.median);
+    for (size_t i = 0; i < count; i++) scratch[i] = fabs(values[i] - out.median);
     if (!vp_all_finite(scratch, count)) return VP_ERR_RANGE;
     scale = 1.253314 * vp_statistics_mean(scratch, count);
     vp_sort_double(scratch, count);
     out.mad = vp_statistics_percentile(scratch, count, 50.0);
     if (out.mad > 0.0) scale = out.mad / 0.6745;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const double score = scale > 0.0 ? (values[i] - out.median) / scale : 0.0;
         const int outside = fabs(score) > threshold;
         if (flags) flags[i] = (uint8_t)outside;
@@ -2514,7 +2491,6 @@ static int vp_impl_json_hex(unsigned digit) {
 
 /* `at` is on a backslash; moves past the escape. */
 static int vp_impl_json_scan_escape(vp_impl_json_scan *scan) {
-    size_t i;
     if (scan->bytes - scan->at < 2) {
         scan->at = scan->bytes;
         return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
@@ -2526,7 +2502,7 @@ static int vp_impl_json_scan_escape(vp_impl_json_scan *scan) {
         return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
                                   "unknown escape; expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
     }
-    for (i = 2; i < 6; i++) {
+    for (size_t i = 2; i < 6; i++) {
         if (scan->at + i >= scan->bytes) {
             scan->at = scan->bytes;
             return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
@@ -2765,8 +2741,7 @@ static const vp_json_node *vp_impl_json_node_of(const vp_json *json, uint32_t in
 
 static uint32_t vp_impl_json_hex4(const char *digits) {
     uint32_t value = 0;
-    int i;
-    for (i = 0; i < 4; i++) value = value * 16 + (uint32_t)vp_impl_json_hex((unsigned char)digits[i]);
+    for (int i = 0; i < 4; i++) value = value * 16 + (uint32_t)vp_impl_json_hex((unsigned char)digits[i]);
     return value;
 }
 
@@ -3030,8 +3005,7 @@ static void vp_impl_big_set(vp_impl_big *number, uint64_t value) {
 /* number = number * factor + addend */
 static void vp_impl_big_multiply(vp_impl_big *number, uint32_t factor, uint32_t addend) {
     uint64_t carry = addend;
-    int32_t i;
-    for (i = 0; i < number->count; i++) {
+    for (int32_t i = 0; i < number->count; i++) {
         carry += (uint64_t)number->word[i] * factor;
         number->word[i] = (uint32_t)carry;
         carry >>= 32;
@@ -3056,16 +3030,14 @@ static void vp_impl_big_shift(vp_impl_big *number, int64_t bits) {
 
 static int64_t vp_impl_big_bits(const vp_impl_big *number) {
     int64_t bits = (int64_t)number->count * 32;
-    uint32_t top;
     if (number->count == 0) return 0;
-    for (top = number->word[number->count - 1]; !(top >> 31); top <<= 1) bits--;
+    for (uint32_t top = number->word[number->count - 1]; !(top >> 31); top <<= 1) bits--;
     return bits;
 }
 
 static int vp_impl_big_compare(const vp_impl_big *left, const vp_impl_big *right) {
-    int32_t i;
     if (left->count != right->count) return left->count < right->count ? -1 : 1;
-    for (i = left->count - 1; i >= 0; i--)
+    for (int32_t i = left->count - 1; i >= 0; i--)
         if (left->word[i] != right->word[i]) return left->word[i] < right->word[i] ? -1 : 1;
     return 0;
 }
@@ -3073,8 +3045,7 @@ static int vp_impl_big_compare(const vp_impl_big *left, const vp_impl_big *right
 /* a -= b; a >= b */
 static void vp_impl_big_subtract(vp_impl_big *a, const vp_impl_big *b) {
     uint64_t borrow = 0;
-    int32_t i;
-    for (i = 0; i < a->count; i++) {
+    for (int32_t i = 0; i < a->count; i++) {
         uint64_t take = borrow + (i < b->count ? b->word[i] : 0);
         borrow = a->word[i] < take;
         a->word[i] = (uint32_t)(a->word[i] - take);
@@ -3086,9 +3057,8 @@ static void vp_impl_big_subtract(vp_impl_big *a, const vp_impl_big *b) {
 static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, const vp_impl_big *c) {
     vp_impl_big sum;
     uint64_t carry = 0;
-    int32_t i;
     sum.count = a->count > b->count ? a->count : b->count;
-    for (i = 0; i < sum.count; i++) {
+    for (int32_t i = 0; i < sum.count; i++) {
         carry += (i < a->count ? (uint64_t)a->word[i] : 0) + (i < b->count ? b->word[i] : 0);
         sum.word[i] = (uint32_t)carry;
         carry >>= 32;

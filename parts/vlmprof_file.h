@@ -322,10 +322,9 @@ VP_API int64_t vp_unix_ns(void) {
 static int vp_impl_own_fd(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-    size_t i;
-    for (i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++)
         if (strcmp(path, names[i]) == 0) return (int)i;
-    for (i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         size_t bytes = strlen(folders[i]), digits;
         if (strncmp(path, folders[i], bytes) != 0) continue;
         digits = strspn(path + bytes, "0123456789");
@@ -338,8 +337,7 @@ enum { VP_IMPL_LINKS_MAX = 40 }; /* Linux's limit */
  * set. */
 static char *vp_impl_follow(const char *path) {
     char *at = vp_impl_path_beside(path, path + vp_impl_folder_bytes(path), strlen(path) - vp_impl_folder_bytes(path));
-    int links;
-    for (links = 0; at; links++) {
+    for (int links = 0; at; links++) {
         struct stat info;
         char link[4096], *next;
         if (vp_impl_own_fd(at) >= 0 || lstat(at, &info) != 0 || !S_ISLNK(info.st_mode)) return at;

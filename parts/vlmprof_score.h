@@ -654,9 +654,8 @@ static int vp_impl_score_same(vp_impl_score_span left, vp_impl_score_span right)
 /* Finds a text in another one, from the front or from the back; NULL if not found. The empty text is found at the front
  * (or at the end). */
 static const char *vp_impl_score_search(vp_impl_score_span in, vp_impl_score_span what, int last) {
-    size_t i;
     if (what.bytes > in.bytes) return NULL;
-    for (i = 0; i <= in.bytes - what.bytes; i++) {
+    for (size_t i = 0; i <= in.bytes - what.bytes; i++) {
         const char *at = in.text + (last ? in.bytes - what.bytes - i : i);
         if (!what.bytes || (*at == what.text[0] && !memcmp(at, what.text, what.bytes))) return at;
     }
@@ -1104,9 +1103,8 @@ static vp_impl_score_span vp_impl_score_normalised(vp_impl_score_pool *pool, con
 
 static int vp_impl_score_arguments(const char *prediction, const char *const *references, size_t count,
                                    const char *scratch, const void *out) {
-    size_t i;
     if (!prediction || (!references && count) || !scratch || !out) return 0;
-    for (i = 0; i < count; i++) if (!references[i]) return 0;
+    for (size_t i = 0; i < count; i++) if (!references[i]) return 0;
     return 1;
 }
 
@@ -1160,9 +1158,8 @@ VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *ref
 
 /* newlines and tabs become spaces, and the text is stripped */
 static void vp_impl_score_official_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
-    size_t i;
     span = vp_impl_score_trimmed(span);
-    for (i = 0; i < span.bytes; i++)
+    for (size_t i = 0; i < span.bytes; i++)
         vp_impl_score_text_add(out, span.text[i] == '\n' || span.text[i] == '\t' ? " " : span.text + i, 1);
 }
 
@@ -1243,14 +1240,13 @@ VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *ref
                                   char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span wanted;
-    size_t i;
     double number = 0, target = 0;
     int is_number, correct = 0;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
     if (!reference_count) return VP_ERR_MISMATCH;
     is_number = vp_impl_score_percent(&pool, vp_impl_score_span_of(prediction), &number);
     wanted = vp_impl_score_lower_all(&pool, prediction);
-    for (i = 0; i < reference_count && !correct; i++) {
+    for (size_t i = 0; i < reference_count && !correct; i++) {
         before = pool;
         if (is_number && vp_impl_score_percent(&pool, vp_impl_score_span_of(references[i]), &target) && target != 0)
             correct = fabs(number - target) / fabs(target) <= 0.05; /* false for NaN, and if both are infinite */
@@ -1382,7 +1378,6 @@ static vp_result vp_impl_score_mc(const char *prediction, const char *const *opt
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span upper;
     int32_t letter;
-    size_t i;
     if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
     if (!vp_impl_score_arguments(prediction, names, name_count, scratch, index)) return VP_ERR_RANGE;
     upper = vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)),
@@ -1394,7 +1389,7 @@ static vp_result vp_impl_score_mc(const char *prediction, const char *const *opt
         return VP_OK;
     }
     if (!name_count) return vp_impl_score_select(&pool, prediction, options, option_count, index, is_nearest);
-    for (i = 0; i < name_count && i < INT32_MAX; i++) {
+    for (size_t i = 0; i < name_count && i < INT32_MAX; i++) {
         if (!vp_impl_score_same(upper, vp_impl_score_span_of(names[i]))) continue;
         *index = (int32_t)i;
         return VP_OK;
@@ -1625,8 +1620,7 @@ static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is
     static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ",
                                        "="};
     vp_impl_score_span tail = vp_impl_score_span_from(line.text, line.text), one;
-    size_t i;
-    for (i = 0; i < 9 - (size_t)!is_last; i++) {
+    for (size_t i = 0; i < 9 - (size_t)!is_last; i++) {
         const vp_impl_score_span key = vp_impl_score_span_of(keys[i]);
         const char *at = vp_impl_score_search(line, key, 1);
         if (!at) continue;
@@ -1643,7 +1637,6 @@ static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open 
     vp_impl_score_span *keys, tail;
     const char *line, *stop, *end = text.text + text.bytes;
     size_t count = 0, most = 1, i, numbers = 0;
-    int kind;
     for (line = text.text; line < end; line++) most += *line == '\n';
     keys = (vp_impl_score_span *)vp_impl_score_take(found->pool, most, sizeof *keys);
     if (!keys) return;
@@ -1654,19 +1647,18 @@ static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open 
     }
     if (!count) keys[count++] = text;
     for (i = 0; i < count; i++)
-        for (kind = 0; kind < 3; kind++)
+        for (int kind = 0; kind < 3; kind++)
             vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_count_number, &numbers);
     vp_impl_score_open_reserve(found, 2 * count, count + numbers);
     for (i = 0; i < count; i++) vp_impl_score_open_add(found, keys[i]);
     for (i = 0; i < count; i++)
-        for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_open_add, found);
+        for (int kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_open_add, found);
 }
 
 VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count,
                                     char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_open found, wanted;
-    size_t i, k;
     int correct = 0;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
     memset(&found, 0, sizeof found);
@@ -1675,13 +1667,13 @@ VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *r
     vp_impl_score_open_parse(prediction, &found);
     if (reference_count > SIZE_MAX / 2 - 1) return VP_ERR_CAPACITY;
     vp_impl_score_open_reserve(&wanted, 2 * reference_count, reference_count);
-    for (i = 0; i < reference_count; i++) vp_impl_score_open_add(&wanted, vp_impl_score_span_of(references[i]));
+    for (size_t i = 0; i < reference_count; i++) vp_impl_score_open_add(&wanted, vp_impl_score_span_of(references[i]));
     if (pool.full) return VP_ERR_CAPACITY;
-    for (i = 0; i < found.string_count && !correct; i++)
-        for (k = 0; k < wanted.string_count && !correct; k++)
+    for (size_t i = 0; i < found.string_count && !correct; i++)
+        for (size_t k = 0; k < wanted.string_count && !correct; k++)
             correct = vp_impl_score_search(found.strings[i], wanted.strings[k], 0) != NULL;
-    for (i = 0; i < found.number_count && !correct; i++)
-        for (k = 0; k < wanted.number_count && !correct; k++)
+    for (size_t i = 0; i < found.number_count && !correct; i++)
+        for (size_t k = 0; k < wanted.number_count && !correct; k++)
             correct = found.numbers[i] == wanted.numbers[k]; /* NaN equals nothing */
     *score = correct;
     return VP_OK;
@@ -1699,8 +1691,7 @@ static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_sp
 static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score_span *spans, size_t count,
                                    vp_score_texts *texts) {
     const char **list = (const char **)vp_impl_score_take(pool, count + 1, sizeof *list);
-    size_t i;
-    for (i = 0; list && i < count; i++) list[i] = vp_impl_score_keep(pool, spans[i]);
+    for (size_t i = 0; list && i < count; i++) list[i] = vp_impl_score_keep(pool, spans[i]);
     texts->texts = list;
     texts->count = count;
 }
@@ -1716,14 +1707,13 @@ VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t s
     vp_impl_score_span_list list;
     vp_score_texts made;
     size_t count = 0;
-    int kind;
     if (!text || !scratch || !numbers) return VP_ERR_RANGE;
-    for (kind = 0; kind < 3; kind++)
+    for (int kind = 0; kind < 3; kind++)
         vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_count_number, &count);
     list.spans = (vp_impl_score_span *)vp_impl_score_take(&pool, count + 1, sizeof *list.spans);
     list.count = 0;
     if (!list.spans) return VP_ERR_CAPACITY;
-    for (kind = 0; kind < 3; kind++)
+    for (int kind = 0; kind < 3; kind++)
         vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_keep_span, &list);
     vp_impl_score_texts_of(&pool, list.spans, list.count, &made);
     if (pool.full) return VP_ERR_CAPACITY;
@@ -1966,7 +1956,6 @@ static vp_result vp_impl_score_real_world(vp_impl_score_pool *pool, const vp_sco
 static vp_result vp_impl_score_mmmu_letters(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                             vp_score_outcome *outcome) {
     int32_t index = -1;
-    size_t i;
     vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, pool->next,
                                             pool->left, &index);
     if (result == VP_ERR_NOT_FOUND) {
@@ -1977,7 +1966,7 @@ static vp_result vp_impl_score_mmmu_letters(vp_impl_score_pool *pool, const vp_s
     if (result != VP_OK) return result;
     outcome->option_index = index;
     outcome->score = 0;
-    for (i = 0; i < sample->reference_count; i++)
+    for (size_t i = 0; i < sample->reference_count; i++)
         if (sample->references[i][0] == 'A' + index && !sample->references[i][1]) outcome->score = 1;
     return VP_OK;
 }
@@ -2046,10 +2035,9 @@ static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_
 static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
     const char *const *const lists[3] = {sample->references, sample->options, sample->option_names};
     const size_t counts[3] = {sample->reference_count, sample->option_count, sample->option_name_count};
-    size_t i, k;
-    for (i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         if (!lists[i] && counts[i]) return 0;
-        for (k = 0; k < counts[i]; k++) if (!lists[i][k]) return 0;
+        for (size_t k = 0; k < counts[i]; k++) if (!lists[i][k]) return 0;
     }
     return sample->prediction != NULL;
 }

@@ -26,11 +26,10 @@ static void file_write(const char *name, const void *bytes, size_t count) {
 static void safetensors_write(const char *name, const char *header, size_t header_bytes, int64_t buffer, int64_t claim) {
     FILE *f = fopen(in_folder(name), "wb");
     uint64_t length = claim >= 0 ? (uint64_t)claim : header_bytes;
-    int64_t i;
     if (!f) { printf("cannot write %s\n", in_folder(name)); exit(1); }
-    for (i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
+    for (int64_t i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
     fwrite(header, 1, header_bytes, f);
-    for (i = 0; i < buffer; i++) fputc((int)(i & 255), f);
+    for (int64_t i = 0; i < buffer; i++) fputc((int)(i & 255), f);
     fclose(f);
 }
 /* opens the temporary folder. The error must be one line that names its location, and a failure must not return a checkpoint. */
@@ -306,7 +305,6 @@ static void test_config(void) {
     vp_model_config c;
     vp_error error;
     char *text;
-    size_t i;
     config_text = check_read(check_golden("models/tiny-a/config.json"), NULL);
     preprocessor_text = check_read(check_golden("models/tiny-a/preprocessor_config.json"), NULL);
     if (!config_text || !preprocessor_text) { check_skip("config", "golden models not found"); return; }
@@ -318,14 +316,14 @@ static void test_config(void) {
     memset(&c, 0x55, sizeof c);
     CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), NULL, 0, &c, &error), VP_OK);
     check_tiny_a(&c);
-    for (i = 0; i < sizeof config_cases / sizeof config_cases[0]; i++) {
+    for (size_t i = 0; i < sizeof config_cases / sizeof config_cases[0]; i++) {
         const config_case *k = &config_cases[i];
         check_case("config.json with %s", k->replace);
         text = replaced(config_text, k->find, k->replace);
         config_expect(text, preprocessor_text, k->code, k->where);
         free(text);
     }
-    for (i = 0; i < sizeof preprocessor_cases / sizeof preprocessor_cases[0]; i++) {
+    for (size_t i = 0; i < sizeof preprocessor_cases / sizeof preprocessor_cases[0]; i++) {
         const config_case *k = &preprocessor_cases[i];
         check_case("preprocessor_config.json with %s", k->replace);
         text = replaced(preprocessor_text, k->find, k->replace);
@@ -704,8 +702,7 @@ static const header_case header_cases[] = {
 
 static void test_headers(void) {
     vp_error error;
-    size_t i;
-    for (i = 0; i < sizeof header_cases / sizeof header_cases[0]; i++) {
+    for (size_t i = 0; i < sizeof header_cases / sizeof header_cases[0]; i++) {
         const header_case *k = &header_cases[i];
         check_case("safetensors: %s", k->what);
         make_empty(folder);
@@ -800,8 +797,7 @@ static void test_folders(void) {
     vp_checkpoint *cp = NULL;
     vp_tensor t;
     vp_error error;
-    size_t i;
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_case("index: %s", cases[i].what);
         make_empty(folder);
         safetensors_write("1.safetensors", one, sizeof one - 1, 1, -1);
@@ -939,9 +935,8 @@ static void test_model_faults(void) {
     };
     vp_model_config c;
     vp_error error;
-    size_t i;
     vp_model_config_preset("tiny", &c);
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_case("names and shapes against the config, fault %d", cases[i].fault);
         make_empty(folder);
         model_write(&c, cases[i].fault);
@@ -966,9 +961,8 @@ static void test_original_format(void) {
         "{" TENSOR("model.transformer.blocks.0.ffn.experts.mlp.w2", "F32", "2", "0", "8") "}"};
     vp_model_config c;
     vp_error error;
-    size_t i;
     vp_model_config_preset("tiny", &c);
-    for (i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         check_case("OLMo's original tensor names, %d", (int)i);
         make_empty(folder);
         safetensors_write("model.safetensors", headers[i], strlen(headers[i]), 8, -1);
@@ -989,9 +983,8 @@ enum { PACKED_BYTES = 200 };
  * */
 static void packed_write(const vp_packed *packed, int flip, int cut) {
     static unsigned char file[VP_PACKED_HEADER_BYTES + PACKED_BYTES + 100];
-    int i;
     vp_packed_header(packed, file);
-    for (i = 0; i < PACKED_BYTES + 100; i++) file[VP_PACKED_HEADER_BYTES + i] = (unsigned char)i;
+    for (int i = 0; i < PACKED_BYTES + 100; i++) file[VP_PACKED_HEADER_BYTES + i] = (unsigned char)i;
     if (flip >= 0) file[flip] ^= 1;
     file_write(VP_PACKED_FILE, file, (size_t)(VP_PACKED_HEADER_BYTES + PACKED_BYTES - cut));
 }
@@ -1039,7 +1032,6 @@ static void test_packed(void) {
     vp_error error;
     unsigned char header[VP_PACKED_HEADER_BYTES];
     char text[40];
-    size_t i;
     vp_model_config_preset("tiny", &c);
     packed.version = VP_PACKED_VERSION;
     packed.block_bits = 4;
@@ -1073,7 +1065,7 @@ static void test_packed(void) {
     vp_packed_header(&packed, header);
     CHECK(!memcmp(header, "VLMPACK\0\4\3\2\1\2\0\0\0\0\20\0\0\40\0\0\0", 24) || header[8] == 1);
     CHECK(!memcmp(header + 40, "\4\0\0\0\10\0\0\0\20\0\0\0\40\0\0\0\1\0\0\0\0", 21) || header[8] == 1);
-    for (i = 0; i < sizeof bits / sizeof bits[0]; i++) {
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++) {
         packed_write(&packed, bits[i], 0);
         packed_refused("a damaged header", &c, VP_ERR_FORMAT, "header is damaged");
     }
@@ -1184,8 +1176,7 @@ static void test_advise(void) {
 
 static void test_golden_models(void) {
     static const char *const names[2] = {"tiny-a", "tiny-b"};
-    int i;
-    for (i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         char name[64], directory[512];
         vp_model_config c;
         vp_checkpoint *cp = NULL;

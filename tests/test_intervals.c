@@ -384,9 +384,8 @@ static void test_resolution(void) {
     const uint32_t seed = 5;
     vp_resolution r, poison;
     vp_random random;
-    size_t i;
     check_case("resolution: the rules, solved by scipy");
-    for (i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         CHECK_INT(vp_statistics_resolution(table[i].count, table[i].discordance, table[i].variation, &r), VP_OK);
         CHECK_NEAR(r.accuracy, table[i].accuracy, 1e-9);
         CHECK_NEAR(r.mean, table[i].mean, 1e-12);
@@ -394,7 +393,7 @@ static void test_resolution(void) {
     }
     check_case("resolution: that difference is found with power 0.8 (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (i = 0; i < 3; i++) CHECK_NEAR(power_of(&random, (int)table[i].count, table[i].discordance, table[i].accuracy, 2000), 0.8, 0.04);
+    for (size_t i = 0; i < 3; i++) CHECK_NEAR(power_of(&random, (int)table[i].count, table[i].discordance, table[i].accuracy, 2000), 0.8, 0.04);
     check_case("resolution: too few samples, and bad arguments");
     CHECK_INT(vp_statistics_resolution(49, 0.2, 0.1, &r), VP_OK);
     CHECK(isnan(r.accuracy) && r.mean > 0 && r.p50 > r.mean);

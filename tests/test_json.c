@@ -37,8 +37,7 @@ static void test_accepted(void) {
         { "\"\\u0000\\uD83D\\uDE00\\ud800\\\"\\\\\\/\\b\\f\\n\\r\\t\"", 1 },
         { "\"\x7F \xC2\x80 \xDF\xBF \xE0\xA0\x80 \xED\x9F\xBF \xEE\x80\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF\"", 1 },
         { "\"0123456\"", 1 }, { "\"01234567\"", 1 }, { "\"012345678\"", 1 }, { "\"\xEF\xBB\xBF\"", 1 } };
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
         check_case("accepted %s", rows[i].text);
         CHECK_INT(d.result, VP_OK);
@@ -90,8 +89,7 @@ static void test_refused(void) {
         { "\"\xFF\"", 1, "UTF-8" }, { "\"\xC3\"", 1, "UTF-8" },
         { "\"\xE2\x82\"", 1, "UTF-8" }, { "\"\xF0\x9F\x98", 1, "UTF-8" }, { "\xC2\xA0 1", 0, "expected a value" },
         { "{\"\xFF\":1}", 2, "UTF-8" } };
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
         check_case("rejected %s", rows[i].text);
         CHECK_INT(d.result, VP_ERR_FORMAT);
@@ -116,9 +114,8 @@ static const char sample[] =
 
 /* No prefix of an object is valid: each is rejected, and none is read past its end (exact allocations). */
 static void test_prefixes(void) {
-    size_t n;
     check_case("every proper prefix is rejected");
-    for (n = 0; n < sizeof sample - 1; n++) {
+    for (size_t n = 0; n < sizeof sample - 1; n++) {
         document d = document_open(sample, n);
         CHECK_INT(d.result, VP_ERR_FORMAT);
         CHECK(d.error.offset <= (int64_t)n);
@@ -183,8 +180,7 @@ static void test_tree(void) {
 static void test_depth(void) {
     char text[200];
     document d;
-    int levels;
-    for (levels = 64; levels <= 65; levels++) {
+    for (int levels = 64; levels <= 65; levels++) {
         check_case("%d levels", levels);
         memset(text, '[', (size_t)levels);
         memset(text + levels, ']', (size_t)levels);
@@ -247,8 +243,7 @@ static void test_integers(void) {
         { "3.5", VP_ERR_FORMAT, 0 }, { "1e-1", VP_ERR_FORMAT, 0 },
         { "1e-99999999999999999999", VP_ERR_FORMAT, 0 }, { "3.0000000000000000000000001", VP_ERR_FORMAT, 0 },
         { "\"3\"", VP_ERR_MISMATCH, 0 }, { "true", VP_ERR_MISMATCH, 0 } };
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
         int64_t value = 77;
         check_case("integer %s", rows[i].text);
@@ -268,16 +263,15 @@ static void test_duplicates(void) {
     char left[32], right[32];
     uint32_t duplicate;
     size_t length, left_bytes, right_bytes;
-    int i, k, turn;
     document d;
     random_state = 11;
     check_case("duplicate keys against all pairs, seed 11");
-    for (turn = 0; turn < 400; turn++) {
+    for (int turn = 0; turn < 400; turn++) {
         uint32_t want = VP_JSON_NONE, a, b;
         int members = (int)(random_bits() % 8);
         length = 0;
         text[length++] = '{';
-        for (i = 0; i < members; i++)
+        for (int i = 0; i < members; i++)
             length += (size_t)sprintf(text + length, "%s\"%s\": {\"a\": 1, \"a\": []}",
                               i ? ", " : "", spelled[random_bits() % (sizeof spelled / sizeof spelled[0])]);
         text[length++] = '}';
@@ -296,10 +290,10 @@ static void test_duplicates(void) {
         CHECK_INT(scratch[members], 0x5A5A5A5A);
         document_close(&d);
     }
-    for (k = 0; k < 2; k++) {
+    for (int k = 0; k < 2; k++) {
         check_case("6000 keys %s", k ? "and one of them twice" : "that differ");
         length = (size_t)sprintf(text, "{");
-        for (i = 0; i < 6000; i++)
+        for (int i = 0; i < 6000; i++)
             length += (size_t)sprintf(text + length, "%s\"model.transformer.blocks.%d.weight\":%d", i ? "," : "",
                               k && i == 5123 ? 17 : (i * 7919) % 6000, i);
         length += (size_t)sprintf(text + length, "}");
@@ -334,18 +328,17 @@ static size_t utf8_reference(const unsigned char *p, size_t left) {
 }
 static void test_utf8(void) {
     unsigned char text[4], wide[40];
-    unsigned lead, second, third, i;
     long wrong = 0;
     check_case("UTF-8: all lead bytes x second bytes x boundary bytes, four bytes long and truncated");
-    for (lead = 0x80; lead < 0x100; lead++)
-        for (second = 0; second < 0x100; second++)
-            for (third = 0; third < 6; third++) {
+    for (unsigned lead = 0x80; lead < 0x100; lead++)
+        for (unsigned second = 0; second < 0x100; second++)
+            for (unsigned third = 0; third < 6; third++) {
                 static const unsigned char edge[] = { 0x00, 0x7F, 0x80, 0xBF, 0xC0, 0xFF };
                 size_t n, step;
                 text[0] = (unsigned char)lead;
                 text[1] = (unsigned char)second;
                 text[2] = edge[third];
-                for (i = 0; i < 6; i++)
+                for (unsigned i = 0; i < 6; i++)
                     for (n = 1; n <= 4; n++) {
                         size_t want = 0;
                         text[3] = edge[i];
@@ -355,7 +348,7 @@ static void test_utf8(void) {
             }
     CHECK_INT(wrong, 0);
     check_case("UTF-8: the first invalid byte is found at any position");
-    for (i = 0; i < sizeof wide; i++) {
+    for (unsigned i = 0; i < sizeof wide; i++) {
         memset(wide, 'a', sizeof wide);
         wide[i] = 0x80;
         CHECK_INT(vp_utf8_valid_bytes((const char *)wide, sizeof wide), i);
@@ -493,10 +486,9 @@ static void test_numbers_random(void) {
 static void test_number_errors(void) {
     static const char *const bad[] = { "", "-", "+1", "01", "1.", ".5", "1e", "1e+", "nan", "inf", "0x10", " 1", "1 ", "1,5", "--1",
             "1e5.0" };
-    size_t i;
     double value = 7;
     char out[26];
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         check_case("not a number: '%s'", bad[i]);
         CHECK_INT(vp_number_parse(bad[i], strlen(bad[i]), &value), VP_ERR_FORMAT);
     }
@@ -567,11 +559,9 @@ static vp_result sink(void *user, const char *text, size_t bytes) {
 static void test_writer(void) {
     char buffer[1024], *exact;
     vp_json_writer w;
-    size_t capacity;
     sink_state s;
-    int k;
     document d;
-    for (k = 0; k < 2; k++) {
+    for (int k = 0; k < 2; k++) {
         const char *want = k ? indented : one_line;
         size_t length = strlen(want);
         check_case("writer: %s", k ? "indented" : "one line");
@@ -584,7 +574,7 @@ static void test_writer(void) {
         CHECK_INT(d.result, VP_OK);
         document_close(&d);
         check_case("writer: every capacity, %s", k ? "indented" : "one line");
-        for (capacity = 0; capacity <= length + 1; capacity++) {
+        for (size_t capacity = 0; capacity <= length + 1; capacity++) {
             exact = (char *)malloc(capacity ? capacity : 1);
             memset(exact, 0x5A, capacity ? capacity : 1);
             vp_json_writer_init(&w, exact, capacity, k * 2);
@@ -659,8 +649,7 @@ static void test_writer_misuse(void) {
         { "[R]", VP_ERR_FORMAT }, { "[q]", VP_ERR_FORMAT }, { "[N]]", VP_ERR_RANGE }, { "]N", VP_ERR_STATE } };
     char deep[140] = {0}, buffer[8];
     vp_json_writer w;
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check_case("writer calls %s", rows[i].calls);
         CHECK_INT(play(rows[i].calls), rows[i].result);
     }

@@ -134,8 +134,7 @@ static void test_rules(void) {
     static const char *const links[3] = {"<img='a'> and more", "before <img='b'>", "<img=''>"};
     static const char *const broken[3] = {"<img='a\n'>", "<img=\"a\">", "<img='a' >"};
     static const char *many[27];
-    int i;
-    for (i = 0; i < 27; i++) many[i] = "o";
+    for (int i = 0; i < 27; i++) many[i] = "o";
     check_case("no data set");
     CHECK_INT(build(NULL, NULL, "Q?", NULL, 0, NULL), VP_OK);
     CHECK_TEXT(out, " User: Q? Assistant:");
@@ -184,8 +183,7 @@ static void test_refusals(void) {
     const char *questions[2] = {"a", "b"};
     vp_prompt p = {0};
     size_t needed = 77;
-    int i;
-    for (i = 0; i < 27; i++) many[i] = "o";
+    for (int i = 0; i < 27; i++) many[i] = "o";
     check_case("records with missing members");
     CHECK_INT(build("coco_2014_vqa", NULL, NULL, NULL, 0, NULL), VP_ERR_MISMATCH);
     CHECK_TEXT(error.where, "question");

@@ -169,8 +169,7 @@ static vp_op sample(const char *name, int64_t host_ns, int64_t device_ns) {
 }
 
 static const vp_op *row_of(const vp_ops *ops, const char *name) {
-    int64_t i;
-    for (i = 0; i < ops->count; i++)
+    for (int64_t i = 0; i < ops->count; i++)
         if (strcmp(ops->rows[i].name, name) == 0) return &ops->rows[i];
     return NULL;
 }
@@ -342,10 +341,9 @@ static void test_property(void) {
     static const char *names[] = {"a", "b", "c"}, *stages[] = {NULL, "prefill", "decode"};
     static vp_op samples[SAMPLES], rows[ROWS], half[ROWS];
     vp_random random;
-    int groups, i, k;
     vp_random_seed(&random, 5);
     check_case("sums by any grouping equal those of a plain list (seed 5)");
-    for (i = 0; i < SAMPLES; i++) {
+    for (int i = 0; i < SAMPLES; i++) {
         vp_op *op = &samples[i];
         *op = sample(names[below(&random, 3)], below(&random, 1000), below(&random, 50));
         op->stage = stages[below(&random, 3)];
@@ -356,21 +354,21 @@ static void test_property(void) {
         op->line = (int32_t)below(&random, 2);
         op->file = "f.c";
     }
-    for (groups = 0; groups <= VP_OPS_BY_ALL; groups++) {
+    for (int groups = 0; groups <= VP_OPS_BY_ALL; groups++) {
         vp_ops ops, other;
         vp_op total;
         CHECK_INT(vp_ops_init(&ops, rows, ROWS, (uint32_t)groups, 0), VP_OK);
         CHECK_INT(vp_ops_init(&other, half, ROWS, VP_OPS_BY_ALL, 0), VP_OK);
-        for (i = 0; i < SAMPLES; i++) {
+        for (int i = 0; i < SAMPLES; i++) {
             CHECK_INT(vp_ops_add(i % 2 ? &ops : &other, &samples[i]), VP_OK);
             if (i == SAMPLES / 2) CHECK_INT(vp_ops_sort(&ops, i % 3 ? "time" : "name"), VP_OK);
         }
         CHECK_INT(vp_ops_merge(&ops, &other), VP_OK);
         CHECK_INT(vp_ops_total(&ops, &total), VP_OK);
         CHECK_INT(total.calls, SAMPLES);
-        for (k = 0; k < ops.count; k++) {
+        for (int k = 0; k < ops.count; k++) {
             int64_t calls = 0, host_ns = 0, least = INT64_MAX;
-            for (i = 0; i < SAMPLES; i++) {
+            for (int i = 0; i < SAMPLES; i++) {
                 const vp_op *op = &samples[i], *row = &rows[k];
                 if (strcmp(op->name, row->name)) continue;
                 if ((groups & VP_OPS_BY_STAGE) && op->stage != row->stage) continue;
@@ -483,7 +481,6 @@ static void test_golden_tables(void) {
     char *text = check_read(check_golden("ranges/tables.json"), &bytes), *names = (char *)malloc(bytes + 1);
     vp_json_node *nodes;
     vp_json json;
-    uint32_t node;
     int count = 0;
     check_case("golden/ranges/tables.json");
     CHECK(text != NULL && names != NULL);
@@ -493,7 +490,7 @@ static void test_golden_tables(void) {
     CHECK(nodes != NULL);
     if (!nodes) return;
     CHECK_INT(vp_json_parse(text, bytes, nodes, needed, &json, NULL, NULL), VP_OK);
-    for (node = 1; node < nodes[0].end; node = nodes[node].end, count++) {
+    for (uint32_t node = 1; node < nodes[0].end; node = nodes[node].end, count++) {
         char key[64];
         const char *sort_by = option_text(&json, vp_json_get(&json, node, "options"), "sort_by", key);
         check_case("tables.json, case %d (sorted by %s)", count, sort_by ? sort_by : "nothing");
@@ -510,15 +507,13 @@ static void test_fixed(void) {
                                     123456789.0625, 0.9999999995, 4503599627370497.5, 8999999999999.0};
     vp_random random;
     char got[48], want[400];
-    int32_t decimals;
-    int i;
     vp_random_seed(&random, 11);
     check_case("fixed decimals as printf (seed 11)");
-    for (i = 0; i < 40000; i++) {
+    for (int i = 0; i < 40000; i++) {
         double value = i < 20 ? values[i] : ldexp(vp_random_double(&random), (int)below(&random, 100) - 60);
         if (i % 3 == 0 && i >= 20) value = (double)below(&random, 1u << 20) / 2048.0; /* many ties */
         if (i % 2) value = -value;
-        for (decimals = 0; decimals <= 9; decimals++) {
+        for (int32_t decimals = 0; decimals <= 9; decimals++) {
             if (fabs(value) * pow(10.0, decimals) > 8e18) continue;
             snprintf(want, sizeof want, "%.*f", (int)decimals, value);
             CHECK_INT(vp_impl_fixed(value, decimals, got), strlen(want));
@@ -719,7 +714,6 @@ static void test_sort(void) {
     vp_ops ops;
     vp_random random;
     int32_t k;
-    int i;
     char name[300][8];
     check_case("sort: every key, no key, many rows");
     CHECK(vp_ops_key_name(-1) == NULL && vp_ops_key_name(1000) == NULL);
@@ -728,7 +722,7 @@ static void test_sort(void) {
     CHECK_INT(vp_ops_sort(&ops, NULL), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_ops_sort(&ops, "time"), VP_OK);
     vp_random_seed(&random, 3);
-    for (i = 0; i < 300; i++) {
+    for (int i = 0; i < 300; i++) {
         snprintf(name[i], sizeof name[i], "n%03d", (i * 7) % 300);
         vp_op op = sample(name[i], below(&random, 20), 3);
         CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
@@ -739,11 +733,11 @@ static void test_sort(void) {
     }
     CHECK(k >= 30);
     CHECK_INT(vp_ops_sort(&ops, "self_cpu_time_total"), VP_OK);
-    for (i = 1; i < 300; i++) {
+    for (int i = 1; i < 300; i++) {
         const vp_op *a = &rows[i - 1], *b = &rows[i];
         if (!CHECK(a->host_self_ns > b->host_self_ns || (a->host_self_ns == b->host_self_ns && strcmp(a->name, b->name) < 0))) return;
     }
-    for (i = 0; i < 300; i++) { /* can still be found after the rows moved */
+    for (int i = 0; i < 300; i++) { /* can still be found after the rows moved */
         vp_op op = sample(name[i], 1, 0);
         CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     }
@@ -799,7 +793,6 @@ static void test_json(void) {
     vp_ops ops, read;
     vp_json_writer w;
     vp_error error;
-    size_t i;
     check_case("JSON: the table that is read equals the one that was written");
     fill_table(&ops, rows, 4);
     vp_json_writer_init(&w, json_text, sizeof json_text, 1);
@@ -827,10 +820,10 @@ static void test_json(void) {
     CHECK_INT(read.count, 0);
     CHECK_INT(read.group_by, VP_OPS_BY_STEP);
     vp_ops_init(&read, read_rows, 4, 0, 0);
-    for (i = 0; i < 40; i++) CHECK_INT(read_back(&read, json_text, i, &error), VP_ERR_CAPACITY);
+    for (size_t i = 0; i < 40; i++) CHECK_INT(read_back(&read, json_text, i, &error), VP_ERR_CAPACITY);
     check_case("JSON: with any one byte damaged, it is either read or rejected as a whole");
     strcpy(again, json_text);
-    for (i = 0; again[i]; i++) {
+    for (size_t i = 0; again[i]; i++) {
         const char was = again[i];
         again[i] = was == '1' ? '-' : '1';
         vp_ops_init(&read, read_rows, 4, 0, 0);
@@ -962,10 +955,9 @@ static void test_schedule_golden(void) {
 /* counts against a walk over all steps; cycles that begin every n steps equal cycles with a longer final wait */
 static void test_schedule_property(void) {
     vp_random random;
-    int round;
     vp_random_seed(&random, 9);
     check_case("schedule: counts and every_n_steps against a walk (seed 9)");
-    for (round = 0; round < 3000; round++) {
+    for (int round = 0; round < 3000; round++) {
         vp_schedule s;
         vp_schedule_sum sum, walked = {0};
         vp_schedule_step step;

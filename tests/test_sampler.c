@@ -247,8 +247,7 @@ static void test_importance_files(void) {
         {"sampler/importance-scores.json", 1, 14, {5, 1, 9, 10, 11, 13, 2, 8, 14, 6, 12, 7, 4, 3}}, /* without ties, the order does not matter */
         {"sampler/importance-scores-recommended.json", 0, 16, {1, 5, 8, 9, 12, 14, 7, 6, 11, 3, 2, 10, 13, 4}},
         {"sampler/importance-scores-recommended.json", 1, 16, {5, 1, 8, 14, 12, 9, 7, 11, 6, 3, 2, 10, 13, 4}}};
-    size_t i;
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         double scores[16];
         int32_t order[16], blocks[16], active, k;
         check_case("importance file %s%s", table[i].name, table[i].reversed ? ", upside down" : "");
@@ -313,10 +312,9 @@ static void test_property(void) {
     enum { MOST = 300 };
     const uint32_t seed = 20261121;
     vp_random random;
-    int round;
     check_case("property: random sizes (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (round = 0; round < 500; round++) {
+    for (int round = 0; round < 500; round++) {
         const size_t population = 1 + (size_t)vp_random_below(&random, MOST - 1), count = (size_t)vp_random_below(&random, population);
         const int32_t block_count = 3 + (int32_t)vp_random_below(&random, 40);
         const int32_t active = 2 + (int32_t)vp_random_below(&random, (uint64_t)block_count - 2);
@@ -353,8 +351,7 @@ static void test_property(void) {
 typedef struct word { const char *at; size_t bytes; } word;
 
 static int same_words(const word *a, const word *b, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++) if (a[i].bytes != b[i].bytes || memcmp(a[i].at, b[i].at, a[i].bytes) != 0) return 0;
+    for (size_t i = 0; i < count; i++) if (a[i].bytes != b[i].bytes || memcmp(a[i].at, b[i].at, a[i].bytes) != 0) return 0;
     return 1;
 }
 
@@ -443,8 +440,7 @@ static void test_strategies(void) {
     for (round = 1; round <= 40; round++) {
         const int32_t n = round, counts[3] = {n, n, n}, boundary[5] = {0, n / 4, n / 2, (int32_t)(3 * n / 4), n - 1}, middle[3] = {0, n / 2, n - 1};
         static int32_t index[20 * 20 * 20][3];
-        int strategy;
-        for (strategy = VP_GRID_BALANCED; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++) {
+        for (int strategy = VP_GRID_BALANCED; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++) {
             size_t needed = 0, i, wanted = 0;
             int32_t a, b, c, last[3] = {-1, -1, -1};
             const int sparse = strategy == VP_GRID_CUSTOM_SPARSE, looks = strategy == VP_GRID_BOUNDARY ? 5 : 3;
@@ -474,13 +470,12 @@ static void latin_design_of(const int32_t *counts, int knobs, size_t points, uin
     static int32_t index[(VP_GRID_LHS_POINTS_MAX + 1) * VP_GRID_KNOBS_MAX];
     const size_t width = (size_t)knobs;
     size_t needed = 0, duplicates = 99, i;
-    int knob;
     memset(index, 0xb3, sizeof index);
     CHECK_INT(vp_sampler_grid(VP_GRID_LHS, counts, knobs, seed, points, index, points, &needed, &duplicates), VP_OK);
     CHECK_INT(needed, points);
     CHECK_INT(duplicates, 0);
     CHECK_INT((uint32_t)index[width * points], 0xb3b3b3b3u);
-    for (knob = 0; knob < knobs; knob++) {
+    for (int knob = 0; knob < knobs; knob++) {
         const size_t n = (size_t)counts[knob], least = points / n, most = (points + n - 1) / n;
         unsigned short *times = (unsigned short *)calloc(n, sizeof *times);
         int64_t last;
@@ -565,8 +560,7 @@ static void test_latin(void) {
     vp_random random;
     check_case("lhs: every number of points of every grid up to 4 x 4 x 4: balanced and without duplicates");
     for (counts[0] = 1; counts[0] <= 4; counts[0]++) for (counts[1] = 1; counts[1] <= 4; counts[1]++) for (counts[2] = 1; counts[2] <= 4; counts[2]++) {
-        size_t points;
-        for (points = 1; points <= (size_t)(counts[0] * counts[1] * counts[2]); points++) latin_design(counts, points, (uint32_t)points);
+        for (size_t points = 1; points <= (size_t)(counts[0] * counts[1] * counts[2]); points++) latin_design(counts, points, (uint32_t)points);
     }
     check_case("lhs: random grids are balanced and without duplicates (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
@@ -691,7 +685,6 @@ static void test_stratified(void) {
     int64_t scratch[POPULATION + 2 * STRATA], plain[POPULATION], shuffled[POPULATION];
     vp_random random, same;
     size_t kept = 0, i;
-    int round;
     check_case("stratified: one stratum is the plain choice");
     CHECK_INT(vp_sampler_stratified(66, one_stratum, 6, 1, 4, scratch, &kept), VP_OK);
     CHECK_INT(kept, 4);
@@ -726,7 +719,7 @@ static void test_stratified(void) {
     CHECK_INT(vp_sampler_stratified(9, stratum, 4, 3, 2, scratch, &kept), VP_ERR_RANGE);
     CHECK_INT(kept, 77);
     vp_random_seed(&random, 2026);
-    for (round = 0; round < 300; round++) {
+    for (int round = 0; round < 300; round++) {
         const size_t population = 2 + (size_t)vp_random_below(&random, POPULATION - 2), count = (size_t)vp_random_below(&random, population - 1);
         size_t size[STRATA] = {0}, drawn[STRATA] = {0}, s;
         check_case("stratified, round %d of seed 2026", round);

@@ -199,9 +199,8 @@ static void test_validator(void) {
         {"{\"required\": [\"a\"], \"additionalProperties\": false}", "{}", -1}, {"{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"type\": \"null\"}}}", "null", 1},
         {"{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"type\": \"null\"}}}", "1", 0}, {"{\"$ref\": \"#/$defs/y\", \"$defs\": {\"x\": {}}}", "1", -1},
         {"{\"$ref\": \"http://x\"}", "1", -1}, {"{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"$ref\": \"#/$defs/x\"}}}", "1", 0}};
-    size_t i;
     check_case("the validator: values that it accepts and rejects, and unsupported keywords");
-    for (i = 0; i < sizeof table / sizeof table[0]; i++)
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         check_note(verdict(table[i].schema, table[i].value) == table[i].verdict, __FILE__, __LINE__, "%s on %s: %d", table[i].schema, table[i].value,
                    verdict(table[i].schema, table[i].value));
 }
@@ -384,9 +383,8 @@ static void test_knobs(const char *program) {
         {"{\"2\": 0.5, \"1\": 0.4}", 2, "\"active_block_indices\": [0, 3],"},    /* first and last, whatever their scores */
         {"{\"2\": 0.5, \"1\": 0.4}", 1, "\"active_block_indices\": [0],"}};
     char arguments[700], *text;
-    size_t i;
     check_case("knobs: importance files, top_k above the trained 2");
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char path[400];
         snprintf(path, sizeof path, "%s/scores.json", folder);
         FILE *f = fopen(path, "w");

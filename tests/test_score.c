@@ -120,9 +120,8 @@ static void check_rules(void) {
         {"\xC4\xB0", "i\xCC\x87"}, {"\xE2\x84\xAA" "dont", "kdont"}, {"\xE1\xBA\x9E", "\xC3\x9F"},
         {"A\xFF\xC3", "a\xFF\xC3"},                                    /* stray bytes pass through */
     };
-    size_t i;
     char got[256];
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_case("normalise \"%s\"", cases[i].text);
         CHECK_INT(vp_score_vqa_normalise(cases[i].text, got, sizeof got, NULL), VP_OK);
         CHECK_TEXT(got, cases[i].wanted);

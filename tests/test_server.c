@@ -66,14 +66,13 @@ static void check_stamps(const vp_exchange *exchange, int is_whole) {
     const vp_chat_reply *reply = &exchange->reply;
     int64_t last = exchange->scheduled_ns;
     const int64_t stamps[] = {exchange->start_ns, exchange->sent_ns, exchange->headers_ns, reply->first_ns, reply->last_ns, exchange->end_ns};
-    size_t i;
-    for (i = 0; i < 6; i++) {
+    for (size_t i = 0; i < 6; i++) {
         CHECK(stamps[i] != 0 || !is_whole);
         if (stamps[i] != 0) CHECK(stamps[i] >= last);
         if (stamps[i] != 0) last = stamps[i];
     }
     if (is_whole) CHECK(exchange->uploaded_ns >= exchange->sent_ns && exchange->uploaded_ns <= exchange->end_ns);
-    for (i = 1; i < reply->piece_count; i++) CHECK(reply->pieces[i].at_ns >= reply->pieces[i - 1].at_ns);
+    for (size_t i = 1; i < reply->piece_count; i++) CHECK(reply->pieces[i].at_ns >= reply->pieces[i - 1].at_ns);
 }
 
 /* ------------------------------------------------------------------------------------------------- one request, one reply */
@@ -154,9 +153,8 @@ static const struct single {
     {"a status of letters", STEPS(SAY("HTTP/1.1 abc OK\r\n\r\n"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 0, 1, NULL, ""},
     {"no gzip", STEPS(SAY(HOSTILE_STREAM "Content-Encoding: gzip\r\n\r\nthis is none"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""}};
 static void test_singles(void) {
-    int i;
     gzip_steps[1].number = (int)hostile_gzip(HOSTILE_ANSWER, gzipped);
-    for (i = 0; i < COUNT(singles); i++) {
+    for (int i = 0; i < COUNT(singles); i++) {
         const struct single *single = &singles[i];
         hostile_server hostile;
         hostile_reply reply = single->steps;
@@ -198,8 +196,7 @@ static void test_retries(void) {
         {"503, 503, then an answer", busy_replies, 3, 3, 0}, {"429 with a pause of 1 s, then an answer", later_replies, 2, 2, 1000},
         {"502 without a pause: half a second", plain_replies, 2, 2, 500}, {"closed before the headers", silent_replies, 2, 2, 500},
         {"reset before the headers", reset_replies, 2, 2, 500}, {"closed after the headers", heads_replies, 2, 2, 500}};
-    int i;
-    for (i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
         char url[64];
@@ -250,14 +247,13 @@ static void test_dead_connections(void) {
     hostile_reply replies[40];
     hostile_server hostile;
     char url[64];
-    int i;
     check_case("a kept connection fails during each of many requests: each is retried on a new connection");
-    for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
+    for (int i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
     hostile_start(&hostile, replies, 40);
     vp_server_options options = options_of(&hostile, url, sizeof url);
     options.max_retries = 0;
     vp_server *server = open_server(&options);
-    for (i = 0; i < 12; i++) {
+    for (int i = 0; i < 12; i++) {
         vp_exchange exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
         CHECK_INT(exchange.attempts, 1);
@@ -275,13 +271,12 @@ static void test_connections(void) {
     vp_server_options options;
     vp_server *server;
     char url[64];
-    int i, turn;
-    for (turn = 0; turn < 2; turn++) {
+    for (int turn = 0; turn < 2; turn++) {
         check_case(turn ? "a kept connection that the server closed is made anew" : "connections are kept");
         hostile_start(&hostile, turn ? leave : keep, 1);
         options = options_of(&hostile, url, sizeof url);
         server = open_server(&options);
-        for (i = 0; i < 4; i++) {
+        for (int i = 0; i < 4; i++) {
             vp_exchange exchange = exchange_of(BODY);
             CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
             CHECK_INT(exchange.is_new_connection, turn || i == 0);
@@ -404,12 +399,11 @@ static void test_long_words(void) {
     const hostile_reply replies[] = {refused, inside};
     hostile_server hostile;
     char url[64];
-    int i;
     check_case("a server's message is truncated between characters");
     hostile_start(&hostile, replies, 2);
     vp_server_options options = options_of(&hostile, url, sizeof url);
     vp_server *server = open_server(&options);
-    for (i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         vp_exchange exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
         CHECK(strlen(exchange.error.text) > 300 && strlen(exchange.error.text) < 340 && !strchr(exchange.error.text, '?'));
@@ -434,8 +428,7 @@ static void test_key(void) {
             "data: {\"error\":\"sk-very-secret-key/0123456789 sk-very-secret-key/0123456789\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}},
         moved[] = {SAY(HOSTILE_NO("302 Away", "Location: http://sk-very-secret-key/0123456789\r\n", "")), {HOSTILE_CLOSE, NULL, 0}};
     static const hostile_step *const scripts[] = {echoed, cut, escaped, inside, moved};
-    size_t i;
-    for (i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         const hostile_reply replies[] = {scripts[i]};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
@@ -633,8 +626,7 @@ static void test_timeouts(void) {
         {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "exceeds the size limit", NULL},
         {"an error, and no further byte", said, 100, 5000, 1 << 20, VP_ERR_DEVICE, "the server reports an error: out of memory", ""},
         {"pauses that are short enough", drip, 1000, 20000, 1 << 20, VP_OK, "", "Hello"}};
-    int i;
-    for (i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         const hostile_reply replies[] = {cases[i].steps};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
@@ -796,18 +788,17 @@ static void test_many(void) {
     hostile_server hostile;
     vp_exchange *finished;
     char url[64];
-    int turn, i, done;
     hostile_start(&hostile, keep, 1);
     vp_server_options options = options_of(&hostile, url, sizeof url);
     vp_server *server = open_server(&options);
-    for (turn = 0; turn < 2; turn++) {
+    for (int turn = 0; turn < 2; turn++) {
         check_case(turn ? "200 more requests use the same connections" : "200 requests at once");
-        for (i = 0; i < MANY; i++) {
+        for (int i = 0; i < MANY; i++) {
             exchanges[i] = exchange_of(BODY);
             exchanges[i].user = &exchanges[i];
             CHECK_INT(vp_server_start(server, &exchanges[i], NULL), VP_OK);
         }
-        for (done = 0; done < MANY; done++) {
+        for (int done = 0; done < MANY; done++) {
             if (!CHECK(vp_server_step(server, 0, &finished, NULL) == VP_OK && finished != NULL)) break;
             CHECK(finished->state == VP_EXCHANGE_DONE && finished->user == finished && strcmp(finished->reply.text, "Hello") == 0 && finished->reply.piece_count == 2);
             CHECK_INT(finished->is_new_connection, !turn);
@@ -899,8 +890,7 @@ static void test_urls(void) {
         "?"}, {"http://a#b", NULL, "#"},
         {"http://a b", NULL, "character"}, {"http://a\r\nHost: b", NULL, "character"}, {"http://\xc3\xa9", NULL, "character"}, {"http://a\\b", NULL, "character"}};
     vp_server_options options = vp_server_options_default();
-    int i;
-    for (i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         vp_server *server = NULL;
         vp_error error = {VP_OK, 0, "", ""};
         check_case("URL %s", cases[i].url ? cases[i].url : "NULL");
@@ -922,10 +912,9 @@ static void test_options(void) {
     static const char *const names[] = {"api", "connect_timeout_ms", "idle_timeout_ms", "total_timeout_ms", "max_retries", "max_retries", "most_bytes",
         "api_key", "api_key", "api_key"};
     char long_key[3000];
-    int i;
     memset(long_key, 'k', sizeof long_key - 1);
     long_key[sizeof long_key - 1] = 0;
-    for (i = 0; i < COUNT(names); i++) {
+    for (int i = 0; i < COUNT(names); i++) {
         vp_server_options options = vp_server_options_default();
         vp_server *server = NULL;
         vp_error error = {VP_OK, 0, "", ""};

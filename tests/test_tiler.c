@@ -29,7 +29,6 @@ static const char *csv_row(const char *p, row *r) {
 static void test_geometry(void) {
     vp_geometry g = vp_geometry_default(), bad;
     int32_t *field[6];
-    int i;
     /* a field and a value that makes the geometry impossible */
     static const struct { int field; int32_t value; } wrong[] = {
         {0, 0}, {0, -336}, {0, 335}, {0, 32774}, {0, INT32_MAX}, {0, INT32_MIN}, {1, 0}, {1, -14}, {1, 13}, {1, 672}, {2, -2}, {2, 3}, {2, 20},
@@ -47,7 +46,7 @@ static void test_geometry(void) {
     CHECK(g.mean[0] == 0.48145466f && g.mean[1] == 0.4578275f && g.mean[2] == 0.40821073f);
     CHECK(g.std[0] == 0.26862954f && g.std[1] == 0.26130258f && g.std[2] == 0.27577711f);
     check_case("geometry: each impossible value is rejected");
-    for (i = 0; i < COUNT(wrong); i++) {
+    for (int i = 0; i < COUNT(wrong); i++) {
         bad = g;
         field[0] = &bad.crop_px;
         field[1] = &bad.patch_px;
@@ -60,7 +59,7 @@ static void test_geometry(void) {
         CHECK_INT(vp_geometry_patches_per_side(&bad) + vp_geometry_tokens_per_side(&bad) + vp_geometry_tokens_per_crop(&bad), 0);
         CHECK_INT(vp_geometry_window_px(&bad) + vp_geometry_margin_px(&bad), 0);
     }
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         bad = g, bad.std[i] = 0;
         CHECK_INT(vp_geometry_check(&bad), VP_ERR_RANGE);
         bad = g, bad.std[i] = (float)NAN;
@@ -103,9 +102,8 @@ static long collated_tokens(const vp_geometry *g, const vp_layout *l, long views
     const size_t per_crop = (size_t)vp_geometry_tokens_per_crop(g), entries = (size_t)l->views * per_crop;
     int32_t *map = (int32_t *)malloc(entries * sizeof *map);
     long kept = 0;
-    size_t i;
     CHECK_INT(vp_tokens_index_map(g, l, 1, map, entries), VP_OK);
-    for (i = 0; i < entries && i < (size_t)views * per_crop; i++) kept += map[i] >= 0;
+    for (size_t i = 0; i < entries && i < (size_t)views * per_crop; i++) kept += map[i] >= 0;
     free(map);
     return kept;
 }
@@ -123,8 +121,7 @@ static int tier_columns(const vp_geometry *g, const vp_tier *tier, const vp_layo
 
 /* first column that differs, or -1 */
 static int differing(const long *got, const row *want, int columns) {
-    int i;
-    for (i = 0; i < columns; i++) {
+    for (int i = 0; i < columns; i++) {
         if (got[i] != want->field[3 + i]) return 3 + i;
     }
     return -1;
@@ -133,8 +130,7 @@ static int differing(const long *got, const row *want, int columns) {
 /* The comparison itself must detect an error in any column: damages them one by one. */
 static void check_damage(const long *got, const row *want, int columns) {
     row damaged;
-    int i;
-    for (i = 0; i < columns; i++) {
+    for (int i = 0; i < columns; i++) {
         damaged = *want;
         damaged.field[3 + i]++;
         CHECK_INT(differing(got, &damaged, columns), 3 + i);
@@ -227,11 +223,10 @@ static vp_geometry geometry_of(int32_t window_px, int32_t margin_px, int32_t pat
 
 static void maths_tilings(const char *text) {
     const vp_geometry g = vp_geometry_default();
-    size_t i;
     double *n = maths_list(text, "crops_to_tiling", 4, 740);
     vp_tiling t = { 0, 0 };
     check_case("experiment_maths.json: crops -> tiling");
-    for (i = 0; i < 740; i++) {
+    for (size_t i = 0; i < 740; i++) {
         const double *r = n + 4 * i;
         const vp_result result = vp_tiler_exact(&g, (int32_t)r[0], r[1], &t);
         if (r[0] == 0) { /* known difference: the reference returns [1, 0] */
@@ -243,7 +238,7 @@ static void maths_tilings(const char *text) {
     }
     free(n);
     n = maths_list(text, "crops_to_tiling_default_aspect", 3, 49);
-    for (i = 1; i < 49; i++) { /* row 0 is 0 crops */
+    for (size_t i = 1; i < 49; i++) { /* row 0 is 0 crops */
         CHECK_INT(vp_tiler_exact(&g, (int32_t)n[3 * i], 1.0, &t), VP_OK);
         CHECK(t.rows == n[3 * i + 1] && t.cols == n[3 * i + 2]);
     }
@@ -297,12 +292,11 @@ static void maths_sizes(const char *text) {
 
 static void test_maths(void) {
     const vp_geometry g = vp_geometry_default();
-    size_t i;
     check_case("experiment_maths.json: tokens -> crops");
     char *text = check_read(check_golden("tiling/experiment_maths.json"), NULL);
     if (!check_note(text != NULL, __FILE__, __LINE__, "missing")) return;
     double *n = maths_list(text, "tokens_to_crops", 2, 147);
-    for (i = 0; i < 147; i++) {
+    for (size_t i = 0; i < 147; i++) {
         int32_t crops = -7;
         const vp_result result = vp_select_crops(&g, (int32_t)n[2 * i], &crops);
         if (n[2 * i] < 1) { /* known difference: the reference gives 1 crop for no tokens */
@@ -315,7 +309,7 @@ static void test_maths(void) {
     }
     free(n);
     n = maths_list(text, "crops_to_max_crops", 2, 40); /* the identity: max_crops is the number of crops */
-    for (i = 0; i < 40; i++) CHECK(n[2 * i] == n[2 * i + 1]);
+    for (size_t i = 0; i < 40; i++) CHECK(n[2 * i] == n[2 * i + 1]);
     free(n);
     maths_tilings(text);
     maths_sizes(text);
@@ -368,7 +362,6 @@ static int compare_case(const char *name) {
     vp_layout l;
     check_array index, tokens;
     int32_t *map, *sequence;
-    int64_t i;
     size_t count;
     snprintf(path, sizeof path, "preprocess/cases/%s/case.json", name);
     char *text = check_read(check_golden(path), NULL);
@@ -379,7 +372,7 @@ static int compare_case(const char *name) {
     }
     check_case("preprocess/%s: layout, image_input_idx, image_tokens", name);
     const char *mode = scan_key(text, "mode", NULL) + 1;
-    for (i = 0; vp_tier_at((int32_t)i); i++) {
+    for (int64_t i = 0; vp_tier_at((int32_t)i); i++) {
         const vp_tier *tier = vp_tier_at((int32_t)i);
         if (strncmp(mode, tier->name, strlen(tier->name)) == 0) options.tier = tier;
     }
@@ -409,8 +402,8 @@ static int compare_case(const char *name) {
     map[index.count] = sequence[tokens.count] = -12345; /* guard values */
     CHECK_INT(vp_tokens_index_map(&g, &l, 1, map, (size_t)index.count), VP_OK);
     CHECK_INT(vp_tokens_image_ids(&g, &l, &ids, sequence, (size_t)tokens.count), VP_OK);
-    for (i = 0; i < index.count; i++) CHECK_INT(map[i], check_at(&index, i));
-    for (i = 0; i < tokens.count; i++) CHECK_INT(sequence[i], check_at(&tokens, i));
+    for (int64_t i = 0; i < index.count; i++) CHECK_INT(map[i], check_at(&index, i));
+    for (int64_t i = 0; i < tokens.count; i++) CHECK_INT(sequence[i], check_at(&tokens, i));
     CHECK(map[index.count] == -12345 && sequence[tokens.count] == -12345);
     check_free(&index);
     check_free(&tokens);
@@ -477,8 +470,7 @@ static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32
 static vp_tiling slow_nearest(const int32_t *counts, int number, double aspect, int skip_primes, int32_t window, int32_t margin) {
     vp_tiling best = {1, 0};
     double least = INFINITY;
-    int i;
-    for (i = 0; i < number; i++) {
+    for (int i = 0; i < number; i++) {
         int32_t rows, divisors = 0;
         for (rows = 1; rows <= counts[i]; rows++) divisors += counts[i] % rows == 0;
         if (skip_primes && counts[i] > 2 && divisors == 2) continue;
@@ -578,7 +570,6 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     int32_t *map = (int32_t *)malloc((entries + 1) * sizeof *map), *sequence = (int32_t *)malloc(((size_t)l->image_tokens + 1) * sizeof *sequence);
     unsigned char *seen = (unsigned char *)calloc((size_t)l->image_tokens, 1);
     int32_t kept = 0, patches = 0, i;
-    size_t e;
     map[entries] = sequence[l->image_tokens] = -12345;
     CHECK_INT(vp_tokens_index_map(g, l, first, map, entries), VP_OK);
     CHECK_INT(vp_tokens_image_ids(g, l, &ids, sequence, (size_t)l->image_tokens), VP_OK);
@@ -586,7 +577,7 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     CHECK_INT(per_crop + grid_rows * grid_cols, l->feature_tokens);
     for (i = 0; i < l->image_tokens; i++) patches += sequence[i] == ids.im_patch;
     CHECK_INT(patches, l->feature_tokens);
-    for (e = 0; e < entries; e++) {
+    for (size_t e = 0; e < entries; e++) {
         const int32_t place = map[e] - first, view = (int32_t)(e / (size_t)per_crop), cell = (int32_t)(e % (size_t)per_crop);
         if (map[e] == -100) continue;
         if (!CHECK(place >= 0 && place < l->image_tokens && !seen[place] && sequence[place] == ids.im_patch)) continue;
@@ -606,10 +597,9 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
 static void test_maps(void) {
     const uint32_t seed = 42;
     vp_random random;
-    int round;
     check_case("property: kept cells tile the grid exactly once (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (round = 0; round < 600; round++) {
+    for (int round = 0; round < 600; round++) {
         const vp_geometry g = round % 2 ? vp_geometry_default() : random_geometry(&random);
         vp_tile_options options = vp_tile_options_default();
         vp_layout l;

@@ -150,8 +150,7 @@ static void check_decoding(const vp_tokenizer *t, const row *r) {
     static const char *const keys[3] = { "text", "text_skip_special", "text_skip_special_cleaned" };
     static const int flags[3] = { 0, VP_DECODE_SKIP_SPECIAL, VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP };
     size_t count = row_ids(r, want_ids);
-    int i;
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         size_t bytes = row_text(r, keys[i], want_text, sizeof want_text);
         decode_is(t, want_ids, count, flags[i], want_text, bytes);
     }
@@ -394,11 +393,10 @@ static void test_classes(void) {
     static const char *const keys[3] = { "L", "N", "S" };
     size_t bytes = 0;
     char *text = check_read(check_golden("tokenizer/unicode_classes.json"), &bytes);
-    uint32_t k, c;
     check_case("character classes of all code points");
     if (!CHECK(text != NULL)) return;
     const row *r = row_of(text, bytes);
-    for (k = 0; k < 3; k++) {
+    for (uint32_t k = 0; k < 3; k++) {
         uint32_t array = vp_json_get(&r->json, 0, keys[k]), node;
         for (node = array + 1; node < r->nodes[array].end; node = r->nodes[node].end) {
             int64_t first = -1, last = -2;
@@ -407,7 +405,7 @@ static void test_classes(void) {
         }
     }
     vp_unicode_forms_init(&u);
-    for (c = 0; c < VP_UNICODE_CODE_POINTS; c++) {
+    for (uint32_t c = 0; c < VP_UNICODE_CODE_POINTS; c++) {
         check_note((u.properties[c] & VP_UNICODE_CLASS) == want[c], __FILE__, __LINE__, "class of U+%04X is %d, expected %d", (unsigned)c,
                    u.properties[c] & VP_UNICODE_CLASS, want[c]);
     }
@@ -434,10 +432,9 @@ static void test_pipeline(void) {
         { "<|endoftext|><|endoftext|>", { 0, 0 }, 2 },
         { "a  <|endoftext|>", { 1, 5, 5, 0 }, 4 },       /* the piece ends here, so its white space is not split */
     };
-    size_t i;
     check_case("the pipeline on a tokenizer of ten tokens");
     vp_tokenizer *t = load_text(mini);
-    for (i = 0; t && i < sizeof rows / sizeof *rows; i++) encode_is(t, rows[i].text, strlen(rows[i].text), rows[i].ids, (size_t)rows[i].count);
+    for (size_t i = 0; t && i < sizeof rows / sizeof *rows; i++) encode_is(t, rows[i].text, strlen(rows[i].text), rows[i].ids, (size_t)rows[i].count);
     if (t) { /* text after the end is not read: "<em" is not an added token although '>' follows in memory */
         static const int32_t cut[2] = { 1, 8 };
         encode_is(t, "a<em>", 4, cut, 2);
@@ -461,10 +458,9 @@ static void test_words(void) {
         { "\xE2\x80\x8B" "a", "\xE2\x80\x8B|a" },                                /* U+200B is not white space */
     };
     static vp_unicode_forms u;
-    size_t i;
     check_case("words of the pre-tokeniser");
     vp_unicode_forms_init(&u);
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const uint8_t *p = (const uint8_t *)rows[i].text;
         size_t at = 0, used = 0, bytes = strlen(rows[i].text), length;
         while (at < bytes) {
@@ -513,10 +509,9 @@ static void test_nfc(void) {
         { "a\xE1\xB7\xB6\xCC\x96", "a\xE1\xB7\xB6\xCC\x96" },               /* U+1DF6 is new in Unicode 10: class 0 here, so it is not reordered */
         { "a\xE1\xB7\xB5\xCC\x96", "a\xCC\x96\xE1\xB7\xB5" },               /* U+1DF5 is new in Unicode 9 */
     };
-    size_t i;
     check_case("NFC by hand");
     vp_tokenizer *t = load_text(mini);
-    for (i = 0; t && i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; t && i < sizeof rows / sizeof *rows; i++) {
         vp_impl_work work = {0};
         const char *out = NULL;
         size_t bytes = 0;
@@ -570,11 +565,10 @@ static void test_added_and_nfc(void) {
 /* Both merge methods agree: words from the small tokenizer's letters, up to the length that both support, and one long word. */
 static void test_merges(void) {
     uint64_t state = 20240601;
-    int i;
     size_t k, count = 0, bytes;
     check_case("short and long words merge the same way (seed 20240601)");
     vp_tokenizer *t = load_file("tokenizer/small-tokenizer.json");
-    for (i = 0; t && i < 20000; i++) {
+    for (int i = 0; t && i < 20000; i++) {
         vp_impl_work a = {0}, b = {0};
         uint8_t word[VP_IMPL_SHORT_WORD];
         state = state * 6364136223846793005u + 1442695040888963407u;
@@ -667,7 +661,6 @@ static void test_byte_tokenizer(void) {
     vp_special_ids ids = { 0, 0, 1, 300, 301, 302, 303, 304 }, back, bad;
     vp_tokenizer *t = NULL;
     vp_error error;
-    int32_t i;
     check_case("byte tokenizer");
     CHECK_INT(vp_tokenizer_bytes(&ids, &t), VP_OK);
     encode_is(t, text, sizeof text - 1, want, 12);
@@ -683,7 +676,7 @@ static void test_byte_tokenizer(void) {
 
     check_case("byte tokenizer rejects bad ids");
     t = NULL;
-    for (i = 0; i < 3; i++) {
+    for (int32_t i = 0; i < 3; i++) {
         static const int32_t out_of_range[3] = { 2, -1, 1 << 22 };
         bad = ids;
         bad.im_col = out_of_range[i];
@@ -799,9 +792,8 @@ static void test_load_errors(void) {
     static const char deep[] = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[";
     vp_tokenizer *t = NULL;
     vp_error error;
-    size_t i;
     char *text;
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_case("load error %s -> %s", rows[i].from, rows[i].to);
         text = mini_edited(rows[i].from, rows[i].to);
         memset(&error, 0, sizeof error);
@@ -849,8 +841,7 @@ static void test_load_variants(void) {
         { "\"a b\"", "[\"a\",\"b\"]" }, { "[\"ab\",\"b\"]", "\"ab b\"" }, { "\"BPE\"", "\"\\u0042PE\"" },
     };
     static const int32_t want[2] = { 4, 1 };
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = mini_edited(rows[i].from, rows[i].to);
         check_case("variant %s -> %s", rows[i].from, rows[i].to);
         vp_tokenizer *t = load_text(text);

@@ -166,12 +166,11 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, cons
     static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l", "nat'l", "e'er", "o'o", "c'est", "cap'n",
                                         "ol'", "somethin'", "dunkin'", "cont'd", "nor'easter"};
     const char *start = lexer->at, *letters_end, *after, *found;
-    size_t i;
     int ascii = vp_impl_caption_at(lexer, start);
-    for (i = 0; i < sizeof cut / sizeof *cut; i++)
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++)
         if ((found = vp_impl_caption_says(lexer, start, cut[i])))
             vp_impl_caption_offer(lexer, start + 3, found, VP_IMPL_CAPTION_TEXT, NULL);
-    for (i = 0; i < sizeof whole / sizeof *whole; i++)
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if ((found = vp_impl_caption_says(lexer, start, whole[i]))) vp_impl_caption_token(lexer, found);
     if ((found = vp_impl_caption_clitic(lexer, word)))
         vp_impl_caption_offer(lexer, word, found, VP_IMPL_CAPTION_TEXT, NULL);
@@ -203,13 +202,12 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, cons
 static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *lexer) {
     static const char *const whole[] = {"em", "til", "till", "cause", "n"};
     const char *after = vp_impl_caption_apostrophe(lexer, lexer->at), *found;
-    size_t i;
     if (!after) return;
     found = vp_impl_caption_clitic(lexer, lexer->at);
     if (found && *lexer->at != '\'') vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_QUOTES, NULL);
     else if (found && !vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, found)))
         vp_impl_caption_offer(lexer, found, found + (found < lexer->end), VP_IMPL_CAPTION_QUOTES, NULL);
-    for (i = 0; i < sizeof whole / sizeof *whole; i++)
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if ((found = vp_impl_caption_says(lexer, after, whole[i]))) {
             if (whole[i][0] == 'n' && vp_impl_caption_apostrophe(lexer, found))
                 found = vp_impl_caption_apostrophe(lexer, found);
@@ -227,10 +225,9 @@ static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *lexer) {
 
 /* makes " text " in lower case, for look-up in lists; key must have room for bytes + 3 */
 static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
-    size_t i;
     key[0] = key[bytes + 1] = ' ';
     key[bytes + 2] = 0;
-    for (i = 0; i < bytes; i++) key[i + 1] = (char)(vp_impl_caption_upper(text[i]) ? text[i] + 32 : text[i]);
+    for (size_t i = 0; i < bytes; i++) key[i + 1] = (char)(vp_impl_caption_upper(text[i]) ? text[i] + 32 : text[i]);
 }
 
 /* ---- abbreviations that keep their period: always, or only before a number; "u.s."; and a single letter unless a
@@ -291,10 +288,9 @@ static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *lexer) {
         "912~11912~11924", "914s11914/11914", "914/11914", "(11923)11b01934s01935", "+02924s11924s11934s01935",
         "+02924s11934s01935", "+02924.11924.11934.11935", "924.11934.11935"};
     const char *at = lexer->at, *stop, *found;
-    size_t i;
     int ascii = vp_impl_caption_at(lexer, at);
     if (!vp_impl_caption_in(ascii, "+-.,:(") && !vp_impl_caption_ascii_digit(ascii)) return;
-    for (i = 0; i < sizeof patterns / sizeof *patterns; i++)
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if ((found = vp_impl_caption_pattern(lexer, at, patterns[i]))) vp_impl_caption_token(lexer, found);
     at += vp_impl_caption_in(ascii, "+-");
     stop = vp_impl_caption_digits(lexer, at);
@@ -333,9 +329,8 @@ static void vp_impl_caption_rule_hyphens(vp_impl_caption_lexer *lexer) {
 /* one part of a/b/c: letters and digits, then up to two hyphens with letters; NULL if there is no such part */
 static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *lexer, const char *at) {
     const char *stop = vp_impl_caption_ascii_alnums(lexer, at);
-    int i;
     if (stop == at) return NULL;
-    for (i = 0; i < 2 && vp_impl_caption_at(lexer, stop) == '-'
+    for (int i = 0; i < 2 && vp_impl_caption_at(lexer, stop) == '-'
                 && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1));
          i++)
         for (stop++; vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)); stop++) {}
@@ -413,7 +408,6 @@ static const char *vp_impl_caption_path(const vp_impl_caption_lexer *lexer, cons
 static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
     static const char *const endings[] = {"com", "net", "org", "edu"};
     const char *start = lexer->at + (*lexer->at == '<'), *stop, *next, *at_sign = NULL, *found; /* <me@x.org> too */
-    size_t i;
     if ((stop = vp_impl_caption_says(lexer, start, "http://"))
         || (stop = vp_impl_caption_says(lexer, start, "https://"))) {
         for (next = vp_impl_caption_address_run(lexer, stop); next > stop && vp_impl_caption_in(next[-1], ".!?(){},-");)
@@ -424,7 +418,7 @@ static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
     for (next = stop;
          start == lexer->at && vp_impl_caption_at(lexer, next) == '.' && vp_impl_caption_letter(lexer, next + 1);) {
         next = vp_impl_caption_letters(lexer, next + 1);
-        for (i = 0; i < sizeof endings / sizeof *endings; i++)
+        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
             if (next - start > 4 && next[-4] == '.' && (found = vp_impl_caption_says(lexer, next - 3, endings[i]))
                 && found == next)
                 vp_impl_caption_token(lexer, vp_impl_caption_path(lexer, next));
@@ -635,10 +629,9 @@ static void vp_impl_caption_rule_symbols(vp_impl_caption_lexer *lexer, uint32_t 
         {0x3001, 0x3002}, {0x3012, 0x3012}, {0x30FB, 0x30FB}, {0xFF01, 0xFF0F}, {0xFF1A, 0xFF20}, {0xFF3B, 0xFF40},
         {0xFF5B, 0xFF65}, {0xFFE0, 0xFFE1}, {0xFFE5, 0xFFE6}};
     const char *next = lexer->at + bytes;
-    size_t i;
-    for (i = 0; i < sizeof said / sizeof *said; i++)
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (said[i].code == code) vp_impl_caption_offer(lexer, next, next, VP_IMPL_CAPTION_SAID, said[i].to);
-    for (i = 0; i < sizeof symbols / sizeof *symbols; i++)
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
         if (code >= symbols[i][0] && code <= symbols[i][1]) vp_impl_caption_token(lexer, next);
     vp_impl_caption_offer(lexer, next, next, VP_IMPL_CAPTION_DROP, NULL);
 }
@@ -958,15 +951,14 @@ static uint32_t vp_impl_caption_gram_number(vp_impl_caption_book *book, uint32_t
 
 static vp_result vp_impl_caption_number_grams(vp_impl_caption_book *book) {
     const vp_impl_caption_line *lines = (const vp_impl_caption_line *)book->lines.data;
-    size_t line, i, n;
     book->grams[0] = (uint32_t *)book->numbers.data;
-    for (n = 1; n < VP_IMPL_CAPTION_N; n++) {
+    for (size_t n = 1; n < VP_IMPL_CAPTION_N; n++) {
         book->grams[n] = (uint32_t *)VP_MALLOC((book->numbers.count + 1) * sizeof(uint32_t));
         if (!book->grams[n]) return VP_ERR_MEMORY;
     }
-    for (line = 0; line < book->lines.count; line++)
-        for (n = 1; n < VP_IMPL_CAPTION_N; n++)
-            for (i = 0; i + n < lines[line].count; i++) {
+    for (size_t line = 0; line < book->lines.count; line++)
+        for (size_t n = 1; n < VP_IMPL_CAPTION_N; n++)
+            for (size_t i = 0; i + n < lines[line].count; i++) {
                 size_t at = lines[line].first + i;
                 book->grams[n][at] = vp_impl_caption_gram_number(book, book->grams[n - 1][at], book->grams[0][at + n]);
                 if (!book->grams[n][at]) return VP_ERR_MEMORY;
@@ -997,7 +989,6 @@ static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t imag
 }
 
 static void vp_impl_caption_release(vp_impl_caption_book *book) {
-    size_t n;
     VP_FREE(book->letters.data);
     VP_FREE(book->words.data);
     VP_FREE(book->numbers.data);
@@ -1005,7 +996,7 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
     VP_FREE(book->scratch.data);
     VP_FREE(book->word_table);
     VP_FREE(book->gram_table);
-    for (n = 1; n < VP_IMPL_CAPTION_N; n++) VP_FREE(book->grams[n]);
+    for (size_t n = 1; n < VP_IMPL_CAPTION_N; n++) VP_FREE(book->grams[n]);
     VP_FREE(book->document_count);
     VP_FREE(book->in_candidate);
     VP_FREE(book->in_reference);
@@ -1021,12 +1012,11 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
 static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp_caption_image *images,
                                             size_t image_count) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
-    size_t image, reference, n, i;
-    for (image = 0; image < image_count; image++) {
+    for (size_t image = 0; image < image_count; image++) {
         line++; /* the candidate */
-        for (reference = 0; reference < images[image].reference_count; reference++, line++)
-            for (n = 0; n < VP_IMPL_CAPTION_N; n++)
-                for (i = 0; i + n < line->count; i++) {
+        for (size_t reference = 0; reference < images[image].reference_count; reference++, line++)
+            for (size_t n = 0; n < VP_IMPL_CAPTION_N; n++)
+                for (size_t i = 0; i + n < line->count; i++) {
                     uint32_t number = book->grams[n][line->first + i];
                     if (book->in_candidate[number] == image + 1) continue;
                     book->in_candidate[number] = (uint32_t)(image + 1);
@@ -1083,8 +1073,7 @@ typedef struct vp_impl_caption_bleu {
 
 static void vp_impl_caption_bleu_score(const vp_impl_caption_bleu *counts, double bleu[VP_IMPL_CAPTION_N]) {
     double product = 1.0, ratio = ((double)counts->words + 1e-15) / ((double)counts->reference_words + 1e-9);
-    size_t n;
-    for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
+    for (size_t n = 0; n < VP_IMPL_CAPTION_N; n++) {
         product *= ((double)counts->correct[n] + 1e-15) / ((double)counts->guesses[n] + 1e-9);
         bleu[n] = pow(product, 1.0 / (double)(n + 1));
         if (ratio < 1.0) bleu[n] *= exp(1.0 - 1.0 / ratio);
@@ -1172,13 +1161,12 @@ static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_i
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
     vp_impl_caption_bleu sums = {0}, counts;
     vp_caption_scores mean = {0}, scores;
-    size_t image, n;
     vp_impl_caption_count_documents(book, images, image_count);
-    for (image = 0; image < image_count; image++) {
+    for (size_t image = 0; image < image_count; image++) {
         vp_impl_caption_image(book, line, images[image].reference_count, book->log_of[image_count], &counts, &scores);
         line += images[image].reference_count + 1;
         if (each) each[image] = scores;
-        for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
+        for (size_t n = 0; n < VP_IMPL_CAPTION_N; n++) {
             sums.correct[n] += counts.correct[n];
             sums.guesses[n] += counts.guesses[n];
         }
@@ -1196,12 +1184,11 @@ static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_i
 static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_caption_image *images,
                                           size_t image_count, vp_caption_input input, size_t *image) {
     vp_result result;
-    size_t i;
     for (*image = 0; *image < image_count; ++*image) {
         const vp_caption_image *one = &images[*image];
         if (!one->references || !one->reference_count) return VP_ERR_RANGE;
         result = vp_impl_caption_read(book, &one->candidate, input);
-        for (i = 0; i < one->reference_count && result == VP_OK; i++)
+        for (size_t i = 0; i < one->reference_count && result == VP_OK; i++)
             result = vp_impl_caption_read(book, &one->references[i], input);
         if (result != VP_OK) return result;
     }

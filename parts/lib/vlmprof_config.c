@@ -168,8 +168,7 @@ static int vp_impl_setting_is(const vp_json *json, uint32_t node, const char *wa
 
 static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_setting *settings, size_t count) {
     char text[sizeof fields->error->text], got[64];
-    size_t i;
-    for (i = 0; i < count && fields->result == VP_OK; i++) {
+    for (size_t i = 0; i < count && fields->result == VP_OK; i++) {
         const vp_impl_setting *setting = &settings[i];
         uint32_t node = vp_impl_fields_get(fields, setting->field, 0);
         if (node != VP_JSON_NONE) {
@@ -1038,14 +1037,13 @@ static void vp_impl_qwen_tower(vp_impl_fields *vision, vp_model_config *config) 
 
 static vp_result vp_impl_config_qwen(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
-    int i;
     vp_impl_fields_settings(fields, settings, 1);
     vp_impl_qwen_language(fields, config);
     vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_qwen_tower(&vision, config);
     fields->result = vision.result;
-    for (i = 0; i < 3 && config->architecture != VP_ARCHITECTURE_QWEN2_5_VL; i++)
+    for (int i = 0; i < 3 && config->architecture != VP_ARCHITECTURE_QWEN2_5_VL; i++)
         config->geometry.mean[i] = config->geometry.std[i] = 0.5f;
     vp_impl_config_colours(fields, preprocessor, &config->geometry);
     return fields->result;
@@ -1300,8 +1298,7 @@ static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *fo
     uint32_t list = vp_impl_fields_get(fields, "architectures", 1), type = vp_impl_fields_get(fields, "model_type", 1);
     char text[sizeof fields->error->text];
     size_t used;
-    int i;
-    for (i = 0; i < VP_ARCHITECTURE_COUNT; i++) {
+    for (int i = 0; i < VP_ARCHITECTURE_COUNT; i++) {
         const char *const *row = vp_impl_architectures[i];
         int listed = list != VP_JSON_NONE && fields->json->nodes[list].type == VP_JSON_ARRAY
                      && fields->json->nodes[list].count && fields->json->nodes[list + 1].type == VP_JSON_STRING
@@ -1314,7 +1311,7 @@ static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *fo
     }
     if (type == VP_JSON_NONE) { *found = VP_ARCHITECTURE_MOLMOE; return VP_OK; } /* the default */
     vp_impl_print(text, sizeof text, "vlmprof does not run this model; it runs");
-    for (i = 1; i < VP_ARCHITECTURE_COUNT; i++) {
+    for (int i = 1; i < VP_ARCHITECTURE_COUNT; i++) {
         used = strlen(text);
         vp_impl_print(text + used, sizeof text - used, "%s %s", i > 1 ? "," : "", vp_impl_architectures[i][2]);
     }
@@ -1676,7 +1673,6 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
                       projector[] = "model.vision_backbone.image_projector.";
     int64_t width = config->vit_width, in = (int64_t)config->vit_layer_count * width, mlp = config->vit_mlp_dim,
             patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
-    int32_t i;
     if (config->vit_class_token) vp_impl_walk_put(walk, 2, in, "model.vision_backbone.pad_embed");
     VP_IMPL_PUT_BOTH(walk, width, in, "%swq", pooling);
     VP_IMPL_PUT_BOTH(walk, width, in, "%swk", pooling);
@@ -1690,7 +1686,7 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
     vp_impl_walk_put(walk, width, patch, "%spatch_embedding.weight", vit);
     if (!config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%spatch_embedding.bias", vit);
     if (config->vit_class_token) VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_ln", vit);
-    for (i = 0; i < config->vit_block_count; i++) {
+    for (int32_t i = 0; i < config->vit_block_count; i++) {
         if (vp_impl_walk_past(walk, 16)) continue;
         VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wq", vit, (int)i);
         VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wk", vit, (int)i);
@@ -1705,7 +1701,6 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
 static void vp_impl_walk_molmoe_block(vp_impl_walk *walk, const vp_model_config *config, int32_t block) {
     static const char prefix[] = "model.transformer.blocks.";
     int64_t d = config->d_model, dim = config->expert_dim;
-    int32_t e;
     vp_impl_walk_put(walk, d, 0, "%s%d.attn.q_norm.weight", prefix, (int)block);
     vp_impl_walk_put(walk, d, 0, "%s%d.attn.k_norm.weight", prefix, (int)block);
     vp_impl_walk_put(walk, 3 * d, d, "%s%d.attn.att_proj.weight", prefix, (int)block);
@@ -1713,7 +1708,7 @@ static void vp_impl_walk_molmoe_block(vp_impl_walk *walk, const vp_model_config 
     vp_impl_walk_put(walk, d, 0, "%s%d.attn.attn_norm.weight", prefix, (int)block);
     vp_impl_walk_put(walk, config->expert_count, d, "%s%d.mlp.gate.weight", prefix, (int)block);
     vp_impl_walk_put(walk, d, 0, "%s%d.mlp.ff_norm.weight", prefix, (int)block);
-    for (e = 0; e < config->expert_count; e++) {
+    for (int32_t e = 0; e < config->expert_count; e++) {
         vp_impl_walk_put(walk, dim, d, "%s%d.mlp.experts.%d.gate_proj.weight", prefix, (int)block, (int)e);
         vp_impl_walk_put(walk, dim, d, "%s%d.mlp.experts.%d.up_proj.weight", prefix, (int)block, (int)e);
         vp_impl_walk_put(walk, d, dim, "%s%d.mlp.experts.%d.down_proj.weight", prefix, (int)block, (int)e);
@@ -1750,13 +1745,12 @@ static void vp_impl_walk_molmo2_block(vp_impl_walk *walk, const vp_model_config 
 static void vp_impl_walk_molmo(vp_impl_walk *walk, const vp_model_config *config) {
     int moe = config->architecture == VP_ARCHITECTURE_MOLMOE, second = config->architecture == VP_ARCHITECTURE_MOLMO2;
     int64_t d = config->d_model, start = walk->at, front;
-    int32_t b;
     vp_impl_walk_put(walk, config->embedding_size, d, "model.transformer.wte.embedding");
     if (config->additional_vocab_size || !second)
         vp_impl_walk_put(walk, config->additional_vocab_size, d, "model.transformer.wte.new_embedding");
     vp_impl_walk_put(walk, d, 0, "model.transformer.ln_f.weight");
     front = walk->at - start;
-    for (b = 0; b < config->block_count; b++) {
+    for (int32_t b = 0; b < config->block_count; b++) {
         if (b && vp_impl_walk_past(walk, (walk->at - start - front) / b)) continue; /* blocks have equal counts */
         if (moe) vp_impl_walk_molmoe_block(walk, config, b);
         else if (second) vp_impl_walk_molmo2_block(walk, config, b);
@@ -1808,10 +1802,9 @@ static void vp_impl_walk_layer(vp_impl_walk *walk, const vp_model_config *config
 static void vp_impl_walk_language(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
                                   const char *head) {
     int64_t start = walk->at;
-    int32_t i;
     vp_impl_walk_put(walk, config->embedding_size, config->d_model, "%sembed_tokens.weight", prefix);
     vp_impl_walk_put(walk, config->d_model, 0, "%snorm.weight", prefix);
-    for (i = 0; i < config->block_count; i++) {
+    for (int32_t i = 0; i < config->block_count; i++) {
         if (i && vp_impl_walk_past(walk, (walk->at - start - 2) / i)) continue; /* layers have equal counts */
         vp_impl_walk_layer(walk, config, prefix, i);
     }
@@ -1824,18 +1817,17 @@ static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config,
     static const char *const names[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
                                         "self_attn.out_proj"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
-    int32_t i, k;
     if (config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
     vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
     vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
     if (!config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embedding.bias", prefix);
     vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embedding.weight", prefix);
     if (config->vit_class_token) VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_layrnorm", prefix);
-    for (i = 0; i < config->vit_block_count; i++) {
+    for (int32_t i = 0; i < config->vit_block_count; i++) {
         if (vp_impl_walk_past(walk, 16)) continue;
         VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.layer_norm1", prefix, (int)i);
         VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.layer_norm2", prefix, (int)i);
-        for (k = 0; k < 4; k++)
+        for (int32_t k = 0; k < 4; k++)
             VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layers.%d.%s", prefix, (int)i, names[k]);
         VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layers.%d.mlp.fc1", prefix, (int)i);
         VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layers.%d.mlp.fc2", prefix, (int)i);
@@ -1845,8 +1837,7 @@ static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config,
 /* norms of a block: before attention and MLP, and of q and k if present */
 static void vp_impl_walk_intern_norms(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
                                       const char *layers, int32_t layer, const char *const names[4]) {
-    int32_t k;
-    for (k = 0; k < (config->vit_qk_norm ? 4 : 2); k++) {
+    for (int32_t k = 0; k < (config->vit_qk_norm ? 4 : 2); k++) {
         vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.weight", prefix, layers, (int)layer, names[k]);
         if (k < 2 && !config->vit_rms)
             vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.bias", prefix, layers, (int)layer, names[k]);
@@ -1856,7 +1847,6 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
     static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"},
                       *const norms[] = {"layernorm_before", "layernorm_after", "attention.q_norm", "attention.k_norm"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
-    int32_t i, k;
     vp_impl_walk_put(walk, width, 0, "%sembeddings.cls_token", prefix);
     vp_impl_walk_reshape(walk, 2, 0);
     vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embeddings.projection.weight", prefix);
@@ -1864,11 +1854,11 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
     vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embeddings.projection.bias", prefix);
     vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embeddings", prefix);
     vp_impl_walk_reshape(walk, 1, 0);
-    for (i = 0; i < config->vit_block_count; i++) {
+    for (int32_t i = 0; i < config->vit_block_count; i++) {
         vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_1", prefix, (int)i);
         vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_2", prefix, (int)i);
         vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layer", i, norms);
-        for (k = 0; k < 3; k++) {
+        for (int32_t k = 0; k < 3; k++) {
             vp_impl_walk_put(walk, width, width, "%sencoder.layer.%d.%s.weight", prefix, (int)i, names[k]);
             if (config->vit_qkv_bias)
                 vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.%s.bias", prefix, (int)i, names[k]);
@@ -1884,7 +1874,6 @@ static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config
     static const char *const norms[] = {"norm1", "norm2", "attn.q_norm", "attn.k_norm"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim, d = config->d_model,
             in = width * config->geometry.pool * config->geometry.pool;
-    int32_t i;
     vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
     vp_impl_walk_reshape(walk, 2, 0);
     vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
@@ -1892,7 +1881,7 @@ static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config
     vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embedding.bias", prefix);
     vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embedding", prefix);
     vp_impl_walk_reshape(walk, 1, 0);
-    for (i = 0; i < config->vit_block_count; i++) {
+    for (int32_t i = 0; i < config->vit_block_count; i++) {
         vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls1", prefix, (int)i);
         vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls2", prefix, (int)i);
         vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layers", i, norms);
@@ -1951,7 +1940,6 @@ static void vp_impl_walk_qwen_merger(vp_impl_walk *walk, const vp_model_config *
 static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config) {
     const int third = config->architecture != VP_ARCHITECTURE_QWEN2_5_VL;
     const char *const tower = third ? "model.visual." : "visual.";
-    int32_t i;
     vp_impl_walk_language(walk, config, third ? "model.language_model." : "model.", "lm_head");
     vp_impl_walk_put(walk, config->vit_width, 3, "%spatch_embed.proj.weight", tower);
     vp_impl_walk_behind(walk, 2); /* two frames */
@@ -1962,9 +1950,9 @@ static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config)
         vp_impl_walk_put(walk, (int64_t)config->vit_table_side * config->vit_table_side, config->vit_width,
                          "%spos_embed.weight", tower);
     }
-    for (i = 0; i < config->vit_block_count; i++) vp_impl_walk_qwen_block(walk, config, tower, (int)i);
+    for (int32_t i = 0; i < config->vit_block_count; i++) vp_impl_walk_qwen_block(walk, config, tower, (int)i);
     vp_impl_walk_qwen_merger(walk, config, tower, -1);
-    for (i = 0; i < config->deepstack_count; i++) vp_impl_walk_qwen_merger(walk, config, tower, (int)i);
+    for (int32_t i = 0; i < config->deepstack_count; i++) vp_impl_walk_qwen_merger(walk, config, tower, (int)i);
 }
 
 static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {

@@ -159,9 +159,8 @@ static int vp_impl_gguf_name_order(const void *left, const void *right) {
     return vp_impl_gguf_text_order(((const vp_impl_gguf_name *)left)->name, ((const vp_impl_gguf_name *)right)->name);
 }
 static vp_result vp_impl_gguf_sort(const vp_impl_gguf_at *at, vp_impl_gguf_name *names, uint64_t count) {
-    uint64_t i;
     if (count) qsort(names, (size_t)count, sizeof *names, vp_impl_gguf_name_order);
-    for (i = 1; i < count; i++)
+    for (uint64_t i = 1; i < count; i++)
         if (!vp_impl_gguf_text_order(names[i - 1].name, names[i].name))
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, (size_t)(names[i].name.text - (const char *)at->gguf->map),
                                       names[i].name, "this name appears twice");
@@ -183,14 +182,13 @@ static void *vp_impl_gguf_table(const vp_impl_gguf_at *at, uint64_t count, uint6
     return VP_CALLOC((size_t)count + 1, entry);
 }
 static vp_result vp_impl_gguf_values(vp_impl_gguf_at *at, vp_gguf *gguf, uint64_t count) {
-    uint64_t i;
     if (count > (gguf->bytes - at->offset) / 13)
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, 16, vp_impl_gguf_unnamed, "more keys than fit in the file");
     gguf->values = (vp_gguf_value *)vp_impl_gguf_table(at, count, 13, sizeof *gguf->values);
     gguf->value_names = (vp_impl_gguf_name *)vp_impl_gguf_table(at, count, 13, sizeof *gguf->value_names);
     if (!gguf->values || !gguf->value_names)
         return vp_impl_gguf_wrong(at, VP_ERR_MEMORY, 16, vp_impl_gguf_unnamed, "not enough memory for the keys");
-    for (i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         vp_result result = vp_impl_gguf_value(at, &gguf->values[i]);
         if (result != VP_OK) return result;
         gguf->value_names[i].name = gguf->values[i].name;
@@ -386,8 +384,7 @@ static float vp_impl_gguf_half(const unsigned char *data) { return vp_f16_to_f32
 
 static void vp_impl_gguf_q8_0(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block);
-    int i;
-    for (i = 0; i < 32; i++) values[i] = scale * (float)(int8_t)block[2 + i];
+    for (int i = 0; i < 32; i++) values[i] = scale * (float)(int8_t)block[2 + i];
 }
 /* Q4_0, and Q5_0 with a fifth bit of each value */
 static void vp_impl_gguf_q45_0(const unsigned char *block, int five, float *values) {
@@ -404,13 +401,12 @@ static void vp_impl_gguf_q45_0(const unsigned char *block, int five, float *valu
 static void vp_impl_gguf_q4_k(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block), least = vp_impl_gguf_half(block + 2);
     const unsigned char *packed = block + 4, *nibbles = block + 16;
-    int group, i;
-    for (group = 0; group < 8; group++) {
+    for (int group = 0; group < 8; group++) {
         const unsigned char *at = packed + (group & 3);
         int first = group < 4 ? at[0] & 63 : (at[8] & 15) | (at[0] >> 6) << 4;
         int second = group < 4 ? at[4] & 63 : at[8] >> 4 | (at[4] >> 6) << 4;
         float group_scale = scale * (float)first, group_least = least * (float)second;
-        for (i = 0; i < 32; i++) {
+        for (int i = 0; i < 32; i++) {
             int value = nibbles[group / 2 * 32 + i] >> (group & 1) * 4 & 15;
             values[group * 32 + i] = group_scale * (float)value - group_least; /* both products are exact */
         }
@@ -419,8 +415,7 @@ static void vp_impl_gguf_q4_k(const unsigned char *block, float *values) {
 /* 16 groups of 16, each with a scale of 8 bits; lower 4 and upper 2 bits of the values are stored separately */
 static void vp_impl_gguf_q6_k(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block + 208);
-    int i;
-    for (i = 0; i < 256; i++) {
+    for (int i = 0; i < 256; i++) {
         int half = i / 128, quarter = i / 32 % 4, lane = i % 32;
         int low = block[half * 64 + quarter % 2 * 32 + lane] >> quarter / 2 * 4 & 15;
         int high = block[128 + half * 32 + lane] >> quarter * 2 & 3;
@@ -593,10 +588,9 @@ static const vp_impl_gguf_joint vp_impl_gguf_joints[VP_IMPL_GGUF_JOINTS] = {
 
 static int vp_impl_gguf_language_of(vp_impl_gguf_text *out) {
     char known[200] = "expected one of";
-    int i;
     out->from = out->model;
     out->prefix = "";
-    for (i = 0; i < VP_IMPL_GGUF_LANGUAGES; i++) {
+    for (int i = 0; i < VP_IMPL_GGUF_LANGUAGES; i++) {
         size_t used = strlen(known);
         if (vp_impl_gguf_is(out, "general.architecture", vp_impl_gguf_languages[i].architecture)) return i;
         snprintf(known + used, sizeof known - used, " %s", vp_impl_gguf_languages[i].architecture);
@@ -686,14 +680,13 @@ static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
     vp_gguf_value value;
     uint64_t offset = 0;
     double number;
-    int i;
     if (!vp_impl_gguf_key(out, "rope.dimension_sections", 1, 0, &value) || value.count < 3 || value.count > 4) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, "rope.dimension_sections", "expected an array of 3 or 4 numbers");
         return;
     }
     vp_json_key(&out->writer, "mrope_section");
     vp_json_begin_array(&out->writer);
-    for (i = 0; vp_gguf_next_number(&value, &offset, &number); i++) {
+    for (int i = 0; vp_gguf_next_number(&value, &offset, &number); i++) {
         if (!(number >= 0 && number <= 65536) || (i == 3 && number != 0))
             vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "expected 3 counts of pairs, then 0");
         else if (i < 3) vp_json_int(&out->writer, (int64_t)number);
@@ -813,14 +806,13 @@ static void vp_impl_gguf_put_deepstack(vp_impl_gguf_text *out) {
     vp_gguf_value value;
     uint64_t offset = 0;
     double number;
-    int64_t block;
     if (vp_gguf_tensor_find(out->projector, "v.position_embd.weight", &table) == VP_OK && table.dimensions == 2)
         vp_impl_gguf_put_int(out, "num_position_embeddings", table.shape[0]);
     else vp_impl_gguf_fail(out, VP_ERR_MISMATCH, "v.position_embd.weight", "the file has no such matrix");
     vp_json_key(&out->writer, "deepstack_visual_indexes");
     vp_json_begin_array(&out->writer);
     if (vp_impl_gguf_key(out, "is_deepstack_layers", 1, 0, &value))
-        for (block = 0; vp_gguf_next_number(&value, &offset, &number); block++)
+        for (int64_t block = 0; vp_gguf_next_number(&value, &offset, &number); block++)
             if (number != 0) vp_json_int(&out->writer, block);
     vp_json_end_array(&out->writer);
 }
@@ -917,14 +909,13 @@ static void vp_impl_gguf_put_rgb(vp_impl_gguf_text *out, const char *name, const
     vp_gguf_value value;
     uint64_t offset = 0;
     double number;
-    int i;
     if (!vp_impl_gguf_key(out, key, 1, 0, &value) || value.count != 3) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "expected an array of 3 numbers");
         return;
     }
     vp_json_key(&out->writer, name);
     vp_json_begin_array(&out->writer);
-    for (i = 0; i < 3 && vp_gguf_next_number(&value, &offset, &number); i++) vp_json_double(&out->writer, number);
+    for (int i = 0; i < 3 && vp_gguf_next_number(&value, &offset, &number); i++) vp_json_double(&out->writer, number);
     vp_json_end_array(&out->writer);
 }
 static void vp_impl_gguf_put_edge(vp_impl_gguf_text *out, const char *name, const char *which, int64_t edge_px) {
@@ -1010,8 +1001,7 @@ static const struct {
 enum { VP_IMPL_GGUF_SPLITS = sizeof vp_impl_gguf_splits / sizeof vp_impl_gguf_splits[0] };
 static void vp_impl_gguf_unknown_split(vp_impl_gguf_text *out) {
     char known[300] = "expected one of";
-    int i;
-    for (i = 0; i < VP_IMPL_GGUF_SPLITS; i++) {
+    for (int i = 0; i < VP_IMPL_GGUF_SPLITS; i++) {
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, " %s", vp_impl_gguf_splits[i].name);
     }
@@ -1026,8 +1016,7 @@ static int vp_impl_gguf_token_order(const void *left, const void *right) {
  * token then replaces it; its embedding is never used. */
 static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     size_t bytes = strlen(image);
-    int32_t id;
-    for (id = 0; id < words->count; id++)
+    for (int32_t id = 0; id < words->count; id++)
         if (words->tokens[id].text.bytes == bytes && !memcmp(words->tokens[id].text.text, image, bytes)) return;
     int64_t stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
     if (stand_in < 0) stand_in = vp_impl_gguf_int(out, "unknown_token_id", -1);
@@ -1040,7 +1029,6 @@ static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *
 static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     vp_gguf_value texts, types, scores;
     uint64_t text_at = 0, type_at = 0, score_at = 0;
-    int32_t id;
     if (!vp_impl_gguf_key(out, "tokens", 1, 1, &texts) || !vp_impl_gguf_key(out, "token_type", 1, 0, &types)
         || types.count != texts.count || texts.count < 1 || texts.count > VP_IMPL_GGUF_TOKENS_MAX) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "expected texts, at most 4194304, with a token_type for each");
@@ -1054,7 +1042,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
     }
     words->count = (int32_t)texts.count;
     words->sorted = words->tokens + words->count;
-    for (id = 0; id < words->count; id++) {
+    for (int32_t id = 0; id < words->count; id++) {
         vp_impl_gguf_token *token = &words->tokens[id];
         double number = 0;
         vp_gguf_next_text(&texts, &text_at, &token->text);
@@ -1076,7 +1064,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
         }
     }
     if (image) vp_impl_gguf_name_image(out, words, image);
-    for (id = 0; id < words->count; id++)
+    for (int32_t id = 0; id < words->count; id++)
         if (words->tokens[id].type == VP_IMPL_GGUF_NORMAL) words->sorted[words->sorted_count++] = words->tokens[id];
     if (words->sorted_count)
         qsort(words->sorted, (size_t)words->sorted_count, sizeof *words->sorted, vp_impl_gguf_token_order);
@@ -1091,8 +1079,7 @@ typedef struct vp_impl_gguf_merge {
 } vp_impl_gguf_merge;
 static int32_t vp_impl_gguf_characters(vp_gguf_text text) {
     int32_t count = 0;
-    size_t i;
-    for (i = 0; i < text.bytes; i++) count += ((unsigned char)text.text[i] & 0xC0) != 0x80;
+    for (size_t i = 0; i < text.bytes; i++) count += ((unsigned char)text.text[i] & 0xC0) != 0x80;
     return count;
 }
 static int vp_impl_gguf_merge_order(const void *left, const void *right) {
@@ -1116,8 +1103,7 @@ static const vp_impl_gguf_token *vp_impl_gguf_word(const vp_impl_gguf_words *wor
 /* fills merges; NULL only counts */
 static size_t vp_impl_gguf_find_merges(const vp_impl_gguf_words *words, vp_impl_gguf_merge *merges) {
     size_t count = 0, cut;
-    int32_t id;
-    for (id = 0; id < words->count; id++) {
+    for (int32_t id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
         if (token->type != VP_IMPL_GGUF_NORMAL) continue;
         for (cut = 1; cut < token->text.bytes; cut++) {
@@ -1169,10 +1155,9 @@ static void vp_impl_gguf_put_one_added(vp_impl_gguf_text *out, int64_t id, vp_gg
     vp_json_end_object(&out->writer);
 }
 static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words) {
-    int32_t id;
     vp_json_key(&out->writer, "added_tokens");
     vp_json_begin_array(&out->writer);
-    for (id = 0; id < words->count; id++) {
+    for (int32_t id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
         if (token->type >= VP_IMPL_GGUF_UNKNOWN && token->type <= VP_IMPL_GGUF_USER)
             vp_impl_gguf_put_one_added(out, id, token->text, token->type != VP_IMPL_GGUF_USER);
@@ -1226,7 +1211,6 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_gguf_value merges;
     vp_gguf_text merge;
     uint64_t offset = 0;
-    int32_t id;
     vp_json_key(&out->writer, "model");
     vp_json_begin_object(&out->writer);
     vp_impl_gguf_put_text(out, "type", "BPE");
@@ -1236,7 +1220,7 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_impl_gguf_put_bool(out, "ignore_merges", whole);
     vp_json_key(&out->writer, "vocab");
     vp_json_begin_object(&out->writer);
-    for (id = 0; id < words->count; id++) {
+    for (int32_t id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
         if (token->type == VP_IMPL_GGUF_UNUSED) continue;
         memcpy(text, token->text.text, token->text.bytes);
@@ -1445,9 +1429,8 @@ static int vp_impl_gguf_expert_name(const char *rest, vp_impl_gguf_name_parts *p
         {"gate_proj.weight", "ffn_gate_exps.weight"}, {"up_proj.weight", "ffn_up_exps.weight"},
         {"down_proj.weight", "ffn_down_exps.weight"}};
     size_t used = strlen(parts->gguf);
-    int i;
     rest = vp_impl_gguf_index(rest, &parts->expert);
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         if (strcmp(rest, experts[i][0])) continue;
         snprintf(parts->gguf + used, sizeof parts->gguf - used, "%s", experts[i][1]);
         return 1;
@@ -1461,10 +1444,9 @@ static int vp_impl_gguf_name_of(const vp_model_config *config, const char *name,
     static const char *const languages[] = {"language_model.model.", "model.language_model.", "model.text_model.",
                                             "model."};
     const char *rest = NULL, *layer;
-    size_t i;
     memset(parts, 0, sizeof *parts);
     parts->layer = parts->expert = -1;
-    for (i = 0; !rest && i < sizeof towers / sizeof towers[0]; i++) rest = vp_impl_gguf_behind(name, towers[i]);
+    for (size_t i = 0; !rest && i < sizeof towers / sizeof towers[0]; i++) rest = vp_impl_gguf_behind(name, towers[i]);
     if (rest) return vp_impl_gguf_tower_name(config, rest, parts);
     if ((config->architecture == VP_ARCHITECTURE_INTERNVL
          && vp_impl_gguf_rename_rest(vp_impl_gguf_internvl_names, name, parts))
@@ -1472,7 +1454,7 @@ static int vp_impl_gguf_name_of(const vp_model_config *config, const char *name,
         parts->is_tower = !strncmp(parts->gguf, "mm.", 3);
         return 1;
     }
-    for (i = 0; !rest && i < sizeof languages / sizeof languages[0]; i++)
+    for (size_t i = 0; !rest && i < sizeof languages / sizeof languages[0]; i++)
         rest = vp_impl_gguf_behind(name, languages[i]);
     if (!rest) return 0;
     layer = vp_impl_gguf_behind(rest, "layers.");
@@ -1542,12 +1524,11 @@ static vp_result vp_impl_gguf_read_type(const vp_impl_gguf_gather *gather, int i
 static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_tensor *const *pieces, int count,
                                    uint64_t step, vp_tensor *tensor, unsigned char **owned) {
     uint64_t at, bytes = pieces[0]->bytes;
-    int i;
     if (!step) step = bytes;
     if (bytes > SIZE_MAX / 4 || !(*owned = (unsigned char *)VP_MALLOC((size_t)bytes * (size_t)count)))
         return vp_fail(gather->error, VP_ERR_MEMORY, -1, gather->files[1]->path, "not enough memory");
     for (at = 0; at < bytes; at += step)
-        for (i = 0; i < count; i++)
+        for (int i = 0; i < count; i++)
             memcpy(*owned + (size_t)at * (size_t)count + (size_t)step * (size_t)i, pieces[i]->data + at, (size_t)step);
     tensor->data = *owned;
     tensor->bytes = bytes * (uint64_t)count;
@@ -1629,7 +1610,6 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     vp_named_tensor *made = &gather->tensors[gather->count];
     char names[3][128];
     vp_result result;
-    int32_t i;
     if (!vp_impl_gguf_name_of(config, spec->name, &parts))
         return vp_fail(gather->error, VP_ERR_UNSUPPORTED, -1, spec->name, "GGUF has no name for this tensor");
     vp_impl_gguf_mend_name(gather, &parts);
@@ -1641,7 +1621,7 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
         snprintf(names[1], sizeof names[1], "%.120s.1", parts.gguf);
         result = vp_impl_gguf_gather_pieces(gather, spec, names, 2, 2, made);
     } else if (!found && fused) {
-        for (i = 0; i < 3; i++)
+        for (int32_t i = 0; i < 3; i++)
             snprintf(names[i], sizeof names[i], "%.*s.attn_%c.%.16s", (int)(fused - parts.gguf), parts.gguf,
                      "qkv"[i], fused + strlen(".attn_qkv."));
         result = vp_impl_gguf_gather_pieces(gather, spec, names, 3, 0, made);
@@ -1651,17 +1631,15 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     snprintf(made->name, sizeof made->name, "%s", spec->name);
     made->tensor.dimensions = spec->dimensions;
     made->tensor.with_one = config->norm_plus_one;
-    for (i = 0; i < spec->dimensions; i++) made->tensor.shape[i] = spec->shape[i];
+    for (int32_t i = 0; i < spec->dimensions; i++) made->tensor.shape[i] = spec->shape[i];
     gather->count++;
     return VP_OK;
 }
 /* unused tensors would change the model's output */
 static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
-    uint64_t i;
-    int f;
     if (gather->config->rope.scaling == VP_ROPE_LLAMA3) vp_impl_gguf_take_tensor(gather, 0, "rope_freqs.weight");
-    for (f = 0; f < 2 && gather->files[f]; f++)
-        for (i = 0; i < gather->files[f]->tensor_count; i++) {
+    for (int f = 0; f < 2 && gather->files[f]; f++)
+        for (uint64_t i = 0; i < gather->files[f]->tensor_count; i++) {
             const vp_gguf_tensor *tensor = &gather->files[f]->tensors[i];
             if (gather->used[f][i]) continue;
             return vp_failf(gather->error, VP_ERR_MISMATCH, -1, gather->files[f]->path,

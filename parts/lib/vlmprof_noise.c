@@ -188,11 +188,10 @@ static int vp_impl_noise_order(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 VP_API double vp_noise_spread(double *log_ratios, size_t count) {
-    size_t i;
     if (count < VP_NOISE_PAIRS_MIN) return (double)NAN;
     qsort(log_ratios, count, sizeof *log_ratios, vp_impl_noise_order);
     double middle = vp_statistics_percentile(log_ratios, count, 50.0);
-    for (i = 0; i < count; i++) log_ratios[i] = fabs(log_ratios[i] - middle);
+    for (size_t i = 0; i < count; i++) log_ratios[i] = fabs(log_ratios[i] - middle);
     qsort(log_ratios, count, sizeof *log_ratios, vp_impl_noise_order);
     /* 1.4826: standard deviation of a normal distribution over its median absolute deviation */
     return 1.4826 * vp_statistics_percentile(log_ratios, count, 50.0) / sqrt(2.0);

@@ -205,8 +205,7 @@ static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t b
     if (!text || !key || strlen(key) < VP_IMPL_SERVER_SECRET_MIN) return bytes;
     while (at < end) {
         size_t found = 0;
-        int spelling;
-        for (spelling = VP_IMPL_SERVER_PLAIN; spelling <= VP_IMPL_SERVER_NESTED && !found; spelling++)
+        for (int spelling = VP_IMPL_SERVER_PLAIN; spelling <= VP_IMPL_SERVER_NESTED && !found; spelling++)
             if (*at == *key || *at == '\\' || *at == '%')
                 found = vp_impl_server_key_bytes(key, at, end, (vp_impl_server_spelling)spelling);
         if (found) {
@@ -462,13 +461,12 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
 #endif
     void *library = NULL, *call;
     long major = 0, minor = 0;
-    size_t i;
-    for (i = 0; i < sizeof names / sizeof *names && !library; i++)
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, names[0], "libcurl is not installed; requests to servers need"
                        " it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
-    for (i = 0; i < sizeof calls / sizeof *calls; i++) {
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         call = dlsym(library, calls[i].name);
         if (!call)
             return vp_fail(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
@@ -481,8 +479,7 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
 }
 /* Length of "http://" or "https://" at the start; 0 for anything else. */
 static size_t vp_impl_server_scheme(const char *url) {
-    size_t i;
-    for (i = 0; i < 8; i++) {
+    for (size_t i = 0; i < 8; i++) {
         static const char scheme[] = "https://";
         const char letter = url[i] >= 'A' && url[i] <= 'Z' ? (char)(url[i] + 32) : url[i];
         if (i == 4 && letter == ':') return url[5] == '/' && url[6] == '/' ? 7 : 0;
@@ -1072,8 +1069,7 @@ static vp_result vp_impl_server_finish_one(vp_server *server, vp_exchange *excha
     do result = vp_impl_server_work(server, exchange, 0, &why);
     while (result == VP_ERR_INTERRUPTED && server->options.stop && !*server->options.stop);
     if (result != VP_OK) {
-        size_t i;
-        for (i = 0; i < server->flight_count; i++)
+        for (size_t i = 0; i < server->flight_count; i++)
             if (server->flights[i]->exchange == exchange && exchange->state < VP_EXCHANGE_DONE) {
                 exchange->error = why;
                 vp_impl_server_finish(server->flights[i]);
@@ -1134,9 +1130,8 @@ static void vp_impl_server_free_list(vp_server *server, vp_impl_curl_list *list)
     if (list) server->curl.curl_slist_free_all(list);
 }
 VP_API void vp_server_close(vp_server *server) {
-    size_t i;
     if (!server) return;
-    for (i = 0; i < server->flight_count; i++) {
+    for (size_t i = 0; i < server->flight_count; i++) {
         vp_impl_flight *flight = server->flights[i];
         vp_impl_server_land(flight);
         if (flight->exchange && flight->exchange->state < VP_EXCHANGE_DONE) {

@@ -681,8 +681,7 @@ static size_t vp_impl_clean_up(char *text, size_t bytes) {
         { " .", "." }, { " ?", "?" }, { " !", "!" }, { " ,", "," }, { " ' ", "'" },
         { " n't", "n't" }, { " 'm", "'m" }, { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" }
     };
-    int i;
-    for (i = 0; i < 10; i++) bytes = vp_impl_replace(text, bytes, pairs[i][0], pairs[i][1]);
+    for (int i = 0; i < 10; i++) bytes = vp_impl_replace(text, bytes, pairs[i][0], pairs[i][1]);
     return bytes;
 }
 
@@ -921,10 +920,9 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
 static int vp_impl_load_members(const vp_impl_loader *loader, uint32_t object, const char *key, uint32_t count,
                                 uint32_t *members) {
     const uint32_t list = vp_json_get(&loader->json, object, key);
-    uint32_t i;
     if (list == VP_JSON_NONE || loader->nodes[list].type != VP_JSON_ARRAY || loader->nodes[list].count != count)
         return 0;
-    for (i = 0; i < count; i++) members[i] = vp_json_at(&loader->json, list, i);
+    for (uint32_t i = 0; i < count; i++) members[i] = vp_json_at(&loader->json, list, i);
     return 1;
 }
 static int vp_impl_load_is_type(const vp_impl_loader *loader, uint32_t object, const char *type) {
@@ -1387,7 +1385,6 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
 static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     const vp_json_node *array = &loader->nodes[loader->added_node];
     int64_t highest = -1;
-    uint32_t node;
     vp_result result;
     if (vp_impl_load_is_null(loader, loader->added_node)) return VP_OK;
     size_t text_bytes = (size_t)array->bytes; /* NFC makes a text at most three times as long */
@@ -1397,7 +1394,7 @@ static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     loader->tokenizer->normalized.tokens = (vp_impl_added *)VP_CALLOC((size_t)array->count + 1, sizeof(vp_impl_added));
     if (!loader->tokenizer->added_text || !loader->tokenizer->raw.tokens || !loader->tokenizer->normalized.tokens)
         return vp_impl_load_no_memory(loader);
-    for (node = loader->added_node + 1; node < array->end; node = loader->nodes[node].end) {
+    for (uint32_t node = loader->added_node + 1; node < array->end; node = loader->nodes[node].end) {
         result = vp_impl_load_added_token(loader, node, &highest);
         if (result != VP_OK) return result;
     }
@@ -1687,11 +1684,10 @@ static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
 
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer) {
     vp_tokenizer *made;
-    int32_t i;
     if (!ids || !tokenizer) return VP_ERR_RANGE;
     const int32_t special[7] = {ids->eos, ids->pad, ids->im_start, ids->im_end,
                                 ids->im_patch, ids->im_col, ids->image};
-    for (i = 0; i < 7; i++) {
+    for (int32_t i = 0; i < 7; i++) {
         if (special[i] < 0 || special[i] >= VP_IMPL_TOKEN_LIMIT || (special[i] >= 2 && special[i] < 258))
             return VP_ERR_RANGE;
     }
@@ -1701,7 +1697,7 @@ VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **to
     memcpy(made->special, special, sizeof special);
     made->bos = -1;
     made->token_count = 258;
-    for (i = 0; i < 7; i++) {
+    for (int32_t i = 0; i < 7; i++) {
         if ((uint32_t)special[i] >= made->token_count) made->token_count = (uint32_t)special[i] + 1;
     }
     vp_result result = vp_impl_bytes_fill(made);
@@ -1728,9 +1724,8 @@ VP_API int32_t vp_tokenizer_bos(const vp_tokenizer *tokenizer) { return tokenize
 
 VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *content) {
     const size_t bytes = content ? strlen(content) : 0;
-    int set;
     if (!tokenizer || !bytes) return -1;
-    for (set = 0; set < 2; set++) {
+    for (int set = 0; set < 2; set++) {
         const vp_impl_added_set *tokens = set ? &tokenizer->normalized : &tokenizer->raw;
         const vp_impl_added *found = tokens->count ? vp_impl_added_at(tokens, content, bytes) : NULL;
         if (found && found->bytes == bytes) return found->id;
@@ -1739,10 +1734,9 @@ VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *
 }
 
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error) {
-    int i;
     if (!tokenizer || !ids)
         return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "tokenizer or ids is NULL");
-    for (i = 0; i < 7; i++) {
+    for (int i = 0; i < 7; i++) {
         vp_message message = { { 0 }, 0 };
         if (tokenizer->special[i] >= 0) continue;
         vp_message_text(&message, "the tokenizer has no token ");

@@ -85,10 +85,9 @@ int main(void) {
         {"safetensors, one file", VP_CONVERT_HF, 5000000000u}, {"safetensors, shards", VP_CONVERT_HF, 100000000u}, {"packed", VP_CONVERT_PACKED, 5000000000u}};
     char command[400];
     vp_error error;
-    size_t i;
     int failed = 0;
     if (vp_model_config_parse(config_text, sizeof config_text - 1, NULL, 0, &config, &error) != VP_OK) fail("config", &error);
-    for (i = 0; i < sizeof forms / sizeof forms[0] && !failed; i++) {
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !failed; i++) {
         if (!temporary_folder("bench", folder, sizeof folder)) return 1;
         failed = step(NULL, forms[i].layout, forms[i].shard_bytes) || step(forms[i].name, forms[i].layout, 0);
         snprintf(command, sizeof command, "rm -rf '%s'", folder);

@@ -25,8 +25,7 @@ static FILE *create(const char *name) {
 static void make_rows(void) {
     static const int pads[] = {60, 100, 400, 900, 1800};
     FILE *f = create("rows.jsonl");
-    int i;
-    for (i = 0; i < ROWS; i++)
+    for (int i = 0; i < ROWS; i++)
         fprintf(f, "{\"id\": \"r%d\", \"question\": \"What stands beside number %d of the red umbrellas?\", \"answers\": [\"a bus\"], \"context\": \"%0*d\"}\n", i, i,
                 pads[i * 7 % 5], i);
     if (fclose(f)) { perror(folder); exit(1); }
@@ -34,15 +33,14 @@ static void make_rows(void) {
 static void make_files(void) {
     static const char *const answers[] = {"yes", "no", "2", "red", "on the street"}, *const types[] = {"yes/no", "yes/no", "number", "other", "other"};
     FILE *q = create("v2_OpenEnded_mscoco_val2014_questions.json"), *a = create("v2_mscoco_val2014_annotations.json");
-    int i, k;
     fprintf(q, "{\"data_subtype\": \"val2014\", \"questions\": [");
     fprintf(a, "{\"data_subtype\": \"val2014\", \"annotations\": [");
-    for (i = 0; i < QUESTIONS; i++) {
+    for (int i = 0; i < QUESTIONS; i++) {
         const int image = 42 + i / 5 * 2, kind = i * 7 % 5;
         fprintf(q, "%s{\"image_id\": %d, \"question\": \"Is there a large number %d on the red umbrella?\", \"question_id\": %d}", i ? ", " : "", image, i,
                 image * 1000 + i % 5);
         fprintf(a, "%s{\"question_type\": \"is there a\", \"multiple_choice_answer\": \"%s\", \"answers\": [", i ? ", " : "", answers[kind]);
-        for (k = 0; k < 10; k++)
+        for (int k = 0; k < 10; k++)
             fprintf(a, "%s{\"answer\": \"%s\", \"answer_confidence\": \"yes\", \"answer_id\": %d}", k ? ", " : "", k < 7 ? answers[kind] : "frisbee", k + 1);
         fprintf(a, "], \"image_id\": %d, \"answer_type\": \"%s\", \"question_id\": %d}", image, types[kind], image * 1000 + i % 5);
     }

@@ -21,9 +21,8 @@ static void bench(const vp_tokenizer *t, const char *name, const char *text, siz
     int32_t *ids = (int32_t *)malloc((2 * bytes + 1) * sizeof *ids);
     char *back = (char *)malloc(2 * bytes + 1), label[64];
     size_t count = 0, needed = 0;
-    int round;
     if (!ids || !back) exit(1);
-    for (round = -1; round < ROUNDS; round++) { /* round -1 warms up */
+    for (int round = -1; round < ROUNDS; round++) { /* round -1 warms up */
         const char *line = text, *end = text + bytes;
         int64_t start = vp_clock_ns();
         for (count = 0; line < end;) {
