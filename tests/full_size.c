@@ -76,10 +76,9 @@ static void print_outcome(const outcome *o) {
 }
 static void run_request(vp_engine *engine, int32_t count, int32_t new_tokens, outcome *o) {
     vp_request r = {0};
-    vp_dump dump = {0};
     vp_error error;
     memset(&o->reply, 0, sizeof o->reply);
-    dump.logits = o->logits;
+    vp_dump dump = {.logits = o->logits};
     r.input_ids = input_ids; r.input_count = count;
     r.pixels = pixels; r.image_masks = masks; r.image_input_idx = image_index; r.views = layout.views;
     r.top_k = config.top_k; r.active_blocks = blocks; r.active_block_count = config.block_count;
@@ -139,10 +138,9 @@ static void compare_kernels(const outcome *a, const outcome *b) {
 /* the prompt and the first generated tokens as a new prompt; damaged: with another last token */
 static void compare_cache(vp_engine *engine, const outcome *o) {
     size_t n = (size_t)config.embedding_size;
-    outcome again = {0};
     double lead, same;
     check_case("cache against recomputing");
-    again.logits = (float *)malloc(n * sizeof(float));
+    outcome again = {.logits = (float *)malloc(n * sizeof(float))};
     memcpy(input_ids + input_count, o->tokens, RECOMPUTED * sizeof(int32_t));
     run_request(engine, input_count + RECOMPUTED, 1, &again);
     same = compare_rows(o->logits + RECOMPUTED * n, again.logits, &lead);

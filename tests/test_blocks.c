@@ -32,10 +32,7 @@ static unsigned char *random_blocks(const format *of, int rows, uint64_t seed) {
     return blocks;
 }
 static vk_source source_of(const format *of, const unsigned char *blocks, int rows) {
-    vk_source source = {0};
-    source.tensor.dtype = of->dtype;
-    source.tensor.data = blocks;
-    source.tensor.dimensions = 2;
+    vk_source source = {.tensor.dtype = of->dtype, .tensor.data = blocks, .tensor.dimensions = 2};
     source.tensor.shape[0] = rows;
     source.tensor.shape[1] = K;
     return source;

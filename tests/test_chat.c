@@ -66,11 +66,7 @@ static void test_base64(void) {
 
 static const vp_chat_image small_image = {"foobar", 6, "image/png"};
 static vp_chat_request request_of(const vp_chat_image *images, int32_t count) {
-    vp_chat_request request = {0};
-    request.model = "m";
-    request.text = "What is \"this\"?";
-    request.images = images;
-    request.image_count = count;
+    vp_chat_request request = {.model = "m", .text = "What is \"this\"?", .images = images, .image_count = count};
     return request;
 }
 static void check_body(vp_chat_api api, const vp_chat_request *request, const char *want) {

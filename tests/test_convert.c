@@ -27,14 +27,13 @@ static void request_once(vp_engine *engine, const vp_model_config *c, answer *a)
     int64_t step_ns[NEW];
     vp_request r = {0};
     vp_reply reply = {0};
-    vp_dump dump = {0};
     vp_error error;
     memset(a, 0xff, sizeof *a);
     CHECK(c->embedding_size <= LOGITS_MAX && c->block_count <= BLOCKS_MAX);
     for (int i = 0; i < PROMPT; i++) ids[i] = 5 + i * 7;
     for (int i = 0; i < WINDOWS; i++) index[i] = i < 12 ? IMAGE_AT + i : -100;
     for (int i = 0; i < BLOCKS_MAX; i++) blocks[i] = i;
-    dump.logits = a->logits;
+    vp_dump dump = {.logits = a->logits};
     r.input_ids = ids; r.input_count = PROMPT;
     r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index; r.views = 1;
     r.top_k = c->top_k; r.active_blocks = blocks; r.active_block_count = c->block_count;

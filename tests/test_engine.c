@@ -123,7 +123,6 @@ static void test_open_errors(void) {
     const vp_engine_options good = options_of(VP_WEIGHTS_FP32, NULL, 1);
     vp_engine_options o;
     vp_model_config c;
-    progress_log log = {0};
     o = good; o.device = "cuda"; refused("device cuda", &o, VP_ERR_DEVICE, "cuda");
     o.device = "cuda:1"; refused("device cuda:1", &o, VP_ERR_DEVICE, "cuda");
     o.device = "cuda:x"; refused("device cuda:x", &o, VP_ERR_RANGE, "cuda:x");
@@ -149,7 +148,7 @@ static void test_open_errors(void) {
     o = good; o.gemm = "no such kernel"; refused("an unknown GEMM kernel", &o, VP_ERR_RANGE, "no such kernel");
     o.gemm = "avx512bf16"; refused("a bf16 kernel for fp32 arithmetic", &o, VP_ERR_RANGE, "avx512bf16");
     o = good; o.max_sequence = INT32_MAX; refused("a sequence that fits no memory", &o, VP_ERR_MEMORY, "engine memory");
-    log.stop_after = 3;
+    progress_log log = {.stop_after = 3};
     log.again = 1; /* `refused` opens the engine twice */
     o = good; o.progress = on_progress; o.progress_user = &log;
     refused("loading that is stopped", &o, VP_ERR_INTERRUPTED, "model.transformer.ln_f.weight");

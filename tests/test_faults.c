@@ -428,11 +428,10 @@ static void test_dependents(void) {
     options.max_views = 1;
     for (int seed = 0; seed < 3; seed++) {
         vp_engine *engine = NULL;
-        vp_dump dump = {0};
         check_case("dependent launches, seed %d", seed);
         cuda_on_cpu_reset((uint64_t)seed + 1);
         options.gpu = seed ? VP_GPU_DEPENDENT : 0;
-        dump.logits = seed ? logits : want;
+        vp_dump dump = {.logits = seed ? logits : want};
         r.dump = &dump;
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) break;
         for (int i = 0; i < 2; i++) { /* first sent one by one, then as a graph */
@@ -457,7 +456,6 @@ static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
     vp_engine_options options = vp_engine_options_default();
     vp_request r = request_of(VP_TIMING_KERNEL);
     vp_engine *engine = NULL;
-    vp_dump dump = {0};
     vp_error error;
     answer a;
     options.config = &config;
@@ -468,7 +466,7 @@ static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
     cuda_on_cpu_reset(1);
     t->logits = (float *)calloc((size_t)NEW_TOKENS * (size_t)config.embedding_size, sizeof(float));
     t->product_ns = 0;
-    dump.logits = t->logits;
+    vp_dump dump = {.logits = t->logits};
     r.dump = &dump;
     r.launches = launches;
     r.launch_capacity = ROOM;
@@ -524,7 +522,6 @@ static void test_persistent(void) {
     options.max_views = 1;
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
         vp_engine *engine = NULL;
-        vp_dump dump = {0};
         vp_request r = request_of(rows[row].kind ? VP_TIMING_KERNEL : VP_TIMING_STAGE);
         int one = rows[row].gpu && !*rows[row].note;
         check_case("one kernel per step: %s=%s %s", rows[row].setting, rows[row].value, rows[row].note);
@@ -532,7 +529,7 @@ static void test_persistent(void) {
         cuda_on_cpu_set(rows[row].setting, rows[row].value);
         options.gpu = rows[row].gpu;
         options.weights = (vp_weights)rows[row].weights;
-        dump.logits = row ? logits : want;
+        vp_dump dump = {.logits = row ? logits : want};
         r.dump = &dump;
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) break;
         for (int i = 0; i < 2; i++) { /* first sent one by one, then as one kernel */

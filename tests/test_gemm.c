@@ -89,9 +89,7 @@ static void test_softmaxes(void) {
 static vk_tile tile_of(const vk_gemm_kernel *kernel, int wide) { return wide ? kernel->tile_wide : kernel->tile; }
 /* a CPU backend that uses one kernel for all linears; f32 layers of bf16 mode use plain C if the kernel has no f32 tile */
 static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
-    vk_cpu cpu = {0};
-    cpu.queue.threads = threads;
-    cpu.wide = wide;
+    vk_cpu cpu = {.queue.threads = threads, .wide = wide};
     for (int s = 0; s < VK_SHAPES; s++) {
         cpu.gemm[0][s] = cpu.integers_gemm[s] = kernel;
         cpu.gemm[1][s] = kernel->tile_wide ? kernel : &vk_gemm_kernels[VK_GEMM_KERNELS - 1];
@@ -720,14 +718,9 @@ static void test_attentions(void) {
 #ifndef AMX_ON_CPU
 /* Scratch: exactly the counted bytes are used, each piece on its own cache line, none after the end. */
 static void test_scratch(int wide) {
-    vk_cpu cpu = {0};
-    vk_extent extent = {0};
     check_case("the CPU's scratch, %s", wide ? "fp32" : "bf16");
-    cpu.queue.threads = 3;
-    extent.wide = wide;
-    extent.experts = 9;
-    extent.quant_k = 96;
-    extent.marks = 5;
+    vk_cpu cpu = {.queue.threads = 3};
+    vk_extent extent = {.wide = wide, .experts = 9, .quant_k = 96, .marks = 5};
     extent.vit.tokens = 37; extent.vit.heads = extent.vit.kv_heads = 3; extent.vit.head_dim = 40;
     extent.llm.tokens = 50; extent.llm.heads = 6; extent.llm.kv_heads = 2; extent.llm.head_dim = 16;
     size_t bytes = vk_cpu_scratch_bytes(&cpu.queue, &extent);

@@ -77,7 +77,6 @@ static void check_answer(const struct opened *model, const vp_json *json, uint32
     char prompt[256];
     size_t needed;
     vp_request request = {0};
-    vp_reply reply = {0};
     vp_error error = {VP_OK, -1, "", ""};
     CHECK_INT(vp_json_text(json, vp_json_get(json, item, "prompt"), prompt, sizeof prompt, &needed), VP_OK);
     request.input_ids = ids;
@@ -88,8 +87,7 @@ static void check_answer(const struct opened *model, const vp_json *json, uint32
     request.max_new_tokens = (int32_t)json->nodes[vp_json_get(json, item, "ids")].count;
     request.ignore_eos = 1;
     request.eos_id = -1;
-    reply.tokens = tokens;
-    reply.step_ns = steps;
+    vp_reply reply = {.tokens = tokens, .step_ns = steps};
     if (!CHECK_INT(vp_engine_run(model->engine, &request, &reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     CHECK(same_ids(json, vp_json_get(json, item, "ids"), tokens, reply.token_count));
 }
@@ -206,7 +204,6 @@ static void test_llava(void) {
             int32_t ids[64], tokens[8];
             int64_t steps[8];
             vp_request request = {0};
-            vp_reply reply = {0};
             request.input_ids = ids;
             request.input_count = read_ids(&json, vp_json_get(&json, item, "input_ids"), ids);
             request.pixels = pixels;
@@ -218,8 +215,7 @@ static void test_llava(void) {
             request.max_new_tokens = 8;
             request.ignore_eos = 1;
             request.eos_id = -1;
-            reply.tokens = tokens;
-            reply.step_ns = steps;
+            vp_reply reply = {.tokens = tokens, .step_ns = steps};
             if (!CHECK_INT(vp_engine_run(model.engine, &request, &reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
             CHECK(same_ids(&json, vp_json_get(&json, item, "ids"), tokens, reply.token_count));
         }

@@ -332,10 +332,8 @@ static void test_effects(void) {
     enum { CONFIGS = 4, SAMPLES = 5 };
     static const int32_t levels[CONFIGS * 2] = {0, 0, 0, 1, 1, 0, 1, 1};
     double values[CONFIGS * SAMPLES];
-    vp_knobs knobs = {0};
     vp_effect effects[16];
-    knobs.levels = levels;
-    knobs.knob_count = 2;
+    vp_knobs knobs = {.levels = levels, .knob_count = 2};
     knobs.level_counts[0] = knobs.level_counts[1] = 2;
     knobs.config_count = CONFIGS;
     check_case("effects of equal scores have intervals, within the range of the scores' weights");

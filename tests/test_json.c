@@ -13,8 +13,7 @@ static uint64_t random_bits(void) { /* splitmix64 */
 /* A parsed document in memory of exactly its size, so AddressSanitizer detects an access past the end. */
 typedef struct document { char *text; vp_json_node *nodes; size_t node_count; vp_json json; vp_result result; vp_error error; } document;
 static document document_open(const char *text, size_t bytes) {
-    document d = {0};
-    d.text = (char *)malloc(bytes ? bytes : 1);
+    document d = {.text = (char *)malloc(bytes ? bytes : 1)};
     memcpy(d.text, text, bytes);
     d.result = vp_json_parse(d.text, bytes, NULL, 0, NULL, &d.node_count, &d.error);
     if (d.result != VP_ERR_CAPACITY) return d;

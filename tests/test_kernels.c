@@ -36,9 +36,8 @@ static int some, many;  /* rows of ordinary cases; rows for two threads, where t
 
 static int on_gpu(void) { return !backend->host_memory; }
 static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
-    vk_setup setup = {0};
     vk_extent extent = {0};
-    setup.threads = 2;
+    vk_setup setup = {.threads = 2};
     setup.gpu = VP_GPU_WGMMA | (clusters ? VP_GPU_CLUSTERS : 0u); /* on a chip with clusters */
     setup.wide = extent.wide = wide;
     extent.marks = MARKS;
@@ -1095,9 +1094,7 @@ static void put_integers(const vk_linear *linear, const void *values) {
 }
 static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     size_t k_padded = padded((size_t)k);
-    layer l = {0};
-    l.values = values;
-    l.linear.weights = weights;
+    layer l = {.values = values, .linear.weights = weights};
     l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
     l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = wide ? 0 : bits;
     l.linear.scales = vk_row_scales(&l.linear);
@@ -2269,11 +2266,10 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     vk_backend pieces = *backend;
     vk_loader loader = {0};
     vp_error error;
-    layer l = {0};
     check_case("loading %dx%d, %d rows at a time, wide %d", n, k, row_limit, wide);
     use_mode(wide);
     loader.backend = vk_cpu_code(); loader.wide = wide; loader.threads = 2; loader.seed = 3; loader.error = &error;
-    l.values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
+    layer l = {.values = hold((size_t)n * (size_t)k * (wide ? 4 : 2))};
     vk_load_rows(&loader, "a.weight", l.values, first, k, wide);
     vk_load_rows(&loader, "b.weight", (char *)l.values + (size_t)first * (size_t)k * (wide ? 4 : 2), n - first, k, wide);
     if (pieces.stage_bytes != SIZE_MAX) pieces.stage_bytes = (size_t)row_limit * row_bytes + 7;
@@ -2392,12 +2388,11 @@ static void test_integers(int n, int k, int row_limit, int kind) {
 }
 static void test_opening(void) {
     char text[160] = "", *zeros;
-    vk_setup setup = {0};
     vk_queue *none = NULL;
     vp_error error;
     size_t bytes = modes[0].piece, other = 0;
     check_case("opening");
-    setup.gemm = "no such kernel";
+    vk_setup setup = {.gemm = "no such kernel"};
     CHECK_INT(backend->open(&setup, &none, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "no such kernel");
     CHECK(!none);

@@ -198,12 +198,7 @@ static void test_failures(void) {
 
 /* ---- numbers of a summary that decide about a finding */
 static void test_summaries(void) {
-    struct load_summary summary = {0};
-    summary.to_s = 32;
-    summary.due = 18;
-    summary.offered = 18 / 32.0;
-    summary.ended = 11 / 32.0;
-    summary.growth = 7;
+    struct load_summary summary = {.to_s = 32, .due = 18, .offered = 18 / 32.0, .ended = 11 / 32.0, .growth = 7};
     check_case("a queue that grows is seen in a trial of 18 requests, 7 of which had not ended");
     CHECK(load_is_queue_growing(&summary));
     summary.ended = 15 / 32.0;

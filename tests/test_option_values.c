@@ -108,10 +108,8 @@ static int must_refuse(const struct option_spec *spec, const char *value) {
 /* Parses the command line with the option set to this value. Returns the exit code. */
 static int parse_value(const struct command *command, const struct option_spec *spec, const char *value) {
     char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *words[WORDS];
-    struct options options = {0};
     sprintf(word, "--%s=%s", spec->name, value);
-    options.command = command;
-    options.commands = COMMANDS;
+    struct options options = {.command = command, .commands = COMMANDS};
     int code = HEARD(options_parse(&options, base_words(command, spec->name, word, words), words));
     options_free(&options);
     check_note(code == 0 || (code == 2 && !strncmp(room_said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit %d: %.200s", command->name, word, code,

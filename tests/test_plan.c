@@ -141,7 +141,6 @@ static void test_requests(void) {
     struct cuts cuts = {0};
     char reason[LINE_BYTES];
     int32_t most = 0, most_views = 0;
-    struct sample sample = {0};
     struct pass_input input;
     check_case("the longest request of a configuration, and of the plan");
     CHECK_INT(make_set("--tier_list low high --max_new_tokens 9"), 0);
@@ -185,9 +184,7 @@ static void test_requests(void) {
         vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
         CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
     }
-    sample.text_count = 5;
-    sample.no_bos = 1;
-    sample.text_ids = &most;
+    struct sample sample = {.text_count = 5, .no_bos = 1, .text_ids = &most};
     plan.ignore_eos = 1;
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
     CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);

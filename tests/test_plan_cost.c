@@ -98,7 +98,6 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     vp_engine_options e = vp_engine_options_default();
     struct session s = {0}, counter;
     struct pass_input input = {0};
-    struct sample sample = {0};
     vp_image image;
     struct cuts cuts = {0};
     vp_stage_times work;
@@ -108,7 +107,7 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     if (!CHECK_INT(load_image("samples/cat.jpg", &image, reason, sizeof reason), 0)) return;
     struct image_px px = (struct image_px){image.width_px, image.height_px};
     CHECK_INT(model_cut(m, size, &px, 1, &cuts, &error), VP_OK);
-    sample.prompt = m->rules->prompt(m, NULL, "What animal is this?", NULL, 1);
+    struct sample sample = {.prompt = m->rules->prompt(m, NULL, "What animal is this?", NULL, 1)};
     CHECK_INT(tokenize_sample(m, &cuts, &sample), 0);
     for (int32_t i = 0; i < m->config.block_count; i++) blocks[i] = i;
     input.images = &image; input.cuts = &cuts;
@@ -141,9 +140,8 @@ static void check_counts(struct model *m, const struct image_size *size, const c
 static void test_counts(void) {
     static const char *const presets[] = {"tiny", "tiny-dense", "tiny-gemma3", "tiny-qwen3-vl-moe"}, *const weights[] = {"bf16", "fp32", "int8", "int4"};
     for (int i = 0; i < 4; i++) {
-        struct model m = {0};
         struct image_size size = {NULL, 0, NULL, 0, NULL};
-        m.name = presets[i];
+        struct model m = {.name = presets[i]};
         check_case("%s: the counted launches, FLOPs and bytes of a pass equal those that run", presets[i]);
         if (!CHECK_INT(model_load_preset(&m), 0)) continue;
         if (m.rules->is_tiled) size.tier = vp_tier_at(1);
@@ -154,16 +152,13 @@ static void test_counts(void) {
 }
 static void test_memory(void) {
     struct options o;
-    struct plan p = {0};
-    struct rates x = {0};
     struct model m = tiny;
     vp_engine_options e = vp_engine_options_default();
     vp_engine *engine = NULL;
     check_case("the forecast's memory equals the engine's request");
     CHECK_INT(parse_words("--data samples/questions.jsonl --device cpu", &o), 0);
-    p.max_sequence = 900;
-    p.max_views = 5;
-    x.weights = "bf16";
+    struct plan p = {.max_sequence = 900, .max_views = 5};
+    struct rates x = {.weights = "bf16"};
     CHECK_INT(calibrate(&o, &m, &p, &x), 0);
     CHECK_TEXT(x.reason, "");
     e.config = &m.config;

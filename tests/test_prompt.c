@@ -47,12 +47,11 @@ static void check_ids(const vp_tokenizer *t, const char *text) {
 static void check_row(const vp_tokenizer *t) {
     const char *questions[TEXTS], *options[TEXTS], *messages[TEXTS], *want;
     char got[8192];
-    vp_prompt p = {0};
     vp_prompt_info info;
     vp_error error;
     size_t needed = 0, message_count;
     r.used = 0;
-    p.dataset = vp_prompt_dataset_find(member("dataset"));
+    vp_prompt p = {.dataset = vp_prompt_dataset_find(member("dataset"))};
     if (!CHECK(p.dataset != NULL)) return;
     p.questions = questions;
     p.question_count = list("questions", questions);
@@ -181,7 +180,6 @@ static void test_refusals(void) {
     static const char *const two[2] = {"x", NULL};
     static const char *many[27];
     const char *questions[2] = {"a", "b"};
-    vp_prompt p = {0};
     size_t needed = 77;
     for (int i = 0; i < 27; i++) many[i] = "o";
     check_case("records with missing members");
@@ -195,9 +193,7 @@ static void test_refusals(void) {
     CHECK_INT(build("mmmu", NULL, "Q", NULL, 0, "multiple-choice"), VP_ERR_MISMATCH);
     CHECK_INT(build(NULL, NULL, "Q", many, 27, NULL), VP_ERR_RANGE);
     CHECK_INT(build(NULL, NULL, "Q", two, 2, NULL), VP_ERR_RANGE);
-    p.questions = questions;
-    p.question_count = 2;
-    p.dataset = vp_prompt_dataset_find("text_vqa");
+    vp_prompt p = {.questions = questions, .question_count = 2, .dataset = vp_prompt_dataset_find("text_vqa")};
     CHECK_INT(vp_prompt_build(&p, out, sizeof out, NULL, NULL, &error), VP_ERR_MISMATCH);
     CHECK_TEXT(error.where, "questions");
     p.dataset = vp_prompt_dataset_find("coco_2014_vqa_multi");

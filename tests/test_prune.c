@@ -82,11 +82,10 @@ static char *room; /* memory of the device */
 static size_t used;
 enum { ROOM = 4 << 20 };
 static int open_device(void) {
-    vk_setup setup = {0};
     vk_extent extent = {0};
     vp_error error;
     backend = strcmp(TEST_DEVICE, "cpu") && vk_gpu_code ? vk_gpu_code() : vk_cpu_code();
-    setup.threads = 2;
+    vk_setup setup = {.threads = 2};
     setup.wide = extent.wide = 1;
     extent.marks = 8;
     extent.vit.tokens = extent.llm.tokens = 8;

@@ -219,13 +219,11 @@ static char *check_files(const char *out, int want_files) {
     int files = 0;
     while (d && (e = readdir(d)) != NULL) {
         document v;
-        checker c = {0};
         if (!strstr(e->d_name, "imgsize")) continue;
         snprintf(result_path, sizeof result_path, "%s/%.255s", out, e->d_name);
         files++;
         if (!CHECK(document_parse(&v, check_read(result_path, NULL)))) continue;
-        c.schema = &schema.json;
-        c.value = &v.json;
+        checker c = {.schema = &schema.json, .value = &v.json};
         check_note(valid(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s: %s (a new key is a row of cli/results/fields.h)", e->d_name, c.where, c.what);
         if (!first) first = own(v.text);
         document_free(&v);

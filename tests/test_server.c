@@ -56,9 +56,7 @@ static vp_server *open_server(const vp_server_options *options) {
     return server;
 }
 static vp_exchange exchange_of(const char *body) {
-    vp_exchange exchange = {0};
-    exchange.body = body;
-    exchange.body_bytes = strlen(body);
+    vp_exchange exchange = {.body = body, .body_bytes = strlen(body)};
     return exchange;
 }
 /* Checks the order of all stamps that were set. */
@@ -501,10 +499,9 @@ static void test_scrub(void) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+=~\"";
     static char text[8192], before[8192], spelled[4096];
     vp_random random;
-    vp_server server = {0};
     char key[201], first[9] = "";
     int found = 0, lost = 0, changed = 0;
-    server.api_key = key;
+    vp_server server = {.api_key = key};
     check_case("keys of 8 to 200 characters, seed 38: at every position, in every spelling, with every cut");
     vp_random_seed(&random, 38);
     for (size_t length = 8; length <= 200; length += length < 40 ? 1 : 20) {
@@ -693,13 +690,11 @@ static void test_signals(void) {
     const hostile_reply replies[] = {mute};
     /* repeatedly, because on a busy machine the first signal may arrive before the wait begins */
     struct itimerval soon = {{0, 50000}, {0, 50000}}, never = {{0, 0}, {0, 0}};
-    struct sigaction action = {0};
     sigset_t alarms;
     hostile_server hostile;
     vp_exchange exchange = exchange_of(BODY), *finished = &exchange;
     char url[64];
-    action.sa_handler = on_alarm;
-    action.sa_flags = SA_RESTART;
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);

@@ -158,10 +158,9 @@ static void run_case(several *s, struct session *session) {
     struct pass_result *run = runs_make(1, STEPS);
     vp_error error = { VP_OK, -1, "", "" };
     check_array a;
-    vp_dump dump = {0};
-    dump.logits = (float *)malloc((size_t)(STEPS * n) * sizeof(float));
-    dump.image_features = (float *)malloc((size_t)(features * config->d_model) * sizeof(float));
-    dump.deepstack_features = (float *)malloc((size_t)(config->deepstack_count * features * config->d_model + 1) * sizeof(float));
+    vp_dump dump = {.logits = (float *)malloc((size_t)(STEPS * n) * sizeof(float)),
+                    .image_features = (float *)malloc((size_t)(features * config->d_model) * sizeof(float)),
+                    .deepstack_features = (float *)malloc((size_t)(config->deepstack_count * features * config->d_model + 1) * sizeof(float))};
     input.dump = &dump;
     if (!CHECK_INT(request_run(session, &input, run, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     check_positions(s, session);
@@ -183,13 +182,12 @@ static void run_swapped(several *s, struct session *session) {
     struct pass_input input = input_of(s, blocks);
     struct pass_result *run = runs_make(1, STEPS);
     vp_error error = { VP_OK, -1, "", "" };
-    vp_dump dump = {0};
     check_array a;
     const vp_image first = s->images[0];
     const vp_layout cut = s->cuts.each[0];
     const vp_image_views views = s->cuts.views[0];
     if (s->cuts.count != 2) { runs_free(run, 1); return; }
-    dump.logits = (float *)malloc((size_t)(STEPS * s->model.config.embedding_size) * sizeof(float));
+    vp_dump dump = {.logits = (float *)malloc((size_t)(STEPS * s->model.config.embedding_size) * sizeof(float))};
     input.dump = &dump;
     s->images[0] = s->images[1]; s->images[1] = first;
     s->cuts.each[0] = s->cuts.each[1]; s->cuts.each[1] = cut;
@@ -231,14 +229,12 @@ static void check_rejections(const several *s, vp_engine *engine) {
 static void run_model(const char *name) {
     for (int i = 0; i < 2; i++) {
         vp_engine_options options = vp_engine_options_default();
-        struct session session = {0};
         vp_error error = { VP_OK, -1, "", "" };
         several s;
         check_case("%s: %s", name, CASES[i]);
         if (!open_case(name, CASES[i], &s)) continue;
         check_prompt(&s);
-        session.model = &s.model;
-        session.energy.update_ns = -1;
+        struct session session = {.model = &s.model, .energy.update_ns = -1};
         options.config = &s.model.config; options.checkpoint = s.model.checkpoint; options.device = TEST_DEVICE; options.weights = VP_WEIGHTS_FP32;
         options.max_sequence = 512; options.max_views = s.cuts.whole.views;
         if (CHECK_INT(vp_engine_open(&options, &session.engine, &error), VP_OK)) {

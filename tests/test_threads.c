@@ -99,7 +99,6 @@ static void run_engine(struct worker *worker, int32_t count) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine *engine = NULL;
     vp_request request = {0};
-    vp_reply reply = {0};
     vp_device_info device;
     size_t bytes = 0;
     int32_t devices = 0;
@@ -126,8 +125,7 @@ static void run_engine(struct worker *worker, int32_t count) {
     request.ignore_eos = 1;
     request.eos_id = ids_of_model.eos;
     request.timing = VP_TIMING_STAGE;
-    reply.tokens = worker->tokens;
-    reply.step_ns = worker->step_ns;
+    vp_reply reply = {.tokens = worker->tokens, .step_ns = worker->step_ns};
     GOOD(worker, vp_engine_run(engine, &request, &reply, &error) == VP_OK);
     GOOD(worker, reply.token_count == NEW && vp_engine_device(engine)[0] && vp_engine_gemm(engine, 1)[0]);
     add(worker, worker->tokens, sizeof worker->tokens);

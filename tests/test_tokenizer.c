@@ -512,10 +512,9 @@ static void test_nfc(void) {
     check_case("NFC by hand");
     vp_tokenizer *t = load_text(mini);
     for (size_t i = 0; t && i < sizeof rows / sizeof *rows; i++) {
-        vp_impl_work work = {0};
         const char *out = NULL;
         size_t bytes = 0;
-        work.tokenizer = t;
+        vp_impl_work work = {.tokenizer = t};
         vp_impl_nfc(&work, rows[i].text, strlen(rows[i].text), &out, &bytes);
         check_note(bytes == strlen(rows[i].nfc) && !memcmp(out, rows[i].nfc, bytes), __FILE__, __LINE__, "row %zu is \"%.*s\", expected \"%s\"", i,
                    (int)bytes, out, rows[i].nfc);
@@ -525,10 +524,9 @@ static void test_nfc(void) {
     check_case("a long run of marks is sorted stably");
     t = load_text(mini);
     if (t) { /* 1000 times (above, below): first all below, each kind in its own order; classes 230 and 220 */
-        vp_impl_work work = {0};
         const char *out = NULL;
         size_t bytes = 0, used = 0, k;
-        work.tokenizer = t;
+        vp_impl_work work = {.tokenizer = t};
         for (k = 0; k < 1000; k++)
             used += (size_t)sprintf(want_text + used, "%s%s", k % 2 ? "\xCC\x8D" : "\xCC\x8E", k % 3 ? "\xCC\x96" : "\xCC\x97");
         vp_impl_nfc(&work, want_text, used, &out, &bytes);

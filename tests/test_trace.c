@@ -1036,7 +1036,6 @@ static void test_ranges(void) {
     char *path = in_folder("ranges.json"), stack[300];
     vp_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_ranges ranges = {0};
     vp_range records[4] = {0};
     file f;
     check_case("ranges of the host");
@@ -1057,7 +1056,7 @@ static void test_ranges(void) {
     records[2].payload.dimensions = 2;
     records[2].payload.shape[0] = 480;
     records[2].payload.shape[1] = 640;
-    ranges.records = records;
+    vp_ranges ranges = {.records = records};
     ranges.count = ranges.capacity = 4;
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
@@ -1184,13 +1183,12 @@ static void test_engine(const char *name) {
     CHECK_INT(vp_trace_memory(trace, vp_clock_ns(), ON_GPU - 1, 4096, (int64_t)vp_engine_bytes(engine), vp_engine_bytes(engine),
                               vp_engine_bytes(engine), &error), VP_OK);
     for (int i = 0; i < REQUESTS; i++) {
-        vp_trace_run run = {0};
         memset(&reply, 0, sizeof reply);
         reply.tokens = tokens;
         reply.step_ns = step_ns;
         now = o.emulated && i ? now : vp_clock_ns(); /* an emulated device has its own clock, and the steps follow it */
         CHECK_INT(vp_trace_step_begin(trace, i, now, &error), VP_OK);
-        run.begin_ns = o.emulated ? now + 5000 : vp_clock_ns();
+        vp_trace_run run = {.begin_ns = o.emulated ? now + 5000 : vp_clock_ns()};
         if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) break;
         run.spans = spans;
         run.span_count = reply.span_count;

@@ -30,10 +30,9 @@ static void check_ends(const char *command, pid_t child, int code, const char *w
                words, last.err ? last.err : "");
 }
 static void make_socket(const char *path) {
-    struct sockaddr_un address = {0};
     char here[512] = "";
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    address.sun_family = AF_UNIX;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     /* the address must be short, so the socket is made in the test's folder, then moved */
     snprintf(address.sun_path, sizeof address.sun_path, "vlmprof-socket");
     CHECK(getcwd(here, sizeof here) && chdir(folder) == 0);
@@ -156,8 +155,7 @@ static void test_lock(void) {
     CHECK_INT(pipe(ready), 0);
     fflush(stdout);
     if ((holder = fork()) == 0) {
-        struct flock lock = {0};
-        lock.l_type = F_WRLCK;
+        struct flock lock = {.l_type = F_WRLCK};
         if (fcntl(open(in_folder("out/.vlmprof-merge"), O_RDWR | O_CREAT, 0666), F_SETLK, &lock) || write(ready[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
     }

@@ -185,8 +185,7 @@ static vp_result stream_object(struct json_stream *stream, struct stream_visitor
                : VP_OK;
 }
 vp_result stream_walk(const struct source *source, struct stream_visitor *visitor, vp_error *error) {
-    struct json_stream stream = {0};
-    stream.source = source;
+    struct json_stream stream = {.source = source};
     vp_result result = stream_object(&stream, visitor, error);
     FREE_ALL(stream.data, stream.value.nodes);
     return result;

@@ -398,7 +398,6 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     double *before, *after, *before_means, *after_means;
     int64_t *ids;
     struct row_order *order;
-    struct compared_row row = {0};
     for (size_t pair = first; pair < last; pair++) most += job->pairs[pair].before->count;
     before = resize(NULL, most, 4 * sizeof *before);
     after = before + most;
@@ -420,9 +419,8 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
         before_means[count] = by_ratio ? exp(before_sum / (double)alike) : before_sum / (double)alike;
         after_means[count++] = by_ratio ? exp(after_sum / (double)alike) : after_sum / (double)alike;
     }
-    row.task = job->pairs[first].before->dataset_name;
-    row.which = which;
-    row.range = pair_range(&job->pairs[first], which);
+    struct compared_row row = {.task = job->pairs[first].before->dataset_name, .which = which,
+                               .range = pair_range(&job->pairs[first], which)};
     for (size_t pair = first + 1; pair < last; pair++)
         row.range = score_range_common(row.range, pair_range(&job->pairs[pair], which));
     add_comparison(job, &row, before_means, after_means, count);
@@ -432,11 +430,8 @@ static void compare_pair(struct comparison_job *job, const struct result_pair *p
     size_t most = pair->before->count < pair->after->count ? pair->before->count : pair->after->count;
     double *before = resize(NULL, most + 1, 2 * sizeof *before), *after = before + most + 1;
     for (int which = 0; which < COMPARED; which++) {
-        struct compared_row row = {0};
-        row.pair = pair;
-        row.task = pair->before->dataset_name;
-        row.which = which;
-        row.range = pair_range(pair, which);
+        struct compared_row row = {.pair = pair, .task = pair->before->dataset_name, .which = which,
+                                   .range = pair_range(pair, which)};
         add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
     }
     free(before);
@@ -900,7 +895,6 @@ static int compare_loads(const struct options *options, int *is_load) {
     return code;
 }
 static int run_command(const struct options *options) {
-    struct comparison_job job = {0};
     int code, is_load;
     if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
         return complain(EXIT_USAGE, "compare: with a margin of 0, nothing would count as the same; use a larger one");
@@ -909,10 +903,9 @@ static int run_command(const struct options *options) {
                         "compare needs two folders or files of results, before and after; see vlmprof compare --help");
     if ((code = check_force(options)) != 0) return code;
     if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
-    job.options = options;
-    job.margin = opt(options, "margin")->real / 100;
-    job.accuracy_margin = opt(options, "accuracy_margin")->real / 100;
-    job.effect = opt(options, "effect")->real / 100;
+    struct comparison_job job = {.options = options, .margin = opt(options, "margin")->real / 100,
+                                 .accuracy_margin = opt(options, "accuracy_margin")->real / 100,
+                                 .effect = opt(options, "effect")->real / 100};
     if (!(job.effect > job.margin)) {
         if (is_given(options, "effect") || is_given(options, "plan"))
             return complain(EXIT_USAGE, "compare: --effect must be more than --margin");

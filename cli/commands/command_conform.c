@@ -242,7 +242,6 @@ static int conform_prepare(struct comparison *comparison) {
     return code ? code : endpoint_choose_model(&comparison->endpoint);
 }
 static int run_command(const struct options *options) {
-    struct comparison comparison = {0};
     struct stage_row rows[CONFORM_STAGES];
     struct text_list possible = {NULL, 0};
     int code, first;
@@ -250,7 +249,7 @@ static int run_command(const struct options *options) {
         for (size_t i = 0; DUMP_PY[i]; i++) fputs(DUMP_PY[i], stdout);
         return 0;
     }
-    comparison.options = options;
+    struct comparison comparison = {.options = options};
     code = conform_prepare(&comparison);
     for (size_t i = 0; !code && (i < options->operand_count || !i) && !interrupted; i++) {
         const struct probe probe = {options->operand_count ? options->operands[i] : NULL, text_of(options, "prompt"),

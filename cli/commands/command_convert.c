@@ -419,9 +419,8 @@ static int print_converted(const struct convert_job *job, const struct model *wr
     return json_end(&writer);
 }
 static int report_converted(const struct convert_job *job, int64_t since_ns) {
-    struct model written = {0};
     int code;
-    written.name = job->out;
+    struct model written = {.name = job->out};
     if ((code = model_weigh_files(&written)) != 0) return code;
     double seconds = (double)(vp_clock_ns() - since_ns) / 1e9;
     if (is_given(job->options, "json")) return print_converted(job, &written, seconds);
@@ -439,8 +438,7 @@ static int run_command(const struct options *options) {
     int64_t since_ns = vp_clock_ns();
     int code, opened = 0;
     struct unfinished unfinished;
-    struct convert_job job = {0};
-    job.options = options;
+    struct convert_job job = {.options = options};
     end_in_order(); /* so that a signal does not leave a staging folder */
     code = convert_inputs(&job);
     if (!code) code = open_folder(&job);

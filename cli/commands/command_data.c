@@ -601,12 +601,11 @@ static int unknown_task(const char *name) {
     return code;
 }
 static int run_command(const struct options *options) {
-    struct data_job job = {0};
     struct text_list paths = {NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     int code, worst = 0;
-    job.options = options;
+    struct data_job job = {.options = options};
     if (!options->operand_count) return complain(EXIT_USAGE, "data needs a file: vlmprof data FILE..");
     if (text_of(options, "dataset_name") && !task_find(text_of(options, "dataset_name")))
         return unknown_task(text_of(options, "dataset_name"));

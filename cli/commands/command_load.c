@@ -308,9 +308,8 @@ static void make_order(struct load *load) {
 }
 /* One request before the trials: it triggers the server's one-time work and shows whether times can be measured. */
 static int warm_up(struct load *load) {
-    vp_exchange exchange = {0};
-    exchange.body = load->bodies.items[load->order[0]].json;
-    exchange.body_bytes = load->bodies.items[load->order[0]].bytes;
+    vp_exchange exchange = {.body = load->bodies.items[load->order[0]].json,
+                            .body_bytes = load->bodies.items[load->order[0]].bytes};
     show_progress("warm-up");
     int code = endpoint_ask(&load->endpoint, &exchange);
     close_progress();
@@ -640,7 +639,6 @@ static int take_known(struct load *load, struct load_level *level) {
 }
 /* Measures a level, unless its file exists. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
-    struct load_plan plan = {0};
     struct load_records records;
     vp_noise_summary noise;
     vp_noise_reading reading;
@@ -649,10 +647,8 @@ static int measure_level(struct load *load, struct load_level *level) {
     int code;
     level->path = level_path(load, level);
     if ((code = take_known(load, level)) != 0 || level->is_complete) return code;
-    plan.bodies = load->bodies.items;
-    plan.body_count = load->bodies.count;
-    plan.order = load->order;
-    plan.order_count = load->order_count;
+    struct load_plan plan = {.bodies = load->bodies.items, .body_count = load->bodies.count, .order = load->order,
+                             .order_count = load->order_count};
     plan.due_s = due_times(load, level, &plan.due_count);
     if (load->search_ns) plan.deadline_ns = load->search_ns + (int64_t)(load->search.budget_s * 1e9);
     if (load->search_ns && !level->concurrency) {
@@ -969,10 +965,8 @@ static void print_interrupted(const struct load *load) {
                partial ? ", and the running one is kept as partial, to be measured again" : "");
 }
 static int run_command(const struct options *options) {
-    struct load load = {0};
     int code, reported;
-    load.options = options;
-    load.lock = -1;
+    struct load load = {.options = options, .lock = -1};
     end_in_order();
     code = load_prepare(&load);
     if (!code) {

@@ -81,9 +81,8 @@ static int rescore_captions(const struct options *options, const vp_json *json, 
                             const struct score_rule *rule, const char *path) {
     int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* captions of the experiments are clean */
     struct scoring scoring = {0};
-    struct captions captions = {0};
     int code;
-    captions.with_summary = is_given(options, "json");
+    struct captions captions = {.with_summary = is_given(options, "json")};
     for (uint32_t i = rows + 1; i < json->nodes[rows].end; i = json->nodes[i].end) {
         uint32_t metadata = vp_json_get(json, i, "metadata"), status = vp_json_get(json, i, "status");
         struct caption_row *row = caption_add_row(&captions, json, vp_json_get(json, i, "sample_id"), "sample_id");
@@ -162,13 +161,11 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
 
 /* Scores an answer file of lmms-eval or VLMEvalKit, as `score` does. */
 static int rescore_answers(const struct options *options, const struct score_rule *rule) {
-    struct score_job job = {0};
     if (!rule || is_corpus(rule))
         return complain(EXIT_USAGE, "%s is an answer file of another tool: give a rule for single answers with "
                                     "--metric M",
                         options->operands[0]);
-    job.options = options;
-    job.name = rule->name;
+    struct score_job job = {.options = options, .name = rule->name};
     int code = score_read(&job);
     if (!code) code = score_rows(&job, rule);
     FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);

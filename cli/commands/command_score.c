@@ -67,12 +67,10 @@ static int score_captions(struct score_job *job, int metric) {
 }
 
 static int run_command(const struct options *options) {
-    struct score_job job = {0};
     struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
     struct score_groups_by by = {{NULL, 0}, NULL};
     const struct score_rule *rule;
-    job.options = options;
-    job.name = text_of(options, "metric");
+    struct score_job job = {.options = options, .name = text_of(options, "metric")};
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
     if (is_given(options, "baseline")) job.pairs = &pairs;
     if (is_given(options, "by")) job.by = &by;

@@ -163,9 +163,8 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
  * noticed. */
 static vp_result run_trials(struct selftest *selftest, const vp_engine_options *settings, struct verdict *verdict,
                             struct outcome *out, vp_error *error) {
-    struct session session = {0};
     vp_result result;
-    session.model = &selftest->model;
+    struct session session = {.model = &selftest->model};
     result = engine_begin(settings, &session.engine, error);
     if (result == VP_OK) snprintf(verdict->device, sizeof verdict->device, "%s", vp_engine_device(session.engine));
     for (int i = 0; i < TRIALS && result == VP_OK; i++) {
@@ -270,7 +269,6 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
 static int selftest_prepare(struct selftest *selftest) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine_options settings;
-    struct verdict scratch = {0};
     int code, is_blind, is_dense;
     if ((code = check_device(selftest->options)) != 0 || (code = check_gpu_switches(selftest->options)) != 0
         || (code = model_load(selftest->options, &selftest->model)) != 0
@@ -293,8 +291,7 @@ static int selftest_prepare(struct selftest *selftest) {
     selftest->reference.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->tested.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->unswitched.runs = runs_make(TRIALS, TRIAL_TOKENS);
-    scratch.backend = "reference";
-    scratch.gemm = "plain";
+    struct verdict scratch = {.backend = "reference", .gemm = "plain"};
     settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence, selftest->max_views);
     settings.device = "cpu";
     settings.weights = VP_WEIGHTS_FP32;

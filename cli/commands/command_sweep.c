@@ -475,9 +475,7 @@ static void sweep_free(struct sweep *sweep) {
     FREE_ALL(sweep->scratch.nodes, sweep->pending.data);
 }
 static int run_command(const struct options *options) {
-    struct sweep sweep = {0};
-    sweep.options = options;
-    sweep.journal.fd = -1;
+    struct sweep sweep = {.options = options, .journal.fd = -1};
     end_in_order();
     int code = sweep_plan(&sweep);
     if (!code)

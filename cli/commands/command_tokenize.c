@@ -295,7 +295,6 @@ static void add_summary(struct tokenize_job *job) {
 }
 
 static int run_command(const struct options *options) {
-    struct tokenize_job job = {0};
     int (*take)(struct tokenize_job *, const char *, size_t, int64_t) = is_given(options, "jsonl")    ? jsonl_line
                                                                         : is_given(options, "decode") ? decode_line
                                                                                                       : encode_line;
@@ -304,7 +303,7 @@ static int run_command(const struct options *options) {
     const size_t most = (size_t)number_of(options, "line_max_mb") * 1000000;
     size_t capacity = 0, bytes;
     char limit[160];
-    job.decode = is_given(options, "decode");
+    struct tokenize_job job = {.decode = is_given(options, "decode")};
     job.flags = (is_given(options, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0)
                 | (is_given(options, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
     job.seed = number_of(options, "seed");

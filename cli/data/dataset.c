@@ -1052,12 +1052,9 @@ static void warn_without_images(const struct model *model, const struct dataset 
 }
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset) {
     vp_error error = {VP_OK, -1, "", ""};
-    struct loader loader = {0};
     int64_t *chosen = NULL;
     char line[200];
-    loader.model = model;
-    loader.dataset = dataset;
-    loader.field = text_of(options, "stratify_by");
+    struct loader loader = {.model = model, .dataset = dataset, .field = text_of(options, "stratify_by")};
     dataset->options = options;
     dataset->source.fd = dataset->notes.fd = -1;
     dataset->task = task_name(options, dataset->path);

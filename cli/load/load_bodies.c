@@ -209,17 +209,11 @@ int load_bodies_random(const struct options *options, const struct random_reques
 void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct load_records *records) {
     for (size_t i = 0; i < records->count; i++) {
         struct load_record *record = &records->items[i];
-        struct pass_result run = {0};
-        struct point point = {0};
         struct scoring scoring;
         vp_score_outcome outcome;
         if (record->reason || bodies->is_random || isfinite(record->accuracy)) continue;
-        run.answer = record->answer;
-        run.answer_bytes = record->answer_bytes;
-        point.sample = &bodies->samples[record->body];
-        point.runs = &run;
-        point.run_count = 1;
-        point.metric = metric;
+        struct pass_result run = {.answer = record->answer, .answer_bytes = record->answer_bytes};
+        struct point point = {.sample = &bodies->samples[record->body], .runs = &run, .run_count = 1, .metric = metric};
         score_point(&point, &scoring, &outcome);
         record->accuracy = outcome.is_unparsed ? 0 : outcome.score;
         scoring_free(&scoring);

@@ -307,11 +307,8 @@ static int by_due(const void *left_item, const void *right_item) {
     return left->start_ns < right->start_ns ? -1 : left->start_ns > right->start_ns;
 }
 int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_records *records) {
-    struct trial trial = {0};
     memset(records, 0, sizeof *records);
-    trial.endpoint = endpoint;
-    trial.plan = plan;
-    trial.records = records;
+    struct trial trial = {.endpoint = endpoint, .plan = plan, .records = records};
     plan->is_hopeless = 0;
     plan->cut_s = HUGE_VAL;
     vp_random_seed(&trial.repeats, plan->seed);

@@ -220,10 +220,8 @@ struct load_summary load_summarize(const struct load_records *records, double fr
         = (const struct load_record **)resize(NULL, records->count + 1, sizeof *chosen);
     double *values = resize(NULL, records->count + 1, sizeof *values),
            *scratch = resize(NULL, 3 * records->count + 1, sizeof *scratch);
-    struct load_summary summary = {0};
     size_t count = 0;
-    summary.from_s = from_s;
-    summary.to_s = to_s;
+    struct load_summary summary = {.from_s = from_s, .to_s = to_s};
     summary.goodput = summary.goodput_low = summary.goodput_high = (double)NAN;
     summary.correct = summary.correct_low = summary.correct_high = (double)NAN;
     summary.good_share.value = summary.good_share.low = summary.good_share.high = (double)NAN;

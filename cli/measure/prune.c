@@ -239,7 +239,6 @@ int prune_forecast(const struct prune_setting *setting, const struct prune_count
     vp_prune prune = setting->how;
     vp_error error = {VP_OK, -1, "", ""};
     vp_model_config config = {0};
-    vp_request request = {0};
     int32_t *blocks = resize(NULL, (size_t)counts->blocks, sizeof *blocks), side = 0;
     vp_result result;
     while (counts->views && (int64_t)(side + 1) * (side + 1) * counts->views <= counts->tokens) side++;
@@ -251,12 +250,9 @@ int prune_forecast(const struct prune_setting *setting, const struct prune_count
     config.block_count = counts->blocks;
     for (int32_t i = 0; i < counts->blocks; i++) blocks[i] = i;
     prune.image_tokens = counts->tokens;
-    request.views = counts->tokens ? counts->views : 0;
-    request.input_count = counts->sequence;
-    request.active_blocks = blocks;
-    request.active_block_count = counts->blocks;
-    request.max_new_tokens = 1;
-    request.prune = &prune;
+    vp_request request = {.views = counts->tokens ? counts->views : 0, .input_count = counts->sequence,
+                          .active_blocks = blocks, .active_block_count = counts->blocks, .max_new_tokens = 1,
+                          .prune = &prune};
     result = vp_prune_request(&config, &request, VP_WEIGHTS_BF16, pruned, &error);
     if (result != VP_OK) snprintf(reason, capacity, "%s", error.text);
     free(blocks);

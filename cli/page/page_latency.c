@@ -585,8 +585,7 @@ static void page_work(struct text_buffer *out, const struct report *report, int 
         "minimum time at the compute roof.",
         "Mark: one stage of one configuration; its mean FLOPs divided by its mean time and by its mean bytes. Dashed: "
         "roofs."};
-    struct work work = {0};
-    work.report = report;
+    struct work work = {.report = report};
     if (!has_work_to_show(report, is_roofline, &work.x_span, &work.y_span, work.is_shown)) return;
     if (is_roofline) span_add(&work.y_span, report->peak_tflops * 1e12);
     figure_open(out, WORK_TITLES[is_roofline], notes[is_roofline], 0);

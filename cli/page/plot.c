@@ -65,9 +65,7 @@ static void scale_log(struct scale *scale, struct span span) {
     scale->digits = DIGITS_SHORTEST;
 }
 struct scale scale_make(struct span span, int is_log, double from, double to) {
-    struct scale scale = {0};
-    scale.from = from;
-    scale.to = to;
+    struct scale scale = {.from = from, .to = to};
     if (!(span.high >= span.low)) { span.low = 0; span.high = 1; }
     if (is_log && span.low > 0) scale_log(&scale, span); else scale_linear(&scale, span, fabs(to - from) < 220 ? 4 : 6);
     return scale;

@@ -17,8 +17,7 @@ static int axis_of(const char *name) {
                                       : METRIC_TOTAL;
 }
 struct report_settings report_settings_of(const struct options *options) {
-    struct report_settings settings = {0};
-    settings.axis = axis_of(text_of(options, "latency"));
+    struct report_settings settings = {.axis = axis_of(text_of(options, "latency"))};
     settings.percentile = !strcmp(text_of(options, "percentile"), "mean")
                               ? -1
                               : strtod(text_of(options, "percentile"), NULL);

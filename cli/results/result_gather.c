@@ -307,9 +307,7 @@ static double stage_work(const struct pass_result *run, int stage) {
 }
 /* Host stages are skipped: their work is not counted. */
 static struct neighbour neighbour_of(const struct measured *measured, int32_t file) {
-    struct neighbour now = {0};
-    now.file = file;
-    now.session = measured->marks[0].session;
+    struct neighbour now = {.file = file, .session = measured->marks[0].session};
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         if (is_host_stage(stage) || !measured->runs[0].times.ran[stage]) continue;
         now.ms[stage] = stage_value(&measured->runs[0], stage, 0);

@@ -461,13 +461,9 @@ int score_check_lines(const struct score_job *job) {
 
 /* Scores the rows of --baseline by the same rule, and pairs them with the job's by their ids. */
 static int score_baseline(struct score_job *job, const struct score_rule *rule) {
-    struct score_job other = {0};
     struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
-    other.options = job->options;
-    other.name = job->name;
-    other.path = text_of(job->options, "baseline");
-    other.pairs = &pairs;
-    other.is_silent = 1;
+    struct score_job other = {.options = job->options, .name = job->name, .path = text_of(job->options, "baseline"),
+                              .pairs = &pairs, .is_silent = 1};
     int code = score_read(&other);
     if (!code) code = score_rows(&other, rule);
     if (!code) code = pairs_join(job->pairs, &pairs, job->source, other.source);

@@ -511,9 +511,7 @@ char *journal_name(const char *folder, int64_t rank, int64_t world_size) {
     return join_path(folder, name);
 }
 int journal_lock(int fd, int wait) {
-    struct flock lock = {0};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     while (fcntl(fd, wait ? F_SETLKW : F_SETLK, &lock)) {
         if (errno == EINTR && !interrupted) continue;
         return errno == EACCES || errno == EAGAIN || errno == EINTR;
@@ -521,9 +519,7 @@ int journal_lock(int fd, int wait) {
     return 0; /* a file system without locks */
 }
 int journal_is_locked(int fd) {
-    struct flock lock = {0};
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 int journal_open_file(const char *path) {

@@ -114,7 +114,6 @@ static int calibrate(const struct options *options, const struct model *model, c
     struct pass_result *run = runs_make(1, CALIBRATION_TOKENS);
     const struct image_px px = {640, 480};
     struct cuts cuts = {0};
-    struct session session = {0};
     int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
     int64_t start = vp_clock_ns();
     vp_result result = VP_OK;
@@ -122,7 +121,7 @@ static int calibrate(const struct options *options, const struct model *model, c
     small.checkpoint = NULL;
     memset(&small.ids, 0, sizeof small.ids);
     small.image_token = 1;
-    session.model = &small;
+    struct session session = {.model = &small};
     session.energy.update_ns = -1; /* do not read its counter */
     if (plan->has_images && (result = model_cut(model, &size, &px, 1, &cuts, &error)) == VP_OK) {
         views = cuts.whole.views;
@@ -794,12 +793,8 @@ static int print_plan(const struct estimate *estimate) {
 }
 int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan,
                    const struct baseline *baseline) {
-    struct estimate estimate = {0};
     int code = 0;
-    estimate.options = options;
-    estimate.model = model;
-    estimate.plan = plan;
-    estimate.baseline = baseline;
+    struct estimate estimate = {.options = options, .model = model, .plan = plan, .baseline = baseline};
     estimate.configurations = zeroed(plan->configuration_count, sizeof *estimate.configurations);
     estimate.rate_count = model ? plan->weights_count : 1;
     estimate.rates = zeroed(estimate.rate_count, sizeof *estimate.rates);

@@ -40,13 +40,9 @@ static size_t variant_index(const struct sweep *sweep, const struct configuratio
 /* A question to the server of a variant. */
 static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *pictures,
                                    size_t picture_count, const char *text, int32_t max_tokens) {
-    struct question question = {0};
-    question.pictures = pictures;
-    question.picture_count = (int32_t)picture_count;
-    question.text = text;
-    question.max_tokens = max_tokens;
-    question.no_cache = sweep->served->no_cache;
-    question.knobs = sweep->plan.variants.items[variant].knobs;
+    struct question question = {.pictures = pictures, .picture_count = (int32_t)picture_count, .text = text,
+                                .max_tokens = max_tokens, .no_cache = sweep->served->no_cache,
+                                .knobs = sweep->plan.variants.items[variant].knobs};
     question.knob_count = picture_count ? sweep->plan.variants.items[variant].knob_count
                                         : sweep->plan.variants.items[variant].text_knob_count;
     return question;

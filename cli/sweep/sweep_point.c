@@ -203,10 +203,7 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
 /* Writes the sizes derived from the layout of a point's image. */
 static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                                 const struct sample *sample) {
-    struct point described = {0};
-    described.sample = sample;
-    described.cuts = point->cuts;
-    described.knobs = &point->configuration->knobs;
+    struct point described = {.sample = sample, .cuts = point->cuts, .knobs = &point->configuration->knobs};
     if (point->pruned.image_tokens) {
         described.kept_tokens = point->pruned.kept_tokens;
         described.mean_image_tokens = point->pruned.mean_image_tokens;
@@ -735,9 +732,8 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
  * Returns 0 or an exit code. */
 static int point_tokenize(const struct sweep *sweep, struct open_point *point, const struct sample *sample,
                           char *reason, size_t capacity) {
-    struct sample whole = {0};
     int code;
-    whole.prompt = sample->prompt;
+    struct sample whole = {.prompt = sample->prompt};
     code = tokenize_sample(&sweep->model, point->cuts, &whole);
     free(point->ids);
     point->input.text_ids = point->ids = whole.text_ids;

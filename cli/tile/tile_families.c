@@ -601,11 +601,9 @@ static void list_families_json(void) {
 }
 
 int tile_families_run(const struct options *options) {
-    struct family_job job = {0};
     int code = 0;
-    job.stream.csv = is_given(options, "csv");
-    job.stream.json = is_given(options, "json");
-    job.compare = is_given(options, "compare");
+    struct family_job job = {.stream.csv = is_given(options, "csv"), .stream.json = is_given(options, "json"),
+                             .compare = is_given(options, "compare")};
     if (is_given(options, "list_families")) {
         if (job.stream.json) list_families_json(); else list_families();
         return 0;

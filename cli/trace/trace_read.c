@@ -256,9 +256,8 @@ static void keep_event(struct trace *trace, struct trace_event event) {
 /* Adds a slice, or counts the reason for leaving it out. */
 static void add_slice(struct trace *trace, struct trace_input *in, const uint32_t *fields) {
     const vp_json *json = &in->json.json;
-    struct trace_event event = {0};
     uint32_t arguments[ARGUMENT_COUNT];
-    event.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY]));
+    struct trace_event event = {.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY]))};
     if (event.category == TRACE_NOTHING) return;
     if (fields[FIELD_DURATION] == VP_JSON_NONE) { trace->no_duration++; return; }
     if (!can_read_decimal(json, fields[FIELD_TIME], 3, &event.begin_ns)

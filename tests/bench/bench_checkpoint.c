@@ -42,7 +42,6 @@ static void write_folder(vp_convert_layout layout, uint64_t shard_bytes) {
 
 static void open_folder(const char *name) {
     vp_checkpoint *checkpoint = NULL;
-    vp_engine_options o = {0};
     vp_engine *engine = NULL;
     vp_error error;
     vp_tensor_spec spec;
@@ -54,11 +53,7 @@ static void open_folder(const char *name) {
         if (bytes > largest) largest = bytes;
     }
     if (vp_checkpoint_open(folder, &config, &checkpoint, &error) != VP_OK) fail(name, &error);
-    o.config = &config;
-    o.checkpoint = checkpoint;
-    o.device = "cpu";
-    o.max_sequence = 64;
-    o.max_views = 1;
+    vp_engine_options o = {.config = &config, .checkpoint = checkpoint, .device = "cpu", .max_sequence = 64, .max_views = 1};
     if (vp_engine_open(&o, &engine, &error) != VP_OK) fail(name, &error);
     seconds = (double)(vp_clock_ns() - start) * 1e-9;
     printf("open %-26s %6.2f s, %7.1f MB at most (%.1f before); bf16 weights %.1f MB, largest tensor %.1f MB, buffers %.1f MB\n", name, seconds,

@@ -40,12 +40,10 @@ int main(void) {
             for (int i = 0; i < VARIANTS; i++) {
                 const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / KINDS];
                 int wide = kinds[i % KINDS].wide;
-                vk_cpu cpu = {0};
                 vk_linear linear = {0};
                 took[i][round] = INT64_MAX;
                 if (!vk_gemm_usable(kernel, wide)) continue;
-                cpu.queue.threads = vk_host_threads(0);
-                cpu.wide = wide;
+                vk_cpu cpu = {.queue.threads = vk_host_threads(0), .wide = wide};
                 for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = cpu.integers_gemm[c] = kernel;
                 cpu.integers = integers; cpu.integers_bytes = integers_bytes;
                 cpu.widened = widened; cpu.widened_bytes = widened_bytes;

@@ -163,8 +163,7 @@ int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reaso
     if (!code) code = find_text(plan, twins->prompt_tokens, &text, reason, capacity);
     twins->pairs = zeroed((size_t)plan->pairs + 1, sizeof *twins->pairs);
     for (int32_t i = -1; i < plan->pairs && !code && !interrupted; i++) { /* the first pair is the warm-up */
-        struct twin_pair pair = {0};
-        pair.image_first = is_image_first(plan, i < 0 ? 0 : i);
+        struct twin_pair pair = {.image_first = is_image_first(plan, i < 0 ? 0 : i)};
         show_progress(i < 0 ? "%s: warm-up" : "%s: pair %d of %d", plan->name, i + 1, plan->pairs);
         code = measure_pair(plan, &text, &pair, reason, capacity);
         if (!code && i >= 0) twins->pairs[twins->count++] = pair;

@@ -189,8 +189,7 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     const struct median_range none = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     double *values = resize(NULL, (size_t)count * 2 + 1, sizeof *values), *scratch = values + (size_t)count;
     struct twin_pair *kept = resize(NULL, (size_t)count + 1, sizeof *kept);
-    struct twin_result result = {0};
-    result.basis = basis_of(pairs, count);
+    struct twin_result result = {.basis = basis_of(pairs, count)};
     double ms_per_token = method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch)
                                                                                  : (double)NAN;
     for (int32_t i = 0; i < count; i++) {
