@@ -226,7 +226,6 @@ int best_of_load(const struct options *options, const struct objective *objectiv
                       "its share of that many requests is reliably above or below %g %%",
                       100 * objective->share);
         code = print_document(&document);
-        document_free(&document);
     }
     return code ? code : kinds[0].best || kinds[1].best ? 0 : EXIT_WORK;
 }

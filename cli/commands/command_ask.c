@@ -647,4 +647,4 @@ const struct command command_ask = {
     "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
     "vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5\n"
     "  vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --twins 20",
-    IMAGES_MOST, ASK_OPTIONS, sizeof ASK_OPTIONS / sizeof *ASK_OPTIONS, "family", ask_command};
+    IMAGES_MOST, COMMAND_OPTIONS(ASK_OPTIONS), "family", ask_command};

@@ -534,7 +534,6 @@ static int print_audit(const struct audit *audit) {
     document_list(&document, "Refused by the server", &audit->refusals);
     document_list(&document, "Notes", &audit->notes);
     int code = print_document(&document);
-    document_free(&document);
     free(line.data);
     return code;
 }
@@ -673,4 +672,4 @@ const struct command command_audit = {
     "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2_vl_hf \\\n"
     "      --request_knob mm_processor_kwargs.max_pixels=501760 --json\n"
     "  vlmprof audit --endpoint http://127.0.0.1:8080 --endpoint_model gemma --family gemma3 --sizes 640x480,1600x400",
-    0, AUDIT_OPTIONS, sizeof AUDIT_OPTIONS / sizeof *AUDIT_OPTIONS, "family", run_command};
+    0, COMMAND_OPTIONS(AUDIT_OPTIONS), "family", run_command};

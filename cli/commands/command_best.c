@@ -407,7 +407,6 @@ const struct command command_best = {
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
     "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",
     SIZE_MAX,
-    BEST_OPTIONS,
-    sizeof BEST_OPTIONS / sizeof *BEST_OPTIONS,
+    COMMAND_OPTIONS(BEST_OPTIONS),
     NULL,
     run_command};

@@ -853,7 +853,6 @@ static int print_comparison(const struct comparison_job *job) {
         struct document document = {NULL, 0, color_of_verdict};
         write_comparison(&document, job, &verdict);
         code = print_document(&document);
-        document_free(&document);
     }
     return code ? code : fails ? EXIT_WORK : 0;
 }
@@ -939,4 +938,4 @@ const struct command command_compare = {
     "check whether B is slower or less accurate than A, paired by sample and configuration, or by load for load "
     "trials; exit 1 if so",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
-    SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(COMPARE_OPTIONS), NULL, run_command};

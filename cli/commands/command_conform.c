@@ -192,7 +192,6 @@ static void print_comparison(const struct comparison *comparison, const struct t
     print_finding(comparison, first, possible);
     document_add_table(&document, table);
     print_document(&document);
-    document_free(&document);
 }
 static void print_json(const struct comparison *comparison, const struct table *table, int first,
                        const struct text_list *possible) {
@@ -277,4 +276,4 @@ const struct command command_conform = {
     "--output dumped\n"
     "  vlmprof conform cat.jpg -p \"What is this?\" --model checkpoint --against dump:dumped\n"
     "  vlmprof conform cat.jpg -p \"What is this?\" --model checkpoint --against http://127.0.0.1:8000 --json",
-    100, CONFORM_OPTIONS, sizeof CONFORM_OPTIONS / sizeof *CONFORM_OPTIONS, NULL, run_command};
+    100, COMMAND_OPTIONS(CONFORM_OPTIONS), NULL, run_command};

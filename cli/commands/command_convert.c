@@ -468,4 +468,4 @@ const struct command command_convert = {
     "write a model as a bf16 folder, or packed for the CPU so that it opens immediately",
     "vlmprof convert checkpoint checkpoint-bf16\n"
     "  vlmprof convert checkpoint checkpoint-int4 --layout packed --weights int4",
-    2, CONVERT_OPTIONS, sizeof CONVERT_OPTIONS / sizeof *CONVERT_OPTIONS, NULL, run_command};
+    2, COMMAND_OPTIONS(CONVERT_OPTIONS), NULL, run_command};

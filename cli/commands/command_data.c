@@ -644,7 +644,6 @@ const struct command command_data = {
     "show what a data file contains: format, samples, prompts, metric",
     "vlmprof data MMStar.tsv   # DocVQA.parquet, messages.jsonl, llava.json ..; --json prints every sample",
     SIZE_MAX,
-    DATA_OPTIONS,
-    sizeof DATA_OPTIONS / sizeof *DATA_OPTIONS,
+    COMMAND_OPTIONS(DATA_OPTIONS),
     "family",
     run_command};

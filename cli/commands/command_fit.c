@@ -134,7 +134,6 @@ static int fit_servers(const struct options *options, const struct results *resu
         server_laws_describe(&document, &laws);
         load_laws_describe(&document, &laws, &loads);
         code = print_document(&document);
-        document_free(&document);
     }
     load_levels_free(&levels);
     load_laws_free(&loads);
@@ -165,7 +164,6 @@ static int fit_engine(const struct options *options, const struct results *resul
         struct document document = {NULL, 0, NULL};
         write_fit(&document, estimator, &evaluation, &measurements);
         code = print_document(&document);
-        document_free(&document);
     }
     measurements_free(&measurements);
     estimator_free(estimator);
@@ -187,4 +185,4 @@ const struct command command_fit = {
     "fit a model of mean latencies (of the engine's stages or of a server) to result files, and report its error on "
     "unseen configurations",
     "vlmprof fit results -o model.json\n  vlmprof fit server-sweep server-load -o server.json",
-    SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(FIT_OPTIONS), NULL, run_command};

@@ -410,4 +410,4 @@ const struct command command_info = {
     "info", "[--model DIR | --synthetic NAME]",
     "show this build, processor, memory, kernels and GPUs; with --model, a checkpoint's contents and memory",
     "vlmprof info --model checkpoint --json",
-    0, INFO_OPTIONS, sizeof INFO_OPTIONS / sizeof *INFO_OPTIONS, NULL, run_command};
+    0, COMMAND_OPTIONS(INFO_OPTIONS), NULL, run_command};

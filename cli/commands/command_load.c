@@ -51,12 +51,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"random_prompt", COUNT, "N", NULL, 1, 1000000, NULL,
      "instead of --data: generated prompts of N common words, about one token each (default with --random_image: 16); "
      "the server's usage reports their token count", .excludes = "data"},
-    OPTION_DATA_FORMAT,
-    OPTION_PROMPT_ORIGIN,
-    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
-     "VQA v2's answers (default: the file of the official name in the questions' folder)"},
-    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"},
+    OPTIONS_OF_DATA,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "task in the file names (default: the data file's stem)"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
@@ -991,7 +986,6 @@ const struct command command_load = {
     "--output_dir load \\\n"
     "    --find_rate --slo ttft:500,tpot:50,e2e:5000",
     0,
-    LOAD_OPTIONS,
-    sizeof LOAD_OPTIONS / sizeof *LOAD_OPTIONS,
+    COMMAND_OPTIONS(LOAD_OPTIONS),
     NULL,
     run_command};

@@ -118,4 +118,4 @@ const struct command command_merge = {
     "write result files from the journals of a sweep's processes, in one or more folders; needs no model",
     "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial\n"
     "  vlmprof merge results --layout reference --output_dir for-scripts",
-    SIZE_MAX, MERGE_OPTIONS, sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(MERGE_OPTIONS), NULL, run_command};

@@ -238,9 +238,7 @@ static int print_predictions(const struct asked *asked, const struct text_list *
     if (asked->medians.bytes)
         document_text(&document, BLOCK_LINE, "not given, so the medians of the model's data: %s", asked->medians.data);
     document_list(&document, "Warnings", warnings);
-    int code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 /* A count from the command line or, by default, the median of the model's data. */
 static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
@@ -441,7 +439,6 @@ static int predict_files(const struct options *options, const struct estimator *
     struct trial_errors errors;
     struct evaluation evaluation = {0};
     struct document document = {NULL, 0, NULL};
-    int code;
     if (is_given(options, "budget_ms")) evaluation.own_budget_ms = opt(options, "budget_ms")->real;
     try_model(estimator, measurements, &errors, &evaluation);
     if (is_given(options, "json")) {
@@ -459,9 +456,7 @@ static int predict_files(const struct options *options, const struct estimator *
     write_trial(&document, "Predictions against measurements", &errors);
     document_list(&document, "Warnings", warnings);
     if (evaluation.reference_ms > 0) write_guardrails(&document, &evaluation, "this model");
-    code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 
 struct recalibration {
@@ -633,7 +628,6 @@ static int predict_recalibrate(const struct options *options, struct estimator *
         write_recalibration(&document, estimator, recalibration, measurements);
         document_list(&document, "Warnings", warnings);
         code = print_document(&document);
-        document_free(&document);
     }
     free(recalibration);
     return code;
@@ -699,4 +693,4 @@ const struct command command_predict = {
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
     "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json\n"
     "  vlmprof predict server.json 640x480 --family qwen2-vl --text_tokens 40 --output_tokens 64",
-    SIZE_MAX, PREDICT_OPTIONS, sizeof PREDICT_OPTIONS / sizeof *PREDICT_OPTIONS, "family", run_command};
+    SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), "family", run_command};

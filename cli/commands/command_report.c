@@ -176,4 +176,4 @@ const struct command command_report = {
     "show where the time of a sweep goes, and what accuracy it buys; for load trials: findings, tables and plots",
     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
     "  vlmprof report results --html=report.html",
-    SIZE_MAX, REPORT_OPTIONS, sizeof REPORT_OPTIONS / sizeof *REPORT_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(REPORT_OPTIONS), NULL, run_command};

@@ -204,4 +204,4 @@ const struct command command_rescore = {
     "rescore", "RESULT.json",
     "score the answers in a sweep's result file again; exit 1 if its accuracies differ",
     "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official",
-    1, RESCORE_OPTIONS, sizeof RESCORE_OPTIONS / sizeof *RESCORE_OPTIONS, NULL, run_command};
+    1, COMMAND_OPTIONS(RESCORE_OPTIONS), NULL, run_command};

@@ -514,4 +514,4 @@ const struct command command_run = {
     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5",
-    IMAGES_MOST, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, "family", run_command};
+    IMAGES_MOST, COMMAND_OPTIONS(RUN_OPTIONS), "family", run_command};

@@ -96,7 +96,6 @@ const struct command command_score = {
     "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", "
     "\"a cat\"]}",
     1,
-    SCORE_OPTIONS,
-    sizeof SCORE_OPTIONS / sizeof *SCORE_OPTIONS,
+    COMMAND_OPTIONS(SCORE_OPTIONS),
     NULL,
     run_command};

@@ -432,4 +432,4 @@ const struct command command_selftest = {
     "selftest", "[--model DIR | --synthetic NAME]",
     "compare the same requests on every backend and arithmetic of this machine",
     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda",
-    0, SELFTEST_OPTIONS, sizeof SELFTEST_OPTIONS / sizeof *SELFTEST_OPTIONS, NULL, run_command};
+    0, COMMAND_OPTIONS(SELFTEST_OPTIONS), NULL, run_command};

@@ -45,12 +45,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "JSONL (id, image or images, question, answers, options, style, dataset a line), VQA v2's question file, or a "
      "folder of images with -p",
      .is_required = 1},
-    OPTION_DATA_FORMAT,
-    OPTION_PROMPT_ORIGIN,
-    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
-     "VQA v2's answers (default: the file of the official name in the questions' folder)"},
-    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"},
+    OPTIONS_OF_DATA,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, "
      "max_new_tokens"},
@@ -508,7 +503,6 @@ const struct command command_sweep = {
     "--vision_tokens_list 288 576 \\\n"
     "    --output_dir results",
     0,
-    SWEEP_OPTIONS,
-    sizeof SWEEP_OPTIONS / sizeof *SWEEP_OPTIONS,
+    COMMAND_OPTIONS(SWEEP_OPTIONS),
     "family",
     run_command};

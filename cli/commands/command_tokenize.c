@@ -335,4 +335,4 @@ const struct command command_tokenize = {
     "convert text to token ids and back, one JSON object per line",
     "vlmprof tokenize --model checkpoint \"What is this?\"\n"
     "  vlmprof tokenize --model checkpoint --jsonl < records.jsonl",
-    SIZE_MAX, TOKENIZE_OPTIONS, sizeof TOKENIZE_OPTIONS / sizeof *TOKENIZE_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(TOKENIZE_OPTIONS), NULL, run_command};

@@ -465,7 +465,6 @@ const struct command command_trace = {
     "  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
     "  vlmprof trace run.pt.trace.json --csv --table kernels",
     1,
-    TRACE_OPTIONS,
-    sizeof TRACE_OPTIONS / sizeof *TRACE_OPTIONS,
+    COMMAND_OPTIONS(TRACE_OPTIONS),
     NULL,
     run_command};

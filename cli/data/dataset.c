@@ -216,11 +216,7 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
 }
 
 /* ---- annotations of VQA v2 */
-static int compare_questions(const void *left_item, const void *right_item) {
-    const struct question_at *left = (const struct question_at *)left_item,
-                             *right = (const struct question_at *)right_item;
-    return (left->id > right->id) - (left->id < right->id);
-}
+COMPARE_BY(compare_questions, struct question_at, id)
 /* Sets *first to the index of the first question that an annotation belongs to, or its insertion index, and *id to its
  * question id. An id can occur more than once. */
 static vp_result find_question(const struct loader *loader, const vp_json *value, int64_t at, size_t *first,

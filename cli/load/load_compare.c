@@ -332,9 +332,7 @@ static int print_text(const struct comparison *comparison, const char *const nam
                                              "independent, so one outage is enough for a verdict");
         break;
     }
-    int code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 static int print_json(const struct comparison *comparison, const char *const names[2]) {
     const struct table table = TABLE(COMPARED, comparison->rows, comparison->count, NULL, 0);

@@ -15,10 +15,7 @@ struct arrival { double due, ready, image_wait, model_wait, ttft; struct stage_t
 int64_t sizing_workers(double rate, double seconds, double busy) {
     return (int64_t)ceil(rate * seconds / busy * (1 - 1e-12)); /* 8 / 0.8 must be 10, not 11 */
 }
-static int by_ready(const void *left_item, const void *right_item) {
-    const struct arrival *left = left_item, *right = right_item;
-    return left->ready < right->ready ? -1 : left->ready > right->ready;
-}
+COMPARE_BY(by_ready, struct arrival, ready)
 /* Takes the first free worker. Returns the start time. */
 static double take_worker(double *free_at, int64_t workers, double ready, double busy) {
     int64_t first = 0;

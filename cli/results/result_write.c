@@ -824,7 +824,7 @@ int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
     struct document document = {NULL, 0, NULL};
     struct text_list *cells;
-    int code, is_served;
+    int is_served;
     if (!all->count) return 0;
     is_served = all->items[0].is_served; /* a journal belongs to servers or to the engine */
     cells = document_table(
@@ -842,9 +842,7 @@ int summaries_print(const struct summaries *all) {
         break;
     }
     (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
-    code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     vp_noise_summary *items = resize(NULL, all->count, sizeof *items);

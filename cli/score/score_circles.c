@@ -57,10 +57,7 @@ void circles_add(struct circles *circles, const vp_json *json, uint32_t node, do
     circles->items[circles->count].key = key;
     circles->items[circles->count++].is_right = score == 1;
 }
-static int by_key(const void *left_item, const void *right_item) {
-    const struct circle *left = (const struct circle *)left_item, *right = (const struct circle *)right_item;
-    return (left->key > right->key) - (left->key < right->key);
-}
+COMPARE_BY(by_key, struct circle, key)
 double circles_mean(struct circles *circles, double *low, double *high) {
     double *draws = resize(NULL, CIRCLE_DRAWS, sizeof *draws), sum = 0;
     size_t kept = 0;

@@ -12,10 +12,7 @@
 #include <unistd.h>
 
 /* ---- earlier results */
-static int by_id(const void *left, const void *right) {
-    const int64_t a = ((const struct old_answer *)left)->id, b = ((const struct old_answer *)right)->id;
-    return (a > b) - (a < b);
-}
+COMPARE_BY(by_id, struct old_answer, id)
 /* Returns 1 if the row has an answer, and sets *answer to it. */
 static int has_read_answer(const vp_json *json, uint32_t row, int64_t vocabulary, struct old_answer *answer) {
     const uint32_t ids = vp_json_get(json, row, "output_token_ids"), pred = vp_json_get(json, row, "pred");

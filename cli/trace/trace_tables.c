@@ -173,10 +173,7 @@ static void charge_device(struct trace_tables *tables, struct host_op *ops, size
     }
     FREE_ALL(external, correlation, op_of);
 }
-static int memory_order(const void *left_item, const void *right_item) {
-    const struct trace_memory *left = left_item, *right = right_item;
-    return (left->ns > right->ns) - (left->ns < right->ns);
-}
+COMPARE_BY(memory_order, struct trace_memory, ns)
 /* The number of records earlier than a time. */
 static size_t memory_before(const struct trace *trace, int64_t ns) {
     size_t low = 0, high = trace->memory_count;
