@@ -47,12 +47,8 @@ static int check_stack(char **argv) {
 }
 /* Parses the command's options and runs it, or prints its help. Returns the exit code. */
 static int start_command(const struct command *command, int argc, char **argv) {
-    struct options options;
-    int code;
-    memset(&options, 0, sizeof options);
-    options.command = command;
-    options.commands = COMMANDS;
-    code = options_parse(&options, argc, argv);
+    struct options options = {.command = command, .commands = COMMANDS};
+    int code = options_parse(&options, argc, argv);
     if (!code) console_configure(is_given(&options, "quiet"), text_of(&options, "color"));
     if (!code && is_given(&options, "help")) help_print_command(command);
     else if (!code && options.operand_count > command->operands_most)

@@ -1112,8 +1112,7 @@ VP_API const vp_tier *vp_tier_at(int32_t index) {
 }
 
 VP_API const vp_tier *vp_tier_find(const char *name) {
-    int32_t i;
-    for (i = 0; name && vp_tier_at(i); i++) {
+    for (int32_t i = 0; name && vp_tier_at(i); i++) {
         if (strcmp(vp_tier_at(i)->name, name) == 0) return vp_tier_at(i);
     }
     return NULL;
@@ -1288,11 +1287,10 @@ static void vp_impl_scale(vp_fit fit, const int32_t canvas_px[2], const int32_t 
 static vp_result vp_impl_fit(vp_fit fit, const int32_t canvas_px[2], const int32_t image_px[2], int32_t resized_px[2],
                              int32_t offset_px[2]) {
     float side[2];
-    int i;
     vp_impl_scale(fit, canvas_px, image_px, side);
-    for (i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++)
         if (!(side[i] >= 1.0f && side[i] < 2147483648.0f)) return VP_ERR_RANGE;
-    for (i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         resized_px[i] = (int32_t)side[i];
         if (fit == VP_FIT_FILL) {
             /* rounding may make the product smaller than the canvas */
@@ -1310,8 +1308,7 @@ VP_API vp_result vp_tiler_shrink(int32_t canvas_width_px, int32_t canvas_height_
                                  int32_t *resized_width_px, int32_t *resized_height_px) {
     const int32_t canvas_px[2] = {canvas_width_px, canvas_height_px}, image_px[2] = {width_px, height_px};
     float side[2];
-    int i;
-    for (i = 0; i < 2; i++)
+    for (int i = 0; i < 2; i++)
         if (canvas_px[i] < 1 || canvas_px[i] > VP_CANVAS_PX_LIMIT || image_px[i] < 1) return VP_ERR_RANGE;
     vp_impl_scale(VP_FIT_PAD, canvas_px, image_px, side);
     *resized_width_px = (int32_t)side[0];
@@ -1412,9 +1409,8 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
 /* ================================================================================================ select >>select */
 VP_API vp_result vp_select_crops(const vp_geometry *geometry, int32_t vision_tokens, int32_t *crops) {
     vp_impl_grid grid;
-    int32_t count;
     if (vp_impl_grid_of(geometry, &grid) != VP_OK || vision_tokens < 1) return VP_ERR_RANGE;
-    count = vision_tokens / (grid.tokens * grid.tokens) - 1;
+    int32_t count = vision_tokens / (grid.tokens * grid.tokens) - 1;
     if (count < 1) count = 1; /* part of the rule: there is always one crop in addition to the global view */
     if (count > VP_CROPS_LIMIT) return VP_ERR_RANGE;
     *crops = count;
@@ -1447,10 +1443,9 @@ VP_API vp_result vp_select_canvas(const vp_geometry *geometry, vp_tiling tiling,
 /* (side - margin) / window, rounded half to even, at least 1; in integers, so that halves are exact */
 static int32_t vp_impl_windows(const vp_impl_grid *grid, int32_t side_px) {
     const int64_t inner = (int64_t)side_px - grid->margin_px;
-    int64_t count, rest;
     if (inner < grid->window_px) return 1;
-    count = inner / grid->window_px;
-    rest = inner % grid->window_px;
+    int64_t count = inner / grid->window_px;
+    int64_t rest = inner % grid->window_px;
     if (2 * rest > grid->window_px || (2 * rest == grid->window_px && count % 2 == 1)) count++;
     return (int32_t)count;
 }
@@ -1487,10 +1482,9 @@ static void vp_impl_index_crop(const vp_impl_grid *grid, vp_tiling tiling, int32
                   end_x = grid->tokens - (col + 1 < tiling.cols ? grid->right_tokens : 0);
     /* a row and its column token */
     const int32_t stride = grid->window_tokens * tiling.cols + grid->left_tokens + grid->right_tokens + 1;
-    int32_t x, y;
-    for (y = 0; y < grid->tokens; y++) {
+    for (int32_t y = 0; y < grid->tokens; y++) {
         const int32_t line = grid_start + stride * (grid->window_tokens * row + y) + grid->window_tokens * col;
-        for (x = 0; x < grid->tokens; x++) {
+        for (int32_t x = 0; x < grid->tokens; x++) {
             const int kept = y >= first_y && y < end_y && x >= first_x && x < end_x;
             *out++ = kept ? line + x : -100;
         }
@@ -1521,10 +1515,9 @@ VP_API vp_result vp_tokens_index_map(const vp_geometry *geometry, const vp_layou
 }
 
 static int32_t *vp_impl_ids_block(const vp_special_ids *ids, int32_t rows, int32_t cols, int32_t *out) {
-    int32_t x, y;
     *out++ = ids->im_start;
-    for (y = 0; y < rows; y++) {
-        for (x = 0; x < cols; x++) *out++ = ids->im_patch;
+    for (int32_t y = 0; y < rows; y++) {
+        for (int32_t x = 0; x < cols; x++) *out++ = ids->im_patch;
         *out++ = ids->im_col;
     }
     *out++ = ids->im_end;
@@ -1547,9 +1540,8 @@ VP_API vp_result vp_tokens_image_ids(const vp_geometry *geometry, const vp_layou
 
 /* =============================================================================================== sampler >>sampler */
 VP_API void vp_random_seed(vp_random *random, uint32_t seed) {
-    uint32_t i;
     random->state[0] = seed;
-    for (i = 1; i < 624; i++) {
+    for (uint32_t i = 1; i < 624; i++) {
         const uint32_t before = random->state[i - 1];
         random->state[i] = 1812433253u * (before ^ (before >> 30)) + i;
     }
@@ -1571,9 +1563,8 @@ static void vp_impl_random_refill(vp_random *random) {
 }
 
 VP_API uint32_t vp_random_u32(vp_random *random) {
-    uint32_t y;
     if (random->position < 0 || random->position >= 624) vp_impl_random_refill(random);
-    y = random->state[random->position++];
+    uint32_t y = random->state[random->position++];
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;
     y ^= (y << 15) & 0xefc60000u;
@@ -1605,9 +1596,8 @@ VP_API uint64_t vp_random_below(vp_random *random, uint64_t maximum) {
 }
 
 VP_API void vp_random_permutation(vp_random *random, int64_t *values, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++) values[i] = (int64_t)i;
-    for (i = count; i-- > 1;) {
+    for (size_t i = 0; i < count; i++) values[i] = (int64_t)i;
+    for (size_t i = count; i-- > 1;) {
         const size_t other = (size_t)vp_random_below(random, (uint64_t)i);
         const int64_t held = values[i];
         values[i] = values[other];
@@ -1649,9 +1639,8 @@ VP_IMPL_SORT(static, vp_impl_sort_int64, int64_t)
 VP_IMPL_SORT(VP_API, vp_sort_double, double)
 
 VP_API vp_result vp_sampler_dataset(uint32_t seed, size_t population, size_t count, int64_t *scratch, size_t *kept) {
-    size_t i;
     if (count >= population) {
-        for (i = 0; i < population; i++) scratch[i] = (int64_t)i;
+        for (size_t i = 0; i < population; i++) scratch[i] = (int64_t)i;
         *kept = population;
         return VP_OK;
     }
@@ -1668,9 +1657,8 @@ static void vp_impl_strata_draw(uint32_t seed, size_t population, uint32_t strat
                                 const int64_t *end, int64_t *members) {
     vp_random random;
     size_t kept = 0, i;
-    uint32_t s;
     vp_random_seed(&random, seed);
-    for (s = 0; s < strata; s++) {
+    for (uint32_t s = 0; s < strata; s++) {
         const size_t size = (size_t)(group[s] & ~vp_impl_one_more), first = (size_t)end[s] - size;
         const size_t quota = (size_t)((uint64_t)count * size / population) + (group[s] >= vp_impl_one_more);
         for (i = size; i > 1; i--) {
@@ -1689,20 +1677,19 @@ VP_API vp_result vp_sampler_stratified(uint32_t seed, const uint32_t *stratum, s
                                        size_t count, int64_t *scratch, size_t *kept) {
     int64_t *group = scratch + population, *end = group + strata, begin = 0;
     size_t missing = count, i;
-    uint32_t s;
     if (population > INT32_MAX) return VP_ERR_RANGE; /* the keys below pack a remainder and a stratum */
     for (i = 0; i < population; i++) if (stratum[i] >= strata) return VP_ERR_RANGE;
     if (count >= population) return vp_sampler_dataset(seed, population, count, scratch, kept);
-    for (s = 0; s < strata; s++) group[s] = 0;
+    for (uint32_t s = 0; s < strata; s++) group[s] = 0;
     for (i = 0; i < population; i++) group[stratum[i]]++;
-    for (s = 0; s < strata; s++) { /* ascending keys: largest remainder first, then the lower stratum */
+    for (uint32_t s = 0; s < strata; s++) { /* ascending keys: largest remainder first, then the lower stratum */
         const uint64_t share = (uint64_t)count * (uint64_t)group[s];
         missing -= (size_t)(share / population);
         end[s] = (int64_t)(((uint64_t)population - share % population) << 32 | s);
     }
     vp_impl_sort_int64(end, strata);
     for (i = 0; i < missing; i++) group[end[i] & (int64_t)UINT32_MAX] |= vp_impl_one_more;
-    for (s = 0; s < strata; s++) {
+    for (uint32_t s = 0; s < strata; s++) {
         end[s] = begin;
         begin += group[s] & ~vp_impl_one_more;
     }
@@ -1758,8 +1745,7 @@ VP_API const char *vp_sampler_strategy_name(int32_t strategy) {
 }
 
 VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *strategy) {
-    int32_t i;
-    for (i = 0; vp_sampler_strategy_name(i); i++) {
+    for (int32_t i = 0; vp_sampler_strategy_name(i); i++) {
         if (!name || strcmp(vp_sampler_strategy_name(i), name) != 0) continue;
         *strategy = (vp_grid_strategy)i;
         return VP_OK;
@@ -1770,8 +1756,7 @@ VP_API vp_result vp_sampler_strategy_find(const char *name, vp_grid_strategy *st
 /* the product of the first numbers; UINT64_MAX if it overflows */
 static uint64_t vp_impl_grid_product(const uint64_t *counts, int32_t knobs) {
     uint64_t product = 1;
-    int32_t knob;
-    for (knob = 0; knob < knobs; knob++) {
+    for (int32_t knob = 0; knob < knobs; knob++) {
         if (counts[knob] > UINT64_MAX / product) return UINT64_MAX;
         product *= counts[knob];
     }
@@ -1782,14 +1767,13 @@ static uint64_t vp_impl_grid_draws(uint64_t combinations) { return combinations 
 
 VP_API size_t vp_sampler_lhs_points(const int32_t *counts, int32_t knobs) {
     uint64_t sizes[VP_GRID_KNOBS_MAX], points;
-    int32_t knob;
     if (knobs < 1 || knobs > VP_GRID_KNOBS_MAX) return 0;
-    for (knob = 0; knob < knobs; knob++) {
+    for (int32_t knob = 0; knob < knobs; knob++) {
         if (counts[knob] < 1) return 0;
         sizes[knob] = (uint64_t)counts[knob];
     }
     points = vp_impl_grid_draws(vp_impl_grid_product(sizes, knobs));
-    for (knob = 0; knob < knobs; knob++) points = sizes[knob] > points ? sizes[knob] : points;
+    for (int32_t knob = 0; knob < knobs; knob++) points = sizes[knob] > points ? sizes[knob] : points;
     return points < VP_GRID_LHS_POINTS_MAX ? (size_t)points : VP_GRID_LHS_POINTS_MAX;
 }
 
@@ -1810,11 +1794,9 @@ static uint64_t vp_impl_grid_place(vp_grid_strategy strategy, int32_t knob, uint
 
 static void vp_impl_grid_regular(vp_grid_strategy strategy, const uint64_t *sizes, const uint64_t *places,
                                  int32_t knobs, size_t total, int32_t *index) {
-    size_t row;
-    for (row = 0; row < total; row++, index += knobs) {
+    for (size_t row = 0; row < total; row++, index += knobs) {
         uint64_t rest = row;
-        int32_t knob;
-        for (knob = knobs; knob-- > 0; rest /= places[knob])
+        for (int32_t knob = knobs; knob-- > 0; rest /= places[knob])
             index[knob] = (int32_t)vp_impl_grid_place(strategy, knob, sizes[knob], rest % places[knob]);
     }
 }
@@ -1824,11 +1806,10 @@ static size_t vp_impl_grid_drawn(const uint64_t *sizes, int32_t knobs, uint32_t 
     const size_t width = (size_t)knobs;
     vp_random random;
     size_t kept = 0, draw, row;
-    int32_t knob;
     vp_random_seed(&random, seed);
     for (draw = 0; draw < draws; draw++) {
         int32_t *next = index + width * kept;
-        for (knob = 0; knob < knobs; knob++) next[knob] = (int32_t)vp_random_below(&random, sizes[knob] - 1);
+        for (int32_t knob = 0; knob < knobs; knob++) next[knob] = (int32_t)vp_random_below(&random, sizes[knob] - 1);
         for (row = 0; row < kept && memcmp(index + width * row, next, width * sizeof *index) != 0; row++) {}
         kept += row == kept;
     }
@@ -1856,8 +1837,7 @@ static void vp_impl_grid_swap(int32_t *left, int32_t *right) {
 static int vp_impl_grid_repeats(const int32_t *index, int32_t knobs, size_t points, size_t mine, size_t skip) {
     const size_t width = (size_t)knobs;
     const int32_t *own = index + width * mine;
-    size_t row;
-    for (row = 0; row < points; row++) {
+    for (size_t row = 0; row < points; row++) {
         const int32_t *other = index + width * row;
         if (other[0] == own[0] && row != mine && row != skip && memcmp(other, own, width * sizeof *own) == 0) return 1;
     }
@@ -1874,8 +1854,7 @@ static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_
     const uint64_t earlier = vp_impl_grid_product(sizes, knob), all = vp_impl_grid_product(sizes, knob + 1);
     const size_t width = (size_t)knobs;
     int32_t *column = index + knob;
-    uint64_t t;
-    for (t = 0; t < points; t++) {
+    for (uint64_t t = 0; t < points; t++) {
         if (n > points) column[width * t] = (int32_t)((t * n + shift) / points);
         else if (t >= n) column[width * t] = column[width * ((t % all + vp_impl_grid_laps(t % all, earlier, n)) % n)];
         else { /* inside-out shuffle: each new value is swapped with a random one */
@@ -1890,13 +1869,11 @@ static void vp_impl_grid_column(vp_random *random, const uint64_t *sizes, int32_
  * crowded grids. */
 static void vp_impl_grid_latin(const uint64_t *sizes, int32_t knobs, uint32_t seed, size_t points, int32_t *index) {
     vp_random random;
-    size_t row;
-    int32_t knob, round;
     vp_random_seed(&random, seed);
-    for (knob = 0; knob < knobs; knob++) vp_impl_grid_column(&random, sizes, knobs, knob, points, index);
-    for (round = 0; round < 4; round++) {
-        for (knob = 0; knob < knobs; knob++) {
-            for (row = points; row-- > 1;) {
+    for (int32_t knob = 0; knob < knobs; knob++) vp_impl_grid_column(&random, sizes, knobs, knob, points, index);
+    for (int32_t round = 0; round < 4; round++) {
+        for (int32_t knob = 0; knob < knobs; knob++) {
+            for (size_t row = points; row-- > 1;) {
                 const size_t other = (size_t)vp_random_below(&random, row), width = (size_t)knobs;
                 int32_t *left = index + width * row + knob, *right = index + width * other + knob;
                 if (*left == *right) continue;
@@ -2006,13 +1983,12 @@ VP_API vp_stage_clock vp_stage_clock_over(vp_stage_mark *marks, size_t capacity)
 }
 
 VP_API void vp_stage_begin(vp_stage_clock *clock, const char *name) {
-    vp_stage_mark *mark;
     if (!name || clock->lost_open || clock->count >= clock->capacity) { /* marks inside a lost mark are lost too */
         clock->lost++;
         clock->lost_open++;
         return;
     }
-    mark = &clock->marks[clock->count];
+    vp_stage_mark *mark = &clock->marks[clock->count];
     mark->name = name;
     mark->end_ns = -1;
     mark->inside = clock->open;
@@ -2045,11 +2021,9 @@ VP_API vp_result vp_stage_statistics(const vp_stage_clock *clock, const char *na
 }
 
 VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark) {
-    int64_t rest_ns;
-    size_t i;
     if (mark >= clock->count || clock->marks[mark].end_ns == -1) return -1;
-    rest_ns = clock->marks[mark].end_ns - clock->marks[mark].begin_ns;
-    for (i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++)
+    int64_t rest_ns = clock->marks[mark].end_ns - clock->marks[mark].begin_ns;
+    for (size_t i = mark + 1; i < clock->count && clock->marks[i].begin_ns <= clock->marks[mark].end_ns; i++)
         if (clock->marks[i].inside == mark) rest_ns -= clock->marks[i].end_ns - clock->marks[i].begin_ns;
     return rest_ns;
 }
@@ -2057,9 +2031,8 @@ VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark)
 /* The term to sum: values[index] or (values[index] - centre)^2. Each step is its own statement, so that a compiler that
  * fuses only within an expression rounds each step. */
 static double vp_impl_term(const double *values, size_t index, int squared, double centre) {
-    double distance;
     if (!squared) return values[index];
-    distance = values[index] - centre;
+    double distance = values[index] - centre;
     distance = distance * distance;
     return distance;
 }
@@ -2093,13 +2066,11 @@ static double vp_impl_sum_block(const double *values, size_t count, int squared,
 /* numpy's recursion: a range above 128 is split into a left part, count / 2 rounded down to a multiple of 8, and the
  * rest. A part is never larger than half of its range plus 8, so there are at most 58 levels for any size_t. */
 static double vp_impl_sum(const double *values, size_t count, int squared, double centre) {
-    size_t left;
-    double left_sum, right_sum;
     if (count <= 128) return vp_impl_sum_block(values, count, squared, centre);
-    left = count / 2;
+    size_t left = count / 2;
     left -= left % 8;
-    left_sum = vp_impl_sum(values, left, squared, centre);
-    right_sum = vp_impl_sum(values + left, count - left, squared, centre);
+    double left_sum = vp_impl_sum(values, left, squared, centre);
+    double right_sum = vp_impl_sum(values + left, count - left, squared, centre);
     return left_sum + right_sum;
 }
 
@@ -2117,15 +2088,13 @@ VP_API double vp_statistics_std(const double *values, size_t count) {
 }
 
 VP_API double vp_statistics_percentile(const double *sorted, size_t count, double percentile) {
-    double place, part, step;
-    size_t low, high;
     if (count == 0 || !(percentile >= 0.0 && percentile <= 100.0)) return (double)NAN;
-    place = (double)(count - 1) * (percentile / 100.0);
-    low = (size_t)place;
+    double place = (double)(count - 1) * (percentile / 100.0);
+    size_t low = (size_t)place;
     if (low > count - 1) low = count - 1;
-    high = low + 1 < count ? low + 1 : low;
-    part = place - (double)low;
-    step = sorted[high] - sorted[low];
+    size_t high = low + 1 < count ? low + 1 : low;
+    double part = place - (double)low;
+    double step = sorted[high] - sorted[low];
     if (part < 0.5) {
         step = step * part;
         return sorted[low] + step;
@@ -2135,8 +2104,7 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
 }
 
 VP_API int vp_all_finite(const double *values, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!(values[i] - values[i] == 0.0)) return 0;
     }
     return 1;
@@ -2302,19 +2270,18 @@ VP_API vp_result vp_statistics_outliers(const double *values, size_t count, doub
                                         uint8_t *flags, vp_outliers *outliers) {
     vp_outliers out = {0, 0.0, 0.0, 0.0, 0};
     double scale;
-    size_t i;
     if (!(threshold > 0.0) || !vp_all_finite(values, count)) return VP_ERR_RANGE;
     if (count < VP_OUTLIER_COUNT_MIN) return VP_ERR_UNSUPPORTED;
     memcpy(scratch, values, count * sizeof *values);
     vp_sort_double(scratch, count);
     out.median = vp_statistics_percentile(scratch, count, 50.0);
-    for (i = 0; i < count; i++) scratch[i] = fabs(values[i] - out.median);
+    for (size_t i = 0; i < count; i++) scratch[i] = fabs(values[i] - out.median);
     if (!vp_all_finite(scratch, count)) return VP_ERR_RANGE;
     scale = 1.253314 * vp_statistics_mean(scratch, count);
     vp_sort_double(scratch, count);
     out.mad = vp_statistics_percentile(scratch, count, 50.0);
     if (out.mad > 0.0) scale = out.mad / 0.6745;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const double score = scale > 0.0 ? (values[i] - out.median) / scale : 0.0;
         const int outside = fabs(score) > threshold;
         if (flags) flags[i] = (uint8_t)outside;
@@ -2449,10 +2416,9 @@ VP_API size_t vp_utf8_valid_bytes(const char *text, size_t bytes) {
 }
 VP_API size_t vp_utf8_control(const char *text, size_t bytes) {
     const unsigned char *byte = (const unsigned char *)text;
-    size_t length;
     if (bytes == 0) return 0;
     if (byte[0] < 0x80) return byte[0] < 32 || byte[0] == 127;
-    length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
+    size_t length = byte[0] < 0xe0 ? 2 : byte[0] < 0xf0 ? 3 : 4;
     if (length > bytes || vp_utf8_valid_bytes(text, length) != length) return 1;
     if (byte[0] == 0xc2) return byte[1] < 0xa0 ? 2 : 0;
     if (byte[0] == 0xd8) return byte[1] == 0x9c ? 2 : 0;
@@ -2525,7 +2491,6 @@ static int vp_impl_json_hex(unsigned digit) {
 
 /* `at` is on a backslash; moves past the escape. */
 static int vp_impl_json_scan_escape(vp_impl_json_scan *scan) {
-    size_t i;
     if (scan->bytes - scan->at < 2) {
         scan->at = scan->bytes;
         return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
@@ -2537,7 +2502,7 @@ static int vp_impl_json_scan_escape(vp_impl_json_scan *scan) {
         return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
                                   "unknown escape; expected one of \\\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX");
     }
-    for (i = 2; i < 6; i++) {
+    for (size_t i = 2; i < 6; i++) {
         if (scan->at + i >= scan->bytes) {
             scan->at = scan->bytes;
             return vp_impl_json_wrong(scan, VP_ERR_FORMAT, "the text ends inside a string");
@@ -2645,10 +2610,9 @@ static int vp_impl_json_open(vp_impl_json_scan *scan, vp_json_type type) {
 
 /* `at` is on '}' or ']'. */
 static void vp_impl_json_close(vp_impl_json_scan *scan) {
-    uint32_t index;
     scan->at++;
     scan->depth--;
-    index = scan->open[scan->depth].node;
+    uint32_t index = scan->open[scan->depth].node;
     if (index < scan->capacity) {
         scan->nodes[index].count = scan->open[scan->depth].count;
         scan->nodes[index].end = scan->node_count;
@@ -2707,13 +2671,12 @@ static int vp_impl_json_scan_key(vp_impl_json_scan *scan, int first) {
  * (returns 0). */
 static int vp_impl_json_after_value(vp_impl_json_scan *scan) {
     for (;;) {
-        int object;
         vp_impl_json_skip_space(scan);
         if (scan->depth == scan->outside)
             return scan->at == scan->bytes
                        ? 0
                        : vp_impl_json_wrong(scan, VP_ERR_FORMAT, "expected nothing after the value");
-        object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
+        int object = scan->open[scan->depth - 1].type == VP_JSON_OBJECT;
         if (scan->at >= scan->bytes)
             return vp_impl_json_wrong(scan, VP_ERR_FORMAT,
                                       object ? "the text ends inside an object" : "the text ends inside an array");
@@ -2778,8 +2741,7 @@ static const vp_json_node *vp_impl_json_node_of(const vp_json *json, uint32_t in
 
 static uint32_t vp_impl_json_hex4(const char *digits) {
     uint32_t value = 0;
-    int i;
-    for (i = 0; i < 4; i++) value = value * 16 + (uint32_t)vp_impl_json_hex((unsigned char)digits[i]);
+    for (int i = 0; i < 4; i++) value = value * 16 + (uint32_t)vp_impl_json_hex((unsigned char)digits[i]);
     return value;
 }
 
@@ -2859,9 +2821,8 @@ VP_API int vp_json_equals_bytes(const vp_json *json, uint32_t string, const char
 VP_API uint32_t vp_json_get(const vp_json *json, uint32_t object, const char *key) {
     const vp_json_node *node = vp_impl_json_node_of(json, object, VP_JSON_OBJECT);
     uint32_t index, found = VP_JSON_NONE;
-    size_t bytes;
     if (!node || !key) return VP_JSON_NONE;
-    bytes = strlen(key);
+    size_t bytes = strlen(key);
     for (index = object + 1; index < node->end; index = json->nodes[index + 1].end)
         if (vp_impl_json_equals(json, &json->nodes[index], key, bytes)) found = index + 1;
     return found;
@@ -2946,12 +2907,11 @@ VP_API uint32_t vp_json_at(const vp_json *json, uint32_t array, uint32_t index) 
 
 VP_API vp_result vp_json_text(const vp_json *json, uint32_t string, char *out, size_t capacity, size_t *needed) {
     const vp_json_node *node = vp_impl_json_node_of(json, string, VP_JSON_STRING);
-    const char *from, *end;
     char piece[4];
     size_t total = 0, made;
     if (!node) return json && string < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    from = json->text + node->start;
-    end = from + node->bytes;
+    const char *from = json->text + node->start;
+    const char *end = from + node->bytes;
     if (!node->escaped) total = (size_t)node->bytes;
     else while (from < end) total += vp_impl_json_unescape(&from, end, piece);
     if (needed) *needed = total;
@@ -3010,12 +2970,11 @@ static vp_impl_decimal vp_impl_decimal_of(const char *text, size_t bytes) {
 
 VP_API vp_result vp_json_to_int(const vp_json *json, uint32_t number, int64_t *value) {
     const vp_json_node *node = vp_impl_json_node_of(json, number, VP_JSON_NUMBER);
-    vp_impl_decimal decimal;
     uint64_t magnitude = 0;
     const char *digit;
     int64_t i;
     if (!node) return json && number < json->node_count ? VP_ERR_MISMATCH : VP_ERR_NOT_FOUND;
-    decimal = vp_impl_decimal_of(json->text + node->start, (size_t)node->bytes);
+    vp_impl_decimal decimal = vp_impl_decimal_of(json->text + node->start, (size_t)node->bytes);
     if (decimal.digits > 0) {
         if (decimal.exponent < 0) return VP_ERR_FORMAT;
         if (decimal.digits + decimal.exponent > 19) return VP_ERR_RANGE;
@@ -3046,8 +3005,7 @@ static void vp_impl_big_set(vp_impl_big *number, uint64_t value) {
 /* number = number * factor + addend */
 static void vp_impl_big_multiply(vp_impl_big *number, uint32_t factor, uint32_t addend) {
     uint64_t carry = addend;
-    int32_t i;
-    for (i = 0; i < number->count; i++) {
+    for (int32_t i = 0; i < number->count; i++) {
         carry += (uint64_t)number->word[i] * factor;
         number->word[i] = (uint32_t)carry;
         carry >>= 32;
@@ -3072,16 +3030,14 @@ static void vp_impl_big_shift(vp_impl_big *number, int64_t bits) {
 
 static int64_t vp_impl_big_bits(const vp_impl_big *number) {
     int64_t bits = (int64_t)number->count * 32;
-    uint32_t top;
     if (number->count == 0) return 0;
-    for (top = number->word[number->count - 1]; !(top >> 31); top <<= 1) bits--;
+    for (uint32_t top = number->word[number->count - 1]; !(top >> 31); top <<= 1) bits--;
     return bits;
 }
 
 static int vp_impl_big_compare(const vp_impl_big *left, const vp_impl_big *right) {
-    int32_t i;
     if (left->count != right->count) return left->count < right->count ? -1 : 1;
-    for (i = left->count - 1; i >= 0; i--)
+    for (int32_t i = left->count - 1; i >= 0; i--)
         if (left->word[i] != right->word[i]) return left->word[i] < right->word[i] ? -1 : 1;
     return 0;
 }
@@ -3089,8 +3045,7 @@ static int vp_impl_big_compare(const vp_impl_big *left, const vp_impl_big *right
 /* a -= b; a >= b */
 static void vp_impl_big_subtract(vp_impl_big *a, const vp_impl_big *b) {
     uint64_t borrow = 0;
-    int32_t i;
-    for (i = 0; i < a->count; i++) {
+    for (int32_t i = 0; i < a->count; i++) {
         uint64_t take = borrow + (i < b->count ? b->word[i] : 0);
         borrow = a->word[i] < take;
         a->word[i] = (uint32_t)(a->word[i] - take);
@@ -3102,9 +3057,8 @@ static void vp_impl_big_subtract(vp_impl_big *a, const vp_impl_big *b) {
 static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, const vp_impl_big *c) {
     vp_impl_big sum;
     uint64_t carry = 0;
-    int32_t i;
     sum.count = a->count > b->count ? a->count : b->count;
-    for (i = 0; i < sum.count; i++) {
+    for (int32_t i = 0; i < sum.count; i++) {
         carry += (i < a->count ? (uint64_t)a->word[i] : 0) + (i < b->count ? b->word[i] : 0);
         sum.word[i] = (uint32_t)carry;
         carry >>= 32;
@@ -3118,7 +3072,6 @@ static int vp_impl_big_compare_sum(const vp_impl_big *a, const vp_impl_big *b, c
 static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominator, int64_t exponent) {
     int64_t shift = vp_impl_big_bits(numerator) - vp_impl_big_bits(denominator), bits = 53, i;
     uint64_t quotient = 0;
-    int order;
     if (shift > 0) vp_impl_big_shift(denominator, shift);
     else vp_impl_big_shift(numerator, -shift);
     if (vp_impl_big_compare(numerator, denominator) < 0) {
@@ -3137,7 +3090,7 @@ static uint64_t vp_impl_big_ratio(vp_impl_big *numerator, vp_impl_big *denominat
         }
         vp_impl_big_shift(numerator, 1);
     }
-    order = vp_impl_big_compare(numerator, denominator);
+    int order = vp_impl_big_compare(numerator, denominator);
     if (order > 0 || (order == 0 && (quotient & 1))) quotient++;
     /* the hidden bit, and a carry out of the fraction, add one to the exponent field */
     return exponent < -1022 ? quotient : ((uint64_t)(exponent + 1022) << 52) + quotient;
@@ -3148,7 +3101,6 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
                                    1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
     /* a tie between two doubles has at most 768 digits; for later digits only "not zero" matters */
     const int64_t kept = 800;
-    vp_impl_decimal decimal;
     vp_impl_big numerator, denominator;
     uint64_t bits = 0;
     uint32_t chunk = 0, scale = 1;
@@ -3158,7 +3110,7 @@ VP_API vp_result vp_number_parse(const char *text, size_t bytes, double *value) 
     double result;
     if (!text || vp_impl_json_number((const unsigned char *)text, bytes, &length) || length != bytes)
         return VP_ERR_FORMAT;
-    decimal = vp_impl_decimal_of(text, bytes);
+    vp_impl_decimal decimal = vp_impl_decimal_of(text, bytes);
     if (decimal.digits > 0 && decimal.digits + decimal.exponent > 310) return VP_ERR_RANGE;
     if (decimal.digits > 0 && decimal.digits + decimal.exponent > -330) {
         taken = decimal.digits < kept ? decimal.digits : kept;
@@ -3209,9 +3161,8 @@ VP_API vp_result vp_json_to_double(const vp_json *json, uint32_t number, double 
  * rest is the value still to be printed, and low and high are half the gaps to the two neighbours. */
 static int32_t vp_impl_number_digits(uint64_t bits, char digits[17], int32_t *point) {
     vp_impl_big rest, scale, low, high;
-    uint64_t fraction;
     int32_t exponent, count = 0, estimate, digit, narrow, even, is_low, is_high;
-    fraction = bits & ((UINT64_C(1) << 52) - 1);
+    uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
     exponent = (int32_t)(bits >> 52) - 1075;
     narrow = fraction == 0 && exponent > -1074; /* at a power of two the gap below is half the gap above */
     if (bits >> 52) fraction |= UINT64_C(1) << 52;
@@ -3408,11 +3359,10 @@ static void vp_impl_json_quote(vp_json_writer *writer, const char *text, size_t 
     vp_impl_json_emit(writer, "\"", 1);
     for (i = 0; i < bytes; i++) {
         unsigned char character = (unsigned char)text[i];
-        const char *found;
         if (character >= 0x20 && character != '"' && character != '\\') continue;
         vp_impl_json_emit(writer, text + run, i - run);
         run = i + 1;
-        found = character ? strchr(from, character) : NULL;
+        const char *found = character ? strchr(from, character) : NULL;
         escape[4] = hex[character >> 4];
         escape[5] = hex[character & 15];
         escape[1] = found ? to[found - from] : 'u';

@@ -499,11 +499,10 @@ static void vp_impl_patches(const vp_family *family, int64_t width, int64_t heig
 }
 static const char *vp_impl_count_smart(const vp_family *family, int64_t width, int64_t height, vp_vision_count *count) {
     const int64_t *value = family->value, unit = value[VP_SLOT_PATCH] * value[VP_SLOT_MERGE];
-    const char *refused;
     if ((family->preset->variant & VP_IMPL_AUTO_LIMITS) && value[VP_SLOT_MIN] > value[VP_SLOT_MAX])
         return "max_pixels must not be below min_pixels";
-    refused = vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX],
-                                   family->preset->variant);
+    const char *refused = vp_impl_smart_resize(&width, &height, unit, value[VP_SLOT_MIN], value[VP_SLOT_MAX],
+                                               family->preset->variant);
     if (refused) return refused;
     vp_impl_patches(family, width, height, count);
     if (family->preset->variant & VP_IMPL_ROW_ENDS) count->separator_tokens = count->rows / value[VP_SLOT_MERGE];
@@ -612,9 +611,8 @@ static const char *vp_impl_count_muse(const vp_family *family, int64_t width, in
     }
     for (i = 0; i < 8; i++) {
         const int64_t grid_rows = set[i] < 0 ? 0 : rows[set[i] >> 1], grid_cols = set[i] < 0 ? 0 : cols[set[i] & 1];
-        double distance;
         if (grid_rows < 1 || grid_cols < 1 || (double)(grid_rows * grid_cols) > most) continue;
-        distance = fabs((double)grid_rows / (double)grid_cols - aspect);
+        double distance = fabs((double)grid_rows / (double)grid_cols - aspect);
         if (distance < best) {
             best = distance;
             best_rows = grid_rows;
@@ -851,12 +849,11 @@ static const char *vp_impl_count_phi4(const vp_family *family, int64_t width, in
     const int64_t tile = family->value[VP_SLOT_TILE], patch = family->value[VP_SLOT_PATCH], side = tile / patch;
     int64_t rows = (height + tile - 1) / tile, cols = (width + tile - 1) / tile, new_width, new_height, valid_cols,
             valid_rows;
-    double wide, tall;
     if (rows * cols > family->value[VP_SLOT_MAX]) vp_impl_closest(family, width, height, &rows, &cols);
     new_width = tile * cols;
     new_height = tile * rows;
-    wide = (double)new_width / (double)width;
-    tall = (double)new_height / (double)height;
+    double wide = (double)new_width / (double)width;
+    double tall = (double)new_height / (double)height;
     if (wide < tall) new_height = (int64_t)((double)height * wide);
     else new_width = (int64_t)((double)width * tall);
     if (new_height < 10 || new_width < 10) return "the resized image has a side below 10 pixels"; /* a tile is more */
@@ -927,10 +924,9 @@ static const char *vp_impl_count_fit(const vp_family *family, int64_t width, int
                   side = value[VP_SLOT_PATCH] ? tile / value[VP_SLOT_PATCH] : 0;
     const int variant = family->preset->variant, narrow = variant == VP_IMPL_LLAMA4 || variant == VP_IMPL_MOLMO2;
     const int64_t margin = variant == VP_IMPL_MOLMO2 ? 112 : 0, window = variant == VP_IMPL_MOLMO2 ? 266 : tile;
-    int64_t tiles;
     vp_impl_fit_tiles((double)(width - margin), (double)(height - margin), window, value[VP_SLOT_MAX], narrow,
                       &count->rows, &count->cols);
-    tiles = count->rows * count->cols;
+    int64_t tiles = count->rows * count->cols;
     vp_impl_resized(count, count->cols * window + margin, count->rows * window + margin);
     count->views = tiles + (tiles > 1);
     count->marker_tokens = family->preset->markers;
@@ -977,21 +973,19 @@ static void vp_impl_best_canvas(const vp_family *family, int64_t width, int64_t 
     const double image_width = (double)width, image_height = (double)height, tile = (double)family->value[VP_SLOT_TILE],
                  area = image_width * image_height;
     double wide[17], tall[17], best = 0.0, least_waste = INFINITY;
-    int32_t i;
-    for (i = 1; i <= family->grid_side; i++) {
+    for (int32_t i = 1; i <= family->grid_side; i++) {
         wide[i] = (double)i * tile / image_width;
         tall[i] = (double)i * tile / image_height;
     }
     *rows = *cols = 1;
-    for (i = family->grid_count - 1; i >= 0; i--) {
+    for (int32_t i = family->grid_count - 1; i >= 0; i--) {
         const int32_t grid_rows = family->grid_rows[i], grid_cols = family->grid_cols[i];
         const double scale = wide[grid_cols] < tall[grid_rows] ? wide[grid_cols] : tall[grid_rows],
                      across = image_width * scale, down = image_height * scale;
-        double kept, waste;
         if (across * down < best) continue; /* truncated sides cannot give more */
-        kept = (double)(int64_t)across * (double)(int64_t)down;
+        double kept = (double)(int64_t)across * (double)(int64_t)down;
         if (kept > area) kept = area;
-        waste = (double)(grid_rows * grid_cols) * tile * tile - kept;
+        double waste = (double)(grid_rows * grid_cols) * tile * tile - kept;
         if (kept > best || (kept == best && waste <= least_waste)) { /* the first of equals is kept */
             best = kept;
             least_waste = waste;
@@ -1115,10 +1109,9 @@ static const char *vp_impl_count_cover(const vp_family *family, int64_t width, i
         const double inner = vp_impl_kept(col, row, tile), right = vp_impl_kept(last_col, row, tile);
         const double below = vp_impl_kept(col, last_row, tile), corner = vp_impl_kept(last_col, last_row, tile);
         double sum = 0.0, share;
-        int32_t r, k;
         if (tiles && rows * cols > tiles) break;
-        for (r = 0; r < rows; r++) {
-            for (k = 0; k + 1 < cols; k++) sum += r + 1 < rows ? inner : below;
+        for (int32_t r = 0; r < rows; r++) {
+            for (int32_t k = 0; k + 1 < cols; k++) sum += r + 1 < rows ? inner : below;
             sum += r + 1 < rows ? right : corner;
         }
         share = sum / ((double)width * (double)height);
@@ -1167,11 +1160,10 @@ static void vp_impl_slice_grid(const vp_family *family, int64_t width, int64_t h
     const double areas = (double)(width * height) / (scale * scale);
     const int64_t slices = areas > (double)most ? most : vp_impl_ceiling(areas);
     double best = INFINITY;
-    int64_t n;
     vp_impl_cells(count, 0, 0);
     if (slices <= 1) return;
     vp_impl_cells(count, 1, 1);
-    for (n = slices - 1; n <= slices + 1; n++) {
+    for (int64_t n = slices - 1; n <= slices + 1; n++) {
         int32_t i, first, grid_count;
         if (n == 1 || n > most) continue;
         first = family->grid_first[n];
@@ -1367,9 +1359,8 @@ static int32_t vp_impl_word_index(const char *words, const char *name) {
     return -1;
 }
 VP_API const vp_family_preset *vp_family_find(const char *name) {
-    int32_t i, turn;
-    for (turn = 0; name && turn < 2; turn++) /* names before aliases */
-        for (i = 0; vp_family_at(i); i++)
+    for (int32_t turn = 0; name && turn < 2; turn++) /* names before aliases */
+        for (int32_t i = 0; vp_family_at(i); i++)
             if (vp_impl_word_index(turn ? vp_impl_presets[i].aliases : vp_impl_presets[i].name, name) >= 0)
                 return &vp_impl_presets[i];
     return NULL;
@@ -1567,11 +1558,10 @@ static void vp_impl_family_derive(vp_family *family) {
     vp_impl_family_grids(family);
 }
 VP_API void vp_family_default(const vp_family_preset *preset, vp_family *family) {
-    int32_t i;
     memset(family, 0, sizeof *family);
     family->preset = preset;
     family->ratio = 1.0;
-    for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+    for (int32_t i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
         const vp_family_key *key = &preset->keys[i];
         if (key->slot == VP_SLOT_RATIO) family->ratio = key->fallback;
         else if (key->fallback > 0.0) family->value[key->slot] = (int64_t)key->fallback; /* an unused entry has 0 */
@@ -1648,28 +1638,26 @@ VP_API vp_result vp_family_set_canvases(vp_family *family, const int32_t (*sides
     const int rule = family->preset->rule_index;
     const int width_first = rule == VP_IMPL_CANVAS ? family->preset->variant == VP_IMPL_DEEPSEEK
                                                    : family->preset->variant == VP_IMPL_WIDTH_FIRST;
-    int32_t i;
     if (rule != VP_IMPL_ANYRES && rule != VP_IMPL_CANVAS)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, family->preset->name, "does not choose from a list of canvases");
     if (count < 1 || count > VP_FAMILY_GRIDS_LIMIT)
         return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "must be 1 to 1466");
-    for (i = 0; i < count; i++)
+    for (int32_t i = 0; i < count; i++)
         if (sides[i][0] < 1 || sides[i][0] > 16 || sides[i][1] < 1 || sides[i][1] > 16)
             return vp_fail(error, VP_ERR_RANGE, -1, "canvases", "a side must be 1 to 16 tiles");
     family->grid_count = family->grid_side = 0;
-    for (i = 0; i < count; i++) vp_impl_add_grid(family, sides[i][width_first], sides[i][!width_first]);
+    for (int32_t i = 0; i < count; i++) vp_impl_add_grid(family, sides[i][width_first], sides[i][!width_first]);
     vp_impl_sort_canvases(family);
     family->canvas_count = count;
     return VP_OK;
 }
 
 static const char *vp_impl_family_run(const vp_family *family, int32_t width, int32_t height, vp_vision_count *count) {
-    const char *refused;
     if (width < 1 || height < 1 || width > VP_FAMILY_PX_LIMIT || height > VP_FAMILY_PX_LIMIT)
         return "both sides must be 1 to 16777216 pixels";
     count->resized_width_px = count->resized_height_px = count->rows = count->cols = count->views = -1;
     count->feature_tokens = count->separator_tokens = count->marker_tokens = count->total_tokens = 0;
-    refused = vp_impl_rules[family->preset->rule_index](family, width, height, count);
+    const char *refused = vp_impl_rules[family->preset->rule_index](family, width, height, count);
     if (!count->total_tokens)
         count->total_tokens = count->feature_tokens + count->separator_tokens + count->marker_tokens;
     return refused;
@@ -1716,13 +1704,11 @@ static const struct { const char *name; int usual;
 static uint32_t vp_impl_config_get(const vp_json *const files[3], const char *path, const vp_json **json) {
     const size_t first = strcspn(path, ".");
     char name[64];
-    int i;
-    for (i = 0; i < 3; i++) {
-        uint32_t node;
+    for (int i = 0; i < 3; i++) {
         if (!files[i] || first >= sizeof name) continue;
         memcpy(name, path, first);
         name[first] = 0;
-        node = vp_json_get(files[i], 0, name);
+        uint32_t node = vp_json_get(files[i], 0, name);
         if (path[first]) node = vp_json_get(files[i], node, path + first + 1);
         if (node == VP_JSON_NONE || files[i]->nodes[node].type == VP_JSON_NULL
             || files[i]->nodes[node].type >= VP_JSON_ARRAY)
@@ -1753,10 +1739,9 @@ static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[
     const vp_family_preset *by_model, *by_processor;
     const vp_json *json = NULL;
     uint32_t node = vp_impl_config_get(files, "image_processor_type", &json);
-    int i;
     processor[0] = model[0] = 0;
     if (node != VP_JSON_NONE) vp_impl_config_text(json, node, processor);
-    for (i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         const size_t bytes = strlen(processor), tail = strlen(tails[i]);
         if (bytes > tail && !strcmp(processor + bytes - tail, tails[i])) processor[bytes - tail] = 0;
     }
@@ -1765,29 +1750,25 @@ static const vp_family_preset *vp_impl_config_preset(const vp_json *const files[
     by_model = vp_family_find(model);
     by_processor = vp_family_find(processor);
     if (by_model && !strcmp(by_model->name, "paligemma_224"))
-        for (i = 0; i < 2; i++)
+        for (int i = 0; i < 2; i++)
             if (vp_impl_config_int(files, "vision_config.image_size") == 448 << i)
                 by_model = vp_family_find(paligemma[i]);
     return by_model && !(by_processor && !strcmp(model, "llava")) ? by_model : by_processor;
 }
 static vp_result vp_impl_config_keys(vp_family *family, const vp_json *const files[3], vp_error *error) {
     const size_t place_count = sizeof vp_impl_config_places / sizeof vp_impl_config_places[0];
-    int32_t i;
-    for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
+    for (int32_t i = 0; i < VP_FAMILY_KEYS_LIMIT; i++) {
         const vp_family_key *key = &family->preset->keys[i];
         const vp_json *json = NULL;
         char text[64];
-        vp_result result;
-        uint32_t node;
-        size_t k;
         if (!key->name) continue;
-        node = vp_impl_config_get(files, key->name, &json);
-        for (k = 0; k < place_count && node == VP_JSON_NONE; k++)
+        uint32_t node = vp_impl_config_get(files, key->name, &json);
+        for (size_t k = 0; k < place_count && node == VP_JSON_NONE; k++)
             if (!strcmp(vp_impl_config_places[k][0], key->name))
                 node = vp_impl_config_get(files, vp_impl_config_places[k][1], &json);
         if (node == VP_JSON_NONE) continue;
         vp_impl_config_text(json, node, text);
-        result = vp_family_set(family, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
+        vp_result result = vp_family_set(family, key->name, strncmp(text, "anyres_max_", 11) ? text : text + 11, error);
         if (result != VP_OK) return result;
     }
     return VP_OK;
@@ -1799,16 +1780,15 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
     int32_t sides[256][2], count = 0;
     uint32_t list = VP_JSON_NONE, pair;
     const vp_json *json = NULL;
-    int i, k;
     if (family->preset->rule_index != VP_IMPL_ANYRES && family->preset->rule_index != VP_IMPL_CANVAS) return VP_OK;
-    for (i = 0; i < 9 && list == VP_JSON_NONE; i++) {
+    for (int i = 0; i < 9 && list == VP_JSON_NONE; i++) {
         json = files[i / 3];
         if (json) list = vp_json_get(json, 0, names[i % 3]);
         if (list != VP_JSON_NONE && json->nodes[list].type != VP_JSON_ARRAY) list = VP_JSON_NONE;
     }
     if (list == VP_JSON_NONE) return VP_OK;
     for (pair = list + 1; pair < json->nodes[list].end; pair = json->nodes[pair].end, count++) {
-        for (k = 0; k < 2; k++) {
+        for (int k = 0; k < 2; k++) {
             int64_t side = 0;
             if (count >= 256 || json->nodes[pair].type != VP_JSON_ARRAY
                 || vp_json_to_int(json, vp_json_at(json, pair, (uint32_t)k), &side) != VP_OK || side < 1
@@ -1823,9 +1803,7 @@ static vp_result vp_impl_config_canvases(vp_family *family, const vp_json *const
 /* Checks the assumptions of the rules. If one is false, the rules do not describe this family. */
 static vp_result vp_impl_config_check(vp_family *family, const vp_json *const files[3], vp_error *error) {
     const int rule = family->preset->rule_index;
-    int64_t image, patch;
-    size_t i;
-    for (i = 0; i < sizeof vp_impl_config_switches / sizeof vp_impl_config_switches[0]; i++) {
+    for (size_t i = 0; i < sizeof vp_impl_config_switches / sizeof vp_impl_config_switches[0]; i++) {
         const char *name = vp_impl_config_switches[i].name;
         const vp_json *json = NULL;
         const uint32_t node = vp_impl_config_get(files, name, &json);
@@ -1841,14 +1819,14 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
         family->value[VP_SLOT_MIN] = family->value[VP_SLOT_MAX] = 1;
         vp_impl_family_derive(family);
     }
-    for (i = 0; i < VP_FAMILY_KEYS_LIMIT && (rule == VP_IMPL_CLOSEST || rule == VP_IMPL_FIT); i++) {
+    for (size_t i = 0; i < VP_FAMILY_KEYS_LIMIT && (rule == VP_IMPL_CLOSEST || rule == VP_IMPL_FIT); i++) {
         const vp_family_key *key = &family->preset->keys[i];
         if (key->name && key->slot == VP_SLOT_TILE && family->value[VP_SLOT_TILE] != (int64_t)key->fallback
             && family->value[VP_SLOT_TOKENS] && !(family->given >> VP_SLOT_TOKENS & 1u))
             return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "size", "the token count of tiles of this size is not known");
     }
-    image = vp_impl_config_int(files, "vision_config.image_size");
-    patch = vp_impl_config_int(files, "vision_config.patch_size");
+    int64_t image = vp_impl_config_int(files, "vision_config.image_size");
+    int64_t patch = vp_impl_config_int(files, "vision_config.patch_size");
     if (rule == VP_IMPL_CONSTANT && image > 0 && patch > 0 && !family->preset->markers
         && (image / patch) * (image / patch) != family->value[VP_SLOT_TOKENS])
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "vision_config",
@@ -1858,7 +1836,6 @@ static vp_result vp_impl_config_check(vp_family *family, const vp_json *const fi
 VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const files[3], vp_error *error) {
     char model[64], processor[64];
     const vp_family_preset *preset = vp_impl_config_preset(files, model, processor);
-    vp_result result;
     if (!preset) {
         vp_message m = {{0}, 0};
         vp_message_text(&m, "neither model_type \"");
@@ -1869,7 +1846,7 @@ VP_API vp_result vp_family_from_config(vp_family *family, const vp_json *const f
         return vp_fail(error, VP_ERR_NOT_FOUND, -1, "config", m.text);
     }
     vp_family_default(preset, family);
-    result = vp_impl_config_keys(family, files, error);
+    vp_result result = vp_impl_config_keys(family, files, error);
     if (result == VP_OK) result = vp_impl_config_canvases(family, files, error);
     return result == VP_OK ? vp_impl_config_check(family, files, error) : result;
 }
@@ -1879,20 +1856,18 @@ VP_API int64_t vp_count_tokens(const char *model, int32_t width_px, int32_t heig
     const vp_family_preset *preset = vp_family_find(model);
     vp_family family;
     vp_vision_count count;
-    vp_result result;
     if (!preset) return VP_ERR_NOT_FOUND;
     vp_family_default(preset, &family);
-    result = vp_family_count(&family, width_px, height_px, &count, NULL);
+    vp_result result = vp_family_count(&family, width_px, height_px, &count, NULL);
     return result == VP_OK ? count.total_tokens : (int64_t)result;
 }
 
 VP_API const vp_family_key *vp_family_knob(const vp_family *family) {
     static const vp_slot order[] = {VP_SLOT_MAX, VP_SLOT_SIDE};
     const int rule = family->preset->rule_index;
-    int32_t i, turn;
     if (rule == VP_IMPL_WINDOW || rule == VP_IMPL_CANVAS) return NULL;
-    for (turn = 0; turn < 2; turn++)
-        for (i = 0; i < VP_FAMILY_KEYS_LIMIT; i++)
+    for (int32_t turn = 0; turn < 2; turn++)
+        for (int32_t i = 0; i < VP_FAMILY_KEYS_LIMIT; i++)
             if (family->preset->keys[i].name && family->preset->keys[i].slot == order[turn])
                 return &family->preset->keys[i];
     return NULL;

@@ -322,10 +322,9 @@ VP_API int64_t vp_unix_ns(void) {
 static int vp_impl_own_fd(const char *path) {
     static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
     static const char *const names[] = {"/dev/stdin", "/dev/stdout", "/dev/stderr"};
-    size_t i;
-    for (i = 0; i < 3; i++)
+    for (size_t i = 0; i < 3; i++)
         if (strcmp(path, names[i]) == 0) return (int)i;
-    for (i = 0; i < 2; i++) {
+    for (size_t i = 0; i < 2; i++) {
         size_t bytes = strlen(folders[i]), digits;
         if (strncmp(path, folders[i], bytes) != 0) continue;
         digits = strspn(path + bytes, "0123456789");
@@ -338,13 +337,11 @@ enum { VP_IMPL_LINKS_MAX = 40 }; /* Linux's limit */
  * set. */
 static char *vp_impl_follow(const char *path) {
     char *at = vp_impl_path_beside(path, path + vp_impl_folder_bytes(path), strlen(path) - vp_impl_folder_bytes(path));
-    int links;
-    for (links = 0; at; links++) {
+    for (int links = 0; at; links++) {
         struct stat info;
         char link[4096], *next;
-        ssize_t bytes;
         if (vp_impl_own_fd(at) >= 0 || lstat(at, &info) != 0 || !S_ISLNK(info.st_mode)) return at;
-        bytes = links < VP_IMPL_LINKS_MAX ? readlink(at, link, sizeof link) : -1;
+        ssize_t bytes = links < VP_IMPL_LINKS_MAX ? readlink(at, link, sizeof link) : -1;
         if (links == VP_IMPL_LINKS_MAX) errno = ELOOP;
         if (bytes == (ssize_t)sizeof link) errno = ENAMETOOLONG;
         if (bytes <= 0 || bytes == (ssize_t)sizeof link) break;
@@ -428,9 +425,8 @@ static int vp_impl_output_end(vp_output *output) {
 /* Removes a temporary file whose writer is dead. */
 static void vp_impl_remove_dead(const char *path) {
     struct stat info;
-    int fd;
     if (lstat(path, &info) != 0 || !S_ISREG(info.st_mode)) return;
-    fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return;
     if (flock(fd, LOCK_EX | LOCK_NB) == 0) unlink(path);
     close(fd);
@@ -458,11 +454,10 @@ VP_API vp_result vp_file_failed(const char *path, vp_error *error) {
 /* ---- whole files ---- */
 static vp_result vp_impl_file_open(const char *path, int streams, int64_t *file_bytes, int *out, vp_error *error) {
     const vp_path kind = vp_path_kind(path);
-    int fd;
     if (kind == VP_PATH_NONE || kind == VP_PATH_UNKNOWN) return vp_file_failed(path, error);
     if (kind == VP_PATH_FOLDER) return vp_fail(error, VP_ERR_READ, -1, path, "this is a folder, not a file");
     if (!streams && kind != VP_PATH_FILE) return vp_fail(error, VP_ERR_READ, -1, path, "this is not a regular file");
-    fd = vp_impl_open_to_read(path, streams); /* the path may have changed since */
+    int fd = vp_impl_open_to_read(path, streams); /* the path may have changed since */
     if (fd < 0) return vp_file_failed(path, error);
     *file_bytes = vp_impl_open_bytes(fd);
     if (!streams && *file_bytes < 0) {
@@ -481,9 +476,8 @@ VP_API vp_result vp_file_map(const char *path, const unsigned char **data, size_
     const unsigned char *map = NULL;
     int64_t file_bytes = 0;
     int fd = -1;
-    vp_result result;
     if (!path || !data || !bytes) return vp_fail(error, VP_ERR_RANGE, -1, "vp_file_map", "a required pointer is NULL");
-    result = vp_impl_file_open(path, 0, &file_bytes, &fd, error);
+    vp_result result = vp_impl_file_open(path, 0, &file_bytes, &fd, error);
     if (result != VP_OK) return result;
     if ((uint64_t)file_bytes > (uint64_t)SIZE_MAX)
         result = vp_fail(error, VP_ERR_RANGE, -1, path, "the file is larger than this program's address space");
@@ -577,10 +571,9 @@ static int vp_impl_output_begin(vp_output *output) {
 }
 VP_API vp_result vp_output_open(const char *path, vp_output *output, vp_error *error) {
     vp_output made = {-1, NULL, NULL, -1};
-    int code;
     if (!path || !output) return vp_fail(error, VP_ERR_RANGE, -1, "vp_output_open", "a required pointer is NULL");
     made.path = *path ? vp_impl_follow(path) : NULL;
-    code = made.path ? vp_impl_output_start(&made) : *path ? errno : ENOENT;
+    int code = made.path ? vp_impl_output_start(&made) : *path ? errno : ENOENT;
     if (code != 0) {
         vp_output_discard(&made);
         return vp_impl_output_failed(path, code, error);

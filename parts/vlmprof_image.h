@@ -326,19 +326,17 @@ static int vp_impl_resizer_take(vp_impl_resizer *resizer, vp_arena *arena, size_
 
 /* The three inner loops in plain C. bytes -> 0..1: divides by 255, because a product with 1/255 rounds differently. */
 static void vp_impl_row_to_float(const uint8_t *bytes, size_t count, float *out) {
-    size_t i;
-    for (i = 0; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
+    for (size_t i = 0; i < count; i++) out[i] = (float)bytes[i] / 255.0f;
 }
 
 /* Horizontal pass: out [count, 3]. All pixels use the same number of taps; extra weights of 0 do not change the
  * result. */
 static void vp_impl_row_filter(const float *line, const int32_t *first, const float *weights, int32_t taps,
                                int32_t count, float *out) {
-    int32_t x, j;
-    for (x = 0; x < count; x++, weights += taps, out += 3) {
+    for (int32_t x = 0; x < count; x++, weights += taps, out += 3) {
         const float *pixel = line + (size_t)first[x] * 3;
         float red = pixel[0] * weights[0], green = pixel[1] * weights[0], blue = pixel[2] * weights[0];
-        for (j = 1; j < taps; j++) {
+        for (int32_t j = 1; j < taps; j++) {
             red = fmaf(pixel[3 * j], weights[j], red);
             green = fmaf(pixel[3 * j + 1], weights[j], green);
             blue = fmaf(pixel[3 * j + 2], weights[j], blue);
@@ -351,12 +349,10 @@ static void vp_impl_row_filter(const float *line, const int32_t *first, const fl
 
 /* Vertical pass; clips to 0..1 and normalises. `floats` is a multiple of VP_IMPL_LANES. */
 static void vp_impl_row_blend(const vp_impl_resizer *resizer, int32_t taps, size_t floats, float *out) {
-    size_t i, lane;
-    int32_t j;
-    for (i = 0; i < floats; i += VP_IMPL_LANES) {
-        for (lane = 0; lane < VP_IMPL_LANES; lane++) {
+    for (size_t i = 0; i < floats; i += VP_IMPL_LANES) {
+        for (size_t lane = 0; lane < VP_IMPL_LANES; lane++) {
             float value = resizer->rows[0][i + lane] * resizer->y_weights[0];
-            for (j = 1; j < taps; j++) value = fmaf(resizer->rows[j][i + lane], resizer->y_weights[j], value);
+            for (int32_t j = 1; j < taps; j++) value = fmaf(resizer->rows[j][i + lane], resizer->y_weights[j], value);
             value = value > 0.0f ? value : 0.0f;
             value = value < 1.0f ? value : 1.0f;
             out[i + lane] = (value - resizer->mean[lane]) / resizer->std[lane];
@@ -416,19 +412,16 @@ __attribute__((target("avx2,fma"))) static void vp_impl_row_filter_avx2(const fl
 __attribute__((target("avx2,fma"))) static void vp_impl_row_blend_avx2(const vp_impl_resizer *resizer, int32_t taps,
                                                                        size_t floats, float *out) {
     const vp_impl_f8 zero = {0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f, 0.0f}, one = zero + 1.0f;
-    size_t i;
-    int32_t j;
-    int k;
-    for (i = 0; i < floats; i += VP_IMPL_LANES) {
+    for (size_t i = 0; i < floats; i += VP_IMPL_LANES) {
         const float *row = resizer->rows[0] + i;
         vp_impl_f8 weight = resizer->y_weights[0] - zero, sum[3];
-        for (k = 0; k < 3; k++) sum[k] = *(const vp_impl_f8 *)(row + 8 * k) * weight;
-        for (j = 1; j < taps; j++) {
+        for (int k = 0; k < 3; k++) sum[k] = *(const vp_impl_f8 *)(row + 8 * k) * weight;
+        for (int32_t j = 1; j < taps; j++) {
             row = resizer->rows[j] + i;
             weight = resizer->y_weights[j] - zero;
-            for (k = 0; k < 3; k++) sum[k] = VP_IMPL_FMA8(*(const vp_impl_f8 *)(row + 8 * k), weight, sum[k]);
+            for (int k = 0; k < 3; k++) sum[k] = VP_IMPL_FMA8(*(const vp_impl_f8 *)(row + 8 * k), weight, sum[k]);
         }
-        for (k = 0; k < 3; k++) { /* clipped to 0..1 by masks */
+        for (int k = 0; k < 3; k++) { /* clipped to 0..1 by masks */
             vp_impl_i8 below_one;
             sum[k] = (vp_impl_f8)((vp_impl_i8)sum[k] & (vp_impl_i8)(sum[k] > zero));
             below_one = (vp_impl_i8)(sum[k] < one);
@@ -553,10 +546,9 @@ static vp_result vp_impl_preprocess_plan(const vp_geometry *geometry, const vp_l
                                          vp_impl_resizer *resizers, size_t *scratch_bytes) {
     size_t bytes[2] = {63, 63};
     vp_result result;
-    int which;
     if (!geometry || !layout) return VP_ERR_RANGE;
     result = vp_geometry_check(geometry);
-    for (which = 0; which < 2 && result == VP_OK; which++) {
+    for (int which = 0; which < 2 && result == VP_OK; which++) {
         result = vp_impl_resizer_set(geometry, layout, which, &resizers[which]);
         if (result == VP_OK && !vp_impl_resizer_take(&resizers[which], NULL, &bytes[which])) result = VP_ERR_RANGE;
     }
@@ -1050,8 +1042,7 @@ static const char *vp_impl_image_foreign(const uint8_t *file, size_t bytes) {
         {8, 4, "AVI ", "a video (AVI); extract a frame as PNG or JPEG"},
         {0, 4, "\032\105\337\243", "a video (WebM or Matroska); extract a frame as PNG or JPEG"}
     };
-    size_t i;
-    for (i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         size_t at = (size_t)foreign[i].at, length = (size_t)foreign[i].length;
         if (bytes >= at + length && memcmp(file + at, foreign[i].magic, length) == 0) return foreign[i].text;
     }
@@ -1139,9 +1130,8 @@ static uint8_t *vp_impl_png_palette(const uint8_t *file, size_t bytes, const vp_
  * white. */
 static uint8_t *vp_impl_grey16_to_rgb(const uint16_t *grey, size_t pixels) {
     uint8_t *rgb = (uint8_t *)vp_impl_rgb_malloc(pixels * 3); /* at most 3 * 10^8 */
-    size_t i;
     if (!rgb) return NULL;
-    for (i = 0; i < pixels; i++) memset(rgb + i * 3, grey[i] < 255 ? grey[i] : 255, 3);
+    for (size_t i = 0; i < pixels; i++) memset(rgb + i * 3, grey[i] < 255 ? grey[i] : 255, 3);
     return rgb;
 }
 
@@ -1231,9 +1221,8 @@ VP_API vp_result vp_image_size(const uint8_t *file, size_t bytes, int32_t *width
 VP_API vp_result vp_image_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     vp_impl_image_info info;
     vp_image out;
-    vp_result result;
     if (!image) return vp_fail(error, VP_ERR_RANGE, -1, "image", "the output image is NULL");
-    result = vp_impl_image_walk(file, bytes, 1, &info, error);
+    vp_result result = vp_impl_image_walk(file, bytes, 1, &info, error);
     if (result != VP_OK) return result;
     result = vp_impl_image_plausible(&info, bytes, error);
     if (result != VP_OK) return result;

@@ -365,7 +365,6 @@ static inline int vp_impl_int64_add(int64_t *sum, int64_t value) {
 
 /* The clock is read last when a range begins and first when it ends, so that the measured time excludes bookkeeping. */
 VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char *file, int32_t line) {
-    vp_range *range;
     if (!name) return VP_ERR_RANGE;
     if (ranges->hooks) ranges->hooks->push(ranges->hooks->user, name);
     /* true until the range ends, so ranges nested in one without a record have none either */
@@ -374,7 +373,7 @@ VP_API vp_result vp_range_begin(vp_ranges *ranges, const char *name, const char 
         if (ranges->dropped_open++ == 0) ranges->dropped_begin_ns = vp_clock_ns();
         return VP_ERR_CAPACITY;
     }
-    range = &ranges->records[ranges->count];
+    vp_range *range = &ranges->records[ranges->count];
     memset(&range->payload, 0, sizeof range->payload);
     range->name = name;
     range->file = file;
@@ -442,7 +441,6 @@ VP_API vp_op vp_op_default(void) {
 }
 
 VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_t group_by, int32_t group_by_stack_n) {
-    int64_t i;
     if (capacity < 0 || (capacity > 0 && !rows) || (group_by & ~(uint32_t)VP_OPS_BY_ALL)) return VP_ERR_RANGE;
     if (group_by_stack_n < 0 || group_by_stack_n > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
     memset(ops, 0, sizeof *ops);
@@ -451,7 +449,7 @@ VP_API vp_result vp_ops_init(vp_ops *ops, vp_op *rows, int64_t capacity, uint32_
     ops->group_by = group_by;
     ops->group_by_stack_n = group_by_stack_n;
     ops->clock = VP_OPS_HOST;
-    for (i = 0; i < capacity; i++) rows[i].bucket = 0;
+    for (int64_t i = 0; i < capacity; i++) rows[i].bucket = 0;
     return VP_OK;
 }
 
@@ -462,7 +460,6 @@ static int vp_impl_op_text_good(const char *text) {
 
 /* checks that an op is well-formed, except for its numbers */
 static vp_result vp_impl_op_check_key(const vp_op *op) {
-    int32_t i;
     if (op->stack_count < 0 || op->stack_count > VP_OP_STACK_LIMIT) return VP_ERR_RANGE;
     if (op->dimensions != VP_OP_SEVERAL && (op->dimensions < 0 || op->dimensions > 4)) return VP_ERR_RANGE;
     if (op->block < VP_OP_SEVERAL || op->step < VP_OP_SEVERAL) return VP_ERR_RANGE;
@@ -470,7 +467,7 @@ static vp_result vp_impl_op_check_key(const vp_op *op) {
     if (!vp_impl_op_text_good(op->stage) || !vp_impl_op_text_good(op->part) || !vp_impl_op_text_good(op->file)
         || !vp_impl_op_text_good(op->shapes))
         return VP_ERR_FORMAT;
-    for (i = 0; i < op->stack_count; i++)
+    for (int32_t i = 0; i < op->stack_count; i++)
         if (!op->stack[i].name || !vp_impl_op_text_good(op->stack[i].name) || !vp_impl_op_text_good(op->stack[i].file))
             return VP_ERR_FORMAT;
     return VP_OK;
@@ -498,8 +495,7 @@ static const char *vp_impl_op_name(const char *name) {
 
 static uint64_t vp_impl_hash_bytes(uint64_t hash, const void *data, size_t bytes) {
     const unsigned char *raw = (const unsigned char *)data;
-    size_t i;
-    for (i = 0; i < bytes; i++) hash = (hash ^ raw[i]) * UINT64_C(0x100000001B3); /* FNV-1a */
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ raw[i]) * UINT64_C(0x100000001B3); /* FNV-1a */
     return hash;
 }
 
@@ -509,7 +505,6 @@ static uint64_t vp_impl_hash_text(uint64_t hash, const char *text) {
 
 static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
     uint64_t hash = vp_impl_hash_text(UINT64_C(0xCBF29CE484222325), op->name);
-    int32_t i;
     if (ops->group_by & VP_OPS_BY_STAGE) hash = vp_impl_hash_text(hash, op->stage);
     if (ops->group_by & VP_OPS_BY_PART) hash = vp_impl_hash_text(hash, op->part);
     if (ops->group_by & VP_OPS_BY_BLOCK) hash = vp_impl_hash_bytes(hash, &op->block, sizeof op->block);
@@ -519,7 +514,7 @@ static uint64_t vp_impl_op_hash(const vp_ops *ops, const vp_op *op) {
     if ((ops->group_by & VP_OPS_BY_SHAPE) && op->dimensions > 0)
         hash = vp_impl_hash_bytes(hash, op->shape, (size_t)op->dimensions * 4);
     if (ops->group_by & VP_OPS_BY_SHAPE) hash = vp_impl_hash_text(hash, op->shapes);
-    for (i = 0; i < op->stack_count && i < ops->group_by_stack_n; i++) {
+    for (int32_t i = 0; i < op->stack_count && i < ops->group_by_stack_n; i++) {
         hash = vp_impl_hash_text(vp_impl_hash_text(hash, op->stack[i].name), op->stack[i].file);
         hash = vp_impl_hash_bytes(hash, &op->stack[i].line, sizeof op->stack[i].line);
     }
@@ -547,9 +542,8 @@ static int vp_impl_compare_place(const char *file_a, int32_t line_a, const char 
 }
 
 static int vp_impl_compare_stack(const vp_op *left, const vp_op *right, int32_t frames) {
-    int32_t i;
     int order = 0;
-    for (i = 0; !order && i < frames && i < left->stack_count && i < right->stack_count; i++) {
+    for (int32_t i = 0; !order && i < frames && i < left->stack_count && i < right->stack_count; i++) {
         order = vp_impl_compare_text(left->stack[i].name, right->stack[i].name);
         if (!order)
             order = vp_impl_compare_place(left->stack[i].file, left->stack[i].line, right->stack[i].file,
@@ -576,9 +570,8 @@ static int vp_impl_op_compare_key(const vp_ops *ops, const vp_op *left, const vp
 
 /* Returns 1 + row, or 0 if there is none; *bucket is the head of its chain. The capacity must be at least 1. */
 static int64_t vp_impl_ops_find(const vp_ops *ops, const vp_op *op, int64_t *bucket) {
-    int64_t at;
     *bucket = (int64_t)(vp_impl_op_hash(ops, op) % (uint64_t)ops->capacity);
-    at = ops->rows[*bucket].bucket;
+    int64_t at = ops->rows[*bucket].bucket;
     while (at && vp_impl_op_compare_key(ops, &ops->rows[at - 1], op) != 0) at = ops->rows[at - 1].next;
     return at;
 }
@@ -677,12 +670,10 @@ static vp_op vp_impl_op_of_range(const vp_ops *ops, const vp_ranges *ranges, con
 
 /* Returns 1 if a range of the same row encloses this one. */
 static int vp_impl_range_nested(const vp_ops *ops, const vp_ranges *ranges, const vp_range *range, const vp_op *op) {
-    int64_t at;
-    for (at = range->parent; at >= 0; at = ranges->records[at].parent) {
+    for (int64_t at = range->parent; at >= 0; at = ranges->records[at].parent) {
         const vp_range *above = &ranges->records[at];
-        vp_op outer;
         if (strcmp(vp_impl_op_name(above->name), op->name)) continue;
-        outer = vp_impl_op_of_range(ops, ranges, above);
+        vp_op outer = vp_impl_op_of_range(ops, ranges, above);
         if (vp_impl_op_compare_key(ops, &outer, op) == 0) return 1;
     }
     return 0;
@@ -702,9 +693,8 @@ static vp_result vp_impl_ops_add_range(vp_ops *ops, const vp_ranges *ranges, con
 
 VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges) {
     vp_result result = VP_OK, one;
-    int64_t i;
     if (ranges->open >= 0 || ranges->dropped_open > 0) return VP_ERR_STATE;
-    for (i = 0; i < ranges->count; i++) {
+    for (int64_t i = 0; i < ranges->count; i++) {
         one = vp_impl_ops_add_range(ops, ranges, &ranges->records[i]);
         if (one != VP_OK && one != VP_ERR_CAPACITY) return one;
         if (one != VP_OK) result = one;
@@ -717,8 +707,7 @@ VP_API vp_result vp_ops_add_ranges(vp_ops *ops, const vp_ranges *ranges) {
 
 VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from) {
     vp_result result = VP_OK, one;
-    int64_t i;
-    for (i = 0; i < from->count; i++) {
+    for (int64_t i = 0; i < from->count; i++) {
         one = vp_ops_add(ops, &from->rows[i]);
         if (one != VP_OK && one != VP_ERR_CAPACITY) return one;
         if (one != VP_OK) result = one;
@@ -732,14 +721,13 @@ VP_API vp_result vp_ops_merge(vp_ops *ops, const vp_ops *from) {
 
 VP_API vp_result vp_ops_total(const vp_ops *ops, vp_op *total) {
     vp_op sum = vp_op_default();
-    int64_t i;
     sum.name = "Total";
     sum.calls = sum.primitive_calls = 0;
     if (ops->count > 0) {
         sum.host_min_ns = ops->rows[0].host_min_ns;
         sum.device_min_ns = ops->rows[0].device_min_ns;
     }
-    for (i = 0; i < ops->count; i++)
+    for (int64_t i = 0; i < ops->count; i++)
         if (!vp_impl_op_sum(&sum, &ops->rows[i])) return VP_ERR_RANGE;
     *total = sum;
     return VP_OK;
@@ -850,8 +838,7 @@ VP_API const char *vp_ops_key_name(int32_t index) {
 }
 
 static const vp_impl_sort_key *vp_impl_sort_find(const char *name) {
-    int i;
-    for (i = 0; name && i < VP_IMPL_SORT_KEYS; i++)
+    for (int i = 0; name && i < VP_IMPL_SORT_KEYS; i++)
         if (strcmp(vp_impl_sort_keys[i].name, name) == 0) return &vp_impl_sort_keys[i];
     return NULL;
 }
@@ -1003,8 +990,7 @@ static size_t vp_impl_characters(const char *text, size_t bytes) {
 
 /* the byte offset of character number `character` */
 static size_t vp_impl_character_at(const char *text, size_t bytes, size_t character) {
-    size_t i;
-    for (i = 0; i < bytes; i++)
+    for (size_t i = 0; i < bytes; i++)
         if (((unsigned char)text[i] & 0xC0) != 0x80 && character-- == 0) return i;
     return bytes;
 }
@@ -1035,7 +1021,6 @@ static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
     const double magnitude = fabs(value);
     uint64_t mantissa, high, low, whole, power = 1;
     int32_t exponent, shift, i;
-    size_t bytes, start;
     for (i = 0; i < decimals; i++) power *= 10;
     if (!(magnitude < 9e18 / (double)power)) return vp_number_format(value, out);
     mantissa = (uint64_t)ldexp(frexp(magnitude, &exponent), 53);
@@ -1059,8 +1044,8 @@ static size_t vp_impl_fixed(double value, int32_t decimals, char out[48]) {
             whole++;
     }
     out[0] = '-';
-    start = value < 0.0 || (value == 0.0 && 1.0 / value < 0.0) ? 1 : 0;
-    bytes = start + vp_impl_int_text(out + start, (int64_t)(whole / power));
+    size_t start = value < 0.0 || (value == 0.0 && 1.0 / value < 0.0) ? 1 : 0;
+    size_t bytes = start + vp_impl_int_text(out + start, (int64_t)(whole / power));
     if (decimals > 0) out[bytes++] = '.';
     for (i = decimals; i > 0; i--, whole /= 10) out[bytes + (size_t)i - 1] = (char)('0' + whole % 10);
     bytes += (size_t)decimals;
@@ -1142,10 +1127,9 @@ static int32_t vp_impl_limit_width(size_t longest, int32_t limit) {
 /* the `shapes`, or the shape as text in `out`; "" if there is none */
 static const char *vp_impl_op_shape_text(const vp_op *op, char out[64]) {
     size_t bytes = 0;
-    int32_t i;
     if (op->shapes) return op->shapes;
     if (op->dimensions > 0) out[bytes++] = '[';
-    for (i = 0; i < op->dimensions; i++) {
+    for (int32_t i = 0; i < op->dimensions; i++) {
         if (i > 0) { out[bytes++] = ','; out[bytes++] = ' '; }
         bytes += vp_impl_int_text(out + bytes, op->shape[i]);
     }
@@ -1178,18 +1162,16 @@ static vp_impl_widest vp_impl_ops_widest(const vp_ops *ops) {
     vp_impl_pieces pieces;
     const char *shape;
     char text[64];
-    int64_t i;
-    int32_t k;
 #define VP_IMPL_WIDEN(member, length) \
     do { const size_t now = (length); if (now > widest.member) widest.member = now; } while (0)
-    for (i = 0; i < ops->count; i++) {
+    for (int64_t i = 0; i < ops->count; i++) {
         const vp_op *op = &ops->rows[i];
         VP_IMPL_WIDEN(name, vp_impl_characters(op->name, strlen(op->name)));
         if (op->stage) VP_IMPL_WIDEN(stage, vp_impl_characters(op->stage, strlen(op->stage)));
         if (op->part) VP_IMPL_WIDEN(part, vp_impl_characters(op->part, strlen(op->part)));
         shape = vp_impl_op_shape_text(op, text);
         VP_IMPL_WIDEN(shape, vp_impl_characters(shape, strlen(shape)));
-        for (k = 0; k < op->stack_count; k++) {
+        for (int32_t k = 0; k < op->stack_count; k++) {
             vp_impl_frame_pieces(&op->stack[k], &pieces);
             VP_IMPL_WIDEN(frame, vp_impl_pieces_characters(&pieces));
         }
@@ -1269,20 +1251,18 @@ static void vp_impl_table_choose(vp_impl_table *table) {
 
 /* 999.000us, 1.000ms, 1.000s */
 static size_t vp_impl_time_text(double us, const char *unit, char out[64]) {
-    size_t bytes;
     if (!unit) unit = us >= 1e6 ? "s" : us >= 1e3 ? "ms" : "us";
-    bytes = vp_impl_fixed(unit[0] == 's' ? us / 1e6 : unit[0] == 'm' ? us / 1e3 : us, 3, out);
+    size_t bytes = vp_impl_fixed(unit[0] == 's' ? us / 1e6 : unit[0] == 'm' ? us / 1e3 : us, 3, out);
     memcpy(out + bytes, unit, strlen(unit) + 1);
     return bytes + strlen(unit);
 }
 
 static size_t vp_impl_percent_text(int64_t part_ns, int64_t whole_ns, char out[64]) {
-    size_t bytes;
     if (whole_ns == 0) {
         memcpy(out, "NaN", 4);
         return 3;
     }
-    bytes = vp_impl_fixed((double)part_ns / 1e3 * 100.0 / ((double)whole_ns / 1e3), 2, out);
+    size_t bytes = vp_impl_fixed((double)part_ns / 1e3 * 100.0 / ((double)whole_ns / 1e3), 2, out);
     memcpy(out + bytes, "%", 2);
     return bytes + 1;
 }
@@ -1407,9 +1387,8 @@ static void vp_impl_table_cell(vp_impl_table *table, const vp_op *op, const vp_i
 
 /* the frames after the first, one per line, then an empty line */
 static void vp_impl_table_stack(vp_impl_table *table, const vp_op *op) {
-    int32_t frame, i;
-    for (frame = 1; frame <= op->stack_count || frame == 1; frame++) {
-        for (i = 0; i < table->count; i++) {
+    for (int32_t frame = 1; frame <= op->stack_count || frame == 1; frame++) {
+        for (int32_t i = 0; i < table->count; i++) {
             if (table->columns[i].cell == VP_IMPL_CELL_SOURCE && frame < op->stack_count)
                 vp_impl_put_frame(&table->out, &op->stack[frame], table->columns[i].width);
             else
@@ -1421,8 +1400,7 @@ static void vp_impl_table_stack(vp_impl_table *table, const vp_op *op) {
 }
 
 static void vp_impl_table_rule(vp_impl_table *table) {
-    int32_t i;
-    for (i = 0; i < table->count; i++) {
+    for (int32_t i = 0; i < table->count; i++) {
         vp_impl_put_repeated(&table->out, '-', table->columns[i].width);
         vp_impl_put(&table->out, "  ");
     }
@@ -1430,8 +1408,7 @@ static void vp_impl_table_rule(vp_impl_table *table) {
 }
 
 static void vp_impl_table_titles(vp_impl_table *table) {
-    int32_t i;
-    for (i = 0; i < table->count; i++) {
+    for (int32_t i = 0; i < table->count; i++) {
         const vp_impl_column *column = &table->columns[i];
         const char *device = column->names_device ? table->ops->device_name : "";
         const size_t bytes = strlen(device);
@@ -1452,9 +1429,8 @@ static void vp_impl_table_titles(vp_impl_table *table) {
 /* Explains shares above 100 % if a printed row has one. */
 static void vp_impl_table_ceiling_note(vp_impl_table *table) {
     const vp_ops *ops = table->ops;
-    int64_t i;
     if (table->columns[table->count - 1].cell != VP_IMPL_CELL_CEILING) return;
-    for (i = 0; i < ops->count && i != table->options->row_limit; i++) {
+    for (int64_t i = 0; i < ops->count && i != table->options->row_limit; i++) {
         if (!(vp_op_rate(&ops->rows[i], ops->clock, ops->ceilings).ceiling_percent > 100.0)) continue;
         vp_impl_put(&table->out, "% of ceiling above 100: some of the counted bytes came from "
                                  "caches, or the operation suits the device better than the read and the square "
@@ -1490,8 +1466,7 @@ static int vp_impl_print_options_good(const vp_ops_print_options *options) {
     const char *unit = options->time_unit;
     const int32_t widths[] = {options->max_name_column_width, options->max_shapes_column_width,
                               options->max_src_column_width};
-    int i;
-    for (i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++)
         if (widths[i] != -1 && widths[i] < 4) return 0;
     if (unit && strcmp(unit, "us") && strcmp(unit, "ms") && strcmp(unit, "s")) return 0;
     return options->row_limit >= -1 && options->decimals >= 3 && options->decimals <= 9;
@@ -1502,7 +1477,6 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
     vp_impl_table table;
     vp_op total;
     int64_t i, length = -2;
-    int32_t k;
     int stacks = 0;
     if (!vp_impl_print_options_good(options) || !sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
     if (ops->count == 0) return VP_OK;
@@ -1514,7 +1488,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
     table.host_self_ns = total.host_self_ns;
     table.device_self_ns = total.device_self_ns;
     vp_impl_table_choose(&table);
-    for (k = 0; k < table.count; k++) {
+    for (int32_t k = 0; k < table.count; k++) {
         length += table.columns[k].width + 2;
         stacks |= table.columns[k].cell == VP_IMPL_CELL_SOURCE;
     }
@@ -1528,7 +1502,7 @@ VP_API vp_result vp_ops_print_torch(const vp_ops *ops, const vp_ops_print_option
     vp_impl_table_titles(&table);
     vp_impl_table_rule(&table);
     for (i = 0; i < ops->count && i != options->row_limit; i++) {
-        for (k = 0; k < table.count; k++) vp_impl_table_cell(&table, &ops->rows[i], &table.columns[k]);
+        for (int32_t k = 0; k < table.count; k++) vp_impl_table_cell(&table, &ops->rows[i], &table.columns[k]);
         vp_impl_put(&table.out, "\n");
         if (stacks) vp_impl_table_stack(&table, &ops->rows[i]);
     }
@@ -1551,7 +1525,6 @@ static void vp_impl_put_group(vp_impl_text *out, int *any, const char *word, con
 static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op *op) {
     char text[64];
     int any = 0;
-    int32_t i;
     if (ops->group_by & VP_OPS_BY_STAGE) vp_impl_put_group(out, &any, "", op->stage);
     if (ops->group_by & VP_OPS_BY_PART) vp_impl_put_group(out, &any, "", op->part);
     vp_impl_index_text(op->block, text);
@@ -1559,7 +1532,7 @@ static void vp_impl_put_groups(vp_impl_text *out, const vp_ops *ops, const vp_op
     vp_impl_index_text(op->step, text);
     if (ops->group_by & VP_OPS_BY_STEP) vp_impl_put_group(out, &any, "step ", text);
     if (ops->group_by & VP_OPS_BY_SHAPE) vp_impl_put_group(out, &any, "", vp_impl_op_shape_text(op, text));
-    for (i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
+    for (int32_t i = 1; i < op->stack_count; i++) vp_impl_put_group(out, &any, "in ", op->stack[i].name);
     if (any) vp_impl_put(out, "]");
 }
 
@@ -1596,9 +1569,8 @@ static void vp_impl_put_profile_row(vp_impl_text *out, const vp_ops *ops, const 
 
 static void vp_impl_put_profile_titles(vp_impl_text *out, int32_t decimals) {
     static const char *const titles[] = { "tottime", "percall", "cumtime", "percall" };
-    int i;
     vp_impl_put(out, "   ncalls ");
-    for (i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++) {
         vp_impl_put_cell(out, titles[i], 7, 5 + decimals, 0);
         vp_impl_put(out, " ");
     }
@@ -1723,14 +1695,12 @@ static void vp_impl_put_field(vp_impl_text *out, const char *text) {
 
 static void vp_impl_put_stack_field(vp_impl_text *out, const vp_op *op) {
     vp_impl_pieces pieces;
-    int32_t frame;
-    size_t i;
     if (op->stack_count > 0) vp_impl_put(out, "\"");
-    for (frame = 0; frame < op->stack_count; frame++) {
+    for (int32_t frame = 0; frame < op->stack_count; frame++) {
         if (frame > 0) vp_impl_put(out, "; ");
         vp_impl_frame_pieces(&op->stack[frame], &pieces);
         if (frame == 0 && pieces.count > 0) vp_impl_put_guard(out, pieces.text[0]);
-        for (i = 0; i < pieces.count; i++) vp_impl_put_doubled(out, pieces.text[i], pieces.bytes[i]);
+        for (size_t i = 0; i < pieces.count; i++) vp_impl_put_doubled(out, pieces.text[i], pieces.bytes[i]);
     }
     if (op->stack_count > 0) vp_impl_put(out, "\"");
     vp_impl_put(out, ",");
@@ -1740,7 +1710,6 @@ static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_o
     vp_op copy = *op;
     double derived[VP_IMPL_OP_DERIVED];
     char text[64];
-    int i;
     vp_impl_put_field(out, op->name);
     vp_impl_put_field(out, op->stage);
     vp_impl_put_field(out, op->part);
@@ -1753,12 +1722,12 @@ static void vp_impl_put_csv_row(vp_impl_text *out, const vp_ops *ops, const vp_o
     vp_impl_int_text(text, op->line);
     vp_impl_put_field(out, op->file ? text : NULL);
     vp_impl_put_stack_field(out, op);
-    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
+    for (int i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
         vp_impl_put_int(out, *vp_impl_op_number_of(&copy, i));
         vp_impl_put(out, ",");
     }
     vp_impl_op_derive(ops, op, self_ns, derived);
-    for (i = 0; i < VP_IMPL_OP_DERIVED; i++) {
+    for (int i = 0; i < VP_IMPL_OP_DERIVED; i++) {
         vp_impl_put_bytes(out, text, vp_number_format(derived[i], text)); /* nothing for NaN */
         vp_impl_put(out, i + 1 < VP_IMPL_OP_DERIVED ? "," : "\n");
     }
@@ -1775,11 +1744,10 @@ static void vp_impl_put_folded_frame(vp_impl_text *out, const char *name) {
 VP_API vp_result vp_ops_print_folded(const vp_ops *ops, vp_text_sink sink, void *user) {
     vp_impl_text out = { NULL, NULL, VP_OK };
     vp_op total;
-    int64_t i;
     if (!sink || vp_ops_total(ops, &total) != VP_OK) return VP_ERR_RANGE;
     out.sink = sink;
     out.user = user;
-    for (i = 0; i < ops->count; i++) {
+    for (int64_t i = 0; i < ops->count; i++) {
         const vp_op *op = &ops->rows[i];
         const int64_t self_ns = ops->clock == VP_OPS_DEVICE ? op->device_self_ns : op->host_self_ns;
         int32_t frame, part = 0;
@@ -1838,7 +1806,6 @@ static void vp_impl_json_index(vp_json_writer *writer, const char *key, int32_t 
 }
 
 static void vp_impl_json_shape(vp_json_writer *writer, const vp_op *op) {
-    int32_t i;
     vp_json_key(writer, "shape");
     if (op->dimensions == VP_OP_SEVERAL) {
         vp_json_string(writer, "*");
@@ -1849,14 +1816,13 @@ static void vp_impl_json_shape(vp_json_writer *writer, const vp_op *op) {
         return;
     }
     vp_json_begin_array(writer);
-    for (i = 0; i < op->dimensions; i++) vp_json_int(writer, op->shape[i]);
+    for (int32_t i = 0; i < op->dimensions; i++) vp_json_int(writer, op->shape[i]);
     vp_json_end_array(writer);
 }
 
 static void vp_impl_json_op(vp_json_writer *writer, const vp_ops *ops, const vp_op *op, int64_t self_ns) {
     vp_op copy = *op;
     double derived[VP_IMPL_OP_DERIVED];
-    int32_t i;
     vp_json_begin_object(writer);
     vp_impl_json_text_or_null(writer, "name", op->name);
     vp_impl_json_text_or_null(writer, "stage", op->stage);
@@ -1869,7 +1835,7 @@ static void vp_impl_json_op(vp_json_writer *writer, const vp_ops *ops, const vp_
     vp_json_int(writer, op->line);
     vp_json_key(writer, "stack");
     vp_json_begin_array(writer);
-    for (i = 0; i < op->stack_count; i++) {
+    for (int32_t i = 0; i < op->stack_count; i++) {
         vp_json_begin_object(writer);
         vp_impl_json_text_or_null(writer, "name", op->stack[i].name);
         vp_impl_json_text_or_null(writer, "file", op->stack[i].file);
@@ -1878,12 +1844,12 @@ static void vp_impl_json_op(vp_json_writer *writer, const vp_ops *ops, const vp_
         vp_json_end_object(writer);
     }
     vp_json_end_array(writer);
-    for (i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
+    for (int32_t i = 0; i < VP_IMPL_OP_NUMBERS; i++) {
         vp_json_key(writer, vp_impl_op_numbers[i].name);
         vp_json_int(writer, *vp_impl_op_number_of(&copy, i));
     }
     vp_impl_op_derive(ops, op, self_ns, derived);
-    for (i = 0; i < VP_IMPL_OP_DERIVED; i++)
+    for (int32_t i = 0; i < VP_IMPL_OP_DERIVED; i++)
         vp_impl_json_double_or_null(writer, vp_impl_op_derived_names[i], derived[i]);
     vp_json_end_object(writer);
 }
@@ -2050,13 +2016,12 @@ static void vp_impl_read_shape(vp_impl_ops_reader *in, uint32_t object, vp_op *o
 
 static void vp_impl_read_stack(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
     const uint32_t node = vp_impl_read_member(in, object, "stack", VP_JSON_ARRAY);
-    uint32_t at;
     if (node == VP_JSON_NONE) return;
     if (in->json->nodes[node].count > VP_OP_STACK_LIMIT) {
         vp_impl_read_fail(in, VP_ERR_RANGE, "stack", node);
         return;
     }
-    for (at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
+    for (uint32_t at = node + 1; at < in->json->nodes[node].end; at = in->json->nodes[at].end) {
         vp_op_frame *frame = &op->stack[op->stack_count++];
         if (vp_impl_read_type(in, at) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "stack", at);
         frame->name = vp_impl_read_text(in, at, "name");
@@ -2066,7 +2031,6 @@ static void vp_impl_read_stack(vp_impl_ops_reader *in, uint32_t object, vp_op *o
 }
 
 static void vp_impl_read_op(vp_impl_ops_reader *in, uint32_t object, vp_op *op) {
-    int i;
     *op = vp_op_default();
     if (vp_impl_read_type(in, object) != VP_JSON_OBJECT) vp_impl_read_fail(in, VP_ERR_FORMAT, "rows", object);
     op->name = vp_impl_read_text(in, object, "name");
@@ -2078,7 +2042,7 @@ static void vp_impl_read_op(vp_impl_ops_reader *in, uint32_t object, vp_op *op) 
     op->step = vp_impl_read_index(in, object, "step");
     vp_impl_read_shape(in, object, op);
     vp_impl_read_stack(in, object, op);
-    for (i = 0; i < VP_IMPL_OP_NUMBERS && in->result == VP_OK; i++)
+    for (int i = 0; i < VP_IMPL_OP_NUMBERS && in->result == VP_OK; i++)
         *vp_impl_op_number_of(op, i) = vp_impl_read_int(in, object, vp_impl_op_numbers[i].name, INT64_MIN, INT64_MAX);
 }
 
@@ -2118,9 +2082,8 @@ static void vp_impl_read_head(vp_impl_ops_reader *in, uint32_t object, vp_ops *h
 }
 
 static void vp_impl_read_rows(vp_impl_ops_reader *in, uint32_t rows, vp_ops *ops) {
-    uint32_t at;
     vp_op op;
-    for (at = rows + 1; in->result == VP_OK && at < in->json->nodes[rows].end; at = in->json->nodes[at].end) {
+    for (uint32_t at = rows + 1; in->result == VP_OK && at < in->json->nodes[rows].end; at = in->json->nodes[at].end) {
         const int64_t before = ops->count;
         vp_result result;
         vp_impl_read_op(in, at, &op);
@@ -2195,16 +2158,14 @@ VP_API vp_result vp_schedule_check(const vp_schedule *schedule, int *no_warmup, 
     const char *names[] = { "skip_first", "wait", "warmup", "active", "repeat", "every_n_steps" };
     const int64_t values[] = {schedule->skip_first, schedule->wait,   schedule->warmup,
                               schedule->active,     schedule->repeat, schedule->every_n_steps};
-    int64_t cycle;
-    int i;
-    for (i = 0; i < 6; i++) {
+    for (int i = 0; i < 6; i++) {
         if (values[i] < 0) return vp_impl_schedule_fail(error, names[i], values[i], ", below 0");
         if (values[i] > VP_IMPL_STEP_LIMIT) return vp_impl_schedule_fail(error, names[i], values[i], ", above 2^53");
     }
     if (schedule->active == 0) return vp_impl_schedule_fail(error, "active", 0, ": a cycle records at least one step");
     if (schedule->skip_first_wait != 0 && schedule->skip_first_wait != 1)
         return vp_impl_schedule_fail(error, "skip_first_wait", schedule->skip_first_wait, ", expected 0 or 1");
-    cycle = schedule->wait + schedule->warmup + schedule->active;
+    int64_t cycle = schedule->wait + schedule->warmup + schedule->active;
     if (schedule->every_n_steps > 0 && schedule->every_n_steps < cycle)
         return vp_impl_schedule_fail(error, "every_n_steps", schedule->every_n_steps,
                                      ", shorter than wait + warmup + active");
@@ -2245,13 +2206,12 @@ VP_API vp_result vp_schedule_at(const vp_schedule *schedule, int64_t step, vp_sc
 
 VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, vp_schedule_sum *sum) {
     vp_schedule_sum found;
-    int64_t period, record, left;
     if (steps < 0 || steps > VP_IMPL_STEP_LIMIT || vp_schedule_check(schedule, NULL, NULL) != VP_OK)
         return VP_ERR_RANGE;
     memset(&found, 0, sizeof found);
-    period = vp_impl_schedule_period(schedule);
-    record = schedule->wait + schedule->warmup;
-    left = steps - schedule->skip_first;
+    int64_t period = vp_impl_schedule_period(schedule);
+    int64_t record = schedule->wait + schedule->warmup;
+    int64_t left = steps - schedule->skip_first;
     if (left > 0) {
         if (schedule->skip_first_wait) left += schedule->wait;
         if (left >= record + schedule->active) found.cycles = (left - record - schedule->active) / period + 1;

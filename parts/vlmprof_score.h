@@ -441,14 +441,13 @@ static vp_impl_score_lowered vp_impl_score_lowered_start(const char *text) {
 
 static int vp_impl_score_lowered_next(vp_impl_score_lowered *lowered, uint32_t *code) {
     size_t bytes;
-    uint32_t character;
     if (lowered->pending) {
         *code = lowered->pending;
         lowered->pending = 0;
         return 1;
     }
     if (lowered->at >= lowered->end) return 0;
-    character = vp_unicode_get(lowered->at, lowered->end, &bytes);
+    uint32_t character = vp_unicode_get(lowered->at, lowered->end, &bytes);
     if (character == '\n' || character == '\t') character = ' ';
     else if (character == 0x130) {
         character = 'i';
@@ -607,13 +606,12 @@ static vp_impl_score_pool vp_impl_score_pool_of(char *scratch, size_t scratch_by
 /* aligned to 8; NULL if it does not fit */
 static void *vp_impl_score_take(vp_impl_score_pool *pool, size_t count, size_t element_bytes) {
     const size_t skip = (8 - (size_t)((uintptr_t)pool->next & 7)) & 7;
-    void *taken;
     if (pool->full || count > (SIZE_MAX - 8) / element_bytes || skip > pool->left
         || count * element_bytes > pool->left - skip) {
         pool->full = 1;
         return NULL;
     }
-    taken = pool->next + skip;
+    void *taken = pool->next + skip;
     pool->next += skip + count * element_bytes;
     pool->left -= skip + count * element_bytes;
     return taken;
@@ -656,9 +654,8 @@ static int vp_impl_score_same(vp_impl_score_span left, vp_impl_score_span right)
 /* Finds a text in another one, from the front or from the back; NULL if not found. The empty text is found at the front
  * (or at the end). */
 static const char *vp_impl_score_search(vp_impl_score_span in, vp_impl_score_span what, int last) {
-    size_t i;
     if (what.bytes > in.bytes) return NULL;
-    for (i = 0; i <= in.bytes - what.bytes; i++) {
+    for (size_t i = 0; i <= in.bytes - what.bytes; i++) {
         const char *at = in.text + (last ? in.bytes - what.bytes - i : i);
         if (!what.bytes || (*at == what.text[0] && !memcmp(at, what.text, what.bytes))) return at;
     }
@@ -948,10 +945,9 @@ static size_t vp_impl_score_round_digits(double value, int64_t places, char *tex
 static double vp_impl_score_round(double value, int64_t places) {
     char text[VP_IMPL_SCORE_DIGITS + 400]; /* digits, then "e" and the places */
     double rounded = 0;
-    size_t used;
     if (!(fabs(value) < HUGE_VAL) || places > 323) return value;
     if (places < -308) return value < 0 || (value == 0 && 1 / value < 0) ? -0.0 : 0.0;
-    used = vp_impl_score_round_digits(value, places, text);
+    size_t used = vp_impl_score_round_digits(value, places, text);
     if (used) {
         uint64_t power = (uint64_t)(places < 0 ? -places : places);
         text[used++] = 'e';
@@ -977,10 +973,9 @@ static uint32_t *vp_impl_score_codes(vp_impl_score_pool *pool, vp_impl_score_spa
 static size_t vp_impl_score_distance(vp_impl_score_pool *pool, vp_impl_score_span first, vp_impl_score_span second) {
     const vp_impl_score_pool before = *pool;
     size_t first_count, second_count, i, j, distance = 0, *row;
-    uint32_t *first_codes, *second_codes;
     if (first.bytes < second.bytes) { vp_impl_score_span held = first; first = second; second = held; }
-    first_codes = vp_impl_score_codes(pool, first, &first_count);
-    second_codes = vp_impl_score_codes(pool, second, &second_count);
+    uint32_t *first_codes = vp_impl_score_codes(pool, first, &first_count);
+    uint32_t *second_codes = vp_impl_score_codes(pool, second, &second_count);
     while (first_count && second_count && first_codes[0] == second_codes[0]) {
         first_codes++;
         second_codes++;
@@ -1108,9 +1103,8 @@ static vp_impl_score_span vp_impl_score_normalised(vp_impl_score_pool *pool, con
 
 static int vp_impl_score_arguments(const char *prediction, const char *const *references, size_t count,
                                    const char *scratch, const void *out) {
-    size_t i;
     if (!prediction || (!references && count) || !scratch || !out) return 0;
-    for (i = 0; i < count; i++) if (!references[i]) return 0;
+    for (size_t i = 0; i < count; i++) if (!references[i]) return 0;
     return 1;
 }
 
@@ -1164,9 +1158,8 @@ VP_API vp_result vp_score_a_okvqa(const char *prediction, const char *const *ref
 
 /* newlines and tabs become spaces, and the text is stripped */
 static void vp_impl_score_official_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
-    size_t i;
     span = vp_impl_score_trimmed(span);
-    for (i = 0; i < span.bytes; i++)
+    for (size_t i = 0; i < span.bytes; i++)
         vp_impl_score_text_add(out, span.text[i] == '\n' || span.text[i] == '\t' ? " " : span.text + i, 1);
 }
 
@@ -1247,14 +1240,13 @@ VP_API vp_result vp_score_relaxed(const char *prediction, const char *const *ref
                                   char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes), before;
     vp_impl_score_span wanted;
-    size_t i;
     double number = 0, target = 0;
     int is_number, correct = 0;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
     if (!reference_count) return VP_ERR_MISMATCH;
     is_number = vp_impl_score_percent(&pool, vp_impl_score_span_of(prediction), &number);
     wanted = vp_impl_score_lower_all(&pool, prediction);
-    for (i = 0; i < reference_count && !correct; i++) {
+    for (size_t i = 0; i < reference_count && !correct; i++) {
         before = pool;
         if (is_number && vp_impl_score_percent(&pool, vp_impl_score_span_of(references[i]), &target) && target != 0)
             correct = fabs(number - target) / fabs(target) <= 0.05; /* false for NaN, and if both are infinite */
@@ -1386,7 +1378,6 @@ static vp_result vp_impl_score_mc(const char *prediction, const char *const *opt
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_span upper;
     int32_t letter;
-    size_t i;
     if (!vp_impl_score_arguments(prediction, options, option_count, scratch, index)) return VP_ERR_RANGE;
     if (!vp_impl_score_arguments(prediction, names, name_count, scratch, index)) return VP_ERR_RANGE;
     upper = vp_impl_score_map(&pool, vp_impl_score_trimmed(vp_impl_score_span_of(prediction)),
@@ -1398,7 +1389,7 @@ static vp_result vp_impl_score_mc(const char *prediction, const char *const *opt
         return VP_OK;
     }
     if (!name_count) return vp_impl_score_select(&pool, prediction, options, option_count, index, is_nearest);
-    for (i = 0; i < name_count && i < INT32_MAX; i++) {
+    for (size_t i = 0; i < name_count && i < INT32_MAX; i++) {
         if (!vp_impl_score_same(upper, vp_impl_score_span_of(names[i]))) continue;
         *index = (int32_t)i;
         return VP_OK;
@@ -1589,14 +1580,12 @@ static void vp_impl_score_open_string(vp_impl_score_open *found, vp_impl_score_s
 static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
     vp_impl_score_open *found = (vp_impl_score_open *)user;
     vp_impl_score_pool before = *found->pool;
-    char *text, *padded;
     size_t i, bytes = 0;
     double value = 0;
-    int number;
     span = vp_impl_score_trimmed(span);
-    text = (char *)vp_impl_score_take(found->pool, span.bytes + 1, 1);
+    char *text = (char *)vp_impl_score_take(found->pool, span.bytes + 1, 1);
     for (i = 0; text && i < span.bytes; i++) if (span.text[i] != ',') text[bytes++] = span.text[i];
-    number = text && vp_impl_score_float(found->pool, vp_impl_score_span_from(text, text + bytes), &value);
+    int number = text && vp_impl_score_float(found->pool, vp_impl_score_span_from(text, text + bytes), &value);
     vp_impl_score_give_back(found->pool, &before);
     if (number) {
         if (found->number_count < found->number_capacity)
@@ -1608,7 +1597,7 @@ static void vp_impl_score_open_add(void *user, vp_impl_score_span span) {
         vp_impl_score_open_string(found, span);
         return;
     }
-    padded = (char *)vp_impl_score_take(found->pool, span.bytes + 3, 1); /* " x", " x " contains both */
+    char *padded = (char *)vp_impl_score_take(found->pool, span.bytes + 3, 1); /* " x", " x " contains both */
     if (!padded) return;
     padded[0] = padded[span.bytes + 1] = ' ';
     memcpy(padded + 1, span.text, span.bytes);
@@ -1631,8 +1620,7 @@ static vp_impl_score_span vp_impl_score_key_tail(vp_impl_score_span line, int is
     static const char *const keys[] = {"could be ", "so ", "is ", "thus ", "therefore ", "final ", "answer ", "result ",
                                        "="};
     vp_impl_score_span tail = vp_impl_score_span_from(line.text, line.text), one;
-    size_t i;
-    for (i = 0; i < 9 - (size_t)!is_last; i++) {
+    for (size_t i = 0; i < 9 - (size_t)!is_last; i++) {
         const vp_impl_score_span key = vp_impl_score_span_of(keys[i]);
         const char *at = vp_impl_score_search(line, key, 1);
         if (!at) continue;
@@ -1649,7 +1637,6 @@ static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open 
     vp_impl_score_span *keys, tail;
     const char *line, *stop, *end = text.text + text.bytes;
     size_t count = 0, most = 1, i, numbers = 0;
-    int kind;
     for (line = text.text; line < end; line++) most += *line == '\n';
     keys = (vp_impl_score_span *)vp_impl_score_take(found->pool, most, sizeof *keys);
     if (!keys) return;
@@ -1660,19 +1647,18 @@ static void vp_impl_score_open_parse(const char *prediction, vp_impl_score_open 
     }
     if (!count) keys[count++] = text;
     for (i = 0; i < count; i++)
-        for (kind = 0; kind < 3; kind++)
+        for (int kind = 0; kind < 3; kind++)
             vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_count_number, &numbers);
     vp_impl_score_open_reserve(found, 2 * count, count + numbers);
     for (i = 0; i < count; i++) vp_impl_score_open_add(found, keys[i]);
     for (i = 0; i < count; i++)
-        for (kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_open_add, found);
+        for (int kind = 0; kind < 3; kind++) vp_impl_score_find_numbers(keys[i], kind, vp_impl_score_open_add, found);
 }
 
 VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *references, size_t reference_count,
                                     char *scratch, size_t scratch_bytes, double *score) {
     vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
     vp_impl_score_open found, wanted;
-    size_t i, k;
     int correct = 0;
     if (!vp_impl_score_arguments(prediction, references, reference_count, scratch, score)) return VP_ERR_RANGE;
     memset(&found, 0, sizeof found);
@@ -1681,13 +1667,13 @@ VP_API vp_result vp_score_mmmu_open(const char *prediction, const char *const *r
     vp_impl_score_open_parse(prediction, &found);
     if (reference_count > SIZE_MAX / 2 - 1) return VP_ERR_CAPACITY;
     vp_impl_score_open_reserve(&wanted, 2 * reference_count, reference_count);
-    for (i = 0; i < reference_count; i++) vp_impl_score_open_add(&wanted, vp_impl_score_span_of(references[i]));
+    for (size_t i = 0; i < reference_count; i++) vp_impl_score_open_add(&wanted, vp_impl_score_span_of(references[i]));
     if (pool.full) return VP_ERR_CAPACITY;
-    for (i = 0; i < found.string_count && !correct; i++)
-        for (k = 0; k < wanted.string_count && !correct; k++)
+    for (size_t i = 0; i < found.string_count && !correct; i++)
+        for (size_t k = 0; k < wanted.string_count && !correct; k++)
             correct = vp_impl_score_search(found.strings[i], wanted.strings[k], 0) != NULL;
-    for (i = 0; i < found.number_count && !correct; i++)
-        for (k = 0; k < wanted.number_count && !correct; k++)
+    for (size_t i = 0; i < found.number_count && !correct; i++)
+        for (size_t k = 0; k < wanted.number_count && !correct; k++)
             correct = found.numbers[i] == wanted.numbers[k]; /* NaN equals nothing */
     *score = correct;
     return VP_OK;
@@ -1705,8 +1691,7 @@ static const char *vp_impl_score_keep(vp_impl_score_pool *pool, vp_impl_score_sp
 static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score_span *spans, size_t count,
                                    vp_score_texts *texts) {
     const char **list = (const char **)vp_impl_score_take(pool, count + 1, sizeof *list);
-    size_t i;
-    for (i = 0; list && i < count; i++) list[i] = vp_impl_score_keep(pool, spans[i]);
+    for (size_t i = 0; list && i < count; i++) list[i] = vp_impl_score_keep(pool, spans[i]);
     texts->texts = list;
     texts->count = count;
 }
@@ -1722,14 +1707,13 @@ VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t s
     vp_impl_score_span_list list;
     vp_score_texts made;
     size_t count = 0;
-    int kind;
     if (!text || !scratch || !numbers) return VP_ERR_RANGE;
-    for (kind = 0; kind < 3; kind++)
+    for (int kind = 0; kind < 3; kind++)
         vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_count_number, &count);
     list.spans = (vp_impl_score_span *)vp_impl_score_take(&pool, count + 1, sizeof *list.spans);
     list.count = 0;
     if (!list.spans) return VP_ERR_CAPACITY;
-    for (kind = 0; kind < 3; kind++)
+    for (int kind = 0; kind < 3; kind++)
         vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_keep_span, &list);
     vp_impl_score_texts_of(&pool, list.spans, list.count, &made);
     if (pool.full) return VP_ERR_CAPACITY;
@@ -1784,7 +1768,6 @@ static const char *vp_impl_score_integer_text(vp_impl_score_pool *pool, double v
 static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp_score_sample *sample) {
     char text[32];
     double value = 0;
-    size_t bytes;
     if (!vp_impl_score_float(pool, vp_impl_score_span_of(sample->prediction), &value)) return NULL;
     if (!strcmp(sample->answer_type, "integer") || sample->precision == INT64_MIN) {
         if (!(fabs(value) < HUGE_VAL)) return NULL;
@@ -1793,7 +1776,7 @@ static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp
     }
     if (value != value) return "nan";
     if (!(fabs(value) < HUGE_VAL)) return value < 0 ? "-inf" : "inf";
-    bytes = vp_number_format(vp_impl_score_round(value, sample->precision), text);
+    size_t bytes = vp_number_format(vp_impl_score_round(value, sample->precision), text);
     return vp_impl_score_keep(pool, vp_impl_score_span_from(text, text + bytes));
 }
 
@@ -1973,7 +1956,6 @@ static vp_result vp_impl_score_real_world(vp_impl_score_pool *pool, const vp_sco
 static vp_result vp_impl_score_mmmu_letters(vp_impl_score_pool *pool, const vp_score_sample *sample,
                                             vp_score_outcome *outcome) {
     int32_t index = -1;
-    size_t i;
     vp_result result = vp_score_mmmu_choice(sample->prediction, sample->options, sample->option_count, pool->next,
                                             pool->left, &index);
     if (result == VP_ERR_NOT_FOUND) {
@@ -1984,7 +1966,7 @@ static vp_result vp_impl_score_mmmu_letters(vp_impl_score_pool *pool, const vp_s
     if (result != VP_OK) return result;
     outcome->option_index = index;
     outcome->score = 0;
-    for (i = 0; i < sample->reference_count; i++)
+    for (size_t i = 0; i < sample->reference_count; i++)
         if (sample->references[i][0] == 'A' + index && !sample->references[i][1]) outcome->score = 1;
     return VP_OK;
 }
@@ -2053,10 +2035,9 @@ static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_
 static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
     const char *const *const lists[3] = {sample->references, sample->options, sample->option_names};
     const size_t counts[3] = {sample->reference_count, sample->option_count, sample->option_name_count};
-    size_t i, k;
-    for (i = 0; i < 3; i++) {
+    for (size_t i = 0; i < 3; i++) {
         if (!lists[i] && counts[i]) return 0;
-        for (k = 0; k < counts[i]; k++) if (!lists[i][k]) return 0;
+        for (size_t k = 0; k < counts[i]; k++) if (!lists[i][k]) return 0;
     }
     return sample->prediction != NULL;
 }

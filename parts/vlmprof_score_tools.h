@@ -151,18 +151,16 @@ static vp_impl_score_span vp_impl_tool_cot(vp_impl_score_span span) {
     static const char mark[] = "Answer:";
     const char *at = span.text, *end = span.text + span.bytes, *stop, *letter = NULL;
     vp_impl_score_span found = span;
-    size_t i;
     for (; at <= end; at = stop + 1) {
-        vp_impl_score_span line;
         stop = at < end ? (const char *)memchr(at, '\n', (size_t)(end - at)) : NULL;
         if (!stop) stop = end;
-        line = vp_impl_score_trimmed(vp_impl_score_span_from(at, stop));
+        vp_impl_score_span line = vp_impl_score_trimmed(vp_impl_score_span_from(at, stop));
         if (line.bytes >= sizeof mark - 1 && !memcmp(line.text, mark, sizeof mark - 1))
             found = vp_impl_score_trimmed(
                 vp_impl_score_span_from(line.text + sizeof mark - 1, line.text + line.bytes));
     }
     if (found.text == span.text) return span;
-    for (i = 0; i < found.bytes; i++) {
+    for (size_t i = 0; i < found.bytes; i++) {
         if (found.text[i] < 'A' || found.text[i] > 'Z') continue;
         if (letter && *letter != found.text[i]) return found;
         letter = found.text + i;
@@ -203,21 +201,18 @@ static void vp_impl_tool_offer(vp_impl_tool_best *best, char letter, int priorit
 }
 static void vp_impl_tool_forms(vp_impl_score_span span, char letter, vp_impl_tool_best *best) {
     static const char *const forms[] = {"(X)", "X.", "X:", "X)", "X "};
-    int i;
-    for (i = 0; i < 5; i++) {
+    for (int i = 0; i < 5; i++) {
         char form[4];
-        const char *at;
         size_t bytes = strlen(forms[i]), k;
         for (k = 0; k <= bytes; k++) form[k] = forms[i][k] == 'X' ? letter : forms[i][k];
-        at = vp_impl_score_search(span, vp_impl_score_span_from(form, form + bytes), 1);
+        const char *at = vp_impl_score_search(span, vp_impl_score_span_from(form, form + bytes), 1);
         if (at) vp_impl_tool_offer(best, letter, 6 - i, (size_t)(at - span.text));
     }
 }
 static int vp_impl_tool_is_letter(const char *at, const char *end) {
     size_t bytes;
-    uint32_t code;
     if (at >= end) return 0;
-    code = vp_unicode_get(at, end, &bytes);
+    uint32_t code = vp_unicode_get(at, end, &bytes);
     return vp_unicode_class(code) == VP_UNICODE_LETTER;
 }
 /* Returns 1 if the character before `at` is a letter. */
@@ -238,8 +233,7 @@ static void vp_impl_tool_phrases(vp_impl_score_pool *pool, vp_impl_score_span sp
         "\xeb\x8b\xb5\xec\x9d\x80", "\xeb\x8b\xb5:", "\xe7\xad\x94\xe6\xa1\x88\xe6\x98\xaf",
         "\xe7\xad\x94\xe6\xa1\x88\xe4\xb8\xba", "\xe9\x80\x89", "\xe7\xad\x94\xe3\x81\x88\xe3\x81\xaf"};
     vp_impl_score_span lower = vp_impl_score_lower(pool, span);
-    size_t i;
-    for (i = 0; i < sizeof phrases / sizeof *phrases; i++) {
+    for (size_t i = 0; i < sizeof phrases / sizeof *phrases; i++) {
         const char *at = vp_impl_score_search(lower, vp_impl_score_span_of(phrases[i]), 0), *from, *letter;
         size_t count, bytes;
         if (!at) continue;
@@ -260,17 +254,14 @@ static char vp_impl_tool_extract(vp_impl_score_pool *pool, vp_impl_score_span sp
     static const char stripped[] = ",.!?;:'\"";
     const vp_impl_score_pool before = *pool;
     vp_impl_tool_best best = {0, 0, 0};
-    vp_impl_score_span padded;
-    char *copy;
     const char *letter, *end;
-    size_t i;
     span = vp_impl_score_trimmed(span);
-    for (i = 0; stripped[i]; i++) span = vp_impl_score_without(span, stripped[i]);
-    copy = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
+    for (size_t i = 0; stripped[i]; i++) span = vp_impl_score_without(span, stripped[i]);
+    char *copy = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
     if (!copy) return 0;
     copy[0] = copy[span.bytes + 1] = ' ';
     if (span.bytes) memcpy(copy + 1, span.text, span.bytes);
-    padded = vp_impl_score_span_from(copy, copy + span.bytes + 2);
+    vp_impl_score_span padded = vp_impl_score_span_from(copy, copy + span.bytes + 2);
     for (letter = letters; *letter; letter++) vp_impl_tool_forms(padded, *letter, &best);
     vp_impl_tool_phrases(pool, padded, letters, &best);
     span = vp_impl_score_trimmed(span); /* removes spaces next to the stripped signs */
@@ -308,7 +299,6 @@ static void vp_impl_tool_mcq_lmms(vp_impl_score_pool *pool, const vp_score_sampl
 }
 static void vp_impl_tool_realworld(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     const char *answer = vp_impl_tool_answer(sample);
-    vp_impl_score_span lower;
     if (answer[0] >= 'A' && answer[0] <= 'D' && !answer[1]) {
         char letter = vp_impl_tool_extract(pool, vp_impl_score_span_of(sample->prediction), "ABCD");
         vp_impl_tool_letter(pool, letter, outcome);
@@ -316,7 +306,7 @@ static void vp_impl_tool_realworld(vp_impl_score_pool *pool, const vp_score_samp
         outcome->score = vp_impl_tool_right(sample, letter);
         return;
     }
-    lower = vp_impl_score_trimmed(vp_impl_score_lower_all(pool, sample->prediction));
+    vp_impl_score_span lower = vp_impl_score_trimmed(vp_impl_score_lower_all(pool, sample->prediction));
     while (lower.bytes && lower.text[lower.bytes - 1] == '.') lower.bytes--;
     vp_impl_tool_parsed(pool, lower, outcome);
     outcome->score = vp_impl_score_same(lower, vp_impl_score_lower_all(pool, answer));
@@ -362,8 +352,7 @@ static void vp_impl_tool_mmbench(vp_impl_score_pool *pool, const vp_score_sample
 
 /* ---- short rules of lmms-eval */
 static void vp_impl_tool_punctuation_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
-    size_t i;
-    for (i = 0; i < span.bytes; i++) {
+    for (size_t i = 0; i < span.bytes; i++) {
         unsigned char byte = (unsigned char)span.text[i];
         int is_mark = (byte >= 33 && byte <= 47) || (byte >= 58 && byte <= 64) || (byte >= 91 && byte <= 96)
                       || (byte >= 123 && byte <= 126);
@@ -408,13 +397,11 @@ static int32_t vp_impl_tool_mmmu_choice(vp_impl_score_pool *pool, const vp_score
     static const char stripped[] = ",.!?;:'";
     const char *const forms[] = {"(X)", "X ", "X."};
     vp_impl_score_span span = vp_impl_score_span_of(sample->prediction), padded, lower;
-    vp_impl_tool_words words;
     const char *last = NULL, *at;
-    char *copy;
     size_t i, form, count;
     int32_t found = -1, by_text = -1;
     for (i = 0; stripped[i]; i++) span = vp_impl_score_without(span, stripped[i]);
-    copy = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
+    char *copy = (char *)vp_impl_score_take(pool, span.bytes + 3, 1);
     if (!copy) return -1;
     copy[0] = copy[span.bytes + 1] = ' ';
     if (span.bytes) memcpy(copy + 1, span.text, span.bytes);
@@ -434,7 +421,7 @@ static int32_t vp_impl_tool_mmmu_choice(vp_impl_score_pool *pool, const vp_score
                 last = at;
             }
         }
-    words = vp_impl_tool_split(pool, padded, NULL);
+    vp_impl_tool_words words = vp_impl_tool_split(pool, padded, NULL);
     lower = vp_impl_score_lower(pool, padded);
     for (i = 0; found < 0 && words.count > 5 && i < sample->option_count && i < 26; i++) {
         at = vp_impl_score_search(lower, vp_impl_score_lower_all(pool, sample->options[i]), 1);
@@ -483,10 +470,9 @@ static void vp_impl_tool_pro_lmms(vp_impl_score_pool *pool, const vp_score_sampl
 }
 static void vp_impl_tool_mmmu_lmms(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     int is_open = sample->question_type ? !strcmp(sample->question_type, "open") : !sample->option_count;
-    size_t i;
     outcome->score = 0;
     /* lmms-eval searches for the reference in each letter of the answer, which finds only empty references */
-    for (i = 0; is_open && i < sample->reference_count; i++)
+    for (size_t i = 0; is_open && i < sample->reference_count; i++)
         if (!vp_impl_score_trimmed(vp_impl_score_span_of(sample->references[i])).bytes) outcome->score = 1;
     if (!is_open) vp_impl_tool_picked(pool, sample, vp_impl_tool_mmmu_choice(pool, sample), outcome);
 }
@@ -554,8 +540,7 @@ static void vp_impl_tool_yes_no(vp_impl_score_pool *pool, const vp_score_sample 
     vp_impl_tool_same_word(pool, sample, yes && !no ? "Yes" : no && !yes ? "No" : "Unknown", outcome);
 }
 static void vp_impl_tool_no_stops_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
-    size_t i;
-    for (i = 0; i < span.bytes; i++) if (span.text[i] != '.') vp_impl_score_text_add(out, span.text + i, 1);
+    for (size_t i = 0; i < span.bytes; i++) if (span.text[i] != '.') vp_impl_score_text_add(out, span.text + i, 1);
 }
 static void vp_impl_tool_mme(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome) {
     vp_impl_score_span span = vp_impl_score_map(
@@ -630,8 +615,7 @@ static void vp_impl_tool_words_rule(vp_impl_score_span span, vp_impl_score_text_
 }
 /* word_tokenize of lmms-eval's EvalAIAnswerProcessor */
 static void vp_impl_tool_tokenise_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
-    size_t i;
-    for (i = 0; i < span.bytes; i++) {
+    for (size_t i = 0; i < span.bytes; i++) {
         if (span.text[i] == ',' || span.text[i] == '?') continue;
         if (span.text[i] == '\'') { /* "'s", even with a comma between the two */
             size_t next = i + 1;
@@ -677,12 +661,10 @@ static void vp_impl_tool_wide(vp_impl_score_span span, vp_impl_score_text_out *o
     }
 }
 static void vp_impl_tool_ends_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
-    size_t i;
-    for (i = 0; i < span.bytes; i++) vp_impl_score_text_add(out, span.text[i] == '\n' ? " " : span.text + i, 1);
+    for (size_t i = 0; i < span.bytes; i++) vp_impl_score_text_add(out, span.text[i] == '\n' ? " " : span.text + i, 1);
 }
 static void vp_impl_tool_squeeze_rule(vp_impl_score_span span, vp_impl_score_text_out *out) {
-    size_t i;
-    for (i = 0; i < span.bytes; i++)
+    for (size_t i = 0; i < span.bytes; i++)
         if (span.text[i] != '\n' && span.text[i] != ' ') vp_impl_score_text_add(out, span.text + i, 1);
 }
 static vp_impl_score_span vp_impl_tool_ocr_text(vp_impl_score_pool *pool, const char *text, int is_formula,
@@ -698,9 +680,8 @@ static void vp_impl_tool_ocrbench(vp_impl_score_pool *pool, const vp_score_sampl
     int is_formula =
         !strcmp(category, "Handwritten Mathematical Expression Recognition") || !strcmp(category, "HME100k");
     vp_impl_score_span span = vp_impl_tool_ocr_text(pool, sample->prediction, is_formula, is_lmms);
-    size_t i;
     outcome->score = 0;
-    for (i = 0; i < sample->reference_count; i++) {
+    for (size_t i = 0; i < sample->reference_count; i++) {
         const vp_impl_score_pool before = *pool;
         if (vp_impl_score_search(span, vp_impl_tool_ocr_text(pool, sample->references[i], is_formula, is_lmms), 0))
             outcome->score = 1;
@@ -743,12 +724,11 @@ static int vp_impl_tool_same_type(const char *type, const char *word) { return t
  * `out`. */
 static int vp_impl_tool_int(vp_impl_score_pool *pool, vp_impl_score_span span, vp_impl_score_span *out) {
     char *text = (char *)vp_impl_score_take(pool, span.bytes + 2, 1);
-    const char *at, *end;
     size_t count = 0, bytes, kept;
     int last_digit = 0;
     span = vp_impl_score_trimmed(span);
-    at = span.text;
-    end = at + span.bytes;
+    const char *at = span.text;
+    const char *end = at + span.bytes;
     if (!text) return 0;
     if (at < end && (*at == '-' || *at == '+')) {
         if (*at == '-') text[count++] = '-';
@@ -834,9 +814,8 @@ static void vp_impl_tool_vista(vp_impl_score_pool *pool, const vp_score_sample *
                        held;
     const int is_choice = vp_impl_tool_same_type(sample->question_type, "multi_choice");
     double value;
-    size_t i;
     int found = 0;
-    for (i = 0; is_choice && i < sample->option_count; i++) found |= vp_impl_tool_is(span, sample->options[i]);
+    for (size_t i = 0; is_choice && i < sample->option_count; i++) found |= vp_impl_tool_is(span, sample->options[i]);
     if (!found && vp_impl_tool_same_type(sample->answer_type, "integer")) found = vp_impl_tool_int(pool, span, &held);
     if (!found && vp_impl_tool_same_type(sample->answer_type, "float")) found = vp_impl_score_float(pool, span, &value);
     if (found) extracted = span;
@@ -859,13 +838,12 @@ static void vp_impl_tool_vista_vk(vp_impl_score_pool *pool, const vp_score_sampl
     vp_impl_score_span span = vp_impl_score_span_of(sample->prediction), answer, number;
     double value, wanted;
     char letter, text[32];
-    size_t i;
     outcome->score = 0;
     if (vp_impl_tool_same_type(sample->question_type, "multi_choice")) {
         letter = vp_impl_tool_infer(pool, sample, span);
         if (letter) vp_impl_tool_letter(pool, letter, outcome);
         outcome->is_unread = !letter;
-        for (i = 0; letter && i < sample->option_count; i++)
+        for (size_t i = 0; letter && i < sample->option_count; i++)
             if (letter == (char)('A' + i) && !strcmp(sample->options[i], vp_impl_tool_answer(sample)))
                 outcome->score = 1;
         return;

@@ -453,8 +453,7 @@ static int vp_impl_trace_time(const vp_trace *trace, int64_t ns, int64_t *at) {
     return 1;
 }
 static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_t id) {
-    int32_t i;
-    for (i = 0; i < trace->device_count; i++)
+    for (int32_t i = 0; i < trace->device_count; i++)
         if (trace->devices[i].id == id) return &trace->devices[i];
     return NULL;
 }
@@ -463,7 +462,6 @@ static const vp_trace_device *vp_impl_trace_device(const vp_trace *trace, int32_
 VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *name, size_t capacity) {
     char own[300], made[600], host[256];
     size_t bytes, i;
-    int wrote;
     if (!name || unix_ns < 0 || (worker && !worker[0])) return VP_ERR_RANGE;
     if (!worker) {
         vp_host_name(host, sizeof host);
@@ -471,7 +469,7 @@ VP_API vp_result vp_trace_file_name(const char *worker, int64_t unix_ns, char *n
         worker = own;
     }
     if (strlen(worker) > 500) return VP_ERR_RANGE;
-    wrote = snprintf(made, sizeof made, "%s.%lld.pt.trace.json", worker, (long long)unix_ns);
+    int wrote = snprintf(made, sizeof made, "%s.%lld.pt.trace.json", worker, (long long)unix_ns);
     bytes = wrote > 0 ? (size_t)wrote : 0;
     if (bytes + 1 > capacity) return VP_ERR_CAPACITY;
     for (i = 0; i < bytes; i++)
@@ -486,7 +484,6 @@ VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t
     } known[] = {{8, 0, 2048, 167936, 166912}, {8, 6, 1536, 102400, 101376},  {8, 9, 1536, 102400, 101376},
                  {9, 0, 2048, 233472, 232448}, {10, 0, 2048, 233472, 232448}, {12, 0, 1536, 102400, 101376}};
     vp_trace_device device;
-    size_t i;
     memset(&device, 0, sizeof device);
     device.id = id;
     device.name = name;
@@ -498,7 +495,7 @@ VP_API vp_trace_device vp_trace_device_of(int32_t id, const char *name, uint64_t
     device.warp_threads = 32;
     device.shared_bytes_per_block = 49152;
     device.registers_per_block = device.registers_per_multiprocessor = 65536;
-    for (i = 0; i < sizeof known / sizeof *known; i++) {
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].major != compute_major || known[i].minor != compute_minor) continue;
         device.threads_per_multiprocessor = known[i].threads;
         device.shared_bytes_per_multiprocessor = known[i].shared;
@@ -522,7 +519,6 @@ VP_API vp_trace_options vp_trace_options_default(void) {
 
 /* ---- the header ---- */
 static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *error) {
-    int32_t i, k;
     if (!options || !options->path || !options->path[0] || strlen(options->path) > 4000)
         return vp_fail(error, VP_ERR_RANGE, -1, "path", "a trace needs a file name");
     if (!options->process_name || !options->backend)
@@ -539,14 +535,14 @@ static vp_result vp_impl_trace_check(const vp_trace_options *options, vp_error *
         || (options->device_count && !options->devices) || options->metadata_count < 0
         || (options->metadata_count && !options->metadata))
         return vp_fail(error, VP_ERR_RANGE, -1, "options", "a count is outside its range");
-    for (i = 0; i < options->device_count; i++) {
+    for (int32_t i = 0; i < options->device_count; i++) {
         if (options->devices[i].id < 0 || options->devices[i].id >= VP_TRACE_DEVICES_LIMIT || !options->devices[i].name)
             return vp_fail(error, VP_ERR_RANGE, i, "devices", "a device needs a name and an id of 0..63");
-        for (k = 0; k < i; k++)
+        for (int32_t k = 0; k < i; k++)
             if (options->devices[k].id == options->devices[i].id)
                 return vp_fail(error, VP_ERR_RANGE, i, "devices", "two devices have the same id");
     }
-    for (i = 0; i < options->metadata_count; i++) {
+    for (int32_t i = 0; i < options->metadata_count; i++) {
         const vp_trace_metadata *entry = &options->metadata[i];
         if (!entry->key || !entry->key[0] || !entry->text)
             return vp_fail(error, VP_ERR_RANGE, i, "metadata", "key and text must not be NULL");
@@ -590,7 +586,6 @@ static void vp_impl_trace_properties(vp_trace *trace, const vp_trace_device *dev
 }
 /* HTA searches each line for "rank": N, with a blank */
 static void vp_impl_trace_distributed(vp_trace *trace, const vp_trace_options *options) {
-    int32_t i;
     vp_impl_trace_put(trace, "\"distributedInfo\": {\"backend\": ");
     vp_impl_trace_text(trace, options->backend, 0);
     vp_impl_trace_put(trace, ", \"rank\": ");
@@ -604,7 +599,7 @@ static void vp_impl_trace_distributed(vp_trace *trace, const vp_trace_options *o
     vp_impl_trace_put(trace, ", \"pg_size\": ");
     vp_impl_trace_int(trace, options->world_size);
     vp_impl_trace_put(trace, ", \"ranks\": [");
-    for (i = 0; i < options->world_size; i++) {
+    for (int32_t i = 0; i < options->world_size; i++) {
         if (i) vp_impl_trace_put(trace, ", ");
         vp_impl_trace_int(trace, i);
     }
@@ -618,9 +613,8 @@ static void vp_impl_trace_flags(const vp_trace *trace, char out[64]) {
 static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options) {
     char flags[64], text[64];
     char host[256];
-    int32_t i;
     vp_impl_trace_put(trace, "{\n\"schemaVersion\": 1,\n\"deviceProperties\": [");
-    for (i = 0; i < options->device_count; i++) {
+    for (int32_t i = 0; i < options->device_count; i++) {
         vp_impl_trace_put(trace, i ? ",\n" : "\n");
         vp_impl_trace_properties(trace, &options->devices[i]);
     }
@@ -640,7 +634,7 @@ static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options)
     trace->flags_at = trace->state.bytes;
     vp_impl_trace_flags(trace, flags);
     vp_impl_trace_put(trace, flags);
-    for (i = 0; i < options->metadata_count; i++) {
+    for (int32_t i = 0; i < options->metadata_count; i++) {
         vp_impl_trace_quote(trace, options->metadata[i].key);
         vp_impl_trace_put(trace, ": ");
         vp_impl_trace_quote(trace, options->metadata[i].text);
@@ -653,13 +647,12 @@ static void vp_impl_trace_head(vp_trace *trace, const vp_trace_options *options)
 }
 static void vp_impl_trace_rows(vp_trace *trace, const vp_trace_options *options) {
     char name[64];
-    int32_t i;
     vp_impl_trace_label(trace, "process_name", options->process, -1, "name", options->process_name, 0);
     vp_impl_trace_label(trace, "process_labels", options->process, -1, "labels", "CPU", 0);
     vp_impl_trace_label(trace, "process_sort_index", options->process, -1, "sort_index", NULL, 0);
     snprintf(name, sizeof name, "thread %ld (main)", (long)options->thread);
     vp_impl_trace_name_thread(trace, options->process, options->thread, name, 0);
-    for (i = 0; i < options->device_count; i++) {
+    for (int32_t i = 0; i < options->device_count; i++) {
         const int32_t id = options->devices[i].id;
         vp_impl_trace_label(trace, "process_name", id, -1, "name", options->process_name, 0);
         snprintf(name, sizeof name, options->emulated ? "GPU %ld (emulated)" : "GPU %ld", (long)id);
@@ -696,10 +689,9 @@ static vp_trace *vp_impl_trace_make(const vp_trace_options *options) {
 }
 VP_API vp_result vp_trace_open(const vp_trace_options *options, vp_trace **trace, vp_error *error) {
     vp_result result = vp_impl_trace_check(options, error);
-    vp_trace *made;
     if (result != VP_OK) return result;
     if (!trace) return vp_fail(error, VP_ERR_RANGE, -1, "trace", "the output pointer is NULL");
-    made = vp_impl_trace_make(options);
+    vp_trace *made = vp_impl_trace_make(options);
     if (!made) return vp_fail(error, VP_ERR_MEMORY, -1, options->path, "not enough memory");
     result = vp_output_open(options->path, &made->output, error);
     if (result == VP_OK) {
@@ -824,9 +816,8 @@ static int64_t vp_impl_trace_device_of(const vp_impl_trace_walk *walk, int64_t i
 }
 
 static void vp_impl_trace_list(vp_trace *trace, const char *key, const int32_t *values, int32_t count) {
-    int32_t i;
     vp_impl_trace_key(trace, key);
-    for (i = 0; i < count; i++) {
+    for (int32_t i = 0; i < count; i++) {
         vp_impl_trace_put(trace, i ? ", " : "[");
         vp_impl_trace_int(trace, values[i]);
     }
@@ -1009,13 +1000,11 @@ static int vp_impl_trace_fits(vp_trace *trace, const vp_impl_trace_walk *walk, i
     const uint64_t around = 4 * VP_IMPL_TRACE_EVENT;
     uint64_t bound = around;
     vp_impl_trace_state state;
-    vp_impl_trace_walk copy;
-    int64_t i;
     if (trace->full) return 0;
-    for (i = walk->next; i < to; i++) bound += VP_IMPL_TRACE_LAUNCH + 4 * strlen(walk->run->launches[i].name);
+    for (int64_t i = walk->next; i < to; i++) bound += VP_IMPL_TRACE_LAUNCH + 4 * strlen(walk->run->launches[i].name);
     if (trace->state.bytes + bound + trace->reserve <= trace->max_bytes) return 1;
     state = trace->state;
-    copy = *walk;
+    vp_impl_trace_walk copy = *walk;
     trace->counting = 1;
     vp_impl_trace_unit(trace, &copy, to);
     trace->counting = 0;
@@ -1125,8 +1114,7 @@ static vp_result vp_impl_trace_refuse(vp_error *error, const char *list, int64_t
 }
 /* Spans are unordered. Those of one thread do not overlap. */
 static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *error) {
-    int64_t i;
-    for (i = 0; i < run->span_count; i++) {
+    for (int64_t i = 0; i < run->span_count; i++) {
         const vp_span *span = &run->spans[i];
         const char *member = span->launch < 0 ? "launch"
                              : span->thread < 0 || span->thread >= VP_TRACE_THREADS_LIMIT ? "thread"
@@ -1138,8 +1126,7 @@ static vp_result vp_impl_trace_check_spans(const vp_trace_run *run, vp_error *er
 }
 /* writes the workers' spans for the launches that were written */
 static void vp_impl_trace_spans(vp_trace *trace, const vp_impl_trace_walk *walk) {
-    int64_t i;
-    for (i = 0; i < walk->run->span_count && !trace->full; i++) {
+    for (int64_t i = 0; i < walk->run->span_count && !trace->full; i++) {
         const vp_span *span = &walk->run->spans[i];
         const char *name;
         if (span->launch >= walk->next) continue; /* dropped, or the caller's buffer was full */
@@ -1205,7 +1192,6 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
     vp_impl_trace_edges host = {0, 0}, device = {0, 0}, unknown = {INT64_MAX, INT64_MAX};
     vp_impl_trace_walk walk;
     int64_t launches;
-    int32_t stage;
     if (result != VP_OK) return result;
     memset(&walk, 0, sizeof walk);
     if (!run) return vp_fail(error, VP_ERR_RANGE, -1, "run", "run is NULL");
@@ -1230,14 +1216,13 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
                          ? trace->state.device_ns[run->device]
                          : walk.begin;
     launches = trace->state.launches;
-    for (stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
+    for (int32_t stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         const int known = run->times && run->times->ran[stage];
         /* on the CPU, step times are enough to place the decode stage */
         const int is_by_steps = !known && stage == VP_STAGE_DECODE && run->device < 0
                                 && walk.next == run->launch_count && run->step_count;
-        int32_t step;
         host.begin = host.end;
-        for (step = 0; is_by_steps && step < run->step_count; step++) host.end += run->step_ns[step];
+        for (int32_t step = 0; is_by_steps && step < run->step_count; step++) host.end += run->step_ns[step];
         if (known) {
             host.end += run->times->wall_ns[stage];
             device.begin = run->times->begin_ns[stage];
@@ -1257,17 +1242,15 @@ VP_API vp_result vp_trace_launches(vp_trace *trace, const vp_trace_run *run, vp_
 /* ---- ranges, memory, counters ---- */
 /* "file(line): name;.." innermost first, as torch writes it */
 static void vp_impl_trace_stack(vp_trace *trace, const vp_ranges *ranges, int64_t index) {
-    int frame;
     vp_impl_trace_key(trace, "Call stack");
     vp_impl_trace_put(trace, "\"");
-    for (frame = 0; index >= 0 && frame < VP_IMPL_TRACE_FRAMES; index = ranges->records[index].parent, frame++) {
+    for (int frame = 0; index >= 0 && frame < VP_IMPL_TRACE_FRAMES; index = ranges->records[index].parent, frame++) {
         const vp_range *range = &ranges->records[index];
         const char *texts[2];
-        int k;
         texts[0] = range->file ? range->file : "unknown";
         texts[1] = range->name;
         if (frame) vp_impl_trace_put(trace, ";");
-        for (k = 0; k < 2; k++) {
+        for (int k = 0; k < 2; k++) {
             const char *character = texts[k];
             if (k) {
                 vp_impl_trace_put(trace, "(");
@@ -1293,8 +1276,7 @@ static void vp_impl_trace_range(vp_trace *trace, const vp_ranges *ranges, int64_
         vp_impl_trace_key(trace, "Input Dims");
         vp_impl_trace_put(trace, "[");
         {
-            int32_t k;
-            for (k = 0; k < range->payload.dimensions; k++) {
+            for (int32_t k = 0; k < range->payload.dimensions; k++) {
                 vp_impl_trace_put(trace, k ? ", " : "[");
                 vp_impl_trace_int(trace, range->payload.shape[k]);
             }

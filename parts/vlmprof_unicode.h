@@ -74,13 +74,12 @@ VP_INLINE uint32_t vp_unicode_get(const char *at, const char *end, size_t *bytes
 VP_INLINE int32_t vp_unicode_next(const char *text, size_t bytes, size_t *length) {
     const uint8_t *raw = (const uint8_t *)text;
     uint8_t low = 0x80, high = 0xBF;
-    int32_t code;
     size_t i, want;
     *length = 1;
     if (raw[0] < 0x80) return raw[0];
     if (raw[0] < 0xC2 || raw[0] > 0xF4) return -1;
     want = raw[0] < 0xE0 ? 2 : raw[0] < 0xF0 ? 3 : 4;
-    code = raw[0] & (0x7F >> want);
+    int32_t code = raw[0] & (0x7F >> want);
     if (raw[0] == 0xE0) low = 0xA0;
     if (raw[0] == 0xED) high = 0x9F;
     if (raw[0] == 0xF0) low = 0x90;
@@ -564,11 +563,10 @@ VP_API int vp_unicode_class(uint32_t code) {
 }
 
 VP_API int vp_unicode_is_word(uint32_t code) {
-    int kind;
     if (code < 0x80)
         return code == '_' || (code >= '0' && code <= '9') || (code >= 'A' && code <= 'Z')
                || (code >= 'a' && code <= 'z');
-    kind = vp_unicode_class(code);
+    int kind = vp_unicode_class(code);
     return kind == VP_UNICODE_LETTER || kind == VP_UNICODE_NUMBER;
 }
 
@@ -611,10 +609,9 @@ static void vp_impl_unicode_init_pairs(vp_unicode_forms *forms) {
 
 VP_API void vp_unicode_forms_init(vp_unicode_forms *forms) {
     const uint32_t *runs = vp_impl_unicode_classes;
-    size_t i;
     uint32_t code = 0, length;
     memset(forms, 0, sizeof *forms);
-    for (i = 0; i < sizeof vp_impl_unicode_classes / sizeof *runs; i += 2) {
+    for (size_t i = 0; i < sizeof vp_impl_unicode_classes / sizeof *runs; i += 2) {
         code += runs[i];
         length = runs[i + 1] / 4;
         memset(forms->properties + code, (int)(runs[i + 1] % 4), length);
@@ -622,7 +619,7 @@ VP_API void vp_unicode_forms_init(vp_unicode_forms *forms) {
     }
     runs = vp_impl_unicode_combining;
     code = 0;
-    for (i = 0; i < sizeof vp_impl_unicode_combining / sizeof *runs; i += 3) {
+    for (size_t i = 0; i < sizeof vp_impl_unicode_combining / sizeof *runs; i += 3) {
         forms->combining_first[i / 3] = code + runs[i];
         for (code += runs[i], length = runs[i + 1]; length > 0; length--)
             forms->properties[code++] |= VP_UNICODE_UNSTABLE;
@@ -754,9 +751,8 @@ VP_API int vp_unicode_is_space(uint32_t code) {
 }
 
 VP_API int vp_unicode_digit(uint32_t code) {
-    size_t i;
     if (code < 0x80) return code >= '0' && code <= '9' ? (int)(code - '0') : -1;
-    for (i = 0; i < VP_IMPL_UNICODE_DIGIT_ZERO_COUNT; i++)
+    for (size_t i = 0; i < VP_IMPL_UNICODE_DIGIT_ZERO_COUNT; i++)
         if (code - vp_impl_unicode_digit_zeros[i] < 10) return (int)(code - vp_impl_unicode_digit_zeros[i]);
     return -1;
 }
@@ -777,9 +773,8 @@ VP_API uint32_t vp_unicode_lower(uint32_t code) {
 }
 
 VP_API uint32_t vp_unicode_upper(uint32_t code) {
-    size_t i;
     if (code < 0x80) return code >= 'a' && code <= 'z' ? code - 32 : code;
-    for (i = 0; i < VP_IMPL_UNICODE_CASE_RANGE_COUNT; i++) {
+    for (size_t i = 0; i < VP_IMPL_UNICODE_CASE_RANGE_COUNT; i++) {
         const vp_impl_unicode_case_range *range = &vp_impl_unicode_case_ranges[i];
         const uint32_t upper = (uint32_t)((int32_t)code - range->add);
         if (upper >= range->first && upper <= range->last && (upper - range->first) % range->step == 0) return upper;

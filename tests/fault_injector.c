@@ -33,9 +33,8 @@ static _Thread_local int inside; /* the stack's printing may allocate */
 
 /* Counts a call. Returns 1 if it must fail. */
 static int must_fail(int kind) {
-    long number;
     if (!counting || inside) return 0;
-    number = atomic_fetch_add(&state->calls[kind], 1) + 1;
+    long number = atomic_fetch_add(&state->calls[kind], 1) + 1;
     if (kind != kind_wanted || number != at_wanted) return 0;
     state->failed = 1;
     if (tracing) {
@@ -145,10 +144,9 @@ OPEN(open)
 OPEN(open64)
 int openat(int folder, const char *path, int flags, ...) {
     va_list list;
-    mode_t mode;
     REAL("openat", int, (int, const char *, int, ...));
     va_start(list, flags);
-    mode = mode_of(flags, &list);
+    mode_t mode = mode_of(flags, &list);
     va_end(list);
     return must_fail_open(flags) ? broken() : real(folder, path, flags, mode);
 }
@@ -194,22 +192,18 @@ static void mend_stream(FILE *file, int kept) {
     errno = code;
 }
 size_t fread(void *data, size_t element_bytes, size_t count, FILE *file) {
-    size_t got;
-    int kept;
     REAL("fread", size_t, (void *, size_t, size_t, FILE *));
     if (!must_fail(INJECT_READ)) return real(data, element_bytes, count, file);
-    kept = break_stream(file);
-    got = real(data, element_bytes, count, file);
+    int kept = break_stream(file);
+    size_t got = real(data, element_bytes, count, file);
     mend_stream(file, kept);
     return got;
 }
 ssize_t getdelim(char **text, size_t *capacity, int end, FILE *file) {
-    ssize_t got;
-    int kept;
     REAL("getdelim", ssize_t, (char **, size_t *, int, FILE *));
     if (!must_fail(INJECT_READ)) return real(text, capacity, end, file);
-    kept = break_stream(file);
-    got = real(text, capacity, end, file);
+    int kept = break_stream(file);
+    ssize_t got = real(text, capacity, end, file);
     mend_stream(file, kept);
     return got;
 }

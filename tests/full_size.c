@@ -44,8 +44,6 @@ static int make_request(void) {
     vp_special_ids ids;
     vp_error error;
     uint8_t *rgb = (uint8_t *)malloc(IMAGE_WIDTH * IMAGE_HEIGHT * 3);
-    size_t scratch_bytes;
-    void *scratch;
     for (int i = 0; i < IMAGE_WIDTH * IMAGE_HEIGHT * 3; i++)
         rgb[i] = (uint8_t)(128.0 + 120.0 * sin(i / 3 % IMAGE_WIDTH * 0.07 + i % 3) * cos(i / 3 / IMAGE_WIDTH * 0.05));
     if (!CHECK_INT(vp_model_config_preset("molmoe-1b", &config), VP_OK) || !CHECK_INT(vp_model_preset_ids("molmoe-1b", &ids), VP_OK) ||
@@ -59,11 +57,10 @@ static int make_request(void) {
     for (int i = 0; i < config.block_count; i++) blocks[i] = i;
     pixels = (float *)malloc(vp_preprocess_pixel_count(&config.geometry, &layout) * sizeof(float));
     masks = (float *)malloc((size_t)layout.views * 576 * sizeof(float));
-    scratch_bytes = vp_preprocess_scratch_bytes(&config.geometry, &layout);
-    scratch = malloc(scratch_bytes);
+    size_t scratch_bytes = vp_preprocess_scratch_bytes(&config.geometry, &layout);
+    void *scratch = malloc(scratch_bytes);
     CHECK_INT(vp_preprocess(&config.geometry, &layout, rgb, pixels, masks, scratch, scratch_bytes), VP_OK);
-    free(scratch);
-    free(rgb);
+    FREE_ALL(scratch, rgb);
     printf("%d positions, %d of them image tokens, %d views\n", input_count, layout.image_tokens, layout.views);
     return CHECK_INT(input_count, 433);
 }
@@ -78,13 +75,10 @@ static void print_outcome(const outcome *o) {
     printf("\n");
 }
 static void run_request(vp_engine *engine, int32_t count, int32_t new_tokens, outcome *o) {
-    vp_request r;
-    vp_dump dump;
+    vp_request r = {0};
     vp_error error;
-    memset(&r, 0, sizeof r);
-    memset(&dump, 0, sizeof dump);
     memset(&o->reply, 0, sizeof o->reply);
-    dump.logits = o->logits;
+    vp_dump dump = {.logits = o->logits};
     r.input_ids = input_ids; r.input_count = count;
     r.pixels = pixels; r.image_masks = masks; r.image_input_idx = image_index; r.views = layout.views;
     r.top_k = config.top_k; r.active_blocks = blocks; r.active_block_count = config.block_count;
@@ -144,11 +138,9 @@ static void compare_kernels(const outcome *a, const outcome *b) {
 /* the prompt and the first generated tokens as a new prompt; damaged: with another last token */
 static void compare_cache(vp_engine *engine, const outcome *o) {
     size_t n = (size_t)config.embedding_size;
-    outcome again;
     double lead, same;
     check_case("cache against recomputing");
-    memset(&again, 0, sizeof again);
-    again.logits = (float *)malloc(n * sizeof(float));
+    outcome again = {.logits = (float *)malloc(n * sizeof(float))};
     memcpy(input_ids + input_count, o->tokens, RECOMPUTED * sizeof(int32_t));
     run_request(engine, input_count + RECOMPUTED, 1, &again);
     same = compare_rows(o->logits + RECOMPUTED * n, again.logits, &lead);
@@ -175,17 +167,15 @@ static const char *other_kernel(const vp_engine *engine) {
 }
 
 int main(void) {
-    outcome outcomes[2];
+    outcome outcomes[2] = {0};
     const char *gemm = NULL;
-    memset(outcomes, 0, sizeof outcomes);
     check_case("request");
     if (!make_request()) return check_done("full_size");
     for (int i = 0; i < 2; i++) {
         outcome *o = &outcomes[i];
-        vp_engine *engine;
         o->logits = (float *)malloc((size_t)NEW * (size_t)config.embedding_size * sizeof(float));
         check_case("open and run, %s", gemm ? gemm : "measured choice");
-        engine = open_engine(gemm);
+        vp_engine *engine = open_engine(gemm);
         if (!engine) break;
         snprintf(o->gemm, sizeof o->gemm, "%s", vp_engine_gemm(engine, 577));
         run_request(engine, input_count, NEW, o);
@@ -202,7 +192,6 @@ int main(void) {
     printf("largest resident size %.2f GB\n", peak_bytes() / 1e9);
     CHECK(peak_bytes() <= most_bytes);
     for (int i = 0; i < 2; i++) free(outcomes[i].logits);
-    free(pixels);
-    free(masks);
+    FREE_ALL(pixels, masks);
     return check_done("full_size");
 }

@@ -33,10 +33,7 @@ static void test_pareto_golden(void) {
             for (i = 0; i < got && i < wanted; i++) check_note(front[i] == want[i], __FILE__, __LINE__, "set %d, %s: place %d", row, rules[k].key, (int)i);
             free(want);
         }
-        free(points);
-        free(latency);
-        free(accuracy);
-        free(front);
+        FREE_ALL(points, latency, accuracy, front);
         row++;
     }
     CHECK_INT(row, 36);
@@ -84,8 +81,7 @@ static void test_intervals_golden(void) {
         CHECK(s.p50 == number(&d, set, "median") && sorted[first - 1] == number(&d, set, "lower") && sorted[last - 1] == number(&d, set, "upper"));
         CHECK_INT(vp_statistics_percentile_interval(sorted, count, 50, 0.95, &low, &high), VP_OK);
         CHECK(low == sorted[first - 1] && high == sorted[last - 1]);
-        free(values);
-        free(sorted);
+        FREE_ALL(values, sorted);
         row++;
     }
     CHECK_INT(row, 212);
@@ -113,8 +109,7 @@ static void test_tests_golden(void) {
         NEAR(t.t, number(&d, set, "t"), 1e-9, 0);
         NEAR(t.p, number(&d, set, "p_t"), 1e-9, 0);
         CHECK_INT(t.degrees, number(&d, set, "df"));
-        free(x);
-        free(y);
+        FREE_ALL(x, y);
         row++;
     }
     CHECK_INT(row, 30);
@@ -139,8 +134,7 @@ static void test_statistics_golden(void) {
         NEAR(s.std, number(&d, set, "std"), 1e-12, 1e-12);
         NEAR(s.min, number(&d, set, "min"), 1e-12, 1e-12);
         NEAR(s.max, number(&d, set, "max"), 1e-12, 1e-12);
-        free(values);
-        free(scratch);
+        FREE_ALL(values, scratch);
         row++;
     }
     CHECK_INT(row, 32);
@@ -163,13 +157,12 @@ static void test_special(void) {
         {0, 1000, 9.332636185032189e-302}, {499, 1000, 0.48738749091081973}, {450, 1000, 0.0008652680424882506}, {20000, 40504, 0.006221407627249208},
         {6, 7, 0.9921875}, {7, 7, 1}, {9, 7, 1}, {0, 0, 1}};
     double again;
-    int row;
     check_case("distributions equal scipy's");
-    for (row = 0; row < 9; row++) NEAR(vp_normal_tail(normal[row][0]), normal[row][1], 1e-13, 0);
-    for (row = 0; row < 11; row++) NEAR(vp_normal_quantile(quantile[row][0]), quantile[row][1], 1e-14, 0);
-    for (row = 0; row < 13; row++) NEAR(vp_student_tail(student[row][0], student[row][1]), student[row][2], student[row][1] > 1e6 ? 1e-7 : 1e-11, 0);
-    for (row = 0; row < 13; row++) NEAR(vp_binomial_half((uint64_t)half[row][0], (uint64_t)half[row][1]), half[row][2], fmax(1e-12, 3e-16 * half[row][1]), 0);
-    for (row = 1; row < 1000; row++) { /* quantile and tail are inverses of each other */
+    for (int row = 0; row < 9; row++) NEAR(vp_normal_tail(normal[row][0]), normal[row][1], 1e-13, 0);
+    for (int row = 0; row < 11; row++) NEAR(vp_normal_quantile(quantile[row][0]), quantile[row][1], 1e-14, 0);
+    for (int row = 0; row < 13; row++) NEAR(vp_student_tail(student[row][0], student[row][1]), student[row][2], student[row][1] > 1e6 ? 1e-7 : 1e-11, 0);
+    for (int row = 0; row < 13; row++) NEAR(vp_binomial_half((uint64_t)half[row][0], (uint64_t)half[row][1]), half[row][2], fmax(1e-12, 3e-16 * half[row][1]), 0);
+    for (int row = 1; row < 1000; row++) { /* quantile and tail are inverses of each other */
         again = vp_normal_tail(-vp_normal_quantile(row / 1000.0));
         NEAR(again, row / 1000.0, 1e-14, 0);
     }
@@ -184,13 +177,12 @@ static void test_adjust(void) {
     static const double holm[8] = {0.07, 0.2, 0.18, 0.04, 1, 0.2, 1, 0.6};
     double out[8], bad[2] = {0.5, (double)NAN};
     uint32_t order[8];
-    int row;
     check_case("adjusted p values");
     CHECK_INT(vp_adjust(p, 8, VP_ADJUST_BENJAMINI_HOCHBERG, order, out), VP_OK);
-    for (row = 0; row < 8; row++) NEAR(out[row], bh[row], 1e-14, 0);
+    for (int row = 0; row < 8; row++) NEAR(out[row], bh[row], 1e-14, 0);
     memcpy(out, p, sizeof out);
     CHECK_INT(vp_adjust(out, 8, VP_ADJUST_HOLM, order, out), VP_OK);
-    for (row = 0; row < 8; row++) NEAR(out[row], holm[row], 1e-14, 0);
+    for (int row = 0; row < 8; row++) NEAR(out[row], holm[row], 1e-14, 0);
     CHECK_INT(vp_adjust(p, 8, VP_ADJUST_NONE, order, out), VP_OK);
     CHECK(memcmp(out, p, sizeof p) == 0);
     CHECK_INT(vp_adjust(NULL, 0, VP_ADJUST_HOLM, NULL, NULL), VP_OK);
@@ -224,10 +216,9 @@ static size_t smallest_cover(const double *l, const double *a, size_t n, vp_epsi
 static void test_epsilon(void) {
     const uint32_t seed = 11;
     vp_random random;
-    int round;
     check_case("epsilon fronts are the smallest covers (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (round = 0; round < 400; round++) {
+    for (int round = 0; round < 400; round++) {
         double l[SMALL], a[SMALL], area;
         uint32_t front[SMALL], kept[SMALL];
         size_t n = 1 + (size_t)vp_random_below(&random, SMALL - 1), i, j, count, kept_count, best_i;
@@ -453,18 +444,16 @@ static void sweep_make(sweep *s, vp_random *random, int coupled, int holes) {
 static double sweep_truth(const sweep *s, size_t config) {
     const int32_t *l = s->levels + config * KNOBS;
     double value = s->grand;
-    int a, b;
-    for (a = 0; a < KNOBS; a++) {
+    for (int a = 0; a < KNOBS; a++) {
         value += s->main[a][l[a]];
-        for (b = a + 1; b < KNOBS; b++) value += s->pair[a][b][l[a]][l[b]];
+        for (int b = a + 1; b < KNOBS; b++) value += s->pair[a][b][l[a]][l[b]];
     }
     return value;
 }
 static void sweep_measure(const sweep *s, vp_random *random, double of_sample, double noise, size_t samples, double *values) {
-    size_t i, c;
-    for (i = 0; i < samples; i++) {
+    for (size_t i = 0; i < samples; i++) {
         const double own = of_sample * normal_draw(random);
-        for (c = 0; c < s->knobs.config_count; c++) values[c * samples + i] = sweep_truth(s, c) + own + noise * normal_draw(random);
+        for (size_t c = 0; c < s->knobs.config_count; c++) values[c * samples + i] = sweep_truth(s, c) + own + noise * normal_draw(random);
     }
 }
 static double effect_truth(const sweep *s, const vp_effect *e) {
@@ -509,12 +498,11 @@ static void test_effects(void) {
         const vp_effect *e = &effects[i];
         double each[SAMPLES];
         vp_mean_interval want;
-        size_t k, c;
         if (e->kind == VP_EFFECT_STEP || e->kind == VP_EFFECT_PAIR) continue;
-        for (k = 0; k < SAMPLES; k++) {
+        for (size_t k = 0; k < SAMPLES; k++) {
             double sum = 0, all = 0;
             int n = 0;
-            for (c = 0; c < GRID; c++) {
+            for (size_t c = 0; c < GRID; c++) {
                 const int in = e->kind == VP_EFFECT_MEAN || s.levels[c * KNOBS + (size_t)e->knob_a] == e->level_a;
                 sum += in ? values[c * SAMPLES + k] : 0;
                 n += in;
@@ -572,8 +560,7 @@ static void test_gain(void) {
     for (root = gain.low; ; root = gain.high) { /* at both ends, the difference a - r l is just significant */
         double rest[4];
         vp_mean_interval t;
-        int i;
-        for (i = 0; i < 4; i++) rest[i] = (a2[i] - a1[i]) - root * (l2[i] - l1[i]);
+        for (int i = 0; i < 4; i++) rest[i] = (a2[i] - a1[i]) - root * (l2[i] - l1[i]);
         CHECK_INT(vp_paired_t(NULL, rest, 4, 0.95, &t), VP_OK);
         NEAR(t.p, 0.05, 1e-6, 0);
         if (root == gain.high) break;
@@ -596,16 +583,14 @@ static void test_effect_coverage(void) {
     static double values[GRID * SAMPLES];
     double held[4] = {0}, count[4] = {0};
     vp_effect effects[EFFECTS];
-    size_t bytes;
-    void *scratch;
     vp_random random;
     sweep s;
     int round, i, kind;
     check_case("coverage: effects of knobs");
     vp_random_seed(&random, 1001);
     sweep_make(&s, &random, 1, 3);
-    bytes = vp_effects_scratch_bytes(&s.knobs, 2);
-    scratch = memory(bytes);
+    size_t bytes = vp_effects_scratch_bytes(&s.knobs, 2);
+    void *scratch = memory(bytes);
     for (round = 0; round < repeats; round++) {
         sweep_measure(&s, &random, 20, 5, SAMPLES, values);
         CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, NULL, NULL), VP_OK);
@@ -633,14 +618,13 @@ static void test_bootstrap_coverage(void) {
     vp_bootstrap_point points[CONFIGS];
     double median = 0, mean = 0, share = 0, front = 0, off = 0, budget = 0;
     vp_random random;
-    int round, i, c;
     check_case("coverage: bootstrap of a front; the true front is found");
     vp_random_seed(&random, 1002);
     options.resamples = ROUNDS;
-    for (round = 0; round < repeats; round++) {
-        for (i = 0; i < SAMPLES; i++) {
+    for (int round = 0; round < repeats; round++) {
+        for (int i = 0; i < SAMPLES; i++) {
             const double size = normal_draw(&random), hard = vp_random_double(&random);
-            for (c = 0; c < CONFIGS; c++) {
+            for (int c = 0; c < CONFIGS; c++) {
                 latency[c * SAMPLES + i] = 100 * (1 + c) * exp(0.25 * size + 0.1 * normal_draw(&random));
                 accuracy[c * SAMPLES + i] = vp_random_below(&random, 1) ? hard < right[c] : vp_random_double(&random) < right[c];
             }
@@ -649,7 +633,7 @@ static void test_bootstrap_coverage(void) {
         options.percentile = 50;
         options.budget = 300;
         CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_OK);
-        for (c = 0; c < CONFIGS; c++) {
+        for (int c = 0; c < CONFIGS; c++) {
             median += points[c].latency_low <= 100 * (1 + c) && 100 * (1 + c) <= points[c].latency_high;
             share += points[c].accuracy_low <= right[c] && right[c] <= points[c].accuracy_high;
         }
@@ -658,7 +642,7 @@ static void test_bootstrap_coverage(void) {
         budget += points[0].within_budget == 1 && points[3].within_budget == 0;
         options.percentile = -1;
         CHECK_INT(vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points), VP_OK);
-        for (c = 0; c < CONFIGS; c++) {
+        for (int c = 0; c < CONFIGS; c++) {
             const double truth = 100 * (1 + c) * exp((0.25 * 0.25 + 0.01) / 2);
             mean += points[c].latency_low <= truth && truth <= points[c].latency_high;
         }
@@ -676,14 +660,13 @@ static void test_pair_coverage(void) {
     vp_comparison compared;
     vp_random random;
     vp_gain gain;
-    int round, i;
     check_case("coverage: comparisons, marginal gain, median");
     vp_random_seed(&random, 1004);
-    for (round = 0; round < repeats; round++) {
+    for (int round = 0; round < repeats; round++) {
         double sorted[SAMPLES];
         uint64_t low = 1, high = 1;
         vp_statistics s;
-        for (i = 0; i < SAMPLES; i++) {
+        for (int i = 0; i < SAMPLES; i++) {
             const double size = exp(0.2 * normal_draw(&random));
             a[i] = 100 * size * exp(0.03 * normal_draw(&random));
             b[i] = 100 * size * 1.02 * exp(0.03 * normal_draw(&random));
@@ -697,7 +680,7 @@ static void test_pair_coverage(void) {
         relative += compared.low <= 0.02 && 0.02 <= compared.high;
         CHECK_INT(vp_compare_paired(c, d, SAMPLES, VP_SCALE_ABSOLUTE, 1, 0.05, &compared), VP_OK);
         difference += compared.low <= 2 && 2 <= compared.high;
-        for (i = 0; i < SAMPLES; i++) b[i] = sorted[i] + 0.1 + 0.05 * normal_draw(&random); /* 0.1 of accuracy for 2 ms */
+        for (int i = 0; i < SAMPLES; i++) b[i] = sorted[i] + 0.1 + 0.05 * normal_draw(&random); /* 0.1 of accuracy for 2 ms */
         CHECK_INT(vp_gain_compute(c, sorted, d, b, SAMPLES, 0.95, &gain), VP_OK);
         ratio += gain.low <= 0.05 && 0.05 <= gain.high;
         vp_statistics_compute(sorted, SAMPLES, sorted, &s);

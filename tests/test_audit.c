@@ -312,7 +312,6 @@ static void test_limits(void) {
     for (size_t i = 0; i < 2 * sizeof rows / sizeof *rows; i++) {
         const char *key = rows[i / 2].key;
         char keys[100];
-        vp_family fitted;
         size_t fit = 0;
         snprintf(keys, sizeof keys, "%s=%s", key, rows[i / 2].value);
         measure(rows[i / 2].family, "", rows[i / 2].family, keys, i % 2 ? 2 : 0);
@@ -325,7 +324,7 @@ static void test_limits(void) {
         if (strcmp(rows[i / 2].value, "4x"))
             check_note(verdict.fits[0].lowest <= atoll(rows[i / 2].value) && verdict.fits[0].highest >= atoll(rows[i / 2].value), __FILE__, __LINE__,
                        "%s %s: %lld..%lld", rows[i / 2].family, keys, (long long)verdict.fits[0].lowest, (long long)verdict.fits[0].highest);
-        fitted = rule.family; /* the value in the message gives these counts */
+        vp_family fitted = rule.family; /* the value in the message gives these counts */
         CHECK_INT(vp_family_set_number(&fitted, verdict.fits[0].key, (double)verdict.fits[0].value, NULL), VP_OK);
         for (size_t k = 0; k < size_count; k++) fit += tokens(&fitted, sizes[k].width_px, sizes[k].height_px) + verdict.fit_offset == sizes[k].measured;
         CHECK_INT(fit, size_count);
@@ -491,9 +490,8 @@ static int64_t image_tokens(const char *model, const char *body, const int32_t s
     vp_family_default(preset_of(name), &family);
     for (size_t i = 0; i < 3; i++) {
         char word[40];
-        int value;
         snprintf(word, sizeof word, ",%s", keys[i]);
-        value = number_after(model, word, -1);
+        int value = number_after(model, word, -1);
         snprintf(word, sizeof word, "\"%s\"", keys[i]);
         if (!strstr(model, ",ignore")) value = number_after(body, word, value);
         if (value > 0) vp_family_set_number(&family, keys[i], value, NULL);
@@ -611,8 +609,7 @@ static void test_token_cost(void) {
     rounds[3].tokens[COST_LONG_TEXT] = 90 + COST_TOKENS_LEAST - 1;
     CHECK_INT(token_cost_find(rounds, 4, &cost), 0);
     CHECK(!strncmp(text, "5 ", 2) && strcmp(text + 1, other + 1));
-    free(text);
-    free(other);
+    FREE_ALL(text, other);
     text_list_free(&hints);
 }
 /* A busy machine can hide the time that the test server saves, but cannot invent it. One of several tries must show the hint. */
@@ -640,7 +637,6 @@ static void test_json(void) {
     vp_json json;
     size_t needed;
     int64_t number = 0;
-    uint32_t sizes_node, first;
     check_case("the command: its JSON");
     CHECK_INT(audit("qwen2.5-vl,offset=2,ignore,details", "--family qwen2.5-vl --json" KNOB SMALL), 1);
     CHECK_INT(vp_json_parse(last.out, strlen(last.out), nodes, 65536, &json, &needed, NULL), VP_OK);
@@ -652,9 +648,9 @@ static void test_json(void) {
     CHECK_INT(number, 21);
     CHECK_INT(vp_json_to_int(&json, vp_json_get(&json, 0, "offset"), &number), VP_OK);
     CHECK_INT(number, 2);
-    sizes_node = vp_json_get(&json, 0, "sizes");
+    uint32_t sizes_node = vp_json_get(&json, 0, "sizes");
     CHECK(sizes_node != VP_JSON_NONE && json.nodes[sizes_node].count == 12);
-    first = vp_json_at(&json, sizes_node, 0);
+    uint32_t first = vp_json_at(&json, sizes_node, 0);
     CHECK_INT(vp_json_to_int(&json, vp_json_get(&json, vp_json_get(&json, first, "usage"), "prompt_tokens"), &number), VP_OK);
     CHECK(number > 21);
     CHECK_INT(vp_json_to_int(&json, vp_json_get(&json, first, "image_tokens_measured_without_knobs"), &number), VP_OK);

@@ -34,11 +34,7 @@ static unsigned char *random_blocks(const format *of, int rows, uint64_t seed) {
     return blocks;
 }
 static vk_source source_of(const format *of, const unsigned char *blocks, int rows) {
-    vk_source source;
-    memset(&source, 0, sizeof source);
-    source.tensor.dtype = of->dtype;
-    source.tensor.data = blocks;
-    source.tensor.dimensions = 2;
+    vk_source source = {.tensor.dtype = of->dtype, .tensor.data = blocks, .tensor.dimensions = 2};
     source.tensor.shape[0] = rows;
     source.tensor.shape[1] = K;
     return source;
@@ -46,9 +42,8 @@ static vk_source source_of(const format *of, const unsigned char *blocks, int ro
 /* a linear of `runs` formats with N rows in all; its panels are malloc'ed and zeroed, followed by 64 bytes of 0x5a */
 static vk_linear linear_of(const int *rows_of, const format *const *of, int runs) {
     vk_arena arena = { NULL, 0 };
-    vk_linear linear;
+    vk_linear linear = {0};
     int first = 0;
-    memset(&linear, 0, sizeof linear);
     for (int r = 0; r < runs; r++) {
         linear.runs[r].first = first / VK_PAD;
         linear.runs[r].format = panels_of(of[r]);
@@ -154,8 +149,7 @@ static void test_format(const format *of) {
     check_case("%s: a tensor of another type is not packed", of->name);
     source.tensor.dtype = panels_of(of) == VK_Q8_0 ? VP_DTYPE_Q4_0 : VP_DTYPE_Q8_0;
     CHECK_INT(vk_pack_blocks(&loader, &source, &linear, 0, N), 0);
-    free(linear.weights);
-    free(blocks);
+    FREE_ALL(linear.weights, blocks);
 }
 /* q, k and v: 64, 32 and 11 rows, of which the first are in pairs */
 static void test_runs(void) {
@@ -167,9 +161,8 @@ static void test_runs(void) {
     size_t bytes = row_bytes_of(of[0]->dtype);
     check_case("a linear of three formats");
     for (int r = 0; r < 3; r++) {
-        vk_source source;
         blocks[r] = random_blocks(of[r], rows[r], 31 + (uint64_t)r);
-        source = source_of(of[r], blocks[r], rows[r]);
+        vk_source source = source_of(of[r], blocks[r], rows[r]);
         source.tensor.paired_heads = r ? 0 : 4;
         CHECK_INT(vk_pack_blocks(&loader, &source, &linear, first[r], rows[r]), 1);
     }
@@ -185,8 +178,7 @@ static void test_runs(void) {
     for (int i = 0; i < 3; i++) part.runs[i].first -= 2;
     CHECK(vk_panel_at(&part, 0) == vk_panel_at(&linear, 2) && vk_panel_at(&part, 1) == vk_panel_at(&linear, 3));
     for (int r = 0; r < 3; r++) free(blocks[r]);
-    free(turned);
-    free(linear.weights);
+    FREE_ALL(turned, linear.weights);
 }
 /* ---- a model: products of many rows equal those of bf16 bit by bit, products of one row approximately; the memory is that of the blocks */
 static const char config_text[] = "{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\",\"hidden_size\":256,\"intermediate_size\":512,"
@@ -211,10 +203,9 @@ static vp_checkpoint *random_checkpoint(const vp_model_config *config, uint64_t 
         vp_tensor_spec spec;
         vp_tensor *tensor = &tensors[i].tensor;
         int64_t values = 1;
-        int which;
         CHECK_INT(vp_model_tensor(config, i, &spec), VP_OK);
         for (int d = 0; d < spec.dimensions; d++) values *= tensor->shape[d] = spec.shape[d];
-        which = format_named(spec.name);
+        int which = format_named(spec.name);
         snprintf(tensors[i].name, sizeof tensors[i].name, "%s", spec.name);
         tensor->dimensions = spec.dimensions;
         tensor->shard = -1;
@@ -246,13 +237,10 @@ static uint64_t answer_of(const vp_model_config *config, const vp_checkpoint *ch
     int64_t step_ns[NEW];
     vp_memory_block memory = {0};
     vp_engine *engine = NULL;
-    vp_request request;
-    vp_reply reply;
-    vp_dump dump;
+    vp_request request = {0};
+    vp_reply reply = {0};
+    vp_dump dump = {0};
     vp_error error;
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
-    memset(&dump, 0, sizeof dump);
     options.config = config;
     options.checkpoint = checkpoint;
     options.weights = weights;
@@ -275,11 +263,10 @@ static void test_model(void) {
     static float want[NEW * VOCABULARY], got[NEW * VOCABULARY];
     vp_model_config config;
     vp_error error;
-    vp_checkpoint *checkpoint;
     uint64_t block_bytes, block_values, before, after;
     check_case("a model with block weights");
     if (!CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), NULL, 0, &config, &error), VP_OK)) { printf("  %s: %s\n", error.where, error.text); return; }
-    checkpoint = random_checkpoint(&config, &block_bytes, &block_values);
+    vp_checkpoint *checkpoint = random_checkpoint(&config, &block_bytes, &block_values);
     for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
         double difference = 0, size = 0;
         check_case("a model with block weights, %s", vp_engine_gemm_name(i));

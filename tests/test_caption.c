@@ -36,9 +36,8 @@ static vp_caption_text text_of(const char *text) {
 static vp_caption_text text_at(uint32_t node) {
     static char text[TEXT_MAX];
     vp_caption_text t;
-    char *copy;
     CHECK_INT(vp_json_text(&json, node, text, sizeof text, &t.bytes), VP_OK);
-    copy = (char *)keep(t.bytes);
+    char *copy = (char *)keep(t.bytes);
     memcpy(copy, text, t.bytes);
     t.text = copy;
     return t;
@@ -126,8 +125,7 @@ static int occurrences(const line *l, const int *gram, int n) {
     return found;
 }
 static int first_time(const line *l, int at, int n) {
-    int i;
-    for (i = 0; i < at; i++)
+    for (int i = 0; i < at; i++)
         if (same(l->word + i, l->word + at, n)) return 0;
     return 1;
 }
@@ -144,19 +142,17 @@ static double weight(const set *s, const int *gram, int n, int count, mistake m)
 }
 static double plain_cider(const set *s, const line *c, const line *r, mistake m) {
     double sum = 0.0, d = (c->count > 1 ? c->count - 1 : 0) - (r->count > 1 ? r->count - 1 : 0), sigma = m == SIGMA_5 ? 5.0 : 6.0;
-    int n, i;
-    for (n = 1; n <= 4; n++) {
+    for (int n = 1; n <= 4; n++) {
         double product = 0.0, mine = 0.0, theirs = 0.0;
-        for (i = 0; i + n <= c->count; i++) {
+        for (int i = 0; i + n <= c->count; i++) {
             const int *gram = c->word + i;
-            double h, w;
             if (!first_time(c, i, n)) continue;
-            h = weight(s, gram, n, occurrences(c, gram, n), m);
-            w = weight(s, gram, n, occurrences(r, gram, n), m);
+            double h = weight(s, gram, n, occurrences(c, gram, n), m);
+            double w = weight(s, gram, n, occurrences(r, gram, n), m);
             product += (m != NOT_CLIPPED && w < h ? w : h) * w;
             mine += h * h;
         }
-        for (i = 0; i + n <= r->count; i++) {
+        for (int i = 0; i + n <= r->count; i++) {
             double w = first_time(r, i, n) ? weight(s, r->word + i, n, occurrences(r, r->word + i, n), m) : 0.0;
             theirs += w * w;
         }
@@ -167,18 +163,16 @@ static double plain_cider(const set *s, const line *c, const line *r, mistake m)
 }
 static void bleu_of(const double *correct, const double *guesses, double words, double reference_words, double *bleu) {
     double product = 1.0, ratio = (words + 1e-15) / (reference_words + 1e-9);
-    int n;
-    for (n = 0; n < 4; n++) {
+    for (int n = 0; n < 4; n++) {
         product *= (correct[n] + 1e-15) / (guesses[n] + 1e-9);
         bleu[n] = pow(product, 1.0 / (n + 1)) * (ratio < 1.0 ? exp(1.0 - 1.0 / ratio) : 1.0);
     }
 }
 static double subsequence(const line *a, const line *b) {
     static int row[2][WORDS_MAX + 1];
-    int i, j;
     memset(row, 0, sizeof row);
-    for (i = 0; i < a->count; i++)
-        for (j = 0; j < b->count; j++) {
+    for (int i = 0; i < a->count; i++)
+        for (int j = 0; j < b->count; j++) {
             int *now = row[(i + 1) & 1], *before = row[i & 1];
             now[j + 1] = a->word[i] == b->word[j] ? before[j] + 1 : before[j + 1] > now[j] ? before[j + 1] : now[j];
         }
@@ -189,9 +183,8 @@ static void plain_image(const set *s, size_t first, size_t reference_count, mist
     const line *c = &book.lines[first];
     double precision = 0.0, recall = 0.0, paired = 0.0, beta2 = m == BETA_1 ? 1.0 : 1.44;
     int n, i, closest = -1;
-    size_t r;
     out->cider_d = 0.0;
-    for (r = 1; r <= reference_count; r++) {
+    for (size_t r = 1; r <= reference_count; r++) {
         const line *l = &book.lines[first + r];
         double common = subsequence(c, l), p = common / (c->count ? c->count : 1), q = common / (l->count ? l->count : 1);
         int nearer = closest < 0 || abs(l->count - c->count) < abs(closest - c->count);
@@ -212,7 +205,7 @@ static void plain_image(const set *s, size_t first, size_t reference_count, mist
         for (i = 0; i + n <= c->count; i++) {
             int count = occurrences(c, c->word + i, n), clip = 0;
             if (!first_time(c, i, n)) continue;
-            for (r = 1; r <= reference_count; r++) {
+            for (size_t r = 1; r <= reference_count; r++) {
                 int there = occurrences(&book.lines[first + r], c->word + i, n);
                 clip = m == SUM_CLIP ? clip + there : there > clip ? there : clip;
             }
@@ -224,10 +217,9 @@ static void plain_image(const set *s, size_t first, size_t reference_count, mist
 /* Returns 1 if the rules with this mistake still give the golden values of a set. */
 static int plain_agrees(const set *s, mistake m) {
     double sums[10] = {0}, one[10];
-    vp_caption_scores got, mean;
+    vp_caption_scores got, mean = {0};
     size_t image, reference, at = 0;
     int i, good = 1;
-    memset(&mean, 0, sizeof mean);
     book.word_count = 0;
     for (image = 0; image < s->image_count; image++) {
         line_read(&book.lines[at++], &s->tokenised[image].candidate);
@@ -262,19 +254,16 @@ static void permuted(const set *s) {
 static void equal_to_a_reference(const set *s) {
     static vp_caption_image images[IMAGES_MAX];
     vp_caption_scores each[IMAGES_MAX], corpus;
-    size_t i;
-    int n;
     check_case("%s: a candidate equal to a reference has BLEU 1 and ROUGE 1", s->name);
-    for (i = 0; i < s->image_count; i++) {
+    for (size_t i = 0; i < s->image_count; i++) {
         images[i] = s->tokenised[i];
         images[i].candidate = images[i].references[images[i].reference_count - 1];
     }
     CHECK_INT(vp_caption_corpus(images, s->image_count, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
-    for (i = 0; i < s->image_count; i++) {
+    for (size_t i = 0; i < s->image_count; i++) {
         int words = 1;
-        size_t k;
-        for (k = 0; k < images[i].candidate.bytes; k++) words += images[i].candidate.text[k] == ' ';
-        for (n = 0; n < 4 && n < words; n++) CHECK_NEAR(each[i].bleu[n], 1.0, 1e-8); /* off by the 1e-9 that is added to the counts */
+        for (size_t k = 0; k < images[i].candidate.bytes; k++) words += images[i].candidate.text[k] == ' ';
+        for (int n = 0; n < 4 && n < words; n++) CHECK_NEAR(each[i].bleu[n], 1.0, 1e-8); /* off by the 1e-9 that is added to the counts */
         CHECK_NEAR(each[i].rouge_l, 1.0, 1e-15);
         CHECK(each[i].cider_d >= 0.0 && each[i].cider_d <= 10.0 + 1e-12);
     }
@@ -286,7 +275,6 @@ static void check_sets(void) {
     size_t bytes = 0, needed, i, k, count;
     char *file = check_read(check_golden("scores/captions.json"), &bytes);
     vp_caption_scores corpus;
-    int m;
     if (!file) { check_skip("captions.json", "golden file not found"); return; }
     check_case("captions.json can be parsed");
     if (!CHECK_INT(vp_json_parse(file, bytes, nodes, NODES_MAX, &json, &needed, NULL), VP_OK)) { free(file); return; }
@@ -295,8 +283,7 @@ static void check_sets(void) {
     for (k = 0; k < count; k++) set_read(vp_json_at(&json, vp_json_get(&json, 0, "sets"), (uint32_t)k), &sets[k]);
     for (k = 0; k < count; k++) {
         const set *s = &sets[k];
-        int raw;
-        for (raw = 0; raw < 2; raw++) {
+        for (int raw = 0; raw < 2; raw++) {
             const vp_caption_image *images = raw ? s->images : s->tokenised;
             check_case("%s, %s: scores of every image and of the corpus", s->name, raw ? "built-in tokenizer" : "as it is");
             memset(each, 0x55, sizeof each);
@@ -309,7 +296,7 @@ static void check_sets(void) {
         permuted(s);
         equal_to_a_reference(s);
     }
-    for (m = NONE; m < MISTAKES; m++) {
+    for (int m = NONE; m < MISTAKES; m++) {
         int good = 1;
         check_case("golden captions and the rules with %s", mistake_names[m]);
         for (k = 0; k < count; k++)
@@ -419,14 +406,13 @@ static void check_tokens(void) {
     check_case("ptb_tokens.jsonl");
     for (; *p; p = end + 1) {
         size_t needed, bytes = 0;
-        int ascii;
         end = strchr(p, '\n');
         if (!end) break;
         CHECK_INT(vp_json_parse(p, (size_t)(end - p), nodes, NODES_MAX, &json, &needed, NULL), VP_OK);
         CHECK_INT(vp_json_text(&json, vp_json_get(&json, 0, "text"), text, sizeof text, &bytes), VP_OK);
         CHECK_INT(vp_json_text(&json, vp_json_get(&json, 0, "tokens"), wanted, sizeof wanted, NULL), VP_OK);
         CHECK_INT(vp_caption_tokenise(text, bytes, got, sizeof got, NULL), VP_OK);
-        ascii = json.nodes[vp_json_get(&json, 0, "ascii")].type == VP_JSON_TRUE;
+        int ascii = json.nodes[vp_json_get(&json, 0, "ascii")].type == VP_JSON_TRUE;
         count[ascii]++;
         equal[ascii] += strcmp(got, wanted) == 0;
         if (strcmp(got, wanted)) printf("\"%s\" gives \"%s\", the reference \"%s\"\n", text, got, wanted);
@@ -465,8 +451,7 @@ static void check_token_rules(void) {
         {"'", ""},
         {".", ""}};
     char out[512];
-    size_t i;
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_case("tokens of: %s", cases[i].text);
         CHECK_INT(vp_caption_tokenise(cases[i].text, strlen(cases[i].text), out, sizeof out, NULL), VP_OK);
         CHECK_TEXT(out, cases[i].wanted);
@@ -487,8 +472,7 @@ static void check_far_looks(void) {
         CHECK(needed <= 6 * BYTES && strlen(out) == needed);
         CHECK(vp_utf8_valid_bytes(out, needed) == needed);
     }
-    free(text);
-    free(out);
+    FREE_ALL(text, out);
 }
 
 /* A corpus as large as COCO's validation half, to test frequencies over many images and growing memory. */
@@ -498,9 +482,8 @@ static void check_many(void) {
     vp_caption_text *texts = (vp_caption_text *)malloc(2 * COUNT * sizeof *texts);
     char (*lines)[32] = (char (*)[32])malloc(COUNT * sizeof *lines);
     vp_caption_scores *each = (vp_caption_scores *)malloc(COUNT * sizeof *each), corpus;
-    size_t i;
     check_case("%d images, each with its own word", (int)COUNT);
-    for (i = 0; i < COUNT; i++) {
+    for (size_t i = 0; i < COUNT; i++) {
         snprintf(lines[i], sizeof lines[i], "a dog and word%d here", (int)i);
         texts[2 * i] = text_of(lines[i]);
         texts[2 * i + 1] = text_of("a dog");
@@ -508,13 +491,10 @@ static void check_many(void) {
     }
     CHECK_INT(vp_caption_corpus(images, COUNT, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
     /* only n-grams with the image's own word count, and the other reference has none: half of 10 * (1 + 1 + 1 + 1) / 4 */
-    for (i = 0; i < COUNT; i += 777) CHECK_NEAR(each[i].cider_d, 5.0, 1e-12);
+    for (size_t i = 0; i < COUNT; i += 777) CHECK_NEAR(each[i].cider_d, 5.0, 1e-12);
     CHECK_NEAR(corpus.cider_d, 5.0, 1e-10);
     CHECK_NEAR(corpus.bleu[3], 1.0, 1e-8);
-    free(images);
-    free(texts);
-    free(lines);
-    free(each);
+    FREE_ALL(images, texts, lines, each);
 }
 
 /* subsequences of texts longer than 64 words, in which a carry passes from one machine word to the next */
@@ -524,13 +504,11 @@ static void check_long_texts(void) {
     vp_caption_image image;
     vp_caption_scores got;
     uint32_t state = 20261121;
-    int turn;
     check_case("ROUGE-L of 300 words, seed %u", (unsigned)state);
-    for (turn = 0; turn < 20; turn++) {
+    for (int turn = 0; turn < 20; turn++) {
         static int row[2][301];
         int i, j, words[2][300];
         size_t bytes[2] = {0, 0};
-        double common;
         for (i = 0; i < 600; i++) {
             char *text = i < 300 ? a : b;
             state = state * 1664525u + 1013904223u;
@@ -543,7 +521,7 @@ static void check_long_texts(void) {
                 int *now = row[(i + 1) & 1], *before = row[i & 1];
                 now[j + 1] = words[0][i] == words[1][j] ? before[j] + 1 : before[j + 1] > now[j] ? before[j + 1] : now[j];
             }
-        common = row[0][300] / 300.0; /* precision and recall are equal */
+        double common = row[0][300] / 300.0; /* precision and recall are equal */
         reference = text_of(b);
         image = image_of(a, &reference, 1);
         CHECK_INT(vp_caption_corpus(&image, 1, VP_CAPTION_TOKENISED, &got, NULL, NULL), VP_OK);

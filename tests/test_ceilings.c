@@ -129,9 +129,8 @@ static void begin(size_t weights_bytes, int host_memory) {
     engine.weights_bytes = weights_bytes;
 }
 static vp_ceilings measured(void) {
-    vp_ceilings c;
+    vp_ceilings c = {0};
     vp_error error = {VP_OK, -1, "", ""};
-    memset(&c, 0, sizeof c);
     CHECK_INT(vp_engine_ceilings(&engine, &c, &error), VP_OK);
     return c;
 }
@@ -142,10 +141,9 @@ static void check_products(int a, int b, int c, int d, int e) {
 static double product_rate(int size, double ns) { return 2.0 * size * size * size * 1e9 / ns; }
 
 static void test_cpu(void) {
-    vp_ceilings c, again;
     check_case("the best round counts for reads, for copies there and back, and for products");
     begin(MIB, 1);
-    c = measured();
+    vp_ceilings c = measured();
     CHECK(c.read_bytes == BORROWED - MIB && c.read_bytes == device.read_bytes && device.read_from != engine.weights);
     CHECK_NEAR(c.bytes_per_s, (double)c.read_bytes * 1e9 / (20 * MS), 1);
     CHECK_NEAR(c.copy_bytes_per_s, (double)BORROWED * 1e9 / (7 * MS), 1);
@@ -159,7 +157,7 @@ static void test_cpu(void) {
     check_products(1 + 13, 1 + 4, 1 + 3, 0, 0);
     check_case("the memory is returned, and the second call returns the stored results");
     CHECK(device.entered == 1 && device.borrowed == 1 && device.given_back == 1 && device.recovered == 0);
-    again = measured();
+    vp_ceilings again = measured();
     CHECK(!memcmp(&c, &again, sizeof c) && device.entered == 1 && device.borrowed == 1);
     check_case("after two measurements, the larger value of each counts, because a busy machine can only lower it");
     {
@@ -201,12 +199,11 @@ static void test_cpu(void) {
     CHECK_NEAR(c.flops_per_s, product_rate(256, 900 * MS), 1);
 }
 static void test_gpu(void) {
-    vp_ceilings c;
     check_case("a GPU times short products in groups of eight; all sizes if no size takes long; the best counts");
     begin(MIB, 0);
     for (int i = 0; i < 4; i++) device.product_ns[i] = MS / 10;
     device.product_ns[4] = 2 * MS;
-    c = measured();
+    vp_ceilings c = measured();
     check_products(1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 1 + 15 * 8, 1 + 13);
     CHECK_NEAR(c.flops_per_s, product_rate(2048, MS / 10), 1);
     CHECK_INT(c.product_size, 2048);

@@ -35,9 +35,8 @@ static void test_free(void *memory) {
 /* ---------------------------------------------------------------------------------------------------------- requests */
 static void test_names(void) {
     vp_chat_api api = VP_CHAT_COMPLETIONS;
-    int32_t i;
     check_case("names and paths of the APIs");
-    for (i = 0; i < VP_CHAT_API_LAST_; i++) CHECK(vp_chat_api_find(vp_chat_api_name(i), &api) == VP_OK && (int32_t)api == i);
+    for (int32_t i = 0; i < VP_CHAT_API_LAST_; i++) CHECK(vp_chat_api_find(vp_chat_api_name(i), &api) == VP_OK && (int32_t)api == i);
     CHECK_TEXT(vp_chat_api_path(VP_CHAT_COMPLETIONS), "/v1/chat/completions");
     CHECK_TEXT(vp_chat_api_path(VP_CHAT_RESPONSES), "/v1/responses");
     CHECK_TEXT(vp_chat_api_path(VP_CHAT_OLLAMA), "/api/chat");
@@ -51,8 +50,7 @@ static void test_base64(void) {
     static const struct { const char *bytes, *text; } vectors[] = { /* RFC 4648, 10 */
         {"", ""}, {"f", "Zg=="}, {"fo", "Zm8="}, {"foo", "Zm9v"}, {"foob", "Zm9vYg=="}, {"fooba", "Zm9vYmE="}, {"foobar", "Zm9vYmFy"}};
     char text[16];
-    size_t i;
-    for (i = 0; i < sizeof vectors / sizeof *vectors; i++) {
+    for (size_t i = 0; i < sizeof vectors / sizeof *vectors; i++) {
         check_case("base64 of \"%s\"", vectors[i].bytes);
         memset(text, 'x', sizeof text);
         CHECK_INT(vp_base64(vectors[i].bytes, strlen(vectors[i].bytes), text), strlen(vectors[i].text));
@@ -68,12 +66,7 @@ static void test_base64(void) {
 
 static const vp_chat_image small_image = {"foobar", 6, "image/png"};
 static vp_chat_request request_of(const vp_chat_image *images, int32_t count) {
-    vp_chat_request request;
-    memset(&request, 0, sizeof request);
-    request.model = "m";
-    request.text = "What is \"this\"?";
-    request.images = images;
-    request.image_count = count;
+    vp_chat_request request = {.model = "m", .text = "What is \"this\"?", .images = images, .image_count = count};
     return request;
 }
 static void check_body(vp_chat_api api, const vp_chat_request *request, const char *want) {
@@ -135,8 +128,7 @@ static void test_wrong_requests(void) {
         {"api", VP_ERR_RANGE}, {"model NULL", VP_ERR_FORMAT}, {"text NULL", VP_ERR_FORMAT}, {"text no UTF-8", VP_ERR_FORMAT},
         {"cache_salt no UTF-8", VP_ERR_FORMAT}, {"media type NULL", VP_ERR_FORMAT}, {"media type with a quote", VP_ERR_FORMAT},
         {"media type without a slash", VP_ERR_FORMAT}};
-    size_t i;
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         vp_chat_image image = small_image;
         vp_chat_request request = request_of(&image, 1);
         vp_chat_api api = VP_CHAT_COMPLETIONS;
@@ -207,8 +199,7 @@ static void test_knobs(void) {
         {VP_CHAT_COMPLETIONS, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z.1.2.3.4.5.6.7", "1", VP_ERR_FORMAT, NULL},
         {VP_CHAT_COMPLETIONS, "a", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", VP_ERR_RANGE, NULL}};
     const vp_chat_image images[2] = {small_image, small_image};
-    size_t i;
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         vp_chat_knob knob;
         vp_chat_request request = request_of(images, 2);
         vp_error error = {VP_OK, 0, "", ""};
@@ -253,9 +244,8 @@ static vp_result feed_events(vp_sse *sse, const char *text, size_t bytes, size_t
     vp_result result = VP_OK;
     while (at < bytes && result == VP_OK) {
         size_t piece = step ? step : at < cut ? cut : bytes - at;
-        char *copy;
         if (piece > bytes - at) piece = bytes - at;
-        copy = (char *)malloc(piece ? piece : 1); /* exactly its size, for the sanitizer */
+        char *copy = (char *)malloc(piece ? piece : 1); /* exactly its size, for the sanitizer */
         memcpy(copy, text + at, piece);
         result = vp_sse_feed(sse, copy, piece);
         free(copy);
@@ -285,11 +275,10 @@ static void test_events(void) {
         {"a long name", "event: 1234567890123456789012345678901234567890123456789012345678901234567890\ndata: a\n\n",
             "<123456789012345678901234567890123456789012345678901234567890123|a>"},
         {"only line ends", "\n\r\r\n\n\n\r", ""}};
-    size_t i, cut;
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const size_t bytes = strlen(cases[i].text);
         check_case("events: %s", cases[i].name);
-        for (cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
+        for (size_t cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
             struct heard heard = {"", 0, VP_OK};
             vp_sse sse;
             vp_sse_init(&sse, 1000, hear, &heard);
@@ -323,8 +312,7 @@ static void test_events(void) {
 /* A reply as text, without times. */
 static char *summary_of(const vp_chat_reply *reply, vp_result result, char *out, size_t capacity) {
     int64_t bytes = 0;
-    size_t i;
-    for (i = 0; i < reply->piece_count; i++) bytes += reply->pieces[i].text_bytes;
+    for (size_t i = 0; i < reply->piece_count; i++) bytes += reply->pieces[i].text_bytes;
     CHECK_INT(bytes, reply->text_bytes + reply->reasoning_bytes);
     CHECK((reply->first_ns > 0) == (reply->piece_count > 0) && (reply->first_output_ns > 0) == (reply->text_bytes > 0));
     CHECK(reply->first_ns <= reply->last_ns && (!reply->first_output_ns || reply->first_ns <= reply->first_output_ns));
@@ -342,9 +330,8 @@ static vp_result feed_reply(vp_chat_reply *reply, const char *text, size_t bytes
     int64_t now = 1000;
     while (at < bytes && result == VP_OK) {
         size_t piece = step ? step : at < cut ? cut : bytes - at;
-        char *copy;
         if (piece > bytes - at) piece = bytes - at;
-        copy = (char *)malloc(piece ? piece : 1);
+        char *copy = (char *)malloc(piece ? piece : 1);
         memcpy(copy, text + at, piece);
         result = vp_chat_reply_feed(reply, copy, piece, now++, error);
         free(copy);
@@ -533,18 +520,16 @@ static const struct answer answers[] = {
         "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|-"}};
 static void test_answers(void) {
     static char text[4000];
-    size_t i, cut;
-    for (i = 0; i < sizeof answers / sizeof *answers; i++) {
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         const struct answer *answer = &answers[i];
         const size_t bytes = strlen(answer->text);
         check_case("answer: %s", answer->name);
-        for (cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
+        for (size_t cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
             vp_chat_reply reply;
             vp_error error = {VP_OK, 0, "", ""};
-            vp_result result;
             const long before = held;
             CHECK_INT(vp_chat_reply_begin(&reply, (vp_chat_api)answer->api, answer->type, 4000), VP_OK);
-            result = feed_reply(&reply, answer->text, bytes, cut > bytes ? cut - bytes : 0, cut, &error);
+            vp_result result = feed_reply(&reply, answer->text, bytes, cut > bytes ? cut - bytes : 0, cut, &error);
             CHECK_TEXT(summary_of(&reply, result, text, sizeof text), answer->want);
             CHECK(error.code == result && (result == VP_OK || error.text[0]));
             CHECK_INT(vp_chat_reply_feed(&reply, "x", result != VP_OK, 1, NULL), result); /* the result that ended the reply is kept */
@@ -627,8 +612,7 @@ static void test_refusals(void) {
         {"", ""}, {"\xff\xfe", "??"}, {"{\"error\":\"a\\u0000b\"}", "a"}, {"a very long text that does not fit into the room there is",
         "a very long text that does not fit into"}};
     char out[40];
-    size_t i;
-    for (i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         check_case("the text of a refusal: %s", cases[i].body);
         memset(out, 'x', sizeof out);
         vp_chat_failure(cases[i].body, strlen(cases[i].body), out, sizeof out);
@@ -640,7 +624,6 @@ static void test_refusals(void) {
 static void test_memory(void) {
     static const vp_chat_knob knobs[] = {{"a.b", "1"}, {"image_url.detail", "low"}};
     long failing;
-    size_t i;
     vp_result result = VP_ERR_MEMORY;
     check_case("no memory for a body");
     for (failing = 0; result == VP_ERR_MEMORY && failing < 1000; failing++) {
@@ -656,7 +639,7 @@ static void test_memory(void) {
         free(body);
     }
     CHECK(result == VP_OK && failing > 5);
-    for (i = 0; i < sizeof answers / sizeof *answers; i++) {
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
         static char text[4000];
         check_case("no memory for the answer: %s", answers[i].name);
         result = VP_ERR_MEMORY;

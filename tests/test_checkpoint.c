@@ -26,19 +26,17 @@ static void file_write(const char *name, const void *bytes, size_t count) {
 static void safetensors_write(const char *name, const char *header, size_t header_bytes, int64_t buffer, int64_t claim) {
     FILE *f = fopen(in_folder(name), "wb");
     uint64_t length = claim >= 0 ? (uint64_t)claim : header_bytes;
-    int64_t i;
     if (!f) { printf("cannot write %s\n", in_folder(name)); exit(1); }
-    for (i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
+    for (int64_t i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
     fwrite(header, 1, header_bytes, f);
-    for (i = 0; i < buffer; i++) fputc((int)(i & 255), f);
+    for (int64_t i = 0; i < buffer; i++) fputc((int)(i & 255), f);
     fclose(f);
 }
 /* opens the temporary folder. The error must be one line that names its location, and a failure must not return a checkpoint. */
 static vp_result folder_open(const vp_model_config *config, vp_error *error) {
     vp_checkpoint *cp = NULL;
-    vp_result result;
     memset(error, 0, sizeof *error);
-    result = vp_checkpoint_open(folder, config, &cp, error);
+    vp_result result = vp_checkpoint_open(folder, config, &cp, error);
     if (result == VP_OK) CHECK(cp != NULL);
     else {
         CHECK(cp == NULL);
@@ -92,20 +90,18 @@ static void test_conversions(void) {
     CHECK_INT(wrong, 0);
     check_case("f32 to bf16 takes the nearest of the two neighbours, ties to even (random bits, seed 12345)");
     for (i = 0; i < 400000; i++) {
-        uint32_t bits, low, high, got;
-        double value, below, above;
         seed = seed * 1664525u + 1013904223u;
-        bits = (seed >> 8) * 2654435761u;
+        uint32_t bits = (seed >> 8) * 2654435761u;
         if (i % 4 == 0) bits = (bits & 0xffff0000u) | 0x8000u;                    /* a tie */
         if (i % 4 == 1) bits = (bits & 0xffff0000u) | (0x7fffu + (bits & 2));      /* next to a tie */
         if (i % 16 == 2) bits &= 0x807fffffu;                                      /* subnormal */
         if ((bits & 0x7fffffffu) >= 0x7f000000u) continue;                         /* the largest ones are tested below */
-        low = bits >> 16;
-        high = low + 1;
-        value = fabs((double)bits_float(bits));
-        below = fabs((double)bits_float(low << 16));
-        above = fabs((double)bits_float(high << 16));
-        got = vp_f32_to_bf16(bits_float(bits));
+        uint32_t low = bits >> 16;
+        uint32_t high = low + 1;
+        double value = fabs((double)bits_float(bits));
+        double below = fabs((double)bits_float(low << 16));
+        double above = fabs((double)bits_float(high << 16));
+        uint32_t got = vp_f32_to_bf16(bits_float(bits));
         if (value - below < above - value) wrong += got != low;
         else if (value - below > above - value) wrong += got != high;
         else wrong += got != (low & 1 ? high : low);
@@ -136,10 +132,9 @@ static char *replaced(const char *text, const char *find, const char *replace) {
 }
 static void config_expect(const char *config, const char *preprocessor, vp_result code, const char *where) {
     vp_model_config c, poison;
-    vp_error error;
+    vp_error error = {0};
     memset(&c, 0x55, sizeof c);
     poison = c;
-    memset(&error, 0, sizeof error);
     CHECK_INT(vp_model_config_parse(config, strlen(config), preprocessor, preprocessor ? strlen(preprocessor) : 0, &c, &error), code);
     if (code == VP_OK) return;
     CHECK_INT(error.code, code);
@@ -290,9 +285,8 @@ static void test_zero_sizes(void) {
             vp_model_config config;
             vp_error error = {VP_OK, 0, "", ""};
             char key[40], *text = (char *)calloc(1, bytes + 40), *at;
-            const char *found;
             snprintf(key, sizeof key, "\"%s\": ", keys[k]);
-            found = strstr(whole, key);
+            const char *found = strstr(whole, key);
             if (found) {
                 at = text + snprintf(text, bytes + 40, "%.*s%s0", (int)(found - whole), whole, key);
                 strcpy(at, found + strlen(key) + strspn(found + strlen(key), "0123456789"));
@@ -311,7 +305,6 @@ static void test_config(void) {
     vp_model_config c;
     vp_error error;
     char *text;
-    size_t i;
     config_text = check_read(check_golden("models/tiny-a/config.json"), NULL);
     preprocessor_text = check_read(check_golden("models/tiny-a/preprocessor_config.json"), NULL);
     if (!config_text || !preprocessor_text) { check_skip("config", "golden models not found"); return; }
@@ -323,14 +316,14 @@ static void test_config(void) {
     memset(&c, 0x55, sizeof c);
     CHECK_INT(vp_model_config_parse(config_text, strlen(config_text), NULL, 0, &c, &error), VP_OK);
     check_tiny_a(&c);
-    for (i = 0; i < sizeof config_cases / sizeof config_cases[0]; i++) {
+    for (size_t i = 0; i < sizeof config_cases / sizeof config_cases[0]; i++) {
         const config_case *k = &config_cases[i];
         check_case("config.json with %s", k->replace);
         text = replaced(config_text, k->find, k->replace);
         config_expect(text, preprocessor_text, k->code, k->where);
         free(text);
     }
-    for (i = 0; i < sizeof preprocessor_cases / sizeof preprocessor_cases[0]; i++) {
+    for (size_t i = 0; i < sizeof preprocessor_cases / sizeof preprocessor_cases[0]; i++) {
         const config_case *k = &preprocessor_cases[i];
         check_case("preprocessor_config.json with %s", k->replace);
         text = replaced(preprocessor_text, k->find, k->replace);
@@ -388,7 +381,6 @@ static void test_presets(void) {
     vp_special_ids ids;
     vp_tensor_spec spec;
     int64_t i, k, parameters = 0, count;
-    char *list;
     check_case("molmoe-1b has 3573 tensors and 7221875712 parameters");
     CHECK_INT(vp_model_config_preset("molmoe-1b", &c), VP_OK);
     CHECK_INT(vp_geometry_check(&c.geometry), VP_OK);
@@ -404,7 +396,7 @@ static void test_presets(void) {
     CHECK_INT(vp_model_preset_ids("molmoe-1b", &ids), VP_OK);
     CHECK(ids.pad == 1 && ids.bos == 50279 && ids.eos == 50279 && ids.im_start == 50280 && ids.im_end == 50281 && ids.im_patch == 50282);
     CHECK(ids.im_col == 50283 && ids.image == 50284);
-    list = check_read("../shared/reference/molmoe-tensors.txt", NULL);
+    char *list = check_read("../shared/reference/molmoe-tensors.txt", NULL);
     if (!list) check_skip("the published list of tensors", "../shared/reference is not there");
     else {
         const char *p = list;
@@ -551,10 +543,9 @@ static void test_published_configs(void) {
           "\"max_image_size\":{\"longest_edge\":384},\"resample\":1,\"size\":{\"longest_edge\":1536}}" },
     };
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        vp_model_config published, preset;
+        vp_model_config published = {0}, preset;
         vp_error error = { VP_OK, -1, "", "" };
         check_case("%s: the published files", files[i].preset);
-        memset(&published, 0, sizeof published);
         memset(&preset, 0, sizeof preset);
         if (!CHECK_INT(vp_model_config_parse(files[i].config, strlen(files[i].config), files[i].preprocessor, strlen(files[i].preprocessor), &published, &error),
                        VP_OK)) printf("%s: %s\n", error.where, error.text);
@@ -711,8 +702,7 @@ static const header_case header_cases[] = {
 
 static void test_headers(void) {
     vp_error error;
-    size_t i;
-    for (i = 0; i < sizeof header_cases / sizeof header_cases[0]; i++) {
+    for (size_t i = 0; i < sizeof header_cases / sizeof header_cases[0]; i++) {
         const header_case *k = &header_cases[i];
         check_case("safetensors: %s", k->what);
         make_empty(folder);
@@ -807,8 +797,7 @@ static void test_folders(void) {
     vp_checkpoint *cp = NULL;
     vp_tensor t;
     vp_error error;
-    size_t i;
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_case("index: %s", cases[i].what);
         make_empty(folder);
         safetensors_write("1.safetensors", one, sizeof one - 1, 1, -1);
@@ -854,7 +843,6 @@ static int read_unreadable(void) {
 static void test_folder_errors(void) {
     vp_checkpoint *cp = NULL;
     vp_error error;
-    int modes, code;
     make_empty(folder);
     check_case("an empty folder");
     CHECK_INT(folder_open(NULL, &error), VP_ERR_NOT_FOUND);
@@ -891,8 +879,8 @@ static void test_folder_errors(void) {
     vp_checkpoint_close(NULL);
     check_case("unreadable files are VP_ERR_READ");
     safetensors_write("model.safetensors", "{}", 2, 0, -1);
-    modes = chmod(in_folder("file"), 0644) | chmod(in_folder("model.safetensors"), 0);
-    code = without_root(read_unreadable);
+    int modes = chmod(in_folder("file"), 0644) | chmod(in_folder("model.safetensors"), 0);
+    int code = without_root(read_unreadable);
     if (code < 0) check_skip("unreadable files", "this user is root, and cannot be another");
     else CHECK_INT(modes | code, 0);
 }
@@ -902,8 +890,6 @@ enum { FAULT_NONE, FAULT_MISSING, FAULT_EXTRA, FAULT_SHAPE, FAULT_RANK, FAULT_TY
 static void model_write(const vp_model_config *c, int fault) {
     int64_t i, count = vp_model_tensor_count(c), offset = 0;
     char *header = (char *)malloc(1 << 20), *p = header;
-    FILE *f;
-    uint64_t length;
     if (!header) exit(1);
     *p++ = '{';
     for (i = 0; i < count; i++) {
@@ -924,8 +910,8 @@ static void model_write(const vp_model_config *c, int fault) {
         offset += bytes;
     }
     p[-1] = '}';
-    length = (uint64_t)(p - header);
-    f = fopen(in_folder("model.safetensors"), "wb");
+    uint64_t length = (uint64_t)(p - header);
+    FILE *f = fopen(in_folder("model.safetensors"), "wb");
     if (!f) exit(1);
     for (i = 0; i < 8; i++) fputc((int)(length >> (8 * i) & 255), f);
     fwrite(header, 1, (size_t)length, f);
@@ -949,9 +935,8 @@ static void test_model_faults(void) {
     };
     vp_model_config c;
     vp_error error;
-    size_t i;
     vp_model_config_preset("tiny", &c);
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_case("names and shapes against the config, fault %d", cases[i].fault);
         make_empty(folder);
         model_write(&c, cases[i].fault);
@@ -976,9 +961,8 @@ static void test_original_format(void) {
         "{" TENSOR("model.transformer.blocks.0.ffn.experts.mlp.w2", "F32", "2", "0", "8") "}"};
     vp_model_config c;
     vp_error error;
-    size_t i;
     vp_model_config_preset("tiny", &c);
-    for (i = 0; i < sizeof headers / sizeof headers[0]; i++) {
+    for (size_t i = 0; i < sizeof headers / sizeof headers[0]; i++) {
         check_case("OLMo's original tensor names, %d", (int)i);
         make_empty(folder);
         safetensors_write("model.safetensors", headers[i], strlen(headers[i]), 8, -1);
@@ -999,9 +983,8 @@ enum { PACKED_BYTES = 200 };
  * */
 static void packed_write(const vp_packed *packed, int flip, int cut) {
     static unsigned char file[VP_PACKED_HEADER_BYTES + PACKED_BYTES + 100];
-    int i;
     vp_packed_header(packed, file);
-    for (i = 0; i < PACKED_BYTES + 100; i++) file[VP_PACKED_HEADER_BYTES + i] = (unsigned char)i;
+    for (int i = 0; i < PACKED_BYTES + 100; i++) file[VP_PACKED_HEADER_BYTES + i] = (unsigned char)i;
     if (flip >= 0) file[flip] ^= 1;
     file_write(VP_PACKED_FILE, file, (size_t)(VP_PACKED_HEADER_BYTES + PACKED_BYTES - cut));
 }
@@ -1043,15 +1026,13 @@ static void test_packed_precisions(const vp_packed *packed, const vp_model_confi
 static void test_packed(void) {
     static const int bits[] = {24, 31, 32, 40, 44, 48, 52, 56, 60, 2000, 4087, 4088, 4095};
     vp_model_config c;
-    vp_packed packed, got, poison;
+    vp_packed packed = {0}, got, poison;
     vp_checkpoint *cp = NULL;
     vp_tensor t;
     vp_error error;
     unsigned char header[VP_PACKED_HEADER_BYTES];
     char text[40];
-    size_t i;
     vp_model_config_preset("tiny", &c);
-    memset(&packed, 0, sizeof packed);
     packed.version = VP_PACKED_VERSION;
     packed.block_bits = 4;
     packed.head_bits = 8;
@@ -1084,7 +1065,7 @@ static void test_packed(void) {
     vp_packed_header(&packed, header);
     CHECK(!memcmp(header, "VLMPACK\0\4\3\2\1\2\0\0\0\0\20\0\0\40\0\0\0", 24) || header[8] == 1);
     CHECK(!memcmp(header + 40, "\4\0\0\0\10\0\0\0\20\0\0\0\40\0\0\0\1\0\0\0\0", 21) || header[8] == 1);
-    for (i = 0; i < sizeof bits / sizeof bits[0]; i++) {
+    for (size_t i = 0; i < sizeof bits / sizeof bits[0]; i++) {
         packed_write(&packed, bits[i], 0);
         packed_refused("a damaged header", &c, VP_ERR_FORMAT, "header is damaged");
     }
@@ -1163,8 +1144,6 @@ static void test_advise(void) {
     vp_checkpoint *cp = NULL;
     vp_tensor a, b, odd, none;
     vp_error error;
-    int64_t before, read_all, after;
-    uint64_t sum_a, sum_b;
     make_empty(folder);
     safetensors_write("model.safetensors", header, sizeof header - 1, 33554434, -1);
     check_case("weights that were read leave memory and come back unchanged");
@@ -1173,13 +1152,13 @@ static void test_advise(void) {
     CHECK(!vp_checkpoint_find(cp, "a", &a) && !vp_checkpoint_find(cp, "b", &b) && !vp_checkpoint_find(cp, "odd", &odd));
     CHECK_INT(vp_checkpoint_find(cp, "none", &none), VP_OK);
     CHECK_INT(a.shape[0], SIDE);
-    before = file_pages_bytes();
+    int64_t before = file_pages_bytes();
     vp_checkpoint_advise(cp, &a, 1);
-    sum_a = sum_of(&a);
-    sum_b = sum_of(&b);
-    read_all = file_pages_bytes();
+    uint64_t sum_a = sum_of(&a);
+    uint64_t sum_b = sum_of(&b);
+    int64_t read_all = file_pages_bytes();
     vp_checkpoint_advise(cp, &a, 0);
-    after = file_pages_bytes();
+    int64_t after = file_pages_bytes();
     if (before >= 0) {
         CHECK(read_all - before > 30 << 20 && read_all - after >= 16 << 20);
         vp_checkpoint_advise(cp, &b, 0);
@@ -1197,23 +1176,19 @@ static void test_advise(void) {
 
 static void test_golden_models(void) {
     static const char *const names[2] = {"tiny-a", "tiny-b"};
-    int i;
-    for (i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++) {
         char name[64], directory[512];
-        const char *path;
-        char *text;
         vp_model_config c;
         vp_checkpoint *cp = NULL;
         vp_tensor t;
-        vp_error error;
+        vp_error error = {0};
         int64_t k, found = 0;
         snprintf(name, sizeof name, "models/%s/config.json", names[i]);
-        path = check_golden(name);
-        text = check_read(path, NULL);
+        const char *path = check_golden(name);
+        char *text = check_read(path, NULL);
         if (!text) { check_skip(name, "golden models not found"); continue; }
         check_case("%s opens; every tensor is found", names[i]);
         snprintf(directory, sizeof directory, "%.*s", (int)(strlen(path) - strlen("/config.json")), path);
-        memset(&error, 0, sizeof error);
         CHECK_INT(vp_model_config_parse(text, strlen(text), NULL, 0, &c, &error), VP_OK);
         CHECK_INT(vp_checkpoint_open(directory, &c, &cp, &error), VP_OK);
         CHECK_TEXT(error.text, "");
@@ -1259,8 +1234,7 @@ static void test_file_read(void) {
     file_write("big", big, 300000);
     CHECK_INT(vp_file_read(in_folder("big"), SIZE_MAX, &text, &bytes, &error), VP_OK);
     CHECK(bytes == 300000 && !memcmp(text, big, 300000) && text[300000] == 0);
-    free(text);
-    free(big);
+    FREE_ALL(text, big);
     text = NULL;
     check_case("missing files and folders");
     CHECK_INT(vp_file_read(in_folder("missing"), 10, &text, &bytes, &error), VP_ERR_NOT_FOUND);
@@ -1334,7 +1308,6 @@ int main(void) {
     test_file_read();
     test_memory();
     remove_folder(folder);
-    free(config_text);
-    free(preprocessor_text);
+    FREE_ALL(config_text, preprocessor_text);
     return check_done("test_checkpoint");
 }

@@ -12,8 +12,7 @@ static int same_files(const char *a, const char *b) {
     size_t a_bytes = 0, b_bytes = 0;
     char *x = check_read(a, &a_bytes), *y = check_read(b, &b_bytes);
     int same = x && y && a_bytes == b_bytes && !memcmp(x, y, a_bytes);
-    free(x);
-    free(y);
+    FREE_ALL(x, y);
     return same;
 }
 /* number of files in a subfolder of the test's folder; -1 if there is no such folder */
@@ -100,10 +99,9 @@ static void test_convert_texts(void) {
     remove_folder(in_folder("texts"));
 }
 static void stop_convert(int signal_number, int code) {
-    pid_t child;
     check_case("convert: stopped by signal %d; no partial files", signal_number);
     remove_folder(in_folder("big"));
-    child = start("convert --synthetic molmoe-1b %F/big --layout packed --threads 1", NULL, in_folder("stdout"), 0);
+    pid_t child = start("convert --synthetic molmoe-1b %F/big --layout packed --threads 1", NULL, in_folder("stdout"), 0);
     for (int i = 0; i < 2000 && count_files("big/.vlmprof-converting") < 3; i++) pause_ms(10);
     pause_ms(50);
     kill(child, signal_number);

@@ -80,11 +80,10 @@ static void test_info_texts(void) {
     char command[200];
     CHECK_INT(cli("convert samples/tiny/model %F/packed --layout packed"), 0);
     for (int i = 0; i < 12; i++) {
-        const char *from;
         snprintf(command, sizeof command, "info %s%s", models[i / 2], i % 2 ? " --json" : "");
         check_case("%s", command);
         CHECK_INT(cli(command), 0);
-        from = last.out ? strstr(last.out, i % 2 ? "\n  \"model\": {" : "\nmodel ") : NULL;
+        const char *from = last.out ? strstr(last.out, i % 2 ? "\n  \"model\": {" : "\nmodel ") : NULL;
         if (!CHECK(from != NULL)) continue;
         kept_add(&all, "$ ", 2);
         kept_add(&all, command, strlen(command));

@@ -118,11 +118,10 @@ static void test_trials(void) {
 }
 /* synthetic requests: only as many as are sent; two runs of one folder belong to one plan */
 static void test_random(void) {
-    char *text;
     check_case("synthetic requests: only those that are due are made; another rate in the same folder belongs to the same plan");
     CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_prompt 5 --duration_s 1 --output_dir %%F/m --request_rate 10 --arrivals constant",
                   server.port), 0);
-    text = text_of_file(in_folder("m/random_5_load_rate10.json"));
+    char *text = text_of_file(in_folder("m/random_5_load_rate10.json"));
     CHECK(has(text, "\"num_samples\": 10,"));
     free(text);
     CHECK_INT(run("load --endpoint http://127.0.0.1:%d --endpoint_model m --random_prompt 5 --duration_s 1 --output_dir %%F/m --request_rate 10 20 --arrivals constant",

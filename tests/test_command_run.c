@@ -24,10 +24,9 @@ static void test_show_prompt(void) {
 
 static int same_integers(const char *ours, const char *golden, int64_t count) {
     check_array a, b;
-    int good;
     if (!check_npy(ours, &a)) return 0;
     if (!check_npy(golden, &b)) { check_free(&a); return 0; }
-    good = a.count >= count && b.count >= count && (count > 0 || a.count == b.count);
+    int good = a.count >= count && b.count >= count && (count > 0 || a.count == b.count);
     for (int64_t i = 0; good && i < (count ? count : a.count); i++) good = check_at(&a, i) == check_at(&b, i);
     check_free(&a);
     check_free(&b);
@@ -37,11 +36,10 @@ static int same_integers(const char *ours, const char *golden, int64_t count) {
 /* Runs a golden case with the whole command: question, style, picture and knobs are options. Inputs and tokens must match the reference's. */
 static void run_case(const char *name, const char *words) {
     char relative[600], golden[512], command[1500];
-    const char *path;
     check_array a;
     check_case("run: golden case %s", name);
     snprintf(relative, sizeof relative, "models/cases/%s", name);
-    path = check_golden(relative);
+    const char *path = check_golden(relative);
     if (!CHECK(path != NULL)) return;
     snprintf(golden, sizeof golden, "%s", path);
     snprintf(command, sizeof command, "run %s --model %s --weights fp32 --ignore_eos --max_new_tokens 6 --dump %%F/dump", words,
@@ -142,12 +140,11 @@ static void test_medians(void) {
         static const double levels[] = {0, 0, 0, 0.75, 0.875, 0.9375, 0.96875, 0.984375};
         char command[200];
         double totals[7];
-        uint32_t list;
         snprintf(command, sizeof command, WORDS "--json --num_runs %d", count);
         if (!cli_json(command, 0, &d)) continue;
         CHECK_INT(number(&d, 0, "num_runs"), count);
         CHECK_INT(d.nodes[member(&d, 0, "warm")].type, VP_JSON_TRUE);
-        list = vp_json_get(&d.json, vp_json_get(&d.json, 0, "runs"), "T_total");
+        uint32_t list = vp_json_get(&d.json, vp_json_get(&d.json, 0, "runs"), "T_total");
         if (!CHECK(d.nodes[list].count == (uint32_t)count)) continue;
         for (int i = 0; i < count; i++) CHECK_INT(vp_json_to_double(&d.json, vp_json_at(&d.json, list, (uint32_t)i), &totals[i]), VP_OK);
         qsort(totals, (size_t)count, sizeof *totals, compare_numbers);
@@ -192,9 +189,8 @@ static void test_medians(void) {
 static void test_interrupt(void) {
     static const char many[] = WORDS "--num_runs 10000 --json";
     document d;
-    pid_t child;
     check_case("run: Ctrl-C during the runs");
-    child = start(many, NULL, in_folder("stdout"), 0);
+    pid_t child = start(many, NULL, in_folder("stdout"), 0);
     pause_ms(1500);
     kill(child, SIGINT);
     CHECK_INT(finish(child, in_folder("stdout")), 130);
@@ -482,9 +478,8 @@ static void check_changed_chat(void) {
     mkdir(in_folder("chat"), 0777);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         size_t bytes = 0;
-        char *data;
         snprintf(path, sizeof path, "othermodels/own_internvl_chat/checkpoint/%s", files[i]);
-        data = check_read(check_golden(path), &bytes);
+        char *data = check_read(check_golden(path), &bytes);
         snprintf(path, sizeof path, "chat/%s", files[i]);
         if (CHECK(data)) write_file(in_folder(path), data, bytes);
         free(data);
@@ -578,9 +573,8 @@ static void test_other_folders(void) {
     make_empty(in_folder("llava"));
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         size_t bytes = 0;
-        char *text;
         snprintf(path, sizeof path, "othermodels/llava/checkpoint/%s", files[i]);
-        text = check_read(check_golden(path), &bytes);
+        char *text = check_read(check_golden(path), &bytes);
         snprintf(name, sizeof name, "llava/%s", files[i]);
         if (text) write_file(in_folder(name), text, bytes);
         free(text);
@@ -644,13 +638,12 @@ static void test_vision_integers(void) {
     check_case("run --vision_weights");
     CHECK_INT(cli("run samples/cat.jpg -p What --synthetic tiny --tier low --device cpu --max_new_tokens 1 --cold --dump %F/plain"), 0);
     for (int i = 0; i < 3; i++) {
-        double difference;
         snprintf(command, sizeof command, "run samples/cat.jpg -p What --synthetic tiny --tier low --device cpu --max_new_tokens 1 --cold --dump %%F/rounded "
                  "--vision_weights %s --json%s", kinds[i].kind, kinds[i].more);
         if (!CHECK_INT(cli(command), 0)) continue;
         snprintf(command, sizeof command, "\"vision_weights\": \"%s\"", kinds[i].kind);
         CHECK(last.out && strstr(last.out, command));
-        difference = feature_difference(); /* random weights and 8-bit inputs: 2.6 and 25 %; bf16 inputs: 2.2 % */
+        double difference = feature_difference(); /* random weights and 8-bit inputs: 2.6 and 25 %; bf16 inputs: 2.2 % */
         CHECK(difference > kinds[i].least && difference < kinds[i].most);
         remove_folder(in_folder("rounded"));
     }

@@ -124,8 +124,7 @@ static void test_sweep(void) {
     for (int i = 0; i < 4; i++) {
         after = check_read(result_path(i), &after_bytes);
         CHECK(before[i] && after && bytes[i] == after_bytes && !memcmp(before[i], after, after_bytes));
-        free(after);
-        free(before[i]);
+        FREE_ALL(after, before[i]);
     }
     check_case("sweep: a grid can grow; a different plan is rejected");
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 1 3 --num_runs_per_sample 2 --ignore_eos"), 0);
@@ -207,12 +206,10 @@ static void test_sweep_failures(void) {
 /* Stops a sweep with a signal after it has measured some points. These are kept, and the rest follow. */
 static void stop_and_resume(int signal_number, int code) {
     static const char command[] = SWEEP GRID "--num_runs_per_sample 6 --ignore_eos";
-    char *kept, *whole;
     size_t kept_bytes = 0, whole_bytes = 0;
-    pid_t child;
     int rows = 0;
     check_case("sweep: stopped by signal %d, then resumed", signal_number);
-    child = start(command, NULL, in_folder("stdout"), 0);
+    pid_t child = start(command, NULL, in_folder("stdout"), 0);
     for (int i = 0; i < 3000 && rows < 2; i++) {
         pause_ms(10);
         rows = count_rows();
@@ -223,15 +220,14 @@ static void stop_and_resume(int signal_number, int code) {
     CHECK(rows >= 2 && rows < 12);
     CHECK_INT(count_results(), 0);
     if (code == 130) CHECK(last.err && strstr(last.err, "run the same command again") && last.err_lines <= 4 && !last.out_bytes);
-    kept = check_read(in_folder("out/journal.jsonl"), &kept_bytes);
+    char *kept = check_read(in_folder("out/journal.jsonl"), &kept_bytes);
     CHECK_INT(cli(command), 0);
     CHECK_INT(count_rows(), 12);
     CHECK_INT(count_results(), 4);
-    whole = check_read(in_folder("out/journal.jsonl"), &whole_bytes);
+    char *whole = check_read(in_folder("out/journal.jsonl"), &whole_bytes);
     while (kept_bytes && kept[kept_bytes - 1] != '\n') kept_bytes--; /* a kill may tear the last line */
     CHECK(kept && whole && whole_bytes > kept_bytes && !memcmp(kept, whole, kept_bytes));
-    free(kept);
-    free(whole);
+    FREE_ALL(kept, whole);
     remove_folder(in_folder("out"));
 }
 
@@ -239,7 +235,6 @@ static void stop_and_resume(int signal_number, int code) {
 #define FINISHED "{\"finished\": true, \"sum\": \"944cecfd55587fca\"}"
 static void test_resume(void) {
     static const char command[] = SWEEP GRID "--num_runs_per_sample 1 --ignore_eos";
-    char *text;
     size_t bytes = 0;
     make_data("{\"id\": \"three\", \"question\": \"Only words?\"}\n");
     stop_and_resume(SIGINT, 130);
@@ -247,7 +242,7 @@ static void test_resume(void) {
     stop_and_resume(SIGKILL, -1);
     check_case("sweep: a torn last line is dropped");
     CHECK_INT(cli(command), 0);
-    text = check_read(in_folder("out/journal.jsonl"), &bytes);
+    char *text = check_read(in_folder("out/journal.jsonl"), &bytes);
     for (int i = 0; i < 4; i++) unlink(result_path(i));
     if (CHECK(text != NULL)) write_file(in_folder("out/journal.jsonl"), text, bytes - sizeof FINISHED - 11); /* also the line of the last point */
     free(text);
@@ -313,7 +308,6 @@ static void system_end(pid_t child) {
 static void check_noise(int other, int steal, const char *words) {
     pid_t child = system_begin(other, steal);
     document d;
-    char *page;
     make_data("{\"id\": 4, \"question\": \"What is two and two?\"}\n");
     CHECK_INT(cli(SWEEP GRID "--num_runs_per_sample 1 --json"), 0);
     system_end(child);
@@ -335,7 +329,7 @@ static void check_noise(int other, int steal, const char *words) {
     CHECK_INT(cli("report %F/out --output_dir %F/report"), 0);
     CHECK_INT(cli("report %F/out"), 0);
     CHECK(words ? strstr(last.out, "the machine was not quiet: ") && strstr(last.out, words) : !strstr(last.out, "quiet"));
-    page = check_read(in_folder("report/report.html"), NULL);
+    char *page = check_read(in_folder("report/report.html"), NULL);
     CHECK(page && (words ? strstr(page, "<h3>Warnings</h3><ul>\n<li>the machine was not quiet: ") && strstr(page, words) : !strstr(page, "not quiet")));
     free(page);
     CHECK_INT(cli("merge %F/out --json --quiet"), 0);
@@ -563,12 +557,11 @@ static void test_other_models(void) {
 static void test_kernel_pass(void) {
 #define PASSES "sweep --synthetic tiny-qwen3-vl-moe --data samples/questions.jsonl --num_samples 1 --image_knob max_pixels=65536 --max_new_tokens 2 --ignore_eos " \
     "--top_k_list 1 2 --num_runs_per_sample 1 --device cpu --gemm plain --kernel_pass --quiet --output_dir %F/passes"
-    char *journal, *end;
     int passes = 0;
     check_case("the kernels of a shape are timed once, even if a sweep resumes");
     CHECK_INT(cli(PASSES), 0);
-    journal = check_read(in_folder("passes/journal.jsonl"), NULL);
-    end = journal ? strstr(journal, "{\"kernels\": {\"config\": \"questions_imgsizemax_pixels65536_topk2") : NULL;
+    char *journal = check_read(in_folder("passes/journal.jsonl"), NULL);
+    char *end = journal ? strstr(journal, "{\"kernels\": {\"config\": \"questions_imgsizemax_pixels65536_topk2") : NULL;
     if (CHECK(end != NULL)) {
         *(char *)(size_t)next_line(end) = 0;
         write_text(in_folder("passes/journal.jsonl"), journal);

@@ -75,8 +75,7 @@ static void test_tile(void) {
     if (tier) tile_against(tier, "tier", "low");
     if (tier) tile_against(tier, "tier", "medium");
     if (tier) tile_against(tier, "tier", "high");
-    free(adaptive);
-    free(tier);
+    FREE_ALL(adaptive, tier);
     check_case("tile: files, JSON, exact crops");
     CHECK_INT((snprintf(command, sizeof command, "tile %s --json", image), cli(command)), 0);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {

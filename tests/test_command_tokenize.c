@@ -70,12 +70,11 @@ static void check_prompt_rows(const char *tokenizer, const char *const *left_out
     CHECK_INT(cli_with(command, input, in_folder("stdout"), 0), 0);
     for (g = last.out; g && *g && *w && *in; g = next_line(g), w = next_line(w), in = next_line(in), rows++) {
         document golden, got;
-        uint32_t a, b;
         size_t kept = strcspn(in, "\n") - 1;
         CHECK(parse(&golden, w, strcspn(w, "\n")) && parse(&got, g, strcspn(g, "\n")));
         CHECK(!strncmp(g, in, kept)); /* the existing text is kept, byte for byte */
-        a = vp_json_get(&golden.json, 0, "prompt_text");
-        b = vp_json_get(&got.json, 0, "prompt_text");
+        uint32_t a = vp_json_get(&golden.json, 0, "prompt_text");
+        uint32_t b = vp_json_get(&got.json, 0, "prompt_text");
         CHECK(vp_json_text(&golden.json, a, text, sizeof text, NULL) == VP_OK && vp_json_equals(&got.json, b, text));
         a = vp_json_get(&golden.json, 0, "ids");
         b = vp_json_get(&got.json, 0, "ids");
@@ -85,8 +84,7 @@ static void check_prompt_rows(const char *tokenizer, const char *const *left_out
         unload(&got);
     }
     CHECK_INT(rows, 60);
-    free(want);
-    free(input);
+    FREE_ALL(want, input);
 }
 static void test_tokenize_jsonl(void) {
     static const char *const made[] = {"prompt_text", "ids", NULL}, *const by_style[] = {"dataset", "prompt_text", "ids", "messages", NULL};

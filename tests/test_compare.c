@@ -269,7 +269,6 @@ static void test_few(void) {
     truth t = truth_default();
     t.size_count = t.top_k_count = t.block_count = 1;
     for (size_t k = 0; k < sizeof table / sizeof table[0]; k++) {
-        uint32_t rows, row;
         check_case("%d pairs that agree are INCONCLUSIVE", table[k].pairs);
         t.samples = table[k].pairs;
         t.noise_seed = 1;
@@ -278,8 +277,8 @@ static void test_few(void) {
         write_sweep("b", &t);
         CHECK_INT(run("compare %%F/a %%F/b --plan --json"), 0);
         if (!read_json(last.out)) continue;
-        rows = get(0, "comparisons");
-        row = vp_json_at(&json, rows, count_of(rows) - 1);
+        uint32_t rows = get(0, "comparisons");
+        uint32_t row = vp_json_at(&json, rows, count_of(rows) - 1);
         CHECK(is_text(get(row, "of"), "accuracy") && is_text(get(row, "verdict"), "INCONCLUSIVE") && is_text(get(row, "interval_method"), "tango"));
         CHECK(number(get(row, "difference")) == 0 && fabs(number(vp_json_at(&json, get(row, "difference_interval"), 1)) - table[k].high) < 1e-4);
         CHECK(fabs(number(vp_json_at(&json, get(row, "difference_interval"), 0)) + table[k].high) < 1e-4);
@@ -426,7 +425,6 @@ static int drop_colors(char *text) {
 /* verdicts have colours if --color requests them; columns do not change, and JSON and redirected output have no colours */
 static void test_color(void) {
     truth t = truth_default();
-    char *plain;
     check_case("compare: colours of verdicts");
     t.samples = 60;
     t.size_count = 2;
@@ -436,7 +434,7 @@ static void test_color(void) {
     write_sweep("b", &t);
     run("compare %%F/a %%F/b --all");
     CHECK(!strchr(last.out, '\033'));
-    plain = strdup(last.out);
+    char *plain = strdup(last.out);
     run("compare %%F/a %%F/b --all --color always");
     CHECK(strstr(last.out, "  \033[31mSLOWER\033[0m\n") && !strncmp(last.out, "\033[31mverdict: SLOWER\033[0m\n", 25));
     CHECK(strstr(last.out, "\033[33mINCONCLUSIVE\033[0m\n"));

@@ -60,10 +60,9 @@ static void make_double(uint16_t *values, size_t count) {
 static void change_weights(const char *golden, const char *name, const char *tensor, change *how) {
     char path[1024];
     size_t bytes = 0, count = 0;
-    char *file;
     unsigned char *data;
     snprintf(path, sizeof path, "%s/model.safetensors", golden);
-    file = check_read(path, &bytes);
+    char *file = check_read(path, &bytes);
     if (!CHECK(file != NULL)) return;
     link_model(golden, in_folder(name), "model.safetensors");
     if (tensor) data = tensor_of(file, tensor, &count);
@@ -210,11 +209,10 @@ enum damage { NO_BOS, SWAP_CHANNELS, SHIFT_HALF_A_PIXEL, SWAP_VIEWS, DROP_FIRST,
 static void damage_file(const char *folder_name, const char *name, enum damage how) {
     char path[1024];
     size_t bytes = 0, data_bytes = 0;
-    char *file, *data;
     snprintf(path, sizeof path, "%s/%s", in_folder(folder_name), name);
-    file = check_read(path, &bytes);
+    char *file = check_read(path, &bytes);
     if (!CHECK(file != NULL)) return;
-    data = npy_data(file, bytes, &data_bytes);
+    char *data = npy_data(file, bytes, &data_bytes);
     if (how == SWAP_CHANNELS) { /* [views, 3, y, x]: red and blue of each view */
         char *plane = (char *)malloc(84 * 84 * 4);
         for (size_t view = 0; view < data_bytes / (3 * 84 * 84 * 4); view++) {

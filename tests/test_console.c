@@ -53,17 +53,15 @@ static void test_quiet(void) {
     console_configure(0, "auto");
 }
 static void test_visible(void) {
-    char *text;
-    int kept;
     check_case("control bytes of an answer are shown as numbers, except line ends and tabs");
     fflush(stdout);
-    kept = dup(1);
+    int kept = dup(1);
     CHECK(freopen(in_folder("out"), "w", stdout) != NULL);
     print_visible("a\nb\t\x01\x1f \x7f\xc3\xa9~\0z", 13);
     fflush(stdout);
     dup2(kept, 1);
     close(kept);
-    text = check_read(in_folder("out"), NULL);
+    char *text = check_read(in_folder("out"), NULL);
     CHECK_TEXT(text, "a\nb\t\\x01\\x1f \\x7f\xc3\xa9~\\x00z");
     free(text);
 }

@@ -25,19 +25,15 @@ typedef struct answer { int32_t tokens[NEW]; float logits[NEW * LOGITS_MAX]; } a
 static void request_once(vp_engine *engine, const vp_model_config *c, answer *a) {
     int32_t ids[PROMPT], index[WINDOWS], blocks[BLOCKS_MAX];
     int64_t step_ns[NEW];
-    vp_request r;
-    vp_reply reply;
-    vp_dump dump;
+    vp_request r = {0};
+    vp_reply reply = {0};
     vp_error error;
-    memset(&r, 0, sizeof r);
-    memset(&dump, 0, sizeof dump);
-    memset(&reply, 0, sizeof reply);
     memset(a, 0xff, sizeof *a);
     CHECK(c->embedding_size <= LOGITS_MAX && c->block_count <= BLOCKS_MAX);
     for (int i = 0; i < PROMPT; i++) ids[i] = 5 + i * 7;
     for (int i = 0; i < WINDOWS; i++) index[i] = i < 12 ? IMAGE_AT + i : -100;
     for (int i = 0; i < BLOCKS_MAX; i++) blocks[i] = i;
-    dump.logits = a->logits;
+    vp_dump dump = {.logits = a->logits};
     r.input_ids = ids; r.input_count = PROMPT;
     r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index; r.views = 1;
     r.top_k = c->top_k; r.active_blocks = blocks; r.active_block_count = c->block_count;
@@ -90,11 +86,10 @@ static void convert(const vp_convert_options *o) {
 }
 static int open_golden(const char *name, vp_model_config *c, vp_checkpoint **cp) {
     char relative[64], directory[512], *text;
-    const char *path;
     size_t bytes = 0;
     vp_error error;
     snprintf(relative, sizeof relative, "models/%s/config.json", name);
-    path = check_golden(relative);
+    const char *path = check_golden(relative);
     text = check_read(path, &bytes);
     if (!text) { check_skip(name, "golden models not found"); return 0; }
     snprintf(directory, sizeof directory, "%.*s", (int)(strlen(path) - strlen("/config.json")), path);
@@ -168,13 +163,12 @@ static int is_shard_right(const char *name, int64_t most) {
 static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
     vp_convert_options o = convert_of(c, cp, VP_CONVERT_HF);
     size_t bytes = 0;
-    char *text;
     check_case("shards: names, sizes, the index and its total");
     o.shard_bytes = 1000000;
     convert(&o);
     CHECK(is_shard_right("model-00001-of-00004.safetensors", 1000000 + 20000) && is_shard_right("model-00004-of-00004.safetensors", 1000000 + 20000));
     CHECK(!there("model-00005-of-00004.safetensors"));
-    text = check_read(in_folder("model.safetensors.index.json"), &bytes);
+    char *text = check_read(in_folder("model.safetensors.index.json"), &bytes);
     CHECK(text && strstr(text, "\"total_size\": 3214720\n") && strstr(text, "\"lm_head.weight\": \"model-00004-of-00004.safetensors\""));
     free(text);
     text = check_read(in_folder("model-00001-of-00004.safetensors"), &bytes);
@@ -190,10 +184,9 @@ static void test_shards(const vp_model_config *c, const vp_checkpoint *cp) {
 /* The exact bytes of a packed file are fixed for each version. */
 static void check_pinned(const vp_convert_options *o, int64_t want_bytes, uint64_t want) {
     size_t bytes = 0;
-    char *file;
     uint64_t hash = UINT64_C(14695981039346656037);
     convert(o);
-    file = check_read(in_folder(VP_PACKED_FILE), &bytes);
+    char *file = check_read(in_folder(VP_PACKED_FILE), &bytes);
     for (size_t i = VP_PACKED_HEADER_BYTES; file && i < bytes; i++) hash = (hash ^ (unsigned char)file[i]) * UINT64_C(1099511628211);
     CHECK_INT((int64_t)bytes, want_bytes);
     if (!CHECK(hash == want)) printf("  (%016llx)\n", (unsigned long long)hash);
@@ -222,9 +215,8 @@ static void test_synthetic_pinned(const vp_model_config *c) {
 /* the engine does not open, for this reason */
 static void packed_refused(const char *what, const vp_engine_options *o, vp_result code, const char *text) {
     vp_engine *engine = NULL;
-    vp_error error;
+    vp_error error = {0};
     check_case("packed weights: %s", what);
-    memset(&error, 0, sizeof error);
     CHECK_INT(vp_engine_open(o, &engine, &error), code);
     CHECK(!engine && error.code == code);
     if (!CHECK(strstr(error.text, text) != NULL)) printf("  (%s)\n", error.text);
@@ -254,7 +246,6 @@ static void test_integers(const char *name, const vp_model_config *c, const vp_c
     static answer quantised, mapped;
     vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
     vp_checkpoint *cp = NULL;
-    vp_engine *one, *other;
     vp_packed packed;
     vp_error error;
     check_case("%s: packed integers, precisions %d %d %d", name, weights->blocks, weights->head, weights->vision);
@@ -262,8 +253,8 @@ static void test_integers(const char *name, const vp_model_config *c, const vp_c
     o.threads = 3;
     convert(&o);
     if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
-    one = engine_of(c, original, weights, answers ? &quantised : NULL);
-    other = engine_of(c, cp, weights, answers ? &mapped : NULL);
+    vp_engine *one = engine_of(c, original, weights, answers ? &quantised : NULL);
+    vp_engine *other = engine_of(c, cp, weights, answers ? &mapped : NULL);
     if (one && other) {
         const unsigned char *first = (const unsigned char *)one->model.embedding;
         CHECK(other->model.embedding == (const void *)packed.weights && other->weights_bytes == packed.weights_bytes);
@@ -325,7 +316,6 @@ static vp_result count_call(void *user, const char *what, int64_t done, int64_t 
 }
 static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *original) {
     vp_convert_options o = convert_of(c, original, VP_CONVERT_PACKED);
-    vp_engine_options e;
     vp_checkpoint *cp = NULL;
     vp_packed packed, other;
     vp_engine *engine = NULL;
@@ -335,7 +325,7 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
     convert(&o);
     check_case("mapped packed weights are used in place");
     if (!CHECK_INT(vp_checkpoint_open(folder, c, &cp, &error), VP_OK) || !CHECK_INT(vp_checkpoint_packed(cp, &packed), VP_OK)) return;
-    e = options_of(c, cp);
+    vp_engine_options e = options_of(c, cp);
     e.progress = count_call;
     e.progress_user = &calls;
     CHECK_INT(vp_engine_open(&e, &engine, &error), VP_OK);
@@ -385,9 +375,8 @@ static void test_packed_engine(const vp_model_config *c, const vp_checkpoint *or
 
 /* -------------------------------------------------------------------------------------------------------------- errors */
 static void refused(const char *what, const vp_convert_options *o, vp_result code, const char *where) {
-    vp_error error;
+    vp_error error = {0};
     check_case("convert rejects %s", what);
-    memset(&error, 0, sizeof error);
     CHECK_INT(vp_engine_convert(o, &error), code);
     CHECK(error.code == code && error.text[0] && !strchr(error.text, '\n'));
     if (!CHECK(strstr(error.where, where) != NULL)) printf("  (%s: %s)\n", error.where, error.text);
@@ -508,7 +497,6 @@ int main(void) {
     vp_checkpoint_close(cp_a);
     vp_checkpoint_close(cp_b);
     remove_folder(folder);
-    free(pixels);
-    free(masks);
+    FREE_ALL(pixels, masks);
     return check_done("test_convert");
 }

@@ -215,29 +215,24 @@ static void test_golden(const char *name, int wide, int top_k) {
     const int views = strcmp(name, "othermodels/olmoe/checkpoint") != 0;
     char path[128];
     size_t bytes = 0;
-    char *text;
     vp_model_config config;
     vp_checkpoint *checkpoint = NULL;
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
-    vp_request r;
-    vp_reply reply;
-    vp_error error;
-    dims m;
+    vp_request r = {0};
+    vp_reply reply = {0};
+    vp_error error = {0};
     int64_t at = 0, end;
     check_case("%s, %s, top_k %d: every operation of a request", name, wide ? "fp32" : "bf16", top_k);
-    memset(&error, 0, sizeof error);
     snprintf(path, sizeof path, "tests/golden/%s/config.json", name);
-    text = check_read(path, &bytes);
+    char *text = check_read(path, &bytes);
     snprintf(path, sizeof path, "tests/golden/%s", name);
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, NULL, 0, &config, &error), VP_OK) ||
         !CHECK_INT(vp_checkpoint_open(path, &config, &checkpoint, &error), VP_OK)) return;
     options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.threads = 2;
     options.weights = wide ? VP_WEIGHTS_FP32 : VP_WEIGHTS_BF16; options.max_sequence = PROMPT + NEW; options.max_views = 1;
     if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) return;
-    m = dims_of(&config, wide);
-    memset(&r, 0, sizeof r);
-    memset(&reply, 0, sizeof reply);
+    dims m = dims_of(&config, wide);
     for (int i = 0; i < PROMPT; i++) ids[i] = 5 + i * 7 % (config.vocab_size - 10);
     for (int i = 0; i < 144; i++) index[i] = i + 1;
     for (int i = 0; i < 576 * 588; i++) pixels[i] = 0.5f * sinf((float)i);
@@ -294,18 +289,15 @@ static double sum_of(int64_t count, int first_part, int last_part, int bytes) {
     return sum;
 }
 static void test_paper(const char *name, const vp_model_config *config, int wide, const paper *on, int top_k) {
-    vp_engine *e;
-    vp_request r;
-    vp_reply reply;
+    vp_request r = {0};
+    vp_reply reply = {0};
     static int32_t blocks[64];
     const int views = 3;
     dims m = dims_of(config, wide);
     int64_t pairs = (int64_t)on->tokens * top_k;
     check_case("%s, %s: %d tokens and %d views at top_k %d, recorded", name, wide ? "fp32" : "bf16", on->tokens, views, top_k);
-    e = open_paper(config, wide, on->tokens + 8, views);
+    vp_engine *e = open_paper(config, wide, on->tokens + 8, views);
     if (!e) return;
-    memset(&r, 0, sizeof r);
-    memset(&reply, 0, sizeof reply);
     for (int i = 0; i < config->block_count; i++) { blocks[i] = i; used_experts[i] = pairs < m.experts ? pairs : m.experts; }
     r.input_count = on->tokens; r.views = views; r.top_k = top_k; r.active_blocks = blocks; r.active_block_count = config->block_count;
     e->image_tokens = vk_image_tokens(config, views, 1, views);

@@ -23,12 +23,11 @@ static int same_text(const document *a, uint32_t i, const document *b, uint32_t 
 }
 /* Equal values; members of objects in any order. `less`: the left object may have additional members (a picture's size next to its hash). */
 static int same(const document *a, uint32_t i, const document *b, uint32_t k, int less) {
-    const vp_json_node *x, *y;
     double p, q;
     char key[64];
     if (i == VP_JSON_NONE || k == VP_JSON_NONE) return 0;
-    x = &a->nodes[i];
-    y = &b->nodes[k];
+    const vp_json_node *x = &a->nodes[i];
+    const vp_json_node *y = &b->nodes[k];
     if (x->type != y->type) return 0;
     if (x->type == VP_JSON_NUMBER)
         return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK && fabs(p - q) <= 1e-12 * fmax(1, fabs(q));
@@ -127,8 +126,7 @@ static void check_table(const char *set, const char *file, const char *expected,
     for (line = text, got = last.out; *line && *got; line += strcspn(line, "\n") + 1, got += strcspn(got, "\n") + 1) {
         if (!CHECK(parse(&w, line, strcspn(line, "\n")) && parse(&g, got, strcspn(got, "\n")))) break;
         check_note(same(&g, 0, &w, 0, 1), __FILE__, __LINE__, "%s: %.60s", file, line);
-        free(w.nodes);
-        free(g.nodes);
+        FREE_ALL(w.nodes, g.nodes);
     }
     CHECK(!*line && !*got);
     free(text);
@@ -156,10 +154,8 @@ static void test_parquet(void) {
 /* Rows give the same in any order; a skipped column is not read. */
 static void test_parquet_order(void) {
     struct parquet *file = NULL;
-    struct row row, other;
+    struct row row = {0}, other = {0};
     char *rows[12];
-    memset(&row, 0, sizeof row);
-    memset(&other, 0, sizeof other);
     check_case("parquet_row: rows in reverse, and rows without the damaged column");
     if (!CHECK(parquet_open(&file, "tests/golden/datasets/parquet_features/row_groups.parquet", NULL) == VP_OK)) return;
     CHECK_INT((long)parquet_row_count(file), 12);
@@ -191,8 +187,7 @@ static void test_arrow(void) {
         {"dictionary", "column \"x\" with a dictionary"}, {"decimal", "column \"x\" of the type decimal"}, {"view", "column \"x\" of the type utf8 view"}};
     char command[300];
     struct arrow *file = NULL;
-    struct row row;
-    char *first;
+    struct row row = {0};
     check_table("arrow", "stream.arrow", "stream.expected.jsonl", 0);
     check_table("arrow", "file.arrow", "stream.expected.jsonl", 0);
     check_table("arrow", "types.arrow", "types.expected.jsonl", 0);
@@ -207,11 +202,10 @@ static void test_arrow(void) {
     CHECK(last.out && strstr(last.out, "\"file\": \"data-00001-of-00002.arrow\", \"row\": 2") && strstr(last.out, "\"width\": 15") &&
           strstr(last.out, "\"metric\": \"ai2d_lmms\"") && !strstr(last.out, "error"));
     check_case("arrow_row: rows in reverse");
-    memset(&row, 0, sizeof row);
     if (!CHECK(arrow_open(&file, "tests/golden/datasets/arrow/stream.arrow", NULL) == VP_OK)) return;
     CHECK_INT((long)arrow_row_count(file), 9);
     CHECK(arrow_row(file, 0, &row, NULL) == VP_OK && arrow_row(file, 9, &row, NULL) == VP_ERR_RANGE && arrow_row(file, -1, &row, NULL) == VP_ERR_RANGE);
-    first = copy_text(row.json.data, row.json.bytes);
+    char *first = copy_text(row.json.data, row.json.bytes);
     for (int i = 8; i >= 0; i--) {
         row_clear(&row);
         CHECK(arrow_row(file, i, &row, NULL) == VP_OK);
@@ -226,10 +220,8 @@ static void test_arrow(void) {
 static void read_all(const char *path) {
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
     struct table table;
-    struct row row;
-    struct example example;
-    memset(&row, 0, sizeof row);
-    memset(&example, 0, sizeof example);
+    struct row row = {0};
+    struct example example = {0};
     if (table_open(&table, path, &wish, NULL) != VP_OK) return;
     for (size_t i = 0; i < table.row_count && i < 200; i++)
         if (table_example(&table, i, &row, &example)) example_see_pictures(&example, &row, table.folder, NULL, 0);
@@ -242,9 +234,8 @@ static void check_damaged(const char *source, size_t step) {
     size_t bytes = 0;
     char *text = check_read(source, &bytes);
     char name[40];
-    const char *path;
     snprintf(name, sizeof name, "damaged%s", strrchr(source, '.'));
-    path = in_folder(name);
+    const char *path = in_folder(name);
     check_case("a damaged %s", source);
     if (!CHECK(text != NULL)) return;
     for (size_t i = 0; i < bytes; i += step) {
@@ -330,7 +321,6 @@ static void put_base64(const unsigned char *data, size_t bytes, char *out) {
 }
 static void test_errors(void) {
     size_t bytes = 0;
-    char *text;
     check_case("data: the file type is detected from the first bytes");
     write_file(in_folder("a.xlsx"), "PK\3\4....", 8);
     CHECK_INT(cli("data %F/a.xlsx"), 3);
@@ -345,7 +335,7 @@ static void test_errors(void) {
     CHECK_INT(cli("data %F/a.csv"), 3);
     CHECK(last.err && strstr(last.err, "without a column \"question\""));
     check_case("data and sweep: Parquet of an unknown set without a question");
-    text = check_read("tests/golden/datasets/parquet_features/none_plain.parquet", &bytes);
+    char *text = check_read("tests/golden/datasets/parquet_features/none_plain.parquet", &bytes);
     for (size_t i = 0; text && i + 8 < bytes; i++) if (!memcmp(text + i, "question", 8)) text[i] = 'Q';
     if (CHECK(text != NULL)) write_file(in_folder("q.parquet"), text, bytes);
     free(text);
@@ -517,7 +507,6 @@ static void check_round_trip(const char *file, const char *task) {
     static const char sweep[] = "sweep --synthetic tiny --tier_list low --num_samples 2 --num_runs_per_sample 1 --threads 1 --top_k_list 2 --num_active_blocks_list 2";
     char line[600];
     document table, own;
-    uint32_t rows, own_rows;
     snprintf(line, sizeof line, "data --samples 0 --output %%F/round.jsonl --images %%F/round %s", file);
     CHECK_INT(cli(line), 0);
     snprintf(line, sizeof line, "%s --output_dir %%F/round-table --data %s", sweep, file);
@@ -527,8 +516,8 @@ static void check_round_trip(const char *file, const char *task) {
     if (!CHECK(load(&table, only_result("round-table"))) || !CHECK(load(&own, only_result("round-own")))) return;
     CHECK(same_text(&table, member(&table, 0, "accuracy_metric"), &own, member(&own, 0, "accuracy_metric")));
     CHECK_INT(number(&table, 0, "max_new_tokens"), number(&own, 0, "max_new_tokens"));
-    rows = member(&table, 0, "per_sample_results");
-    own_rows = member(&own, 0, "per_sample_results");
+    uint32_t rows = member(&table, 0, "per_sample_results");
+    uint32_t own_rows = member(&own, 0, "per_sample_results");
     for (uint32_t i = 0; i < table.nodes[rows].count; i++) {
         const uint32_t row = vp_json_at(&table.json, rows, i), own_row = vp_json_at(&own.json, own_rows, i);
         CHECK(same_text(&table, member(&table, row, "prompt"), &own, member(&own, own_row, "prompt")));
@@ -540,7 +529,6 @@ static void check_round_trip(const char *file, const char *task) {
     remove_folder(in_folder("round-own"));
 }
 static void test_output(void) {
-    char *text;
     check_case("data --output --images: vlmprof JSONL that gives the same rows when read");
     CHECK_INT(cli("data --output %F/own.jsonl --images %F/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
     CHECK_INT(cli("data --json %F/own.jsonl"), 0);
@@ -548,7 +536,7 @@ static void test_output(void) {
     CHECK(strstr(last.out, "Please select the correct answer from the options above. \\n"));
     check_case("data --output into another folder: picture paths are relative to it, and a row keeps its category");
     CHECK_INT(cli("data --output %F/moved/own.jsonl --images %F/moved/pictures tests/golden/datasets/vlmevalkit_tsv/MMStar_mini.tsv"), 0);
-    text = check_read(in_folder("moved/own.jsonl"), NULL);
+    char *text = check_read(in_folder("moved/own.jsonl"), NULL);
     CHECK(text && strstr(text, "\"image\": \"pictures/MMStar_mini_0_0.jpg\"") && strstr(text, "\"category\": \"ocr\""));
     free(text);
     CHECK_INT(cli("data --json %F/moved/own.jsonl"), 0);
@@ -598,8 +586,7 @@ static void check_scores(const char *folder_name, const char *metric) {
         good = check_note(same(&g, member(&g, 0, "score"), &w, member(&w, 0, "score"), 0), __FILE__, __LINE__, "%s: %.200s", metric, line);
         if (member(&w, 0, "parsed") != VP_JSON_NONE && member(&g, 0, "parsed") != VP_JSON_NONE && w.nodes[member(&w, 0, "parsed")].type == VP_JSON_STRING)
             good &= check_note(same(&g, member(&g, 0, "parsed"), &w, member(&w, 0, "parsed"), 0), __FILE__, __LINE__, "%s parsed: %.200s", metric, line);
-        free(w.nodes);
-        free(g.nodes);
+        FREE_ALL(w.nodes, g.nodes);
     }
     CHECK(good && !*line && !*got);
     free(text);
@@ -618,15 +605,13 @@ static void test_scores(int shared) {
 static void check_sets(const char *name) {
     char path[200], command[300];
     document w, g;
-    uint32_t sets;
-    const char *got;
     check_case("score --metric %s: totals match the tools', with intervals", name);
     snprintf(path, sizeof path, "tests/golden/datasets/scores/%s.json", name);
     snprintf(command, sizeof command, "score --metric %s %s", name, path);
     CHECK_INT(cli(command), 0);
     if (!CHECK(load(&w, path))) return;
-    sets = member(&w, 0, "sets");
-    got = last.out;
+    uint32_t sets = member(&w, 0, "sets");
+    const char *got = last.out;
     for (uint32_t i = 0; got && *got && i < w.nodes[sets].count; i++, got += strcspn(got, "\n") + 1) {
         static const char *const tools[] = {"official", "vlmevalkit", "lmms_eval"};
         uint32_t set = vp_json_at(&w.json, sets, i);
@@ -708,10 +693,9 @@ static void test_names(void) {
     if (!CHECK(text != NULL)) return;
     for (char *line = text; *line; line += strcspn(line, "\n") + 1) {
         char name[100];
-        const struct task *task;
         if (!CHECK(parse(&d, line, strcspn(line, "\n")))) break;
         vp_json_text(&d.json, member(&d, 0, "name"), name, sizeof name, NULL);
-        task = task_find(name);
+        const struct task *task = task_find(name);
         check_note(task ? is(&d, member(&d, 0, "canonical"), task->name) : is_null(&d, 0, "canonical"), __FILE__, __LINE__, "%s is %s", name,
                    task ? task->name : "none");
         free(d.nodes);
@@ -735,7 +719,6 @@ static void test_small(void) {
     struct text_list list = {NULL, 0};
     char text[80];
     size_t bytes;
-    unsigned char *data;
     int32_t width, height;
     check_case("python_float, python_list, base64, SHA-256, picture sizes");
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
@@ -748,7 +731,7 @@ static void test_small(void) {
     text_list_free(&list);
     CHECK(!python_list("['a'", &list) && !python_list("[a]", &list) && !python_list("['a' 007]", &list) && !python_list("['a\n']", &list) && !list.count);
     text_list_free(&list);
-    data = base64_decode("aGV sbG8=\n", 10, &bytes);
+    unsigned char *data = base64_decode("aGV sbG8=\n", 10, &bytes);
     CHECK(data && bytes == 5 && !memcmp(data, "hello", 5));
     free(data);
     CHECK(!base64_decode("aGVsbG8", 7, &bytes) && !base64_decode("aGV*", 4, &bytes) && !base64_decode("", 0, &bytes) && !base64_decode("aG=V", 4, &bytes));
@@ -764,17 +747,15 @@ static void test_pictures(void) {
         char path[200];
         size_t bytes = 0, wanted_bytes = 0;
         int32_t width = 0, height = 0;
-        char *file, *wanted;
         vp_error error = {VP_OK, -1, "", ""};
         vp_image image = {0, 0, NULL};
-        vp_result result;
         check_case("any_image_decode: %s as Pillow reads it", pictures[i].name);
         snprintf(path, sizeof path, "tests/golden/datasets/pictures/%s", pictures[i].name);
-        file = check_read(path, &bytes);
+        char *file = check_read(path, &bytes);
         strcat(path, ".rgb");
-        wanted = check_read(path, &wanted_bytes);
+        char *wanted = check_read(path, &wanted_bytes);
         if (!CHECK(file && wanted)) return;
-        result = any_image_decode((const uint8_t *)file, bytes, &image, &error);
+        vp_result result = any_image_decode((const uint8_t *)file, bytes, &image, &error);
         if (result == VP_ERR_UNSUPPORTED && strstr(error.text, "libwebp is not installed")) check_skip(pictures[i].name, "libwebp is not installed");
         else if (CHECK(result == VP_OK && image.width_px == pictures[i].width && image.height_px == pictures[i].height)) {
             CHECK(wanted_bytes == (size_t)image.width_px * (size_t)image.height_px * 3 && !memcmp(image.rgb, wanted, wanted_bytes));
@@ -782,8 +763,7 @@ static void test_pictures(void) {
             vp_image_free(&image);
             CHECK(any_image_decode((const uint8_t *)file, bytes * 2 / 3, &image, &error) == VP_ERR_FORMAT);
         }
-        free(file);
-        free(wanted);
+        FREE_ALL(file, wanted);
     }
     check_case("sweep: a sample with a TIFF picture fails, with a hint");
     put_file("/tiff.jsonl", "{\"question_id\": 1, \"text\": \"a?\", \"image\": \"t0.tif\"}\n");
@@ -813,7 +793,6 @@ static void test_several_images(void) {
         {"{\"images\": [\"b.png\", \"c.png\"], \"question\": \"q\", \"image_places\": [1, 0]}", "ascending byte offsets into the question"},
     };
     document d;
-    uint32_t row;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         check_case("invalid images of a record: %s", bad[i].words);
         put_file("/several.jsonl", bad[i].record);
@@ -829,7 +808,7 @@ static void test_several_images(void) {
              "{\"question\": \"What?\", \"answers\": [\"x\"]}\n{\"images\": [\"mix-200x150.png\", \"gone.png\"], \"question\": \"What?\"}\n");
     cli(SEVERAL_COMMAND);
     if (!CHECK(load(&d, in_folder("several/several_imgsizeasis_topk0_blocks4.json")))) return;
-    row = several_row(&d, 0);
+    uint32_t row = several_row(&d, 0);
     CHECK(is(&d, member(&d, row, "prompt"), "<|im_start|>User:<image><image>What differs?<end_of_utterance>\nAssistant:"));
     CHECK_INT(d.nodes[member(&d, row, "vision_tokens_of_images")].count, 2);
     row = several_row(&d, 1);
@@ -857,7 +836,6 @@ static void test_sweep(void) {
                                   "--num_active_blocks_list 2 --top_k_list 2 --quiet --output_dir %F/swept --data ";
     char line[600];
     document d;
-    uint32_t rows;
     int ok = 0, failed = 0;
     check_case("sweep --data: rows of a table, a damaged row, a row with two pictures");
     put_file("/rows.jsonl", "{\"messages\": [{\"role\": \"user\", \"content\": \"What?\"}]}\nnot JSON\n{\"messages\": [{\"role\": \"user\", \"content\": ["
@@ -866,7 +844,7 @@ static void test_sweep(void) {
     cli(line);
     CHECK(last.code == 0 || last.code == 1);
     if (!CHECK(load(&d, only_result("swept")))) return;
-    rows = member(&d, 0, "per_sample_results");
+    uint32_t rows = member(&d, 0, "per_sample_results");
     for (uint32_t i = rows + 1; i < d.nodes[rows].end; i = d.nodes[i].end) {
         ok += is(&d, member(&d, i, "status"), "ok");
         failed += is(&d, member(&d, i, "status"), "failed");
@@ -978,9 +956,8 @@ static void test_categories(void) {
     CHECK(last.err && strstr(last.err, "no scored sample has this field in its record; the fields are "));
 }
 int main(void) {
-    int shared;
     if (!command_begin("data")) return 1;
-    shared = has_shared();
+    int shared = has_shared();
     test_formats(shared);
     test_parquet();
     test_parquet_order();

@@ -26,14 +26,13 @@ static int load_set(const char *words, struct options *o, struct dataset *d) {
     static int turn;
     static char *argv[ARGUMENTS];
     char line[2048];
-    int argc, code;
     snprintf(line, sizeof line, "vlmprof sweep --synthetic tiny %s", words);
-    argc = split(line, room[turn++ & 7], sizeof room[0], argv);
+    int argc = split(line, room[turn++ & 7], sizeof room[0], argv);
     memset(o, 0, sizeof *o);
     memset(d, 0, sizeof *d);
     o->command = &command_sweep;
     hush(1);
-    code = options_parse(o, argc, argv);
+    int code = options_parse(o, argc, argv);
     d->path = code ? "" : opt(o, "data")->items[0];
     if (!code) code = dataset_load(o, &tiny, d);
     hush(0);
@@ -44,9 +43,8 @@ static void unload_set(struct options *o, struct dataset *d) {
     options_free(o);
 }
 static int take(const struct dataset *d, size_t index, struct sample *a) {
-    int code;
     hush(1);
-    code = dataset_sample(d, &tiny, index, a);
+    int code = dataset_sample(d, &tiny, index, a);
     hush(0);
     return code;
 }
@@ -365,9 +363,8 @@ static void test_changed_notes(void) {
 }
 static void test_reasons(void) {
     char text[64];
-    struct dataset d;
+    struct dataset d = {0};
     check_case("each reason is stored once, up to a limit");
-    memset(&d, 0, sizeof d);
     d.source.fd = d.notes.fd = -1;
     for (int i = 0; i < 1000; i++) {
         snprintf(text, sizeof text, "reason %d", i);
@@ -388,15 +385,14 @@ static void copy_file(const char *from, const char *to) {
 static void test_vanished(void) {
     static const char *const images[] = {"images/a.jpg", "images/b.jpg", "images/c.jpg"};
     int status = 0;
-    pid_t child;
     document d;
     check_case("an image that disappears or grows while a sweep runs gives a failed row");
     mkdir(in_folder("images"), 0777);
     for (int i = 0; i < 3; i++) copy_file("samples/cat.jpg", in_folder(images[i]));
     write_text(in_folder("rows.jsonl"), "{\"question\": \"A?\", \"image\": \"images/a.jpg\"}\n{\"question\": \"B?\", \"image\": \"images/b.jpg\"}\n"
                              "{\"question\": \"C?\", \"image\": \"images/c.jpg\"}\n");
-    child = start("sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 30", NULL,
-                  in_folder("stdout"), 0);
+    pid_t child = start("sweep --synthetic tiny --data %F/rows.jsonl --output_dir %F/out --tier_list low --max_new_tokens 1 --num_runs_per_sample 30", NULL,
+                        in_folder("stdout"), 0);
     while (access(in_folder("out/journal.jsonl"), F_OK) && waitpid(child, &status, WNOHANG) == 0) usleep(1000); /* wait until planned; sample 0 takes a while */
     CHECK_INT(unlink(in_folder("images/b.jpg")), 0);
     copy_file("samples/chart.png", in_folder("images/c.jpg"));

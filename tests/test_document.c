@@ -28,8 +28,6 @@ static void fill(struct document *document) {
 static void test_document(void) {
     struct document document = {NULL, 0, NULL};
     struct text_buffer out = {NULL, 0, 0};
-    char *text;
-    int kept;
     fill(&document);
     check_case("a document as text: names left-aligned, numbers right-aligned, a blank line between blocks");
     document_print(&document, 0, &out);
@@ -43,13 +41,13 @@ static void test_document(void) {
                          "| alone |\n|-------|\n| x |\n");
     check_case("... on stdout");
     fflush(stdout);
-    kept = dup(1);
+    int kept = dup(1);
     CHECK(freopen(in_folder("out"), "w", stdout) != NULL);
     CHECK_INT(print_document(&document), 0);
     fflush(stdout);
     dup2(kept, 1);
     close(kept);
-    text = check_read(in_folder("out"), NULL);
+    char *text = check_read(in_folder("out"), NULL);
     out.bytes = 0;
     document_print(&document, 0, &out);
     CHECK_TEXT(text, out.data);

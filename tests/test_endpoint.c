@@ -90,13 +90,12 @@ static void test_unique_png(void) {
             uint8_t *rgb = noise_pixels(width, height);
             struct unique unique;
             vp_image image, pixels = {width, height, rgb};
-            char *file;
             int most = 0;
             check_case("%d x %d pixels, %s, as a PNG marked with a number in the lowest bits of its last row", width, height, is_plain ? "plain" : "noise");
             if (is_plain) memset(rgb, 100, (size_t)width * (size_t)height * 3);
             unique_of_pixels(rgb, width, height, &unique);
             check_numbers(&unique, width < 22 ? 3 * width : 64);
-            file = marked(&unique, UINT64_MAX, &image);
+            char *file = marked(&unique, UINT64_MAX, &image);
             CHECK(values_that_differ(&pixels, &image, &most) <= 64 && most <= 1);
             CHECK(!memcmp(image.rgb, rgb, (size_t)width * 3 * (size_t)(height - 1)) && image.rgb[(size_t)width * 3 * (size_t)(height - 1)] % 2 == 1);
             vp_image_free(&image);
@@ -157,8 +156,7 @@ static void test_hostile_jpeg(void) {
         }
         count = jpeg_bits(damaged, length, &bits);
         CHECK(!count || bits[count - 1].at < length); /* bits are in file order */
-        free(bits);
-        free(damaged);
+        FREE_ALL(bits, damaged);
     }
     free(file);
 }
@@ -184,9 +182,8 @@ static void test_resized(void) {
 static void kind(const char *bytes, size_t count, const char *type, int32_t width, int32_t height, const char *words) {
     struct picture picture;
     char reason[400] = "";
-    int code;
     write_file(in_folder("picture"), bytes, count);
-    code = picture_of_file(in_folder("picture"), &picture, reason, sizeof reason);
+    int code = picture_of_file(in_folder("picture"), &picture, reason, sizeof reason);
     CHECK_INT(code, type ? 0 : 3);
     if (!type) check_note(strstr(reason, words) && strstr(reason, "picture"), __FILE__, __LINE__, "\"%s\" is not in \"%s\"", words, reason);
     if (code) return;

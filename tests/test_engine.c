@@ -30,8 +30,7 @@ static vp_engine_options options_of(vp_weights weights, const char *gemm, int32_
 }
 static vp_engine *open_engine(const vp_engine_options *options) {
     vp_engine *engine = NULL;
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     if (!CHECK_INT(vp_engine_open(options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     return engine;
 }
@@ -75,8 +74,7 @@ static void run_free(run *r) {
     free(r->pixels); free(r->masks); free(r->logits); free(r->features); free(r->vit); free(r->block_last); free(r->block_mean);
 }
 static void run_on(vp_engine *engine, run *r) {
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     memset(r->logits, 0xff, NEW * LOGITS * sizeof(float));
     memset(r->tokens, 0xff, sizeof r->tokens);
     memset(r->step_ns, 0xff, sizeof r->step_ns);
@@ -101,8 +99,7 @@ static double row_error(const float *a, const float *b) {
 /* ---------------------------------------------------------------------------------------------------------- errors of opening */
 static void refused(const char *what, const vp_engine_options *options, vp_result code, const char *where) {
     vp_engine *engine = (vp_engine *)(void *)&config; /* any address; it must not change */
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     check_case("open rejects %s", what);
     CHECK_INT(vp_engine_open(options, &engine, &error), code);
     CHECK_INT(error.code, code);
@@ -126,7 +123,6 @@ static void test_open_errors(void) {
     const vp_engine_options good = options_of(VP_WEIGHTS_FP32, NULL, 1);
     vp_engine_options o;
     vp_model_config c;
-    progress_log log;
     o = good; o.device = "cuda"; refused("device cuda", &o, VP_ERR_DEVICE, "cuda");
     o.device = "cuda:1"; refused("device cuda:1", &o, VP_ERR_DEVICE, "cuda");
     o.device = "cuda:x"; refused("device cuda:x", &o, VP_ERR_RANGE, "cuda:x");
@@ -152,8 +148,7 @@ static void test_open_errors(void) {
     o = good; o.gemm = "no such kernel"; refused("an unknown GEMM kernel", &o, VP_ERR_RANGE, "no such kernel");
     o.gemm = "avx512bf16"; refused("a bf16 kernel for fp32 arithmetic", &o, VP_ERR_RANGE, "avx512bf16");
     o = good; o.max_sequence = INT32_MAX; refused("a sequence that fits no memory", &o, VP_ERR_MEMORY, "engine memory");
-    memset(&log, 0, sizeof log);
-    log.stop_after = 3;
+    progress_log log = {.stop_after = 3};
     log.again = 1; /* `refused` opens the engine twice */
     o = good; o.progress = on_progress; o.progress_user = &log;
     refused("loading that is stopped", &o, VP_ERR_INTERRUPTED, "model.transformer.ln_f.weight");
@@ -161,17 +156,15 @@ static void test_open_errors(void) {
 }
 static void test_open(void) {
     vp_engine_options o = options_of(VP_WEIGHTS_FP32, NULL, 2);
-    progress_log log;
-    vp_engine *engine, *narrow;
+    progress_log log = {0};
     int known[2] = { 0, 0 };
     check_case("open");
-    memset(&log, 0, sizeof log);
     o.progress = on_progress;
     o.progress_user = &log;
-    engine = open_engine(&o);
+    vp_engine *engine = open_engine(&o);
     o.weights = VP_WEIGHTS_BF16;
     o.progress = NULL;
-    narrow = open_engine(&o);
+    vp_engine *narrow = open_engine(&o);
     if (!engine || !narrow) return;
     CHECK(log.calls > 100 && log.done > log.total / 2);
     CHECK(!strncmp(vp_engine_device(engine), "cpu: ", 5) && strstr(vp_engine_device(engine), "2 threads"));
@@ -192,9 +185,8 @@ static void test_open(void) {
 
 /* ---------------------------------------------------------------------------------------------------------- errors of running */
 static void refuse_run(vp_engine *engine, run *r, const char *what, const char *where, int64_t offset) {
-    vp_error error;
+    vp_error error = {0};
     vp_reply before = r->reply;
-    memset(&error, 0, sizeof error);
     memset(r->tokens, 0x5a, sizeof r->tokens);
     check_case("run rejects %s", what);
     CHECK_INT(vp_engine_run(engine, &r->request, &r->reply, &error), VP_ERR_RANGE);
@@ -269,16 +261,15 @@ static void test_cache(vp_engine *engine, int views, int top_k, double limit) {
     run_on(engine, &r);
     again.request.max_new_tokens = 1;
     for (int n = 1; n < NEW; n += 5) {
-        double same, other;
         memcpy(again.ids + PROMPT, r.tokens, (size_t)n * sizeof(int32_t));
         again.request.input_count = PROMPT + n;
         run_on(engine, &again);
-        same = row_error(again.logits, r.logits + n * LOGITS);
+        double same = row_error(again.logits, r.logits + n * LOGITS);
         CHECK_NEAR(same, 0, limit);
         if (getenv("VERBOSE")) printf("cache against recomputing, views %d, step %d: %.2g\n", views, n, same);
         again.ids[PROMPT + n - 1] = (again.ids[PROMPT + n - 1] + 1) % 650; /* damaged: a different last token */
         run_on(engine, &again);
-        other = row_error(again.logits, r.logits + n * LOGITS);
+        double other = row_error(again.logits, r.logits + n * LOGITS);
         CHECK(other > limit);
     }
     run_free(&r);
@@ -382,12 +373,11 @@ static void test_timing_off(vp_engine *engine, const run *stage, run *r) {
 static void test_timing_kernel(vp_engine *engine, const run *stage, run *r) {
     enum { ROOM = 8192, FEW = 5 };
     vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches), few[FEW + 1], untouched;
-    int64_t all;
     r->request.timing = VP_TIMING_KERNEL;
     r->request.launches = launches;
     r->request.launch_capacity = ROOM;
     run_on(engine, r);
-    all = r->reply.launch_count;
+    int64_t all = r->reply.launch_count;
     CHECK(same_output(r, stage));
     CHECK(!memcmp(r->features, stage->features, WINDOWS * 128 * sizeof(float)) || !r->request.views);
     CHECK(!memcmp(r->block_mean, stage->block_mean, BLOCKS * 128 * sizeof(float)));
@@ -428,9 +418,8 @@ static void check_spans(const run *r, const vp_launch *launches, const vp_span *
     unsigned char *seen = (unsigned char *)calloc((size_t)r->reply.launch_count * 8, 1);
     for (int64_t i = 0; i < r->reply.span_count; i++) {
         const vp_span *s = &spans[i];
-        const vp_launch *l;
         if (!CHECK(s->launch >= 0 && s->launch < r->reply.launch_count && s->thread >= 0 && s->thread < threads)) break;
-        l = &launches[s->launch];
+        const vp_launch *l = &launches[s->launch];
         CHECK(s->ns >= 0 && s->begin_ns >= l->begin_ns && s->begin_ns + s->ns <= l->begin_ns + l->ns);
         CHECK(++seen[s->launch * 8 + s->thread] <= (strcmp(l->name, "attention") ? 1 : 2));
     }
@@ -451,7 +440,6 @@ static void test_spans(vp_engine *engine, int threads) {
     vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches);
     vp_span *spans = (vp_span *)malloc(ROOM * sizeof *spans), few[FEW + 1], untouched;
     run stage, r;
-    int64_t all;
     check_case("spans of %d threads", threads);
     run_new(&stage, 1);
     run_new(&r, 1);
@@ -461,7 +449,7 @@ static void test_spans(vp_engine *engine, int threads) {
     r.request.launches = launches; r.request.launch_capacity = ROOM;
     r.request.spans = spans; r.request.span_capacity = ROOM;
     run_on(engine, &r);
-    all = r.reply.span_count;
+    int64_t all = r.reply.span_count;
     CHECK(same_output(&r, &stage));
     if (CHECK(r.reply.launch_count <= ROOM && all <= ROOM)) check_spans(&r, launches, spans, threads);
     memset(&untouched, 0x5a, sizeof untouched);
@@ -476,8 +464,7 @@ static void test_spans(vp_engine *engine, int threads) {
     CHECK(r.reply.span_count == 0 && !memcmp(&few[0], &untouched, sizeof untouched));
     run_free(&stage);
     run_free(&r);
-    free(launches);
-    free(spans);
+    FREE_ALL(launches, spans);
 }
 /* The blocks sum to the engine's own total, and the cache to the size for the longest request. */
 static void test_memory(vp_engine *engine) {
@@ -789,9 +776,8 @@ static void test_synthetic(void) {
     check_case("synthetic weights");
     o.checkpoint = NULL;
     for (int i = 0; i < 3; i++) {
-        vp_engine *engine;
         o.seed = i == 2 ? 8 : 7;
-        engine = open_engine(&o);
+        vp_engine *engine = open_engine(&o);
         run_new(&r[i], 1);
         if (engine) run_on(engine, &r[i]);
         vp_engine_close(engine);
@@ -805,8 +791,7 @@ static void test_synthetic(void) {
 int main(void) {
     size_t bytes = 0;
     char *text = check_read("tests/golden/models/tiny-a/config.json", &bytes);
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     check_case("tiny-a");
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, NULL, 0, &config, &error), VP_OK) ||
         !CHECK_INT(vp_checkpoint_open("tests/golden/models/tiny-a", &config, &checkpoint, &error), VP_OK)) {

@@ -21,8 +21,7 @@ static void check_refused(int code, const char *word) {
 static struct { char *text; vp_json_node *nodes; vp_json json; } document;
 static void parse(const char *text) {
     size_t needed = 0;
-    free(document.text);
-    free(document.nodes);
+    FREE_ALL(document.text, document.nodes);
     document.text = (char *)malloc(strlen(text) + 1);
     strcpy(document.text, text);
     memset(&document.json, 0, sizeof document.json);
@@ -69,8 +68,7 @@ static double normal(vp_random *random) {
 }
 static vp_latency_request request_of(int tier, int top_k, int blocks, int sample, vp_random *random) {
     static const int views[3][4] = {{2, 3, 3, 2}, {5, 7, 6, 9}, {10, 13, 16, 11}};
-    vp_latency_request q;
-    memset(&q, 0, sizeof q);
+    vp_latency_request q = {0};
     q.views = sample < 3 ? 0 : views[tier][sample % 4]; /* the first samples are text only */
     q.vision_tokens = q.views ? q.views * 100 + sample % 3 * 16 : 0;
     q.text_tokens = 5 + (int)vp_random_below(random, 60);
@@ -119,9 +117,8 @@ static void write_sweep(const char *name, const char *device, uint32_t seed, dou
     for (int c = 0; c < config_count; c++) {
         int tier = c % 3, top_k = 1 << (c / 3 % 3), blocks = 2 + c / 9 * 2;
         char path[1024];
-        FILE *f;
         snprintf(path, sizeof path, "%s/t_imgsizetier-%s_crops%d_topk%d_blocks%d.json", in_folder(name), TIERS[tier], tier, top_k, blocks);
-        f = fopen(path, "wb");
+        FILE *f = fopen(path, "wb");
         if (!f) { CHECK(!"a result file can be written"); return; }
         fprintf(f, "{\"schema\": \"vlmprof-sweep-2\", \"status\": \"complete\", \"timing\": \"stage\", \"synthetic\": false, \"model\": \"made\",\n");
         if (architecture) fprintf(f, " \"architecture\": \"%s\",\n", architecture);
@@ -263,7 +260,6 @@ static void test_held_out(void) {
 
 /* What a tool of this kind says about a budget: counted again from predictions out of sample */
 static void test_predictions(void) {
-    double low, high;
     check_case("a prediction is the file's coefficients times the request");
     CHECK_INT(run("predict %%F/model.json --views 5 --vision_tokens 516 --text_tokens 20 --sequence 560 --top_k 2 --num_active_blocks 4 --output_tokens 10 --json"), 0);
     parse(last.out);
@@ -272,8 +268,8 @@ static void test_predictions(void) {
     CHECK_NEAR(number_at("predictions.0.decode.ms"), 9 * (0.5 + 0.2 * 4 + 0.05 * 8) + 2e-4 * 4 * (9 * 560 + 36), 0.3);
     CHECK_NEAR(number_at("predictions.0.total.ms"), number_at("predictions.0.vision.ms") + number_at("predictions.0.prefill.ms")
                + number_at("predictions.0.decode.ms") + number_at("predictions.0.other.ms"), 1e-9);
-    low = number_at("predictions.0.vision.interval_ms.0");
-    high = number_at("predictions.0.vision.interval_ms.1");
+    double low = number_at("predictions.0.vision.interval_ms.0");
+    double high = number_at("predictions.0.vision.interval_ms.1");
     CHECK_NEAR((high - low) / 2 / number_at("predictions.0.vision.ms"), 1.96 * SCATTER, 0.006);
     check_case("intervals contain the same machine's next measurements");
     write_sweep("b", "machine A", 8, 1, 0, CONFIGS, 0);
@@ -339,7 +335,6 @@ static void test_views(void) {
 /* Log-normal times with sigma 0.5: the mean is exp(0.125) = 1.133 times the median. The model predicts the mean, and its intervals contain the next measurements. */
 static void test_noise(void) {
     double medians = 0, means = 0;
-    char *text;
     check_case("noise of sigma 0.5: the mean is predicted without bias, and intervals contain the machine's next measurements");
     lognormal = 0.5;
     write_sweep("noisy", "machine A", 21, 1, 0, CONFIGS, 0);
@@ -373,7 +368,7 @@ static void test_noise(void) {
     CHECK_NEAR(number_at("predictions.0.vision.ms") / (2 + 3 * 8 + 0.004 * 816), means / medians, 0.08); /* 1.133; weights of 1 / measured^2 would give 0.6 */
     CHECK(number_at("predictions.0.vision.interval_ms.0") > 0);
     check_case("a file of an older version: Student's intervals, and a warning");
-    text = check_read(in_folder("noisy.json"), NULL);
+    char *text = check_read(in_folder("noisy.json"), NULL);
     for (int i = 0; i < 2; i++) {
         char *key = text ? strstr(text, i ? "\"held_out_ratios\": {" : "\"location\": ") : NULL;
         if (CHECK(key != NULL)) key[1] = 'x'; /* an unknown key */
@@ -422,9 +417,7 @@ static void test_recalibration(void) {
     {
         char *d = check_read(in_folder("d.json"), NULL), *e = check_read(in_folder("e.json"), NULL), *c = check_read(in_folder("c.json"), NULL);
         CHECK(d && e && c && !strcmp(d, e) && strcmp(d, c));
-        free(c);
-        free(d);
-        free(e);
+        FREE_ALL(c, d, e);
     }
     check_case("identical measurements do not determine a line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
@@ -491,8 +484,7 @@ static void test_damaged(void) {
         refused++;
     }
     CHECK(refused > 30);
-    free(cut);
-    free(whole);
+    FREE_ALL(cut, whole);
     check_case("no model file");
     run("predict %%F/none.json --views 0");
     check_refused(3, "none.json");
@@ -570,7 +562,6 @@ int main(void) {
     test_damaged();
     test_usage();
     program_end();
-    free(document.text);
-    free(document.nodes);
+    FREE_ALL(document.text, document.nodes);
     return check_done("test_estimator");
 }

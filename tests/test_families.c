@@ -25,9 +25,8 @@ static int64_t number_or_none(const char *text) { return *text ? strtoll(text, N
 static void check_row(const vp_family *family, char **field, int first, int line) {
     vp_vision_count c;
     const int refused = *field[first + 9] != 0;
-    vp_result result;
     memset(&c, 0x5a, sizeof c);
-    result = vp_family_count(family, atoi(field[0]), atoi(field[1]), &c, NULL);
+    vp_result result = vp_family_count(family, atoi(field[0]), atoi(field[1]), &c, NULL);
     check_note((result != VP_OK) == refused, __FILE__, line, "line %d, %sx%s: result %d, golden error \"%s\"", line, field[0], field[1], (int)result, field[first + 9]);
     if (refused || result != VP_OK) return;
     {
@@ -118,11 +117,10 @@ static int refused(const char *name, const char *keys, int32_t width, int32_t he
     static vp_family family;
     vp_vision_count c, before;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     memset(&c, 0x33, sizeof c);
     before = c;
     if (!open_family(&family, name, keys)) return 0;
-    result = vp_family_count(&family, width, height, &c, &error);
+    vp_result result = vp_family_count(&family, width, height, &c, &error);
     return result != VP_OK && !memcmp(&c, &before, sizeof c) && error.code == result && error.text[0];
 }
 
@@ -573,14 +571,12 @@ static int tile(const char *arguments) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
     char command[1024];
     size_t bytes = 0;
-    FILE *f;
-    int status;
     snprintf(command, sizeof command, "%s tile %s 2>&1", program, arguments);
-    f = popen(command, "r");
+    FILE *f = popen(command, "r");
     if (!f) return -1;
     bytes = fread(cli_output, 1, sizeof cli_output - 1, f);
     cli_output[bytes] = 0;
-    status = pclose(f);
+    int status = pclose(f);
     return status >= 0 && (status & 127) == 0 ? status >> 8 : -1;
 }
 static void test_command(void) {

@@ -46,11 +46,10 @@ typedef struct life { answer a; int opened, broken, served_again, noted; } life;
 /* the life of an engine from opening to closing: the first failure, whether it is reported, and whether the engine still works afterwards */
 static vp_result live(vp_timing timing, life *l, vp_error *error) {
     vp_engine *engine = NULL;
-    vp_result result;
     vp_request r = request_of(timing);
     memset(error, 0, sizeof *error);
     memset(l, 0, sizeof *l);
-    result = open_engine(&engine, 320, error);
+    vp_result result = open_engine(&engine, 320, error);
     l->opened = result == VP_OK;
     if (result == VP_OK) result = run_request(engine, &r, &l->a, error);
     if (l->opened) {
@@ -78,20 +77,17 @@ static void test_kind(const char *kind, vp_timing timing) {
         recorded = !strcmp(kind, "graph") || !strcmp(kind, "launch") || !strcmp(kind, "gemm");
     vp_error error;
     life l;
-    long calls, step;
     check_case("failing %s%s", kind, timing == VP_TIMING_KERNEL ? ", timing by kernels" : timing == VP_TIMING_OFF ? ", timing off" : "");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(live(timing, &l, &error), VP_OK) || !CHECK(is_healthy(&l.a))) return;
-    calls = cuda_on_cpu_calls(kind);
+    long calls = cuda_on_cpu_calls(kind);
     if (!CHECK(calls > 0)) return;
-    step = calls / MOST_OF_A_KIND + 1;
+    long step = calls / MOST_OF_A_KIND + 1;
     for (long n = 1; n <= calls; n += step) {
-        vp_result result;
-        int survived;
         cuda_on_cpu_reset((uint64_t)n);
         cuda_on_cpu_fail(kind, (int)n);
-        result = live(timing, &l, &error);
-        survived = (recorded || planned) && result == VP_OK && l.noted && is_healthy(&l.a); /* the request did not need the recording or the plan */
+        vp_result result = live(timing, &l, &error);
+        int survived = (recorded || planned) && result == VP_OK && l.noted && is_healthy(&l.a); /* the request did not need the recording or the plan */
         CHECK(survived || !planned);
         if (!check_note(survived || result == VP_ERR_DEVICE || result == VP_ERR_MEMORY, __FILE__, __LINE__, "call %ld of %ld gave %d", n, calls,
                         (int)result)) break;
@@ -203,15 +199,13 @@ static void test_timing(void) {
     answer stage, other;
     vp_request r = request_of(VP_TIMING_STAGE);
     vp_launch *launches = (vp_launch *)malloc(ROOM * sizeof *launches);
-    long events, before;
-    int64_t all;
     check_case("timing by stages");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
     CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK); /* this request records the step */
-    before = cuda_on_cpu_calls("event");
+    long before = cuda_on_cpu_calls("event");
     CHECK_INT(run_request(engine, &r, &stage, &error), VP_OK);
-    events = cuda_on_cpu_calls("event") - before;
+    long events = cuda_on_cpu_calls("event") - before;
     CHECK(is_healthy(&stage));
     CHECK_INT(stage.reply.times.stamps, 1 + 7 + NEW_TOKENS - 1 + 1); /* one at the start, stages up to sample, steps, the host's end of decode */
     CHECK_INT(stage.reply.times.has_kernels, 0);
@@ -238,7 +232,7 @@ static void test_timing(void) {
     CHECK_INT(run_request(engine, &r, &other, &error), VP_OK);
     CHECK_INT(cuda_on_cpu_calls("graph"), before);
     CHECK(is_healthy(&other));
-    all = other.reply.launch_count;
+    int64_t all = other.reply.launch_count;
     CHECK(all > 90 && all <= ROOM);
     CHECK_INT(other.reply.times.stamps, stage.reply.times.stamps + 2 * all);
     CHECK_INT(other.reply.times.has_kernels, 1);
@@ -434,12 +428,10 @@ static void test_dependents(void) {
     options.max_views = 1;
     for (int seed = 0; seed < 3; seed++) {
         vp_engine *engine = NULL;
-        vp_dump dump;
         check_case("dependent launches, seed %d", seed);
-        memset(&dump, 0, sizeof dump);
         cuda_on_cpu_reset((uint64_t)seed + 1);
         options.gpu = seed ? VP_GPU_DEPENDENT : 0;
-        dump.logits = seed ? logits : want;
+        vp_dump dump = {.logits = seed ? logits : want};
         r.dump = &dump;
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) break;
         for (int i = 0; i < 2; i++) { /* first sent one by one, then as a graph */
@@ -453,8 +445,7 @@ static void test_dependents(void) {
     }
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     cuda_on_cpu_reset(1);
-    free(want);
-    free(logits);
+    FREE_ALL(want, logits);
 }
 /* One request with or without VP_GPU_TUNED: its logits; ns of its products by the virtual clock; the number of products requested. The third of the emulated cuBLAS's
  * algorithms is the fastest, with 70 % of the first one's time. `fail`: a call of that kind fails while algorithms are timed. */
@@ -465,10 +456,8 @@ static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
     vp_engine_options options = vp_engine_options_default();
     vp_request r = request_of(VP_TIMING_KERNEL);
     vp_engine *engine = NULL;
-    vp_dump dump;
     vp_error error;
     answer a;
-    memset(&dump, 0, sizeof dump);
     options.config = &config;
     options.device = "cuda";
     options.gpu = gpu;
@@ -477,7 +466,7 @@ static void tune(tuning *t, uint32_t gpu, const char *fail, int nth) {
     cuda_on_cpu_reset(1);
     t->logits = (float *)calloc((size_t)NEW_TOKENS * (size_t)config.embedding_size, sizeof(float));
     t->product_ns = 0;
-    dump.logits = t->logits;
+    vp_dump dump = {.logits = t->logits};
     r.dump = &dump;
     r.launches = launches;
     r.launch_capacity = ROOM;
@@ -533,16 +522,14 @@ static void test_persistent(void) {
     options.max_views = 1;
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
         vp_engine *engine = NULL;
-        vp_dump dump;
         vp_request r = request_of(rows[row].kind ? VP_TIMING_KERNEL : VP_TIMING_STAGE);
         int one = rows[row].gpu && !*rows[row].note;
         check_case("one kernel per step: %s=%s %s", rows[row].setting, rows[row].value, rows[row].note);
-        memset(&dump, 0, sizeof dump);
         cuda_on_cpu_reset((uint64_t)row + 1);
         cuda_on_cpu_set(rows[row].setting, rows[row].value);
         options.gpu = rows[row].gpu;
         options.weights = (vp_weights)rows[row].weights;
-        dump.logits = row ? logits : want;
+        vp_dump dump = {.logits = row ? logits : want};
         r.dump = &dump;
         if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) break;
         for (int i = 0; i < 2; i++) { /* first sent one by one, then as one kernel */
@@ -566,8 +553,7 @@ static void test_persistent(void) {
         CHECK_INT(cuda_on_cpu_live(), 0);
     }
     cuda_on_cpu_reset(1);
-    free(want);
-    free(logits);
+    FREE_ALL(want, logits);
 }
 /* A decode step is exactly one graph with few kernels: six a block and three around the blocks. Their records equal a hand count for the preset's shapes: additions,
  * multiplications, divisions, exponentials and comparisons one each; every operand read or written once. */
@@ -710,13 +696,12 @@ static void test_memory(void) {
     vp_error error;
     answer a;
     char bytes[32];
-    uint64_t needed;
     vp_ceilings ceilings;
     vp_request r = request_of(VP_TIMING_STAGE);
     check_case("memory of a GPU");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
-    needed = vp_engine_bytes(engine);
+    uint64_t needed = vp_engine_bytes(engine);
     vp_engine_close(engine);
     snprintf(bytes, sizeof bytes, "%llu", (unsigned long long)needed - 1);
     setenv("CUDA_ON_CPU_MEMORY", bytes, 1);
@@ -860,7 +845,6 @@ static void test_ceilings(void) {
     uint64_t device = 0, pinned = 0;
     answer a;
     vp_request r = request_of(VP_TIMING_STAGE);
-    double blocks, n;
     check_case("ceilings and memory blocks of a GPU");
     cuda_on_cpu_reset(1);
     if (!CHECK_INT(open_engine(&engine, 320, &error), VP_OK)) return;
@@ -875,8 +859,8 @@ static void test_ceilings(void) {
     cuda_on_cpu_set("LOAD", "60000000"); /* a GPU's library also takes time to load */
     if (!CHECK_INT(vp_engine_ceilings(engine, &c, &error), VP_OK)) return;
     cuda_on_cpu_set("LOAD", NULL);
-    blocks = (double)c.read_bytes / 262144.0;
-    n = (double)c.product_size;
+    double blocks = (double)c.read_bytes / 262144.0;
+    double n = (double)c.product_size;
     CHECK(n > 256.0); /* the first size is not the last, however long loading its code took */
     CHECK_NEAR(c.bytes_per_s, (double)c.read_bytes * 1e9 / (3000.0 + 2.0 * blocks), 1e-3 * c.bytes_per_s);
     CHECK_NEAR(c.copy_bytes_per_s, 2.0 * 134217728.0 * 1e9 / (2000.0 + 134217728.0 / 1000.0), 1e-3 * c.copy_bytes_per_s);
@@ -931,7 +915,6 @@ int main(void) {
     test_machine("CUDA_ON_CPU_CAPABILITY", "7.5", VP_ERR_DEVICE, "compute capability 7.5; vlmprof needs 8.0");
     test_machine("CUDA_ON_CPU_MEMORY", "30000000", VP_ERR_MEMORY, "0.03 GB are free on the GPU");
     test_machine("CUDA_ON_CPU_CUBLAS", "0", VP_ERR_DEVICE, "libcublas.so.13");
-    free(pixels);
-    free(masks);
+    FREE_ALL(pixels, masks);
     return check_done("test_faults");
 }

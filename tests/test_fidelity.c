@@ -39,14 +39,13 @@ static void test_divergence(void) {
     check_case("KL divergences of logits, small and large, against long double: within 1e-12, or 1e-9 for tiny ones");
     for (int s = 0; s < 4; s++)
         for (int c = 0; c < 6; c++) {
-            double want, got;
             for (int i = 0; i < COUNT; i++) {
                 base[i] = (float)(spreads[s] * (draw() - 0.5));
                 other[i] = (float)((double)base[i] + changes[c] * (draw() - 0.5));
             }
             for (int i = 0; i < COUNT; i++) wrong[i] = other[COUNT - 1 - i];
-            want = direct(base, other, COUNT);
-            got = kl_divergence(base, other, COUNT);
+            double want = direct(base, other, COUNT);
+            double got = kl_divergence(base, other, COUNT);
             CHECK_NEAR(got, want, 1e-12 * fabs(want) + 1e-18 + (fabs(want) < 1e-6 ? 1e-9 * fabs(want) + 1e-19 : 0));
             CHECK(got >= 0);
             if (c < 4) CHECK(fabs(kl_divergence(base, wrong, COUNT) - want) > 1e-9); /* another order gives another divergence */
@@ -80,10 +79,9 @@ static void test_bounds(void) {
             char names[TOKENS][8];
             struct likely top[TOKENS], other_top[TOKENS];
             struct likely_step step, other;
-            struct divergence got;
             list_of(p, TOKENS, lengths[k], names, top, &step);
             list_of(q, TOKENS, lengths[k], names, other_top, &other);
-            got = likely_divergence(&step, &other);
+            struct divergence got = likely_divergence(&step, &other);
             CHECK(got.nats <= want + 1e-12);
             CHECK(got.at_most >= want - 1e-12);
             if (lengths[k] == TOKENS) CHECK_NEAR(got.nats, want, 1e-9);
@@ -107,9 +105,8 @@ static void write_data(void) {
 static int load_result(document *d, const char *where, int which) {
     static const char *const tiers[] = {"low", "low", "medium", "medium"};
     char pattern[600], path[700] = "";
-    FILE *list;
     snprintf(pattern, sizeof pattern, "ls %s/few_imgsizetier-%s_crops*_topk%d_*.json", in_folder(where), tiers[which], which % 2 + 1);
-    list = popen(pattern, "r");
+    FILE *list = popen(pattern, "r");
     if (!CHECK(list && fgets(path, sizeof path, list))) { if (list) pclose(list); return 0; }
     pclose(list);
     path[strcspn(path, "\n")] = 0;
@@ -164,9 +161,8 @@ static void test_differences(void) {
         CHECK_NEAR(number(&all[k], 0, "top1_agreement"), top1 / positions, 1e-12);
         for (int at = 0; at < 16; at++) {
             char key[8];
-            double found;
             snprintf(key, sizeof key, "%d", at);
-            found = number(&all[k], distribution, key);
+            double found = number(&all[k], distribution, key);
             CHECK_NEAR(isfinite(found) ? found : 0, counted[at], 0);
         }
         if (!k) CHECK_NEAR(number(&all[k], 0, "kl_divergence_max"), 0, 0); /* the baseline itself, bit by bit */
@@ -257,7 +253,6 @@ static void check_plan(const char *folder_option, int follow, int own) {
 }
 static void test_choices(void) {
     document d, again;
-    char *journal;
     check_case("the baseline by name, by a folder that contains only answers, and invalid ones");
     CHECK_INT(cli("sweep --model " MODEL " --data %F/few.jsonl --output_dir %F/named --weights_list fp32" GRID "--baseline imgsizetier-low_crops1_topk1_blocks4"), 2);
     CHECK(last.err && strstr(last.err, "not a file and not a configuration"));
@@ -288,7 +283,7 @@ static void test_choices(void) {
         unload(&again);
     }
     check_case("a sweep that stopped in the middle of a point continues with the same results");
-    journal = check_read(in_folder("sweep/journal.jsonl"), NULL);
+    char *journal = check_read(in_folder("sweep/journal.jsonl"), NULL);
     if (CHECK(journal != NULL)) {
         char *cut = journal;
         for (int lines = 0; lines < 3; lines++) cut = strstr(cut, "\"fidelity\"") + 1; /* the third such line and all after it are lost */
@@ -328,15 +323,14 @@ static void test_tables(void) {
         {1, "kl_divergence_mean"}, {2, "kl_divergence_median"}, {3, "kl_divergence_p99"}, {4, "kl_divergence_max"}, {5, "top1_agreement"}, {6, "answer_agreement"}};
     double least = HUGE_VAL, most = -HUGE_VAL;
     char *text, *page = NULL, near[100] = "", far[100] = "";
-    const char *line, *section;
     document d;
     check_case("agreement in text, page and JSON: the same digits, and the closest and farthest configurations");
     CHECK_INT(cli("report %F/sweep"), 0);
     text = last.out ? copy_text(last.out, strlen(last.out)) : NULL;
     CHECK_INT(cli("report %F/sweep --html=%F/page.html"), 0);
     page = check_read(in_folder("page.html"), NULL);
-    line = text ? strstr(text, "E2: agreement with few_imgsizetier-low") : NULL;
-    section = page ? strstr(page, "<section id=\"agreement\">") : NULL;
+    const char *line = text ? strstr(text, "E2: agreement with few_imgsizetier-low") : NULL;
+    const char *section = page ? strstr(page, "<section id=\"agreement\">") : NULL;
     CHECK(page && strstr(page, "<a href=\"#agreement\">Agreement</a>"));
     if (CHECK(line && section) && cli_json("report %F/sweep --json", 0, &d)) {
         for (int i = 0; i < 2; i++) line = strchr(strchr(line, '\n') + 1, '\n'); /* skip the column heads */
@@ -362,8 +356,7 @@ static void test_tables(void) {
         }
         free(d.nodes);
     }
-    free(page);
-    free(text);
+    FREE_ALL(page, text);
 }
 static void test_without_answers(void) {
     document d;

@@ -154,12 +154,10 @@ static void check_table(const char *name, const struct fields *fields, int varia
         }
         free(again);
     }
-    free(text);
-    free(parsed.nodes);
+    FREE_ALL(text, parsed.nodes);
     fields_free(fields, filled);
     fields_free(fields, back);
-    free(filled);
-    free(back);
+    FREE_ALL(filled, back);
 }
 /* Each row with a value of the wrong type, one below and one above its range, and without its key. */
 static void check_row(const char *name, const struct fields *fields, uint32_t which) {
@@ -178,10 +176,9 @@ static void check_row(const char *name, const struct fields *fields, uint32_t wh
     text = written(fields, filled);
     for (int k = 0; k < 6; k++) {
         struct text_buffer changed = {NULL, 0, 0};
-        uint32_t node;
         if (k < 5 && !bad[k]) continue;
         CHECK(parse_json(&parsed, text, strlen(text), NULL) == VP_OK);
-        node = vp_json_get(&parsed.json, 0, row->key);
+        uint32_t node = vp_json_get(&parsed.json, 0, row->key);
         if (node == VP_JSON_NONE) continue;
         if (k == 5) { /* renamed */
             const char *at = strstr(text, row->key);
@@ -199,8 +196,7 @@ static void check_row(const char *name, const struct fields *fields, uint32_t wh
             check_note(!fields_fit(&parsed.json, 0, fields, 0), __FILE__, __LINE__, "%s: %s with %s passes", name, row->key, k < 5 ? bad[k] : "another key");
         free(changed.data);
     }
-    free(text);
-    free(parsed.nodes);
+    FREE_ALL(text, parsed.nodes);
     fields_free(fields, filled);
     free(filled);
 }

@@ -10,7 +10,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -97,10 +96,9 @@ static void test_links(void) {
 static void test_pipe(void) {
     char text[16] = "";
     int fd, status = -1;
-    pid_t child;
     check_case("a pipe is written to directly and stays a pipe");
     CHECK_INT(mkfifo(in_folder("pipe"), 0600), 0);
-    child = fork();
+    pid_t child = fork();
     if (child == 0) _exit(put(in_folder("pipe"), "through", NULL) == VP_OK ? 0 : 1);
     fd = open(in_folder("pipe"), O_RDONLY);
     CHECK_INT(read(fd, text, sizeof text - 1), 7);
@@ -214,10 +212,9 @@ static void test_failure(void) {
 }
 static void test_clean(void) {
     vp_output living;
-    pid_t child;
     int status;
     check_case("files of killed writers are removed, those of running writers are not");
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         vp_output output;
         if (vp_output_open(in_folder("never"), &output, NULL) == VP_OK) kill(getpid(), SIGKILL);
@@ -239,13 +236,12 @@ static void test_reading(void) {
     vp_error error;
     char *text = NULL;
     size_t bytes;
-    pid_t child;
     check_case("a whole file is never a pipe: it is rejected without waiting");
     CHECK_INT(vp_file_read(in_folder("pipe"), 100, &text, &bytes, &error), VP_ERR_READ);
     CHECK_TEXT(error.text, "this is not a regular file");
     CHECK_INT(vp_file_read("/dev/zero", 100, &text, &bytes, &error), VP_ERR_READ);
     check_case("a stream reads a pipe to its end");
-    child = fork();
+    pid_t child = fork();
     if (child == 0) _exit(put(in_folder("pipe"), "streamed", NULL) == VP_OK ? 0 : 1);
     CHECK_INT(vp_stream_read(in_folder("pipe"), 100, &text, &bytes, &error), VP_OK);
     CHECK_TEXT(text, "streamed");

@@ -84,8 +84,7 @@ static void check_rows(const char *page, const char *table) {
         snprintf(cells, sizeof cells, "<td data-v=\"%lld\">%.4f<td>100.0", (long long)sum, (double)sum / 2 / 1e6);
         CHECK(strstr(page, cells) != NULL);
     }
-    free(text);
-    free(rows);
+    FREE_ALL(text, rows);
 }
 static const char *const PARTS[] = {"<h1>tiny, cat.jpg: &ldquo;What is this?&rdquo;</h1>", "id=\"findings\"", "The stage ", " % of a request",
     "the most expensive operation is", "which cost time", "id=\"flame\"", "2 recorded requests", "id=\"data\"", "id=\"stages\"", "id=\"table\"", "all operations",
@@ -96,12 +95,11 @@ static int parts_in_order(const char *text) {
     return found;
 }
 static void test_page(void) {
-    char *page;
     struct drawn all;
     check_case("the page of a request: table, chart and text; --output and --trace can be combined with it");
     CHECK_INT(run(TINY " --profile --num_runs 2 --html %%F/page.html --profile_format json -o %%F/ops.json --trace %%F/trace.json"), 0);
     CHECK(strstr(last.err, "trace written") && strstr(last.err, "vlmprof: the page is in "));
-    page = text_of_file(in_folder("page.html"));
+    char *page = text_of_file(in_folder("page.html"));
     page_is_good(page);
     CHECK_INT(parts_in_order(page), sizeof PARTS / sizeof PARTS[0]);
     check_rows(page, in_folder("ops.json"));
@@ -162,11 +160,10 @@ static void test_forms(void) {
     free(page);
 }
 static void test_hostile(void) {
-    char *page;
     check_case("a question with markup remains text; a long one is shortened only in the title");
     CHECK_INT(run("run samples/cat.jpg -p \"</script><img src=x onerror=alert(1)>&\\\"'\" --synthetic tiny --max_new_tokens 1 --profile --num_runs 1 "
                   "--html %%F/odd.html"), 0);
-    page = text_of_file(in_folder("odd.html"));
+    char *page = text_of_file(in_folder("odd.html"));
     page_is_good(page);
     CHECK(strstr(page, "&lt;/script&gt;&lt;img src=x onerror=alert(1)&gt;&amp;&quot;&#39;"));
     CHECK_INT(page_count(page, "</script>"), 2);
@@ -192,8 +189,7 @@ static void test_usage(void) {
 enum { VIT_BLOCKS = 23, LLM_BLOCKS = 16 };
 typedef struct made { vp_launch *launches; int64_t count, capacity, clock_ns; } made;
 static void launch(made *m, const char *name, int stage, int step, int part, int block, int width) {
-    vp_launch one;
-    memset(&one, 0, sizeof one);
+    vp_launch one = {0};
     one.name = name; one.stage = stage; one.step = step; one.part = part; one.block = block;
     one.dimensions = 2; one.shape[0] = 1 + step; one.shape[1] = width;
     one.begin_ns = one.host_begin_ns = m->clock_ns; one.ns = one.host_ns = 12345 + block;
@@ -230,7 +226,7 @@ static char *made_page(int views, int steps, int rows, int64_t *launches) {
     double none[VP_STAGE_COUNT] = {0};
     struct text_buffer out = {NULL, 0, 0};
     struct text_list warnings = {NULL, 0};
-    struct flame flame;
+    struct flame flame = {0};
     vp_stage_times times;
     int64_t *step_ns = calloc((size_t)steps + 1, sizeof *step_ns);
     vp_ops ops;
@@ -243,14 +239,12 @@ static char *made_page(int views, int steps, int rows, int64_t *launches) {
         op.name = "gemm"; op.part = "dense"; op.stage = "decode"; op.step = i; op.host_total_ns = op.host_self_ns = 1000 + i;
         CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     }
-    memset(&flame, 0, sizeof flame);
     flame.model = "large"; flame.question = "?"; flame.device = "made up"; flame.date = "2026-11-22"; flame.warnings = &warnings;
     flame.request_count = 1; flame.total_ns = (double)m.clock_ns; flame.ops = &ops; flame.stage_ns = flame.op_ns = none;
     flame.request.total_ns = m.clock_ns; flame.request.launches = m.launches; *launches = flame.request.launch_count = m.count;
     flame.request.times = &times; flame.request.step_ns = step_ns; flame.request.step_count = steps;
     flame_page_write(&flame, &out);
-    free(m.launches);
-    free(step_ns);
+    FREE_ALL(m.launches, step_ns);
     return out.data;
 }
 static void test_size(void) {
@@ -260,13 +254,12 @@ static void test_size(void) {
         int64_t launches, left = 0, of = 0;
         char *page = made_page(cases[i].views, cases[i].steps, cases[i].rows, &launches);
         const char *said = strstr(page, "<p id=\"left\">");
-        drawn all;
         page_is_good(page);
         check_note(strlen(page) < 2000000, __FILE__, __LINE__, "the page has %zu bytes", strlen(page));
         CHECK_INT(said == NULL, cases[i].is_whole);
         if (said) CHECK_INT(sscanf(said, "<p id=\"left\">To keep the page small, %" SCNd64 " of %" SCNd64 " operations are not drawn", &left, &of), 2);
         if (!CHECK(data_parse(page))) continue;
-        all = drawn_of(NULL);
+        drawn all = drawn_of(NULL);
         CHECK_INT(all.count + left, launches);
         if (said) CHECK_INT(of, launches);
         CHECK(all.count > 5000);
@@ -297,8 +290,7 @@ int main(void) {
     test_hostile();
     test_usage();
     test_size();
-    free(nodes);
-    free(data_copy);
+    FREE_ALL(nodes, data_copy);
     program_end();
     return check_done("test_flame_page");
 }

@@ -89,10 +89,7 @@ static void test_softmaxes(void) {
 static vk_tile tile_of(const vk_gemm_kernel *kernel, int wide) { return wide ? kernel->tile_wide : kernel->tile; }
 /* a CPU backend that uses one kernel for all linears; f32 layers of bf16 mode use plain C if the kernel has no f32 tile */
 static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
-    vk_cpu cpu;
-    memset(&cpu, 0, sizeof cpu);
-    cpu.queue.threads = threads;
-    cpu.wide = wide;
+    vk_cpu cpu = {.queue.threads = threads, .wide = wide};
     for (int s = 0; s < VK_SHAPES; s++) {
         cpu.gemm[0][s] = kernel;
         cpu.gemm[1][s] = kernel->tile_wide ? kernel : &vk_gemm_kernels[VK_GEMM_KERNELS - 1];
@@ -106,15 +103,13 @@ static vk_cpu cpu_with(const vk_gemm_kernel *kernel, int wide, int threads) {
 /* One tile of 1..32 rows. Rows after `rows` and columns after k are NaN, and must not matter. */
 static void test_tile(const vk_gemm_kernel *kernel, size_t k, int wide) {
     size_t ldx = k + VK_PAD, element = wide ? 4 : 2;
-    expected e;
-    void *x, *spoiled, *w, *panel;
     float *t;
     check_case("tile %s k %zu wide %d", kernel->name, k, wide);
-    e = expect_new(VK_ROWS_MAX, VK_PAD);
-    x = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
-    spoiled = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
-    w = matrix(VK_PAD, 0, k, k, 0.0f, wide);
-    panel = take(VK_PAD * k * element);
+    expected e = expect_new(VK_ROWS_MAX, VK_PAD);
+    void *x = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
+    void *spoiled = matrix(VK_ROWS_MAX, 0, k, ldx, NAN, wide);
+    void *w = matrix(VK_PAD, 0, k, k, 0.0f, wide);
+    void *panel = take(VK_PAD * k * element);
     t = (float *)take(VK_ROWS_MAX * VK_PAD * sizeof *t);
     for (size_t r = 0; r < VK_PAD; r++)
         for (size_t c = 0; c < k; c++) memcpy((char *)panel + panel_index(r, c, k, wide) * element, (char *)w + (r * k + c) * element, element);
@@ -161,7 +156,6 @@ static int write_checkpoint(void) {
     char header[2048] = "{", path[400];
     unsigned char length[8] = { 0 }, value[4];
     size_t at = 1, offset = 0;
-    FILE *f;
     if (!temporary_folder("kernels", folder, sizeof folder)) return 0;
     for (int s = 0; s < SHAPES; s++)
         for (int part = 0; part < 2; part++) {
@@ -179,7 +173,7 @@ static int write_checkpoint(void) {
     length[0] = (unsigned char)at;
     length[1] = (unsigned char)(at >> 8);
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
-    f = fopen(path, "wb");
+    FILE *f = fopen(path, "wb");
     if (!f) return 0;
     fwrite(length, 1, 8, f);
     fwrite(header, 1, at, f);
@@ -207,13 +201,11 @@ static void remove_checkpoint(void) {
 /* one packed layer of shapes[s]; `values`: its weights as in-type [n, k] */
 typedef struct layer { vk_linear linear; void *values; } layer;
 static layer load_layer(int s, int has_bias, int wide) {
-    layer l;
-    vk_loader loader;
+    layer l = {0};
+    vk_loader loader = {0};
     vp_error error;
     char name[64];
     size_t n = (size_t)shapes[s].n, k = (size_t)shapes[s].k;
-    memset(&loader, 0, sizeof loader);
-    memset(&l, 0, sizeof l);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.wide = wide; loader.threads = 2; loader.error = &error;
     l.linear.n = shapes[s].n; l.linear.k = shapes[s].k; l.linear.k_padded = (int)padded(k); l.linear.wide = wide; l.linear.bits = 0;
     l.linear.weights = take(padded(n) * padded(k) * (wide ? 4 : 2)); /* rows after n stay NaN; they must not reach a result */
@@ -230,10 +222,9 @@ static layer load_layer(int s, int has_bias, int wide) {
 }
 
 static void test_packing(int s, int wide) {
-    layer l;
     size_t wrong = 0, k_padded = padded((size_t)shapes[s].k);
     check_case("packing %dx%d wide %d", shapes[s].n, shapes[s].k, wide);
-    l = load_layer(s, 0, wide);
+    layer l = load_layer(s, 0, wide);
     for (size_t r = 0; r < (size_t)shapes[s].n; r++)
         for (size_t c = 0; c < k_padded; c++) {
             double want = c < (size_t)shapes[s].k ? get(l.values, r * (size_t)shapes[s].k + c, wide) : 0.0;
@@ -244,12 +235,10 @@ static void test_packing(int s, int wide) {
 }
 static void test_packing_errors(void) {
     static unsigned char panels[VK_PAD * VK_PAD * 4];
-    vk_loader loader;
-    vk_linear linear;
+    vk_loader loader = {0};
+    vk_linear linear = {0};
     vp_error error;
     check_case("packing: a missing tensor, and a tensor of a different shape");
-    memset(&loader, 0, sizeof loader);
-    memset(&linear, 0, sizeof linear);
     poison(panels, sizeof panels);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.threads = 1; loader.error = &error;
     linear.weights = panels; linear.n = 2; linear.k = 24; linear.k_padded = VK_PAD;
@@ -267,15 +256,12 @@ static void test_packing_errors(void) {
 /* Synthetic weights: the number for a row and column does not depend on the in-type. They are uniform, scaled by fan-in, and differ by name and seed. */
 static void test_synthetic(void) {
     enum { ROWS = 64, K = 200 };
-    vk_loader loader;
-    vk_linear linear;
+    vk_loader loader = {0};
+    vk_linear linear = {0};
     vp_error error;
-    float *other;
     double squares = 0.0, sum = 0.0, difference = 0.0;
     uint16_t *narrow;
     check_case("synthetic weights");
-    memset(&loader, 0, sizeof loader);
-    memset(&linear, 0, sizeof linear);
     loader.backend = &vk_cpu_backend; loader.threads = 2; loader.seed = 42; loader.error = &error;
     linear.n = ROWS; linear.k = K; linear.k_padded = (int)padded(K);
     linear.weights = narrow = (uint16_t *)take(ROWS * padded(K) * 2);
@@ -283,7 +269,7 @@ static void test_synthetic(void) {
     linear.wide = 1; linear.bits = 0;
     linear.weights = take(ROWS * padded(K) * 4);
     vk_load_linear_rows(&loader, "a.weight", &linear, 0, ROWS);
-    other = (float *)take(ROWS * K * 4);
+    float *other = (float *)take(ROWS * K * 4);
     loader.seed = 43;
     vk_load_rows(&loader, "a.weight", other, ROWS, K, 1);
     for (size_t r = 0; r < ROWS; r++)
@@ -306,26 +292,21 @@ static void test_linear(int s, int m, int wide) {
     static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t n = (size_t)shapes[s].n, ldx = padded((size_t)shapes[s].k), ldy = n + 3;
     for (int has_bias = 0; has_bias < 2; has_bias++) {
-        layer l;
-        expected sums, e;
-        void *x;
-        float *before;
         check_case("linear %dx%d m %d bias %d wide %d", shapes[s].n, shapes[s].k, m, has_bias, wide);
         draw_anew(check_state.name);
-        l = load_layer(s, has_bias, wide);
-        x = inputs((size_t)m, (size_t)shapes[s].k, ldx, wide);
-        sums = expect_new((size_t)m, n);
-        e = expect_new((size_t)m, n);
-        before = floats((size_t)m * n, 1.0f);
+        layer l = load_layer(s, has_bias, wide);
+        void *x = inputs((size_t)m, (size_t)shapes[s].k, ldx, wide);
+        expected sums = expect_new((size_t)m, n);
+        expected e = expect_new((size_t)m, n);
+        float *before = floats((size_t)m * n, 1.0f);
         expect_products(&sums, x, ldx, l.values, (size_t)shapes[s].k, wide);
         for (int i = 0; i < VK_GEMM_KERNELS * 6; i++) {
             const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / 6];
             vk_epilogue epilogue = (vk_epilogue)(i % 6);
             int f32 = wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, failed = check_state.case_failed;
             vk_cpu cpu = cpu_with(kernel, wide, 2);
-            void *y;
             if (!is_tested(kernel, wide)) continue;
-            y = take((size_t)m * ldy * (f32 ? 4 : 2));
+            void *y = take((size_t)m * ldy * (f32 ? 4 : 2));
             for (size_t r = 0; epilogue == VK_ADD_F32 && r < (size_t)m; r++) memcpy((float *)y + r * ldy, before + r * n, n * sizeof(float));
             finish(&e, &sums, l.linear.bias, before, epilogue, wide);
             vk_linear_run(&cpu, y, (int)ldy, x, (int)ldx, m, &l.linear, epilogue);
@@ -352,10 +333,9 @@ static double integer_inputs(double *meant, const void *x, size_t rows, size_t k
         for (size_t from = 0; from < k; from += group) {
             const size_t end = k - from < group ? k : from + group;
             double most = 0, step;
-            float inverse;
             for (size_t i = from; i < end; i++) most = fmax(most, fabs(get(x, r * ldx + i, 0)));
             step = bits == 8 ? (double)((float)most / 127.0f) : most > 0 ? ldexp(1.0, ilogb(most) - 14) : 0;
-            inverse = bits == 8 ? 127.0f / (float)most : (float)(1.0 / step);
+            float inverse = bits == 8 ? 127.0f / (float)most : (float)(1.0 / step);
             for (size_t i = from; i < end; i++) {
                 meant[r * k + i] = most > 0 ? (double)nearbyintf((float)get(x, r * ldx + i, 0) * inverse) * step : 0;
                 if (most > 0) far = fmax(far, fabs(meant[r * k + i] - get(x, r * ldx + i, 0)) / most);
@@ -415,18 +395,15 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
     enum { PANELS = 3, N = PANELS * VK_PAD };
     const int group = kernel->group, groups = (k + group - 1) / group, blocks = k / VK_QUANT_BLOCK, block_bytes = VK_PAD * (2 + VK_QUANT_BLOCK * bits / 8);
     vk_cpu cpu = cpu_with(kernel, 0, 2);
-    vk_linear linear;
-    uint16_t *x;
-    char *panel;
+    vk_linear linear = {0};
     float *y;
     int wrong = 0;
     check_case("extreme bytes, kernel %s, rows %d k %d bits %d", kernel->name, rows, k, bits);
     draw_anew(check_state.name);
-    memset(&linear, 0, sizeof linear);
     linear.n = N; linear.k = linear.k_padded = k; linear.bits = bits;
-    panel = (char *)take(PANELS * vk_panel_bytes(&linear));
+    char *panel = (char *)take(PANELS * vk_panel_bytes(&linear));
     linear.weights = panel;
-    x = (uint16_t *)take((size_t)rows * (size_t)k * 2);
+    uint16_t *x = (uint16_t *)take((size_t)rows * (size_t)k * 2);
     y = (float *)take((size_t)rows * N * sizeof *y);
     /* column c: scale 2^-(c % 4) in all blocks, but column 5: 0, 6: NaN, 7: 2^-126, 9: negative */
     for (int b = 0; b < PANELS * blocks; b++)
@@ -499,17 +476,14 @@ static void test_integers(int s, int m, int bits) {
     const size_t blocks = (k + VK_QUANT_BLOCK - 1) / VK_QUANT_BLOCK;
     double *meant = (double *)malloc(n * k * sizeof *meant), *given = (double *)malloc((size_t)m * k * sizeof *given),
            *whole = (double *)malloc(n * k * sizeof *whole), *steps = (double *)malloc(n * blocks * sizeof *steps);
-    vk_loader loader;
-    vk_linear linear;
+    vk_loader loader = {0};
+    vk_linear linear = {0};
     vp_error error;
     char name[64];
-    void *x;
     float *y;
     int far = 0;
     check_case("integers %dx%d m %d bits %d", shapes[s].n, shapes[s].k, m, bits);
     draw_anew(check_state.name);
-    memset(&loader, 0, sizeof loader);
-    memset(&linear, 0, sizeof linear);
     loader.backend = &vk_cpu_backend; loader.checkpoint = own_checkpoint; loader.threads = 2; loader.error = &error;
     linear.n = shapes[s].n; linear.k = shapes[s].k; linear.k_padded = (int)ldx; linear.bits = bits;
     linear.weights = take(padded(n) / VK_PAD * vk_panel_bytes(&linear));
@@ -534,7 +508,7 @@ static void test_integers(int s, int m, int bits) {
             }
         }
     CHECK_INT(far, 0);
-    x = inputs((size_t)m, k, ldx, 0);
+    void *x = inputs((size_t)m, k, ldx, 0);
     y = (float *)take((size_t)m * n * sizeof *y);
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
@@ -578,22 +552,16 @@ static void test_integers(int s, int m, int bits) {
         if (k > VK_QUANT_BLOCK) CHECK(sqrt(off / weights_off) <= (bits == 8 && group && coarse ? sqrt(3.0) : 1.5));
         check_note(!wrong, __FILE__, __LINE__, "kernel %s: %d sums are wrong", vk_gemm_kernels[i].name, wrong);
     }
-    free(meant);
-    free(given);
-    free(whole);
-    free(steps);
+    FREE_ALL(meant, given, whole, steps);
     release_all();
 }
 /* the router of bf16 mode is an f32 layer on a CPU in bf16 mode */
 static void test_mixed_linear(int m) {
     size_t n = (size_t)shapes[2].n, ldx = padded((size_t)shapes[2].k);
-    layer l;
-    expected sums;
-    void *x;
     check_case("f32 layer in bf16 mode m %d", m);
-    l = load_layer(2, 0, 1);
-    x = matrix((size_t)m, VK_ROWS_MAX, (size_t)shapes[2].k, ldx, 0.0f, 1);
-    sums = expect_new((size_t)m, n);
+    layer l = load_layer(2, 0, 1);
+    void *x = matrix((size_t)m, VK_ROWS_MAX, (size_t)shapes[2].k, ldx, 0.0f, 1);
+    expected sums = expect_new((size_t)m, n);
     expect_products(&sums, x, ldx, l.values, (size_t)shapes[2].k, 1);
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], 0, 2);
@@ -611,11 +579,9 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
     static const int rows[JOBS] = { 0, 3, 0, 0, 40, 1, 72, 0, 0 };
     size_t n = (size_t)shapes[3].n, k = (size_t)shapes[3].k, ldx = padded(k), element = wide ? 4 : 2, at = 0, total = 116;
     layer l[2];
-    expected e, other;
-    vk_gemm_job jobs[JOBS];
+    vk_gemm_job jobs[JOBS] = {0};
     int64_t *first_task;
     vk_cpu cpu = cpu_with(kernel, wide, threads);
-    char *x;
     float *y;
     check_case("jobs %s wide %d threads %d", kernel->name, wide, threads);
     draw_anew(check_state.name);
@@ -627,11 +593,10 @@ static void test_jobs(const vk_gemm_kernel *kernel, int wide, int threads) {
         put(l[1].values, i, v_back, wide);
         put(l[1].linear.weights, panel_index(i / k, i % k, ldx, wide), v_back, wide);
     }
-    x = (char *)matrix(total, VK_ROWS_MAX, k, ldx, 0.0f, wide);
+    char *x = (char *)matrix(total, VK_ROWS_MAX, k, ldx, 0.0f, wide);
     y = (float *)take(total * n * sizeof *y);
-    e = expect_new(total, n);
-    other = expect_new(total, n);
-    memset(jobs, 0, sizeof jobs);
+    expected e = expect_new(total, n);
+    expected other = expect_new(total, n);
     for (int j = 0; j < JOBS; j++) {
         expected part = expect_rows(&e, at, (size_t)rows[j]), part_other = expect_rows(&other, at, (size_t)rows[j]);
         expect_products(&part, x + at * ldx * element, ldx, l[j & 1].values, k, wide);
@@ -730,16 +695,14 @@ static void test_gemm(void) {
 static void test_attention(int tokens, int heads, int group, int head_dim, int causal, int wide) {
     size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), ld = padded(d) + VK_PAD, element = wide ? 4 : 2, kv = d / (size_t)group;
     size_t panel_bytes = vk_attention_panel_elements(tokens, heads / group, head_dim) * element;
-    expected e;
-    void *q, *k, *v, *y, *k_panels, *v_panels, *attend;
-    vk_attention_job job;
+    vk_attention_job job = {0};
     check_case("attention tokens %d heads %d of %d, %d share keys, causal %d wide %d", tokens, heads, head_dim, group, causal, wide);
-    e = expect_new(t, d);
+    expected e = expect_new(t, d);
     /* q is read up to the next multiple of 32 columns. These must be finite; zeros of the packed keys then cancel them. */
-    q = matrix(t, VK_ROWS_MAX, d, ld, head_dim % VK_PAD ? 0.0f : NAN, wide);
-    k = matrix(t, 0, kv, kv, 0.0f, wide);
-    v = matrix(t, 0, kv, kv, 0.0f, wide);
-    y = take(t * ld * element);
+    void *q = matrix(t, VK_ROWS_MAX, d, ld, head_dim % VK_PAD ? 0.0f : NAN, wide);
+    void *k = matrix(t, 0, kv, kv, 0.0f, wide);
+    void *v = matrix(t, 0, kv, kv, 0.0f, wide);
+    void *y = take(t * ld * element);
     for (size_t i = 0; i < t * kv; i++) put(k, i, 3.0f * (float)get(k, i, wide), wide); /* scores that differ by several units */
     /* the last query has a high score with the last key, so that omitting it shows */
     for (size_t i = 0; i < kv; i++)
@@ -748,12 +711,11 @@ static void test_attention(int tokens, int heads, int group, int head_dim, int c
         for (size_t h = 0; h < (size_t)heads; h++)
             expect_attention(&e, r * d + h * (size_t)head_dim, q, r * ld + h * (size_t)head_dim, k, v, kv, h / (size_t)group * (size_t)head_dim,
                              causal ? (int)r + 1 : tokens, head_dim, !wide, wide);
-    memset(&job, 0, sizeof job);
     job.y = y; job.ldy = (int)ld; job.q = q; job.ldq = (int)ld; job.k = k; job.v = v; job.ldk = (int)kv;
     job.batch = 1; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;
-    k_panels = take(panel_bytes);
-    v_panels = take(panel_bytes);
-    attend = take(2 * vk_attend_bytes((size_t)head_dim, wide));
+    void *k_panels = take(panel_bytes);
+    void *v_panels = take(panel_bytes);
+    void *attend = take(2 * vk_attend_bytes((size_t)head_dim, wide));
     for (int i = 0; i < VK_GEMM_KERNELS; i++) {
         vk_cpu cpu = cpu_with(&vk_gemm_kernels[i], wide, 2);
         int failed = check_state.case_failed;
@@ -784,22 +746,13 @@ static void test_attentions(void) {
 #ifndef AMX_ON_CPU
 /* Scratch: exactly the counted bytes are used, each piece on its own cache line, none after the end. */
 static void test_scratch(int wide) {
-    vk_cpu cpu;
-    vk_extent extent;
-    size_t bytes;
-    void *scratch;
     check_case("the CPU's scratch, %s", wide ? "fp32" : "bf16");
-    memset(&cpu, 0, sizeof cpu);
-    memset(&extent, 0, sizeof extent);
-    cpu.queue.threads = 3;
-    extent.wide = wide;
-    extent.experts = 9;
-    extent.quant_k = 96;
-    extent.marks = 5;
+    vk_cpu cpu = {.queue.threads = 3};
+    vk_extent extent = {.wide = wide, .experts = 9, .quant_k = 96, .marks = 5};
     extent.vit.tokens = 37; extent.vit.heads = extent.vit.kv_heads = 3; extent.vit.head_dim = 40;
     extent.llm.tokens = 50; extent.llm.heads = 6; extent.llm.kv_heads = 2; extent.llm.head_dim = 16;
-    bytes = vk_cpu_scratch_bytes(&cpu.queue, &extent);
-    scratch = aligned_alloc(64, bytes);
+    size_t bytes = vk_cpu_scratch_bytes(&cpu.queue, &extent);
+    void *scratch = aligned_alloc(64, bytes);
     if (CHECK(scratch && vk_cpu_use(&cpu.queue, &extent, scratch))) {
         const char *at[] = { (char *)cpu.k_panels, (char *)cpu.v_panels, (char *)cpu.attend, (char *)cpu.pieces, (char *)cpu.widened, (char *)cpu.integers,
                              (char *)cpu.first_task, (char *)scratch + bytes };
@@ -810,9 +763,7 @@ static void test_scratch(int wide) {
         for (size_t i = 0; i < sizeof needs / sizeof needs[0]; i++)
             CHECK((uintptr_t)at[i] % 64 == 0 && at[i + 1] >= at[i] + needs[i] && at[i + 1] < at[i] + needs[i] + 64);
     }
-    free(cpu.marks);
-    free(cpu.tokens);
-    free(scratch);
+    FREE_ALL(cpu.marks, cpu.tokens, scratch);
 }
 
 int main(void) {

@@ -76,11 +76,8 @@ static void check_answer(const struct opened *model, const vp_json *json, uint32
     int64_t steps[16];
     char prompt[256];
     size_t needed;
-    vp_request request;
-    vp_reply reply;
+    vp_request request = {0};
     vp_error error = {VP_OK, -1, "", ""};
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
     CHECK_INT(vp_json_text(json, vp_json_get(json, item, "prompt"), prompt, sizeof prompt, &needed), VP_OK);
     request.input_ids = ids;
     request.input_count = encode(model, prompt, ids);
@@ -90,13 +87,12 @@ static void check_answer(const struct opened *model, const vp_json *json, uint32
     request.max_new_tokens = (int32_t)json->nodes[vp_json_get(json, item, "ids")].count;
     request.ignore_eos = 1;
     request.eos_id = -1;
-    reply.tokens = tokens;
-    reply.step_ns = steps;
+    vp_reply reply = {.tokens = tokens, .step_ns = steps};
     if (!CHECK_INT(vp_engine_run(model->engine, &request, &reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     CHECK(same_ids(json, vp_json_get(json, item, "ids"), tokens, reply.token_count));
 }
 static void test_model(const char *name) {
-    struct opened model;
+    struct opened model = {0};
     vp_engine_options options = vp_engine_options_default();
     vp_error error = {VP_OK, -1, "", ""};
     vp_json json;
@@ -104,7 +100,6 @@ static void test_model(const char *name) {
     size_t bytes = 0, needed;
     vp_json_node nodes[1000];
     uint32_t list, item;
-    memset(&model, 0, sizeof model);
     snprintf(path, sizeof path, "gguf/%s.json", name);
     golden = check_read(check_golden(path), &bytes);
     snprintf(path, sizeof path, "gguf/%s.gguf", name);
@@ -163,8 +158,7 @@ static vp_result open_llava(struct opened *model, vp_gguf *tower, vp_error *erro
         result = vp_gguf_file_text(model->gguf, tower, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, error);
     if (result == VP_OK) result = vp_model_config_parse(config, bytes, preprocessor, preprocessor_bytes, &model->config, error);
     if (result == VP_OK) result = vp_gguf_checkpoint(model->gguf, tower, &model->config, &model->checkpoint, error);
-    free(config);
-    free(preprocessor);
+    FREE_ALL(config, preprocessor);
     return result;
 }
 static int32_t read_ids(const vp_json *json, uint32_t list, int32_t *ids) {
@@ -176,7 +170,7 @@ static int32_t read_ids(const vp_json *json, uint32_t list, int32_t *ids) {
     return (int32_t)json->nodes[list].count;
 }
 static void test_llava(void) {
-    struct opened model;
+    struct opened model = {0};
     vp_gguf *tower = NULL;
     vp_engine_options options = vp_engine_options_default();
     vp_error error = {VP_OK, -1, "", ""};
@@ -186,7 +180,6 @@ static void test_llava(void) {
     char *golden = check_read(check_golden("gguf/llava.json"), &bytes);
     int32_t places[16], blocks[1] = {0}, patches = 0;
     float *pixels, masks[16];
-    memset(&model, 0, sizeof model);
     check_case("llama.gguf with llava-mmproj.gguf: answers about a picture equal those of the published model's arithmetic");
     if (!CHECK(golden) || !CHECK_INT(vp_json_parse(golden, bytes, nodes, 400, &json, &needed, NULL), VP_OK)) return;
     CHECK_INT(vp_gguf_open(check_golden("gguf/llama.gguf"), &model.gguf, &error), VP_OK);
@@ -210,10 +203,7 @@ static void test_llava(void) {
         for (uint32_t item = list + 1; item < nodes[list].end; item = nodes[item].end) {
             int32_t ids[64], tokens[8];
             int64_t steps[8];
-            vp_request request;
-            vp_reply reply;
-            memset(&request, 0, sizeof request);
-            memset(&reply, 0, sizeof reply);
+            vp_request request = {0};
             request.input_ids = ids;
             request.input_count = read_ids(&json, vp_json_get(&json, item, "input_ids"), ids);
             request.pixels = pixels;
@@ -225,8 +215,7 @@ static void test_llava(void) {
             request.max_new_tokens = 8;
             request.ignore_eos = 1;
             request.eos_id = -1;
-            reply.tokens = tokens;
-            reply.step_ns = steps;
+            vp_reply reply = {.tokens = tokens, .step_ns = steps};
             if (!CHECK_INT(vp_engine_run(model.engine, &request, &reply, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
             CHECK(same_ids(&json, vp_json_get(&json, item, "ids"), tokens, reply.token_count));
         }
@@ -374,18 +363,16 @@ static void test_tensors(void) {
 
 /* ---- a model's file with one change */
 static vp_result open_changed(const char *file, const char *from, const char *to, vp_error *error) {
-    struct opened model;
+    struct opened model = {0};
     char path[64], *data, *at = NULL;
     size_t bytes = 0, length = strlen(from);
-    vp_result result;
-    memset(&model, 0, sizeof model);
     snprintf(path, sizeof path, "gguf/%s.gguf", file);
     data = check_read(check_golden(path), &bytes);
     if (!CHECK(data)) return VP_OK;
     for (size_t i = 0; !at && i + length <= bytes; i++)
         if (!memcmp(data + i, from, length)) at = data + i;
     if (CHECK(at != NULL)) memcpy(at, to, strlen(to));
-    result = vp_gguf_read(data, bytes, "changed", &model.gguf, error);
+    vp_result result = vp_gguf_read(data, bytes, "changed", &model.gguf, error);
     if (result == VP_OK) result = open_text(model.gguf, &model, error);
     close_model(&model);
     free(data);
@@ -470,12 +457,11 @@ static void test_towers(void) {
         {"gemma3/model", "gemma3/mmproj", "mm.soft_emb_norm.weight", "mm.soft_emb_nerm.weight", VP_ERR_MISMATCH, "there is no tensor mm.soft_emb_norm.weight"},
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct opened model;
+        struct opened model = {0};
         vp_gguf *tower = NULL;
         vp_error error = {VP_OK, -1, "", ""};
         size_t bytes = 0, length = strlen(rows[i].from);
         char path[64], *data, *at = NULL;
-        memset(&model, 0, sizeof model);
         check_case("%s.gguf with %s.gguf, %s", rows[i].model, rows[i].tower, rows[i].to);
         snprintf(path, sizeof path, "gguf/%s.gguf", rows[i].model);
         CHECK_INT(vp_gguf_open(check_golden(path), &model.gguf, &error), VP_OK);
@@ -495,13 +481,12 @@ static void test_towers(void) {
 }
 /* a vocabulary without a token for images */
 static void test_stand_in(void) {
-    struct opened model;
+    struct opened model = {0};
     vp_gguf *tower = NULL;
     vp_error error = {VP_OK, -1, "", ""};
     vp_tokenizer *tokenizer = NULL;
     char *text = NULL, *data;
     size_t bytes = 0, file_bytes = 0;
-    memset(&model, 0, sizeof model);
     check_case("without <image> in the vocabulary, the unknown token is used instead");
     data = check_read(check_golden("gguf/llama.gguf"), &file_bytes);
     if (!CHECK(data)) return;
@@ -560,11 +545,10 @@ static void test_limits(void) {
 static void test_swapped(void) {
     static const char *const files[] = {"gguf/idefics3/mmproj.gguf", "gguf/idefics3/mmproj-old.gguf"};
     static const char *const names[] = {"fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias"};
-    struct opened models[2];
+    struct opened models[2] = {0};
     vp_gguf *towers[2] = {NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};
     check_case("a tower with ffn_up and ffn_down swapped, as in old files");
-    memset(models, 0, sizeof models);
     for (int i = 0; i < 2; i++) {
         CHECK_INT(vp_gguf_open(check_golden("gguf/idefics3/model.gguf"), &models[i].gguf, &error), VP_OK);
         CHECK_INT(vp_gguf_open(check_golden(files[i]), &towers[i], &error), VP_OK);
@@ -591,18 +575,15 @@ static void test_damage(void) {
     int opened = 0;
     check_case("damaged files never crash: prefixes, changed bytes (seed 27)");
     for (int i = 0; CHECK(data) && i < 400; i++) {
-        struct opened model;
+        struct opened model = {0};
         vp_error error = {VP_OK, -1, "", ""};
-        char *copy;
         size_t at, length = bytes;
-        unsigned char kept;
-        memset(&model, 0, sizeof model);
         seed = seed * 1664525u + 1013904223u;
         at = (seed >> 8) % 12000; /* keys and tensor entries */
         if (i % 4 == 0) length = at;
-        copy = (char *)malloc(length + 1);
+        char *copy = (char *)malloc(length + 1);
         memcpy(copy, data, length);
-        kept = (unsigned char)seed;
+        unsigned char kept = (unsigned char)seed;
         if (i % 4 && at < length) copy[at] = (char)kept;
         if (vp_gguf_read(copy, length, "damaged", &model.gguf, &error) == VP_OK) opened += open_text(model.gguf, &model, &error) == VP_OK;
         close_model(&model);

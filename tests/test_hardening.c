@@ -34,10 +34,9 @@ static int holds(const char *path, const char *text) {
     char name[1024];
     while (listing && (entry = readdir(listing)) != NULL) {
         size_t bytes = 0;
-        char *data;
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
         snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        data = check_read(name, &bytes);
+        char *data = check_read(name, &bytes);
         found |= data && memmem(data, bytes, text, strlen(text)) != NULL;
         free(data);
         found |= holds(name, text);
@@ -209,10 +208,9 @@ static void test_load(void) {
         {"\"p50\"", "\"value\": "}};
     char *text, *changed, *at;
     size_t bytes = 0;
-    pid_t first;
     check_case("two loads into one folder: the second exits with 2 and changes nothing");
     chat.answers = 0;
-    first = start(with_port(LOAD "--concurrency 1 --duration_s 3"), NULL, in_folder("first.out"), 0);
+    pid_t first = start(with_port(LOAD "--concurrency 1 --duration_s 3"), NULL, in_folder("first.out"), 0);
     for (int i = 0; i < 4000 && chat.answers < 3; i++) pause_ms(1);
     cli_with(with_port(LOAD "--concurrency 1 --duration_s 1"), NULL, in_folder("stdout"), 0);
     CHECK_INT(last.code, 2);
@@ -439,10 +437,9 @@ static void test_stack(void) {
     check_case("a stack that is too small is an error, or is enlarged if allowed");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int k = 0; k < 2; k++) {
-            int status;
             snprintf(command, sizeof command, "ulimit %s; '%s' %s >'%s/stdout' 2>'%s/stderr'", cases[i].limit, program,
                      k ? "run samples/cat.jpg -p What --synthetic tiny --threads 2" : "info", folder, folder);
-            status = system(command);
+            int status = system(command);
             CHECK_INT(WIFEXITED(status) ? WEXITSTATUS(status) : -1, cases[i].code);
             free(last.err);
             last.err = check_read(in_folder("stderr"), NULL);

@@ -75,34 +75,29 @@ static int same_bits(float a, float b) { return memcmp(&a, &b, 4) == 0; }
 /* a new array of floats; outputs are filled with NaN, so an unwritten value exceeds every tolerance */
 static float *poisoned(size_t count) {
     float *values = (float *)malloc((count + 16) * sizeof(float));
-    size_t i;
-    for (i = 0; values && i < count + 16; i++) values[i] = (float)NAN;
+    for (size_t i = 0; values && i < count + 16; i++) values[i] = (float)NAN;
     return values;
 }
 static int fence_stands(const float *values, size_t count) {
-    size_t i;
-    for (i = count; i < count + 16; i++) if (values[i] == values[i]) return 0;
+    for (size_t i = count; i < count + 16; i++) if (values[i] == values[i]) return 0;
     return 1;
 }
 
 /* ---- goldens */
 typedef struct produced { vp_geometry geometry; vp_layout layout; size_t pixel_count, mask_count; float *pixels, *masks; } produced;
 static int produce(const vp_image *image, const vp_tile_options *options, produced *p) {
-    void *scratch;
-    size_t scratch_bytes;
-    vp_result result;
     memset(p, 0, sizeof *p);
     p->geometry = vp_geometry_default();
     if (!CHECK_INT(vp_layout_compute(&p->geometry, options, image->width_px, image->height_px, &p->layout, NULL), VP_OK)) return 0;
     p->pixel_count = vp_preprocess_pixel_count(&p->geometry, &p->layout);
     p->mask_count = (size_t)p->layout.views * 576;
     CHECK_INT(p->pixel_count, (int64_t)p->layout.views * 576 * 588);
-    scratch_bytes = vp_preprocess_scratch_bytes(&p->geometry, &p->layout);
+    size_t scratch_bytes = vp_preprocess_scratch_bytes(&p->geometry, &p->layout);
     CHECK(scratch_bytes > 0);
-    scratch = malloc(scratch_bytes); /* the exact size, so that the address sanitizer detects an overrun */
+    void *scratch = malloc(scratch_bytes); /* the exact size, so that the address sanitizer detects an overrun */
     p->pixels = poisoned(p->pixel_count);
     p->masks = poisoned(p->mask_count);
-    result = vp_preprocess(&p->geometry, &p->layout, image->rgb, p->pixels, p->masks, scratch, scratch_bytes);
+    vp_result result = vp_preprocess(&p->geometry, &p->layout, image->rgb, p->pixels, p->masks, scratch, scratch_bytes);
     free(scratch);
     return CHECK_INT(result, VP_OK) && CHECK(fence_stands(p->pixels, p->pixel_count)) && CHECK(fence_stands(p->masks, p->mask_count));
 }
@@ -156,10 +151,9 @@ static void check_layout(const json_file *f, const vp_layout *layout, int fill) 
 static void check_values(const char *name, const produced *p, int png, int loose) {
     check_array index, value, masks, sums;
     double worst = 0, total = 0, tolerance = png ? 2e-6 : loose ? 0.45 : 0.05;
-    int64_t i, k;
     if (!CHECK(check_npy(golden_at(name, "pixels_index.npy"), &index) && check_npy(golden_at(name, "pixels_value.npy"), &value))) return;
     CHECK(index.count == 3 * value.count && value.count > 0);
-    for (i = 0; i < value.count; i++) {
+    for (int64_t i = 0; i < value.count; i++) {
         size_t at = ((size_t)check_at(&index, 3 * i) * 576 + (size_t)check_at(&index, 3 * i + 1)) * 588 + (size_t)check_at(&index, 3 * i + 2);
         double got = at < p->pixel_count ? (double)p->pixels[at] : NAN, difference = fabs(got - check_at(&value, i));
         if (!(difference <= worst)) worst = difference;
@@ -171,13 +165,13 @@ static void check_values(const char *name, const produced *p, int png, int loose
     check_free(&value);
     if (!CHECK(check_npy(golden_at(name, "image_masks.npy"), &masks))) return;
     CHECK_INT(masks.count, (int64_t)p->mask_count);
-    for (i = 0; i < masks.count && (size_t)i < p->mask_count; i++) CHECK_NEAR(p->masks[i], check_at(&masks, i), 1e-6);
+    for (int64_t i = 0; i < masks.count && (size_t)i < p->mask_count; i++) CHECK_NEAR(p->masks[i], check_at(&masks, i), 1e-6);
     check_free(&masks);
     if (!png || !CHECK(check_npy(golden_at(name, "crop_sums.npy"), &sums))) return;
     CHECK_INT(sums.shape[0], p->layout.views);
-    for (k = 0; k < sums.shape[0]; k++) {
+    for (int64_t k = 0; k < sums.shape[0]; k++) {
         double sum = 0, squares = 0, absolute = 0, room;
-        for (i = 0; i < 576 * 588; i++) {
+        for (int64_t i = 0; i < 576 * 588; i++) {
             double v = (double)p->pixels[k * 576 * 588 + i];
             sum += v;
             squares += v * v;
@@ -195,13 +189,11 @@ static int decode_golden(const char *relative, vp_image *image) {
     size_t bytes = 0;
     int32_t width = 0, height = 0;
     vp_error error;
-    uint8_t *file;
-    int good;
     snprintf(path, sizeof path, "preprocess/%s", relative);
     memset(image, 0, sizeof *image);
-    file = (uint8_t *)check_read(check_golden(path), &bytes);
+    uint8_t *file = (uint8_t *)check_read(check_golden(path), &bytes);
     if (!CHECK(file != NULL)) return 0;
-    good = CHECK_INT(vp_image_size(file, bytes, &width, &height, &error), VP_OK) && CHECK_INT(vp_image_decode(file, bytes, image, &error), VP_OK);
+    int good = CHECK_INT(vp_image_size(file, bytes, &width, &height, &error), VP_OK) && CHECK_INT(vp_image_decode(file, bytes, image, &error), VP_OK);
     CHECK_INT(width, image->width_px);
     CHECK_INT(height, image->height_px);
     free(file);
@@ -213,17 +205,15 @@ static int check_case_named(const char *name) {
     char file[128], mode[64];
     vp_image image;
     produced p;
-    vp_tile_options options;
-    int png, loose;
     const char *path = golden_at(name, "case.json");
     if (!path || !golden_at(name, "pixels_value.npy")) return 0; /* other tests may include only part of a case */
     check_case("golden %s", name);
     if (!CHECK(json_open(path, &f))) return 1;
     json_string(&f, "image", file, sizeof file);
     json_string(&f, "mode", mode, sizeof mode);
-    png = strstr(file, ".png") != NULL;
-    loose = strstr(file, "422") != NULL;
-    options = options_of(mode);
+    int png = strstr(file, ".png") != NULL;
+    int loose = strstr(file, "422") != NULL;
+    vp_tile_options options = options_of(mode);
     if (decode_golden(file, &image)) {
         if (strcmp(mode, "adaptive-hf-load") == 0) { /* made from the stored picture, so turn it back (8 undoes 6) */
             uint8_t *stored = vp_impl_image_upright(image.rgb, 8, &image.width_px, &image.height_px);
@@ -311,8 +301,7 @@ static float plain_value(const vp_image *image, const vp_geometry *g, const vp_l
 static void test_plain_twin(void) {
     static const int32_t sizes[][2] = {{1, 5000}, {5000, 1}, {336, 336}, {2, 2}, {1, 1}, {1008, 784}, {3000, 37}, {337, 336}};
     static const char *const modes[] = {"adaptive", "adaptive-fill", "low", "medium", "high"};
-    uint32_t round, k;
-    for (round = 0; round < 30; round++) {
+    for (uint32_t round = 0; round < 30; round++) {
         int32_t width = round < 8 ? sizes[round][0] : 1 + (int32_t)random_below(round & 1 ? 700 : 60);
         int32_t height = round < 8 ? sizes[round][1] : 1 + (int32_t)random_below(round & 2 ? 700 : 60);
         const char *mode = round < 2 ? "high" : modes[round % 5];
@@ -327,7 +316,7 @@ static void test_plain_twin(void) {
         image.rgb = (uint8_t *)malloc(bytes);
         for (i = 0; i < bytes; i++) image.rgb[i] = (uint8_t)random_below(256);
         if (produce(&image, &options, &p)) {
-            for (k = 0; k < 4000; k++) {
+            for (uint32_t k = 0; k < 4000; k++) {
                 size_t at = ((size_t)random_below((uint32_t)p.layout.views) * 576 + random_below(576)) * 588 + random_below(588);
                 float want = plain_value(&image, &p.geometry, &p.layout, (int32_t)(at / (576 * 588)), (int32_t)(at / 588 % 576), (int32_t)(at % 588));
                 different += !same_bits(p.pixels[at], want);
@@ -368,8 +357,7 @@ static void test_resize(void) {
         CHECK(worst <= 0.5 + 1e-3); /* half a level, plus float32 rounding of values up to 255 over several hundred products */
         CHECK_INT(resized[new_bytes], 0xa5);
         if (!turn) CHECK(!memcmp(rgb, resized, bytes)); /* the same size: the same image */
-        free(rgb);
-        free(resized);
+        FREE_ALL(rgb, resized);
     }
     check_case("invalid sizes are rejected");
     uint8_t one[3] = {1, 2, 3}, out[3] = {9, 9, 9};
@@ -401,14 +389,13 @@ static void test_loops(void) {
     static float line[1200], weights[1200], a[1200], b[1200];
     static uint8_t bytes[1200];
     int32_t first[64], taps, count, i;
-    vp_impl_resizer r;
+    vp_impl_resizer r = {0};
     const float *rows[8];
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
         check_skip("vector loops", "this processor has no AVX2 with FMA");
         return;
     }
     check_case("vector loops give the same bits as plain loops");
-    memset(&r, 0, sizeof r);
     for (i = 0; i < 1200; i++) {
         bytes[i] = (uint8_t)random_below(256);
         line[i] = (float)random_below(1u << 24) / 16777216.0f;
@@ -446,7 +433,6 @@ static void test_limits(void) {
     uint8_t rgb[48] = {0};
     float *pixels = poisoned(16 * 576 * 588), *masks = poisoned(16 * 576);
     size_t needed, i, k;
-    void *scratch;
     int32_t *fields[12];
     check_case("scratch size is limited by the canvas, not by the resized image");
     CHECK_INT(vp_layout_compute(&geometry, &options, 1, 5000, &layout, NULL), VP_OK);
@@ -456,7 +442,7 @@ static void test_limits(void) {
     check_case("errors of vp_preprocess leave the outputs unchanged");
     CHECK_INT(vp_layout_compute(&geometry, &options, 4, 4, &layout, NULL), VP_OK);
     needed = vp_preprocess_scratch_bytes(&geometry, &layout);
-    scratch = malloc(needed);
+    void *scratch = malloc(needed);
     CHECK_INT(vp_preprocess(&geometry, &layout, rgb, pixels, masks, scratch, needed - 1), VP_ERR_CAPACITY);
     CHECK_INT(vp_preprocess(&geometry, &layout, rgb, pixels, masks, scratch, 0), VP_ERR_CAPACITY);
     CHECK_INT(vp_preprocess(NULL, &layout, rgb, pixels, masks, scratch, needed), VP_ERR_RANGE);
@@ -478,12 +464,11 @@ static void test_limits(void) {
     for (i = 0; i < 12; i++) {
         static const int32_t values[] = {0, -1, INT32_MIN, INT32_MAX};
         for (k = 0; k < 4; k++) {
-            vp_result result;
             broken = layout;
             if (*fields[i] == values[k]) continue; /* an offset of 0 is valid */
             *fields[i] = values[k];
             if (values[k] == INT32_MAX && (i == 7 || i == 8 || i == 10)) continue; /* a huge resized side is valid, because only the window is computed */
-            result = vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed);
+            vp_result result = vp_preprocess(&geometry, &broken, rgb, pixels, masks, scratch, needed);
             check_note(result == VP_ERR_RANGE || result == VP_ERR_MISMATCH, __FILE__, __LINE__, "field %d = %d gives %d", (int)i, (int)values[k],
                        (int)result);
             CHECK_INT(vp_preprocess_scratch_bytes(&geometry, &broken), 0);
@@ -505,9 +490,7 @@ static void test_limits(void) {
     CHECK_INT(vp_layout_compute(&geometry, &options, 400, 400, &layout, NULL), VP_OK);
     CHECK_INT(vp_preprocess(&geometry, &layout, rgb, pixels, masks, scratch, needed), VP_ERR_RANGE);
     CHECK_INT(vp_preprocess_scratch_bytes(&geometry, &layout), 0);
-    free(scratch);
-    free(pixels);
-    free(masks);
+    FREE_ALL(scratch, pixels, masks);
 }
 
 /* other crop and patch sizes and uneven margins: nothing of Molmo's geometry is hard-wired */
@@ -517,8 +500,6 @@ static void test_geometry(void) {
     vp_layout layout;
     vp_image image;
     size_t count, i, scratch_bytes;
-    float *pixels, *masks;
-    void *scratch;
     int different = 0;
     check_case("other geometry: crops of 48, patches of 4, margins 2 and 4");
     g.crop_px = 48;
@@ -534,19 +515,16 @@ static void test_geometry(void) {
     CHECK_INT(vp_layout_compute(&g, &options, 123, 77, &layout, NULL), VP_OK);
     count = vp_preprocess_pixel_count(&g, &layout);
     CHECK_INT(count, (int64_t)layout.views * 48 * 48 * 3);
-    pixels = poisoned(count);
-    masks = poisoned((size_t)layout.views * 144);
+    float *pixels = poisoned(count);
+    float *masks = poisoned((size_t)layout.views * 144);
     scratch_bytes = vp_preprocess_scratch_bytes(&g, &layout);
-    scratch = malloc(scratch_bytes);
+    void *scratch = malloc(scratch_bytes);
     CHECK_INT(vp_preprocess(&g, &layout, image.rgb, pixels, masks, scratch, scratch_bytes), VP_OK);
     for (i = 0; i < count; i++)
         different += !same_bits(pixels[i], plain_value(&image, &g, &layout, (int32_t)(i / 6912), (int32_t)(i / 48 % 144), (int32_t)(i % 48)));
     CHECK_INT(different, 0);
     CHECK(fence_stands(pixels, count) && fence_stands(masks, (size_t)layout.views * 144));
-    free(scratch);
-    free(pixels);
-    free(masks);
-    free(image.rgb);
+    FREE_ALL(scratch, pixels, masks, image.rgb);
 }
 
 /* ---- image files made here */
@@ -595,15 +573,13 @@ static bytes_buffer make_png(uint32_t width, uint32_t height, int depth, int col
     put_be32(&data, 1); /* the stream's checksum is not verified */
     put_chunk(&png, "IDAT", data.data, data.count);
     put_chunk(&png, "IEND", NULL, 0);
-    free(header.data);
-    free(data.data);
+    FREE_ALL(header.data, data.data);
     return png;
 }
 /* decoding and size must both reject it with this code and a text that contains `words` (size only if the header is wrong) */
 static void refuses(const bytes_buffer *file, vp_result code, const char *words) {
     vp_image image = {-7, -7, NULL};
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     CHECK_INT(vp_image_decode(file->data, file->count, &image, &error), code);
     CHECK_INT(error.code, code);
     check_note(strstr(error.text, words) != NULL, __FILE__, __LINE__, "\"%s\" does not say \"%s\"", error.text, words);
@@ -620,7 +596,6 @@ static void size_refuses(const bytes_buffer *file, vp_result code) {
 static size_t make_exif(uint8_t *out, int little, int orientation, int type) {
     uint8_t big[26] = {'M', 'M', 0, '*', 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0};
     static const uint8_t swaps[] = {2, 2, 4, 4, 8, 2, 10, 2, 12, 2, 14, 4};
-    size_t i, k;
     big[13] = (uint8_t)type;
     if (type == 4) big[21] = (uint8_t)orientation;
     else if (type == 3) big[19] = (uint8_t)orientation;
@@ -628,25 +603,24 @@ static size_t make_exif(uint8_t *out, int little, int orientation, int type) {
     memcpy(out, big, 26);
     if (!little) return 26;
     out[0] = out[1] = 'I';
-    for (i = 0; i < sizeof swaps; i += 2)
-        for (k = 0; k < swaps[i + 1]; k++) out[swaps[i] + k] = big[swaps[i] + swaps[i + 1] - 1 - k];
+    for (size_t i = 0; i < sizeof swaps; i += 2)
+        for (size_t k = 0; k < swaps[i + 1]; k++) out[swaps[i] + k] = big[swaps[i] + swaps[i + 1] - 1 - k];
     if (type == 1) return 26;
-    for (k = 0; k < (type == 3 ? 2u : 4u); k++) out[18 + k] = big[18 + (type == 3 ? 1u : 3u) - k];
+    for (size_t k = 0; k < (type == 3 ? 2u : 4u); k++) out[18 + k] = big[18 + (type == 3 ? 1u : 3u) - k];
     return 26;
 }
 
 /* every orientation, both byte orders and all integer types, pixel by pixel from the standard's definition */
 static void test_orientation(void) {
     uint8_t raw[3 * (1 + 5 * 3)], exif[26];
-    int orientation, little, type;
     int32_t x, y, width = 0, height = 0, sx, sy;
     for (y = 0; y < 3; y++) {
         raw[y * 16] = 0;
         for (x = 0; x < 15; x++) raw[y * 16 + 1 + x] = (uint8_t)(y * 50 + x * 3);
     }
-    for (orientation = 0; orientation <= 9; orientation++)
-        for (little = 0; little < 2; little++)
-            for (type = 1; type <= 5; type++) {
+    for (int orientation = 0; orientation <= 9; orientation++)
+        for (int little = 0; little < 2; little++)
+            for (int type = 1; type <= 5; type++) {
                 size_t exif_bytes = make_exif(exif, little, orientation, type);
                 bytes_buffer png = make_png(5, 3, 8, 2, raw, sizeof raw, "eXIf", exif, exif_bytes);
                 vp_image image = {0, 0, NULL};
@@ -685,13 +659,11 @@ static void test_orientation(void) {
 
 static void test_png_files(void) {
     uint8_t raw[4096] = {0};
-    bytes_buffer png;
     vp_image image = {0, 0, NULL};
-    int i;
     check_case("palette indices after the last entry are always black");
     raw[1] = 0; raw[2] = 1; raw[3] = 200;
-    png = make_png(3, 1, 8, 3, raw, 4, "PLTE", "\1\2\3\4\5\6", 6);
-    for (i = 0; i < 3; i++) {
+    bytes_buffer png = make_png(3, 1, 8, 3, raw, 4, "PLTE", "\1\2\3\4\5\6", 6);
+    for (int i = 0; i < 3; i++) {
         CHECK_INT(vp_image_decode(png.data, png.count, &image, NULL), VP_OK);
         CHECK(image.rgb && memcmp(image.rgb, "\1\2\3\4\5\6\0\0\0", 9) == 0);
         vp_image_free(&image);
@@ -719,8 +691,7 @@ static void test_png_files(void) {
         uint8_t *much = (uint8_t *)calloc(1, 4000000);
         png = make_png(200, 200, 8, 2, much, 4000000, NULL, NULL, 0);
         refuses(&png, VP_ERR_FORMAT, "more data than its header");
-        free(png.data);
-        free(much);
+        FREE_ALL(png.data, much);
     }
     png = make_png(9000, 9000, 8, 2, raw, 1000, NULL, NULL, 0);
     refuses(&png, VP_ERR_FORMAT, "more pixels than the file can contain");
@@ -736,7 +707,7 @@ static void test_png_files(void) {
     free(png.data);
 
     check_case("impossible PNG headers");
-    for (i = 0; i < 6; i++) {
+    for (int i = 0; i < 6; i++) {
         static const struct { uint32_t width, height; int depth, colour; } bad[6] = {
             {0, 5, 8, 2}, {5, 0x80000000u, 8, 2}, {5, 5, 3, 0}, {5, 5, 16, 3}, {5, 5, 8, 5}, {5, 5, 4, 2}};
         png = make_png(bad[i].width, bad[i].height, bad[i].depth, bad[i].colour, raw, 100, NULL, NULL, 0);
@@ -785,8 +756,7 @@ static void test_jpeg_files(void) {
         {0xC0, 8, 20000, 20000, 3, VP_ERR_RANGE, "20000 x 20000"}, {0xC0, 8, 9000, 9000, 3, VP_ERR_FORMAT, "can contain"},
         {0xC0, 8, 4, 4, 3, VP_ERR_UNSUPPORTED, "tables"}};
     bytes_buffer jpeg;
-    size_t i;
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         check_case("JPEG: %s", bad[i].words);
         jpeg = make_jpeg(bad[i].marker, bad[i].precision, bad[i].height, bad[i].width, bad[i].components);
         refuses(&jpeg, bad[i].code, bad[i].words);
@@ -808,7 +778,7 @@ static void test_jpeg_files(void) {
     refuses(&jpeg, VP_ERR_FORMAT, "second start marker");
     free(jpeg.data);
     check_case("Huffman tables that would make stb_image write out of bounds");
-    for (i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         uint8_t table[2 + 2 + 17 + 600] = {0xFF, 0xC4, 0, 0, 0x10};
         size_t symbols = i == 0 ? 257 : 200, length = i == 1 ? 100 : i == 2 ? 17 + 200 + 3 : 17 + symbols; /* too many symbols; truncated; leftover bytes; valid */
         table[5 + 15] = 200;
@@ -826,7 +796,7 @@ static void test_jpeg_files(void) {
     check_case("a JPEG of a thousand scans");
     jpeg = make_jpeg(0xC2, 8, 4, 4, 3);
     jpeg.count -= 2;
-    for (i = 0; i < 1000; i++) put(&jpeg, "\xFF\xDA\0\2", 4);
+    for (size_t i = 0; i < 1000; i++) put(&jpeg, "\xFF\xDA\0\2", 4);
     put(&jpeg, "\xFF\xD9", 2);
     refuses(&jpeg, VP_ERR_UNSUPPORTED, "scans");
     free(jpeg.data);
@@ -837,10 +807,9 @@ static void test_jpeg_orientation(void) {
     uint8_t segment[36] = {0xFF, 0xE1, 0, 34, 'E', 'x', 'i', 'f', 0, 0};
     size_t bytes = 0;
     uint8_t *file = (uint8_t *)check_read(check_golden("preprocess/images/420.jpg"), &bytes);
-    int place;
     check_case("JPEG with EXIF blocks before and after the picture");
     if (!CHECK(file && bytes > 4)) return;
-    for (place = 0; place < 4; place++) { /* 0: before, 1: before twice, 2: after, 3: both */
+    for (int place = 0; place < 4; place++) { /* 0: before, 1: before twice, 2: after, 3: both */
         bytes_buffer jpeg = {NULL, 0};
         vp_image image = {0, 0, NULL};
         int32_t width = 0, height = 0;
@@ -911,8 +880,7 @@ static void test_truncation(void) {
             CHECK_TEXT(hash, whole_hash);
             vp_image_free(&image);
         }
-        free(copy);
-        free(file);
+        FREE_ALL(copy, file);
     }
 }
 
@@ -924,13 +892,12 @@ static void test_other_formats(void) {
         {"\0\0\0\14JXL \r\n\x87\n....", 16, "JPEG XL"}, {"\0\0\0\14jP  \r\n\x87\n....", 16, "JPEG 2000"}, {"qoif............", 16, "QOI"},
         {"P6\n1 1\n255\n....", 16, "PNM"}, {"%PDF-1.7........", 16, "PDF"}, {"<svg xmlns=.....", 16, "SVG"}};
     bytes_buffer file;
-    size_t i;
     uint8_t byte = 0;
     vp_image image = {0, 0, NULL};
     int32_t width, height;
     vp_error error;
     check_case("other formats are named in the error");
-    for (i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
+    for (size_t i = 0; i < sizeof foreign / sizeof foreign[0]; i++) {
         file.count = foreign[i].count;
         file.data = (uint8_t *)malloc(file.count);
         memcpy(file.data, foreign[i].bytes, file.count);

@@ -35,7 +35,6 @@ static char injector[512];
 static int run_with(const char *words, int kind, long at, struct injected *counted) {
     static const struct injected none;
     char number[32];
-    char *state;
     write_file(in_folder("state"), &none, sizeof none);
     setenv("INJECT_FILE", in_folder("state"), 1);
     snprintf(number, sizeof number, "%d", kind);
@@ -45,7 +44,7 @@ static int run_with(const char *words, int kind, long at, struct injected *count
     setenv("LD_PRELOAD", injector, 1);
     cli(words);
     unsetenv("LD_PRELOAD");
-    state = check_read(in_folder("state"), NULL);
+    char *state = check_read(in_folder("state"), NULL);
     if (state) memcpy(counted, state, sizeof *counted);
     free(state);
     return last.code;
@@ -97,8 +96,7 @@ static int same_files(const char *whole, const char *other, const char *old) {
         two = check_read(path, &two_bytes);
         good &= check_note(two && ((old && !strcmp(two, old)) || (one && one_bytes == two_bytes && !memcmp(one, two, one_bytes))),
                            __FILE__, __LINE__, "%s is neither the old nor the whole new file", path);
-        free(one);
-        free(two);
+        FREE_ALL(one, two);
     }
     if (listing) closedir(listing);
     return good;
@@ -126,8 +124,7 @@ static int same_results(const char *whole, const char *other) {
             }
             good &= check_note(!at[0] && !at[1], __FILE__, __LINE__, "%s: more or fewer %s", path[1], keys[key]);
         }
-        free(text[0]);
-        free(text[1]);
+        FREE_ALL(text[0], text[1]);
     }
     return good;
 }
@@ -190,18 +187,16 @@ static int may_end_with(const struct walk *walk, int kind, int code) {
 static void try_place(const struct walk *walk, int kind, long at) {
     struct injected counted;
     char what[200];
-    int code;
     prepare(walk);
-    code = run_with(walk->words, kind, at, &counted);
+    int code = run_with(walk->words, kind, at, &counted);
     snprintf(what, sizeof what, "%s, call %ld of %s fails", walk->name, at, KINDS[kind].name);
     check_note(may_end_with(walk, kind, code), __FILE__, __LINE__, "%s: exit %d: %.300s", what, code, last.err ? last.err : "");
     check_note(!code || (last.err && *last.err), __FILE__, __LINE__, "%s: exit %d without words", what, code);
     check_left(walk, what);
 }
 static void test_walk(const struct walk *walk) {
-    struct injected counted;
+    struct injected counted = {0};
     long places = getenv("INJECT_ALL") ? 1000000 : check_all() ? 4 * walk->places : walk->places;
-    memset(&counted, 0, sizeof counted);
     check_case("%s without faults", walk->name);
     prepare(walk);
     if (!check_note(run_with(walk->words, INJECT_MEMORY, 0, &counted) == 0, __FILE__, __LINE__, "exit %d: %s", last.code, last.err ? last.err : "")) return;

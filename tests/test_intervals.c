@@ -19,8 +19,7 @@ static const double *made(int n, int more, int less) {
     return values;
 }
 static vp_bounded_interval bounded(const double *values, int n, double low, double high, double level) {
-    vp_bounded_interval interval;
-    memset(&interval, 0, sizeof interval);
+    vp_bounded_interval interval = {0};
     CHECK_INT(vp_bounded_mean(NULL, values, (size_t)n, low, high, level, scratch, sizeof scratch, &interval), VP_OK);
     return interval;
 }
@@ -83,12 +82,11 @@ static void test_bounded_exact(void) {
     check_case("the saddlepoint formula continues the recurrence; for many samples the width is Student's");
     for (int n = 200; n <= 3200; n *= 2) {
         static double values[MOST];
-        vp_bounded_interval interval;
         vp_random random;
         double low, high, width;
         vp_random_seed(&random, (uint32_t)n);
         for (int i = 0; i < n; i++) values[i] = (double)vp_random_below(&random, 10) / 10;
-        interval = bounded(values, n, 0, 1, 0.95);
+        vp_bounded_interval interval = bounded(values, n, 0, 1, 0.95);
         CHECK_INT(vp_statistics_mean_interval(values, (size_t)n, 0.95, &low, &high), VP_OK);
         width = (interval.high - interval.low) / (high - low);
         check_note(width > 1 && width < 1 + 3 / sqrt((double)n), __FILE__, __LINE__, "%d samples: %.5f of Student's width", n, width);
@@ -121,7 +119,6 @@ static void test_properties(void) {
         for (int f = 0; f <= n; f++) {
             for (int g = 0; f + g <= n; g++) {
                 double low, high, swapped_low, swapped_high, twice_low, twice_high;
-                vp_bounded_interval one, other;
                 CHECK_INT(vp_rate_difference((uint64_t)g, (uint64_t)f, (uint64_t)n, 0.95, &low, &high), VP_OK);
                 CHECK_INT(vp_rate_difference((uint64_t)f, (uint64_t)g, (uint64_t)n, 0.95, &swapped_low, &swapped_high), VP_OK);
                 CHECK_INT(vp_rate_difference((uint64_t)(2 * g), (uint64_t)(2 * f), (uint64_t)(2 * n), 0.95, &twice_low, &twice_high), VP_OK);
@@ -129,8 +126,8 @@ static void test_properties(void) {
                 CHECK(low >= -1 && high <= 1 && high - low > 0.01 && twice_high - twice_low < high - low);
                 CHECK(low <= (f - g) / (double)n && (f - g) / (double)n <= high);
                 if (n % 5) continue;
-                one = bounded(made(n, f, g), n, -1, 1, 0.95);
-                other = bounded(made(n, g, f), n, -1, 1, 0.95);
+                vp_bounded_interval one = bounded(made(n, f, g), n, -1, 1, 0.95);
+                vp_bounded_interval other = bounded(made(n, g, f), n, -1, 1, 0.95);
                 CHECK(fabs(one.low + other.high) < 1e-11 && one.low >= -1 && one.high <= 1 && one.high - one.low > 0.01);
                 CHECK((one.p < 0.05 - 1e-9) == (one.low > 1e-9 || one.high < -1e-9) || fabs(one.p - 0.05) < 1e-6);
             }
@@ -335,19 +332,14 @@ static void test_effects(void) {
     enum { CONFIGS = 4, SAMPLES = 5 };
     static const int32_t levels[CONFIGS * 2] = {0, 0, 0, 1, 1, 0, 1, 1};
     double values[CONFIGS * SAMPLES];
-    vp_knobs knobs;
     vp_effect effects[16];
-    size_t bytes;
-    void *room;
-    memset(&knobs, 0, sizeof knobs);
-    knobs.levels = levels;
-    knobs.knob_count = 2;
+    vp_knobs knobs = {.levels = levels, .knob_count = 2};
     knobs.level_counts[0] = knobs.level_counts[1] = 2;
     knobs.config_count = CONFIGS;
     check_case("effects of equal scores have intervals, within the range of the scores' weights");
     for (int i = 0; i < CONFIGS * SAMPLES; i++) values[i] = 1;
-    bytes = vp_effects_bounded_scratch_bytes(&knobs, SAMPLES, 2);
-    room = malloc(bytes);
+    size_t bytes = vp_effects_bounded_scratch_bytes(&knobs, SAMPLES, 2);
+    void *room = malloc(bytes);
     if (!CHECK(room != NULL)) return;
     CHECK_INT(vp_effects(&knobs, values, SAMPLES, 2, 0.95, room, bytes, effects, NULL, NULL), VP_OK);
     CHECK(effects[1].high - effects[1].low < 1e-9); /* Student's interval has no width */
@@ -390,9 +382,8 @@ static void test_resolution(void) {
     const uint32_t seed = 5;
     vp_resolution r, poison;
     vp_random random;
-    size_t i;
     check_case("resolution: the rules, solved by scipy");
-    for (i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         CHECK_INT(vp_statistics_resolution(table[i].count, table[i].discordance, table[i].variation, &r), VP_OK);
         CHECK_NEAR(r.accuracy, table[i].accuracy, 1e-9);
         CHECK_NEAR(r.mean, table[i].mean, 1e-12);
@@ -400,7 +391,7 @@ static void test_resolution(void) {
     }
     check_case("resolution: that difference is found with power 0.8 (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (i = 0; i < 3; i++) CHECK_NEAR(power_of(&random, (int)table[i].count, table[i].discordance, table[i].accuracy, 2000), 0.8, 0.04);
+    for (size_t i = 0; i < 3; i++) CHECK_NEAR(power_of(&random, (int)table[i].count, table[i].discordance, table[i].accuracy, 2000), 0.8, 0.04);
     check_case("resolution: too few samples, and bad arguments");
     CHECK_INT(vp_statistics_resolution(49, 0.2, 0.1, &r), VP_OK);
     CHECK(isnan(r.accuracy) && r.mean > 0 && r.p50 > r.mean);

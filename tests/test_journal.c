@@ -59,9 +59,8 @@ static long long add_point(const char *config, int id, const char *what, long lo
 static int64_t state_of(int id, int config) {
     const struct index_set *set = &book.sets[book.configurations[config].set];
     const struct index_entry *entry = index_find(set, 0, id);
-    struct point_line line;
     if (!entry) return -2;
-    line = index_point(entry, &book.configurations[config]);
+    struct point_line line = index_point(entry, &book.configurations[config]);
     return line.at < 0 ? -1 : line.at * 4 + line.state;
 }
 
@@ -512,7 +511,6 @@ static void check_text_of(const char *name, const char *want) {
 }
 static void test_written(void) {
     struct journal journal;
-    int64_t before_ns;
     int status = 0;
     pid_t child;
     check_case("a new journal; lines are whole, and synced after 64");
@@ -525,7 +523,7 @@ static void test_written(void) {
         CHECK_INT(journal_line_append(&journal), 0);
         CHECK_INT(journal.unsynced, (i + 1) % JOURNAL_SYNC_LINES);
     }
-    before_ns = vp_clock_ns();
+    int64_t before_ns = vp_clock_ns();
     journal.synced_ns -= INT64_C(2000000000);
     CHECK_INT(journal_append(&journal, "last\n", 5), 0);
     CHECK(journal.unsynced == 0 && journal.synced_ns >= before_ns);

@@ -33,9 +33,8 @@ static int line_of_kind(int kind) {
 static void move_place(char *text, const char *key, const long long *before) {
     char *at = strstr(text, key), *end;
     long long place = at ? strtoll(at + strlen(key), &end, 10) : -1;
-    char *rest;
     if (place < 0 || end == at + strlen(key)) return;
-    rest = copy_text(end, strlen(end));
+    char *rest = copy_text(end, strlen(end));
     for (int i = 0; i < line_count; i++)
         if (before[i] == place) sprintf(at + strlen(key), "%lld%s", lines[i].at, rest);
     free(rest);
@@ -95,15 +94,13 @@ static void write_changed(int changed, const char *text, size_t bytes) {
 }
 /* Reads the journal in this process and writes its result files. Returns the code of reading; room_said has the messages. */
 static int read_journal(void) {
-    struct journal_index index;
+    struct journal_index index = {0};
     struct summaries results = {NULL, 0};
-    int code, written;
-    memset(&index, 0, sizeof index);
     make_empty(in_folder("room"));
     write_file(in_folder("room/journal.jsonl"), journal.data, journal.bytes);
     listen_begin();
-    code = ranks_read_folder(&index, in_folder("room"), NULL);
-    written = code ? 0 : ranks_merge(&index, in_folder("room"), 1, &results);
+    int code = ranks_read_folder(&index, in_folder("room"), NULL);
+    int written = code ? 0 : ranks_merge(&index, in_folder("room"), 1, &results);
     listen_end();
     check_note(code == 0 || code == EXIT_USAGE, __FILE__, __LINE__, "code %d: %s", code, room_said);
     check_note(written == 0, __FILE__, __LINE__, "no results, code %d: %s", written, room_said);
@@ -128,10 +125,9 @@ static int is_open_part(const char *key) {
     return 0;
 }
 static void check_changed(int line, const char *text, size_t bytes, int must_be_named, const char *what) {
-    int code;
     if (bytes > lines[line].bytes) return; /* it would move the lines after it; another test does that */
     write_changed(line, text, bytes);
-    code = read_journal();
+    int code = read_journal();
     if (line == 0) check_note(!must_be_named || code == EXIT_USAGE, __FILE__, __LINE__, "%s: code %d", what, code);
     else if (code == 0)
         check_note(!must_be_named || is_named(line), __FILE__, __LINE__, "%s of line %d is not reported: %s", what, line + 1, room_said);
@@ -382,8 +378,7 @@ int main(void) {
     test_program();
     test_served();
     for (int i = 0; i < line_count; i++) free(lines[i].text);
-    free(journal.data);
-    free(room_said);
+    FREE_ALL(journal.data, room_said);
     room_said = NULL;
     return command_end("test_journal_hostile");
 }

@@ -13,9 +13,7 @@ static uint64_t random_bits(void) { /* splitmix64 */
 /* A parsed document in memory of exactly its size, so AddressSanitizer detects an access past the end. */
 typedef struct document { char *text; vp_json_node *nodes; size_t node_count; vp_json json; vp_result result; vp_error error; } document;
 static document document_open(const char *text, size_t bytes) {
-    document d;
-    memset(&d, 0, sizeof d);
-    d.text = (char *)malloc(bytes ? bytes : 1);
+    document d = {.text = (char *)malloc(bytes ? bytes : 1)};
     memcpy(d.text, text, bytes);
     d.result = vp_json_parse(d.text, bytes, NULL, 0, NULL, &d.node_count, &d.error);
     if (d.result != VP_ERR_CAPACITY) return d;
@@ -26,8 +24,7 @@ static document document_open(const char *text, size_t bytes) {
 }
 static document document_of(const char *text) { return document_open(text, strlen(text)); }
 static void document_close(document *d) {
-    free(d->text);
-    free(d->nodes);
+    FREE_ALL(d->text, d->nodes);
 }
 
 /* every accepted form of RFC 8259, with its number of nodes */
@@ -39,8 +36,7 @@ static void test_accepted(void) {
         { "\"\\u0000\\uD83D\\uDE00\\ud800\\\"\\\\\\/\\b\\f\\n\\r\\t\"", 1 },
         { "\"\x7F \xC2\x80 \xDF\xBF \xE0\xA0\x80 \xED\x9F\xBF \xEE\x80\x80 \xEF\xBF\xBF \xF0\x90\x80\x80 \xF4\x8F\xBF\xBF\"", 1 },
         { "\"0123456\"", 1 }, { "\"01234567\"", 1 }, { "\"012345678\"", 1 }, { "\"\xEF\xBB\xBF\"", 1 } };
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
         check_case("accepted %s", rows[i].text);
         CHECK_INT(d.result, VP_OK);
@@ -92,8 +88,7 @@ static void test_refused(void) {
         { "\"\xFF\"", 1, "UTF-8" }, { "\"\xC3\"", 1, "UTF-8" },
         { "\"\xE2\x82\"", 1, "UTF-8" }, { "\"\xF0\x9F\x98", 1, "UTF-8" }, { "\xC2\xA0 1", 0, "expected a value" },
         { "{\"\xFF\":1}", 2, "UTF-8" } };
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
         check_case("rejected %s", rows[i].text);
         CHECK_INT(d.result, VP_ERR_FORMAT);
@@ -118,9 +113,8 @@ static const char sample[] =
 
 /* No prefix of an object is valid: each is rejected, and none is read past its end (exact allocations). */
 static void test_prefixes(void) {
-    size_t n;
     check_case("every proper prefix is rejected");
-    for (n = 0; n < sizeof sample - 1; n++) {
+    for (size_t n = 0; n < sizeof sample - 1; n++) {
         document d = document_open(sample, n);
         CHECK_INT(d.result, VP_ERR_FORMAT);
         CHECK(d.error.offset <= (int64_t)n);
@@ -131,7 +125,6 @@ static void test_prefixes(void) {
 static void test_tree(void) {
     document d = document_of(sample);
     const vp_json *j = &d.json;
-    uint32_t shape, o, inner;
     size_t needed = 0;
     vp_json_node few[4];
     vp_json untouched;
@@ -142,19 +135,19 @@ static void test_tree(void) {
     CHECK_INT(j->nodes[0].end, j->node_count);
     CHECK_INT(j->nodes[0].start, 0);
     CHECK_INT(j->nodes[0].bytes, sizeof sample - 1);
-    shape = vp_json_get(j, 0, "shape");
+    uint32_t shape = vp_json_get(j, 0, "shape");
     CHECK_INT(shape, 4);
     CHECK_INT(j->nodes[shape].count, 3);
     CHECK_INT(j->nodes[shape].end, 10);
     CHECK(memcmp(j->text + j->nodes[shape].start, "[3, [4, {}], -5]", (size_t)j->nodes[shape].bytes) == 0 && j->nodes[shape].bytes == 16);
-    inner = vp_json_at(j, shape, 1);
+    uint32_t inner = vp_json_at(j, shape, 1);
     CHECK_INT(j->nodes[inner].count, 2);
     CHECK_INT(j->nodes[vp_json_at(j, inner, 1)].type, VP_JSON_OBJECT);
     CHECK_INT(j->nodes[vp_json_at(j, inner, 1)].count, 0);
     CHECK_INT(vp_json_at(j, shape, 2), 9);
     CHECK_INT(j->nodes[9].type, VP_JSON_NUMBER);
     CHECK_INT(vp_json_at(j, shape, 3), VP_JSON_NONE);
-    o = vp_json_get(j, 0, "o");
+    uint32_t o = vp_json_get(j, 0, "o");
     CHECK_INT(j->nodes[o].count, 3);
     CHECK_INT(j->nodes[vp_json_get(j, o, "x")].type, VP_JSON_NULL); /* the last of two counts */
     CHECK_INT(j->nodes[vp_json_get(j, o, "y")].type, VP_JSON_TRUE); /* an escaped key */
@@ -186,8 +179,7 @@ static void test_tree(void) {
 static void test_depth(void) {
     char text[200];
     document d;
-    int levels;
-    for (levels = 64; levels <= 65; levels++) {
+    for (int levels = 64; levels <= 65; levels++) {
         check_case("%d levels", levels);
         memset(text, '[', (size_t)levels);
         memset(text + levels, ']', (size_t)levels);
@@ -250,8 +242,7 @@ static void test_integers(void) {
         { "3.5", VP_ERR_FORMAT, 0 }, { "1e-1", VP_ERR_FORMAT, 0 },
         { "1e-99999999999999999999", VP_ERR_FORMAT, 0 }, { "3.0000000000000000000000001", VP_ERR_FORMAT, 0 },
         { "\"3\"", VP_ERR_MISMATCH, 0 }, { "true", VP_ERR_MISMATCH, 0 } };
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         document d = document_of(rows[i].text);
         int64_t value = 77;
         check_case("integer %s", rows[i].text);
@@ -271,16 +262,15 @@ static void test_duplicates(void) {
     char left[32], right[32];
     uint32_t duplicate;
     size_t length, left_bytes, right_bytes;
-    int i, k, turn;
     document d;
     random_state = 11;
     check_case("duplicate keys against all pairs, seed 11");
-    for (turn = 0; turn < 400; turn++) {
+    for (int turn = 0; turn < 400; turn++) {
         uint32_t want = VP_JSON_NONE, a, b;
         int members = (int)(random_bits() % 8);
         length = 0;
         text[length++] = '{';
-        for (i = 0; i < members; i++)
+        for (int i = 0; i < members; i++)
             length += (size_t)sprintf(text + length, "%s\"%s\": {\"a\": 1, \"a\": []}",
                               i ? ", " : "", spelled[random_bits() % (sizeof spelled / sizeof spelled[0])]);
         text[length++] = '}';
@@ -299,10 +289,10 @@ static void test_duplicates(void) {
         CHECK_INT(scratch[members], 0x5A5A5A5A);
         document_close(&d);
     }
-    for (k = 0; k < 2; k++) {
+    for (int k = 0; k < 2; k++) {
         check_case("6000 keys %s", k ? "and one of them twice" : "that differ");
         length = (size_t)sprintf(text, "{");
-        for (i = 0; i < 6000; i++)
+        for (int i = 0; i < 6000; i++)
             length += (size_t)sprintf(text + length, "%s\"model.transformer.blocks.%d.weight\":%d", i ? "," : "",
                               k && i == 5123 ? 17 : (i * 7919) % 6000, i);
         length += (size_t)sprintf(text + length, "}");
@@ -326,10 +316,9 @@ static void test_duplicates(void) {
 static size_t utf8_reference(const unsigned char *p, size_t left) {
     static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
     size_t length = p[0] < 0x80 ? 1 : p[0] >> 5 == 6 ? 2 : p[0] >> 4 == 14 ? 3 : p[0] >> 3 == 30 ? 4 : 0, i;
-    uint32_t c;
     if (length <= 1) return length;
     if (left < length) return 0;
-    c = p[0] & (0x7Fu >> length);
+    uint32_t c = p[0] & (0x7Fu >> length);
     for (i = 1; i < length; i++) {
         if (p[i] >> 6 != 2) return 0;
         c = c << 6 | (p[i] & 63u);
@@ -338,18 +327,17 @@ static size_t utf8_reference(const unsigned char *p, size_t left) {
 }
 static void test_utf8(void) {
     unsigned char text[4], wide[40];
-    unsigned lead, second, third, i;
     long wrong = 0;
     check_case("UTF-8: all lead bytes x second bytes x boundary bytes, four bytes long and truncated");
-    for (lead = 0x80; lead < 0x100; lead++)
-        for (second = 0; second < 0x100; second++)
-            for (third = 0; third < 6; third++) {
+    for (unsigned lead = 0x80; lead < 0x100; lead++)
+        for (unsigned second = 0; second < 0x100; second++)
+            for (unsigned third = 0; third < 6; third++) {
                 static const unsigned char edge[] = { 0x00, 0x7F, 0x80, 0xBF, 0xC0, 0xFF };
                 size_t n, step;
                 text[0] = (unsigned char)lead;
                 text[1] = (unsigned char)second;
                 text[2] = edge[third];
-                for (i = 0; i < 6; i++)
+                for (unsigned i = 0; i < 6; i++)
                     for (n = 1; n <= 4; n++) {
                         size_t want = 0;
                         text[3] = edge[i];
@@ -359,7 +347,7 @@ static void test_utf8(void) {
             }
     CHECK_INT(wrong, 0);
     check_case("UTF-8: the first invalid byte is found at any position");
-    for (i = 0; i < sizeof wide; i++) {
+    for (unsigned i = 0; i < sizeof wide; i++) {
         memset(wide, 'a', sizeof wide);
         wide[i] = 0x80;
         CHECK_INT(vp_utf8_valid_bytes((const char *)wide, sizeof wide), i);
@@ -415,7 +403,6 @@ static void test_numbers_golden(void) {
     if (!CHECK(file != NULL)) return;
     for (line = file; *line; line = next, rows++) {
         double value = 7;
-        vp_result result;
         next = strchr(line, '\n');
         *next++ = 0;
         want = strchr(line, '\t');
@@ -423,7 +410,7 @@ static void test_numbers_golden(void) {
         shown = strchr(want, '\t');
         *shown++ = 0;
         check_case("number %.60s", line);
-        result = vp_number_parse(line, strlen(line), &value);
+        vp_result result = vp_number_parse(line, strlen(line), &value);
         if (strcmp(want, "range") == 0) {
             CHECK_INT(result, VP_ERR_RANGE);
             CHECK(bits_of(value) == bits_of(7));
@@ -462,12 +449,11 @@ static void test_numbers_random(void) {
     for (i = 0; i < 100000; i++) {
         uint64_t bits = random_bits();
         double value, back = 0;
-        size_t n;
         if (i % 4 == 1) bits = (bits >> 63) << 63 | (bits & ((UINT64_C(1) << 52) - 1)) >> bits % 52; /* subnormals */
         if (i % 4 == 2) bits = bits_of((double)(bits >> 40) / 1000.0); /* values like milliseconds */
         if (i % 4 == 3) bits &= UINT64_C(0xFFF) << 52 | 1;             /* powers of two and their upper neighbours */
         value = double_of(bits);
-        n = vp_number_format(value, text);
+        size_t n = vp_number_format(value, text);
         if (!(value - value == 0)) { wrong_length += n != 0 || text[0] != 0; continue; }
         wrong_length += n > 24 || n != strlen(text);
         wrong_back += vp_number_parse(text, n, &back) != VP_OK || bits_of(back) != bits;
@@ -499,18 +485,16 @@ static void test_numbers_random(void) {
 static void test_number_errors(void) {
     static const char *const bad[] = { "", "-", "+1", "01", "1.", ".5", "1e", "1e+", "nan", "inf", "0x10", " 1", "1 ", "1,5", "--1",
             "1e5.0" };
-    size_t i;
     double value = 7;
-    document d;
     char out[26];
-    for (i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         check_case("not a number: '%s'", bad[i]);
         CHECK_INT(vp_number_parse(bad[i], strlen(bad[i]), &value), VP_ERR_FORMAT);
     }
     check_case("numbers: other errors");
     CHECK_INT(vp_number_parse(NULL, 0, &value), VP_ERR_FORMAT);
     CHECK_INT(vp_number_parse("1\0", 2, &value), VP_ERR_FORMAT);
-    d = document_of("[0.1, 1e999, \"1\"]");
+    document d = document_of("[0.1, 1e999, \"1\"]");
     CHECK_INT(vp_json_to_double(&d.json, 2, &value), VP_ERR_RANGE);
     CHECK_INT(vp_json_to_double(&d.json, 3, &value), VP_ERR_MISMATCH);
     CHECK_INT(vp_json_to_double(&d.json, 4, &value), VP_ERR_NOT_FOUND);
@@ -574,11 +558,9 @@ static vp_result sink(void *user, const char *text, size_t bytes) {
 static void test_writer(void) {
     char buffer[1024], *exact;
     vp_json_writer w;
-    size_t capacity;
     sink_state s;
-    int k;
     document d;
-    for (k = 0; k < 2; k++) {
+    for (int k = 0; k < 2; k++) {
         const char *want = k ? indented : one_line;
         size_t length = strlen(want);
         check_case("writer: %s", k ? "indented" : "one line");
@@ -591,7 +573,7 @@ static void test_writer(void) {
         CHECK_INT(d.result, VP_OK);
         document_close(&d);
         check_case("writer: every capacity, %s", k ? "indented" : "one line");
-        for (capacity = 0; capacity <= length + 1; capacity++) {
+        for (size_t capacity = 0; capacity <= length + 1; capacity++) {
             exact = (char *)malloc(capacity ? capacity : 1);
             memset(exact, 0x5A, capacity ? capacity : 1);
             vp_json_writer_init(&w, exact, capacity, k * 2);
@@ -664,15 +646,13 @@ static void test_writer_misuse(void) {
         { "[i]]", VP_ERR_STATE }, { "{r}", VP_ERR_STATE }, { "N", VP_ERR_RANGE }, { "[I]", VP_ERR_RANGE }, { "u", VP_ERR_FORMAT },
         { "{Ui}", VP_ERR_FORMAT }, { "z", VP_ERR_FORMAT }, { "{Zi}", VP_ERR_FORMAT },
         { "[R]", VP_ERR_FORMAT }, { "[q]", VP_ERR_FORMAT }, { "[N]]", VP_ERR_RANGE }, { "]N", VP_ERR_STATE } };
-    char deep[140], buffer[8];
+    char deep[140] = {0}, buffer[8];
     vp_json_writer w;
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         check_case("writer calls %s", rows[i].calls);
         CHECK_INT(play(rows[i].calls), rows[i].result);
     }
     check_case("writer: at most 64 levels, including the levels of a raw value");
-    memset(deep, 0, sizeof deep);
     memset(deep, '[', 64);
     memset(deep + 64, ']', 64);
     CHECK_INT(play(deep), VP_OK);

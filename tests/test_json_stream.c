@@ -184,8 +184,7 @@ static void test_source(void) {
     CHECK_INT(source_open(&source, in_folder("none"), &error), VP_ERR_NOT_FOUND);
     CHECK_TEXT(error.where, in_folder("none"));
     source_close(&source);
-    free(big);
-    free(text.data);
+    FREE_ALL(big, text.data);
 }
 
 int main(void) {

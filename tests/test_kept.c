@@ -32,17 +32,15 @@ static void check_same(const char *one, const char *other) {
     remove_sums(b);
     while (a[at] && a[at] == b[at]) at++;
     check_note(a[0] && a[at] == b[at], __FILE__, __LINE__, "%s differs from %s at byte %zu: %.60s / %.60s", one, other, at, a + at, b + at);
-    free(a);
-    free(b);
+    FREE_ALL(a, b);
 }
 /* The folder contains every result file of tests/golden/results/NAME and no other. */
 static void check_results(const char *name, int files) {
     char golden[300], path[600], other[600];
     struct dirent *entry;
-    DIR *directory;
     int count = 0;
     snprintf(golden, sizeof golden, "tests/golden/results/%s", name);
-    directory = opendir(golden);
+    DIR *directory = opendir(golden);
     while (directory && (entry = readdir(directory)) != NULL) {
         if (!strstr(entry->d_name, "_imgsize")) continue;
         snprintf(path, sizeof path, "%s/%.255s", golden, entry->d_name);
@@ -95,7 +93,6 @@ static void test_readers(int i) {
 static void test_no_pairs(void) {
     char *text = text_of_file("tests/golden/journals/twins/journal.jsonl"), path[600];
     struct dirent *entry;
-    DIR *directory;
     int found = 0;
     check_case("twins without a pair: the result gives the reason for the missing number");
     for (char *at = text; (at = strstr(at, "\"pairs\": [{")) != NULL; at++) memset(at + 10, ' ', strcspn(at + 10, "]"));
@@ -103,7 +100,7 @@ static void test_no_pairs(void) {
     write_text(in_folder("none/journal.jsonl"), text);
     free(text);
     run("merge %%F/none --quiet");
-    directory = opendir(in_folder("none"));
+    DIR *directory = opendir(in_folder("none"));
     while (directory && (entry = readdir(directory)) != NULL) {
         if (!strstr(entry->d_name, "_imgsize")) continue;
         snprintf(path, sizeof path, "%s/none/%.255s", folder, entry->d_name);

@@ -36,13 +36,8 @@ static int some, many;  /* rows of ordinary cases; rows for two threads, where t
 
 static int on_gpu(void) { return !backend->host_memory; }
 static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
-    vk_setup setup;
-    vk_extent extent;
-    size_t scratch;
-    vp_result result;
-    memset(&setup, 0, sizeof setup);
-    memset(&extent, 0, sizeof extent);
-    setup.threads = 2;
+    vk_extent extent = {0};
+    vk_setup setup = {.threads = 2};
     setup.gpu = VP_GPU_WGMMA | (clusters ? VP_GPU_CLUSTERS : 0u); /* on a chip with clusters */
     setup.wide = extent.wide = wide;
     extent.marks = MARKS;
@@ -53,9 +48,9 @@ static vp_result open_mode(mode *m, int wide, int clusters, vp_error *error) {
     extent.vit.heads = extent.vit.kv_heads = extent.llm.heads = extent.llm.kv_heads = HEADS_MAX;
     extent.vit.head_dim = HEAD_DIM_MAX;
     extent.llm.head_dim = 40; /* a head width for which the GPU stores scores */
-    result = backend->open(&setup, &m->queue, error);
+    vp_result result = backend->open(&setup, &m->queue, error);
     if (result != VP_OK) return result;
-    scratch = vk_round_up(backend->scratch_bytes(m->queue, &extent), 256);
+    size_t scratch = vk_round_up(backend->scratch_bytes(m->queue, &extent), 256);
     m->piece = backend->stage_bytes < 64 << 20 ? backend->stage_bytes : 1 << 20;
     m->room = (char *)backend->allocate(m->queue, 3 * m->piece + scratch);
     if (!m->room || !backend->use(m->queue, &extent, m->room + 3 * m->piece)) return vp_fail(error, VP_ERR_MEMORY, -1, "test_kernels", "no memory");
@@ -145,15 +140,12 @@ static int cuda_on_cpu_set(const char *name, const char *value) { (void)name; (v
 /* ----------------------------------------------------------------------------------------------------------- norms, elements */
 static void test_rmsnorm(int rows, int d, int ldy, int wide) {
     int64_t count = (int64_t)rows * d;
-    expected e;
-    float *x, *w;
-    void *y;
     const float eps = 1e-5f;
     check_case("rmsnorm rows %d d %d ld %d wide %d", rows, d, ldy, wide);
-    e = expect_new((size_t)rows, (size_t)d);
-    x = floats((size_t)rows * (size_t)d, 1.0f);
-    w = floats((size_t)d, 1.0f);
-    y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
+    expected e = expect_new((size_t)rows, (size_t)d);
+    float *x = floats((size_t)rows * (size_t)d, 1.0f);
+    float *w = floats((size_t)d, 1.0f);
+    void *y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
     for (int i = 0; i < d; i++) { x[i] = x[i] * 1e-3f + 1e-3f; w[i] += 1.5f; } /* the first row is so small that eps matters */
     for (int r = 0; r < rows; r++) {
         const float *xr = x + (size_t)r * (size_t)d;
@@ -173,16 +165,13 @@ static void test_rmsnorm(int rows, int d, int ldy, int wide) {
 
 static void test_layernorm(int rows, int d, int ldy, int wide) {
     int64_t count = (int64_t)rows * d;
-    expected e;
-    float *x, *w, *b;
-    void *y;
     const float eps = 1e-5f;
     check_case("layernorm rows %d d %d ld %d wide %d", rows, d, ldy, wide);
-    e = expect_new((size_t)rows, (size_t)d);
-    x = floats((size_t)rows * (size_t)d, 1.0f);
-    w = floats((size_t)d, 1.0f);
-    b = floats((size_t)d, 0.2f);
-    y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
+    expected e = expect_new((size_t)rows, (size_t)d);
+    float *x = floats((size_t)rows * (size_t)d, 1.0f);
+    float *w = floats((size_t)d, 1.0f);
+    float *b = floats((size_t)d, 0.2f);
+    void *y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
     for (int i = 0; i < rows * d; i++) x[i] = i < d ? x[i] * 1e-3f : x[i] + 0.5f; /* one row in which eps matters, others in which the mean does */
     for (int r = 0; r < rows; r++) {
         const float *xr = x + (size_t)r * (size_t)d;
@@ -203,13 +192,10 @@ static void test_layernorm(int rows, int d, int ldy, int wide) {
 
 static void test_convert(int rows, int d, int ldy, int wide) {
     static const float special[6] = { 1.00390625f, 1.01171875f, -1.00390625f, 1e-40f, -0.0f, 3.0e38f }; /* ties to even in both directions, a subnormal */
-    expected e;
-    float *x;
-    void *y;
     check_case("convert rows %d d %d ld %d wide %d", rows, d, ldy, wide);
-    e = expect_new((size_t)rows, (size_t)d);
-    x = floats((size_t)rows * (size_t)d, 100.0f);
-    y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
+    expected e = expect_new((size_t)rows, (size_t)d);
+    float *x = floats((size_t)rows * (size_t)d, 100.0f);
+    void *y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
     for (int i = 0; i < 6 && i < d; i++) x[i] = special[i];
     for (size_t i = 0; i < (size_t)rows * (size_t)d; i++) {
         uint32_t u;
@@ -228,10 +214,9 @@ static void test_convert(int rows, int d, int ldy, int wide) {
 static void test_vit_embed(int views, int count, int ahead, int d) {
     size_t rows = (size_t)(views * count);
     int64_t floats_in = (int64_t)views * (count - ahead) * d, floats_out = (int64_t)views * count * d;
-    expected e;
     float *patches, *class_embedding, *positions, *x;
     check_case("vit_embed views %d of %d, %d ahead, d %d", views, count, ahead, d);
-    e = expect_new(rows, (size_t)d);
+    expected e = expect_new(rows, (size_t)d);
     patches = floats(rows * (size_t)d, 1.0f); /* longer than needed, for the damaged reference */
     class_embedding = floats((size_t)d, 1.0f);
     positions = floats((size_t)count * (size_t)d, 1.0f);
@@ -251,13 +236,10 @@ static void test_vit_embed(int views, int count, int ahead, int d) {
 
 static void test_silu_mul(int rows, int h, int ldy, int wide) {
     int64_t count = (int64_t)rows * h;
-    expected e;
-    float *x;
-    void *y;
     check_case("silu_mul rows %d h %d ld %d wide %d", rows, h, ldy, wide);
-    e = expect_new((size_t)rows, (size_t)h);
-    x = floats((size_t)rows * 2 * (size_t)h, 5.0f);
-    y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
+    expected e = expect_new((size_t)rows, (size_t)h);
+    float *x = floats((size_t)rows * 2 * (size_t)h, 5.0f);
+    void *y = take((size_t)rows * (size_t)ldy * (wide ? 4 : 2));
     if (h > 2) { x[0] = -80.0f; x[1] = 80.0f; }
     for (int r = 0; r < rows; r++)
         for (int i = 0; i < h; i++) {
@@ -284,19 +266,16 @@ static void test_pool_windows(int views, int side, int pool, int layers, int w, 
     size_t patches = (size_t)(side * side), features = (size_t)(layers * w), ld = padded(features), n = (size_t)(pool * pool), windows = patches / n;
     size_t view_floats = (patches + 1) * (size_t)w, layer_floats = (size_t)(views + 1) * view_floats, all = (size_t)views * windows;
     int64_t values = (int64_t)(all * n * features), queries = (int64_t)(all * features);
-    expected keys, query;
-    float *hidden, *mask, *pad_embed;
     int32_t *dead;
-    void *k, *q;
     check_case("pool_windows views %d side %d pool %d layers %d w %d wide %d", views, side, pool, layers, w, wide);
-    keys = expect_new(all * n, features);
-    query = expect_new(all, features);
-    hidden = floats((size_t)layers * layer_floats, 1.0f);
-    mask = floats((size_t)views * patches, 1.0f);
+    expected keys = expect_new(all * n, features);
+    expected query = expect_new(all, features);
+    float *hidden = floats((size_t)layers * layer_floats, 1.0f);
+    float *mask = floats((size_t)views * patches, 1.0f);
     dead = (int32_t *)take((size_t)views * sizeof *dead);
-    pad_embed = floats(2 * features, 1.0f);
-    k = take(all * n * ld * (wide ? 4 : 2));
-    q = take(all * ld * (wide ? 4 : 2));
+    float *pad_embed = floats(2 * features, 1.0f);
+    void *k = take(all * n * ld * (wide ? 4 : 2));
+    void *q = take(all * ld * (wide ? 4 : 2));
     for (size_t p = 0; p < (size_t)views * patches; p++) mask[p] = masks[p < 5 ? p : (size_t)below(5)];
     for (int v = 0; v <= views; v++) {
         if (v < views) dead[v] = v % 3 == 1;
@@ -332,17 +311,14 @@ static void test_pool_windows(int views, int side, int pool, int layers, int w, 
 static void test_pool_places(int windows, int n, int layers, int w, int wide) {
     const size_t rows = 50, features = (size_t)(layers * w), ld = padded(features), layer_floats = (rows + 3) * (size_t)w, all = (size_t)(windows * n);
     const int64_t values = (int64_t)(all * features), queries = (int64_t)windows * (int64_t)features;
-    expected keys, query;
-    float *hidden;
     int32_t *places;
-    void *k, *q;
     check_case("pool_places windows %d n %d layers %d w %d wide %d", windows, n, layers, w, wide);
-    keys = expect_new(all, features);
-    query = expect_new((size_t)windows, features);
-    hidden = floats((size_t)layers * layer_floats, 1.0f);
+    expected keys = expect_new(all, features);
+    expected query = expect_new((size_t)windows, features);
+    float *hidden = floats((size_t)layers * layer_floats, 1.0f);
     places = (int32_t *)take(all * sizeof *places);
-    k = take(all * ld * (wide ? 4 : 2));
-    q = take((size_t)windows * ld * (wide ? 4 : 2));
+    void *k = take(all * ld * (wide ? 4 : 2));
+    void *q = take((size_t)windows * ld * (wide ? 4 : 2));
     for (size_t i = 0; i < all; i++) places[i] = i % (size_t)n == 1 || (i % (size_t)n && below(3) == 0) ? -1 : (int32_t)below((int)rows);
     for (size_t b = 0; b < (size_t)windows; b++)
         for (size_t f = 0; f < features; f++) {
@@ -367,15 +343,12 @@ static void test_pool_places(int windows, int n, int layers, int w, int wide) {
 static void test_pool_attention(int windows, int n, int heads, int head_dim, int edges, int wide) {
     size_t w = (size_t)(heads * head_dim), ld = padded(w) + VK_PAD;
     int64_t queries = (int64_t)windows * heads * head_dim, scores = (int64_t)windows * heads * n;
-    expected e;
-    float *q, *kv;
-    void *y;
     int32_t *places = NULL;
     check_case("pool_attention windows %d n %d heads %d of %d edges %d wide %d", windows, n, heads, head_dim, edges, wide);
-    e = expect_new((size_t)windows, w);
-    q = floats((size_t)windows * w, 2.0f);
-    kv = floats((size_t)(windows * n) * 2 * w, 2.0f);
-    y = take((size_t)windows * ld * (wide ? 4 : 2));
+    expected e = expect_new((size_t)windows, w);
+    float *q = floats((size_t)windows * w, 2.0f);
+    float *kv = floats((size_t)(windows * n) * 2 * w, 2.0f);
+    void *y = take((size_t)windows * ld * (wide ? 4 : 2));
     if (edges) places = (int32_t *)take((size_t)(windows * n) * sizeof *places);
     for (int i = 0; edges && i < windows * n; i++) places[i] = i % n && below(2) ? -1 : i; /* negative if there is no key */
     for (int b = 0; b < windows; b++)
@@ -424,14 +397,12 @@ static void test_embed(int rows, int d, int wide, int panels, float scale) {
     enum { VOCABULARY = 40 };
     const size_t ld = panels || scale != 0.0f ? padded((size_t)d) : (size_t)d;
     vk_table table = { NULL, (int)ld, panels, scale };
-    expected e;
     int32_t *ids;
     float *x;
-    void *values, *laid;
     check_case("embed rows %d d %d wide %d panels %d scale %g", rows, d, wide, panels, (double)scale);
-    e = expect_new((size_t)rows, (size_t)d);
-    values = matrix(VOCABULARY, 0, (size_t)d, (size_t)d, 0.0f, wide);
-    laid = take(padded(VOCABULARY) * ld * (size_t)size_of(wide));
+    expected e = expect_new((size_t)rows, (size_t)d);
+    void *values = matrix(VOCABULARY, 0, (size_t)d, (size_t)d, 0.0f, wide);
+    void *laid = take(padded(VOCABULARY) * ld * (size_t)size_of(wide));
     for (size_t r = 0; r < VOCABULARY; r++)
         for (size_t c = 0; c < (size_t)d; c++)
             put(laid, panels ? panel_index(r, c, ld, wide) : r * ld + c, (float)get(values, r * (size_t)d + c, wide), wide);
@@ -454,14 +425,12 @@ static void test_embed(int rows, int d, int wide, int panels, float scale) {
 
 /* image features are added to existing values or replace them; damaged: the opposite */
 static void test_scatter(int rows, int d, int is_added) {
-    expected e;
-    float *x, *features;
     int32_t *index;
     int tokens = rows * 2 + 1;
     check_case("%s rows %d d %d", is_added ? "scatter_add" : "place_rows", rows, d);
-    e = expect_new((size_t)tokens, (size_t)d);
-    x = floats((size_t)tokens * (size_t)d, 1.0f);
-    features = floats((size_t)rows * (size_t)d, 1.0f);
+    expected e = expect_new((size_t)tokens, (size_t)d);
+    float *x = floats((size_t)tokens * (size_t)d, 1.0f);
+    float *features = floats((size_t)rows * (size_t)d, 1.0f);
     index = (int32_t *)take((size_t)rows * sizeof *index);
     for (size_t i = 0; i < (size_t)tokens * (size_t)d; i++) expect_exact(&e, i, (double)x[i], (double)x[i]);
     for (int r = 0; r < rows; r++) {
@@ -480,13 +449,11 @@ static void test_scatter(int rows, int d, int is_added) {
 }
 /* stream += weight * y / rms(y); damaged: without the division. y is small, so eps matters. */
 static void test_add_rmsnorm(int rows, int d) {
-    expected e;
-    float *x, *y, *w;
     check_case("add_rmsnorm rows %d d %d", rows, d);
-    e = expect_new((size_t)rows, (size_t)d);
-    x = floats((size_t)rows * (size_t)d, 1.0f);
-    y = floats((size_t)rows * (size_t)d, 3e-3f);
-    w = floats((size_t)d, 1.0f);
+    expected e = expect_new((size_t)rows, (size_t)d);
+    float *x = floats((size_t)rows * (size_t)d, 1.0f);
+    float *y = floats((size_t)rows * (size_t)d, 3e-3f);
+    float *w = floats((size_t)d, 1.0f);
     for (int r = 0; r < rows; r++) {
         const float *row = y + (size_t)r * (size_t)d;
         double s = 0.0;
@@ -505,13 +472,11 @@ static void test_add_rmsnorm(int rows, int d) {
 }
 /* stream += weight * y; damaged: without the weight */
 static void test_add_scaled(int rows, int d) {
-    expected e;
-    float *x, *y, *w;
     check_case("add_scaled rows %d d %d", rows, d);
-    e = expect_new((size_t)rows, (size_t)d);
-    x = floats((size_t)rows * (size_t)d, 1.0f);
-    y = floats((size_t)rows * (size_t)d, 1.0f);
-    w = floats((size_t)d, 1.0f);
+    expected e = expect_new((size_t)rows, (size_t)d);
+    float *x = floats((size_t)rows * (size_t)d, 1.0f);
+    float *y = floats((size_t)rows * (size_t)d, 1.0f);
+    float *w = floats((size_t)d, 1.0f);
     for (size_t i = 0; i < (size_t)rows * (size_t)d; i++) {
         double add = (double)w[i % (size_t)d] * (double)y[i];
         expect(&e, i, (double)x[i] + add, (double)x[i] + (double)y[i], fabs((double)x[i]) + fabs(add), 2, 1);
@@ -523,13 +488,10 @@ static void test_add_scaled(int rows, int d) {
 /* the patches of a window, concatenated, without the first `skipped` rows of each view; damaged: the previous row */
 static void test_patch_windows(int views, int side, int pool, int skipped, int d, int wide) {
     int across = side / pool, windows = views * across * across, columns = pool * pool * d, ld = (int)padded((size_t)columns) + 3, rows = skipped + side * side;
-    expected e;
-    float *hidden;
-    void *y;
     check_case("patch_windows views %d side %d pool %d skipped %d d %d wide %d", views, side, pool, skipped, d, wide);
-    e = expect_new((size_t)windows, (size_t)columns);
-    hidden = floats((size_t)(views * rows * d), 1.0f);
-    y = take((size_t)(windows * ld) * (wide ? 4 : 2));
+    expected e = expect_new((size_t)windows, (size_t)columns);
+    float *hidden = floats((size_t)(views * rows * d), 1.0f);
+    void *y = take((size_t)(windows * ld) * (wide ? 4 : 2));
     for (int w = 0; w < windows; w++)
         for (int i = 0; i < columns; i++) {
             int at = w % (across * across), patch = i / d;
@@ -555,15 +517,13 @@ static int32_t *places_of(int rows, int cols, int pool) {
 /* patches at their positions, plus a square table stretched over them from corner to corner; damaged: the neighbouring patch, or without the table */
 static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
     const vk_picture_grid grid = { rows, cols, pool, side };
-    expected e;
     float *x, *patches, *table;
-    int32_t *places;
     check_case("grid_embed %d x %d by %d side %d d %d", rows, cols, pool, side, d);
-    e = expect_new((size_t)(rows * cols), (size_t)d);
+    expected e = expect_new((size_t)(rows * cols), (size_t)d);
     x = (float *)take((size_t)(rows * cols * d) * sizeof *x);
     patches = floats((size_t)(rows * cols * d), 1.0f);
     table = side ? floats((size_t)(side * side * d), 1.0f) : NULL;
-    places = places_of(rows, cols, pool);
+    int32_t *places = places_of(rows, cols, pool);
     for (int r = 0; r < rows * cols; r++) {
         int row = places[2 * r], col = places[2 * r + 1], last = rows * cols / (pool * pool) - 1 - r / (pool * pool);
         const float *patch = patches + (size_t)((last * pool * pool + r % (pool * pool)) * d);
@@ -587,16 +547,12 @@ static void test_grid_embed(int rows, int cols, int pool, int side, int d) {
 /* heads rotated by row and by column, half of the pairs each, the rest unchanged; damaged: by column and row */
 static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide) {
     int width = 3 * heads * head_dim, ld = (int)padded((size_t)width) + 2, half = head_dim / 2, quarter = head_dim / 4, turned = 2 * heads * head_dim;
-    expected e;
-    float *cs, *from;
-    int32_t *places;
-    void *x;
     check_case("grid_turn %d x %d heads %d of %d wide %d", rows, cols, heads, head_dim, wide);
-    e = expect_new((size_t)(rows * cols), (size_t)width);
-    from = floats((size_t)(rows * cols * width), 1.0f);
-    cs = floats((size_t)((rows > cols ? rows : cols) * half), 1.0f);
-    places = places_of(rows, cols, 1);
-    x = take((size_t)(rows * cols * ld) * (wide ? 4 : 2));
+    expected e = expect_new((size_t)(rows * cols), (size_t)width);
+    float *from = floats((size_t)(rows * cols * width), 1.0f);
+    float *cs = floats((size_t)((rows > cols ? rows : cols) * half), 1.0f);
+    int32_t *places = places_of(rows, cols, 1);
+    void *x = take((size_t)(rows * cols * ld) * (wide ? 4 : 2));
     for (int r = 0; r < rows * cols; r++)
         for (int i = 0; i < width; i++) {
             double own = wide ? (double)from[r * width + i] : (double)vp_bf16_to_f32(vp_f32_to_bf16(from[r * width + i]));
@@ -620,15 +576,12 @@ static void test_grid_turn(int rows, int cols, int heads, int head_dim, int wide
 /* rows by their indices; damaged: the next row */
 static void test_take_rows(int rows, int d, int wide) {
     int ld = (int)padded((size_t)d) + 1;
-    expected e;
-    float *from;
     int32_t *index;
-    void *y;
     check_case("take_rows %d d %d wide %d", rows, d, wide);
-    e = expect_new((size_t)rows, (size_t)d);
-    from = floats((size_t)((rows + 1) * d), 1.0f);
+    expected e = expect_new((size_t)rows, (size_t)d);
+    float *from = floats((size_t)((rows + 1) * d), 1.0f);
     index = (int32_t *)take((size_t)rows * sizeof *index);
-    y = take((size_t)(rows * ld) * (wide ? 4 : 2));
+    void *y = take((size_t)(rows * ld) * (wide ? 4 : 2));
     for (int r = 0; r < rows; r++) {
         index[r] = (r * 7 + 3) % rows;
         for (int i = 0; i < d; i++) {
@@ -643,11 +596,10 @@ static void test_take_rows(int rows, int d, int wide) {
 /* each pair's cos and sin are from the row of its own position; damaged: all from the first position */
 static void test_compose_rope(int rows, int head_dim) {
     int half = head_dim / 2, stride = rows + 5;
-    expected e;
     float *cs, *table;
     int32_t *positions, *axes;
     check_case("compose_rope %d of %d", rows, head_dim);
-    e = expect_new((size_t)rows, (size_t)head_dim);
+    expected e = expect_new((size_t)rows, (size_t)head_dim);
     cs = (float *)take((size_t)(rows * head_dim) * sizeof *cs);
     table = floats((size_t)((rows + 3) * head_dim), 1.0f);
     positions = (int32_t *)take((size_t)(3 * stride) * sizeof *positions);
@@ -664,8 +616,7 @@ static void test_compose_rope(int rows, int head_dim) {
 }
 
 static vk_heads heads_of(int heads, int kv_heads, int head_dim, int norm) {
-    vk_heads shape;
-    memset(&shape, 0, sizeof shape);
+    vk_heads shape = {0};
     shape.heads = heads; shape.kv_heads = kv_heads; shape.head_dim = head_dim; shape.norm = norm; shape.eps = 1e-5f; shape.clip = INFINITY;
     return shape;
 }
@@ -712,23 +663,20 @@ static void test_qk_norm_rope(int rows, int heads, int group, int head_dim, int 
     int d = heads * head_dim, kv = d / group, positions = position + rows + 2;
     size_t ldq = padded((size_t)d) + VK_PAD, element = wide ? 4 : 2, row_bytes = (size_t)kv * element;
     vk_heads shape = heads_of(heads, heads / group, head_dim, norm);
-    expected eq, ek, ev;
-    float *qkv, *wq, *wk, *cs;
-    char *q, *key, *value;
     int32_t *at;
     check_case("qk_norm_rope rows %d heads %d of %d, %d share keys, norm %d clip %g position %d wide %d", rows, heads, head_dim, group, norm, (double)clip,
                position, wide);
     if (clip > 0.0f) shape.clip = clip;
-    eq = expect_new((size_t)rows, (size_t)d);
-    ek = expect_new((size_t)rows, (size_t)kv);
-    ev = expect_new((size_t)rows, (size_t)kv);
-    qkv = floats((size_t)rows * (size_t)(d + 2 * kv), 1.0f);
-    wq = floats((size_t)d, 1.0f);
-    wk = floats((size_t)kv, 1.0f);
-    cs = rotations(positions, head_dim);
-    q = (char *)take((size_t)rows * ldq * element);
-    key = (char *)take((size_t)positions * row_bytes);
-    value = (char *)take((size_t)positions * row_bytes);
+    expected eq = expect_new((size_t)rows, (size_t)d);
+    expected ek = expect_new((size_t)rows, (size_t)kv);
+    expected ev = expect_new((size_t)rows, (size_t)kv);
+    float *qkv = floats((size_t)rows * (size_t)(d + 2 * kv), 1.0f);
+    float *wq = floats((size_t)d, 1.0f);
+    float *wk = floats((size_t)kv, 1.0f);
+    float *cs = rotations(positions, head_dim);
+    char *q = (char *)take((size_t)rows * ldq * element);
+    char *key = (char *)take((size_t)positions * row_bytes);
+    char *value = (char *)take((size_t)positions * row_bytes);
     at = (int32_t *)take(sizeof *at);
     *at = position;
     shape.q_norm = wq; shape.k_norm = wk; shape.cs = cs;
@@ -757,16 +705,14 @@ static void test_qk_norm_rope(int rows, int heads, int group, int head_dim, int 
 static void test_attention_decode(int keys, int heads, int group, int head_dim, int wide) {
     int d = heads * head_dim, kv = d / group, lds = keys + 5;
     vk_heads shape = heads_of(heads, heads / group, head_dim, VK_NORM_NONE);
-    expected e;
-    void *q, *k, *v, *y;
     float *scores;
     int32_t *position;
     check_case("attention_decode keys %d heads %d of %d, %d share keys, wide %d", keys, heads, head_dim, group, wide);
-    e = expect_new(1, (size_t)d);
-    q = matrix(1, 0, (size_t)d, (size_t)d, 0.0f, wide);
-    k = matrix((size_t)keys, 1, (size_t)kv, (size_t)kv, NAN, wide);
-    v = matrix((size_t)keys, 1, (size_t)kv, (size_t)kv, NAN, wide);
-    y = take((size_t)d * (wide ? 4 : 2));
+    expected e = expect_new(1, (size_t)d);
+    void *q = matrix(1, 0, (size_t)d, (size_t)d, 0.0f, wide);
+    void *k = matrix((size_t)keys, 1, (size_t)kv, (size_t)kv, NAN, wide);
+    void *v = matrix((size_t)keys, 1, (size_t)kv, (size_t)kv, NAN, wide);
+    void *y = take((size_t)d * (wide ? 4 : 2));
     scores = (float *)take((size_t)(heads * lds) * sizeof *scores);
     position = (int32_t *)take(sizeof *position);
     *position = keys - 1;
@@ -786,12 +732,11 @@ static void test_attention_decode(int keys, int heads, int group, int head_dim, 
 /* ties: logits are multiples of 1/4, and row 0 is constant. Damaged: ties go to the higher index; weights are renormalised when they must not be, or not when they must.
  * */
 static void test_router(int rows, int experts, int k, int norm_topk) {
-    expected e;
     float *logits, *weight;
     int32_t *index, *want, *bad;
     size_t count = (size_t)rows * (size_t)k;
     check_case("router rows %d experts %d top_k %d norm %d", rows, experts, k, norm_topk);
-    e = expect_new((size_t)rows, (size_t)k);
+    expected e = expect_new((size_t)rows, (size_t)k);
     logits = floats((size_t)rows * (size_t)experts, 5.0f);
     weight = (float *)take(count * sizeof *weight);
     index = (int32_t *)take(count * sizeof *index);
@@ -876,13 +821,12 @@ static void test_moe_lists(int experts, int pairs, int tile_rows, int all_to) {
 
 static void test_gather(int tokens, int k, int row_bytes) {
     int rows = tokens * k;
-    unsigned char *x, *y, *want, *bad;
     int32_t *list;
     check_case("gather tokens %d top_k %d row bytes %d", tokens, k, row_bytes);
-    x = (unsigned char *)take((size_t)tokens * (size_t)row_bytes);
-    y = (unsigned char *)take((size_t)rows * (size_t)row_bytes);
-    want = (unsigned char *)hold((size_t)rows * (size_t)row_bytes);
-    bad = (unsigned char *)hold((size_t)rows * (size_t)row_bytes);
+    unsigned char *x = (unsigned char *)take((size_t)tokens * (size_t)row_bytes);
+    unsigned char *y = (unsigned char *)take((size_t)rows * (size_t)row_bytes);
+    unsigned char *want = (unsigned char *)hold((size_t)rows * (size_t)row_bytes);
+    unsigned char *bad = (unsigned char *)hold((size_t)rows * (size_t)row_bytes);
     list = (int32_t *)take((size_t)rows * sizeof *list);
     for (size_t i = 0; i < (size_t)tokens * (size_t)row_bytes; i++) x[i] = (unsigned char)below(256);
     for (int r = 0; r < rows; r++) {
@@ -897,15 +841,13 @@ static void test_gather(int tokens, int k, int row_bytes) {
 }
 
 static void test_combine(int rows, int k, int d) {
-    expected e;
-    float *x, *expert_rows, *weight;
     int32_t *slot_row;
     int pairs = rows * k;
     check_case("combine rows %d top_k %d d %d", rows, k, d);
-    e = expect_new((size_t)rows, (size_t)d);
-    x = floats((size_t)rows * (size_t)d, 1.0f);
-    expert_rows = floats((size_t)pairs * (size_t)d, 1.0f);
-    weight = floats((size_t)pairs, 1.0f);
+    expected e = expect_new((size_t)rows, (size_t)d);
+    float *x = floats((size_t)rows * (size_t)d, 1.0f);
+    float *expert_rows = floats((size_t)pairs * (size_t)d, 1.0f);
+    float *weight = floats((size_t)pairs, 1.0f);
     slot_row = (int32_t *)take((size_t)pairs * sizeof *slot_row);
     for (int i = 0; i < pairs; i++) slot_row[i] = (int32_t)((i + 5) % pairs);
     for (int r = 0; r < rows; r++)
@@ -925,10 +867,9 @@ static void test_combine(int rows, int k, int d) {
 }
 
 static void test_argmax(int rows, int n) {
-    float *x;
     int32_t *got, *want, *bad;
     check_case("argmax rows %d n %d", rows, n);
-    x = floats((size_t)rows * (size_t)n, 5.0f);
+    float *x = floats((size_t)rows * (size_t)n, 5.0f);
     got = (int32_t *)take((size_t)rows * sizeof *got);
     want = (int32_t *)hold((size_t)rows * sizeof *want);
     bad = (int32_t *)hold((size_t)rows * sizeof *bad);
@@ -949,10 +890,9 @@ static void test_argmax(int rows, int n) {
 }
 /* NaN never wins against a number; a row with only NaN gives -1, which is not a token. Damaged: comparison starts from the first value. */
 static void test_argmax_nan(int n) {
-    float *x;
     int32_t *got, want[3] = { -1, 17, 38 }, bad[3] = { 0, 0, 38 };
     check_case("argmax of NaN n %d", n);
-    x = floats(3 * (size_t)n, 1.0f);
+    float *x = floats(3 * (size_t)n, 1.0f);
     got = (int32_t *)take(3 * sizeof *got);
     for (int i = 0; i < n; i++) { x[i] = NAN; x[n + i] = i == 17 ? -3.0f : NAN; x[2 * n + i] = i < 39 ? (float)i : NAN; }
     kernels->argmax(queue, got, x, 3, n);
@@ -961,10 +901,9 @@ static void test_argmax_nan(int n) {
     release_all();
 }
 static void test_read(int blocks, int count, int streams) {
-    expected e;
     float *x, *got;
     check_case("read blocks %d count %d", blocks, count);
-    e = expect_new(1, (size_t)blocks);
+    expected e = expect_new(1, (size_t)blocks);
     x = floats((size_t)blocks * (size_t)count, 1.0f);
     got = (float *)take((size_t)blocks * sizeof *got);
     for (int b = 0; b < blocks; b++) {
@@ -1155,10 +1094,7 @@ static void put_integers(const vk_linear *linear, const void *values) {
 }
 static layer layer_at(void *weights, void *values, int n, int k, int wide) {
     size_t k_padded = padded((size_t)k);
-    layer l;
-    memset(&l, 0, sizeof l);
-    l.values = values;
-    l.linear.weights = weights;
+    layer l = {.values = values, .linear.weights = weights};
     l.linear.bias = NULL; l.linear.bias_bf16 = NULL;
     l.linear.n = n; l.linear.k = k; l.linear.k_padded = (int)k_padded; l.linear.wide = wide; l.linear.bits = wide ? 0 : bits;
     l.linear.scales = vk_row_scales(&l.linear);
@@ -1194,11 +1130,9 @@ static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int 
     if (most > 256) most = most / 256 * 256;
     for (int first = 0; first < w->n; first += most) {
         vk_linear panel = *w;
-        int64_t values;
-        vk_work one;
         panel.n = w->n - first < most ? w->n - first : most;
-        values = (int64_t)panel.n * w->k_padded;
-        one = product_work(&panel, m, epilogue, out_bytes);
+        int64_t values = (int64_t)panel.n * w->k_padded;
+        vk_work one = product_work(&panel, m, epilogue, out_bytes);
         work = work_of(work.launches + 1 + one.launches, work.flops + values + one.flops,
                        work.bytes + values * w->bits / 8 + values / VK_QUANT_BLOCK * 2 + 2 * values + one.bytes);
     }
@@ -1208,30 +1142,25 @@ static vk_work linear_work(const vk_linear *w, int m, vk_epilogue epilogue, int 
 static void test_linear(int n, int k, int m, int layer_wide, int wide) {
     static const char *const names[6] = { "store", "f32", "quickgelu", "add", "gelu", "gelu_tanh" };
     size_t cols = (size_t)n, ldx = padded((size_t)k) + VK_PAD, ldy = cols + 3;
-    expected sums, e;
-    layer l;
-    float *added, *bias, *as_bf16;
     uint16_t *rounded;
-    void *x;
     check_case("linear %dx%d m %d, layer wide %d, mode wide %d, bits %d", n, k, m, layer_wide, wide, bits);
     use_mode(wide);
-    l = layer_new(n, k, layer_wide);
-    x = inputs((size_t)m, (size_t)k, ldx, layer_wide);
-    bias = floats(cols, 1.0f);
+    layer l = layer_new(n, k, layer_wide);
+    void *x = inputs((size_t)m, (size_t)k, ldx, layer_wide);
+    float *bias = floats(cols, 1.0f);
     rounded = (uint16_t *)take(cols * sizeof *rounded);
-    as_bf16 = floats(cols, 1.0f);
+    float *as_bf16 = floats(cols, 1.0f);
     for (size_t c = 0; c < cols; c++) put(rounded, c, bias[c], 0);
     for (size_t c = 0; c < cols; c++) as_bf16[c] = (float)get(rounded, c, 0);
-    sums = expect_new((size_t)m, cols);
-    e = expect_new((size_t)m, cols);
-    added = floats((size_t)m * cols, 1.0f);
+    expected sums = expect_new((size_t)m, cols);
+    expected e = expect_new((size_t)m, cols);
+    float *added = floats((size_t)m * cols, 1.0f);
     expect_products(&sums, x, ldx, l.values, (size_t)k, layer_wide);
     for (int i = 0; i < (on_gpu() ? 18 : 12); i++) { /* without and with a bias; on a GPU also with a bias that has no bf16 form */
         vk_epilogue epilogue = (vk_epilogue)(i % 6);
         int f32 = wide || epilogue == VK_STORE_F32 || epilogue == VK_ADD_F32, failed = check_state.case_failed;
-        void *y;
         if (layer_wide && !f32) continue;
-        y = take((size_t)m * ldy * (f32 ? 4 : 2));
+        void *y = take((size_t)m * ldy * (f32 ? 4 : 2));
         l.linear.bias = i < 6 ? NULL : bias;
         l.linear.bias_bf16 = i < 12 ? rounded : NULL;
         queue->note[0] = 0;
@@ -1251,19 +1180,16 @@ static void test_grouped(int n, int k, int wide) {
     static const int rows[JOBS] = { 0, 3, 0, 0, 40, 1, 200, 0, 0 };
     size_t cols = (size_t)n, ldx = padded((size_t)k), element = wide ? 4 : 2, total = 244;
     layer l[2];
-    expected e, other;
-    vk_gemm_job jobs[JOBS];
+    vk_gemm_job jobs[JOBS] = {0};
     vk_work want = work_of(0, 0, 0);
-    char *x;
     float *y;
     check_case("grouped %dx%d wide %d", n, k, wide);
     use_mode(wide);
     for (int i = 0; i < 2; i++) l[i] = layer_new(n, k, wide);
-    x = (char *)inputs(total, (size_t)k, ldx, wide);
+    char *x = (char *)inputs(total, (size_t)k, ldx, wide);
     y = (float *)take(total * (cols + 1) * sizeof *y);
-    e = expect_new(total, cols);
-    other = expect_new(total, cols);
-    memset(jobs, 0, sizeof jobs);
+    expected e = expect_new(total, cols);
+    expected other = expect_new(total, cols);
     for (size_t j = 0, at = 0; j < JOBS; at += (size_t)rows[j++]) {
         expected part = expect_rows(&e, at, (size_t)rows[j]), part_other = expect_rows(&other, at, (size_t)rows[j]);
         expect_products(&part, x + at * ldx * element, ldx, l[j & 1].values, (size_t)k, wide);
@@ -1291,11 +1217,9 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     size_t ldx = padded((size_t)d), ldh = padded((size_t)h), up_bytes = vk_round_up(layer_bytes(2 * h, d, 0), 64) + 64,
            down_bytes = vk_round_up(layer_bytes(d, h, 0), 64) + 128;
     int pairs = 0, tokens, tiles, hit;
-    expected e, mid, sum;
-    vk_experts_job job;
+    vk_experts_job job = {0};
     layer up[16], down[16];
     int32_t *index, *lists;
-    char *weights, *x;
     float *stream, *share;
     uint16_t *hidden, *y;
     for (int i = 0; i < experts; i++) pairs += counts[i];
@@ -1305,19 +1229,18 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     tiles = pairs / VK_TILE_ROWS + experts;
     check_case("experts %d of %dx%d top_k %d, %d %d %d .., bits %d", experts, d, h, top_k, counts[0], counts[1], counts[2], bits);
     use_mode(0);
-    weights = (char *)take((size_t)experts * (up_bytes + down_bytes));
+    char *weights = (char *)take((size_t)experts * (up_bytes + down_bytes));
     for (int i = 0; i < experts; i++) {
         up[i] = layer_at(weights + (size_t)i * up_bytes, layer_values(2 * h, d, 0), 2 * h, d, 0);
         down[i] = layer_at(weights + (size_t)experts * up_bytes + (size_t)i * down_bytes, layer_values(d, h, 0), d, h, 0);
     }
-    x = (char *)inputs((size_t)tokens, (size_t)d, ldx, 0);
+    char *x = (char *)inputs((size_t)tokens, (size_t)d, ldx, 0);
     index = (int32_t *)hold((size_t)pairs * sizeof *index);
     lists = (int32_t *)take((size_t)(2 * experts + 1 + 2 * pairs + 2 * tiles) * sizeof *lists);
     for (int i = 0, expert = 0, left = counts[0]; i < pairs; i++, left--) {
         while (!left) left = counts[++expert];
         index[(i * 7 + 3) % pairs] = expert; /* the number of pairs is not a multiple of 7 */
     }
-    memset(&job, 0, sizeof job);
     job.start = lists + experts; job.list = job.start + experts + 1; job.slot_row = job.list + pairs; job.tiles = job.list + 2 * pairs;
     job.x = x; job.ldx = (int)ldx; job.ldy = (int)ldx; job.pairs = pairs; job.top_k = top_k; job.experts = experts;
     job.weight = share = (float *)take((size_t)pairs * sizeof *share);
@@ -1331,9 +1254,9 @@ static void test_experts(int d, int h, int top_k, int experts, const int *counts
     job.tile_rows = backend->tile_rows(queue, &job);
     CHECK_INT(job.tile_rows, by_wgmma == 2 && !bits && pairs >= 124 * experts ? 256 : 128);
     moe_reference(lists, index, experts, pairs, job.tile_rows, 0);
-    e = expect_new((size_t)pairs, (size_t)d);
-    mid = expect_new((size_t)pairs, (size_t)h);
-    sum = expect_new((size_t)tokens, (size_t)d);
+    expected e = expect_new((size_t)pairs, (size_t)d);
+    expected mid = expect_new((size_t)pairs, (size_t)h);
+    expected sum = expect_new((size_t)tokens, (size_t)d);
     backend->experts(queue, &job); /* first `hidden` is checked, then the result computed from it */
     settle();
     for (int r = 0; r < pairs; r++) {
@@ -1477,18 +1400,16 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
     size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, ldq = padded(d) + VK_PAD, ldk = together ? 2 * padded(kv) + VK_PAD : kv;
     size_t ldy = padded(d) + 2;
     size_t element = wide ? 4 : 2, rows = (size_t)batch * t, last_row = rows - 1, key_at = (rows - t) * ldk;
-    expected e;
-    char *q, *k, *v, *y;
-    vk_attention_job job;
+    vk_attention_job job = {0};
     check_case("attention batch %d tokens %d heads %d of %d, %d share keys, causal %d together %d wide %d", batch, tokens, heads, head_dim, group, causal,
                together, wide);
     use_mode(wide);
-    e = expect_new(rows, d);
+    expected e = expect_new(rows, d);
     /* The CPU reads q up to the next multiple of 32 columns. These must be finite; zeros of the packed keys then cancel them. */
-    q = (char *)matrix(rows, VK_ROWS_MAX, d, ldq, head_dim % VK_PAD ? 0.0f : NAN, wide);
-    k = (char *)matrix(rows, 0, together ? ldk : kv, ldk, 0.0f, wide);
-    v = together ? k + padded(kv) * element : (char *)matrix(rows, 0, kv, ldk, 0.0f, wide);
-    y = (char *)take(rows * ldy * element);
+    char *q = (char *)matrix(rows, VK_ROWS_MAX, d, ldq, head_dim % VK_PAD ? 0.0f : NAN, wide);
+    char *k = (char *)matrix(rows, 0, together ? ldk : kv, ldk, 0.0f, wide);
+    char *v = together ? k + padded(kv) * element : (char *)matrix(rows, 0, kv, ldk, 0.0f, wide);
+    char *y = (char *)take(rows * ldy * element);
     for (size_t r = 0; r < rows; r++) /* Scores differ by several units. The last query has a high score with the last key, so that omitting it shows. */
         for (size_t c = 0; c < kv; c++) {
             size_t head = (size_t)head_dim, of_q = c / head * (size_t)group * head + c % head;
@@ -1500,7 +1421,6 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
             expect_attention(&e, r * d + column, q, r * ldq + column, k + sequence, v + sequence, ldk, of_k, causal ? (int)(r % t) + 1 : tokens,
                              head_dim, !wide, wide);
         }
-    memset(&job, 0, sizeof job);
     job.y = y; job.ldy = (int)ldy; job.q = q; job.ldq = (int)ldq; job.k = k; job.v = v; job.ldk = (int)ldk;
     job.batch = batch; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = causal;
     SEND_WORK(attention_work(&job, wide), backend->attention(queue, &job));
@@ -1527,20 +1447,17 @@ static void test_attention(int batch, int tokens, int heads, int group, int head
 /* A window has a fixed number of keys or, if positions have gaps, a list of the keys that have left it. Decode over the last row gives the same. */
 static void test_attention_window(int tokens, int heads, int group, int head_dim, int window, int listed, int wide) {
     const size_t t = (size_t)tokens, d = (size_t)(heads * head_dim), kv = d / (size_t)group, element = wide ? 4 : 2, ldq = padded(d) + VK_PAD;
-    expected e, last;
-    char *q, *k, *v, *y;
-    void *decoded;
     int32_t *gone, *position;
     float *scores;
     vk_heads shape = heads_of(heads, heads / group, head_dim, VK_NORM_NONE);
-    vk_attention_job job;
+    vk_attention_job job = {0};
     check_case("attention tokens %d heads %d of %d, %d share keys, window %d listed %d wide %d", tokens, heads, head_dim, group, window, listed, wide);
     use_mode(wide);
-    e = expect_new(t, d);
-    q = (char *)matrix(t, VK_ROWS_MAX, d, ldq, head_dim % VK_PAD ? 0.0f : NAN, wide);
-    k = (char *)matrix(t, 0, kv, kv, 0.0f, wide);
-    v = (char *)matrix(t, 0, kv, kv, 0.0f, wide);
-    y = (char *)take(t * d * element);
+    expected e = expect_new(t, d);
+    char *q = (char *)matrix(t, VK_ROWS_MAX, d, ldq, head_dim % VK_PAD ? 0.0f : NAN, wide);
+    char *k = (char *)matrix(t, 0, kv, kv, 0.0f, wide);
+    char *v = (char *)matrix(t, 0, kv, kv, 0.0f, wide);
+    char *y = (char *)take(t * d * element);
     gone = (int32_t *)take(t * sizeof *gone);
     for (int r = 0; r < tokens; r++) gone[r] = listed ? (r ? gone[r - 1] + below(3) : 0) : r + 1 > window ? r + 1 - window : 0;
     for (int r = 0; r < tokens; r++) if (gone[r] > r) gone[r] = r;
@@ -1552,7 +1469,6 @@ static void test_attention_window(int tokens, int heads, int group, int head_dim
             expect_attention(&e, r * d + column, q, r * ldq + column, k + from, v + from, kv, h / (size_t)group * (size_t)head_dim, (int)r + 1 - gone[r],
                              head_dim, !wide, wide);
         }
-    memset(&job, 0, sizeof job);
     job.y = y; job.ldy = (int)d; job.q = q; job.ldq = (int)ldq; job.k = k; job.v = v; job.ldk = (int)kv;
     job.batch = 1; job.tokens = tokens; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim; job.causal = 1;
     job.window = shape.window = window;
@@ -1560,8 +1476,8 @@ static void test_attention_window(int tokens, int heads, int group, int head_dim
     backend->attention(queue, &job);
     settle();
     verdict(y, d, wide, &e);
-    last = expect_rows(&e, t - 1, 1);
-    decoded = take(d * element);
+    expected last = expect_rows(&e, t - 1, 1);
+    void *decoded = take(d * element);
     scores = (float *)take((size_t)heads * t * sizeof *scores);
     position = (int32_t *)take(sizeof *position);
     *position = tokens - 1;
@@ -1615,8 +1531,7 @@ static void keep_results(void) {
     release_all();
 }
 static vk_decode_job decode_job(const int32_t *position, int d, int head_dim) {
-    vk_decode_job job;
-    memset(&job, 0, sizeof job);
+    vk_decode_job job = {0};
     job.d = d; job.eps = 1e-5f; job.position = position;
     job.heads = heads_of(head_dim ? d / head_dim : 0, head_dim ? d / head_dim : 0, head_dim, VK_NORM_WHOLE);
     return job;
@@ -1651,15 +1566,12 @@ static double *normed_input(float **x, float **w, int d) {
 /* plain: unnormed x, and a bias */
 static void test_decode_qkv(int n, int d, int plain, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0);
-    layer l;
-    expected e;
     float *x, *w;
-    double *normed;
     check_case("decode qkv %dx%d plain %d wide %d bits %d", n, d, plain, wide, bits);
     use_mode(wide);
-    e = expect_new(1, (size_t)n);
-    l = layer_new(n, d, wide);
-    normed = normed_input(&x, &w, d);
+    expected e = expect_new(1, (size_t)n);
+    layer l = layer_new(n, d, wide);
+    double *normed = normed_input(&x, &w, d);
     for (int i = 0; plain && i < d; i++) normed[i] = wide ? (double)x[i] : (double)vp_bf16_to_f32(vp_f32_to_bf16(x[i]));
     if (plain) l.linear.bias = floats((size_t)n, 1.0f);
     for (int r = 0; r < n; r++) expect_row(&e, (size_t)r, plain ? (double)l.linear.bias[r] : 0.0, normed, &l, (size_t)r, plain ? 0.0 : rounding_of(wide));
@@ -1692,29 +1604,26 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
     int d = heads * head_dim, kv = d / group, positions = keys + 3, fits = splits(head_dim, wide);
     size_t element = wide ? 4 : 2, row = (size_t)kv * element;
     int64_t all = (int64_t)keys * (2 * head_dim + 2 * head_dim + 5) * heads, in_type = size_of(wide), turn = (d + kv) * (norm == VK_NORM_NONE ? 3 : 7), read;
-    vk_decode_job job;
     vk_heads shape = heads_of(heads, heads / group, head_dim, norm);
-    layer l;
+    layer l = {0};
     expected e, ek, ev;
     float *qkv, *wq, *wk, *cs, *merged;
-    char *key, *value, *own_key, *own_value, *q;
     double *found;
     int32_t *position;
     check_case("decode attention keys %d heads %d of %d, %d share keys, norm %d wide %d", keys, heads, head_dim, group, norm, wide);
     use_mode(wide);
     e = expect_new(1, (size_t)d); ek = expect_new(1, (size_t)kv); ev = expect_new(1, (size_t)kv);
-    memset(&l, 0, sizeof l);
     l.linear.wide = wide; l.linear.bits = 0;
     qkv = floats((size_t)(d + 2 * kv), 1.0f);
     wq = floats((size_t)d, 2.0f);
     wk = floats((size_t)kv, 2.0f);
     for (int i = 0; i < d + kv && !wide; i++) qkv[i] = qkv[i] < 0.0f ? -0.25f : 0.25f;
     cs = rotations(positions, head_dim);
-    key = (char *)matrix((size_t)keys - 1, 4, (size_t)kv, (size_t)kv, NAN, wide);
-    value = (char *)matrix((size_t)keys - 1, 4, (size_t)kv, (size_t)kv, NAN, wide);
-    own_key = (char *)take((size_t)positions * row);
-    own_value = (char *)take((size_t)positions * row);
-    q = (char *)take(padded((size_t)d) * element);
+    char *key = (char *)matrix((size_t)keys - 1, 4, (size_t)kv, (size_t)kv, NAN, wide);
+    char *value = (char *)matrix((size_t)keys - 1, 4, (size_t)kv, (size_t)kv, NAN, wide);
+    char *own_key = (char *)take((size_t)positions * row);
+    char *own_value = (char *)take((size_t)positions * row);
+    char *q = (char *)take(padded((size_t)d) * element);
     merged = (float *)take((size_t)d * sizeof *merged);
     position = (int32_t *)take(sizeof *position);
     *position = keys - 1;
@@ -1728,7 +1637,7 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
                          0, wide);
     expect_rotated(&ek, 0, qkv + d, wk, kv, &shape, cs + (keys - 1) * head_dim, wide);
     for (int i = 0; i < kv; i++) expect(&ev, (size_t)i, (double)qkv[d + kv + i], (double)qkv[d + i], 0.0, 1, wide); /* damaged: k instead of v */
-    job = decode_job(position, d, head_dim);
+    vk_decode_job job = decode_job(position, d, head_dim);
     job.heads = shape;
     job.att_proj = &l.linear; job.qkv = qkv; job.key = key; job.value = value;
     job.max_sequence = positions; job.keys = keys;
@@ -1757,17 +1666,15 @@ static void test_decode_attention(int keys, int heads, int group, int head_dim, 
 static void test_decode_dense(int h, int d, int n, int after, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0), second = decode_job(NULL, n, 0);
     size_t ldh = padded((size_t)h);
-    layer up, down;
-    expected e, sums, out;
     float *x, *w;
     double *input, *hidden;
     check_case("decode dense h %d d %d n %d after %d wide %d bits %d", h, d, n, after, wide, bits);
     use_mode(wide);
-    up = layer_new(2 * h, d, wide);
-    down = layer_new(n, h, wide);
-    e = expect_new(1, (size_t)h);
-    sums = expect_new(1, 2 * (size_t)h);
-    out = expect_new(1, (size_t)n);
+    layer up = layer_new(2 * h, d, wide);
+    layer down = layer_new(n, h, wide);
+    expected e = expect_new(1, (size_t)h);
+    expected sums = expect_new(1, 2 * (size_t)h);
+    expected out = expect_new(1, (size_t)n);
     input = normed_input(&x, &w, d);
     for (int i = 0; i < d && after; i++) {
         x[i] *= 300.0f; /* so its sums are not smaller than those of a norm */
@@ -1802,18 +1709,14 @@ static void test_decode_out(int heads, int head_dim, int after, int wide) {
     int d = heads * head_dim, fits = splits(head_dim, wide);
     int64_t results = d, found = VK_SPLITS * (d + 2 * heads), merging = VK_SPLITS * (4 * heads + 2 * d) + d;
     vk_decode_job job = decode_job(NULL, d, head_dim);
-    layer l;
-    expected e;
-    float *x, *partial;
-    void *attended;
     double *input;
     check_case("decode attn_out heads %d of %d after %d wide %d bits %d", heads, head_dim, after, wide, bits);
     use_mode(wide);
-    e = expect_new(1, (size_t)d);
-    l = layer_new(d, d, wide);
-    x = floats((size_t)d, 1.0f);
-    partial = floats((size_t)found, 1.0f);
-    attended = inputs(1, (size_t)d, padded((size_t)d), wide);
+    expected e = expect_new(1, (size_t)d);
+    layer l = layer_new(d, d, wide);
+    float *x = floats((size_t)d, 1.0f);
+    float *partial = floats((size_t)found, 1.0f);
+    void *attended = inputs(1, (size_t)d, padded((size_t)d), wide);
     input = (double *)hold((size_t)d * sizeof *input);
     for (int s = 0; s < VK_SPLITS; s++)
         for (int h = 0; h < heads; h++) {
@@ -1843,18 +1746,15 @@ static void test_decode_out(int heads, int head_dim, int after, int wide) {
 }
 static void test_decode_router(int experts, int d, int wide) {
     vk_decode_job job = decode_job(NULL, d, 0);
-    layer l, of_experts;
-    expected e, en;
+    layer l, of_experts = {0};
     float *x, *w;
-    double *normed;
     check_case("decode router experts %d d %d wide %d", experts, d, wide);
     use_mode(wide);
-    e = expect_new(1, (size_t)experts);
-    en = expect_new(1, (size_t)d);
+    expected e = expect_new(1, (size_t)experts);
+    expected en = expect_new(1, (size_t)d);
     l = layer_new(experts, d, 1);
-    memset(&of_experts, 0, sizeof of_experts);
     of_experts.linear.wide = wide; of_experts.linear.bits = 0;
-    normed = normed_input(&x, &w, d);
+    double *normed = normed_input(&x, &w, d);
     for (int r = 0; r < experts; r++) expect_row(&e, (size_t)r, 0.0, normed, &l, (size_t)r, 0.0);
     for (int i = 0; i < d; i++) expect(&en, (size_t)i, normed[i], normed[(i + 1) % d], fabs(normed[i]), d + 4, wide);
     job.x = x; job.ff_norm = w; job.router = &l.linear; job.gate_up = &of_experts.linear;
@@ -1868,21 +1768,18 @@ static void test_decode_router(int experts, int d, int wide) {
 /* Many rows at once: norm, logits, choice. The first row is zero, so all logits tie. The last row may contain NaN, and then has no expert. Damaged: ties go to the higher
  * index; weights from other sums. */
 static void test_route(int rows, int experts, int d, int k, int norm_topk, int wide) {
-    vk_route_job job;
-    layer l;
+    vk_route_job job = {0};
     expected e, en, row;
-    float *x, *w;
     int32_t *want, *bad;
     int numbers = rows - (rows > 2 && !norm_topk); /* number of rows without NaN */
     size_t ld = padded((size_t)d), count = (size_t)rows * (size_t)k;
     check_case("route rows %d experts %d d %d top_k %d norm %d wide %d", rows, experts, d, k, norm_topk, wide);
-    memset(&job, 0, sizeof job);
     use_mode(wide);
     e = expect_new((size_t)rows, (size_t)k);
     en = expect_new((size_t)numbers, (size_t)d);
-    l = layer_new(experts, d, 1);
-    x = floats((size_t)rows * (size_t)d + 4, 3e-3f);
-    w = floats((size_t)d + 4, 1.0f);
+    layer l = layer_new(experts, d, 1);
+    float *x = floats((size_t)rows * (size_t)d + 4, 3e-3f);
+    float *w = floats((size_t)d + 4, 1.0f);
     want = (int32_t *)hold(count * sizeof *want);
     bad = (int32_t *)hold(count * sizeof *bad);
     for (int i = 0; i < d; i++) w[i] += 1.5f;
@@ -1946,23 +1843,19 @@ static void test_routes(void) {
 static void test_decode_gate_up(int experts, int top_k, int norm_topk, int h, int d, int wide) {
     size_t bytes = vk_round_up(layer_bytes(2 * h, d, wide), 64) + 64, ldh = padded((size_t)h), element = wide ? 4 : 2;
     vk_decode_job job = decode_job(NULL, d, 0);
-    layer l[16], router, down;
+    layer l[16], router = {0}, down = {0};
     expected e, ew, products;
-    float *logits;
-    char *weights, *x;
     double sum = 0.0, chosen = 0.0;
     int32_t want[16], bad[16];
     unsigned char taken[16] = { 0 }, bad_taken[16] = { 0 };
     check_case("decode gate_up experts %d top_k %d norm %d h %d d %d wide %d bits %d", experts, top_k, norm_topk, h, d, wide, bits);
     use_mode(wide);
-    weights = (char *)take((size_t)experts * bytes);
+    char *weights = (char *)take((size_t)experts * bytes);
     for (int i = 0; i < experts; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(2 * h, d, wide), 2 * h, d, wide);
-    memset(&router, 0, sizeof router);
-    memset(&down, 0, sizeof down);
     router.linear.n = experts;
     down.linear.k = h; down.linear.k_padded = (int)ldh; down.linear.wide = wide; down.linear.bits = 0;
-    x = (char *)inputs(1, (size_t)d, padded((size_t)d), wide);
-    logits = floats((size_t)experts, 2.0f);
+    char *x = (char *)inputs(1, (size_t)d, padded((size_t)d), wide);
+    float *logits = floats((size_t)experts, 2.0f);
     e = expect_new((size_t)top_k, (size_t)h);
     ew = expect_new(1, (size_t)top_k);
     for (int i = 0; i < experts; i++) { logits[i] = roundf(logits[i] * 2.0f) / 2.0f; sum += exp((double)logits[i]); }
@@ -2008,18 +1901,15 @@ static void test_decode_down(int n, int h, int top_k, int wide) {
     size_t bytes = vk_round_up(layer_bytes(n, h, wide), 64) + 64, ldh = padded((size_t)h);
     vk_decode_job job = decode_job(NULL, n, 0);
     layer l[EXPERTS];
-    expected e;
-    float *x;
-    char *weights, *hidden;
     check_case("decode down %dx%d top_k %d wide %d bits %d", n, h, top_k, wide, bits);
     use_mode(wide);
-    weights = (char *)take(EXPERTS * bytes);
+    char *weights = (char *)take(EXPERTS * bytes);
     for (int i = 0; i < EXPERTS; i++) l[i] = layer_at(weights + (size_t)i * bytes, layer_values(n, h, wide), n, h, wide);
-    hidden = (char *)inputs((size_t)top_k, (size_t)h, ldh, wide);
-    x = floats((size_t)n, 1.0f);
+    char *hidden = (char *)inputs((size_t)top_k, (size_t)h, ldh, wide);
+    float *x = floats((size_t)n, 1.0f);
     job.index = (int32_t *)take((size_t)top_k * sizeof(int32_t));
     job.weight = floats((size_t)top_k, 1.0f);
-    e = expect_new(1, (size_t)n);
+    expected e = expect_new(1, (size_t)n);
     for (int s = 0; s < top_k; s++) job.index[s] = (int32_t)((EXPERTS - 1 + s * 2) % EXPERTS);
     for (int r = 0; r < n; r++) {
         double sum = (double)x[r], squares = sum * sum, last = 0.0;
@@ -2047,18 +1937,15 @@ static int decode_blocks(void) {
  * Damaged: the last of the equal rows wins. */
 static void test_decode_end(int n, int d, int numbers, int wide) {
     int blocks = (n + 7) / 8 < decode_blocks() ? (n + 7) / 8 : decode_blocks(), some_row = below(n), same[3];
-    vk_decode_end_job job;
+    vk_decode_end_job job = {0};
     layer l;
-    expected e;
     float *x, *w;
-    double *normed;
     int32_t *out, want[3] = { -1, 6, -7 }, bad[3] = { -1, 6, 0 };
     check_case("decode head %dx%d numbers %d wide %d bits %d", n, d, numbers, wide, bits);
     use_mode(wide);
-    memset(&job, 0, sizeof job);
-    e = expect_new(1, (size_t)n);
+    expected e = expect_new(1, (size_t)n);
     l.values = layer_values(n, d, wide);
-    normed = normed_input(&x, &w, d);
+    double *normed = normed_input(&x, &w, d);
     same[0] = some_row / 3; same[1] = some_row / 2; same[2] = some_row;
     for (int i = 0; i < d; i++) /* a row along x has by far the largest logit */
         for (int j = 0; j < 3; j++) put(l.values, (size_t)(same[j] * d + i), x[i] < 0.0f ? -1.0f : 1.0f, wide);
@@ -2182,10 +2069,9 @@ static void test_decode(void) {
 
 /* ---------------------------------------------------------------------------------------------------- copies, time, steps */
 static void test_copy(size_t bytes, size_t offset) {
-    unsigned char *from, *to;
     check_case("copy of %zu bytes", bytes);
-    from = (unsigned char *)take(bytes + offset + 1);
-    to = (unsigned char *)take(bytes + offset + 1);
+    unsigned char *from = (unsigned char *)take(bytes + offset + 1);
+    unsigned char *to = (unsigned char *)take(bytes + offset + 1);
     for (size_t i = 0; i < bytes + offset + 1; i++) from[i] = (unsigned char)below(255);
     SEND(1, 0, 2 * (int64_t)bytes, backend->copy(queue, to + offset, from + 1, bytes));
     CHECK(memcmp(to + offset, from + 1, bytes) == 0);
@@ -2196,11 +2082,10 @@ static void test_copy(size_t bytes, size_t offset) {
 /* consecutive pieces without a wait, then one copy back: shows if a buffer is refilled before it was sent */
 static void test_transfers(size_t piece, int pieces) {
     size_t total = piece * (size_t)pieces;
-    uint64_t *from, *got;
     char *to = modes[0].room;
     check_case("%d pieces of %zu bytes", pieces, piece);
-    from = (uint64_t *)hold(total + 8);
-    got = (uint64_t *)hold(total + 8);
+    uint64_t *from = (uint64_t *)hold(total + 8);
+    uint64_t *got = (uint64_t *)hold(total + 8);
     for (size_t i = 0; i * 8 < total; i++) from[i] = vk_mix(random_state += i);
     memset(got, 0, total);
     before.work = queue->work;
@@ -2245,15 +2130,13 @@ static void test_order(void) {
 }
 /* the end of a step: `best`, the index of x's largest value, becomes the token, and the sequence grows by one */
 static void end_step(int32_t *token, int32_t *position, const float *x, int n, int32_t best) {
-    vk_linear one;
-    vk_decode_end_job job;
+    vk_linear one = {0};
+    vk_decode_end_job job = {0};
     if (!decode) {
         kernels->argmax(queue, token, x, 1, n);
         kernels->advance(queue, position, 1);
         return;
     }
-    memset(&one, 0, sizeof one);
-    memset(&job, 0, sizeof job);
     one.n = 1; /* one candidate */
     job.head = &one; job.token = token; job.position = position;
     job.scratch = (float *)take(2 * sizeof(float));
@@ -2264,17 +2147,15 @@ static void end_step(int32_t *token, int32_t *position, const float *x, int n, i
 /* time advances from mark to mark and adds up, and every mark keeps the token of that moment */
 static void test_marks(void) {
     enum { N = 50304 };
-    float *x;
     int32_t *token, *position;
     vp_error error;
     check_case("marks, times, tokens");
-    x = floats(2 * N, 1.0f);
+    float *x = floats(2 * N, 1.0f);
     token = (int32_t *)take(sizeof *token);
     position = (int32_t *)take(sizeof *position);
     *position = 4;
     x[777] = x[N + 40000] = 5.0f;
     for (int round = 0; round < 2; round++) { /* marks can be reused */
-        int64_t first, second, both;
         before.work = queue->work;
         backend->mark(queue, 1, NULL);
         check_work(work_of(0, 0, 0), __LINE__);
@@ -2287,9 +2168,9 @@ static void test_marks(void) {
         CHECK_INT(backend->wait(queue, 3, &error), VP_OK);
         CHECK_INT(backend->token(queue, 3, 2 * round + 6), round ? 777 : 40000);
         CHECK_INT(backend->token(queue, 2, 2 * round + 5), round ? 40000 : 777);
-        first = backend->between(queue, 1, 2);
-        second = backend->between(queue, 2, 3);
-        both = backend->between(queue, 1, 3);
+        int64_t first = backend->between(queue, 1, 2);
+        int64_t second = backend->between(queue, 2, 3);
+        int64_t both = backend->between(queue, 1, 3);
         CHECK(first > 0 && second > 0 && first < 10000000000);
         CHECK_NEAR(first + second, both, on_gpu() ? 2000 : 0); /* events resolve about 0.5 us */
         CHECK_NEAR(backend->between(queue, 3, 1), -both, on_gpu() ? 2000 : 0);
@@ -2383,15 +2264,12 @@ static void test_loading(int n, int k, int row_limit, int wide) {
     size_t k_padded = padded((size_t)k), row_bytes = k_padded * (wide ? 4 : 2), wrong = 0, shifted = 0;
     int first = n / 3;
     vk_backend pieces = *backend;
-    vk_loader loader;
+    vk_loader loader = {0};
     vp_error error;
-    layer l;
     check_case("loading %dx%d, %d rows at a time, wide %d", n, k, row_limit, wide);
     use_mode(wide);
-    memset(&loader, 0, sizeof loader);
-    memset(&l, 0, sizeof l);
     loader.backend = vk_cpu_code(); loader.wide = wide; loader.threads = 2; loader.seed = 3; loader.error = &error;
-    l.values = hold((size_t)n * (size_t)k * (wide ? 4 : 2));
+    layer l = {.values = hold((size_t)n * (size_t)k * (wide ? 4 : 2))};
     vk_load_rows(&loader, "a.weight", l.values, first, k, wide);
     vk_load_rows(&loader, "b.weight", (char *)l.values + (size_t)first * (size_t)k * (wide ? 4 : 2), n - first, k, wide);
     if (pieces.stage_bytes != SIZE_MAX) pieces.stage_bytes = (size_t)row_limit * row_bytes + 7;
@@ -2430,16 +2308,13 @@ static void test_integers(int n, int k, int row_limit, int kind) {
     int first = n / 3, wrong = 0;
     vk_backend pieces = *backend;
     vk_decode_job job = decode_job(NULL, k, 0);
-    vk_loader loader;
-    vk_linear l;
+    vk_loader loader = {0};
+    vk_linear l = {0};
     vp_error error;
     float *values, *x_wide, *y;
     double *meant;
-    void *x;
     check_case("integers %dx%d, %d rows at a time, bits %d", n, k, row_limit, kind);
     use_mode(0);
-    memset(&loader, 0, sizeof loader);
-    memset(&l, 0, sizeof l);
     loader.backend = vk_cpu_code(); loader.threads = 2; loader.seed = 3; loader.error = &error;
     values = (float *)hold((size_t)n * (size_t)k * sizeof *values);
     meant = (double *)hold((size_t)n * (size_t)k * sizeof *meant);
@@ -2475,7 +2350,7 @@ static void test_integers(int n, int k, int row_limit, int kind) {
             }
         }
     CHECK_INT(wrong, 0);
-    x = inputs(33, (size_t)k, ldx, 0);
+    void *x = inputs(33, (size_t)k, ldx, 0);
     x_wide = floats((size_t)k + 4, 1.0f);
     y = (float *)take(33 * (size_t)n * sizeof *y);
     for (int i = 0; i < k; i++) x_wide[i] = (float)get(x, (size_t)i, 0);
@@ -2513,13 +2388,11 @@ static void test_integers(int n, int k, int row_limit, int kind) {
 }
 static void test_opening(void) {
     char text[160] = "", *zeros;
-    vk_setup setup;
     vk_queue *none = NULL;
     vp_error error;
     size_t bytes = modes[0].piece, other = 0;
     check_case("opening");
-    memset(&setup, 0, sizeof setup);
-    setup.gemm = "no such kernel";
+    vk_setup setup = {.gemm = "no such kernel"};
     CHECK_INT(backend->open(&setup, &none, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "no such kernel");
     CHECK(!none);
@@ -2545,13 +2418,12 @@ static void test_failure(const char *what, const char *where, vp_result expected
     int live = cuda_on_cpu_live();
     mode m = { NULL, NULL, 0 };
     vp_error error;
-    vk_linear w;
+    vk_linear w = {0};
     check_case("a failing %s", what);
     if (!CHECK_INT(open_mode(&m, 0, 0, &error), VP_OK)) return;
     CHECK(cuda_on_cpu_live() > live);
     queue = m.queue;
     settle();
-    memset(&w, 0, sizeof w);
     w.weights = m.room; w.n = w.k = w.k_padded = VK_PAD;
     cuda_on_cpu_fail(what, 1);
     kernels->advance(queue, (int32_t *)(void *)m.room, 1);
@@ -2577,13 +2449,12 @@ static void test_plans(void) {
     int live = cuda_on_cpu_live();
     mode m = { NULL, NULL, 0 };
     vp_error error;
-    vk_linear w;
+    vk_linear w = {0};
     check_case("plans of %d shapes", SHAPES);
     if (!CHECK_INT(open_mode(&m, 1, 0, &error), VP_OK)) return;
     queue = m.queue;
     settle();
     live = cuda_on_cpu_live();
-    memset(&w, 0, sizeof w);
     w.weights = m.room; w.bias = (const float *)(const void *)m.room; w.n = w.k = w.k_padded = N; w.wide = 1; w.bits = 0;
     for (int i = 0; i <= SHAPES; i++) {
         int64_t launches = queue->work.launches;
@@ -2635,9 +2506,8 @@ static void test_backend(void) {
 /* ------------------------------------------------------------------------------- single modules of the reference implementation */
 static int load_component(const char *module, const char *file, check_array *a) {
     char relative[128];
-    const char *path;
     snprintf(relative, sizeof relative, "components/%s/%s.npy", module, file);
-    path = check_golden(relative);
+    const char *path = check_golden(relative);
     if (check_note(path && check_npy(path, a), __FILE__, __LINE__, "%s: cannot be read", relative)) return 1;
     memset(a, 0, sizeof *a);
     return 0;
@@ -2714,13 +2584,12 @@ static void component_norms(void) {
 /* tested with the epilogue of a linear layer whose weight is the identity */
 static void component_quickgelu(void) {
     enum { N = 64 };
-    layer identity;
     float *values, *x, *y;
     check_case("component quickgelu");
     use_mode(1);
     values = (float *)memset(hold(N * N * sizeof *values), 0, N * N * sizeof *values);
     for (size_t i = 0; i < N; i++) values[i * N + i] = 1.0f;
-    identity = layer_at(take(layer_bytes(N, N, 1)), values, N, N, 1);
+    layer identity = layer_at(take(layer_bytes(N, N, 1)), values, N, N, 1);
     x = (float *)inputs(1, N, N, 1);
     y = (float *)take(N * sizeof *y);
     copy_component("quickgelu", "x", x, N);
@@ -2930,12 +2799,11 @@ static void component_vit_block(vp_engine *e) {
     const vk_vit_block *v = &e->model.vit[0];
     vk_buffers *b = &e->buffers;
     vk_queue *q = e->queue;
-    vk_attention_job job;
+    vk_attention_job job = {0};
     float eps = e->config.vit_norm_eps;
     int hidden = vk_padded(e->config.vit_mlp_dim);
     check_case("component vit_block");
     give_component(e, "vit_block", "x", b->vit_x, ROWS * W);
-    memset(&job, 0, sizeof job);
     job.y = b->vit_attended; job.ldy = W; job.q = b->vit_qkv; job.k = (float *)b->vit_qkv + W; job.v = (float *)b->vit_qkv + 2 * W;
     job.ldq = job.ldk = 3 * W; job.batch = 1; job.tokens = ROWS; job.heads = job.kv_heads = e->config.vit_head_count; job.head_dim = e->config.vit_head_dim;
     kernels->layernorm(q, b->vit_normed, b->vit_x, v->attention_norm.weight, v->attention_norm.bias, ROWS, W, W, eps, 1);
@@ -2959,14 +2827,13 @@ static void component_pad_embed(vp_engine *e) {
     int32_t id = 0, index[VIEWS * WINDOWS] = { 0 };
     float *pixels = (float *)hold(VIEWS * PATCHES * VALUES * sizeof *pixels), *found;
     vk_buffers *b = &e->buffers;
-    vp_request r;
+    vp_request r = {0};
     check_case("component pad_embed");
     copy_component("pad_embed", "masks", masks, VIEWS * PATCHES);
     for (int i = 0; i < VIEWS * PATCHES * VALUES; i++) {
         int view = i / (PATCHES * VALUES), patch = i / VALUES % PATCHES;
         pixels[i] = view == 2 ? -1.0f : (float)((31 * view + 7 * patch + 3 * (i % VALUES)) % 97 / 48.0 - 0.99);
     }
-    memset(&r, 0, sizeof r);
     r.input_ids = &id; r.input_count = 1;
     r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index; r.views = VIEWS;
     vk_send_request(e, &r);
@@ -2990,7 +2857,7 @@ static void test_components(const char *device) {
     vp_engine_options options = vp_engine_options_default();
     vp_checkpoint *checkpoint = NULL;
     vp_engine *engine = NULL;
-    vp_error error;
+    vp_error error = {0};
     size_t bytes = 0;
     char *text = check_read("tests/golden/models/tiny-a/config.json", &bytes);
     component_norms();
@@ -2998,7 +2865,6 @@ static void test_components(const char *device) {
     component_rope("rope_32", 32);
     component_rope("rope_128", 128);
     check_case("open tiny-a");
-    memset(&error, 0, sizeof error);
     options.config = &config;
     options.weights = VP_WEIGHTS_FP32;
     options.device = device;

@@ -51,13 +51,7 @@ static void test_least_squares_golden(void) {
         NEAR(e.rmse, number(&d, exact, "rmse"), 1e-9, 1e-9 * most);
         NEAR(e.mape, number(&d, exact, "mape"), 1e-9, 1e-9 * most);
         CHECK(fit.condition >= 1.0 && fit.used_columns == (int32_t)columns);
-        free(raw);
-        free(y);
-        free(want);
-        free(fitted);
-        free(x);
-        free(predicted);
-        free(scratch);
+        FREE_ALL(raw, y, want, fitted, x, predicted, scratch);
         row++;
     }
     CHECK_INT(row, 60);
@@ -87,9 +81,7 @@ static void test_nonnegative_golden(void) {
         for (i = 0; i < rows; i++) square += pow(b[i] - vp_linear_value(&fit, a + i * columns), 2);
         NEAR(sqrt(square), number(&d, set, "residual_norm"), 1e-9, 0);
         if (fit.degrees > 0.0) NEAR(fit.sigma * sqrt(fit.degrees), number(&d, set, "residual_norm"), 1e-9, 0);
-        free(a);
-        free(b);
-        free(want);
+        FREE_ALL(a, b, want);
         row++;
     }
     CHECK_INT(row, 30);
@@ -124,8 +116,7 @@ static void test_recalibration_golden(void) {
         NEAR(mape(&line, x, y, used), number(&d, set, "mape_after_fit"), relative, absolute);
         NEAR(mape(NULL, x + used, y + used, count - used), number(&d, set, "mape_before_rest"), relative, absolute * 1e-6);
         NEAR(mape(&line, x + used, y + used, count - used), number(&d, set, "mape_after_rest"), relative, absolute);
-        free(x);
-        free(y);
+        FREE_ALL(x, y);
         row++;
     }
     CHECK_INT(row, 32);
@@ -453,13 +444,12 @@ static void test_latency_weights(void) {
     enum { EACH = 12, ROWS = 3 * EACH };
     static const int32_t bits[3] = {16, 8, 4};
     static const double bytes[3] = {2, 1.125, 0.625};
-    vp_latency_request asked[ROWS];
+    vp_latency_request asked[ROWS] = {0};
     double measured[ROWS * VP_LATENCY_STAGE_COUNT];
     vp_latency_model model;
     vp_latency_prediction prediction;
     vp_error error;
     check_case("weights of three formats: the cost of decode");
-    memset(asked, 0, sizeof asked);
     for (int i = 0; i < ROWS; i++) {
         vp_latency_request *r = &asked[i];
         r->sequence = 300 + 70 * (i % 5);
@@ -662,7 +652,6 @@ static void test_latency(void) {
     vp_linear_range range;
     vp_random random;
     vp_error error;
-    int64_t begin;
     double checksum = 0, low, high;
     int i, s, row = 0;
     check_case("latency model: exact without noise; with noise, held-out errors match it");
@@ -693,7 +682,7 @@ static void test_latency(void) {
         CHECK(held_out_mape(VP_LATENCY_MEAN, VP_LATENCY_PREFILL, groups, count) > 5 * prefill);
     }
     check_case("latency model: prediction takes under a microsecond, rejections, recalibration");
-    begin = vp_clock_ns();
+    int64_t begin = vp_clock_ns();
     for (i = 0; i < 200000; i++) {
         vp_latency_predict(&model, &requests[i % REQUESTS], &p);
         checksum += p.total;

@@ -51,8 +51,7 @@ static void test_rank(void) {
         {"RANK=0 WORLD_SIZE=1", "torchrun", NULL, 0, 1, 0, 1},
         {"RANK=2147483646 WORLD_SIZE=2147483647", "torchrun", NULL, INT32_MAX - 1, INT32_MAX, -1, -1},
     };
-    size_t i;
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         vp_error error = {VP_OK, -1, "", ""};
         struct launched r;
         memset(&r, 0xA5, sizeof r);
@@ -95,9 +94,8 @@ static void test_rank_errors(void) {
         {"SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NPROCS=?", VP_ERR_FORMAT, "SLURM_NPROCS"},
     };
     struct launched r, poison;
-    size_t i;
     memset(&poison, 0xA5, sizeof poison);
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         vp_error error = {VP_OK, -1, "", ""};
         void *user = (void *)(uintptr_t)table[i].environment;
         check_case("ranks reject: %s", table[i].environment);

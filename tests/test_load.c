@@ -93,8 +93,7 @@ static void draw_waits(vp_random *random, double load, size_t count, double *wai
         service_s[i] = draw_exponential(random);
     }
     lindley(due_s, service_s, count, wait_s);
-    free(due_s);
-    free(service_s);
+    FREE_ALL(due_s, service_s);
 }
 /* the quantile of waiting time in such a queue: 1 - load * exp(-(1 - load) t) = share */
 static double wait_quantile(double load, double share) {

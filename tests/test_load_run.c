@@ -47,9 +47,7 @@ static void test_queue(void) {
     static double due_s[REQUESTS];
     const double service_s = 0.01, load = 0.6, network_s = 2e-4 / 2;
     struct endpoint endpoint;
-    struct load_plan plan;
     struct load_records records;
-    struct load_summary summary;
     vp_arrivals arrivals;
     vp_slo slo;
     double worst = 0, lindley = 0;
@@ -57,7 +55,7 @@ static void test_queue(void) {
     open_server(&endpoint, 1, (int64_t)(service_s * 1e6), 1, 0);
     vp_arrivals_begin(VP_ARRIVALS_POISSON, load / service_s, 1, 7, &arrivals);
     for (int i = 0; i < REQUESTS; i++) due_s[i] = vp_arrivals_next(&arrivals);
-    plan = plan_of(due_s, REQUESTS, 0, due_s[REQUESTS - 1] + 1);
+    struct load_plan plan = plan_of(due_s, REQUESTS, 0, due_s[REQUESTS - 1] + 1);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
     CHECK_INT(records.count, REQUESTS);
     for (int i = 0; i < REQUESTS && i < (int)records.count; i++) {
@@ -68,7 +66,7 @@ static void test_queue(void) {
     CHECK_NEAR(worst, 0, 1e-7); /* due times are rounded to ns, and the error accumulates over 600 requests */
     check_case("the summary of that trial: nothing failed, the offered rate matches the arrivals, goodput follows its limits");
     CHECK(vp_slo_parse("e2e:15", &slo, NULL) == VP_OK);
-    summary = load_summarize(&records, 0, due_s[REQUESTS - 1] + 0.001, &slo);
+    struct load_summary summary = load_summarize(&records, 0, due_s[REQUESTS - 1] + 0.001, &slo);
     CHECK_INT(summary.due, REQUESTS);
     CHECK_INT(summary.failed, 0);
     CHECK_NEAR(summary.offered, REQUESTS / (due_s[REQUESTS - 1] + 0.001), 1e-9);
@@ -90,11 +88,10 @@ static void test_concurrency(void) {
     struct endpoint endpoint;
     struct load_plan plan = plan_of(NULL, 0, 8, 1);
     struct load_records records;
-    struct load_summary summary;
     check_case("concurrency 8 on 2 slots of 10 ms: 200 requests per second complete, each waits for 3 others");
     open_server(&endpoint, 2, 10000, 3, 0);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
-    summary = load_summarize(&records, 0.2, 1, NULL);
+    struct load_summary summary = load_summarize(&records, 0.2, 1, NULL);
     CHECK_NEAR(summary.ended / 0.8, 200 / 0.8, 5); /* per second */
     CHECK_NEAR(summary.in_flight, 8, 0.01);
     CHECK_NEAR(summary.latency[LOAD_TTFT][LOAD_P50].value, 40, 0.01);
@@ -113,14 +110,12 @@ static void test_places(void) {
     enum { REQUESTS = 200 };
     static double due_s[REQUESTS];
     struct endpoint endpoint;
-    struct load_plan plan;
     struct load_records records;
-    struct load_summary summary;
     double free_s[3] = {0, 0, 0}, worst = 0;
     check_case("400 per second, at most 3 at once, 10 ms each: 3 in flight; requests that wait in the client are counted, but not as late");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.0025 * i;
     open_server(&endpoint, 64, 10000, 1, 0);
-    plan = plan_of(due_s, REQUESTS, 3, 1);
+    struct load_plan plan = plan_of(due_s, REQUESTS, 3, 1);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
     CHECK_INT(records.count, REQUESTS);
     for (size_t i = 0; i < records.count; i++) { /* slots are used in turn: 10 ms each, plus the network */
@@ -130,7 +125,7 @@ static void test_places(void) {
         free_s[i % 3] = due_s[i] + queued_s + 0.0101;
     }
     CHECK_NEAR(worst, 0, 1e-6);
-    summary = load_summarize(&records, 0.1, 0.4, NULL);
+    struct load_summary summary = load_summarize(&records, 0.1, 0.4, NULL);
     CHECK_NEAR(summary.in_flight, 3, 0.01);
     CHECK(summary.late == 0 && summary.latency_count[LOAD_QUEUED] == summary.due && summary.most[LOAD_QUEUED] > 100);
     CHECK_NEAR(summary.latency[LOAD_E2E][LOAD_P50].value, summary.latency[LOAD_QUEUED][LOAD_P50].value + 10.1, 1e-5);
@@ -149,11 +144,10 @@ static void test_gaps(void) {
     struct endpoint endpoint;
     struct load_plan plan = plan_of(NULL, 0, 2, 1);
     struct load_records records;
-    struct load_summary summary;
     check_case("3 pieces 1.5 ms apart: ITL is the gaps' statistics, with range, and token rates add up");
     open_server(&endpoint, 2, 10000, 3, 1500);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
-    summary = load_summarize(&records, 0.2, 1, NULL);
+    struct load_summary summary = load_summarize(&records, 0.2, 1, NULL);
     CHECK_INT(summary.latency_count[LOAD_ITL], 2 * summary.due);
     CHECK_NEAR(summary.mean[LOAD_ITL], 1.5, 1e-9);
     CHECK_NEAR(summary.latency[LOAD_ITL][LOAD_P95].value, 1.5, 1e-9);
@@ -168,17 +162,15 @@ static void test_stall(void) {
     enum { REQUESTS = 100 };
     static double due_s[REQUESTS];
     struct endpoint endpoint;
-    struct load_plan plan;
     struct load_records records;
-    struct load_summary summary;
     check_case("a client that stalls for 400 ms: visible in times from the due time, hidden in times from sending");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.01 * i;
     open_server(&endpoint, 64, 1000, 1, 0);
     virtual_server.stall_at_ns = 300000000;
     virtual_server.stall_ns = 400000000;
-    plan = plan_of(due_s, REQUESTS, 0, 1);
+    struct load_plan plan = plan_of(due_s, REQUESTS, 0, 1);
     CHECK_INT(load_run(&endpoint, &plan, &records), 0);
-    summary = load_summarize(&records, 0, 1, NULL);
+    struct load_summary summary = load_summarize(&records, 0, 1, NULL);
     CHECK(summary.late >= 39 && summary.late <= 41 && summary.latest_ms > 390 && summary.latest_ms <= 400);
     CHECK(summary.latency[LOAD_E2E][LOAD_P90].value > 250);
     CHECK_NEAR(summary.latency[LOAD_E2E_SENT][LOAD_P90].value, 1.1, 1e-6);
@@ -190,13 +182,12 @@ static void test_failures(void) {
     enum { REQUESTS = 40 };
     static double due_s[REQUESTS];
     struct endpoint endpoint;
-    struct load_plan plan;
     struct load_records records;
     check_case("a server that rejects: the trial ends after its first failures, with exit code 4");
     for (int i = 0; i < REQUESTS; i++) due_s[i] = 0.001 * i;
     open_server(&endpoint, 1, 1000, 1, 0);
     virtual_server.fail_from = 1;
-    plan = plan_of(due_s, REQUESTS, 0, 60);
+    struct load_plan plan = plan_of(due_s, REQUESTS, 0, 60);
     listen_begin();
     CHECK_INT(load_run(&endpoint, &plan, &records), EXIT_DEVICE);
     listen_end();
@@ -207,13 +198,7 @@ static void test_failures(void) {
 
 /* ---- numbers of a summary that decide about a finding */
 static void test_summaries(void) {
-    struct load_summary summary;
-    memset(&summary, 0, sizeof summary);
-    summary.to_s = 32;
-    summary.due = 18;
-    summary.offered = 18 / 32.0;
-    summary.ended = 11 / 32.0;
-    summary.growth = 7;
+    struct load_summary summary = {.to_s = 32, .due = 18, .offered = 18 / 32.0, .ended = 11 / 32.0, .growth = 7};
     check_case("a queue that grows is seen in a trial of 18 requests, 7 of which had not ended");
     CHECK(load_is_queue_growing(&summary));
     summary.ended = 15 / 32.0;
@@ -240,7 +225,6 @@ static void test_trouble(void) {
     static int32_t gaps_us[10][3];
     struct load_record items[10];
     struct load_records records = {items, 10, 10, 0, 0};
-    char *text;
     memset(items, 0, sizeof items);
     for (int i = 0; i < 10; i++) { /* one each second, with pieces after 100, 200, 300 and 400 ms */
         items[i].due_ns = items[i].start_ns = (int64_t)i * 1000000000;
@@ -260,7 +244,7 @@ static void test_trouble(void) {
     gaps_us[4][1] = 2500000;
     items[4].last_ns = items[4].end_ns = items[4].start_ns + 2800000000;
     for (int i = 5; i < 7; i++) items[i].first_ns = 7000000000, items[i].last_ns = items[i].end_ns = 7300000000;
-    text = load_silence_text(&records, 0, 10);
+    char *text = load_silence_text(&records, 0, 10);
     CHECK_TEXT(text, "no request received a piece for 2.5 s, from 4.2 s to 6.7 s of the trial; by then 3 requests were waiting");
     free(text);
     check_case("... which a request that fails in it does not end");
@@ -311,9 +295,8 @@ static void test_unseen(void) {
 /* A system with synthetic contents of its two files. */
 static void test_client(void) {
     struct client_reading began, ended;
-    struct load_level level;
+    struct load_level level = {0};
     const int64_t second_ns = 1000000000;
-    memset(&level, 0, sizeof level);
     check_case("the client's own CPU time and waiting: sums over its threads, as shares of the trial");
     CHECK(mkdir(in_folder("proc"), 0777) == 0 && mkdir(in_folder("proc/self"), 0777) == 0 && mkdir(in_folder("proc/self/task"), 0777) == 0);
     CHECK(mkdir(in_folder("proc/self/task/1"), 0777) == 0 && mkdir(in_folder("proc/self/task/2"), 0777) == 0);

@@ -26,24 +26,22 @@ static void sim_until(struct sim *sim, double end_s, struct load_records *record
     while (sim->next_s < end_s) {
         double due_s[8];
         int count = 0;
-        double begin_s, service_s;
         due_s[count++] = sim->next_s;
         sim->next_s = vp_arrivals_next(&sim->arrivals);
-        begin_s = fmax(due_s[0], sim->free_s);
+        double begin_s = fmax(due_s[0], sim->free_s);
         while (sim->kind == QUEUE_BATCH && count < 8 && sim->next_s <= begin_s) {
             due_s[count++] = sim->next_s;
             sim->next_s = vp_arrivals_next(&sim->arrivals);
         }
-        service_s = sim->kind == QUEUE_MM1 ? -log(uniform(&sim->random)) * SERVICE_S
-                    : sim->kind == QUEUE_MD1 ? SERVICE_S : SERVICE_S * (0.7 + 0.3 * count);
+        double service_s = sim->kind == QUEUE_MM1 ? -log(uniform(&sim->random)) * SERVICE_S
+                           : sim->kind == QUEUE_MD1 ? SERVICE_S : SERVICE_S * (0.7 + 0.3 * count);
         sim->free_s = begin_s + service_s;
         for (int i = 0; i < count; i++) {
-            struct load_record *record;
             if (records->count == records->capacity) {
                 records->capacity = 2 * records->capacity + 1024;
                 records->items = realloc(records->items, records->capacity * sizeof *records->items);
             }
-            record = &records->items[records->count++];
+            struct load_record *record = &records->items[records->count++];
             memset(record, 0, sizeof *record);
             record->due_ns = record->start_ns = (int64_t)(due_s[i] * 1e9);
             record->first_ns = record->last_ns = record->end_ns = (int64_t)(sim->free_s * 1e9);
@@ -92,11 +90,10 @@ static int is_hopeless(const struct load_records *records) {
 }
 /* The part of a summary that the search reads. Omitting the percentiles makes it many times faster. */
 static struct load_summary summarize(const struct load_records *records, double from_s, double to_s, const vp_slo *slo) {
-    struct load_summary summary;
+    struct load_summary summary = {0};
     uint8_t *flags = malloc(records->count + 1);
     double *values = malloc((records->count + 1) * sizeof *values), *scratch = malloc((3 * records->count + 1) * sizeof *scratch);
     size_t count = 0;
-    memset(&summary, 0, sizeof summary);
     for (size_t i = 0; i < records->count; i++) {
         const double due_s = (double)records->items[i].due_ns / 1e9;
         if (due_s < from_s || due_s >= to_s) continue;
@@ -111,9 +108,7 @@ static struct load_summary summarize(const struct load_records *records, double 
     summary.accuracy.value = summary.accuracy.low = summary.accuracy.high = (double)NAN;
     if (vp_series_share(flags, count, 0.95, scratch, &summary.good_share) != VP_OK) summary.good_share.value = (double)NAN;
     vp_series_percentile(values, count, 50, 0.95, scratch, &summary.latency[LOAD_E2E][LOAD_P50]);
-    free(flags);
-    free(values);
-    free(scratch);
+    FREE_ALL(flags, values, scratch);
     return summary;
 }
 /* A whole search on the virtual clock, as in command_load.c. */

@@ -53,11 +53,10 @@ static void make(void) {
 }
 static int measure(const char *words, int64_t *experts) {
     struct options options;
-    int code;
     measurements_free(&got);
     text_list_free(&warnings);
     listen_begin();
-    code = options_of_words(&options, &command_fit, words);
+    int code = options_of_words(&options, &command_fit, words);
     if (!code) code = measurements_make(&options, &results, experts, &got, &warnings);
     listen_end();
     options_free(&options);
@@ -219,7 +218,6 @@ static void test_bias(void) {
     static double predicted[ESTIMATE_PARTS * 12];
     struct part_errors errors[ESTIMATE_PARTS];
     int64_t experts = -1;
-    double kept;
     check_case("the bias of predictions has an interval from the configurations");
     make();
     results.count = 3;
@@ -245,7 +243,7 @@ static void test_bias(void) {
         CHECK_NEAR(of[VP_LATENCY_VISION].mape_high - 0.2, 0.1 * 4.302652729911275 / sqrt(3), 1e-9);
         CHECK_NEAR(of[VP_LATENCY_VISION].mape_low, 0, 1e-12); /* at least 0 */
     }
-    kept = errors[VP_LATENCY_VISION].bias_high;
+    double kept = errors[VP_LATENCY_VISION].bias_high;
     for (size_t i = 4; i < 12; i++) predicted[(size_t)VP_LATENCY_VISION * 12 + i] = (double)NAN; /* only one configuration remains */
     errors_of(&got, predicted, errors);
     CHECK(errors[VP_LATENCY_VISION].of.count == 4 && isnan(errors[VP_LATENCY_VISION].bias_low) && isnan(errors[VP_LATENCY_VISION].bias_high));

@@ -9,14 +9,13 @@
 static void test_memory(void) {
     struct buffer buffer = {NULL, 0};
     unsigned char *bytes = zeroed(1000, 3);
-    char *copy;
     int sum = 0, status = 0;
     pid_t child;
     check_case("memory: zeroed, copied, kept for reuse");
     for (int i = 0; i < 3000; i++) sum |= bytes[i];
     CHECK_INT(sum, 0);
     free(bytes);
-    copy = copy_text("abcdef", 3);
+    char *copy = copy_text("abcdef", 3);
     CHECK_TEXT(copy, "abc");
     free(copy);
     free(resize(NULL, 0, 8)); /* zero elements still give memory */

@@ -12,10 +12,9 @@
 static void copy_journal(const char *folder_name, int rank) {
     char from[100], to[200];
     size_t bytes = 0;
-    char *text;
     snprintf(from, sizeof from, "tests/golden/journals/journal_rank%dof2.jsonl", rank);
     snprintf(to, sizeof to, "%s/journal_rank%dof2.jsonl", folder_name, rank);
-    text = check_read(from, &bytes);
+    char *text = check_read(from, &bytes);
     if (CHECK(text != NULL)) write_file(in_folder(to), text, bytes);
     free(text);
 }
@@ -106,8 +105,7 @@ static void test_numbers(void) {
         CHECK_INT(whole(get(0, "num_failed")), 1);
         CHECK_INT(whole(get(0, "num_ok")), 3);
     }
-    free(text);
-    free(journal);
+    FREE_ALL(text, journal);
 }
 
 /* ---- --layout reference */
@@ -126,18 +124,16 @@ static void write_changed(const char *folder_name, const char *from, const char 
     else changed[0] = 0;
     snprintf(path, sizeof path, "%s/low.json", folder_name);
     write_text(in_folder(path), changed);
-    free(changed);
-    free(text);
+    FREE_ALL(changed, text);
 }
 static void test_layout(void) {
-    char *text, *copy, *words;
     check_case("--layout reference: file names of the reference's scripts; rows that lack a needed number are omitted");
     run("merge %%F/a --layout reference --output_dir %%F/laid");
     CHECK_INT(last.code, 0);
     CHECK_TEXT(last.out, "");
     CHECK(strstr(last.err, "low_crops2_topk2_blocks4.json: 3 of 4 rows were skipped: a tier or a number is missing"));
     CHECK(strstr(last.err, "vlmprof: 2 result files laid out in "));
-    text = text_in("laid", LAID[0]);
+    char *text = text_in("laid", LAID[0]);
     if (CHECK(read_json(text))) {
         uint32_t rows = get(0, "per_sample_results");
         uint32_t row = vp_json_at(&json, rows, 0);
@@ -151,7 +147,7 @@ static void test_layout(void) {
     run("merge %%F/a --layout reference --output_dir %%F/laid --json --quiet");
     CHECK_INT(last.code, 0);
     CHECK_TEXT(last.err, "");
-    words = text_of_file(in_folder("stdout"));
+    char *words = text_of_file(in_folder("stdout"));
     if (CHECK(read_json(words))) {
         CHECK_INT(count_of(get(0, "files")), 2);
         CHECK_INT(count_of(get(0, "warnings")), 2);
@@ -161,10 +157,9 @@ static void test_layout(void) {
     run("merge %%F/laid/set --layout reference --output_dir %%F/again");
     CHECK_INT(last.code, 0);
     text = text_in("laid", LAID[1]);
-    copy = text_in("again", LAID[1]);
+    char *copy = text_in("again", LAID[1]);
     CHECK(text[0] && !strcmp(text, copy));
-    free(text);
-    free(copy);
+    FREE_ALL(text, copy);
     check_case("... an underscore in the task's name becomes a hyphen in the folder's");
     write_changed("under", "\"dataset_name\": \"set\"", "\"dataset_name\": \"a_b_set\"");
     run("merge %%F/under --layout reference --output_dir %%F/laid-under");
@@ -179,7 +174,6 @@ static void test_layout(void) {
     CHECK(strstr(last.err, "low.json was skipped: the scripts need its \"max_crops\""));
 }
 static void test_layout_refusals(void) {
-    char *text;
     check_case("--layout reference: rejections");
     run("merge %%F/a --layout reference");
     check_refused(2, "--layout needs --output_dir");
@@ -208,7 +202,7 @@ static void test_layout_refusals(void) {
     write_text(in_folder("foreign/set/notes.json"), "{}");
     run("merge %%F/a --layout reference --output_dir %%F/foreign");
     check_refused(5, "notes.json exists and is not a result file of vlmprof");
-    text = text_in("foreign", "set/notes.json");
+    char *text = text_in("foreign", "set/notes.json");
     CHECK_TEXT(text, "{}");
     free(text);
     text = text_in("foreign", LAID[0]);

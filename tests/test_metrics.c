@@ -91,7 +91,6 @@ static void test_missing(void) {
 static void test_many(void) {
     struct pass_result *runs = made(3);
     double few[] = {5}, eight[] = {8, 3, 1, 7, 5, 2, 6, 4}, none[] = {(double)NAN, 1};
-    vp_estimate middle;
     check_case("means over runs: none if a run lacks the number");
     CHECK_NEAR(metric_mean(runs, 3, METRIC_TOTAL), 8000, 1e-9);
     CHECK_NEAR(metric_mean(runs, 1, METRIC_TOTAL), 4000, 1e-9);
@@ -100,7 +99,7 @@ static void test_many(void) {
     CHECK_NEAR(metric_mean(runs, 1, METRIC_DECODE), 60, 1e-9);
     runs_free(runs, 3);
     check_case("a median and its interval, each if there are enough values");
-    middle = median_of(few, 1);
+    vp_estimate middle = median_of(few, 1);
     CHECK(middle.value == 5 && isnan(middle.low) && isnan(middle.high));
     middle = median_of(eight, 8); /* from the smallest to the largest: 99.2 %; without the outermost two: 93 % */
     CHECK_NEAR(middle.value, 4.5, 0);
@@ -122,10 +121,9 @@ static void test_ranges(void) {
     double values[16];
     char words[RANGE_WORDS];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct median_range range;
         check_case("the range of the median of %zu values", cases[i].count);
         for (size_t k = 0; k < cases[i].count; k++) values[k] = (double)(cases[i].count - k);
-        range = median_range_of(values, cases[i].count);
+        struct median_range range = median_range_of(values, cases[i].count);
         CHECK_NEAR(range.median, 0.5 * (double)(cases[i].count + 1), 0);
         if (cases[i].low) {
             CHECK_NEAR(range.low, (double)cases[i].low, 0);

@@ -89,8 +89,6 @@ static void load_image(golden *g, const vp_model_config *config) {
     vp_image image;
     vp_error error;
     size_t bytes = 0, scratch_bytes;
-    char *file;
-    void *scratch;
     check_array index, value, masks;
     json_text(&g->info, "image", name, sizeof name);
     json_text(&g->info, "preprocess", mode, sizeof mode);
@@ -98,16 +96,15 @@ static void load_image(golden *g, const vp_model_config *config) {
     snprintf(path, sizeof path, "tests/golden/images/%s", strrchr(name, '/') + 1);
     options.max_crops = (int32_t)json_int(&g->info, "max_crops", 12);
     if (!strcmp(mode, "tier")) { options.rule = VP_TILE_TIER; options.fit = VP_FIT_FILL; options.tier = vp_tier_find(tier); }
-    file = check_read(path, &bytes);
+    char *file = check_read(path, &bytes);
     if (!CHECK(file) || !CHECK_INT(vp_image_decode((const uint8_t *)file, bytes, &image, &error), VP_OK)) return;
     CHECK_INT(vp_layout_compute(&config->geometry, &options, image.width_px, image.height_px, &g->layout, &error), VP_OK);
     scratch_bytes = vp_preprocess_scratch_bytes(&config->geometry, &g->layout);
-    scratch = malloc(scratch_bytes);
+    void *scratch = malloc(scratch_bytes);
     g->pixels = (float *)malloc(vp_preprocess_pixel_count(&config->geometry, &g->layout) * sizeof(float));
     g->masks = (float *)malloc((size_t)g->layout.views * 576 * sizeof(float));
     CHECK_INT(vp_preprocess(&config->geometry, &g->layout, image.rgb, g->pixels, g->masks, scratch, scratch_bytes), VP_OK);
-    free(scratch);
-    free(file);
+    FREE_ALL(scratch, file);
     vp_image_free(&image);
     if (!load_npy(g, "pixels_index.npy", &index) || !load_npy(g, "pixels_value.npy", &value) || !load_npy(g, "image_masks.npy", &masks)) return;
     for (int64_t i = 0; i < value.count; i++) {
@@ -125,13 +122,12 @@ static void load_image(golden *g, const vp_model_config *config) {
 static int load_case(const char *name, const vp_model_config *config, golden *g) {
     char path[400];
     int64_t count;
-    uint32_t blocks;
     memset(g, 0, sizeof *g);
     snprintf(g->directory, sizeof g->directory, "tests/golden/models/cases/%s", name);
     snprintf(path, sizeof path, "%s/case.json", g->directory);
     if (!CHECK(json_open(path, &g->info))) return 0;
     g->top_k = (int32_t)json_int(&g->info, "top_k", 0);
-    blocks = vp_json_get(&g->info.json, 0, "active_blocks");
+    uint32_t blocks = vp_json_get(&g->info.json, 0, "active_blocks");
     for (uint32_t i = 0; i < g->info.json.nodes[blocks].count; i++) {
         int64_t b = -1;
         vp_json_to_int(&g->info.json, vp_json_at(&g->info.json, blocks, i), &b);
@@ -155,12 +151,10 @@ typedef struct output {
     vp_reply reply;
 } output;
 static void run_case(vp_engine *engine, const vp_model_config *c, const golden *g, output *o) {
-    vp_request r;
-    vp_dump dump;
+    vp_request r = {0};
+    vp_dump dump = {0};
     vp_error error;
     memset(o, 0, sizeof *o);
-    memset(&r, 0, sizeof r);
-    memset(&dump, 0, sizeof dump);
     o->logits = (float *)malloc((size_t)NEW_TOKENS * (size_t)c->embedding_size * sizeof(float));
     o->features = (float *)malloc(((size_t)g->views * 144 * (size_t)c->d_model + 1) * sizeof(float));
     o->vit = (float *)malloc(((size_t)g->views * 576 * (size_t)(c->vit_width * c->vit_layer_count) + 1) * sizeof(float));
@@ -237,8 +231,7 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
     char *text, *preprocessor;
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_error error = {0};
     snprintf(directory, sizeof directory, "tests/golden/models/%s", name);
     snprintf(path, sizeof path, "%s/config.json", directory);
     text = check_read(path, &bytes);
@@ -255,8 +248,7 @@ static vp_engine *open_engine(const char *name, vp_weights weights, const char *
     options.max_sequence = 2048;
     options.max_views = 16;
     if (!CHECK_INT(vp_engine_open(&options, &engine, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
-    free(text);
-    free(preprocessor);
+    FREE_ALL(text, preprocessor);
     return engine;
 }
 #ifndef TEST_SMALL
@@ -266,19 +258,17 @@ static int compare_doubles(const void *a, const void *b) { return (*(const doubl
 
 /* Tokens of a request that copies nothing to the host: a GPU then sends each step before it knows the previous token. With eos, it must stop there. */
 static void compare_bare(vp_engine *engine, const vp_model_config *c, const golden *g, const output *o) {
-    vp_request r;
-    vp_reply reply;
+    vp_request r = {0};
+    vp_reply reply = {0};
     vp_error error;
     int32_t tokens[NEW_TOKENS], stop = 0;
     int64_t step_ns[NEW_TOKENS];
     (void)c;
-    memset(&r, 0, sizeof r);
     r.input_ids = g->input_ids; r.input_count = g->input_count;
     r.pixels = g->pixels; r.image_masks = g->masks; r.image_input_idx = g->index; r.views = g->views;
     r.top_k = g->top_k; r.active_blocks = g->active; r.active_block_count = g->active_count;
     r.max_new_tokens = NEW_TOKENS; r.eos_id = o->tokens[NEW_TOKENS / 2];
     while (o->tokens[stop] != r.eos_id) stop++;
-    memset(&reply, 0, sizeof reply);
     reply.tokens = tokens; reply.step_ns = step_ns;
     if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
     CHECK_INT(reply.token_count, stop + 1);
@@ -385,12 +375,11 @@ static void run_integers(char letter, vp_weights weights, const char *gemm) {
     char name[16];
     vp_model_config config;
     vp_checkpoint *checkpoint = NULL, *exact_checkpoint = NULL;
-    vp_engine *engine, *exact;
     const char *kind = weights == VP_WEIGHTS_INT8 ? "int8" : "int4";
     snprintf(name, sizeof name, "tiny-%c", letter);
     check_case("open %s %s %s", name, kind, gemm ? gemm : "auto");
-    engine = open_engine(name, weights, gemm, TEST_DEVICE, &config, &checkpoint);
-    exact = open_engine(name, VP_WEIGHTS_FP32, NULL, "cpu", &config, &exact_checkpoint);
+    vp_engine *engine = open_engine(name, weights, gemm, TEST_DEVICE, &config, &checkpoint);
+    vp_engine *exact = open_engine(name, VP_WEIGHTS_FP32, NULL, "cpu", &config, &exact_checkpoint);
     if (exact) round_model(exact, weights == VP_WEIGHTS_INT8 ? 8 : 4);
     for (int i = 0; engine && exact && i < CASE_COUNT; i++) {
         golden g;
@@ -423,18 +412,15 @@ static void run_switches(void) {
     vp_model_config config;
     vp_checkpoint *checkpoint = NULL;
     golden g;
-    output plain;
-    memset(&plain, 0, sizeof plain);
+    output plain = {0};
     for (size_t i = 0; i < sizeof switches / sizeof switches[0]; i++) {
-        size_t bytes;
-        vp_engine *engine;
         output o;
         check_case(SWITCHED ", --gpu %s", switches[i].word);
         gpu_switches = switches[i].bit;
-        engine = open_engine(*SWITCHED == 'a' ? "tiny-a" : "tiny-b", VP_WEIGHTS_BF16, NULL, TEST_DEVICE, &config, &checkpoint);
+        vp_engine *engine = open_engine(*SWITCHED == 'a' ? "tiny-a" : "tiny-b", VP_WEIGHTS_BF16, NULL, TEST_DEVICE, &config, &checkpoint);
         gpu_switches = 0;
         if (!engine || (!i && !load_case(SWITCHED, &config, &g))) return;
-        bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
+        size_t bytes = (size_t)NEW_TOKENS * (size_t)config.embedding_size * sizeof(float);
         run_case(engine, &config, &g, &o);
         compare_bf16(&config, &g, &o);
         if (!i) plain = o;

@@ -7,7 +7,6 @@
 #include "support/check.h"
 #include "support/folder.h"
 #include <math.h>
-#include <sys/stat.h>
 
 static vp_noise_reading reading(void) {
     vp_noise_reading now;
@@ -19,9 +18,8 @@ static vp_noise_reading reading(void) {
 #define CPUS "cpu0 1 2 3 4 5 6 7 8 9 10\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 5 cpu9\nctxt 9\n"
 
 static void test_read(void) {
-    vp_noise_reading now;
     check_case("without files, nothing is known");
-    now = reading();
+    vp_noise_reading now = reading();
     CHECK(now.cpu_count == -1 && now.total_ticks == -1 && now.busy_ticks == -1 && now.steal_ticks == -1 && now.own_ticks == -1);
     CHECK(isnan(now.load) && isnan(now.mhz_low) && isnan(now.mhz_high));
     check_case("each number from its field: user includes guest time; the process's own time includes ended children");
@@ -54,9 +52,8 @@ static void test_torn(void) {
     static const char *const loads[] = {"", "x 1 2\n", "1.5", "-1 0 0\n", "99999999999999999999 1 1\n", ".5 1\n"};
     check_case("a line of /proc/stat that is torn, lacks numbers or has invalid ones: everything is unknown");
     for (size_t i = 0; i < sizeof stats / sizeof *stats; i++) {
-        vp_noise_reading now;
         put_file("/proc/stat", stats[i]);
-        now = reading();
+        vp_noise_reading now = reading();
         check_note(now.total_ticks == -1 && now.busy_ticks == -1 && now.steal_ticks == -1 && now.cpu_count == -1, __FILE__, __LINE__, "\"%s\" was read", stats[i]);
     }
     for (size_t i = 0; i < sizeof selves / sizeof *selves; i++) {
@@ -97,10 +94,9 @@ static vp_noise between(int64_t total, int64_t busy, int64_t steal, int64_t own)
     return noise;
 }
 static void test_between(void) {
-    vp_noise_reading first = after(0, 0, 0, 0), second = after(39, 20, 1, 10), none;
-    vp_noise noise;
+    vp_noise_reading first = after(0, 0, 0, 0), second = after(39, 20, 1, 10), none = {0};
     check_case("shares of the time of all CPUs");
-    noise = between(200, 150, 10, 90);
+    vp_noise noise = between(200, 150, 10, 90);
     CHECK_NEAR(noise.steal_percent, 5, 1e-12);
     CHECK_NEAR(noise.other_cpu_percent, 30, 1e-12);
     CHECK(noise.load == 0.5 && noise.mhz_low == 1000 && noise.mhz_high == 2000);
@@ -120,7 +116,6 @@ static void test_between(void) {
     CHECK_NEAR(between(200, 100, 0, 120).other_cpu_percent, -10, 1e-12);
     CHECK(isnan(between(200, 100, 0, 121).other_cpu_percent));
     check_case("readings without counters: the load is known; empty readings: nothing is known");
-    memset(&none, 0, sizeof none);
     none.cpu_count = none.total_ticks = none.busy_ticks = none.steal_ticks = none.own_ticks = -1;
     none.load = none.mhz_low = none.mhz_high = (double)NAN;
     CHECK_INT(vp_noise_is_long_enough(&none, &none), 1);
@@ -191,10 +186,9 @@ static void test_spread(void) {
 static void test_json(void) {
     vp_noise_summary summary = blocks(3, 10, 62.04, 8.06), back;
     struct text_buffer text = {NULL, 0, 0};
-    struct parsed parsed;
+    struct parsed parsed = {0};
     vp_json_writer writer;
     static const char foreign[] = "{\"samples\": -3, \"busy_samples\": \"x\", \"load\": [], \"frequency_mhz\": [1]}";
-    memset(&parsed, 0, sizeof parsed);
     summary.spread = 0.125;
     summary.pair_count = 40;
     check_case("a summary as JSON and read back; unreported frequencies are null");
@@ -214,8 +208,7 @@ static void test_json(void) {
     CHECK_INT(parse_json(&parsed, foreign, strlen(foreign), NULL), VP_OK);
     fields_read(&parsed.json, 0, &NOISE, &back);
     CHECK(back.samples == 0 && back.busy_samples == 0 && isnan(back.load) && isnan(back.mhz_high) && vp_noise_reasons(&back) == 0);
-    free(parsed.nodes);
-    free(text.data);
+    FREE_ALL(parsed.nodes, text.data);
 }
 static void check_warning_of(const vp_noise_summary *items, const char *const *paths, size_t count, const char *wanted) {
     static const char *const names[] = {"a.json", "b.json", "c.json"};

@@ -29,14 +29,13 @@ static int count_good(const char *path, double ttft_ms, double tpot_ms, double e
 static void test_sweep(void) {
     double low = 0, high = 0;
     server one = SERVER;
-    int good;
     char path[600];
     check_case("servers: the share of samples that meet all limits, with Wilson's interval");
     write_server("a", &SERVER, 7, SAMPLES);
     one.sizes = 1;
     write_server("one", &one, 7, SAMPLES);
     snprintf(path, sizeof path, "%s/t_imgsize%d_made-vl0.json", in_folder("one"), TARGETS[0]);
-    good = count_good(path, 100, 5, 150);
+    int good = count_good(path, 100, 5, 150);
     CHECK(good > 5 && good < SAMPLES); /* otherwise the case tests nothing */
     vp_rate_interval((uint64_t)good, SAMPLES, 0.95, &low, &high);
     CHECK_INT(run("best %%F/one --slo ttft:100,tpot:5,e2e:150 --slo_share %.3f --json", 100.0 * good / SAMPLES - 0.01), 0);

@@ -14,7 +14,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include "support/room.h"
-#include <signal.h>
 #include <sys/wait.h>
 
 enum { WORDS = 40, LONG_BYTES = 100000, SECONDS = 600 /* the time limit only stops a program that hangs */ };
@@ -109,13 +108,9 @@ static int must_refuse(const struct option_spec *spec, const char *value) {
 /* Parses the command line with the option set to this value. Returns the exit code. */
 static int parse_value(const struct command *command, const struct option_spec *spec, const char *value) {
     char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *words[WORDS];
-    struct options options;
-    int code;
     sprintf(word, "--%s=%s", spec->name, value);
-    memset(&options, 0, sizeof options);
-    options.command = command;
-    options.commands = COMMANDS;
-    code = HEARD(options_parse(&options, base_words(command, spec->name, word, words), words));
+    struct options options = {.command = command, .commands = COMMANDS};
+    int code = HEARD(options_parse(&options, base_words(command, spec->name, word, words), words));
     options_free(&options);
     check_note(code == 0 || (code == 2 && !strncmp(room_said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit %d: %.200s", command->name, word, code,
                room_said);
@@ -126,16 +121,14 @@ static int parse_value(const struct command *command, const struct option_spec *
 /* Runs the program with this value. It must end with code `wanted`; if that is -1, with any code in the help. */
 static void run_value(const struct command *command, const struct option_spec *spec, const char *value, int wanted) {
     char *word = (char *)malloc(strlen(spec->name) + strlen(value) + 4), *said;
-    int code;
     sprintf(word, "--%s=%s", spec->name, value);
-    code = run_base(command, spec->name, word);
+    int code = run_base(command, spec->name, word);
     said = check_read("stderr", NULL);
     check_note(code >= 0 && (code <= 5 || code == 130), __FILE__, __LINE__, "%s %.80s: %s", command->name, word,
                code < 0 ? "ended by a signal, or took too long" : "an exit code that the help does not name");
     check_note(code != 2 || (said && !strncmp(said, "vlmprof: ", 9)), __FILE__, __LINE__, "%s %.80s: exit 2 without words", command->name, word);
     check_note(wanted < 0 || code == wanted, __FILE__, __LINE__, "%s %.80s: exit %d, expected %d: %.200s", command->name, word, code, wanted, said ? said : "");
-    free(said);
-    free(word);
+    FREE_ALL(said, word);
 }
 static int takes_numbers(const struct option_spec *spec) { return spec->kind == COUNT || spec->kind == REAL || spec->kind == COUNTS; }
 /* The unlikely values for an option. Returns their number. */
@@ -188,17 +181,14 @@ static void test_quiet_and_json(const struct command *command) {
     static char *const flags[] = {"--quiet", "--json"};
     const int has_json = strcmp(command->name, "help") != 0;
     for (int i = 0; i < 1 + has_json; i++) {
-        char *out, *err;
-        int code;
         check_case("%s %s", command->name, flags[i]);
-        code = run_base(command, flags[i] + 2, flags[i]);
-        out = check_read("stdout", NULL);
-        err = check_read("stderr", NULL);
+        int code = run_base(command, flags[i] + 2, flags[i]);
+        char *out = check_read("stdout", NULL);
+        char *err = check_read("stderr", NULL);
         check_note(code == 0, __FILE__, __LINE__, "%s %s: exit %d: %.200s", command->name, flags[i], code, err ? err : "");
         if (i) check_note(out && is_json(out), __FILE__, __LINE__, "%s --json prints no JSON: %.200s", command->name, out ? out : "");
         else check_note(err && !*err, __FILE__, __LINE__, "%s --quiet is not quiet: %.200s", command->name, err ? err : "");
-        free(out);
-        free(err);
+        FREE_ALL(out, err);
     }
 }
 int main(void) {
@@ -229,7 +219,6 @@ int main(void) {
     hostile_stop(&server);
     if (chdir(root)) return 1;
     room_end();
-    free(long_value);
-    free(long_digits);
+    FREE_ALL(long_value, long_digits);
     return check_done("test_option_values");
 }

@@ -117,12 +117,11 @@ static void test_ends(void) {
                   "--top_k_list 2 --num_active_blocks_list 2 --num_runs_per_sample 2 --quiet"), 0);
 }
 int main(void) {
-    const char *kept;
     if (!program_begin("outputs")) return 1;
     setenv("OMP_WAIT_POLICY", "passive", 1);
     setenv("GOMP_SPINCOUNT", "1000", 1);
     check_case("the files that commands read");
-    kept = program;
+    const char *kept = program;
     program = built("tests/vlmprof-clock"); /* on a busy machine, the times may not allow recalibration */
     CHECK_INT(run("sweep --synthetic tiny --device cpu --data samples/questions.jsonl --output_dir %%F/r --num_samples 3 --max_new_tokens 2 --tier_list low high "
                   "--top_k_list 2 4 --num_active_blocks_list 2 4 --num_runs_per_sample 1 --quiet"), 0);

@@ -93,7 +93,6 @@ static void test_files(void) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         vp_convert_options options = vp_convert_options_default();
         vp_model_config config;
-        uint64_t hash;
         check_case("the packed file of %s, precisions %d %d %d", files[i].preset, files[i].blocks, files[i].head, files[i].vision);
         CHECK_INT(vp_model_config_preset(files[i].preset, &config), VP_OK);
         options.config = &config;
@@ -103,7 +102,7 @@ static void test_files(void) {
         options.threads = 2;
         make_empty(folder);
         CHECK_INT(vp_engine_convert(&options, NULL), VP_OK);
-        hash = hash_of(in_folder(VP_PACKED_FILE));
+        uint64_t hash = hash_of(in_folder(VP_PACKED_FILE));
         if (!CHECK(hash == files[i].hash)) printf("  0x%016llxull\n", (unsigned long long)hash);
     }
 }

@@ -16,13 +16,12 @@ static struct plan plan;
 /* plans a sweep with these options; returns 0 or an exit code */
 static int make(const char *words) {
     char line[1500];
-    int code;
     plan_free(&plan);
     options_free(&options);
     memset(&plan, 0, sizeof plan);
     snprintf(line, sizeof line, "--synthetic tiny --output_dir none %s", words);
     listen_begin();
-    code = options_of_words(&options, &command_sweep, line);
+    int code = options_of_words(&options, &command_sweep, line);
     if (!code) code = plan_make(&options, &tiny, &plan);
     listen_end();
     return code;
@@ -106,14 +105,13 @@ static void test_rows(void) {
         char words[300], first[40] = "1", second[40] = "2";
         struct pass_input inputs[2];
         const struct sample sample = {.text_count = 3};
-        size_t all;
         CHECK(row->list || row->of != KNOB_OF_ENGINE);
         if (!row->list) continue;
         if (row->choices) CHECK_INT(sscanf(row->choices, "%39s %39s", first, second), 2);
         else if (row->of == KNOB_OF_IMAGES) snprintf(first, sizeof first, "288"), snprintf(second, sizeof second, "432");
         else if (row->type == KNOB_IS_TEXT) snprintf(first, sizeof first, "none"), snprintf(second, sizeof second, "random:keep=0.5");
         CHECK_INT(make_set(row->of == KNOB_OF_IMAGES ? "--vision_tokens_list 288" : "--tier_list low"), 0);
-        all = plan.configuration_count;
+        size_t all = plan.configuration_count;
         snprintf(words, sizeof words, "%s --%s %s %s", row->of == KNOB_OF_IMAGES ? "" : "--tier_list low", row->list, first, second);
         CHECK_INT(make_set(words), 0);
         CHECK(all == 1 && plan.configuration_count == 2);
@@ -140,15 +138,13 @@ static void test_rows(void) {
     }
 }
 static void test_requests(void) {
-    const struct dataset *set;
     struct cuts cuts = {0};
     char reason[LINE_BYTES];
     int32_t most = 0, most_views = 0;
-    struct sample sample;
     struct pass_input input;
     check_case("the longest request of a configuration, and of the plan");
     CHECK_INT(make_set("--tier_list low high --max_new_tokens 9"), 0);
-    set = &plan.sets[0];
+    const struct dataset *set = &plan.sets[0];
     for (size_t i = 0; i < plan.configuration_count; i++) {
         const struct configuration *one = &plan.configurations[i];
         int32_t need = 0, views = 0;
@@ -188,10 +184,7 @@ static void test_requests(void) {
         vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
         CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
     }
-    memset(&sample, 0, sizeof sample);
-    sample.text_count = 5;
-    sample.no_bos = 1;
-    sample.text_ids = &most;
+    struct sample sample = {.text_count = 5, .no_bos = 1, .text_ids = &most};
     plan.ignore_eos = 1;
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
     CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
@@ -241,9 +234,8 @@ static void test_fingerprint(void) {
     tiny.identity--;
     {
         static const char words[] = "--importance_scores_file %F/scores.json";
-        uint64_t scored;
         write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.2, \"3\": 0.3}");
-        scored = print_of(words);
+        uint64_t scored = print_of(words);
         write_text(in_folder("scores.json"), "{\"0\": 0.1, \"1\": 0.4, \"2\": 0.3, \"3\": 0.2}");
         CHECK(scored != first && print_of(words) != scored);
         unlink(in_folder("scores.json"));
@@ -254,13 +246,12 @@ static void test_fingerprint(void) {
 /* ---- servers */
 static int make_served(const char *words) {
     char line[1500];
-    int code;
     plan_free(&plan);
     options_free(&options);
     memset(&plan, 0, sizeof plan);
     snprintf(line, sizeof line, "--data %%F/set.jsonl --endpoint http://h:1/v1/ %s", words);
     listen_begin();
-    code = options_of_words(&options, &command_sweep, line);
+    int code = options_of_words(&options, &command_sweep, line);
     if (!code) code = plan_make(&options, NULL, &plan);
     listen_end();
     return code;
@@ -310,10 +301,9 @@ static void test_messages(void) {
     check_case("messages to chat servers: the question without roles and style, followed by options and a hint");
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-        struct prompt_fields fields;
+        struct prompt_fields fields = {0};
         vp_prompt_info info;
         char *text = NULL;
-        memset(&fields, 0, sizeof fields);
         CHECK_INT(parse_json(&parsed, table[i].record, strlen(table[i].record), NULL), VP_OK);
         CHECK_INT(read_prompt_fields(&parsed.json, &fields, NULL), VP_OK);
         CHECK_INT(build_message(&fields, vp_prompt_dataset_find(table[i].dataset), 42, 0, table[i].hint, &text, &info, NULL), VP_OK);

@@ -20,30 +20,27 @@ static double rows_mean(const char *name) {
     vp_json file;
     size_t needed = 0;
     double sum = 0, value = 0;
-    uint32_t rows;
     snprintf(path, sizeof path, "%s/%s", in_folder("out"), name);
     text = check_read(path, NULL);
     if (!CHECK(text != NULL)) return (double)NAN;
     vp_json_parse(text, strlen(text), NULL, 0, NULL, &needed, NULL);
     nodes = (vp_json_node *)malloc((needed + 1) * sizeof *nodes);
     CHECK_INT(vp_json_parse(text, strlen(text), nodes, needed, &file, NULL, NULL), VP_OK);
-    rows = vp_json_get(&file, 0, "per_sample_results");
+    uint32_t rows = vp_json_get(&file, 0, "per_sample_results");
     for (uint32_t i = 0; i < nodes[rows].count; i++) {
         vp_json_to_double(&file, vp_json_get(&file, vp_json_at(&file, rows, i), "T_total"), &value);
         sum += value / nodes[rows].count;
     }
-    free(nodes);
-    free(text);
+    FREE_ALL(nodes, text);
     return sum;
 }
 static void test_measured(void) {
-    uint32_t all;
     double means[2] = {0, 0};
     check_case("each configuration's measured time is that of its own rows");
     CHECK_INT(run(SWEEP "--tier_list low high --num_runs_per_sample 1 --quiet"), 0);
     CHECK_INT(run(SWEEP "--tier_list low high --num_runs_per_sample 1 --plan --json"), 0);
     if (!read_json(last.out)) return;
-    all = get(0, "configurations");
+    uint32_t all = get(0, "configurations");
     CHECK_INT(count_of(all), 2);
     for (uint32_t i = 0; i < 2; i++) {
         uint32_t one = vp_json_at(&json, all, i);
@@ -60,13 +57,12 @@ static void test_measured(void) {
 }
 /* estimates without measurements to scale by: ordered by work; the remaining time is their sum over the remaining runs */
 static void test_estimated(void) {
-    uint32_t all;
     double sum = 0, before = 0;
     check_case("estimates: one per configuration, and their sum");
     CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium high --top_k_list 1 --num_samples 3 --num_runs_per_sample 2 "
                   "--max_new_tokens 2 --bare_every 0 --plan --json --output_dir %%F/none"), 0);
     if (!read_json(last.out)) return;
-    all = get(0, "configurations");
+    uint32_t all = get(0, "configurations");
     CHECK_INT(count_of(all), 3);
     for (uint32_t i = 0; i < count_of(all); i++) {
         uint32_t one = vp_json_at(&json, all, i);
@@ -100,24 +96,18 @@ static int parse_words(const char *words, struct options *o) {
 static void check_counts(struct model *m, const struct image_size *size, const char *weights, int32_t new_tokens) {
     enum { NEW_MOST = 9 };
     vp_engine_options e = vp_engine_options_default();
-    struct session s, counter;
-    struct pass_input input;
-    struct pass_result *run;
-    struct sample sample;
+    struct session s = {0}, counter;
+    struct pass_input input = {0};
     vp_image image;
-    struct image_px px;
     struct cuts cuts = {0};
     vp_stage_times work;
     vp_error error = {VP_OK, -1, "", ""};
     char reason[300];
     int32_t blocks[64];
-    memset(&s, 0, sizeof s);
-    memset(&input, 0, sizeof input);
-    memset(&sample, 0, sizeof sample);
     if (!CHECK_INT(load_image("samples/cat.jpg", &image, reason, sizeof reason), 0)) return;
-    px = (struct image_px){image.width_px, image.height_px};
+    struct image_px px = (struct image_px){image.width_px, image.height_px};
     CHECK_INT(model_cut(m, size, &px, 1, &cuts, &error), VP_OK);
-    sample.prompt = m->rules->prompt(m, NULL, "What animal is this?", NULL, 1);
+    struct sample sample = {.prompt = m->rules->prompt(m, NULL, "What animal is this?", NULL, 1)};
     CHECK_INT(tokenize_sample(m, &cuts, &sample), 0);
     for (int32_t i = 0; i < m->config.block_count; i++) blocks[i] = i;
     input.images = &image; input.cuts = &cuts;
@@ -128,7 +118,7 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     e.max_sequence = (int32_t)positions_of(&input); e.max_views = cuts.whole.views;
     s.model = m;
     counter = s;
-    run = runs_make(1, NEW_MOST);
+    struct pass_result *run = runs_make(1, NEW_MOST);
     CHECK_INT(vp_engine_open(&e, &s.engine, &error), VP_OK);
     e.counts_only = 1;
     CHECK_INT(vp_engine_open(&e, &counter.engine, &error), VP_OK);
@@ -150,10 +140,8 @@ static void check_counts(struct model *m, const struct image_size *size, const c
 static void test_counts(void) {
     static const char *const presets[] = {"tiny", "tiny-dense", "tiny-gemma3", "tiny-qwen3-vl-moe"}, *const weights[] = {"bf16", "fp32", "int8", "int4"};
     for (int i = 0; i < 4; i++) {
-        struct model m;
         struct image_size size = {NULL, 0, NULL, 0, NULL};
-        memset(&m, 0, sizeof m);
-        m.name = presets[i];
+        struct model m = {.name = presets[i]};
         check_case("%s: the counted launches, FLOPs and bytes of a pass equal those that run", presets[i]);
         if (!CHECK_INT(model_load_preset(&m), 0)) continue;
         if (m.rules->is_tiled) size.tier = vp_tier_at(1);
@@ -164,19 +152,13 @@ static void test_counts(void) {
 }
 static void test_memory(void) {
     struct options o;
-    struct plan p;
-    struct rates x;
     struct model m = tiny;
     vp_engine_options e = vp_engine_options_default();
     vp_engine *engine = NULL;
-    uint64_t bytes;
     check_case("the forecast's memory equals the engine's request");
     CHECK_INT(parse_words("--data samples/questions.jsonl --device cpu", &o), 0);
-    memset(&p, 0, sizeof p);
-    memset(&x, 0, sizeof x);
-    p.max_sequence = 900;
-    p.max_views = 5;
-    x.weights = "bf16";
+    struct plan p = {.max_sequence = 900, .max_views = 5};
+    struct rates x = {.weights = "bf16"};
     CHECK_INT(calibrate(&o, &m, &p, &x), 0);
     CHECK_TEXT(x.reason, "");
     e.config = &m.config;
@@ -192,7 +174,7 @@ static void test_memory(void) {
     e.head_weights = VP_WEIGHTS_INT8;
     e.counts_only = 1;
     CHECK_INT(vp_engine_open(&e, &engine, NULL), VP_OK);
-    bytes = vp_engine_bytes(engine);
+    uint64_t bytes = vp_engine_bytes(engine);
     CHECK(vp_engine_free_bytes(engine) > bytes);
     vp_engine_close(engine);
     e.counts_only = 0;
@@ -212,7 +194,7 @@ static double plan_number(const char *key) { return read_json(last.out) ? number
 #define PLAN "sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan "
 static void test_plan(void) {
     struct options o;
-    struct plan p;
+    struct plan p = {0};
     char text[900];
     const char *name = "questions_imgsizetier-low_crops1_topk1_blocks4.json";
     check_case("--plan prints grid, memory, time and resolution, and writes nothing");
@@ -227,7 +209,6 @@ static void test_plan(void) {
     CHECK(plan_number("expected_seconds") > 0.05 && plan_number("engine_bytes") > 1e6);
     CHECK(strstr(last.out, "\"too_few_samples\": true") && strstr(last.out, "\"expected_from\": \"estimate\""));
     check_case("--plan uses a journal's measurements, only from the same plan");
-    memset(&p, 0, sizeof p);
     CHECK_INT(parse_words("--data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan", &o), 0);
     CHECK_INT(plan_make(&o, &tiny, &p), 0);
     snprintf(text, sizeof text, "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"%016llx\"}\n"

@@ -59,11 +59,10 @@ static int open_processor(size_t model, vp_processor *processor) {
     json_file *file = models[model].kind == VP_PROCESSOR_OLMOE ? NULL : json_open(place(model, "checkpoint/preprocessor_config.json"));
     vp_geometry geometry = geometry_of(model, file);
     vp_error error;
-    json_file *texts;
     if (!CHECK_INT(vp_processor_read(models[model].kind, &geometry, file ? &file->json : NULL, processor, &error), VP_OK)) return 0;
     if (models[model].kind != VP_PROCESSOR_MOLMO2) return 1;
     file = json_open(place(model, "checkpoint/processor_config.json"));
-    texts = json_open(place(model, "checkpoint/tokenizer_config.json"));
+    json_file *texts = json_open(place(model, "checkpoint/tokenizer_config.json"));
     return CHECK(file && texts) && CHECK_INT(vp_processor_read_text(processor, &file->json, &texts->json, &error), VP_OK);
 }
 
@@ -76,11 +75,10 @@ static void check_values(size_t model, const char *name, const vp_processor *pro
     const int32_t patch = processor->geometry.patch_px, crop = processor->geometry.crop_px, side = crop / patch;
     const int64_t count = (int64_t)picture->views * 3 * crop * crop;
     double worst = 0;
-    int sums;
     snprintf(rest, sizeof rest, "%s/pixel_values.npy", name);
     if (!place(model, rest)) { check_skip(rest, "not among the committed goldens"); return; }
     if (!CHECK(check_npy(place(model, rest), &values))) return;
-    sums = values.count == (int64_t)picture->views * 3 * side * side;
+    int sums = values.count == (int64_t)picture->views * 3 * side * side;
     CHECK(sums || values.count == count);
     for (int64_t view = 0; view < picture->views; view++)
         for (int64_t at = 0; at < (int64_t)side * side; at++) {
@@ -135,8 +133,7 @@ static void check_picture(size_t model, const char *name, const vp_processor *pr
     }
     vp_processor_pixels(processor, picture, views, pixels);
     check_values(model, name, processor, picture, pixels);
-    free(views);
-    free(pixels);
+    FREE_ALL(views, pixels);
     vp_image_free(&image);
     vp_image_free(&want);
 }
@@ -145,16 +142,14 @@ static void check_model_case(size_t model, const char *name) {
     char rest[64];
     vp_processor processor;
     vp_layout picture;
-    json_file *file;
     size_t needed = 0, again = 0;
-    int has_image;
     snprintf(rest, sizeof rest, "%s/case.json", name);
     check_case("%s %s", models[model].name, name);
     if (!place(model, rest)) { check_skip(rest, "not among the committed goldens"); return; }
     if (!open_processor(model, &processor)) return;
-    file = json_open(place(model, rest));
+    json_file *file = json_open(place(model, rest));
     if (!CHECK(file)) return;
-    has_image = json_text(file, "image", image) != NULL;
+    int has_image = json_text(file, "image", image) != NULL;
     if (!CHECK(json_text(file, "prompt", question)) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded))) return;
     if (strcmp(question, text) != 0) { /* the case was made with the chat template */
         CHECK_INT(vp_processor_prompt(models[model].kind, question, NULL, has_image, NULL, 0, &needed), VP_ERR_CAPACITY);
@@ -274,12 +269,11 @@ static void test_crops(void) {
         size_t bytes = 0, needed = 0, differing = 0, count;
         char rest[64], *data;
         double height = 0;
-        json_file *file;
         vp_image image, want;
         uint8_t *views;
         check_case("gemma3 %s", cases[i].name);
         snprintf(rest, sizeof rest, "%s/case.json", cases[i].name);
-        file = json_open(place(model, rest));
+        json_file *file = json_open(place(model, rest));
         if (!CHECK(file) || !CHECK(json_text(file, "text", text)) || !CHECK(json_text(file, "expanded_text", expanded))
             || !CHECK(json_text(file, "image", path))) continue;
         CHECK_INT(vp_json_to_double(&file->json, vp_json_get(&file->json, 0, "rows"), &height), VP_OK);
@@ -414,14 +408,13 @@ static void test_pixel_knobs(void) {
     for (int32_t width = 30; width <= 1500; width = width * 3 / 2)
         for (int32_t tokens = 4; tokens <= 1500; tokens = tokens * 5 / 3) {
             const int32_t height = 600;
-            int64_t most;
             processor = other;
             if (vp_processor_aim(&processor, width, height, tokens, &error) != VP_OK) { /* even the minimum that min_pixels allows is too much */
                 CHECK_INT(vp_processor_set(&processor, "max_pixels", 3136, &error), VP_OK);
                 CHECK(vp_processor_layout(&processor, width, height, &picture, &error) != VP_OK || picture.feature_tokens > tokens);
                 continue;
             }
-            most = processor.family.value[VP_SLOT_MAX];
+            int64_t most = processor.family.value[VP_SLOT_MAX];
             CHECK_INT(vp_processor_layout(&processor, width, height, &picture, &error), VP_OK);
             CHECK(picture.feature_tokens <= tokens);
             for (int64_t more = most + 1; more < 4 * most && more <= VP_PROCESSOR_VIEW_PIXELS_MAX; more += most / 7 + 1) {

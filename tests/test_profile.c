@@ -68,10 +68,9 @@ static void test_torch(const char *golden, const char *options, int shapes) {
     static csv ours, torch;
     char path[600];
     const char *file = check_golden(golden);
-    char *text;
     snprintf(path, sizeof path, "%s", file ? file : "");
     check_case("trace agrees with torch's key_averages, %s", golden);
-    text = text_of_file(path);
+    char *text = text_of_file(path);
     csv_read(&torch, text);
     CHECK(torch.count > 50);
     CHECK_INT(run("trace %s --csv %s", check_golden("trace/torch_cpu.pt.trace.json"), options), 0);
@@ -88,9 +87,7 @@ static void test_torch(const char *golden, const char *options, int shapes) {
         CHECK_NEAR(row_number(&ours, row, "host_memory_bytes"), strtod(csv_cell(&torch, told, "cpu_bytes"), NULL), 0);
         CHECK_NEAR(row_number(&ours, row, "host_self_memory_bytes"), strtod(csv_cell(&torch, told, "self_cpu_bytes"), NULL), 0);
     }
-    free(torch.text);
-    free(ours.text);
-    free(text);
+    FREE_ALL(torch.text, ours.text, text);
 }
 /* The table as text has the same rows as torch's, in the same order. */
 static void test_torch_text(void) {
@@ -113,18 +110,16 @@ static void test_shapes(void) {
     static vp_json_node nodes[40000];
     const char *golden = check_golden("trace/torch_cpu.pt.trace.json");
     static csv ours;
-    char *text;
     vp_json json;
-    uint32_t ops;
     check_case("input shapes are in a separate field");
     CHECK_INT(run("trace %s --table ops --group_by_input_shape --row_limit 6", golden), 0);
     CHECK(strstr(last.out, "# of Calls") && strstr(last.out, "    Input Shapes  \n") && strstr(last.out, "                               aten::mkldnn_convolution  "));
     CHECK(strstr(last.out, "  [[2, 3, 8, 8], [8, 3, 3, 3], [8], [], [], [], []]  \n"));
     CHECK_INT(run("trace %s --json --group_by_input_shape", golden), 0);
     CHECK(strstr(last.out, "\"name\": \"aten::gelu\"") && strstr(last.out, "\"shape\": [[2, 32], []]") && !strstr(last.out, "aten::gelu ["));
-    text = strdup(last.out);
+    char *text = strdup(last.out);
     if (!CHECK_INT(vp_json_parse(text, strlen(text), nodes, 40000, &json, NULL, NULL), VP_OK)) return;
-    ops = vp_json_get(&json, 0, "ops");
+    uint32_t ops = vp_json_get(&json, 0, "ops");
     if (!CHECK(ops != VP_JSON_NONE)) return;
     text[nodes[ops].start + nodes[ops].bytes] = 0;
     write_text(in_folder("shapes.json"), text + nodes[ops].start);
@@ -132,8 +127,7 @@ static void test_shapes(void) {
     csv_read(&ours, last.out);
     CHECK_INT(ours.count, nodes[vp_json_get(&json, ops, "rows")].count);
     CHECK_NEAR(row_number(&ours, csv_find_shaped(&ours, "aten::gelu", "[[2, 32], []]"), "calls"), 2, 0);
-    free(ours.text);
-    free(text);
+    FREE_ALL(ours.text, text);
     check_case("shapes are on one line, whatever white space the trace has; anything but a list of lists is ignored");
     write_text(in_folder("blanks.json"),
                "{\"traceEvents\":[\n{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":9,\"args\":{\"Input Dims\":[[2,\n3],[ ]]}},\n"
@@ -384,8 +378,6 @@ static double json_number(const char *keys) {
 static void test_folded(void) {
     double sum = 0, recorded = -1;
     int lines = 0;
-    char *trace;
-    const char *step;
     check_case("folded stacks add up to the recorded step");
     CHECK_INT(run(TINY " --profile --num_runs 1 --profile_format folded --trace %%F/folded.json"), 0);
     for (const char *line = last.out; *line && strchr(line, '\n'); line = strchr(line, '\n') + 1, lines++) {
@@ -395,8 +387,8 @@ static void test_folded(void) {
     }
     CHECK(strstr(last.out, "request;engine;stage::vit;block 0;vit_attention;attention ") && strstr(last.out, "request;engine;stage::decode;block 3;"));
     CHECK(lines > 60);
-    trace = check_read(in_folder("folded.json"), NULL);
-    step = trace ? strstr(trace, "\"ProfilerStep#1\"") : NULL;
+    char *trace = check_read(in_folder("folded.json"), NULL);
+    const char *step = trace ? strstr(trace, "\"ProfilerStep#1\"") : NULL;
     if (step && (step = strstr(step, "\"dur\": ")) != NULL) recorded = strtod(step + 7, NULL) * 1e3;
     CHECK_NEAR(sum, recorded, 1);
     free(trace);
@@ -446,8 +438,7 @@ static void test_own_trace(void) {
     CHECK_INT(run("trace %%F/run.json --json"), 0);
     CHECK_NEAR(json_number("summary.steps"), 1, 0);
     CHECK_NEAR(json_number("summary.overlaps"), 0, 0);
-    free(table.text);
-    free(trace.text);
+    FREE_ALL(table.text, trace.text);
 }
 static int count_files(const char *folder_path) {
     DIR *d = opendir(folder_path);
@@ -506,7 +497,6 @@ static void test_recorded(void) {
 }
 static void test_saved(void) {
     static csv t;
-    char *first;
     check_case("a saved table is sorted again by other keys, with torch's and cProfile's names");
     CHECK_INT(run(TINY " --profile --profile_format json -o %%F/table.json --profile_memory --with_stack --group_by part,place"), 0);
     CHECK(strstr(last.out, "KV cache") && strstr(last.out, "peak"));
@@ -519,7 +509,7 @@ static void test_saved(void) {
     CHECK_INT(run("trace %%F/table.json --sort_by cumulative --profile_format cprofile --row_limit 2"), 0);
     CHECK(strstr(last.out, "Ordered by: cumulative time") && strstr(last.out, "ProfilerStep*") && strstr(last.out, "(request)"));
     CHECK_INT(run("trace %%F/table.json --json"), 0);
-    first = strdup(last.out);
+    char *first = strdup(last.out);
     write_text(in_folder("again.json"), first);
     CHECK_INT(run("trace %%F/again.json --json"), 0);
     CHECK_TEXT(last.out, first);
@@ -564,8 +554,7 @@ static void test_emulated(void) {
     CHECK_NEAR(column_sum(&kernels, "total_us", NULL) * 1e3, column_sum(&table, "device_self_ns", NULL),
                0.001 * column_sum(&table, "device_self_ns", NULL));
     CHECK(column_sum(&table, "device_self_ns", NULL) > 0);
-    free(table.text);
-    free(kernels.text);
+    FREE_ALL(table.text, kernels.text);
     CHECK_INT(run("trace %%F/gpu.json"), 0);
     CHECK(strstr(last.out, "(emulated)") && strstr(last.out, "cudaLaunchKernel") && strstr(last.out, "stream 7"));
     CHECK(strstr(last.out, " 0 more without a launch"));
@@ -613,7 +602,6 @@ static void test_profile_usage(void) {
 static void test_sweep(void) {
     const char *sweep = "sweep --synthetic tiny --data %%F/q.jsonl --output_dir %%F/%s --tier_list low --top_k_list 1 2 --num_samples 2 "
                         "--num_runs_per_sample 1 --bare_every 0 --max_new_tokens 2 --quiet %s";
-    char *text;
     FILE *f = fopen(in_folder("q.jsonl"), "w");
     for (int i = 0; f && i < 2; i++) fprintf(f, "{\"id\": %d, \"question\": \"What?\", \"answers\": [\"a\"]}\n", i);
     if (f) fclose(f);
@@ -622,7 +610,7 @@ static void test_sweep(void) {
     make_empty(in_folder("swept"));
     write_text(in_folder("swept/profiler_results_config_1_sample_0.txt"), "q_imgsizetier-low_crops0_topk2_blocks4.json, sample 0\nkept\n");
     CHECK_INT(run(sweep, "swept", "--use_profiler --trace"), 0);
-    text = text_of_file(in_folder("swept/profiler_results_config_0_sample_0.txt"));
+    char *text = text_of_file(in_folder("swept/profiler_results_config_0_sample_0.txt"));
     CHECK(!strncmp(text, "q_imgsizetier-low_crops0_topk1_blocks4.json, sample 0\n", 54) && strstr(text, "Self CPU time total") && strstr(text, "prefill"));
     free(text);
     text = text_of_file(in_folder("swept/profiler_results_config_1_sample_0.txt"));

@@ -47,13 +47,11 @@ static void check_ids(const vp_tokenizer *t, const char *text) {
 static void check_row(const vp_tokenizer *t) {
     const char *questions[TEXTS], *options[TEXTS], *messages[TEXTS], *want;
     char got[8192];
-    vp_prompt p;
     vp_prompt_info info;
     vp_error error;
     size_t needed = 0, message_count;
     r.used = 0;
-    memset(&p, 0, sizeof p);
-    p.dataset = vp_prompt_dataset_find(member("dataset"));
+    vp_prompt p = {.dataset = vp_prompt_dataset_find(member("dataset"))};
     if (!CHECK(p.dataset != NULL)) return;
     p.questions = questions;
     p.question_count = list("questions", questions);
@@ -117,8 +115,7 @@ static vp_prompt_info info;
 static vp_error error;
 
 static vp_result build(const char *dataset, const char *style, const char *question, const char *const *options, size_t option_count, const char *type) {
-    vp_prompt p;
-    memset(&p, 0, sizeof p);
+    vp_prompt p = {0};
     memset(&info, 0, sizeof info);
     memset(&error, 0, sizeof error);
     p.dataset = vp_prompt_dataset_find(dataset);
@@ -136,8 +133,7 @@ static void test_rules(void) {
     static const char *const links[3] = {"<img='a'> and more", "before <img='b'>", "<img=''>"};
     static const char *const broken[3] = {"<img='a\n'>", "<img=\"a\">", "<img='a' >"};
     static const char *many[27];
-    int i;
-    for (i = 0; i < 27; i++) many[i] = "o";
+    for (int i = 0; i < 27; i++) many[i] = "o";
     check_case("no data set");
     CHECK_INT(build(NULL, NULL, "Q?", NULL, 0, NULL), VP_OK);
     CHECK_TEXT(out, " User: Q? Assistant:");
@@ -184,10 +180,8 @@ static void test_refusals(void) {
     static const char *const two[2] = {"x", NULL};
     static const char *many[27];
     const char *questions[2] = {"a", "b"};
-    vp_prompt p;
     size_t needed = 77;
-    int i;
-    for (i = 0; i < 27; i++) many[i] = "o";
+    for (int i = 0; i < 27; i++) many[i] = "o";
     check_case("records with missing members");
     CHECK_INT(build("coco_2014_vqa", NULL, NULL, NULL, 0, NULL), VP_ERR_MISMATCH);
     CHECK_TEXT(error.where, "question");
@@ -199,10 +193,7 @@ static void test_refusals(void) {
     CHECK_INT(build("mmmu", NULL, "Q", NULL, 0, "multiple-choice"), VP_ERR_MISMATCH);
     CHECK_INT(build(NULL, NULL, "Q", many, 27, NULL), VP_ERR_RANGE);
     CHECK_INT(build(NULL, NULL, "Q", two, 2, NULL), VP_ERR_RANGE);
-    memset(&p, 0, sizeof p);
-    p.questions = questions;
-    p.question_count = 2;
-    p.dataset = vp_prompt_dataset_find("text_vqa");
+    vp_prompt p = {.questions = questions, .question_count = 2, .dataset = vp_prompt_dataset_find("text_vqa")};
     CHECK_INT(vp_prompt_build(&p, out, sizeof out, NULL, NULL, &error), VP_ERR_MISMATCH);
     CHECK_TEXT(error.where, "questions");
     p.dataset = vp_prompt_dataset_find("coco_2014_vqa_multi");

@@ -49,8 +49,7 @@ static void test_options(void) {
                 "\"maybe\": \"m\", \"texts\": [\"x\", \"y\"], \"counts\": [3, 4]}}");
 }
 static void test_gpu(void) {
-    vp_device_info gpu;
-    vp_telemetry telemetry;
+    vp_device_info gpu = {0};
     char text[24];
     int bit = -1;
     check_case("versions in CUDA's numbering; a GPU");
@@ -58,7 +57,6 @@ static void test_gpu(void) {
     CHECK_TEXT(version_text(12080, text), "12.8");
     CHECK_TEXT(version_text(9000, text), "9.0");
     CHECK(strstr(build_text(), "compiler ") == build_text() && strstr(build_text(), ", no GPU code"));
-    memset(&gpu, 0, sizeof gpu);
     snprintf(gpu.name, sizeof gpu.name, "NVIDIA Made");
     gpu.compute_major = 9;
     gpu.compute_minor = 1;
@@ -71,12 +69,7 @@ static void test_gpu(void) {
     CHECK_TEXT(end(), "{\"index\": 3, \"name\": \"NVIDIA Made\", \"compute_capability\": \"9.1\", \"multiprocessors\": 132, \"memory_bytes\": 80, \"free_bytes\": 79, "
                       "\"driver\": \"13.1\", \"runtime\": \"12.8\"}");
     check_case("clocks, and each named throttle reason");
-    memset(&telemetry, 0, sizeof telemetry);
-    telemetry.sm_clock_mhz = 1500;
-    telemetry.memory_clock_mhz = 2600;
-    telemetry.power_w = (double)NAN;
-    telemetry.temperature_c = 40.5;
-    telemetry.throttle_count = 2;
+    vp_telemetry telemetry = {.sm_clock_mhz = 1500, .memory_clock_mhz = 2600, .power_w = (double)NAN, .temperature_c = 40.5, .throttle_count = 2};
     put_telemetry(begin(), &telemetry);
     CHECK_TEXT(end(), "{\"sm_clock_mhz\": 1500.0, \"memory_clock_mhz\": 2600.0, \"power_w\": null, \"temperature_c\": 40.5, "
                       "\"throttle_reasons\": null, \"throttle_count\": 2.0}");

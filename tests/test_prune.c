@@ -82,21 +82,17 @@ static char *room; /* memory of the device */
 static size_t used;
 enum { ROOM = 4 << 20 };
 static int open_device(void) {
-    vk_setup setup;
-    vk_extent extent;
+    vk_extent extent = {0};
     vp_error error;
-    size_t scratch;
-    memset(&setup, 0, sizeof setup);
-    memset(&extent, 0, sizeof extent);
     backend = strcmp(TEST_DEVICE, "cpu") && vk_gpu_code ? vk_gpu_code() : vk_cpu_code();
-    setup.threads = 2;
+    vk_setup setup = {.threads = 2};
     setup.wide = extent.wide = 1;
     extent.marks = 8;
     extent.vit.tokens = extent.llm.tokens = 8;
     extent.vit.heads = extent.vit.kv_heads = extent.llm.heads = extent.llm.kv_heads = 1;
     extent.vit.head_dim = extent.llm.head_dim = 8;
     if (!CHECK_INT(backend->open(&setup, &queue, &error), VP_OK)) return 0;
-    scratch = vk_round_up(backend->scratch_bytes(queue, &extent), 256);
+    size_t scratch = vk_round_up(backend->scratch_bytes(queue, &extent), 256);
     room = (char *)backend->allocate(queue, ROOM + scratch);
     return CHECK(room && backend->use(queue, &extent, room + ROOM));
 }
@@ -170,9 +166,7 @@ static void select_pool(const json_file *file, const char *folder) {
     got = (float *)malloc((size_t)pooled.count * sizeof *got);
     backend->fetch(queue, got, out, (size_t)pooled.count * sizeof *got);
     CHECK_NEAR(relative(got, &pooled, 0, pooled.count), 0, 5e-6);
-    free(got);
-    free(values);
-    free(want);
+    FREE_ALL(got, values, want);
     check_free(&features);
     check_free(&pooled);
 }
@@ -187,8 +181,7 @@ static void select_fastv(const json_file *file, const char *folder) {
     }
     vk_prune_top(scores, n, keep, ranks, kept);
     check_ints(kept, keep, file, "kept");
-    free(scores);
-    free(attention);
+    FREE_ALL(scores, attention);
     check_free(&a);
 }
 /* [heads, rows, d] -> [rows, heads * d] */
@@ -206,7 +199,6 @@ static void select_visionzip(const json_file *file, const char *folder) {
     const int rows = (int)keys.shape[1], heads = (int)keys.shape[0], d = (int)keys.shape[2], n = rows - 1, width = (int)(hidden.count / rows);
     vk_zip zip = { whole_of(file, "dominant_count"), whole_of(file, "contextual_count"), 0, dominant, targets, merged, assigned };
     float *aside = heads_aside(k, heads, rows, d), *metric = (float *)take((size_t)(rows * d)), *unit = (float *)take((size_t)(rows * d));
-    int keep;
     scores = (float *)calloc((size_t)n, sizeof *scores);
     for (int h = 0; h < heads; h++) for (int i = 0; i < n; i++) scores[i] += a[h * n + i];
     dominant[0] = 0;
@@ -214,7 +206,7 @@ static void select_visionzip(const json_file *file, const char *folder) {
     for (int i = 1; i < zip.dominant_count; i++) dominant[i]++;
     zip.target_count = vk_prune_targets(rows, dominant, zip.dominant_count, zip.target_count, targets, merged);
     zip.merged_count = rows - zip.dominant_count - zip.target_count;
-    keep = zip.dominant_count + zip.target_count;
+    int keep = zip.dominant_count + zip.target_count;
     check_ints(dominant, zip.dominant_count, file, "dominant");
     check_ints(targets, zip.target_count, file, "targets");
     check_ints(merged, zip.merged_count, file, "merged");
@@ -277,8 +269,7 @@ static void select_spread(const json_file *file, const char *folder, int is_dete
     if (is_determinant) {
         float *r = read_array(folder, "relevance", &relevance), *scratch = (float *)malloc((size_t)(n * (width + keep + 3)) * sizeof *scratch);
         vk_prune_determinant(x, r, n, width, keep, scratch, order, kept);
-        free(scratch);
-        free(r);
+        FREE_ALL(scratch, r);
         check_free(&relevance);
     } else {
         float *unit = (float *)take((size_t)(n * width));
@@ -354,7 +345,6 @@ static void close_model(model *m) {
 /* folder: of checkpoints, relative to the golden folders. Returns 0 if it does not exist. */
 static int open_model(const char *folder, vp_weights weights, model *m) {
     char path[200], weights_at[512];
-    char *text, *preprocessor;
     size_t bytes = 0, preprocessor_bytes = 0;
     vp_engine_options options = vp_engine_options_default();
     vp_error error = { VP_OK, -1, "", "" };
@@ -364,14 +354,13 @@ static int open_model(const char *folder, vp_weights weights, model *m) {
     snprintf(weights_at, sizeof weights_at, "%s", check_golden(path));
     *strrchr(weights_at, '/') = 0;
     snprintf(path, sizeof path, "%s/config.json", folder);
-    text = check_read(check_golden(path), &bytes);
+    char *text = check_read(check_golden(path), &bytes);
     snprintf(path, sizeof path, "%s/preprocessor_config.json", folder);
-    preprocessor = check_read(check_golden(path), &preprocessor_bytes);
+    char *preprocessor = check_read(check_golden(path), &preprocessor_bytes);
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)
         || !CHECK_INT(vp_checkpoint_open(weights_at, &m->config, &m->checkpoint, &error), VP_OK))
         printf("%s: %s: %s\n", folder, error.where, error.text);
-    free(text);
-    free(preprocessor);
+    FREE_ALL(text, preprocessor);
     options.config = &m->config; options.checkpoint = m->checkpoint; options.weights = weights; options.device = TEST_DEVICE;
     options.max_sequence = 256; options.max_views = m->config.vit_native ? 80 : 13;
     options.prunes = 1;
@@ -428,9 +417,8 @@ static int load_input(const json_file *file, const char *picture, const vp_model
 /* the request's pointers are valid until the next call */
 static vp_request request_of(const vp_model_config *config, const input *in, const vp_prune *prune, int32_t blocks[64]) {
     static vp_image_views image;
-    vp_request r;
+    vp_request r = {0};
     image = (vp_image_views){ in->views, in->rows, in->cols };
-    memset(&r, 0, sizeof r);
     for (int32_t b = 0; b < config->block_count; b++) blocks[r.active_block_count++] = b;
     r.input_ids = in->ids; r.input_count = in->count;
     r.pixels = in->pixels; r.image_masks = in->masks; r.image_input_idx = in->index; r.views = in->views;
@@ -448,9 +436,8 @@ static vp_prune prune_of(const json_file *file, vp_prune_positions positions) {
     const uint32_t with = node_of(file, 0, "parameters"), ratios = node_of(file, with, "ratios");
     int32_t count = 0, *layers = ints_at(file, node_of(file, with, "layers"), &count);
     char method[256];
-    vp_prune prune;
     text_of(file, "method", method);
-    prune = vp_prune_default(VP_PRUNE_NONE);
+    vp_prune prune = vp_prune_default(VP_PRUNE_NONE);
     for (int m = 0; m < VP_PRUNE_METHOD_COUNT; m++) if (!strcmp(vp_prune_name((vp_prune_method)m), method)) prune = vp_prune_default((vp_prune_method)m);
     prune.positions = positions;
     prune.keep = number_in(file, with, "keep", 0);
@@ -470,9 +457,8 @@ static void free_output(output *o) { free(o->logits); free(o->features); free(o-
 static vp_result run(const model *m, const vp_request *request, output *o, vp_error *error) {
     static int64_t step_ns[STEPS];
     vp_request r = *request;
-    vp_dump dump;
+    vp_dump dump = {0};
     memset(o, 0, sizeof *o);
-    memset(&dump, 0, sizeof dump);
     o->logits = dump.logits = (float *)malloc((size_t)(STEPS * m->config.embedding_size) * sizeof(float));
     o->features = dump.kept_features = (float *)malloc((size_t)(r.input_count * m->config.d_model) * sizeof(float));
     o->kept = dump.kept = (int32_t *)calloc((size_t)r.input_count, sizeof(int32_t));
@@ -544,9 +530,8 @@ static void compare(const model *m, const vp_request *r, const json_file *file, 
 static void check_tokens(const model *m, const vp_request *r, const int32_t *want, int32_t count) {
     static int32_t tokens[STEPS];
     static int64_t step_ns[STEPS];
-    vp_reply reply;
+    vp_reply reply = {0};
     vp_error error = { VP_OK, -1, "", "" };
-    memset(&reply, 0, sizeof reply);
     reply.tokens = tokens; reply.step_ns = step_ns;
     for (int round = 0; round < 2; round++) { /* the second round replays recorded steps, if there are any */
         if (!CHECK_INT(vp_engine_run(m->engine, r, &reply, &error), VP_OK) || !CHECK_INT(count, STEPS)) return;
@@ -559,10 +544,9 @@ static void compare_counted(const model *m, const vp_request *request) {
     static int64_t step_ns[STEPS];
     vp_request bare = *request;
     vp_prune prune = *request->prune;
-    vp_reply reply;
+    vp_reply reply = {0};
     vp_stage_times work;
     vp_error error = { VP_OK, -1, "", "" };
-    memset(&reply, 0, sizeof reply);
     reply.tokens = tokens; reply.step_ns = step_ns;
     bare.input_ids = bare.image_input_idx = NULL;
     bare.pixels = bare.image_masks = NULL;
@@ -643,9 +627,8 @@ static void test_others(void) {
     static const char *const models[] = { "llava", "smolvlm", "internvl", "qwen2_5_vl", "qwen3_vl", "gemma3", "molmo_7b_o", "molmo2", "qwen3_vl_moe" };
     int cases = 0;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        model m;
+        model m = {0};
         char folder[160];
-        memset(&m, 0, sizeof m);
         for (int method = 0; method < VP_PRUNE_METHOD_COUNT; method++) {
             snprintf(folder, sizeof folder, "pruning/others/%s-%s/case.json", models[i], vp_prune_name((vp_prune_method)method));
             if (!check_golden(folder)) continue;
@@ -716,8 +699,7 @@ static int open_made(const char *name, vp_weights weights, model *m) {
         preprocessor = check_read(check_golden(path), &preprocessor_bytes);
     }
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)) printf("%s\n", error.text);
-    free(text);
-    free(preprocessor);
+    FREE_ALL(text, preprocessor);
     if (m->gguf) CHECK_INT(vp_gguf_checkpoint(m->gguf, m->tower, &m->config, &m->checkpoint, &error), VP_OK);
     options.config = &m->config; options.weights = weights; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = 30;
     options.checkpoint = m->checkpoint;
@@ -746,7 +728,6 @@ static void test_shortened(const char *name) {
     vp_prune prune = vp_prune_default(VP_PRUNE_RANDOM);
     vp_error error = { VP_OK, -1, "", "" };
     output pruned, shortened;
-    vp_request r;
     model m;
     input in;
     check_case("%s: pruning equals a prompt without the dropped tokens", name);
@@ -755,7 +736,7 @@ static void test_shortened(const char *name) {
     all = vk_image_tokens(&m.config, in.views, in.rows, in.cols);
     prune.keep = 0.4;
     prune.positions = VP_PRUNE_COMPACT;
-    r = request_of(&m.config, &in, &prune, blocks);
+    vp_request r = request_of(&m.config, &in, &prune, blocks);
     if (!CHECK_INT(run(&m, &r, &pruned, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     if (!m.config.image_bidirectional) compare_counted(&m, &r);
     index = (int32_t *)malloc((size_t)all * sizeof *index);
@@ -787,8 +768,7 @@ static void test_shortened(const char *name) {
     for (int i = 0; i < STEPS; i++) CHECK_INT(pruned.tokens[i], shortened.tokens[i]);
     free_output(&pruned);
     free_output(&shortened);
-    free(index);
-    free(ids);
+    FREE_ALL(index, ids);
     free_input(&in);
     close_model(&m);
 }
@@ -796,9 +776,8 @@ static void test_shortened(const char *name) {
 static void check_same_scores(const model *m, vp_request r) {
     vp_prune prune[2] = { vp_prune_default(VP_PRUNE_PDROP), vp_prune_default(VP_PRUNE_FASTV) };
     vp_error error = { VP_OK, -1, "", "" };
-    output o[2];
+    output o[2] = {0};
     int good = 1;
-    memset(o, 0, sizeof o);
     for (int block = 0; block + 1 < m->config.block_count; block++) {
         prune[0].cut_count = 1;
         prune[0].layers[0] = block;
@@ -846,10 +825,9 @@ static void test_every_method(const char *name, vp_weights weights) {
     output full;
     model m;
     input in;
-    vp_request r;
     if (!open_made(name, weights, &m)) { close_model(&m); return; }
     make_input(&m.config, !m.config.image_bidirectional && !m.config.vit_native, &in);
-    r = request_of(&m.config, &in, NULL, blocks);
+    vp_request r = request_of(&m.config, &in, NULL, blocks);
     check_case("%s, weights %d: without pruning", name, (int)weights);
     if (!CHECK_INT(run(&m, &r, &full, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     for (int method = VP_PRUNE_RANDOM; method < VP_PRUNE_METHOD_COUNT; method++) {

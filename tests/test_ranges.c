@@ -66,12 +66,11 @@ static void test_nesting(void) {
 static void test_misuse(void) {
     vp_range records[2];
     vp_ranges r;
-    vp_range_payload payload;
+    vp_range_payload payload = {0};
     check_case("ranges: errors");
     CHECK_INT(vp_ranges_init(&r, NULL, 1, 0, NULL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_ranges_init(&r, records, -1, 0, NULL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_ranges_init(&r, records, 2, 0, NULL, NULL), VP_OK);
-    memset(&payload, 0, sizeof payload);
     CHECK_INT(vp_range_end(&r), VP_ERR_STATE);
     CHECK_INT(vp_range_set(&r, &payload), VP_ERR_STATE);
     CHECK_INT(vp_range_begin(&r, NULL, NULL, 0), VP_ERR_RANGE);
@@ -104,8 +103,7 @@ static void test_full(void) {
     vp_op rows[4];
     vp_ranges r;
     vp_ops ops;
-    vp_range_payload payload;
-    memset(&payload, 0, sizeof payload);
+    vp_range_payload payload = {0};
     check_case("a full buffer drops records, counts them, and keeps the nesting");
     CHECK_INT(vp_ranges_init(&r, records, 3, 0, NULL, NULL), VP_OK);
     CHECK_INT(at(&r, 0, "a"), VP_OK);
@@ -171,8 +169,7 @@ static vp_op sample(const char *name, int64_t host_ns, int64_t device_ns) {
 }
 
 static const vp_op *row_of(const vp_ops *ops, const char *name) {
-    int64_t i;
-    for (i = 0; i < ops->count; i++)
+    for (int64_t i = 0; i < ops->count; i++)
         if (strcmp(ops->rows[i].name, name) == 0) return &ops->rows[i];
     return NULL;
 }
@@ -194,7 +191,6 @@ static void test_recursion(void) {
     vp_op rows[4];
     vp_ranges r;
     vp_ops ops;
-    const vp_op *f, *g;
     int64_t whole = 0, i;
     check_case("recursion: calls, primitive calls, total, self, cumulative");
     now_ns = 0;
@@ -202,8 +198,8 @@ static void test_recursion(void) {
     recurse(&r, 3);
     CHECK_INT(vp_ops_init(&ops, rows, 4, 0, 0), VP_OK);
     CHECK_INT(vp_ops_add_ranges(&ops, &r), VP_OK);
-    f = row_of(&ops, "f");
-    g = row_of(&ops, "g");
+    const vp_op *f = row_of(&ops, "f");
+    const vp_op *g = row_of(&ops, "g");
     CHECK_INT(ops.count, 2);
     if (f && g) {
         for (i = 0; i < r.count; i++)
@@ -345,10 +341,9 @@ static void test_property(void) {
     static const char *names[] = {"a", "b", "c"}, *stages[] = {NULL, "prefill", "decode"};
     static vp_op samples[SAMPLES], rows[ROWS], half[ROWS];
     vp_random random;
-    int groups, i, k;
     vp_random_seed(&random, 5);
     check_case("sums by any grouping equal those of a plain list (seed 5)");
-    for (i = 0; i < SAMPLES; i++) {
+    for (int i = 0; i < SAMPLES; i++) {
         vp_op *op = &samples[i];
         *op = sample(names[below(&random, 3)], below(&random, 1000), below(&random, 50));
         op->stage = stages[below(&random, 3)];
@@ -359,21 +354,21 @@ static void test_property(void) {
         op->line = (int32_t)below(&random, 2);
         op->file = "f.c";
     }
-    for (groups = 0; groups <= VP_OPS_BY_ALL; groups++) {
+    for (int groups = 0; groups <= VP_OPS_BY_ALL; groups++) {
         vp_ops ops, other;
         vp_op total;
         CHECK_INT(vp_ops_init(&ops, rows, ROWS, (uint32_t)groups, 0), VP_OK);
         CHECK_INT(vp_ops_init(&other, half, ROWS, VP_OPS_BY_ALL, 0), VP_OK);
-        for (i = 0; i < SAMPLES; i++) {
+        for (int i = 0; i < SAMPLES; i++) {
             CHECK_INT(vp_ops_add(i % 2 ? &ops : &other, &samples[i]), VP_OK);
             if (i == SAMPLES / 2) CHECK_INT(vp_ops_sort(&ops, i % 3 ? "time" : "name"), VP_OK);
         }
         CHECK_INT(vp_ops_merge(&ops, &other), VP_OK);
         CHECK_INT(vp_ops_total(&ops, &total), VP_OK);
         CHECK_INT(total.calls, SAMPLES);
-        for (k = 0; k < ops.count; k++) {
+        for (int k = 0; k < ops.count; k++) {
             int64_t calls = 0, host_ns = 0, least = INT64_MAX;
-            for (i = 0; i < SAMPLES; i++) {
+            for (int i = 0; i < SAMPLES; i++) {
                 const vp_op *op = &samples[i], *row = &rows[k];
                 if (strcmp(op->name, row->name)) continue;
                 if ((groups & VP_OPS_BY_STAGE) && op->stage != row->stage) continue;
@@ -393,11 +388,10 @@ static void test_property(void) {
 static void test_rates(void) {
     vp_op op = sample("gemm", 2000, 1000);
     vp_op_ceilings ceilings = {2e12, 1e15};
-    vp_op_rates rates;
     check_case("rates and the share of the roofline");
     op.flops = 500000000; /* 0.5 TFLOP in 1000 ns: 500 TFLOP/s, half of the ceiling */
     op.bytes = 1000000;   /* 1000 GB/s, also half of the ceiling */
-    rates = vp_op_rate(&op, VP_OPS_DEVICE, ceilings);
+    vp_op_rates rates = vp_op_rate(&op, VP_OPS_DEVICE, ceilings);
     CHECK_NEAR(rates.gb_per_s, 1000.0, 1e-9);
     CHECK_NEAR(rates.tflop_per_s, 500.0, 1e-9);
     CHECK_NEAR(rates.ceiling_percent, 50.0, 1e-9);
@@ -487,7 +481,6 @@ static void test_golden_tables(void) {
     char *text = check_read(check_golden("ranges/tables.json"), &bytes), *names = (char *)malloc(bytes + 1);
     vp_json_node *nodes;
     vp_json json;
-    uint32_t node;
     int count = 0;
     check_case("golden/ranges/tables.json");
     CHECK(text != NULL && names != NULL);
@@ -497,7 +490,7 @@ static void test_golden_tables(void) {
     CHECK(nodes != NULL);
     if (!nodes) return;
     CHECK_INT(vp_json_parse(text, bytes, nodes, needed, &json, NULL, NULL), VP_OK);
-    for (node = 1; node < nodes[0].end; node = nodes[node].end, count++) {
+    for (uint32_t node = 1; node < nodes[0].end; node = nodes[node].end, count++) {
         char key[64];
         const char *sort_by = option_text(&json, vp_json_get(&json, node, "options"), "sort_by", key);
         check_case("tables.json, case %d (sorted by %s)", count, sort_by ? sort_by : "nothing");
@@ -505,9 +498,7 @@ static void test_golden_tables(void) {
     }
     check_case("tables.json has all its cases");
     CHECK(count >= 29);
-    free(nodes);
-    free(names);
-    free(text);
+    FREE_ALL(nodes, names, text);
 }
 
 /* Numbers of all sizes against the C library, especially ties, where rounding by way of a shortest text is wrong. */
@@ -516,15 +507,13 @@ static void test_fixed(void) {
                                     123456789.0625, 0.9999999995, 4503599627370497.5, 8999999999999.0};
     vp_random random;
     char got[48], want[400];
-    int32_t decimals;
-    int i;
     vp_random_seed(&random, 11);
     check_case("fixed decimals as printf (seed 11)");
-    for (i = 0; i < 40000; i++) {
+    for (int i = 0; i < 40000; i++) {
         double value = i < 20 ? values[i] : ldexp(vp_random_double(&random), (int)below(&random, 100) - 60);
         if (i % 3 == 0 && i >= 20) value = (double)below(&random, 1u << 20) / 2048.0; /* many ties */
         if (i % 2) value = -value;
-        for (decimals = 0; decimals <= 9; decimals++) {
+        for (int32_t decimals = 0; decimals <= 9; decimals++) {
             if (fabs(value) * pow(10.0, decimals) > 8e18) continue;
             snprintf(want, sizeof want, "%.*f", (int)decimals, value);
             CHECK_INT(vp_impl_fixed(value, decimals, got), strlen(want));
@@ -725,7 +714,6 @@ static void test_sort(void) {
     vp_ops ops;
     vp_random random;
     int32_t k;
-    int i;
     char name[300][8];
     check_case("sort: every key, no key, many rows");
     CHECK(vp_ops_key_name(-1) == NULL && vp_ops_key_name(1000) == NULL);
@@ -734,10 +722,9 @@ static void test_sort(void) {
     CHECK_INT(vp_ops_sort(&ops, NULL), VP_ERR_NOT_FOUND);
     CHECK_INT(vp_ops_sort(&ops, "time"), VP_OK);
     vp_random_seed(&random, 3);
-    for (i = 0; i < 300; i++) {
-        vp_op op;
+    for (int i = 0; i < 300; i++) {
         snprintf(name[i], sizeof name[i], "n%03d", (i * 7) % 300);
-        op = sample(name[i], below(&random, 20), 3);
+        vp_op op = sample(name[i], below(&random, 20), 3);
         CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     }
     for (k = 0; vp_ops_key_name(k); k++) {
@@ -746,11 +733,11 @@ static void test_sort(void) {
     }
     CHECK(k >= 30);
     CHECK_INT(vp_ops_sort(&ops, "self_cpu_time_total"), VP_OK);
-    for (i = 1; i < 300; i++) {
+    for (int i = 1; i < 300; i++) {
         const vp_op *a = &rows[i - 1], *b = &rows[i];
         if (!CHECK(a->host_self_ns > b->host_self_ns || (a->host_self_ns == b->host_self_ns && strcmp(a->name, b->name) < 0))) return;
     }
-    for (i = 0; i < 300; i++) { /* can still be found after the rows moved */
+    for (int i = 0; i < 300; i++) { /* can still be found after the rows moved */
         vp_op op = sample(name[i], 1, 0);
         CHECK_INT(vp_ops_add(&ops, &op), VP_OK);
     }
@@ -806,7 +793,6 @@ static void test_json(void) {
     vp_ops ops, read;
     vp_json_writer w;
     vp_error error;
-    size_t i;
     check_case("JSON: the table that is read equals the one that was written");
     fill_table(&ops, rows, 4);
     vp_json_writer_init(&w, json_text, sizeof json_text, 1);
@@ -834,15 +820,14 @@ static void test_json(void) {
     CHECK_INT(read.count, 0);
     CHECK_INT(read.group_by, VP_OPS_BY_STEP);
     vp_ops_init(&read, read_rows, 4, 0, 0);
-    for (i = 0; i < 40; i++) CHECK_INT(read_back(&read, json_text, i, &error), VP_ERR_CAPACITY);
+    for (size_t i = 0; i < 40; i++) CHECK_INT(read_back(&read, json_text, i, &error), VP_ERR_CAPACITY);
     check_case("JSON: with any one byte damaged, it is either read or rejected as a whole");
     strcpy(again, json_text);
-    for (i = 0; again[i]; i++) {
+    for (size_t i = 0; again[i]; i++) {
         const char was = again[i];
-        vp_result result;
         again[i] = was == '1' ? '-' : '1';
         vp_ops_init(&read, read_rows, 4, 0, 0);
-        result = read_back(&read, again, sizeof names, &error);
+        vp_result result = read_back(&read, again, sizeof names, &error);
         if (!CHECK(result == VP_OK ? read.count == 2 : read.count == 0 && result < 0)) return;
         again[i] = was;
     }
@@ -863,11 +848,10 @@ static vp_result read_with(const char *old, const char *fresh) {
     vp_op rows[2];
     vp_ops ops;
     vp_error error;
-    vp_result result;
     if (!CHECK(found != NULL)) return VP_OK;
     snprintf(text, sizeof text, "%.*s%s%s", (int)(found - whole), whole, fresh, found + strlen(old));
     vp_ops_init(&ops, rows, 2, 0, 0);
-    result = read_back(&ops, text, strlen(text), &error);
+    vp_result result = read_back(&ops, text, strlen(text), &error);
     CHECK_INT(ops.count, result == VP_OK ? 1 : 0);
     return result;
 }
@@ -913,7 +897,6 @@ static void test_json_two_rows_of_one_key(void) {
     vp_ops ops;
     vp_json_writer w;
     vp_error error;
-    char *groups;
     check_case("JSON: two rows with one key are rejected");
     vp_ops_init(&ops, rows, 4, VP_OPS_BY_SHAPE, 0);
     vp_ops_add(&ops, &op);
@@ -924,7 +907,7 @@ static void test_json_two_rows_of_one_key(void) {
     CHECK_INT(vp_json_finish(&w), VP_OK);
     CHECK_INT(read_back(&ops, json_text, sizeof names, &error), VP_OK);
     CHECK_INT(ops.count, 2);
-    groups = strstr(json_text, "[\"shape\"]");
+    char *groups = strstr(json_text, "[\"shape\"]");
     CHECK(groups != NULL);
     if (groups) memcpy(groups, "[]       ", 9);
     CHECK_INT(read_back(&ops, json_text, sizeof names, &error), VP_ERR_RANGE);
@@ -972,12 +955,11 @@ static void test_schedule_golden(void) {
 /* counts against a walk over all steps; cycles that begin every n steps equal cycles with a longer final wait */
 static void test_schedule_property(void) {
     vp_random random;
-    int round;
     vp_random_seed(&random, 9);
     check_case("schedule: counts and every_n_steps against a walk (seed 9)");
-    for (round = 0; round < 3000; round++) {
+    for (int round = 0; round < 3000; round++) {
         vp_schedule s;
-        vp_schedule_sum sum, walked;
+        vp_schedule_sum sum, walked = {0};
         vp_schedule_step step;
         const int64_t steps = below(&random, 80);
         int64_t i, open = 0;
@@ -988,7 +970,6 @@ static void test_schedule_property(void) {
         s.repeat = below(&random, 4);
         s.skip_first_wait = (int)below(&random, 2);
         s.every_n_steps = below(&random, 2) ? s.wait + s.warmup + s.active + below(&random, 9) : 0;
-        memset(&walked, 0, sizeof walked);
         for (i = 0; i < steps; i++) {
             const int64_t period = s.every_n_steps ? s.every_n_steps : s.wait + s.warmup + s.active;
             const int64_t place = i - s.skip_first + (s.skip_first_wait ? s.wait : 0);

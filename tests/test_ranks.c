@@ -42,7 +42,6 @@ static void test_names(void) {
     CHECK(can_parse_journal_name("journal_rank3of12.jsonl", &rank, &world_size) && rank == 3 && world_size == 12);
 }
 static void test_read(void) {
-    struct journal own;
     check_case("the journals of a folder, in order of their names; those that have just begun are skipped");
     make_empty(in_folder("read"));
     write_rank("read/journal_rank1of3.jsonl", 1, 3, "x", SAMPLE(1));
@@ -55,8 +54,7 @@ static void test_read(void) {
     CHECK(book.files[0].rank == 0 && book.files[1].rank == 1 && book.files[0].is_own && book.files[1].is_own);
     CHECK_TEXT(book.files[1].path, in_folder("read/journal_rank1of3.jsonl"));
     check_case("the process's own journal is read through the file that is already open");
-    memset(&own, 0, sizeof own);
-    own.path = in_folder("read/journal_rank1of3.jsonl");
+    struct journal own = {.path = in_folder("read/journal_rank1of3.jsonl")};
     own.fd = open(own.path, O_RDONLY);
     index_free(&book);
     CHECK_INT(ranks_read_folder(&book, in_folder("read"), &own), 0);

@@ -93,11 +93,10 @@ static void test_tokens(void) {
     CHECK_TEXT(end(), "{\"output_tokens\": null, \"content_tokens\": null, \"ends_with_eos\": null}");
 }
 static void test_times(void) {
-    const char *text;
     check_case("times: means, each step by run, each run");
     make();
     put_point_times(begin(), &point);
-    text = end();
+    const char *text = end();
     CHECK(strstr(text, "{\"T_vision_total\": 10.5, \"T_LLM_prefill\": 45.0, \"T_LLM_decode\": 7.0, \"T_total\": 150.0, \"T_decode_per_token\": 6.25, ") == text);
     CHECK(strstr(text, "\"stages\": {\"preprocess\": 1.5, \"h2d\": null, \"vit\": 4.5, ") != NULL);
     CHECK(strstr(text, "\"stage_detail\": {\"preprocess\": {\"wall_ms\": 1.5, \"device_ms\": null, ") != NULL);
@@ -113,7 +112,6 @@ static void test_times(void) {
     CHECK(strstr(text, "\"vit\": {\"wall_ms\": null, ") != NULL && !strstr(text, "0.0"));
 }
 static void test_served(void) {
-    const char *text;
     struct served *served = zeroed(1, sizeof *served);
     const struct served_sizes sizes = {0};
     check_case("a server's pass: 0 is a valid time, -1 means none");
@@ -123,7 +121,7 @@ static void test_served(void) {
     point.run_count = 1;
     point.is_served = 1;
     put_served_point(begin(), &point, &sizes);
-    text = end();
+    const char *text = end();
     CHECK(strstr(text, "\"sent_ms\": 0.0, \"headers_ms\": null, \"first_output_ms\": 0.0, ") != NULL);
     served->sent_ns = served->first_output_ns = -1;
     served->headers_ns = 0;

@@ -99,7 +99,6 @@ static void test_damaged(void) {
 static void test_parts(void) {
     truth t = truth_default();
     uint32_t stages, parts;
-    char *page;
     t.size_count = t.top_k_count = t.block_count = 1;
     t.samples = 20;
     t.parts = 1;
@@ -122,7 +121,7 @@ static void test_parts(void) {
     CHECK(json.nodes[get(get(stages, "decode"), "parts")].type == VP_JSON_NULL && fabs(number(get(get(stages, "decode"), "idle_share")) - 0.25) < 1e-12);
     CHECK(json.nodes[get(get(stages, "vit"), "parts")].type == VP_JSON_NULL);
     CHECK_INT(run("report %%F/parts --html=%%F/parts.html"), 0);
-    page = check_read(in_folder("parts.html"), NULL);
+    char *page = check_read(in_folder("parts.html"), NULL);
     CHECK(page && strstr(page, "Parts of prefill and decode (--kernel_pass)") && strstr(page, "\nexperts 50.0 %") && strstr(page, "\nidle 10.0 %"));
     free(page);
     check_case("no parts if kernels were not timed");
@@ -138,7 +137,6 @@ static void check_effect(uint32_t effects, const char *knob, const char *level, 
 }
 static void test_truth(void) {
     truth t = truth_default();
-    uint32_t e1, e2, set, configs, effects, curves;
     double cell[3][2][2], mean = 0, size_mean[3] = {0, 0, 0}, k_mean[2] = {0, 0}, b_mean[2] = {0, 0}, shares = 0;
     char level[16];
     int inside = 0;
@@ -146,10 +144,10 @@ static void test_truth(void) {
     write_sweep("made", &t);
     CHECK_INT(run("report %%F/made --json"), 0);
     if (!read_json(last.out)) return;
-    e1 = get(0, "e1_stage_decomposition");
-    e2 = get(0, "e2_pareto_coupling");
-    set = vp_json_at(&json, get(e2, "datasets"), 0);
-    configs = get(set, "configurations");
+    uint32_t e1 = get(0, "e1_stage_decomposition");
+    uint32_t e2 = get(0, "e2_pareto_coupling");
+    uint32_t set = vp_json_at(&json, get(e2, "datasets"), 0);
+    uint32_t configs = get(set, "configurations");
     CHECK_INT(count_of(get(e1, "configurations")), 12);
     CHECK_INT(count_of(configs), 12);
     CHECK_INT(whole(get(set, "num_samples")), 400);
@@ -161,7 +159,7 @@ static void test_truth(void) {
         CHECK_NEAR(number(get(get(get(c, "latency_ms"), "T_total"), "mean")), m, 0.005 * m);
         mean += m / 12; size_mean[s] += m / 4; k_mean[k] += m / 6; b_mean[b] += m / 6;
     }
-    effects = get(set, "latency_effects");
+    uint32_t effects = get(set, "latency_effects");
     for (int s = 0; s < 3; s++) check_effect(effects, "image_size", TIERS[s], size_mean[s] - mean, &inside);
     for (int k = 0; k < 2; k++) {
         snprintf(level, sizeof level, "%d", t.top_k[k]);
@@ -180,7 +178,7 @@ static void test_truth(void) {
     CHECK_NEAR(shares, 1, 1e-9);
 
     check_case("curves have the true slopes");
-    curves = get(e1, "curves");
+    uint32_t curves = get(e1, "curves");
     CHECK_NEAR(number(get(find(curves, "name", "vision", NULL, NULL), "slope")), 10, 0.02);
     CHECK(holds(get(find(curves, "name", "vision", NULL, NULL), "slope_interval"), 10));
     CHECK_NEAR(number(get(find(curves, "name", "prefill", "of", "k4 b16"), "slope")), 0.05, 1e-4);
@@ -221,10 +219,9 @@ static void test_truth(void) {
 /* the finding on a knob's level and accuracy: difference in points from its lowest level, with interval; returns 0 if no effect is claimed */
 static int accuracy_finding(const char *level, double points[3]) {
     char begin[64];
-    const char *at, *score;
     snprintf(begin, sizeof begin, "\n  %s costs ", level);
-    at = last.out ? strstr(last.out, begin) : NULL;
-    score = at ? strstr(at, " and scores ") : NULL;
+    const char *at = last.out ? strstr(last.out, begin) : NULL;
+    const char *score = at ? strstr(at, " and scores ") : NULL;
     return score && score < strchr(at + 1, '\n') && sscanf(score, " and scores %lf [%lf, %lf] points higher", points, points + 1, points + 2) == 3;
 }
 static int lines_with(const char *text, const char *beginning) {
@@ -489,9 +486,8 @@ static void test_forms(void) {
     CHECK(strstr(last.out, "front of accuracy against P99 of T_vision_total") != NULL);
     check_case("the same input gives the same bytes");
     {
-        char *before;
         run("report %%F/made --json");
-        before = last.out;
+        char *before = last.out;
         last.out = NULL;
         run("report %%F/made --json");
         CHECK_TEXT(last.out, before);

@@ -39,9 +39,8 @@ static void write_sweep(const sweep *s) {
     for (int i = 0; i < s->sizes * s->top_ks * s->blocks; i++) {
         int tokens = 288 + 144 * (i / s->top_ks / s->blocks), k = 1 + i / s->blocks % s->top_ks, b = 2 + 2 * (i % s->blocks);
         char path[512];
-        FILE *f;
         snprintf(path, sizeof path, "%s/%s/t_imgsizetokens%d_topk%d_blocks%d.json", folder, s->name, tokens, k, b);
-        f = fopen(path, "wb");
+        FILE *f = fopen(path, "wb");
         if (!f) { CHECK(!"a result file can be written"); return; }
         fprintf(f, "{%s\"dataset_name\": \"%s\", \"model\": \"%s\", \"num_experts\": 64, \"target_vision_tokens\": %d, \"top_k\": %d, \"num_active_blocks\": %d, "
                 "\"accuracy\": 0.5, \"per_sample_results\": [", s->has_stages ? "\"schema\": \"vlmprof-sweep-2\", " : "", s->task, s->model, tokens, k, b);
@@ -86,7 +85,6 @@ static void test_reader(void) {
 }
 static void test_small(void) {
     static const sweep small = {"small", "questions", "tiny", 3, 2, 2, 20, 1};
-    char *file;
     check_case("12 configurations: all plots in the order of a reader's questions, one table row each");
     make_empty(in_folder("small"));
     write_sweep(&small);
@@ -106,7 +104,7 @@ static void test_small(void) {
               + page_count(last.out, "<span>Large mark: "));
     CHECK(page_count(last.out, "<figcaption>") > 15 && strstr(last.out, "Line: least squares through all samples") && !strstr(last.out, ": median "));
     check_case("the page in a file, and among all reports");
-    file = last.out;
+    char *file = last.out;
     last.out = NULL;
     CHECK_INT(run("report %%F/small --html=%%F/page.html"), 0);
     CHECK_TEXT(last.out, "");

@@ -28,8 +28,7 @@ static int32_t blocks[64];
 static struct pass_result *run;
 
 static struct pass_input good_input(void) {
-    struct pass_input input;
-    memset(&input, 0, sizeof input);
+    struct pass_input input = {0};
     input.images = &image;
     input.cuts = &cuts;
     input.text_ids = sample.text_ids;

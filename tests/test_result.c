@@ -18,10 +18,9 @@ static void test_texts(void) {
         {VP_ERR_STATE, -11, "a call came in the wrong order"},
         {VP_ERR_INTERRUPTED, -12, "the caller asked to stop"},
     };
-    size_t i;
     check_case("the exact result texts");
     CHECK_INT(sizeof pinned / sizeof pinned[0], 1 - (int)VP_RESULT_LAST_);
-    for (i = 0; i < sizeof pinned / sizeof pinned[0]; i++) {
+    for (size_t i = 0; i < sizeof pinned / sizeof pinned[0]; i++) {
         CHECK_INT(pinned[i].code, pinned[i].value);
         CHECK_TEXT(vp_result_text(pinned[i].code), pinned[i].text);
     }
@@ -32,7 +31,6 @@ static void test_texts(void) {
 static void test_fail(void) {
     vp_error error;
     char text[1000];
-    size_t length;
     check_case("vp_fail fills, truncates and keeps one line");
     CHECK_INT(vp_fail(NULL, VP_ERR_READ, -1, "x", "y"), VP_ERR_READ);
     memset(&error, 0xA5, sizeof error);
@@ -56,14 +54,14 @@ static void test_fail(void) {
     CHECK_INT(strlen(error.where), sizeof error.where - 1);
     CHECK_INT(strlen(error.text), sizeof error.text - 1);
     check_case("a long path keeps its end, after three dots; a character at the cut is dropped as a whole");
-    for (length = sizeof error.where - 2; length < sizeof error.where + 3; length++) {
+    for (size_t length = sizeof error.where - 2; length < sizeof error.where + 3; length++) {
         memset(text, 'x', sizeof text);
         memcpy(text + length - 2, "/f", 3);
         vp_fail(&error, VP_ERR_READ, -1, text, "");
         CHECK_INT(strlen(error.where), length < sizeof error.where ? length : sizeof error.where - 1);
         CHECK(!strncmp(error.where, "...", 3) == (length >= sizeof error.where) && !strcmp(error.where + strlen(error.where) - 3, "x/f"));
     }
-    for (length = 0; length < 8; length++) { /* the euro sign at every position near the cut */
+    for (size_t length = 0; length < 8; length++) { /* the euro sign at every position near the cut */
         memset(text, 'x', sizeof text);
         text[sizeof error.where + 20] = 0;
         memcpy(text + 20 + length, "\xe2\x82\xac", 3);
@@ -76,7 +74,6 @@ static void test_fail(void) {
 
 static void test_message(void) {
     vp_message m = {{0}, 0};
-    int i;
     check_case("messages can print every int64, and stop at their end");
     vp_message_int(&m, INT64_MIN);
     vp_message_text(&m, " ");
@@ -84,27 +81,25 @@ static void test_message(void) {
     vp_message_text(&m, " ");
     vp_message_int(&m, 0);
     CHECK_TEXT(m.text, "-9223372036854775808 9223372036854775807 0");
-    for (i = 0; i < 100; i++) vp_message_text(&m, "12345678");
+    for (int i = 0; i < 100; i++) vp_message_text(&m, "12345678");
     CHECK_INT(strlen(m.text), sizeof m.text - 1);
 }
 
 static void test_arena(void) {
     static unsigned char memory[4096 + 1];
     vp_arena arena;
-    unsigned char *p;
-    size_t before;
     check_case("arena: alignment, exhaustion, overflow");
     arena.base = memory + 1; /* an address that is reliably not a multiple of 64 */
     arena.capacity_bytes = sizeof memory - 1;
     arena.used_bytes = 0;
-    p = (unsigned char *)vp_arena_take(&arena, 3, 5);
+    unsigned char *p = (unsigned char *)vp_arena_take(&arena, 3, 5);
     CHECK(p && (uintptr_t)p % 64 == 0 && p >= arena.base);
     memset(p, 0xA5, 15);
     p = (unsigned char *)vp_arena_take(&arena, 1, 1);
     CHECK(p && (uintptr_t)p % 64 == 0);
     CHECK_INT(p - arena.base + 1, arena.used_bytes);
     CHECK(vp_arena_take(&arena, 0, 8) != NULL);
-    before = arena.used_bytes;
+    size_t before = arena.used_bytes;
     CHECK(vp_arena_take(&arena, SIZE_MAX / 2, 3) == NULL);
     CHECK(vp_arena_take(&arena, 1, SIZE_MAX) == NULL);
     CHECK(vp_arena_take(&arena, 1, sizeof memory) == NULL);

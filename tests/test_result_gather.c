@@ -82,10 +82,9 @@ static void check_list(const struct gathered *gathered, int list, size_t count, 
 
 enum { POINTS = 13 };
 static void test_points(void) {
-    struct gathered gathered;
+    struct gathered gathered = {0};
     double bare[POINTS], repeats[POINTS];
     long long session;
-    memset(&gathered, 0, sizeof gathered);
     fresh();
     session = add(SESSION);
     for (int i = 0; i < POINTS; i++) { /* the machine slows down over time, so only times within a pair are alike */
@@ -154,17 +153,14 @@ static void test_points(void) {
 static void test_changed(void) {
     static const char *const words[] = {"\"done\"", "\"run\": 1", "{\"sample\": 2,"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        struct gathered gathered;
-        char *at;
-        int fd;
-        memset(&gathered, 0, sizeof gathered);
+        struct gathered gathered = {0};
         check_case("a point's line that can no longer be read is an error: %s", words[i]);
         fresh();
         for (int k = 0; k < 3; k++) add_point(k, -1, 10000000, 11000000, 0, 0);
         if (!read_book()) return;
-        at = strstr(strstr(lines.data, "\"sample\": 2"), words[i]);
+        char *at = strstr(strstr(lines.data, "\"sample\": 2"), words[i]);
         if (!at) at = strstr(lines.data, words[i]);
-        fd = open(in_folder("journal.jsonl"), O_WRONLY);
+        int fd = open(in_folder("journal.jsonl"), O_WRONLY);
         CHECK(pwrite(fd, "\"\"\"", 3, (off_t)(at - lines.data)) == 3);
         close(fd);
         FAILS(gather_configuration(&book, &book.configurations[0], &gathered), EXIT_INPUT, "journal.jsonl cannot be read back at byte ");

@@ -140,7 +140,6 @@ int main(void) {
     }
     check_altered();
     program_end();
-    free(json_nodes);
-    free(result_text);
+    FREE_ALL(json_nodes, result_text);
     return check_done("test_result_write");
 }

@@ -63,11 +63,10 @@ static hostile_reply choose(hostile_server *asked) {
         {"cached", cached}, {"burst", burst}, {"nousage", nousage}, {"early", early}, {"silent", silent}, {"lump", lump}, {"breaks", breaks}, {"slow", slow},
         {"body", body}, {"thinks", thinks}, {"ponders", ponders}, {"nonsense", nonsense}, {"refuses", refuses}, {"none", none}};
     char model[40] = "";
-    int turn;
     if (!strncmp(headers, "GET /v1/models ", 15)) return has_one_model ? only : models;
     if (!strncmp(headers, "GET /version ", 13)) return version;
     if (strncmp(headers, "POST /v1/chat/completions ", 26)) return none;
-    turn = asked_before++;
+    int turn = asked_before++;
     snprintf(latest, sizeof latest, "%s", posted);
     sscanf(posted, "{\"model\": \"%39[^\"]", model);
     if (!strcmp(model, "locked")) return strstr(headers, "Authorization: Bearer " KEY "\r\n") ? good : locked;
@@ -210,10 +209,9 @@ static void test_json(void) {
 }
 static char *sent(void) { return strdup(latest); }
 static void test_sent(void) {
-    char *one, *two;
     check_case("the request: knobs, length, cache options, the picture");
     CHECK_INT(ask("good", "--resize 8x8 --request_knob mm_processor_kwargs.max_pixels=50176 image_url.detail=low --no_cache --ignore_eos"), 0);
-    one = sent();
+    char *one = sent();
     CHECK(strstr(one, "\"max_pixels\": 50176") && strstr(one, "\"detail\": \"low\"") && strstr(one, "data:image/png;base64,"));
     CHECK(strstr(one, "\"cache_prompt\": false") && strstr(one, "\"cache_salt\": \"vlmprof-"));
     CHECK(strstr(one, "\"ignore_eos\": true") && strstr(one, "\"max_tokens\": 8"));
@@ -222,17 +220,15 @@ static void test_sent(void) {
     one = sent();
     CHECK(strstr(one, "data:image/png;base64,") && !strstr(one, "cache_salt"));
     CHECK_INT(ask("good", "--resize 8x8 --unique_image --cold"), 0);
-    two = sent();
+    char *two = sent();
     CHECK(strcmp(one, two) != 0);
-    free(one);
-    free(two);
+    FREE_ALL(one, two);
     CHECK_INT(ask("good", "--resize 8x8 --cold --same_image"), 0);
     one = sent();
     CHECK_INT(ask("good", "--resize 8x8 --cold --same_image"), 0);
     two = sent();
     CHECK_TEXT(one, two); /* the same bytes each time */
-    free(one);
-    free(two);
+    FREE_ALL(one, two);
     check_case("a JPEG stays a JPEG of the same length, with different bytes in each request unless --same_image is given");
     CHECK_INT(ask("good", "--cold --same_image"), 0);
     one = sent();
@@ -241,8 +237,7 @@ static void test_sent(void) {
     two = sent();
     CHECK(strstr(two, "data:image/jpeg;base64,/9j/") && strlen(one) == strlen(two)); /* test_virtual checks that they differ */
     CHECK(strstr(last.out, "sent as image/jpeg, 37853 bytes"));
-    free(one);
-    free(two);
+    FREE_ALL(one, two);
     CHECK_INT(ask("good", "--same_image --unique_image"), 2);
 }
 static void test_key(void) {
@@ -361,9 +356,8 @@ static void test_ask(void) {
 /* A missing or wrong scheme, and a model that need not be named. */
 static void test_address(void) {
     const int port = server.port;
-    int64_t begin;
     check_case("https to a port of plain HTTP: reported at once");
-    begin = vp_clock_ns();
+    int64_t begin = vp_clock_ns();
     CHECK_INT(run("ask -p Hi --endpoint https://127.0.0.1:%d/v1 --endpoint_model good", port), 2);
     said("this port uses plain HTTP, not TLS; did you mean http://127.0.0.1:");
     CHECK(vp_clock_ns() - begin < INT64_C(5000000000)); /* a handshake would wait for 10 s */
@@ -446,7 +440,6 @@ static void test_interrupt(void) {
     const int before = hostile_count(&server, &server.request_count);
     int status = 0;
     pid_t child;
-    char *words;
     check_case("Ctrl-C ends the wait");
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
     if ((child = fork()) == 0) {
@@ -458,7 +451,7 @@ static void test_interrupt(void) {
     kill(child, SIGINT);
     CHECK_INT(waitpid(child, &status, 0), child);
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 130);
-    words = text_of_file(in_folder("err"));
+    char *words = text_of_file(in_folder("err"));
     CHECK(words && strstr(words, "vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n"));
     free(words);
 }

@@ -11,11 +11,10 @@ static char *golden_text(const char *relative) {
 }
 
 static void test_choice(void) {
-    char *text;
     const char *p;
     int entries = 0;
     check_case("choice.json: choice without replacement in drawing order");
-    text = golden_text("sampler/choice.json");
+    char *text = golden_text("sampler/choice.json");
     for (p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
         const char *indices = scan_key(p, "indices", NULL);
         const size_t population = (size_t)scan_number(p, "n", NULL), count = (size_t)scan_number(p, "k", NULL);
@@ -28,8 +27,7 @@ static void test_choice(void) {
         CHECK_INT(vp_sampler_choice(seed, population, count, scratch), VP_OK);
         for (i = 0; i < count; i++) CHECK_INT(scratch[i], want[i]);
         CHECK_INT(scratch[population], -77);
-        free(want);
-        free(scratch);
+        FREE_ALL(want, scratch);
         p = scan_close(p);
     }
     CHECK_INT(entries, 30);
@@ -37,11 +35,10 @@ static void test_choice(void) {
 }
 
 static void test_dataset(void) {
-    char *text;
     const char *p;
     int entries = 0;
     check_case("sampled_dataset.json: samples of the experiments");
-    text = golden_text("sampler/sampled_dataset.json");
+    char *text = golden_text("sampler/sampled_dataset.json");
     for (p = text; p && (p = strchr(p, '{')) != NULL; entries++) {
         const size_t population = (size_t)scan_number(p, "n", NULL);
         const char *samples = scan_key(p, "num_samples", NULL), *list = scan_key(p, "kept", NULL);
@@ -52,8 +49,7 @@ static void test_dataset(void) {
         CHECK_INT(vp_sampler_dataset((uint32_t)scan_number(p, "seed", NULL), population, count, scratch, &kept), VP_OK);
         CHECK_INT(kept, wanted);
         for (i = 0; i < kept && i < wanted; i++) CHECK_INT(scratch[i], want ? want[i] : (double)i);
-        free(want);
-        free(scratch);
+        FREE_ALL(want, scratch);
         p = scan_close(p);
     }
     CHECK_INT(entries, 6);
@@ -95,8 +91,7 @@ static void permutations_of(const char *text, const char *key, int expected) {
         vp_random_seed(&random, (uint32_t)scan_number(p, "seed", NULL));
         vp_random_permutation(&random, got, count);
         for (i = 0; i < count; i++) CHECK_INT(got[i], want[i]);
-        free(want);
-        free(got);
+        FREE_ALL(want, got);
         p = scan_close(p);
     }
     CHECK_INT(entries, expected);
@@ -129,10 +124,8 @@ static void mixed_calls(const char *calls) {
 }
 
 static void test_draws(void) {
-    char *text;
-    const char *p;
     check_case("draws.json: words, doubles, bounded draws");
-    text = golden_text("sampler/draws.json");
+    char *text = golden_text("sampler/draws.json");
     if (!text) return;
     CHECK_INT(draws_of(text, "raw_uint32", draw_u32), 2);
     CHECK_INT(draws_of(text, "random_sample", draw_double), 3);
@@ -141,7 +134,7 @@ static void test_draws(void) {
     permutations_of(text, "permutation", 6);
     permutations_of(text, "shuffle_of_list", 3);
     check_case("draws.json: alternating calls on one generator");
-    p = scan_key(text, "mixed_sequence", NULL);
+    const char *p = scan_key(text, "mixed_sequence", NULL);
     for (p = scan_key(p, "calls", NULL); p; p = scan_key(p, "calls", NULL)) mixed_calls(p);
     check_case("edges of the bounded draw");
     {
@@ -168,13 +161,12 @@ static void test_draws(void) {
 static int blocks_scores(const char *entry, int32_t total, double *scores, int32_t *order) {
     const char *list = scan_key(entry, "scores", NULL);
     size_t count, i;
-    double *pairs;
     for (i = 0; i < (size_t)total; i++) {
         scores[i] = (double)NAN;
         order[i] = total;
     }
     if (*list != '[') return 0;
-    pairs = scan_numbers(list, &count);
+    double *pairs = scan_numbers(list, &count);
     for (i = 0; i + 1 < count; i += 2) {
         scores[(int)pairs[i]] = pairs[i + 1];
         order[(int)pairs[i]] = (int32_t)(i / 2);
@@ -185,30 +177,26 @@ static int blocks_scores(const char *entry, int32_t total, double *scores, int32
 
 static void test_blocks(void) {
     enum { TOTAL = 16 };
-    char *text;
-    const char *p, *end;
     int entries = 0, equal = 0, refused = 0;
     check_case("blocks.json: importance");
-    text = golden_text("sampler/blocks.json");
-    p = text ? scan_key(text, "importance", NULL) : NULL;
-    end = p ? scan_close(p) : NULL;
+    char *text = golden_text("sampler/blocks.json");
+    const char *p = text ? scan_key(text, "importance", NULL) : NULL;
+    const char *end = p ? scan_close(p) : NULL;
     for (; p && (p = strchr(p, '{')) != NULL && p < end; p = scan_close(p), entries++) {
         const int32_t active = (int32_t)scan_number(p, "num_active", NULL);
         const char *list = scan_key(p, "blocks", NULL);
         double scores[TOTAL];
         int32_t order[TOTAL], blocks[TOTAL + 1], poison = -77;
         const int scored = blocks_scores(p, TOTAL, scores, order);
-        vp_result result;
         size_t count = 0, i;
-        double *want;
         CHECK_INT(scan_number(p, "total", NULL), TOTAL);
         if (*list != '[') { /* the reference crashes in a log message here (active <= 2 on rank 0); rank 1's answer is the next entry */
             CHECK(active <= 2);
             continue;
         }
-        want = scan_numbers(list, &count);
+        double *want = scan_numbers(list, &count);
         for (i = 0; i <= TOTAL; i++) blocks[i] = poison;
-        result = vp_sampler_blocks(TOTAL, active, scored ? scores : NULL, scored ? order : NULL, blocks);
+        vp_result result = vp_sampler_blocks(TOTAL, active, scored ? scores : NULL, scored ? order : NULL, blocks);
         if (active > TOTAL) { /* known difference: the reference silently truncates */
             CHECK_INT(result, VP_ERR_RANGE);
             refused++;
@@ -259,8 +247,7 @@ static void test_importance_files(void) {
         {"sampler/importance-scores.json", 1, 14, {5, 1, 9, 10, 11, 13, 2, 8, 14, 6, 12, 7, 4, 3}}, /* without ties, the order does not matter */
         {"sampler/importance-scores-recommended.json", 0, 16, {1, 5, 8, 9, 12, 14, 7, 6, 11, 3, 2, 10, 13, 4}},
         {"sampler/importance-scores-recommended.json", 1, 16, {5, 1, 8, 14, 12, 9, 7, 11, 6, 3, 2, 10, 13, 4}}};
-    size_t i;
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         double scores[16];
         int32_t order[16], blocks[16], active, k;
         check_case("importance file %s%s", table[i].name, table[i].reversed ? ", upside down" : "");
@@ -325,10 +312,9 @@ static void test_property(void) {
     enum { MOST = 300 };
     const uint32_t seed = 20261121;
     vp_random random;
-    int round;
     check_case("property: random sizes (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (round = 0; round < 500; round++) {
+    for (int round = 0; round < 500; round++) {
         const size_t population = 1 + (size_t)vp_random_below(&random, MOST - 1), count = (size_t)vp_random_below(&random, population);
         const int32_t block_count = 3 + (int32_t)vp_random_below(&random, 40);
         const int32_t active = 2 + (int32_t)vp_random_below(&random, (uint64_t)block_count - 2);
@@ -365,8 +351,7 @@ static void test_property(void) {
 typedef struct word { const char *at; size_t bytes; } word;
 
 static int same_words(const word *a, const word *b, size_t count) {
-    size_t i;
-    for (i = 0; i < count; i++) if (a[i].bytes != b[i].bytes || memcmp(a[i].at, b[i].at, a[i].bytes) != 0) return 0;
+    for (size_t i = 0; i < count; i++) if (a[i].bytes != b[i].bytes || memcmp(a[i].at, b[i].at, a[i].bytes) != 0) return 0;
     return 1;
 }
 
@@ -436,15 +421,13 @@ static void grid_golden(const char *entry, const char *first_knob, int is_core) 
         CHECK(k < configurations);
     }
     for (k = 0; k < 3; k++) free(lists[k]);
-    free(found);
-    free(rows);
+    FREE_ALL(found, rows);
 }
 
 static void test_strategies(void) {
-    char *text;
     const char *part, *end, *p;
     int entries = 0, round;
-    text = golden_text("sampler/strategies.json");
+    char *text = golden_text("sampler/strategies.json");
     for (round = 0; text && round < 2; round++) {
         check_case("strategies.json: %s", round ? "the older experiments' grids without repeats" : "the core experiment's full grid");
         part = scan_key(text, round ? "sparse" : "core", NULL);
@@ -457,8 +440,7 @@ static void test_strategies(void) {
     for (round = 1; round <= 40; round++) {
         const int32_t n = round, counts[3] = {n, n, n}, boundary[5] = {0, n / 4, n / 2, (int32_t)(3 * n / 4), n - 1}, middle[3] = {0, n / 2, n - 1};
         static int32_t index[20 * 20 * 20][3];
-        int strategy;
-        for (strategy = VP_GRID_BALANCED; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++) {
+        for (int strategy = VP_GRID_BALANCED; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++) {
             size_t needed = 0, i, wanted = 0;
             int32_t a, b, c, last[3] = {-1, -1, -1};
             const int sparse = strategy == VP_GRID_CUSTOM_SPARSE, looks = strategy == VP_GRID_BOUNDARY ? 5 : 3;
@@ -488,13 +470,12 @@ static void latin_design_of(const int32_t *counts, int knobs, size_t points, uin
     static int32_t index[(VP_GRID_LHS_POINTS_MAX + 1) * VP_GRID_KNOBS_MAX];
     const size_t width = (size_t)knobs;
     size_t needed = 0, duplicates = 99, i;
-    int knob;
     memset(index, 0xb3, sizeof index);
     CHECK_INT(vp_sampler_grid(VP_GRID_LHS, counts, knobs, seed, points, index, points, &needed, &duplicates), VP_OK);
     CHECK_INT(needed, points);
     CHECK_INT(duplicates, 0);
     CHECK_INT((uint32_t)index[width * points], 0xb3b3b3b3u);
-    for (knob = 0; knob < knobs; knob++) {
+    for (int knob = 0; knob < knobs; knob++) {
         const size_t n = (size_t)counts[knob], least = points / n, most = (points + n - 1) / n;
         unsigned short *times = (unsigned short *)calloc(n, sizeof *times);
         int64_t last;
@@ -579,8 +560,7 @@ static void test_latin(void) {
     vp_random random;
     check_case("lhs: every number of points of every grid up to 4 x 4 x 4: balanced and without duplicates");
     for (counts[0] = 1; counts[0] <= 4; counts[0]++) for (counts[1] = 1; counts[1] <= 4; counts[1]++) for (counts[2] = 1; counts[2] <= 4; counts[2]++) {
-        size_t points;
-        for (points = 1; points <= (size_t)(counts[0] * counts[1] * counts[2]); points++) latin_design(counts, points, (uint32_t)points);
+        for (size_t points = 1; points <= (size_t)(counts[0] * counts[1] * counts[2]); points++) latin_design(counts, points, (uint32_t)points);
     }
     check_case("lhs: random grids are balanced and without duplicates (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
@@ -705,7 +685,6 @@ static void test_stratified(void) {
     int64_t scratch[POPULATION + 2 * STRATA], plain[POPULATION], shuffled[POPULATION];
     vp_random random, same;
     size_t kept = 0, i;
-    int round;
     check_case("stratified: one stratum is the plain choice");
     CHECK_INT(vp_sampler_stratified(66, one_stratum, 6, 1, 4, scratch, &kept), VP_OK);
     CHECK_INT(kept, 4);
@@ -740,7 +719,7 @@ static void test_stratified(void) {
     CHECK_INT(vp_sampler_stratified(9, stratum, 4, 3, 2, scratch, &kept), VP_ERR_RANGE);
     CHECK_INT(kept, 77);
     vp_random_seed(&random, 2026);
-    for (round = 0; round < 300; round++) {
+    for (int round = 0; round < 300; round++) {
         const size_t population = 2 + (size_t)vp_random_below(&random, POPULATION - 2), count = (size_t)vp_random_below(&random, population - 1);
         size_t size[STRATA] = {0}, drawn[STRATA] = {0}, s;
         check_case("stratified, round %d of seed 2026", round);

@@ -20,8 +20,7 @@ static int document_parse(document *d, char *text) { /* takes ownership of the t
     return d->nodes && vp_json_parse(text, bytes, d->nodes, needed, &d->json, &needed, &error) == VP_OK;
 }
 static void document_free(document *d) {
-    free(d->nodes);
-    free(d->text);
+    FREE_ALL(d->nodes, d->text);
 }
 static char *own(const char *text) {
     char *copy = (char *)malloc(strlen(text) + 1);
@@ -171,9 +170,8 @@ static int valid(checker *c, uint32_t schema, uint32_t value, const char *path, 
 /* 1: valid, 0: invalid, -1: the schema is rejected, -2: the schema or the value is not JSON */
 static int verdict(const char *schema, const char *value) {
     document s, v;
-    checker c;
+    checker c = {0};
     int result = -2;
-    memset(&c, 0, sizeof c);
     if (document_parse(&s, own(schema)) && document_parse(&v, own(value))) {
         c.schema = &s.json;
         c.value = &v.json;
@@ -201,9 +199,8 @@ static void test_validator(void) {
         {"{\"required\": [\"a\"], \"additionalProperties\": false}", "{}", -1}, {"{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"type\": \"null\"}}}", "null", 1},
         {"{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"type\": \"null\"}}}", "1", 0}, {"{\"$ref\": \"#/$defs/y\", \"$defs\": {\"x\": {}}}", "1", -1},
         {"{\"$ref\": \"http://x\"}", "1", -1}, {"{\"$ref\": \"#/$defs/x\", \"$defs\": {\"x\": {\"$ref\": \"#/$defs/x\"}}}", "1", 0}};
-    size_t i;
     check_case("the validator: values that it accepts and rejects, and unsupported keywords");
-    for (i = 0; i < sizeof table / sizeof table[0]; i++)
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         check_note(verdict(table[i].schema, table[i].value) == table[i].verdict, __FILE__, __LINE__, "%s on %s: %d", table[i].schema, table[i].value,
                    verdict(table[i].schema, table[i].value));
 }
@@ -222,14 +219,11 @@ static char *check_files(const char *out, int want_files) {
     int files = 0;
     while (d && (e = readdir(d)) != NULL) {
         document v;
-        checker c;
         if (!strstr(e->d_name, "imgsize")) continue;
         snprintf(result_path, sizeof result_path, "%s/%.255s", out, e->d_name);
-        memset(&c, 0, sizeof c);
         files++;
         if (!CHECK(document_parse(&v, check_read(result_path, NULL)))) continue;
-        c.schema = &schema.json;
-        c.value = &v.json;
+        checker c = {.schema = &schema.json, .value = &v.json};
         check_note(valid(&c, 0, 0, "", 0), __FILE__, __LINE__, "%s: %s: %s (a new key is a row of cli/results/fields.h)", e->d_name, c.where, c.what);
         if (!first) first = own(v.text);
         document_free(&v);
@@ -242,11 +236,10 @@ static char *check_files(const char *out, int want_files) {
 static char *sweep(const char *program, const char *arguments, int want_code, int want_files) {
     static int turn;
     char command[1200], out[300];
-    int code;
     snprintf(out, sizeof out, "%s/out%d", folder, turn++);
     snprintf(command, sizeof command, "OMP_WAIT_POLICY=passive %s sweep %s --max_new_tokens 3 --output_dir '%s' %s >/dev/null 2>\"$TEST_FOLDER\"/err", program,
              strstr(arguments, "--endpoint") ? "" : "--synthetic tiny", out, arguments);
-    code = system(command);
+    int code = system(command);
     check_note(code == want_code << 8, __FILE__, __LINE__, "%s: status %d", command, code);
     return check_files(out, want_files);
 }
@@ -285,8 +278,7 @@ static void check_damage(const char *text, const char *behind, const char *from,
     const char *start = strstr(text, behind), *place = start ? strstr(start, from) : NULL;
     char *changed = (char *)malloc(strlen(text) + strlen(to) + 1);
     document v;
-    checker c;
-    memset(&c, 0, sizeof c);
+    checker c = {0};
     if (CHECK(place && changed)) {
         memcpy(changed, text, (size_t)(place - text));
         strcpy(changed + (place - text), to);
@@ -344,7 +336,6 @@ static void test_served_files(const char *program) {
 static void test_files(const char *program) {
     char arguments[700], path[400], *text;
     document v;
-    FILE *f;
     check_case("result files: tiers");
     text = sweep(program, "--data samples/questions.jsonl --tier_list low --top_k_list 1 2 --num_samples 3 --num_runs_per_sample 2", 0, 2);
     if (CHECK(text && document_parse(&v, text))) {
@@ -356,7 +347,7 @@ static void test_files(const char *program) {
     free(sweep(program, "--data samples -p 'What is this?' --vision_tokens_list 300 --num_samples 2 --num_runs_per_sample 1", 0, 1));
     check_case("result files: text only, a failed sample");
     snprintf(path, sizeof path, "%s/odd.jsonl", folder);
-    f = fopen(path, "w");
+    FILE *f = fopen(path, "w");
     if (CHECK(f != NULL)) {
         fputs("{\"id\": 1, \"question\": \"Why?\", \"answers\": [\"so\"]}\n{\"id\": 2, \"question\": \"Where?\", \"image\": \"gone.jpg\"}\n", f);
         fclose(f);
@@ -390,13 +381,11 @@ static void test_knobs(const char *program) {
         {"{\"2\": 0.5, \"1\": 0.4}", 2, "\"active_block_indices\": [0, 3],"},    /* first and last, whatever their scores */
         {"{\"2\": 0.5, \"1\": 0.4}", 1, "\"active_block_indices\": [0],"}};
     char arguments[700], *text;
-    size_t i;
     check_case("knobs: importance files, top_k above the trained 2");
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         char path[400];
-        FILE *f;
         snprintf(path, sizeof path, "%s/scores.json", folder);
-        f = fopen(path, "w");
+        FILE *f = fopen(path, "w");
         if (!CHECK(f != NULL)) return;
         fputs(table[i].scores, f);
         fclose(f);
@@ -425,9 +414,8 @@ static void test_gpu_files(void) {
 /* --write regenerates the file. */
 int main(int argc, char **argv) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
-    checker c;
+    checker c = {0};
     char *made = result_schema(), *kept;
-    memset(&c, 0, sizeof c);
     if (argc > 1 && !strcmp(argv[1], "--write")) {
         FILE *file = fopen("samples/result.schema.json", "w");
         const int good = file && fputs(made, file) >= 0;
@@ -436,8 +424,7 @@ int main(int argc, char **argv) {
     check_case("samples/result.schema.json matches the rows of cli/results (build/tests/test_schema --write regenerates it)");
     kept = check_read("samples/result.schema.json", NULL);
     CHECK_TEXT(kept, made);
-    free(kept);
-    free(made);
+    FREE_ALL(kept, made);
     test_validator();
     check_case("the schema: no unknown keyword, every key described");
     if (CHECK(folder_make("schema")) && CHECK(document_parse(&schema, check_read("samples/result.schema.json", NULL)))) {

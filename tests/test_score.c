@@ -16,13 +16,12 @@ static int rows_open(rows *r, const char *name) {
 static int rows_next(rows *r) {
     const char *line = r->next, *end;
     size_t needed;
-    vp_result result;
     if (!line || !*line) return 0;
     end = strchr(line, '\n');
     if (!end) end = line + strlen(line);
     r->next = *end ? end + 1 : end;
     if (end == line) return rows_next(r);
-    result = vp_json_parse(line, (size_t)(end - line), r->nodes, 512, &r->json, &needed, NULL);
+    vp_result result = vp_json_parse(line, (size_t)(end - line), r->nodes, 512, &r->json, &needed, NULL);
     if (result != VP_OK) {
         check_case("rows of the golden file can be parsed");
         CHECK_INT(result, VP_OK);
@@ -121,9 +120,8 @@ static void check_rules(void) {
         {"\xC4\xB0", "i\xCC\x87"}, {"\xE2\x84\xAA" "dont", "kdont"}, {"\xE1\xBA\x9E", "\xC3\x9F"},
         {"A\xFF\xC3", "a\xFF\xC3"},                                    /* stray bytes pass through */
     };
-    size_t i;
     char got[256];
-    for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_case("normalise \"%s\"", cases[i].text);
         CHECK_INT(vp_score_vqa_normalise(cases[i].text, got, sizeof got, NULL), VP_OK);
         CHECK_TEXT(got, cases[i].wanted);

@@ -8,11 +8,10 @@
 /* ---------------------------------------------------------------------------------------------------- score and rescore */
 /* the same value: numbers within the tolerance (relative, absolute below 1) */
 static int same_value(const document *a, uint32_t i, const document *b, uint32_t k, double tolerance) {
-    const vp_json_node *x, *y;
     double p, q;
     if (i == VP_JSON_NONE || k == VP_JSON_NONE) return 0;
-    x = &a->nodes[i];
-    y = &b->nodes[k];
+    const vp_json_node *x = &a->nodes[i];
+    const vp_json_node *y = &b->nodes[k];
     if (x->type != y->type) return 0;
     if (x->type == VP_JSON_NUMBER)
         return vp_json_to_double(&a->json, i, &p) == VP_OK && vp_json_to_double(&b->json, k, &q) == VP_OK
@@ -68,8 +67,7 @@ static void check_scored(const char *metric, const char *file) {
         size_t got_bytes = strcspn(got, "\n"), want_bytes = strcspn(want, "\n");
         good = CHECK(parse(&g, got, got_bytes)) && CHECK(parse(&w, want, want_bytes)) && check_columns(&g, 0, &w, 0, 1e-12)
             && CHECK(member(&g, 0, "score") != VP_JSON_NONE && !is_null(&g, 0, "score") == (member(&g, 0, "reason") == VP_JSON_NONE));
-        free(g.nodes);
-        free(w.nodes);
+        FREE_ALL(g.nodes, w.nodes);
         got += got_bytes + (got[got_bytes] == '\n');
         want += want_bytes + (want[want_bytes] == '\n');
     }
@@ -256,7 +254,6 @@ static void test_sweep_metrics(void) {
     const char *file = in_folder("out/science-qa-img_imgsizetier-low_crops0_topk1_blocks2.json");
     char path[512], line[800];
     document d;
-    uint32_t row;
     int unparsed = 0;
     snprintf(path, sizeof path, "%s", file);
     write_text(in_folder("choices.jsonl"), records);
@@ -276,7 +273,7 @@ static void test_sweep_metrics(void) {
         CHECK(fabs(high - low - (accuracy > 0 && accuracy < 1 ? 0.810937 : 0.657620)) < 1e-5);
     }
     CHECK_INT(number(&d, 0, "num_unparsed"), 0);
-    row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
+    uint32_t row = vp_json_at(&d.json, member(&d, 0, "per_sample_results"), 0);
     check_keys(&d, row, "accuracy pred pred_cleaned unparsed truncated empty");
     CHECK(isfinite(number(&d, row, "accuracy")) && !is_null(&d, row, "pred_cleaned"));
     CHECK(d.nodes[member(&d, row, "ends_with_eos")].type != d.nodes[member(&d, row, "truncated")].type);

@@ -56,10 +56,7 @@ static vp_server *open_server(const vp_server_options *options) {
     return server;
 }
 static vp_exchange exchange_of(const char *body) {
-    vp_exchange exchange;
-    memset(&exchange, 0, sizeof exchange);
-    exchange.body = body;
-    exchange.body_bytes = strlen(body);
+    vp_exchange exchange = {.body = body, .body_bytes = strlen(body)};
     return exchange;
 }
 /* Checks the order of all stamps that were set. */
@@ -67,14 +64,13 @@ static void check_stamps(const vp_exchange *exchange, int is_whole) {
     const vp_chat_reply *reply = &exchange->reply;
     int64_t last = exchange->scheduled_ns;
     const int64_t stamps[] = {exchange->start_ns, exchange->sent_ns, exchange->headers_ns, reply->first_ns, reply->last_ns, exchange->end_ns};
-    size_t i;
-    for (i = 0; i < 6; i++) {
+    for (size_t i = 0; i < 6; i++) {
         CHECK(stamps[i] != 0 || !is_whole);
         if (stamps[i] != 0) CHECK(stamps[i] >= last);
         if (stamps[i] != 0) last = stamps[i];
     }
     if (is_whole) CHECK(exchange->uploaded_ns >= exchange->sent_ns && exchange->uploaded_ns <= exchange->end_ns);
-    for (i = 1; i < reply->piece_count; i++) CHECK(reply->pieces[i].at_ns >= reply->pieces[i - 1].at_ns);
+    for (size_t i = 1; i < reply->piece_count; i++) CHECK(reply->pieces[i].at_ns >= reply->pieces[i - 1].at_ns);
 }
 
 /* ------------------------------------------------------------------------------------------------- one request, one reply */
@@ -155,21 +151,18 @@ static const struct single {
     {"a status of letters", STEPS(SAY("HTTP/1.1 abc OK\r\n\r\n"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 0, 1, NULL, ""},
     {"no gzip", STEPS(SAY(HOSTILE_STREAM "Content-Encoding: gzip\r\n\r\nthis is none"), {HOSTILE_CLOSE, NULL, 0}), VP_ERR_FORMAT, 200, 1, NULL, ""}};
 static void test_singles(void) {
-    int i;
     gzip_steps[1].number = (int)hostile_gzip(HOSTILE_ANSWER, gzipped);
-    for (i = 0; i < COUNT(singles); i++) {
+    for (int i = 0; i < COUNT(singles); i++) {
         const struct single *single = &singles[i];
         hostile_server hostile;
         hostile_reply reply = single->steps;
         vp_exchange exchange = exchange_of(BODY);
         vp_error error = {VP_OK, 0, "", ""};
-        vp_server_options options;
-        vp_server *server;
         char url[64];
         check_case("a reply: %s", single->name);
         hostile_start(&hostile, &reply, 1);
-        options = options_of(&hostile, url, sizeof url);
-        server = open_server(&options);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), single->result);
         CHECK(exchange.result == single->result && exchange.state == (single->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED));
         CHECK_INT(exchange.http_status, single->status);
@@ -201,18 +194,15 @@ static void test_retries(void) {
         {"503, 503, then an answer", busy_replies, 3, 3, 0}, {"429 with a pause of 1 s, then an answer", later_replies, 2, 2, 1000},
         {"502 without a pause: half a second", plain_replies, 2, 2, 500}, {"closed before the headers", silent_replies, 2, 2, 500},
         {"reset before the headers", reset_replies, 2, 2, 500}, {"closed after the headers", heads_replies, 2, 2, 500}};
-    int i;
-    for (i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         char url[64];
         const int64_t begin = vp_clock_ns();
         check_case("retries: %s", cases[i].name);
         hostile_start(&hostile, cases[i].replies, cases[i].count);
-        options = options_of(&hostile, url, sizeof url);
-        server = open_server(&options);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
         CHECK_INT(exchange.attempts, cases[i].attempts);
         CHECK_INT(hostile.request_count, cases[i].attempts);
@@ -228,14 +218,12 @@ static void test_retries(void) {
         hostile_server hostile;
         const hostile_reply replies[] = {busy};
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         char url[64];
         check_case("retries: none if none are allowed");
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.max_retries = 0;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
         CHECK(exchange.attempts == 1 && hostile.request_count == 1);
         CHECK_TEXT(exchange.error.text, "HTTP 503: {}");
@@ -256,17 +244,14 @@ static void test_dead_connections(void) {
                               gone[] = {{HOSTILE_CLOSE, NULL, 0}};
     hostile_reply replies[40];
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
     char url[64];
-    int i;
     check_case("a kept connection fails during each of many requests: each is retried on a new connection");
-    for (i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
+    for (int i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
     hostile_start(&hostile, replies, 40);
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     options.max_retries = 0;
-    server = open_server(&options);
-    for (i = 0; i < 12; i++) {
+    vp_server *server = open_server(&options);
+    for (int i = 0; i < 12; i++) {
         vp_exchange exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
         CHECK_INT(exchange.attempts, 1);
@@ -284,13 +269,12 @@ static void test_connections(void) {
     vp_server_options options;
     vp_server *server;
     char url[64];
-    int i, turn;
-    for (turn = 0; turn < 2; turn++) {
+    for (int turn = 0; turn < 2; turn++) {
         check_case(turn ? "a kept connection that the server closed is made anew" : "connections are kept");
         hostile_start(&hostile, turn ? leave : keep, 1);
         options = options_of(&hostile, url, sizeof url);
         server = open_server(&options);
-        for (i = 0; i < 4; i++) {
+        for (int i = 0; i < 4; i++) {
             vp_exchange exchange = exchange_of(BODY);
             CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
             CHECK_INT(exchange.is_new_connection, turn || i == 0);
@@ -354,17 +338,14 @@ static void test_request(void) {
     static const hostile_step kept[] = {SAY(HOSTILE_CHUNKED), {HOSTILE_CHUNK, HOSTILE_ANSWER, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}};
     const hostile_reply keep[] = {kept};
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
-    vp_exchange exchange;
     size_t bytes = (size_t)3 << 20;
     char url[64], want[64], *large = (char *)malloc(bytes + 1);
     check_case("the content of a request");
     hostile_start(&hostile, keep, 1);
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     options.api_key = "sk-0123456789";
-    server = open_server(&options);
-    exchange = exchange_of(BODY);
+    vp_server *server = open_server(&options);
+    vp_exchange exchange = exchange_of(BODY);
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
     vp_exchange_free(&exchange);
     CHECK_TEXT(hostile.request_body, BODY);
@@ -415,15 +396,12 @@ static void test_long_words(void) {
         inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"x"), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {refused, inside};
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
     char url[64];
-    int i;
     check_case("a server's message is truncated between characters");
     hostile_start(&hostile, replies, 2);
-    options = options_of(&hostile, url, sizeof url);
-    server = open_server(&options);
-    for (i = 0; i < 2; i++) {
+    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server *server = open_server(&options);
+    for (int i = 0; i < 2; i++) {
         vp_exchange exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
         CHECK(strlen(exchange.error.text) > 300 && strlen(exchange.error.text) < 340 && !strchr(exchange.error.text, '?'));
@@ -448,22 +426,19 @@ static void test_key(void) {
             "data: {\"error\":\"sk-very-secret-key/0123456789 sk-very-secret-key/0123456789\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}},
         moved[] = {SAY(HOSTILE_NO("302 Away", "Location: http://sk-very-secret-key/0123456789\r\n", "")), {HOSTILE_CLOSE, NULL, 0}};
     static const hostile_step *const scripts[] = {echoed, cut, escaped, inside, moved};
-    size_t i;
-    for (i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
         const hostile_reply replies[] = {scripts[i]};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         vp_error error = {VP_OK, 0, "", ""};
         char url[64], all[8192], *body = NULL;
         size_t bytes = 0;
         int status = 0;
         check_case("the API key in replies: %d", (int)i);
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.api_key = key;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), VP_ERR_DEVICE);
         CHECK(strstr(hostile.request, key) != NULL);
         snprintf(all, sizeof all, "%s %s %s %s %s %s %s %s %s %s", error.text, error.where, exchange.error.text, exchange.error.where,
@@ -524,11 +499,9 @@ static void test_scrub(void) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./+=~\"";
     static char text[8192], before[8192], spelled[4096];
     vp_random random;
-    vp_server server;
     char key[201], first[9] = "";
     int found = 0, lost = 0, changed = 0;
-    memset(&server, 0, sizeof server);
-    server.api_key = key;
+    vp_server server = {.api_key = key};
     check_case("keys of 8 to 200 characters, seed 38: at every position, in every spelling, with every cut");
     vp_random_seed(&random, 38);
     for (size_t length = 8; length <= 200; length += length < 40 ? 1 : 20) {
@@ -586,15 +559,13 @@ static void test_key_spelled(void) {
         const hostile_reply replies[] = {scripts[i]};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         vp_error error = {VP_OK, 0, "", ""};
         char url[64], all[8192];
         check_case("the API key in another spelling: %d", i);
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.api_key = key;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), i < 2 ? VP_OK : VP_ERR_DEVICE);
         snprintf(all, sizeof all, "%s %s %s %s", error.text, exchange.reply.model ? exchange.reply.model : "",
                  exchange.reply.timings ? exchange.reply.timings : "", exchange.reply.failure ? exchange.reply.failure : "");
@@ -617,16 +588,13 @@ static void test_resets(void) {
         const hostile_reply replies[] = {broken};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         vp_error error = {VP_OK, 0, "", ""};
-        vp_result result;
         char url[64];
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.max_retries = 0;
-        server = open_server(&options);
-        result = vp_server_ask(server, &exchange, &error);
+        vp_server *server = open_server(&options);
+        vp_result result = vp_server_ask(server, &exchange, &error);
         answers += result == VP_OK;
         wrong += result != VP_OK && ((result != VP_ERR_DEVICE && result != VP_ERR_FORMAT) || !error.text[0] || exchange.state != VP_EXCHANGE_FAILED);
         vp_exchange_free(&exchange);
@@ -655,21 +623,18 @@ static void test_timeouts(void) {
         {"a flood", flood, 5000, 5000, 5000, VP_ERR_RANGE, "exceeds the size limit", NULL},
         {"an error, and no further byte", said, 100, 5000, 1 << 20, VP_ERR_DEVICE, "the server reports an error: out of memory", ""},
         {"pauses that are short enough", drip, 1000, 20000, 1 << 20, VP_OK, "", "Hello"}};
-    int i;
-    for (i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         const hostile_reply replies[] = {cases[i].steps};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        vp_server_options options;
-        vp_server *server;
         char url[64];
         check_case("waiting: %s", cases[i].name);
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile, url, sizeof url);
         options.idle_timeout_ms = cases[i].idle_ms;
         options.total_timeout_ms = cases[i].total_ms;
         options.most_bytes = cases[i].most_bytes;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), cases[i].result);
         if (!CHECK(strstr(exchange.error.text, cases[i].error) != NULL)) printf("  %s\n", exchange.error.text);
         if (cases[i].text) CHECK_TEXT(exchange.reply.text, cases[i].text);
@@ -695,17 +660,15 @@ static void test_stop_flag(void) {
     sigset_t alarms;
     hostile_server hostile;
     vp_exchange exchange = exchange_of(BODY);
-    vp_server_options options;
-    vp_server *server;
     char url[64];
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &alarms, NULL);
     hostile_start(&hostile, replies, 2);
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     options.stop = &stop_flag;
-    server = open_server(&options);
+    vp_server *server = open_server(&options);
     alarm_count = alarm_stops = stop_flag = 0;
     setitimer(ITIMER_REAL, &soon, NULL);
     check_case("signals that do not set the flag do not end vp_server_ask");
@@ -727,25 +690,20 @@ static void test_signals(void) {
     const hostile_reply replies[] = {mute};
     /* repeatedly, because on a busy machine the first signal may arrive before the wait begins */
     struct itimerval soon = {{0, 50000}, {0, 50000}}, never = {{0, 0}, {0, 0}};
-    struct sigaction action;
     sigset_t alarms;
     hostile_server hostile;
     vp_exchange exchange = exchange_of(BODY), *finished = &exchange;
-    vp_server_options options;
-    vp_server *server;
     char url[64];
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_alarm;
-    action.sa_flags = SA_RESTART;
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the server's threads inherit this mask, so that this thread gets the signal */
     hostile_start(&hostile, replies, 1);
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     check_case("a signal ends vp_server_ask");
-    server = open_server(&options);
+    vp_server *server = open_server(&options);
     setitimer(ITIMER_REAL, &soon, NULL);
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_INTERRUPTED);
     setitimer(ITIMER_REAL, &never, NULL);
@@ -773,18 +731,14 @@ static void test_schedule(void) {
     const hostile_reply replies[] = {good};
     hostile_server hostile;
     vp_exchange late = exchange_of(BODY), later = exchange_of(BODY), *finished = NULL;
-    vp_server_options options;
-    vp_server *server;
     char url[64];
-    int64_t now;
-    int early;
     hostile_start(&hostile, replies, 1);
-    options = options_of(&hostile, url, sizeof url);
-    server = open_server(&options);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server *server = open_server(&options);
     check_case("no requests in flight");
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == NULL);
-    now = vp_clock_ns();
+    int64_t now = vp_clock_ns();
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK); /* it sleeps, because a caller's loop must not spin */
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
     check_case("a request is sent when it is due");
@@ -795,7 +749,7 @@ static void test_schedule(void) {
     CHECK_INT(vp_server_start(server, &late, NULL), VP_OK);
     CHECK_INT(vp_server_step(server, now + 30000000, &finished, NULL), VP_OK);
     CHECK(finished == NULL && vp_clock_ns() >= now + 30000000);
-    early = late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0;
+    int early = late.state == VP_EXCHANGE_WAITING && late.start_ns == 0 && hostile_count(&hostile, &hostile.connection_count) == 0;
     CHECK(early || vp_clock_ns() >= late.scheduled_ns); /* (this program may have been stopped for that long) */
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
     CHECK(finished == &late && late.start_ns >= late.scheduled_ns);
@@ -827,22 +781,19 @@ static void test_many(void) {
         {HOSTILE_CHUNK, HOSTILE_DELTA("lo") HOSTILE_END, 0}, {HOSTILE_CHUNK, "", 0}, {HOSTILE_KEEP, NULL, 0}};
     const hostile_reply keep[] = {kept};
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
     vp_exchange *finished;
     char url[64];
-    int turn, i, done;
     hostile_start(&hostile, keep, 1);
-    options = options_of(&hostile, url, sizeof url);
-    server = open_server(&options);
-    for (turn = 0; turn < 2; turn++) {
+    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server *server = open_server(&options);
+    for (int turn = 0; turn < 2; turn++) {
         check_case(turn ? "200 more requests use the same connections" : "200 requests at once");
-        for (i = 0; i < MANY; i++) {
+        for (int i = 0; i < MANY; i++) {
             exchanges[i] = exchange_of(BODY);
             exchanges[i].user = &exchanges[i];
             CHECK_INT(vp_server_start(server, &exchanges[i], NULL), VP_OK);
         }
-        for (done = 0; done < MANY; done++) {
+        for (int done = 0; done < MANY; done++) {
             if (!CHECK(vp_server_step(server, 0, &finished, NULL) == VP_OK && finished != NULL)) break;
             CHECK(finished->state == VP_EXCHANGE_DONE && finished->user == finished && strcmp(finished->reply.text, "Hello") == 0 && finished->reply.piece_count == 2);
             CHECK_INT(finished->is_new_connection, !turn);
@@ -864,18 +815,16 @@ static void test_get(void) {
         flood[] = {SAY("HTTP/1.1 200 OK\r\n\r\n"), {HOSTILE_ENDLESS, "0123456789", 0}, {HOSTILE_CLOSE, NULL, 0}}, gone[] = {{HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {models, nothing, missing, flood, gone, models, models};
     hostile_server hostile;
-    vp_server_options options;
-    vp_server *server;
     vp_error error = {VP_OK, 0, "", ""};
     char url[64], *text = NULL;
     size_t bytes = 9;
     int status = 9;
     hostile_start(&hostile, replies, COUNT(replies));
-    options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile, url, sizeof url);
     options.most_bytes = 1000;
     options.max_retries = 0;
     options.api_key = "sk-0123456789";
-    server = open_server(&options);
+    vp_server *server = open_server(&options);
     check_case("GET");
     CHECK_INT(vp_server_get(server, "/v1/models", &status, &text, &bytes, NULL), VP_OK);
     CHECK_INT(status, 200);
@@ -902,9 +851,8 @@ static void test_get(void) {
     CHECK(text == NULL && status == 404);
     for (int foreign = 0; foreign < 2; foreign++) {
         char other[80];
-        vp_exchange exchange, *finished = NULL;
+        vp_exchange exchange = {0}, *finished = NULL;
         check_case("GET during requests, %s", foreign ? "of another server's URL: without the key" : "with the key");
-        memset(&exchange, 0, sizeof exchange);
         snprintf(other, sizeof other, "http://localhost:%d/metrics", hostile.port);
         CHECK_INT(vp_server_start_get(server, foreign ? other : "/metrics", &exchange, NULL), VP_OK);
         CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
@@ -937,8 +885,7 @@ static void test_urls(void) {
         "?"}, {"http://a#b", NULL, "#"},
         {"http://a b", NULL, "character"}, {"http://a\r\nHost: b", NULL, "character"}, {"http://\xc3\xa9", NULL, "character"}, {"http://a\\b", NULL, "character"}};
     vp_server_options options = vp_server_options_default();
-    int i;
-    for (i = 0; i < COUNT(cases); i++) {
+    for (int i = 0; i < COUNT(cases); i++) {
         vp_server *server = NULL;
         vp_error error = {VP_OK, 0, "", ""};
         check_case("URL %s", cases[i].url ? cases[i].url : "NULL");
@@ -960,10 +907,9 @@ static void test_options(void) {
     static const char *const names[] = {"api", "connect_timeout_ms", "idle_timeout_ms", "total_timeout_ms", "max_retries", "max_retries", "most_bytes",
         "api_key", "api_key", "api_key"};
     char long_key[3000];
-    int i;
     memset(long_key, 'k', sizeof long_key - 1);
     long_key[sizeof long_key - 1] = 0;
-    for (i = 0; i < COUNT(names); i++) {
+    for (int i = 0; i < COUNT(names); i++) {
         vp_server_options options = vp_server_options_default();
         vp_server *server = NULL;
         vp_error error = {VP_OK, 0, "", ""};
@@ -1010,7 +956,6 @@ static void test_tls(void) {
     struct sockaddr_in address;
     socklen_t bytes = sizeof address;
     int listening = socket(AF_INET, SOCK_STREAM, 0), i, wait;
-    pid_t child;
     memset(&address, 0, sizeof address);
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -1023,7 +968,7 @@ static void test_tls(void) {
         remove_folder(folder);
         return;
     }
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         if (chdir(folder) == 0 && freopen("log", "w", stdout) && freopen("log", "w", stderr))
             execlp("openssl", "openssl", "s_server", "-accept", port, "-cert", "cert", "-key", "key", "-www", "-naccept", "20", (char *)NULL);
@@ -1031,7 +976,6 @@ static void test_tls(void) {
     }
     for (i = 0; i < COUNT(cases); i++) {
         vp_server_options options = vp_server_options_default();
-        vp_server *server;
         vp_error error = {VP_OK, 0, "", ""};
         vp_result result = VP_ERR_DEVICE;
         char *text = NULL;
@@ -1042,7 +986,7 @@ static void test_tls(void) {
         options.url = url;
         options.ca_file = cases[i].is_trusted ? in_folder("cert") : NULL;
         options.max_retries = 0;
-        server = open_server(&options);
+        vp_server *server = open_server(&options);
         for (wait = 0; wait < 100; wait++) { /* until it listens */
             result = vp_server_get(server, "/", &status, &text, &text_bytes, &error);
             if (result == VP_OK || !strstr(error.text, "onnect to")) break;
@@ -1070,12 +1014,11 @@ static void test_memory(void) {
         hostile_start(&hostile, turn ? replies + 1 : replies, 1);
         for (failing = 0; result == VP_ERR_MEMORY && failing < 100; failing++) {
             vp_exchange exchange = exchange_of(BODY);
-            vp_server_options options;
             vp_server *server = NULL;
             char url[64], *text = NULL;
             size_t bytes = 0;
             int status = 0;
-            options = options_of(&hostile, url, sizeof url);
+            vp_server_options options = options_of(&hostile, url, sizeof url);
             options.api_key = "sk-0123456789";
             allocations_left = failing;
             result = vp_server_open(&options, &server, NULL);

@@ -49,8 +49,7 @@ static void test_recovery(void) {
     {
         char *one = text_of_file(in_folder("law.json")), *other = text_of_file(in_folder("out/e3_latency_estimator.json"));
         CHECK_TEXT(one, other);
-        free(one);
-        free(other);
+        FREE_ALL(one, other);
     }
 }
 static void test_predictions(void) {
@@ -207,8 +206,7 @@ static void check_damaged(const char *model, const char *from, const char *to, c
     write_text(in_folder("damaged.json"), damaged);
     run("predict %%F/damaged.json --vision_tokens 100");
     check_refused(3, word);
-    free(damaged);
-    free(text);
+    FREE_ALL(damaged, text);
 }
 static void test_damaged(void) {
     static const struct { const char *from, *to, *word; } cases[] = {
@@ -285,14 +283,13 @@ static void test_usage(void) {
 static void test_workers(void) {
     static const server APART = {20, 0.30, 0.05, 0, 4, 0.002, 0.02, SIZE_COUNT, "http://127.0.0.1:8000", "apart-vl", "", ""};
     const double image_ms = (APART.image - APART.text) * 400, model_ms = APART.fixed + APART.text * 450 + 19 * step_of(&APART, 450);
-    double low, high;
     check_case("workers of 30 requests per second: the planted times of the stages, within their intervals");
     write_server("apart", &APART, 5, SAMPLES);
     CHECK_INT(run("fit %%F/apart -o %%F/apart.json"), 0);
     CHECK_INT(run("predict %%F/apart.json --vision_tokens 400 --text_tokens 50 --output_tokens 20 --rate 30 --workers --json"), 0);
     if (!read_json(last.out)) return;
-    low = number_at("laws.0.workers.stages.0.interval_ms.0");
-    high = number_at("laws.0.workers.stages.0.interval_ms.1");
+    double low = number_at("laws.0.workers.stages.0.interval_ms.0");
+    double high = number_at("laws.0.workers.stages.0.interval_ms.1");
     CHECK(low < image_ms && image_ms < high && high - low < 0.1 * image_ms); /* 100 ms */
     CHECK_NEAR(number_at("laws.0.workers.stages.1.ms"), model_ms, 0.03 * model_ms);
     CHECK_NEAR(number_at("laws.0.workers.stages.0.busy_workers"), 0.03 * number_at("laws.0.workers.stages.0.ms"), 1e-9);

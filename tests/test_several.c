@@ -103,8 +103,7 @@ static void check_prompt(several *s) {
     free(want);
 }
 static struct pass_input input_of(const several *s, int32_t *blocks) {
-    struct pass_input input;
-    memset(&input, 0, sizeof input);
+    struct pass_input input = {0};
     for (int32_t b = 0; b < s->model.config.block_count; b++) blocks[b] = b;
     input.images = s->images; input.cuts = &s->cuts;
     input.text_ids = s->sample.text_ids; input.text_count = s->sample.text_count; input.no_bos = s->sample.no_bos;
@@ -139,9 +138,8 @@ static void check_features(const several *s, const vp_dump *dump) {
 static void check_positions(const several *s, const struct session *session) {
     const uint32_t axes = member(s, "positions");
     int32_t count = s->sample.text_count + s->cuts.whole.image_tokens, *positions;
-    vp_request request;
+    vp_request request = {0};
     if (axes == VP_JSON_NONE) { CHECK(!vk_has_mrope(&s->model.config)); return; }
-    memset(&request, 0, sizeof request);
     request.views = s->cuts.whole.views; request.images = s->cuts.views; request.image_count = s->cuts.count;
     request.image_input_idx = (const int32_t *)session->inputs.index.data;
     positions = (int32_t *)malloc(3 * ((size_t)count + 1) * sizeof *positions);
@@ -160,11 +158,9 @@ static void run_case(several *s, struct session *session) {
     struct pass_result *run = runs_make(1, STEPS);
     vp_error error = { VP_OK, -1, "", "" };
     check_array a;
-    vp_dump dump;
-    memset(&dump, 0, sizeof dump);
-    dump.logits = (float *)malloc((size_t)(STEPS * n) * sizeof(float));
-    dump.image_features = (float *)malloc((size_t)(features * config->d_model) * sizeof(float));
-    dump.deepstack_features = (float *)malloc((size_t)(config->deepstack_count * features * config->d_model + 1) * sizeof(float));
+    vp_dump dump = {.logits = (float *)malloc((size_t)(STEPS * n) * sizeof(float)),
+                    .image_features = (float *)malloc((size_t)(features * config->d_model) * sizeof(float)),
+                    .deepstack_features = (float *)malloc((size_t)(config->deepstack_count * features * config->d_model + 1) * sizeof(float))};
     input.dump = &dump;
     if (!CHECK_INT(request_run(session, &input, run, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
     check_positions(s, session);
@@ -186,14 +182,12 @@ static void run_swapped(several *s, struct session *session) {
     struct pass_input input = input_of(s, blocks);
     struct pass_result *run = runs_make(1, STEPS);
     vp_error error = { VP_OK, -1, "", "" };
-    vp_dump dump;
     check_array a;
     const vp_image first = s->images[0];
     const vp_layout cut = s->cuts.each[0];
     const vp_image_views views = s->cuts.views[0];
     if (s->cuts.count != 2) { runs_free(run, 1); return; }
-    memset(&dump, 0, sizeof dump);
-    dump.logits = (float *)malloc((size_t)(STEPS * s->model.config.embedding_size) * sizeof(float));
+    vp_dump dump = {.logits = (float *)malloc((size_t)(STEPS * s->model.config.embedding_size) * sizeof(float))};
     input.dump = &dump;
     s->images[0] = s->images[1]; s->images[1] = first;
     s->cuts.each[0] = s->cuts.each[1]; s->cuts.each[1] = cut;
@@ -211,11 +205,10 @@ static void check_rejections(const several *s, vp_engine *engine) {
     int32_t block = 0;
     vp_image_views views[3] = { { 1, 1, 1 }, { 1, 1, 1 }, { 0, 0, 0 } };
     vp_prune prune = vp_prune_default(VP_PRUNE_STRIDE);
-    vp_request r;
+    vp_request r = {0};
     vp_pruned pruned;
     vp_stage_times work;
     vp_error error = { VP_OK, -1, "", "" };
-    memset(&r, 0, sizeof r);
     r.input_ids = ids; r.input_count = 4; r.views = 2; r.images = views; r.image_count = 2;
     r.top_k = s->model.config.top_k; r.active_blocks = &block; r.active_block_count = 1; r.max_new_tokens = 1;
     r.span_ends = (const int32_t[]){ 1, 2, 3, 4 };
@@ -236,15 +229,12 @@ static void check_rejections(const several *s, vp_engine *engine) {
 static void run_model(const char *name) {
     for (int i = 0; i < 2; i++) {
         vp_engine_options options = vp_engine_options_default();
-        struct session session;
         vp_error error = { VP_OK, -1, "", "" };
         several s;
         check_case("%s: %s", name, CASES[i]);
         if (!open_case(name, CASES[i], &s)) continue;
         check_prompt(&s);
-        memset(&session, 0, sizeof session);
-        session.model = &s.model;
-        session.energy.update_ns = -1;
+        struct session session = {.model = &s.model, .energy.update_ns = -1};
         options.config = &s.model.config; options.checkpoint = s.model.checkpoint; options.device = TEST_DEVICE; options.weights = VP_WEIGHTS_FP32;
         options.max_sequence = 512; options.max_views = s.cuts.whole.views;
         if (CHECK_INT(vp_engine_open(&options, &session.engine, &error), VP_OK)) {

@@ -22,7 +22,6 @@ static pid_t start(const char *command, const char *name) {
     static char room[8192];
     char *argv[80], *to = room, out[600], err[600];
     int count = 0, environment = 0;
-    pid_t child;
     snprintf(out, sizeof out, "%s/%s.out", folder, name);
     snprintf(err, sizeof err, "%s/%s.err", folder, name);
     argv[count++] = program;
@@ -37,7 +36,7 @@ static pid_t start(const char *command, const char *name) {
     }
     argv[count] = NULL;
     while (argv[environment + 1] && strchr(argv[environment + 1], '=') && argv[environment + 1][0] != '-') environment++;
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         int null = open("/dev/null", O_RDONLY), o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666), e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         if (null < 0 || o < 0 || e < 0 || dup2(null, 0) < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0) _exit(126);
@@ -53,8 +52,7 @@ static int finish(pid_t child, const char *name) {
     char path[600];
     int status = 0;
     while (waitpid(child, &status, 0) < 0) { }
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
     snprintf(path, sizeof path, "%s/%s.out", folder, name);
     last.out = check_read(path, NULL);
     snprintf(path, sizeof path, "%s/%s.err", folder, name);
@@ -91,8 +89,7 @@ static int load(document *d, const char *path) {
     return vp_json_parse(d->text, bytes, d->nodes, needed, &d->json, NULL, NULL) == VP_OK;
 }
 static void unload(document *d) {
-    free(d->text);
-    free(d->nodes);
+    FREE_ALL(d->text, d->nodes);
 }
 static uint32_t member(const document *d, uint32_t object, const char *key) { return vp_json_get(&d->json, object, key); }
 static double number(const document *d, uint32_t object, const char *key) {
@@ -277,12 +274,11 @@ static int build_faults(void) {
 /* One fault in a new sweep, or in a second one that only reads the first one's files. The next run must end as if there had been no fault. */
 static int one_fault(const char *fault, int error, int again) {
     const char *preload = text("LD_PRELOAD=%s FAULT=%s FAULT_ERRNO=%d FAULT_FIRED=%%F/fired %s", faults_library, fault, error, SMALL "--output_dir %F/faulty");
-    int fired;
     remove_folder(in_folder("faulty"));
     unlink(in_folder("fired"));
     if (again) RUNS(0, SMALL "--output_dir %F/faulty");
     cli(preload);
-    fired = access(in_folder("fired"), F_OK) == 0;
+    int fired = access(in_folder("fired"), F_OK) == 0;
     if (fired) {
         if (again) check_note(last.code == 5 || last.code == 3 || last.code == 0, __FILE__, __LINE__, "%s: exit %d: %s", fault, last.code, last.err);
         else check_note(last.code == 5 && last.err && strlen(last.err), __FILE__, __LINE__, "%s: exit %d: %s", fault, last.code, last.err);
@@ -313,11 +309,10 @@ static void test_faults(void) {
 /* ---- damaged journals */
 static void test_damage(void) {
     size_t bytes = 0;
-    char *journal, *at;
     check_case("a damaged line in the middle is reported, and its samples are measured again");
     RUNS(0, GRID "--output_dir %F/out");
-    journal = check_read(in_folder("out/journal.jsonl"), &bytes);
-    at = journal ? strstr(journal, "\"run\": 0") : NULL;
+    char *journal = check_read(in_folder("out/journal.jsonl"), &bytes);
+    char *at = journal ? strstr(journal, "\"run\": 0") : NULL;
     if (CHECK(at != NULL)) {
         at[-1] = '\x01';
         write_file(in_folder("out/journal.jsonl"), journal, bytes);
@@ -361,7 +356,6 @@ static void test_vanished_image(void) {
     char lines[1200];
     size_t bytes = 0;
     char *image = check_read(check_golden("images/img-200x150.png"), &bytes);
-    pid_t child;
     document d;
     check_case("an image disappears while the sweep runs: a failed row, the rest is measured");
     if (!CHECK(image != NULL)) return;
@@ -369,8 +363,8 @@ static void test_vanished_image(void) {
     write_file(in_folder("data/b.png"), image, bytes);
     snprintf(lines, sizeof lines, "{\"image\": \"a.png\", \"question\": \"?\"}\n{\"image\": \"b.png\", \"question\": \"?\"}\n{\"question\": \"?\"}\n");
     write_file(in_folder("data/pair.jsonl"), lines, strlen(lines));
-    child = start("sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
-                  "--output_dir %F/out", "run");
+    pid_t child = start("sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
+                        "--output_dir %F/out", "run");
     for (int i = 0; i < 2000; i++) {
         char *journal = check_read(in_folder("out/journal.jsonl"), NULL);
         int begun = journal && strstr(journal, "\"run\": 0");
@@ -437,8 +431,7 @@ static void test_missing_image(void) {
         remove_folder(in_folder("out"));
     }
     remove_folder(in_folder("images"));
-    free(small);
-    free(wide);
+    FREE_ALL(small, wide);
 }
 /* ---- an invalid result file */
 static void test_garbage(void) {
@@ -469,12 +462,10 @@ static void test_garbage(void) {
 /* ---- ranks */
 #define RANK2(r) "RANK=" #r " WORLD_SIZE=2 LOCAL_RANK=" #r " "
 static void test_ranks(void) {
-    pid_t first, second;
     size_t bytes = 0, again_bytes = 0;
-    char *before, *after, *err;
     check_case("two ranks, once merged, equal one process");
-    first = start(RANK2(0) GRID "--output_dir %F/ranks", "rank0");
-    second = start(RANK2(1) GRID "--output_dir %F/ranks --json", "rank1");
+    pid_t first = start(RANK2(0) GRID "--output_dir %F/ranks", "rank0");
+    pid_t second = start(RANK2(1) GRID "--output_dir %F/ranks --json", "rank1");
     CHECK_INT(finish(first, "rank0"), 0);
     CHECK_INT(finish(second, "rank1"), 0);
     CHECK(last.out && strstr(last.out, "\"world_size\": 2"));
@@ -483,12 +474,11 @@ static void test_ranks(void) {
     check_journal("ranks/journal_rank0of2.jsonl", RUNS / 2, POINTS / 2);
     check_journal("ranks/journal_rank1of2.jsonl", RUNS / 2, POINTS / 2);
     check_case("merging manually gives the same bytes every time");
-    before = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &bytes);
+    char *before = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &bytes);
     RUNS(0, "merge %F/ranks --quiet");
-    after = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &again_bytes);
+    char *after = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), &again_bytes);
     CHECK(before && after && bytes == again_bytes && !memcmp(before, after, bytes));
-    free(before);
-    free(after);
+    FREE_ALL(before, after);
     check_case("merge rejects journals of different plans");
     CHECK_INT(cli("merge %F/ranks %F/ranks --output_dir %F/merged"), 2);
     SAYS("overlap");
@@ -527,7 +517,7 @@ static void test_ranks(void) {
     SAYS("rank 1 (stopped)");
     CHECK_INT(cli("merge %F/ranks --partial --quiet"), 1);
     CHECK_INT(count_results("ranks"), 2);
-    err = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), NULL);
+    char *err = check_read(in_folder("ranks/set_imgsizetier-low_crops1_topk1_blocks4.json"), NULL);
     CHECK(err && strstr(err, "\"status\": \"partial\"") && !strstr(err, "\"num_missing\": 0"));
     free(err);
     RUNS(0, "RANK=1 WORLD_SIZE=2 " GRID "--output_dir %F/ranks");
@@ -634,7 +624,6 @@ static void test_stop_rule(void) {
 static void test_energy(void) {
     static const char pair[] = "{\"id\": \"a\", \"question\": \"one two\", \"answers\": [\"x\"]}\n{\"id\": \"b\", \"question\": \"three\", \"answers\": [\"y\"]}\n";
     document d;
-    char *text_of_file;
     check_case("emulated: energy of each request, also as an axis of fronts");
     if (CHECK(load(&d, in_folder("gpu/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
         uint32_t rows = member(&d, 0, "per_sample_results"), row = vp_json_at(&d.json, rows, 0);
@@ -653,7 +642,7 @@ static void test_energy(void) {
     check_case("emulated: a GPU without an energy counter, and a CPU: the keys are omitted, and no front has this axis");
     cli("CUDA_ON_CPU_NVML=nvmlDeviceGetTotalEnergyConsumption " GPU "--output_dir %F/none");
     CHECK_INT(last.code, 0);
-    text_of_file = check_read(in_folder("none/words_imgsizetier-low_crops0_topk1_blocks4.json"), NULL);
+    char *text_of_file = check_read(in_folder("none/words_imgsizetier-low_crops0_topk1_blocks4.json"), NULL);
     CHECK(text_of_file && !strstr(text_of_file, "energy_"));
     free(text_of_file);
     RUNS(0, "report %F/none --latency energy --resamples 20");
@@ -697,8 +686,7 @@ static void test_energy(void) {
         size_t bytes[2] = { 0, 1 };
         char *alone = check_read(in_folder("alone/logits.npy"), &bytes[0]), *pairs = check_read(in_folder("pairs/logits.npy"), &bytes[1]);
         CHECK(alone && pairs && bytes[0] == bytes[1] && bytes[0] > 1000 && !memcmp(alone, pairs, bytes[0]));
-        free(alone);
-        free(pairs);
+        FREE_ALL(alone, pairs);
     }
     cli("CUDA_ON_CPU_CUPTI=130001 run --synthetic tiny --prompt a --device cuda --gpu events --profile --num_runs 1 --max_new_tokens 2");
     CHECK(last.out && strstr(last.out, "launches timed by CUDA events: as asked") && !strstr(last.out, "emulated_gemm_"));
@@ -785,9 +773,8 @@ static void test_device(void) {
 }
 
 static void test_interrupts(void) {
-    pid_t child;
     check_case("Ctrl-C ends the current run and explains how to continue; --quiet prints nothing else");
-    child = start(GRID "--num_runs_per_sample 2 --output_dir %F/out", "run");
+    pid_t child = start(GRID "--num_runs_per_sample 2 --output_dir %F/out", "run");
     CHECK_INT(finish(child, "run"), 2); /* the signal is sent twice */
     child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
     pause_us(700000);

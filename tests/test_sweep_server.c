@@ -78,10 +78,9 @@ static int holds(const char *path, const char *text) {
     char name[1024];
     while (d && (e = readdir(d)) != NULL) {
         size_t bytes = 0;
-        char *data;
         if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
         snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        data = check_read(name, &bytes);
+        char *data = check_read(name, &bytes);
         found |= data && memmem(data, bytes, text, strlen(text)) != NULL;
         free(data);
         found |= holds(name, text);
@@ -110,7 +109,6 @@ static void check_row(const document *d, uint32_t row, int has_image) {
 }
 static void test_files(void) {
     document d;
-    char *request;
     check_case("two models and a knob over unchanged images and text: files, rows, kinds of lines in the journal");
     RUNS(0, TWO "--request_knob image_url.detail=low,high --num_runs_per_sample 2 --output_dir %F/out --json");
     CHECK_INT(count_files("out"), 4);
@@ -128,7 +126,7 @@ static void test_files(void) {
     }
     unload(&d);
     check_case("the question is a chat message: no roles, no style, options after it; the body of the last request");
-    request = server.request_body;
+    char *request = server.request_body;
     CHECK(strstr(request, "\"Why?\"") != NULL && strstr(request, "User:") == NULL && strstr(request, "\"stream\"") != NULL);
     RUNS(0, ONE "--num_samples 3 --answer_hint 'Answer briefly.' --plan --json");
     RUNS(0, ONE "--answer_hint 'Answer briefly.' --num_runs_per_sample 1 --output_dir %F/hint");
@@ -147,13 +145,12 @@ static void test_files(void) {
 }
 static void test_key(void) {
     char path[700];
-    FILE *f;
     check_case("the key is sent, but is not in any file, message or output");
     CHECK(strstr(server.request, KEY) != NULL);
     CHECK(!holds(folder, KEY));
     check_case("a key read from a file");
     snprintf(path, sizeof path, "%s/key", folder);
-    f = fopen(path, "w");
+    FILE *f = fopen(path, "w");
     if (CHECK(f != NULL)) {
         fputs("sk-of-a-file-0815\n", f);
         fclose(f);
@@ -323,13 +320,12 @@ static void pause_until_answers(int count) {
 #define LONG TWO "--tier_list low high --num_runs_per_sample 2 --output_dir "
 static void test_kills(void) {
     const int kills = getenv("SWEEP_KILLS") ? atoi(getenv("SWEEP_KILLS")) : 8;
-    int all;
     pid_t child;
     check_case("killed %d times and resumed: the same answers and counts, nothing measured twice", kills);
     chat.piece_ms = 2;
     chat.answers = 0;
     RUNS(0, LONG "%F/unbroken");
-    all = chat.answers;
+    int all = chat.answers;
     CHECK_INT(all, 2 + 2 * 2 * 3 * 2); /* warm-ups; models, tiers, samples, runs */
     for (int i = 0; i < kills; i++) {
         const int first = hostile_count(&server, &server.request_count);

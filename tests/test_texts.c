@@ -31,8 +31,7 @@ static void edit(const char *path, const char *after, const char *from, const ch
         kept_add(&t, at + strlen(from), strlen(at + strlen(from)));
         write_text(path, t.data);
     }
-    free(t.data);
-    free(text);
+    FREE_ALL(t.data, text);
 }
 static void test_tile(void) {
     static const row rows[] = {
@@ -134,7 +133,6 @@ static void test_estimator(void) {
         {"predict-other", "predict %F/other.json --data %F/b", 0},
         {"predict-far", "predict %F/model.json --views 90 --sequence 9000 --top_k 60", 2}, {"predict-none", "predict %F/model.json", 2}};
     truth t = truth_default();
-    char *text;
     t.samples = 30;
     write_sweep("a", &t);
     t.slower = 1.7;
@@ -144,7 +142,7 @@ static void test_estimator(void) {
     write_sweep("b", &t);
     CHECK_ROWS(rows);
     check_case("writing a model");
-    text = text_of_file(in_folder("model.json"));
+    char *text = text_of_file(in_folder("model.json"));
     check_kept("text-model.txt", text);
     free(text);
     text = text_of_file(in_folder("other.json"));
@@ -174,8 +172,7 @@ static void check_figures(const char *name, const char *path) {
         if (!next || !strstr(next + 1, "<figure")) break; /* nor is the text after the last figure compared */
     }
     check_kept(name, all.data ? all.data : "");
-    free(all.data);
-    free(text);
+    FREE_ALL(all.data, text);
 }
 /* a model with one change is rejected; the error gives the location and the cause */
 static void test_damaged_models(void) {
@@ -205,8 +202,7 @@ static void test_damaged_models(void) {
         kept_add(&all, last.err, strlen(last.err));
     }
     check_kept("text-damaged-models.txt", all.data ? all.data : "");
-    free(all.data);
-    free(text);
+    FREE_ALL(all.data, text);
 }
 /* files of several sessions and machines; in some, a number of a sample is missing */
 static void test_mixed(void) {
@@ -428,8 +424,7 @@ static void test_damaged_results(void) {
     }
     write_text(in_folder(name), text);
     check_kept("text-damaged-results.txt", all.data ? all.data : "");
-    free(all.data);
-    free(text);
+    FREE_ALL(all.data, text);
 }
 static void test_report_words(void) {
     static const char *const commands[] = {

@@ -53,14 +53,13 @@ static int32_t fill_inputs(struct worker *worker) {
     vp_tile_options options = vp_tile_options_default();
     vp_image image = {0, 0, NULL};
     size_t text_count = 0, needed;
-    void *scratch;
     int32_t count = 0;
     options.max_crops = 1;
     if (!GOOD(worker, vp_image_decode((const uint8_t *)image_file, image_bytes, &image, NULL) == VP_OK)) return 0;
     GOOD(worker, vp_layout_compute(&config.geometry, &options, image.width_px, image.height_px, &worker->layout, NULL) == VP_OK);
     GOOD(worker, worker->layout.views == VIEWS);
     needed = vp_preprocess_scratch_bytes(&config.geometry, &worker->layout);
-    scratch = malloc(needed);
+    void *scratch = malloc(needed);
     GOOD(worker, vp_preprocess(&config.geometry, &worker->layout, image.rgb, worker->pixels, worker->masks, scratch, needed) == VP_OK);
     free(scratch);
     vp_image_free(&image);
@@ -99,8 +98,7 @@ static void run_engine(struct worker *worker, int32_t count) {
     vp_engine_options options = vp_engine_options_default();
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine *engine = NULL;
-    vp_request request;
-    vp_reply reply;
+    vp_request request = {0};
     vp_device_info device;
     size_t bytes = 0;
     int32_t devices = 0;
@@ -113,8 +111,6 @@ static void run_engine(struct worker *worker, int32_t count) {
     options.max_sequence = count + NEW;
     options.max_views = VIEWS;
     if (!note(worker, vp_engine_open(&options, &engine, &error) == VP_OK, "vp_engine_open")) return;
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
     request.input_ids = worker->ids;
     request.input_count = count;
     request.pixels = worker->pixels;
@@ -129,8 +125,7 @@ static void run_engine(struct worker *worker, int32_t count) {
     request.ignore_eos = 1;
     request.eos_id = ids_of_model.eos;
     request.timing = VP_TIMING_STAGE;
-    reply.tokens = worker->tokens;
-    reply.step_ns = worker->step_ns;
+    vp_reply reply = {.tokens = worker->tokens, .step_ns = worker->step_ns};
     GOOD(worker, vp_engine_run(engine, &request, &reply, &error) == VP_OK);
     GOOD(worker, reply.token_count == NEW && vp_engine_device(engine)[0] && vp_engine_gemm(engine, 1)[0]);
     add(worker, worker->tokens, sizeof worker->tokens);
@@ -156,9 +151,7 @@ static struct worker *worker_new(int number) {
     return worker;
 }
 static void worker_free(struct worker *worker) {
-    free(worker->pixels);
-    free(worker->masks);
-    free(worker);
+    FREE_ALL(worker->pixels, worker->masks, worker);
 }
 static void load_shared(void) {
     char *text = NULL, *config_text = NULL, path[128];
@@ -201,8 +194,6 @@ int main(void) {
     }
     vp_checkpoint_close(checkpoint);
     vp_tokenizer_free(tokenizer);
-    free((void *)json.nodes);
-    free(json_text);
-    free(image_file);
+    FREE_ALL((void *)json.nodes, json_text, image_file);
     return check_done("test_threads");
 }

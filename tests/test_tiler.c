@@ -29,7 +29,6 @@ static const char *csv_row(const char *p, row *r) {
 static void test_geometry(void) {
     vp_geometry g = vp_geometry_default(), bad;
     int32_t *field[6];
-    int i;
     /* a field and a value that makes the geometry impossible */
     static const struct { int field; int32_t value; } wrong[] = {
         {0, 0}, {0, -336}, {0, 335}, {0, 32774}, {0, INT32_MAX}, {0, INT32_MIN}, {1, 0}, {1, -14}, {1, 13}, {1, 672}, {2, -2}, {2, 3}, {2, 20},
@@ -47,7 +46,7 @@ static void test_geometry(void) {
     CHECK(g.mean[0] == 0.48145466f && g.mean[1] == 0.4578275f && g.mean[2] == 0.40821073f);
     CHECK(g.std[0] == 0.26862954f && g.std[1] == 0.26130258f && g.std[2] == 0.27577711f);
     check_case("geometry: each impossible value is rejected");
-    for (i = 0; i < COUNT(wrong); i++) {
+    for (int i = 0; i < COUNT(wrong); i++) {
         bad = g;
         field[0] = &bad.crop_px;
         field[1] = &bad.patch_px;
@@ -60,7 +59,7 @@ static void test_geometry(void) {
         CHECK_INT(vp_geometry_patches_per_side(&bad) + vp_geometry_tokens_per_side(&bad) + vp_geometry_tokens_per_crop(&bad), 0);
         CHECK_INT(vp_geometry_window_px(&bad) + vp_geometry_margin_px(&bad), 0);
     }
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         bad = g, bad.std[i] = 0;
         CHECK_INT(vp_geometry_check(&bad), VP_ERR_RANGE);
         bad = g, bad.std[i] = (float)NAN;
@@ -78,13 +77,12 @@ static void test_geometry(void) {
 }
 
 static void test_presets(void) {
-    const vp_tier *tier;
     check_case("tier presets");
     CHECK(vp_tier_at(-1) == NULL && vp_tier_at(3) == NULL && vp_tier_at(INT32_MAX) == NULL);
     CHECK_TEXT(vp_tier_at(0)->name, "low");
     CHECK_TEXT(vp_tier_at(1)->name, "medium");
     CHECK_TEXT(vp_tier_at(2)->name, "high");
-    tier = vp_tier_find("high");
+    const vp_tier *tier = vp_tier_find("high");
     CHECK(tier && tier->min_crops == 9 && tier->max_crops == 15);
     CHECK(vp_tier_find("High") == NULL && vp_tier_find("") == NULL);
 }
@@ -104,9 +102,8 @@ static long collated_tokens(const vp_geometry *g, const vp_layout *l, long views
     const size_t per_crop = (size_t)vp_geometry_tokens_per_crop(g), entries = (size_t)l->views * per_crop;
     int32_t *map = (int32_t *)malloc(entries * sizeof *map);
     long kept = 0;
-    size_t i;
     CHECK_INT(vp_tokens_index_map(g, l, 1, map, entries), VP_OK);
-    for (i = 0; i < entries && i < (size_t)views * per_crop; i++) kept += map[i] >= 0;
+    for (size_t i = 0; i < entries && i < (size_t)views * per_crop; i++) kept += map[i] >= 0;
     free(map);
     return kept;
 }
@@ -124,8 +121,7 @@ static int tier_columns(const vp_geometry *g, const vp_tier *tier, const vp_layo
 
 /* first column that differs, or -1 */
 static int differing(const long *got, const row *want, int columns) {
-    int i;
-    for (i = 0; i < columns; i++) {
+    for (int i = 0; i < columns; i++) {
         if (got[i] != want->field[3 + i]) return 3 + i;
     }
     return -1;
@@ -134,8 +130,7 @@ static int differing(const long *got, const row *want, int columns) {
 /* The comparison itself must detect an error in any column: damages them one by one. */
 static void check_damage(const long *got, const row *want, int columns) {
     row damaged;
-    int i;
-    for (i = 0; i < columns; i++) {
+    for (int i = 0; i < columns; i++) {
         damaged = *want;
         damaged.field[3 + i]++;
         CHECK_INT(differing(got, &damaged, columns), 3 + i);
@@ -158,11 +153,10 @@ static void test_adaptive_table(void) {
         vp_layout layout;
         vp_tiling tiling = {0, 0};
         vp_error error;
-        vp_result result;
         p = csv_row(line, &r);
         options.max_crops = (int32_t)r.field[2];
         memset(&layout, 0xA5, sizeof layout);
-        result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, &error);
+        vp_result result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, &error);
         CHECK_INT(vp_tiler_adaptive(&g, (int32_t)r.field[0], (int32_t)r.field[1], options.max_crops, &tiling), VP_OK);
         check_note(tiling.rows == r.field[3] && tiling.cols == r.field[4], __FILE__, __LINE__, "%.30s: tiling %dx%d", line, (int)tiling.rows,
                    (int)tiling.cols);
@@ -183,12 +177,11 @@ static void test_adaptive_table(void) {
 static void test_tier_table(void) {
     const vp_geometry g = vp_geometry_default();
     vp_tile_options options = vp_tile_options_default();
-    char *text;
     const char *p;
     int rows = 0;
     row r;
     check_case("tier.csv, every column");
-    text = check_read(check_golden("tiling/tier.csv"), NULL);
+    char *text = check_read(check_golden("tiling/tier.csv"), NULL);
     CHECK(text != NULL);
     options.rule = VP_TILE_TIER;
     options.fit = VP_FIT_FILL;
@@ -197,11 +190,10 @@ static void test_tier_table(void) {
         const char *line = p;
         long got[FIELDS];
         vp_layout layout;
-        vp_result result;
         p = csv_row(line, &r);
         options.tier = vp_tier_find(r.text[2]);
         memset(&layout, 0xA5, sizeof layout);
-        result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, NULL);
+        vp_result result = vp_layout_compute(&g, &options, (int32_t)r.field[0], (int32_t)r.field[1], &layout, NULL);
         if (check_note(result == VP_OK, __FILE__, __LINE__, "%.30s is refused", line)) {
             const int columns = tier_columns(&g, options.tier, &layout, got), bad = differing(got, &r, columns);
             check_note(bad < 0, __FILE__, __LINE__, "%.30s: column %d (counted from 0)", line, bad);
@@ -231,11 +223,10 @@ static vp_geometry geometry_of(int32_t window_px, int32_t margin_px, int32_t pat
 
 static void maths_tilings(const char *text) {
     const vp_geometry g = vp_geometry_default();
-    size_t i;
     double *n = maths_list(text, "crops_to_tiling", 4, 740);
     vp_tiling t = { 0, 0 };
     check_case("experiment_maths.json: crops -> tiling");
-    for (i = 0; i < 740; i++) {
+    for (size_t i = 0; i < 740; i++) {
         const double *r = n + 4 * i;
         const vp_result result = vp_tiler_exact(&g, (int32_t)r[0], r[1], &t);
         if (r[0] == 0) { /* known difference: the reference returns [1, 0] */
@@ -247,7 +238,7 @@ static void maths_tilings(const char *text) {
     }
     free(n);
     n = maths_list(text, "crops_to_tiling_default_aspect", 3, 49);
-    for (i = 1; i < 49; i++) { /* row 0 is 0 crops */
+    for (size_t i = 1; i < 49; i++) { /* row 0 is 0 crops */
         CHECK_INT(vp_tiler_exact(&g, (int32_t)n[3 * i], 1.0, &t), VP_OK);
         CHECK(t.rows == n[3 * i + 1] && t.cols == n[3 * i + 2]);
     }
@@ -301,14 +292,11 @@ static void maths_sizes(const char *text) {
 
 static void test_maths(void) {
     const vp_geometry g = vp_geometry_default();
-    char *text;
-    double *n;
-    size_t i;
     check_case("experiment_maths.json: tokens -> crops");
-    text = check_read(check_golden("tiling/experiment_maths.json"), NULL);
+    char *text = check_read(check_golden("tiling/experiment_maths.json"), NULL);
     if (!check_note(text != NULL, __FILE__, __LINE__, "missing")) return;
-    n = maths_list(text, "tokens_to_crops", 2, 147);
-    for (i = 0; i < 147; i++) {
+    double *n = maths_list(text, "tokens_to_crops", 2, 147);
+    for (size_t i = 0; i < 147; i++) {
         int32_t crops = -7;
         const vp_result result = vp_select_crops(&g, (int32_t)n[2 * i], &crops);
         if (n[2 * i] < 1) { /* known difference: the reference gives 1 crop for no tokens */
@@ -321,7 +309,7 @@ static void test_maths(void) {
     }
     free(n);
     n = maths_list(text, "crops_to_max_crops", 2, 40); /* the identity: max_crops is the number of crops */
-    for (i = 0; i < 40; i++) CHECK(n[2 * i] == n[2 * i + 1]);
+    for (size_t i = 0; i < 40; i++) CHECK(n[2 * i] == n[2 * i + 1]);
     free(n);
     maths_tilings(text);
     maths_sizes(text);
@@ -374,30 +362,26 @@ static int compare_case(const char *name) {
     vp_layout l;
     check_array index, tokens;
     int32_t *map, *sequence;
-    int64_t i;
-    char *text;
-    const char *mode;
-    double *size, *resized, *offset, *whole;
     size_t count;
     snprintf(path, sizeof path, "preprocess/cases/%s/case.json", name);
-    text = check_read(check_golden(path), NULL);
+    char *text = check_read(check_golden(path), NULL);
     snprintf(path, sizeof path, "preprocess/cases/%s/image_input_idx.npy", name);
     if (!text || !check_npy(check_golden(path), &index)) {
         free(text);
         return 0;
     }
     check_case("preprocess/%s: layout, image_input_idx, image_tokens", name);
-    mode = scan_key(text, "mode", NULL) + 1;
-    for (i = 0; vp_tier_at((int32_t)i); i++) {
+    const char *mode = scan_key(text, "mode", NULL) + 1;
+    for (int64_t i = 0; vp_tier_at((int32_t)i); i++) {
         const vp_tier *tier = vp_tier_at((int32_t)i);
         if (strncmp(mode, tier->name, strlen(tier->name)) == 0) options.tier = tier;
     }
     options.rule = options.tier ? VP_TILE_TIER : VP_TILE_ADAPTIVE;
     options.fit = options.tier || strncmp(mode, "adaptive-fill", 13) == 0 ? VP_FIT_FILL : VP_FIT_PAD;
-    size = scan_numbers(scan_key(text, "size_wh", NULL), &count);
-    resized = scan_numbers(scan_key(text, "resized_wh", NULL), &count);
-    offset = scan_numbers(scan_key(text, options.fit == VP_FIT_FILL ? "crop_left_top" : "pad_left_top", NULL), &count);
-    whole = scan_numbers(scan_key(text, "global_resized_wh", NULL), &count);
+    double *size = scan_numbers(scan_key(text, "size_wh", NULL), &count);
+    double *resized = scan_numbers(scan_key(text, "resized_wh", NULL), &count);
+    double *offset = scan_numbers(scan_key(text, options.fit == VP_FIT_FILL ? "crop_left_top" : "pad_left_top", NULL), &count);
+    double *whole = scan_numbers(scan_key(text, "global_resized_wh", NULL), &count);
     ids.im_start = (int32_t)scan_number(text, "<im_start>", NULL);
     ids.im_end = (int32_t)scan_number(text, "<im_end>", NULL);
     ids.im_patch = (int32_t)scan_number(text, "<im_patch>", NULL);
@@ -418,18 +402,12 @@ static int compare_case(const char *name) {
     map[index.count] = sequence[tokens.count] = -12345; /* guard values */
     CHECK_INT(vp_tokens_index_map(&g, &l, 1, map, (size_t)index.count), VP_OK);
     CHECK_INT(vp_tokens_image_ids(&g, &l, &ids, sequence, (size_t)tokens.count), VP_OK);
-    for (i = 0; i < index.count; i++) CHECK_INT(map[i], check_at(&index, i));
-    for (i = 0; i < tokens.count; i++) CHECK_INT(sequence[i], check_at(&tokens, i));
+    for (int64_t i = 0; i < index.count; i++) CHECK_INT(map[i], check_at(&index, i));
+    for (int64_t i = 0; i < tokens.count; i++) CHECK_INT(sequence[i], check_at(&tokens, i));
     CHECK(map[index.count] == -12345 && sequence[tokens.count] == -12345);
     check_free(&index);
     check_free(&tokens);
-    free(map);
-    free(sequence);
-    free(size);
-    free(resized);
-    free(offset);
-    free(whole);
-    free(text);
+    FREE_ALL(map, sequence, size, resized, offset, whole, text);
     return 1;
 }
 
@@ -455,11 +433,10 @@ static vp_tiling slow_adaptive(int32_t window, int32_t margin, int32_t width, in
     int32_t area, rows;
     for (area = 1; area <= most; area++) {
         for (rows = 1; rows <= area; rows++) {
-            float scale_h, scale_w, scale;
             if (area % rows) continue;
-            scale_h = h == 0 ? (float)INFINITY : (float)(window * rows) / h;
-            scale_w = w == 0 ? (float)INFINITY : (float)(window * (area / rows)) / w;
-            scale = scale_h < scale_w ? scale_h : scale_w;
+            float scale_h = h == 0 ? (float)INFINITY : (float)(window * rows) / h;
+            float scale_w = w == 0 ? (float)INFINITY : (float)(window * (area / rows)) / w;
+            float scale = scale_h < scale_w ? scale_h : scale_w;
             if (scale >= 1 && (!best_up.rows || scale < up)) up = scale, best_up.rows = rows, best_up.cols = area / rows;
             if (scale < 1 && (!best_down.rows || scale > down)) down = scale, best_down.rows = rows, best_down.cols = area / rows;
         }
@@ -493,8 +470,7 @@ static vp_tiling slow_adaptive_exact(int64_t window, int64_t h, int64_t w, int32
 static vp_tiling slow_nearest(const int32_t *counts, int number, double aspect, int skip_primes, int32_t window, int32_t margin) {
     vp_tiling best = {1, 0};
     double least = INFINITY;
-    int i;
-    for (i = 0; i < number; i++) {
+    for (int i = 0; i < number; i++) {
         int32_t rows, divisors = 0;
         for (rows = 1; rows <= counts[i]; rows++) divisors += counts[i] % rows == 0;
         if (skip_primes && counts[i] > 2 && divisors == 2) continue;
@@ -594,7 +570,6 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     int32_t *map = (int32_t *)malloc((entries + 1) * sizeof *map), *sequence = (int32_t *)malloc(((size_t)l->image_tokens + 1) * sizeof *sequence);
     unsigned char *seen = (unsigned char *)calloc((size_t)l->image_tokens, 1);
     int32_t kept = 0, patches = 0, i;
-    size_t e;
     map[entries] = sequence[l->image_tokens] = -12345;
     CHECK_INT(vp_tokens_index_map(g, l, first, map, entries), VP_OK);
     CHECK_INT(vp_tokens_image_ids(g, l, &ids, sequence, (size_t)l->image_tokens), VP_OK);
@@ -602,7 +577,7 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
     CHECK_INT(per_crop + grid_rows * grid_cols, l->feature_tokens);
     for (i = 0; i < l->image_tokens; i++) patches += sequence[i] == ids.im_patch;
     CHECK_INT(patches, l->feature_tokens);
-    for (e = 0; e < entries; e++) {
+    for (size_t e = 0; e < entries; e++) {
         const int32_t place = map[e] - first, view = (int32_t)(e / (size_t)per_crop), cell = (int32_t)(e % (size_t)per_crop);
         if (map[e] == -100) continue;
         if (!CHECK(place >= 0 && place < l->image_tokens && !seen[place] && sequence[place] == ids.im_patch)) continue;
@@ -616,27 +591,23 @@ static void check_map(const vp_geometry *g, const vp_layout *l, int32_t first) {
         }
     }
     CHECK_INT(kept, l->feature_tokens);
-    free(map);
-    free(sequence);
-    free(seen);
+    FREE_ALL(map, sequence, seen);
 }
 
 static void test_maps(void) {
     const uint32_t seed = 42;
     vp_random random;
-    int round;
     check_case("property: kept cells tile the grid exactly once (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (round = 0; round < 600; round++) {
+    for (int round = 0; round < 600; round++) {
         const vp_geometry g = round % 2 ? vp_geometry_default() : random_geometry(&random);
         vp_tile_options options = vp_tile_options_default();
         vp_layout l;
-        int32_t width, height;
         options.fit = VP_FIT_FILL;
         options.rule = round % 3 ? VP_TILE_ADAPTIVE : VP_TILE_CROPS;
         options.max_crops = options.crops = 1 + (int32_t)vp_random_below(&random, 39);
-        width = 1 + (int32_t)vp_random_below(&random, 3999);
-        height = 1 + (int32_t)vp_random_below(&random, 3999);
+        int32_t width = 1 + (int32_t)vp_random_below(&random, 3999);
+        int32_t height = 1 + (int32_t)vp_random_below(&random, 3999);
         CHECK_INT(vp_layout_compute(&g, &options, width, height, &l, NULL), VP_OK);
         check_map(&g, &l, (int32_t)vp_random_below(&random, 1000));
     }
@@ -655,7 +626,6 @@ static void test_sizes(void) {
         const int32_t width = random_side(&random, window, margin), height = random_side(&random, window, margin);
         vp_tile_options options = vp_tile_options_default();
         vp_layout l, poison;
-        int fill;
         options.rule = (vp_tile_rule)vp_random_below(&random, 3);
         options.fit = (vp_fit)vp_random_below(&random, 1);
         options.tier = vp_tier_at((int32_t)vp_random_below(&random, 2));
@@ -663,7 +633,7 @@ static void test_sizes(void) {
         options.vision_tokens = 1 + (int32_t)vp_random_below(&random, 5000);
         memset(&poison, 0xA5, sizeof poison);
         l = poison;
-        fill = options.fit == VP_FIT_FILL;
+        int fill = options.fit == VP_FIT_FILL;
         if (vp_layout_compute(&g, &options, width, height, &l, NULL) != VP_OK) {
             const double ratio = width > height ? (double)width / height : (double)height / width;
             CHECK(memcmp(&l, &poison, sizeof l) == 0);
@@ -729,9 +699,8 @@ static void test_extremes(void) {
 
 static void expect_range(const vp_geometry *g, const vp_tile_options *options, int32_t width, int32_t height, const char *where) {
     vp_layout l, poison;
-    vp_error error;
+    vp_error error = {0};
     memset(&poison, 0xA5, sizeof poison);
-    memset(&error, 0, sizeof error);
     l = poison;
     CHECK_INT(vp_layout_compute(g, options, width, height, &l, &error), VP_ERR_RANGE);
     CHECK(memcmp(&l, &poison, sizeof l) == 0);

@@ -24,7 +24,6 @@ static void test_golden(void) {
     char *text = check_read(check_golden("stats/stats.json"), NULL);
     const char *p = text;
     int arrays = 0;
-    size_t i;
     check_case("stats.json, bit by bit");
     CHECK(text != NULL);
     while (p && (p = scan_key(p, "values", NULL)) != NULL) {
@@ -38,7 +37,7 @@ static void test_golden(void) {
         check_note(same(s.mean, mean), __FILE__, __LINE__, "array %d: mean %.17g, expected %.17g", arrays, s.mean, mean);
         check_note(same(s.std, std), __FILE__, __LINE__, "array %d: std %.17g, expected %.17g", arrays, s.std, std);
         CHECK(same(vp_statistics_mean(values, count), mean) && same(vp_statistics_std(values, count), std));
-        for (i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++) {
+        for (size_t i = 0; i < sizeof quantiles / sizeof quantiles[0]; i++) {
             const double want = scan_number(percentiles, quantiles[i], NULL), q = atof(quantiles[i]);
             check_note(same(sorted_percentile(values, count, q), want), __FILE__, __LINE__, "array %d: percentile %g", arrays, q);
             if (q == 0) CHECK(same(s.min, want));
@@ -48,8 +47,7 @@ static void test_golden(void) {
             if (q == 100) CHECK(same(s.max, want));
         }
         CHECK_INT(s.count, count);
-        free(values);
-        free(scratch);
+        FREE_ALL(values, scratch);
         p = percentiles;
         arrays++;
     }
@@ -60,9 +58,8 @@ static void test_golden(void) {
 /* Numbers for which the order of additions matters: a plain loop gives another last bit, so a wrong order is detected. */
 static void test_order(void) {
     double values[1000], loop = 0.0;
-    size_t i;
     check_case("the sum is pairwise, not a loop");
-    for (i = 0; i < 1000; i++) loop += values[i] = 3.3;
+    for (size_t i = 0; i < 1000; i++) loop += values[i] = 3.3;
     CHECK(vp_statistics_sum(values, 1000) != loop);
     CHECK(same(vp_statistics_mean(values, 1000), 3.299999999999999));
     CHECK(vp_statistics_sum(values, 0) == 0.0);
@@ -87,11 +84,10 @@ static void test_lengths(void) {
     static double values[2200];
     const uint32_t seed = 3;
     vp_random random;
-    size_t i;
     check_case("the sum of every length (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (i = 0; i < 2200; i++) values[i] = vp_random_double(&random) * pow(2, (double)vp_random_below(&random, 20));
-    for (i = 0; i <= 2200; i += i < 700 ? 1 : 37) CHECK(same(vp_statistics_sum(values, i), slow_sum(values, i)));
+    for (size_t i = 0; i < 2200; i++) values[i] = vp_random_double(&random) * pow(2, (double)vp_random_below(&random, 20));
+    for (size_t i = 0; i <= 2200; i += i < 700 ? 1 : 37) CHECK(same(vp_statistics_sum(values, i), slow_sum(values, i)));
 }
 
 static void test_errors(void) {
@@ -127,17 +123,15 @@ static void test_property(void) {
     static double values[MOST], scratch[MOST], sorted[MOST];
     const uint32_t seed = 20261121;
     vp_random random;
-    int round;
     check_case("property: random arrays (seed %u)", (unsigned)seed);
     vp_random_seed(&random, seed);
-    for (round = 0; round < 400; round++) {
+    for (int round = 0; round < 400; round++) {
         const size_t count = 1 + (size_t)vp_random_below(&random, MOST - 1);
         const double steps = (double)(1 + vp_random_below(&random, 60)); /* few steps, so that there are ties */
         long double wide = 0, size = 0;
         double before, q;
         vp_statistics s;
-        size_t i;
-        for (i = 0; i < count; i++) {
+        for (size_t i = 0; i < count; i++) {
             values[i] = floor(vp_random_double(&random) * steps) / 7 - 3;
             wide += values[i];
             size += fabs(values[i]);
@@ -175,9 +169,8 @@ static void test_student(void) {
         {0.999999999, 100000, 5.9983614662742779}, {0.999999999, 200000, 5.9980842319267825},
         {0.9999, 1e12, 3.7190164854694976}, {0.8, INFINITY, 0.84162123357291436},
         {0.975, INFINITY, 1.9599639845400539}, {0.995, INFINITY, 2.5758293035489005}, {0.999999999, INFINITY, 5.9978070196016374}};
-    size_t i;
     check_case("quantiles of Student's t, to 1e-11 of mpmath");
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         const double t = vp_statistics_student(table[i].probability, table[i].degrees);
         check_note(fabs(t - table[i].t) <= 1e-11 * table[i].t, __FILE__, __LINE__, "p %.10g, %g degrees: %.17g, expected %.17g",
                    table[i].probability, table[i].degrees, t, table[i].t);
@@ -198,10 +191,9 @@ static void test_percentile_interval(void) {
         {100, 95, 0.95, 90, 100}, {1000, 95, 0.95, 936, 964}, {367, 99, 0.95, 0, 0}, {368, 99, 0.95, 360, 368}, {1000, 99, 0.95, 983, 997},
         {100000, 99, 0.95, 98938, 99062}, {40, 10, 0.9, 1, 8}, {50, 25, 0.8, 9, 17}, {10000, 99.9, 0.95, 9983, 9997}};
     double *values = (double *)malloc(1000000 * sizeof *values), low = -7, high = -7;
-    size_t i;
     check_case("intervals of percentiles: ranks match scipy's, too few values are rejected");
-    for (i = 0; i < 1000000; i++) values[i] = (double)(i + 1);
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < 1000000; i++) values[i] = (double)(i + 1);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         const vp_result want = table[i].low ? VP_OK : VP_ERR_UNSUPPORTED;
         low = high = -7;
         CHECK_INT(vp_statistics_percentile_interval(values, table[i].count, table[i].percentile, table[i].confidence, &low, &high), want);
@@ -278,8 +270,7 @@ static void test_percentile_interval_property(void) {
 
 static double draw_normal(vp_random *random) { /* a sum of twelve uniform numbers is close enough */
     double sum = -6;
-    int i;
-    for (i = 0; i < 12; i++) sum += vp_random_double(random);
+    for (int i = 0; i < 12; i++) sum += vp_random_double(random);
     return sum;
 }
 
@@ -339,13 +330,12 @@ static void test_outliers(void) {
     double scratch[12], values[5] = {1, 2, 3, 4, 5};
     uint8_t flags[12];
     vp_outliers o, poison;
-    size_t i, k;
     check_case("outliers: modified z scores, a slow first value");
-    for (i = 0; i < sizeof table / sizeof table[0]; i++) {
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         unsigned got = 0;
         memset(flags, 0xA5, sizeof flags);
         CHECK_INT(vp_statistics_outliers(table[i].values, table[i].count, table[i].threshold, scratch, flags, &o), VP_OK);
-        for (k = 0; k < table[i].count; k++) got |= (unsigned)flags[k] << k;
+        for (size_t k = 0; k < table[i].count; k++) got |= (unsigned)flags[k] << k;
         check_note(got == table[i].flags && (int)o.count == table[i].outliers && o.slow_first == table[i].slow, __FILE__, __LINE__,
                    "case %zu: flags %x, %zu outliers, slow first %d", i, got, o.count, o.slow_first);
         CHECK(table[i].count == 12 || flags[table[i].count] == 0xA5);
@@ -414,9 +404,7 @@ static void test_stop(void) {
     double steady[12], wild[12], scratch[12];
     vp_stop_rule bad;
     vp_stop stop = VP_STOP_MAX;
-    size_t i;
-    int k;
-    for (i = 0; i < 12; i++) {
+    for (size_t i = 0; i < 12; i++) {
         steady[i] = 100 + (i % 2 ? 0.99 : -0.99); /* interval 99.01..100.99: half-width 0.99 % */
         wild[i] = 100 + (i % 2 ? 1.01 : -1.01);
     }
@@ -437,12 +425,12 @@ static void test_stop(void) {
     CHECK_INT(decide(&narrow, wild, 12, 5000), VP_STOP_MAX);
     CHECK_INT(decide(&open, wild, 11, INT64_MAX), VP_STOP_NOT); /* no time limit */
     CHECK_INT(decide(&open, wild, 12, INT64_MAX), VP_STOP_MAX);
-    for (i = 0; i < 12; i++) wild[i] = 0;
+    for (size_t i = 0; i < 12; i++) wild[i] = 0;
     CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_INTERVAL);
-    for (i = 0; i < 12; i++) wild[i] = -steady[i];
+    for (size_t i = 0; i < 12; i++) wild[i] = -steady[i];
     CHECK_INT(decide(&open, wild, 6, 0), VP_STOP_NOT); /* no relative width for values below 0 */
     check_case("stop: rules outside their ranges, output unchanged");
-    for (k = 0; k < 10; k++) {
+    for (int k = 0; k < 10; k++) {
         bad = narrow;
         if (k == 0) bad.min_runs = 0;
         if (k == 1) bad.max_runs = 2;
@@ -466,10 +454,9 @@ static void test_stop(void) {
 static void test_clock(void) {
     int64_t before = vp_clock_ns(), start = before;
     struct timespec pause;
-    int i;
     check_case("the clock never goes back, and counts nanoseconds");
     CHECK(before > 0);
-    for (i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++) {
         const int64_t now = vp_clock_ns();
         CHECK(now >= before);
         before = now;

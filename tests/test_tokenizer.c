@@ -150,8 +150,7 @@ static void check_decoding(const vp_tokenizer *t, const row *r) {
     static const char *const keys[3] = { "text", "text_skip_special", "text_skip_special_cleaned" };
     static const int flags[3] = { 0, VP_DECODE_SKIP_SPECIAL, VP_DECODE_SKIP_SPECIAL | VP_DECODE_CLEAN_UP };
     size_t count = row_ids(r, want_ids);
-    int i;
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         size_t bytes = row_text(r, keys[i], want_text, sizeof want_text);
         decode_is(t, want_ids, count, flags[i], want_text, bytes);
     }
@@ -180,10 +179,9 @@ static void check_rows(const char *file, const vp_tokenizer *t, const char *name
     check_case("%s, %s tokenizer", file, name ? name : "real");
     if (!CHECK(text != NULL && t != NULL)) return;
     for (line = text; *line; line = end + 1) {
-        row *r;
         end = strchr(line, '\n');
         if (!end) end = line + strlen(line) - 1;
-        r = row_of(line, (size_t)(end - line));
+        row *r = row_of(line, (size_t)(end - line));
         if (name && !vp_json_equals(&r->json, vp_json_get(&r->json, 0, "tokenizer"), name)) continue;
         check(t, r);
         rows++;
@@ -234,22 +232,19 @@ static void test_other_models(void) {
         { "gemma3", "text", "image-a", "image-b" } };
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
         char path[128];
-        vp_tokenizer *t;
         snprintf(path, sizeof path, "othermodels/%s/checkpoint/tokenizer.json", models[m][0]);
         check_case("%s", path);
-        t = load_file(path);
+        vp_tokenizer *t = load_file(path);
         snprintf(path, sizeof path, "othermodels/%s/texts.jsonl", models[m][0]);
         if (strcmp(models[m][0], "molmo_7b_d") != 0) /* this model has internvl's pattern */
             check_rows(path, t, NULL, !strncmp(models[m][0], "qwen", 4) ? 43 : !strcmp(models[m][0], "gemma3") ? 44 : 39, check_other_text);
         for (int i = 1; i < 4; i++) {
             size_t bytes = 0, count, front, text_bytes;
-            char *file;
-            row *r;
             snprintf(path, sizeof path, "othermodels/%s/%s/case.json", models[m][0], models[m][i]);
             check_case("%s", path);
             if (!check_golden(path)) { check_skip(path, "no ../shared/goldens/othermodels"); continue; }
-            file = check_read(check_golden(path), &bytes);
-            r = row_of(file, bytes);
+            char *file = check_read(check_golden(path), &bytes);
+            row *r = row_of(file, bytes);
             count = row_numbers(r, "input_ids", want_ids);
             front = vp_tokenizer_bos(t) >= 0;
             /* Molmo-7B's case has no expanded text: the ids end with those of the text */
@@ -306,8 +301,7 @@ static void test_metaspace(void) {
             check_rows("othermodels/llava/metaspace.jsonl", t, rows[i].name, 24, check_other_text);
         } else printf("%s: %s\n", error.where, error.text);
         vp_tokenizer_free(t);
-        free(edited);
-        free(file);
+        FREE_ALL(edited, file);
     }
 }
 
@@ -349,8 +343,7 @@ static void test_other_refusals(void) {
         CHECK(t == NULL);
         CHECK_TEXT(error.where, rows[i].where);
         check_note(strstr(error.text, rows[i].text) != NULL, __FILE__, __LINE__, "\"%s\" lacks \"%s\"", error.text, rows[i].text);
-        free(edited);
-        free(file);
+        FREE_ALL(edited, file);
     }
 }
 
@@ -400,12 +393,10 @@ static void test_classes(void) {
     static const char *const keys[3] = { "L", "N", "S" };
     size_t bytes = 0;
     char *text = check_read(check_golden("tokenizer/unicode_classes.json"), &bytes);
-    const row *r;
-    uint32_t k, c;
     check_case("character classes of all code points");
     if (!CHECK(text != NULL)) return;
-    r = row_of(text, bytes);
-    for (k = 0; k < 3; k++) {
+    const row *r = row_of(text, bytes);
+    for (uint32_t k = 0; k < 3; k++) {
         uint32_t array = vp_json_get(&r->json, 0, keys[k]), node;
         for (node = array + 1; node < r->nodes[array].end; node = r->nodes[node].end) {
             int64_t first = -1, last = -2;
@@ -414,7 +405,7 @@ static void test_classes(void) {
         }
     }
     vp_unicode_forms_init(&u);
-    for (c = 0; c < VP_UNICODE_CODE_POINTS; c++) {
+    for (uint32_t c = 0; c < VP_UNICODE_CODE_POINTS; c++) {
         check_note((u.properties[c] & VP_UNICODE_CLASS) == want[c], __FILE__, __LINE__, "class of U+%04X is %d, expected %d", (unsigned)c,
                    u.properties[c] & VP_UNICODE_CLASS, want[c]);
     }
@@ -441,11 +432,9 @@ static void test_pipeline(void) {
         { "<|endoftext|><|endoftext|>", { 0, 0 }, 2 },
         { "a  <|endoftext|>", { 1, 5, 5, 0 }, 4 },       /* the piece ends here, so its white space is not split */
     };
-    vp_tokenizer *t;
-    size_t i;
     check_case("the pipeline on a tokenizer of ten tokens");
-    t = load_text(mini);
-    for (i = 0; t && i < sizeof rows / sizeof *rows; i++) encode_is(t, rows[i].text, strlen(rows[i].text), rows[i].ids, (size_t)rows[i].count);
+    vp_tokenizer *t = load_text(mini);
+    for (size_t i = 0; t && i < sizeof rows / sizeof *rows; i++) encode_is(t, rows[i].text, strlen(rows[i].text), rows[i].ids, (size_t)rows[i].count);
     if (t) { /* text after the end is not read: "<em" is not an added token although '>' follows in memory */
         static const int32_t cut[2] = { 1, 8 };
         encode_is(t, "a<em>", 4, cut, 2);
@@ -469,10 +458,9 @@ static void test_words(void) {
         { "\xE2\x80\x8B" "a", "\xE2\x80\x8B|a" },                                /* U+200B is not white space */
     };
     static vp_unicode_forms u;
-    size_t i;
     check_case("words of the pre-tokeniser");
     vp_unicode_forms_init(&u);
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const uint8_t *p = (const uint8_t *)rows[i].text;
         size_t at = 0, used = 0, bytes = strlen(rows[i].text), length;
         while (at < bytes) {
@@ -521,16 +509,12 @@ static void test_nfc(void) {
         { "a\xE1\xB7\xB6\xCC\x96", "a\xE1\xB7\xB6\xCC\x96" },               /* U+1DF6 is new in Unicode 10: class 0 here, so it is not reordered */
         { "a\xE1\xB7\xB5\xCC\x96", "a\xCC\x96\xE1\xB7\xB5" },               /* U+1DF5 is new in Unicode 9 */
     };
-    vp_tokenizer *t;
-    size_t i;
     check_case("NFC by hand");
-    t = load_text(mini);
-    for (i = 0; t && i < sizeof rows / sizeof *rows; i++) {
-        vp_impl_work work;
+    vp_tokenizer *t = load_text(mini);
+    for (size_t i = 0; t && i < sizeof rows / sizeof *rows; i++) {
         const char *out = NULL;
         size_t bytes = 0;
-        memset(&work, 0, sizeof work);
-        work.tokenizer = t;
+        vp_impl_work work = {.tokenizer = t};
         vp_impl_nfc(&work, rows[i].text, strlen(rows[i].text), &out, &bytes);
         check_note(bytes == strlen(rows[i].nfc) && !memcmp(out, rows[i].nfc, bytes), __FILE__, __LINE__, "row %zu is \"%.*s\", expected \"%s\"", i,
                    (int)bytes, out, rows[i].nfc);
@@ -540,11 +524,9 @@ static void test_nfc(void) {
     check_case("a long run of marks is sorted stably");
     t = load_text(mini);
     if (t) { /* 1000 times (above, below): first all below, each kind in its own order; classes 230 and 220 */
-        vp_impl_work work;
         const char *out = NULL;
         size_t bytes = 0, used = 0, k;
-        memset(&work, 0, sizeof work);
-        work.tokenizer = t;
+        vp_impl_work work = {.tokenizer = t};
         for (k = 0; k < 1000; k++)
             used += (size_t)sprintf(want_text + used, "%s%s", k % 2 ? "\xCC\x8D" : "\xCC\x8E", k % 3 ? "\xCC\x96" : "\xCC\x97");
         vp_impl_nfc(&work, want_text, used, &out, &bytes);
@@ -561,10 +543,9 @@ static void test_nfc(void) {
 /* NFC applies to pieces between special tokens; an added token with normalized = true is matched afterwards */
 static void test_added_and_nfc(void) {
     char *text = mini_edited("<em>", "<e\\u0301>"); /* matched in its composed form */
-    vp_tokenizer *t;
     static const int32_t one[1] = { 9 };
     check_case("added tokens and NFC");
-    t = load_text(text);
+    vp_tokenizer *t = load_text(text);
     if (t) {
         encode_is(t, "<\xC3\xA9>", 4, one, 1);
         encode_is(t, "<e\xCC\x81>", 5, one, 1);
@@ -581,14 +562,12 @@ static void test_added_and_nfc(void) {
 
 /* Both merge methods agree: words from the small tokenizer's letters, up to the length that both support, and one long word. */
 static void test_merges(void) {
-    vp_tokenizer *t;
     uint64_t state = 20240601;
-    int i;
     size_t k, count = 0, bytes;
     check_case("short and long words merge the same way (seed 20240601)");
-    t = load_file("tokenizer/small-tokenizer.json");
-    for (i = 0; t && i < 20000; i++) {
-        vp_impl_work a, b;
+    vp_tokenizer *t = load_file("tokenizer/small-tokenizer.json");
+    for (int i = 0; t && i < 20000; i++) {
+        vp_impl_work a = {0}, b = {0};
         uint8_t word[VP_IMPL_SHORT_WORD];
         state = state * 6364136223846793005u + 1442695040888963407u;
         bytes = 1 + (size_t)(state >> 33) % VP_IMPL_SHORT_WORD;
@@ -596,8 +575,6 @@ static void test_merges(void) {
             state = state * 6364136223846793005u + 1442695040888963407u;
             word[k] = i % 4 ? (uint8_t)"etaoinsh the r "[state >> 33 & 15] : (uint8_t)(state >> 33);
         }
-        memset(&a, 0, sizeof a);
-        memset(&b, 0, sizeof b);
         a.tokenizer = b.tokenizer = t;
         vp_impl_merge_short(&a, word, bytes);
         vp_impl_merge_long(&b, word, bytes);
@@ -660,9 +637,8 @@ static void test_decode(void) {
 static void test_decode_tokens(void) {
     static const int32_t ids[] = { 10, 11, 12, 0, 9, -1, 13, INT32_MAX, INT32_MIN, 5 };
     char *text = mini_edited("\"<\":8", "\"<\":8,\"<em>\":9,\"\\u4f60\":10,\"\\u00e9\":11,\"a b\":12"), *more;
-    vp_tokenizer *t;
     check_case("the text of decoded tokens");
-    t = load_text(text);
+    vp_tokenizer *t = load_text(text);
     if (t) {
         decode_is(t, ids, 10, 0, "\xE4\xBD\xA0\xEF\xBF\xBD" "a b<|endoftext|><em> ", 27);
         decode_is(t, ids, 10, VP_DECODE_SKIP_SPECIAL, "\xE4\xBD\xA0\xEF\xBF\xBD" "a b<em> ", 14);
@@ -683,7 +659,6 @@ static void test_byte_tokenizer(void) {
     vp_special_ids ids = { 0, 0, 1, 300, 301, 302, 303, 304 }, back, bad;
     vp_tokenizer *t = NULL;
     vp_error error;
-    int32_t i;
     check_case("byte tokenizer");
     CHECK_INT(vp_tokenizer_bytes(&ids, &t), VP_OK);
     encode_is(t, text, sizeof text - 1, want, 12);
@@ -699,7 +674,7 @@ static void test_byte_tokenizer(void) {
 
     check_case("byte tokenizer rejects bad ids");
     t = NULL;
-    for (i = 0; i < 3; i++) {
+    for (int32_t i = 0; i < 3; i++) {
         static const int32_t out_of_range[3] = { 2, -1, 1 << 22 };
         bad = ids;
         bad.im_col = out_of_range[i];
@@ -719,9 +694,8 @@ static void test_byte_tokenizer(void) {
 static void test_special_ids(void) {
     vp_special_ids ids, untouched;
     vp_error error;
-    vp_tokenizer *t;
     check_case("special ids by content");
-    t = load_file("tokenizer/small-tokenizer.json");
+    vp_tokenizer *t = load_file("tokenizer/small-tokenizer.json");
     memset(&ids, 0x55, sizeof ids);
     memset(&untouched, 0x55, sizeof untouched);
     CHECK_INT(vp_tokenizer_special_ids(t, &ids, &error), VP_OK);
@@ -816,9 +790,8 @@ static void test_load_errors(void) {
     static const char deep[] = "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[";
     vp_tokenizer *t = NULL;
     vp_error error;
-    size_t i;
     char *text;
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         check_case("load error %s -> %s", rows[i].from, rows[i].to);
         text = mini_edited(rows[i].from, rows[i].to);
         memset(&error, 0, sizeof error);
@@ -866,12 +839,10 @@ static void test_load_variants(void) {
         { "\"a b\"", "[\"a\",\"b\"]" }, { "[\"ab\",\"b\"]", "\"ab b\"" }, { "\"BPE\"", "\"\\u0042PE\"" },
     };
     static const int32_t want[2] = { 4, 1 };
-    size_t i;
-    for (i = 0; i < sizeof rows / sizeof *rows; i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char *text = mini_edited(rows[i].from, rows[i].to);
-        vp_tokenizer *t;
         check_case("variant %s -> %s", rows[i].from, rows[i].to);
-        t = load_text(text);
+        vp_tokenizer *t = load_text(text);
         if (t) encode_is(t, "abba", 4, want, 2);
         vp_tokenizer_free(t);
         free(text);
@@ -899,13 +870,12 @@ static void test_load_variants(void) {
 
 static void test_call_errors(void) {
     static const char *const bad[] = { "\xFF", "a\xC0\x80", "\xED\xA0\x80", "\xE2\x82", "\xF4\x90\x80\x80" };
-    vp_tokenizer *t;
     size_t count = 77, i;
     int32_t ids[4] = { -7, -7, -7, -7 };
     char text[4] = "ZZZ";
     static const int32_t three[3] = { 1, 2, 3 };
     check_case("encode: capacity, bad UTF-8, bad arguments");
-    t = load_text(mini);
+    vp_tokenizer *t = load_text(mini);
     CHECK_INT(vp_tokenizer_encode(t, "aba ", 4, ids, 2, &count), VP_ERR_CAPACITY);
     CHECK_INT(count, 3);
     CHECK(ids[0] == -7 && ids[1] == -7);

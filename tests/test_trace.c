@@ -41,9 +41,7 @@ typedef struct file {
     size_t count;
 } file;
 static void forget(file *f) {
-    free(f->text);
-    free(f->nodes);
-    free(f->events);
+    FREE_ALL(f->text, f->nodes, f->events);
     memset(f, 0, sizeof *f);
 }
 /* "12.345" -> 12345: exactly three decimals; -1 otherwise */
@@ -178,8 +176,7 @@ static size_t check_flows(const file *f) {
         CHECK(strcmp(on->category, "gpu_memcpy") || (!strncmp(on->name, "Memcpy ", 7) && arg(f, on, "bytes") >= 0
                                                       && has_arg(f, on, "memory bandwidth (GB/s)")));
     }
-    free(linked);
-    free(ops);
+    FREE_ALL(linked, ops);
     return count / 4;
 }
 /* the head's members in order; only the name after the events, and no bracket */
@@ -188,7 +185,6 @@ static void check_members(const file *f) {
                       *const last[] = {"distributedInfo", "displayTimeUnit", "baseTimeNanoseconds", "traceEvents", "traceName"};
     const uint32_t members = f->nodes[0].count, events = vp_json_get(&f->json, 0, "traceEvents");
     uint32_t node = 1, i;
-    const char *rank, *line;
     CHECK_INT(f->nodes[0].type, VP_JSON_OBJECT);
     for (i = 0; i < members; i++) {
         if (i < 2) CHECK(vp_json_equals(&f->json, node, first[i]));
@@ -196,8 +192,8 @@ static void check_members(const file *f) {
         node = f->nodes[node + 1].end;
     }
     CHECK(memchr(f->text + f->nodes[events].start + f->nodes[events].bytes, ']', f->bytes - (size_t)(f->nodes[events].start + f->nodes[events].bytes)) == NULL);
-    rank = strstr(f->text, "\"rank\": ");
-    line = strstr(f->text, "\"distributedInfo\"");
+    const char *rank = strstr(f->text, "\"rank\": ");
+    const char *line = strstr(f->text, "\"distributedInfo\"");
     CHECK(rank && line && rank > line && !memchr(line, '\n', (size_t)(rank - line)));
 }
 /* Steps are consecutive. After several, and at the end, there is the empty slice that HTA needs. Its name contains "ProfilerStep" but begins differently, so that readers
@@ -345,7 +341,6 @@ static void test_request(void) {
     vp_error error;
     file f;
     int64_t launches = make_run(&run, BASE + 10000, 3, 5001, 3000, 8), sum[VP_STAGE_COUNT] = {0};
-    trace_facts facts;
     check_case("a request of a GPU: stages, parts, launches, flows");
     unlink(path); /* a folder given by the user may contain it */
     if (!CHECK_INT(vp_trace_open(&o, &trace, &error), VP_OK)) return;
@@ -356,7 +351,7 @@ static void test_request(void) {
     CHECK_INT(vp_trace_close(trace, &info, &error), VP_OK);
     vp_trace_free(trace);
     CHECK(!unfinished_files());
-    facts = check_file(path, &f);
+    trace_facts facts = check_file(path, &f);
     CHECK_INT(facts.launches, launches);
     CHECK_INT(facts.steps, 1);
     CHECK_INT(info.launches, launches);
@@ -432,7 +427,6 @@ static void test_cut(void) {
     vp_trace *trace = NULL;
     vp_trace_run run;
     file f;
-    const event *first, *second;
     make_run(&run, BASE, 0, 1000, 900, 4);
     check_case("the earlier of two overlapping slices is shortened");
     made[5].ns += 50;      /* k_rows, gemm, k_rows, copy: the gemm of the second stage */
@@ -442,8 +436,8 @@ static void test_cut(void) {
     CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
     vp_trace_free(trace);
     CHECK_INT(check_file(path, &f).launches, run.launch_count);
-    first = find(&f, "kernel", "gemm", 0);
-    second = find(&f, "kernel", "k_rows", 1);
+    const event *first = find(&f, "kernel", "gemm", 0);
+    const event *second = find(&f, "kernel", "k_rows", 1);
     CHECK(first && second && first->ns == 1000 && second->begin == first->begin + 1000 && second->ns == 1000);
     first = find(&f, "cuda_runtime", "cudaLaunchKernel", 1);
     second = find(&f, "cuda_runtime", "cudaLaunchKernel", 2);
@@ -459,7 +453,6 @@ static void test_shapes_and_stacks(void) {
     vp_trace_run run;
     file f;
     int64_t launches = make_run(&run, BASE + 5, 1, 1000, 900, 6);
-    const event *e;
     check_case("shapes and stacks");
     o.record_shapes = o.with_stack = o.profile_memory = 1;
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
@@ -467,7 +460,7 @@ static void test_shapes_and_stacks(void) {
     CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
     vp_trace_free(trace);
     CHECK_INT(check_file(path, &f).launches, launches);
-    e = find(&f, "cpu_op", "gemm", 0);
+    const event *e = find(&f, "cpu_op", "gemm", 0);
     if (CHECK(e != NULL)) {
         const vp_json_node *n = &f.nodes[vp_json_get(&f.json, e->args, "Input Dims")];
         snprintf(dims, sizeof dims, "%.*s", (int)n->bytes, f.text + n->start);
@@ -534,8 +527,6 @@ static void test_cpu_steps(void) {
         vp_trace_options o = options_for(path);
         vp_trace *trace = NULL;
         vp_trace_run run;
-        const event *first, *second;
-        int64_t begin;
         file f;
         make_run(&run, BASE, 2, 1000, 1000, 4);
         check_case("step_ns on the host's track, %s", form == 0 ? "with launches" : form == 1 ? "without launches" : "without launches and stage times");
@@ -546,7 +537,7 @@ static void test_cpu_steps(void) {
         step_times[1] = 7654;
         if (form) run.launch_count = 0;
         if (form == 2) run.times = NULL;
-        begin = form == 2 ? 0 : decode_begin_ns();
+        int64_t begin = form == 2 ? 0 : decode_begin_ns();
         for (int64_t i = 0; i < run.launch_count; i++) /* launches end within their steps */
             if (made[i].step) {
                 made[i].host_begin_ns = begin + (made[i].step > 1 ? 4321 : 0) + 500 * (i % 4) + 100;
@@ -557,8 +548,8 @@ static void test_cpu_steps(void) {
         CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
         vp_trace_free(trace);
         check_file(path, &f);
-        first = find(&f, "user_annotation", "decode[1]", 0);
-        second = find(&f, "user_annotation", "decode[2]", 0);
+        const event *first = find(&f, "user_annotation", "decode[1]", 0);
+        const event *second = find(&f, "user_annotation", "decode[2]", 0);
         if (CHECK(first && second)) { /* edges move by a few ns if slices touch */
             check_note(llabs(first->begin - begin) < 10 && llabs(first->ns - 4321) < 10, __FILE__, __LINE__, "%d: %lld %lld", form, (long long)first->begin,
                        (long long)first->ns);
@@ -576,7 +567,6 @@ static void test_stage_clock(void) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_mark marks[3] = {{"request", BASE + 100, BASE + 1000, SIZE_MAX}, {"vision", BASE + 100, BASE + 400, 0}, {"prefill", BASE + 450, BASE + 1000, 0}};
     vp_stage_clock clock = vp_stage_clock_over(marks, 3);
-    const event *vision;
     file f;
     check_case("the marks of a stage clock");
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
@@ -611,7 +601,7 @@ static void test_stage_clock(void) {
     vp_trace_free(trace);
     check_file(path, &f);
     CHECK_INT(count_of(&f, "cpu_op"), 3);
-    vision = find(&f, "cpu_op", "vision", 0);
+    const event *vision = find(&f, "cpu_op", "vision", 0);
     if (CHECK(vision)) CHECK(vision->begin == 100 && vision->ns == 300);
     forget(&f);
 }
@@ -674,7 +664,6 @@ static void test_random(uint32_t seed, int files) {
         CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
         for (int request = 0; request < 3; request++) {
             vp_trace_run run;
-            vp_result result;
             const int64_t count = make_run(&run, at, (int32_t)draw(&random, 4), draw(&random, scale), draw(&random, scale), 1 + (int32_t)draw(&random, 9));
             int64_t device_at = 0, host_at = 0;
             for (int64_t k = 0; k < count; k++) {
@@ -699,7 +688,7 @@ static void test_random(uint32_t seed, int files) {
             if (!draw(&random, 3)) run.step_count = 0;
             run.device = on_device;
             CHECK(vp_trace_step_begin(trace, request, at, NULL) != VP_ERR_RANGE);
-            result = vp_trace_launches(trace, &run, NULL);
+            vp_result result = vp_trace_launches(trace, &run, NULL);
             CHECK(result == VP_OK || result == VP_ERR_CAPACITY);
             at += 1000 * (int64_t)scale + 1000000; /* after all work of the request on the host */
             vp_trace_step_end(trace, at, NULL);
@@ -718,7 +707,7 @@ static void test_limit(void) {
     char *path = in_folder("limit.json");
     vp_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_trace_info info, all;
+    vp_trace_info info, all = {0};
     vp_trace_run run;
     vp_error error;
     file f;
@@ -732,7 +721,6 @@ static void test_limit(void) {
     if (strstr(error.text, "must be at least ")) least = strtoull(strstr(error.text, "must be at least ") + 17, NULL, 10);
     o.max_bytes = least - 1;
     CHECK_INT(vp_trace_open(&o, &trace, &error), VP_ERR_RANGE);
-    memset(&all, 0, sizeof all);
     for (uint64_t limit = least; limit < least + 420000; limit += 7919) {
         int64_t launches = 0;
         vp_result result = VP_OK;
@@ -1048,14 +1036,10 @@ static void test_ranges(void) {
     char *path = in_folder("ranges.json"), stack[300];
     vp_trace_options o = options_for(path);
     vp_trace *trace = NULL;
-    vp_ranges ranges;
-    vp_range records[4];
+    vp_range records[4] = {0};
     file f;
-    const event *inner, *outer;
     check_case("ranges of the host");
     o.record_shapes = o.with_stack = 1;
-    memset(&ranges, 0, sizeof ranges);
-    memset(records, 0, sizeof records);
     for (int i = 0; i < 4; i++) {
         static const char *const names[] = {"request", "preprocess", "tokenise", "answer \"it\""};
         records[i].name = names[i];
@@ -1072,7 +1056,7 @@ static void test_ranges(void) {
     records[2].payload.dimensions = 2;
     records[2].payload.shape[0] = 480;
     records[2].payload.shape[1] = 640;
-    ranges.records = records;
+    vp_ranges ranges = {.records = records};
     ranges.count = ranges.capacity = 4;
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_OK);
@@ -1098,8 +1082,8 @@ static void test_ranges(void) {
     vp_trace_free(trace);
     CHECK_INT(check_file(path, &f).launches, 0);
     CHECK_INT(count_of(&f, "cpu_op"), 8);
-    outer = find(&f, "cpu_op", "request", 0);
-    inner = find(&f, "cpu_op", "tokenise", 0);
+    const event *outer = find(&f, "cpu_op", "request", 0);
+    const event *inner = find(&f, "cpu_op", "tokenise", 0);
     if (CHECK(outer && inner)) {
         CHECK(outer->begin == 100 && outer->ns == 900 && !strcmp(outer->thread, "4242"));
         CHECK(arg(&f, inner, "flops") == 12 && arg(&f, inner, "bytes") == 34 && strstr(f.text, "\"Input Dims\": [[480, 640]]"));
@@ -1126,12 +1110,11 @@ static void make_request(vp_request *r) {
 static void check_stages(const file *f, const vp_stage_times *said, size_t nth) {
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         char name[48];
-        const event *on, *host;
         int64_t inside = 0, count = 0;
         if (!said->ran[stage] || !said->launches[stage]) continue;
         snprintf(name, sizeof name, "stage::%s", vp_stage_name((vp_stage)stage));
-        on = find(f, "gpu_user_annotation", name, nth);
-        host = find(f, "user_annotation", name, nth);
+        const event *on = find(f, "gpu_user_annotation", name, nth);
+        const event *host = find(f, "user_annotation", name, nth);
         if (!CHECK(host != NULL) || !CHECK(!ON_GPU || on)) return;
         if (!ON_GPU) on = host;
         for (size_t i = 0; i < f->count; i++) {
@@ -1151,9 +1134,8 @@ static void check_stages(const file *f, const vp_stage_times *said, size_t nth) 
 /* for tests/tools/check_trace.py, next to a trace that is kept: the engine's times for each stage, in us over all requests */
 static void write_said(const char *path, const vp_stage_times *said) {
     char name[700];
-    FILE *f;
     snprintf(name, sizeof name, "%s.stages", path);
-    f = fopen(name, "w");
+    FILE *f = fopen(name, "w");
     if (!CHECK(f != NULL)) return;
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
         int64_t sum = 0;
@@ -1166,7 +1148,6 @@ static void test_engine(const char *name) {
     char *path = in_folder(name);
     vp_engine_options eo = vp_engine_options_default();
     vp_engine *engine = NULL;
-    vp_trace_options o;
     vp_device_info is; /* the trace contains its name */
     vp_trace_device device;
     vp_trace *trace = NULL;
@@ -1185,7 +1166,7 @@ static void test_engine(const char *name) {
     eo.max_sequence = 320;
     eo.max_views = 1;
     if (!CHECK_INT(vp_engine_open(&eo, &engine, &error), VP_OK)) { printf("%s: %s\n", error.where, error.text); return; }
-    o = vp_trace_options_default();
+    vp_trace_options o = vp_trace_options_default();
     o.path = path;
     o.profile_memory = 1;
 #if ON_GPU
@@ -1202,14 +1183,12 @@ static void test_engine(const char *name) {
     CHECK_INT(vp_trace_memory(trace, vp_clock_ns(), ON_GPU - 1, 4096, (int64_t)vp_engine_bytes(engine), vp_engine_bytes(engine),
                               vp_engine_bytes(engine), &error), VP_OK);
     for (int i = 0; i < REQUESTS; i++) {
-        vp_trace_run run;
-        memset(&run, 0, sizeof run);
         memset(&reply, 0, sizeof reply);
         reply.tokens = tokens;
         reply.step_ns = step_ns;
         now = o.emulated && i ? now : vp_clock_ns(); /* an emulated device has its own clock, and the steps follow it */
         CHECK_INT(vp_trace_step_begin(trace, i, now, &error), VP_OK);
-        run.begin_ns = o.emulated ? now + 5000 : vp_clock_ns();
+        vp_trace_run run = {.begin_ns = o.emulated ? now + 5000 : vp_clock_ns()};
         if (!CHECK_INT(vp_engine_run(engine, &r, &reply, &error), VP_OK)) break;
         run.spans = spans;
         run.span_count = reply.span_count;
@@ -1250,8 +1229,7 @@ static void test_engine(const char *name) {
     for (size_t i = 0; i < REQUESTS && f.events; i++) check_stages(&f, &said[i], i);
     CHECK(!ON_GPU || strstr(f.text, "\"emulated\": 1") || !strstr(f.text, "emulated"));
     forget(&f);
-    free(pixels);
-    free(masks);
+    FREE_ALL(pixels, masks);
 }
 
 int main(int argc, char **argv) {

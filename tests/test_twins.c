@@ -125,10 +125,7 @@ static void test_memory(void) {
         CHECK(strcmp(one, other) != 0);
         CHECK_TEXT(glued, "a a a a a a a a aaa");
         CHECK_TEXT(none, "a a a a a a a a");
-        free(one);
-        free(other);
-        free(glued);
-        free(none);
+        FREE_ALL(one, other, glued, none);
     }
 }
 
@@ -143,12 +140,11 @@ static void make_pairs(struct twin_pair *pairs, int32_t count) {
 }
 static void test_pairs(void) {
     struct twin_pair pairs[20];
-    struct twin_result result;
     struct text_list warnings = {NULL, 0};
     char words[1000];
     make_pairs(pairs, 20);
     check_case("the difference is the median over pairs, with a range; the difference of medians is next to it");
-    result = twins_result(pairs, 20, TWINS_EXACT);
+    struct twin_result result = twins_result(pairs, 20, TWINS_EXACT);
     CHECK(result.pairs == 20 && result.difference.median == 59.5 && result.difference.low < 59.5 && result.difference.high > 59.5);
     CHECK(result.difference.level >= 0.95 && result.floor_ms == 5 && result.upload_ms == 2 && result.adjusted == 0 && isnan(result.ms_per_token));
     CHECK(result.prompt_difference_ms == 49.5 && result.image_prompt_ms == 175 && result.image_ms == 195);
@@ -215,7 +211,6 @@ static void test_pairs(void) {
 }
 static void test_adjusted(void) {
     struct twin_pair pairs[9];
-    struct twin_result result;
     struct text_list warnings = {NULL, 0};
     check_case("adjusted: texts of 2 tokens fewer or more, at 0.5 ms per token: 30 ms is found, and reported as adjusted");
     for (int i = 0; i < 9; i++) {
@@ -224,7 +219,7 @@ static void test_adjusted(void) {
                                        .text_tokens = 410 + more, .floor_tokens = 10, .image_cached = -1, .text_cached = -1};
         pairs[i] = pair;
     }
-    result = twins_result(pairs, 9, TWINS_ADJUSTED);
+    struct twin_result result = twins_result(pairs, 9, TWINS_ADJUSTED);
     CHECK(result.pairs == 9 && result.adjusted == 6 && result.unequal == 0);
     CHECK_NEAR(result.difference.median, 30, 1e-9);
     CHECK_NEAR(result.difference.low, 30, 1e-9);
@@ -314,7 +309,6 @@ static hostile_reply answer_sizes(hostile_server *server) {
     const char *body = server->request_body, *said = strstr(body, "\"text\": \""), *image = strstr(body, ";base64,");
     const int is_question = said && !strncmp(said + 9, "What is it", 10);
     int width, height, image_tokens = 0;
-    long tokens;
     hostile_step *to = steps[turn ^= 1];
     if (!strncmp(server->request, "GET", 3)) {
         to[0] = (hostile_step){HOSTILE_SEND, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 0};
@@ -326,8 +320,8 @@ static hostile_reply answer_sizes(hostile_server *server) {
         size_in(image + 8, &width, &height);
         image_tokens = ((width + 27) / 28) * ((height + 27) / 28);
     }
-    tokens = image || is_question || !said || strstr(body, "What is it") ? TOKENS_OF_QUESTION + image_tokens
-             : 5 + (long)(strcspn(said + 9, "\"") + 1) / 2 / steps_of_texts * steps_of_texts;
+    long tokens = image || is_question || !said || strstr(body, "What is it") ? TOKENS_OF_QUESTION + image_tokens
+                  : 5 + (long)(strcspn(said + 9, "\"") + 1) / 2 / steps_of_texts * steps_of_texts;
     snprintf(text[turn], sizeof text[turn], HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_DELTA("a") "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,"
              "\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":%ld}},\"timings\":{\"prompt_ms\":%d.5}}\n\ndata: [DONE]\n\n", tokens,
              is_cached_always && !image ? tokens - 1 : 0, image ? 60 : 20);
@@ -393,17 +387,15 @@ static void test_sweep(void) {
     CHECK_INT(run("merge %%F/out"), 0);
     after = check_read(result_of("out"), NULL);
     CHECK(before && after && !strcmp(before, after));
-    free(before);
-    free(after);
+    FREE_ALL(before, after);
     check_case("a journal truncated before a point's twins: only these are measured again");
     journal = check_read(in_folder("out/journal.jsonl"), NULL);
     twins = NULL;
     for (char *at = journal; at && (at = strstr(at, "\"twins\": {")) != NULL; at++) twins = at;
     if (CHECK(twins != NULL)) {
         int count = 0;
-        FILE *f;
         while (twins > journal && twins[-1] != '\n') twins--;
-        f = fopen(in_folder("out/journal.jsonl"), "w");
+        FILE *f = fopen(in_folder("out/journal.jsonl"), "w");
         if (CHECK(f != NULL)) {
             fwrite(journal, 1, (size_t)(twins - journal), f);
             fclose(f);

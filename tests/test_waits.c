@@ -14,8 +14,7 @@ enum { LIMIT_MS = 10000 };
 /* Waits for the child at most LIMIT_MS. Returns 1 if it ended by itself. */
 static int ends_in_time(pid_t child) {
     for (int waited = 0; waited < LIMIT_MS; waited += 5) {
-        siginfo_t info;
-        memset(&info, 0, sizeof info);
+        siginfo_t info = {0};
         if (waitid(P_PID, (id_t)child, &info, WEXITED | WNOHANG | WNOWAIT) == 0 && info.si_pid == child) return 1;
         pause_ms(5);
     }
@@ -31,11 +30,9 @@ static void check_ends(const char *command, pid_t child, int code, const char *w
                words, last.err ? last.err : "");
 }
 static void make_socket(const char *path) {
-    struct sockaddr_un address;
     char here[512] = "";
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    memset(&address, 0, sizeof address);
-    address.sun_family = AF_UNIX;
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
     /* the address must be short, so the socket is made in the test's folder, then moved */
     snprintf(address.sun_path, sizeof address.sun_path, "vlmprof-socket");
     CHECK(getcwd(here, sizeof here) && chdir(folder) == 0);
@@ -122,13 +119,11 @@ static void pause_until_ready(pid_t child) {
 
 static void test_streams(void) {
     for (size_t i = 0; i < sizeof STREAMS / sizeof *STREAMS; i++) {
-        pid_t child;
-        int fd;
         check_case("a stream: %s", STREAMS[i].command);
         make_special(in_folder("pipe"), 0);
-        child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
+        pid_t child = start(STREAMS[i].command, NULL, in_folder("stdout"), 0);
         pause_ms(100);
-        fd = open(in_folder("pipe"), O_WRONLY);
+        int fd = open(in_folder("pipe"), O_WRONLY);
         CHECK_INT(write(fd, STREAMS[i].text, strlen(STREAMS[i].text)), strlen(STREAMS[i].text));
         close(fd);
         check_ends(STREAMS[i].command, child, 0, STREAMS[i].words);
@@ -160,9 +155,7 @@ static void test_lock(void) {
     CHECK_INT(pipe(ready), 0);
     fflush(stdout);
     if ((holder = fork()) == 0) {
-        struct flock lock;
-        memset(&lock, 0, sizeof lock);
-        lock.l_type = F_WRLCK;
+        struct flock lock = {.l_type = F_WRLCK};
         if (fcntl(open(in_folder("out/.vlmprof-merge"), O_RDWR | O_CREAT, 0666), F_SETLK, &lock) || write(ready[1], "x", 1) != 1) _exit(1);
         for (;;) pause();
     }

@@ -103,8 +103,7 @@ static void on_signal(int number) {
     interrupted = 1;
 }
 void catch_signals(void) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
+    struct sigaction action = {0};
     action.sa_handler = on_signal; /* without SA_RESTART: waiting for a pipe or a terminal ends */
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
@@ -141,9 +140,8 @@ void close_progress(void) {
 static void print_cleaned(FILE *out, const char *format, va_list list) {
     char line[LINE_BYTES], *text = line;
     va_list again;
-    int bytes;
     va_copy(again, list);
-    bytes = vsnprintf(line, sizeof line, format, list);
+    int bytes = vsnprintf(line, sizeof line, format, list);
     if (bytes >= (int)sizeof line && (text = (char *)malloc((size_t)bytes + 1)) != NULL)
         vsnprintf(text, (size_t)bytes + 1, format, again);
     if (!text) text = line; /* without memory, the text is cut */

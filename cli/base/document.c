@@ -44,6 +44,8 @@ void document_free(struct document *document) {
         text_list_free(&document->blocks[i].cells);
     }
     free(document->blocks);
+    document->blocks = NULL;
+    document->count = 0;
 }
 size_t text_width(const char *text) {
     size_t width = 0;
@@ -261,11 +263,11 @@ int print_whole(const struct text_buffer *out) {
     /* flushed, so that stderr does not split a line if both streams go to the same pipe */
     return fwrite(out->data, 1, out->bytes, stdout) == out->bytes && !fflush(stdout) ? 0 : output_failed();
 }
-int print_document(const struct document *document) {
+int print_document(struct document *document) {
     struct text_buffer out = {NULL, 0, 0};
-    int code;
     document_print(document, 0, &out);
-    code = print_whole(&out);
+    document_free(document);
+    int code = print_whole(&out);
     free(out.data);
     return code;
 }

@@ -33,7 +33,7 @@ void document_list(struct document *document, const char *heading, const struct 
 /* Adds a table; `heads` are separated by |. The caller appends the cells to the returned list, row by row. The list is
  * valid until the next block is added. */
 struct text_list *document_table(struct document *document, const char *heads);
-void document_free(struct document *document);
+void document_free(struct document *document); /* leaves it empty */
 
 /* The number of screen columns of a text: one per UTF-8 character. */
 size_t text_width(const char *text);
@@ -73,8 +73,8 @@ void csv_text(struct text_buffer *out, const char *text);
 /* Appends a comma and a number with all digits; the field is empty if the value is not finite. */
 void csv_number(struct text_buffer *out, double value);
 
-/* Both print on stdout and return 0 or an exit code. */
+/* Both print on stdout and return 0 or an exit code. print_document then frees the document. */
 int print_whole(const struct text_buffer *out);
-int print_document(const struct document *document);
+int print_document(struct document *document);
 
 #endif

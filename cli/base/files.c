@@ -22,9 +22,8 @@ int is_folder(const char *path) {
     return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 int make_folder(const char *path) {
-    char *prefix;
     if (!*path) return complain(EXIT_USAGE, "the name of the output folder is empty");
-    prefix = copy_text(path, strlen(path));
+    char *prefix = copy_text(path, strlen(path));
     for (char *end = prefix + 1; ; end++) {
         char kept = *end;
         if (kept != '/' && kept) continue;
@@ -125,9 +124,8 @@ int folder_check(const char *path) {
 }
 int file_write(const char *path, const char *data, size_t bytes) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     fflush(stdout); /* the path may be stdout: earlier output comes first */
-    result = vp_file_write(path, data, bytes, &error);
+    vp_result result = vp_file_write(path, data, bytes, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), path, result, &error);
 }
 int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes) {

@@ -77,9 +77,8 @@ int node_is(const vp_json *json, uint32_t node, vp_json_type type) {
 }
 char *node_text(const vp_json *json, uint32_t node) {
     size_t needed = 0;
-    char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
-    out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1); /* a text without its escapes is never longer */
+    char *out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1); /* a text without its escapes is never longer */
     if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, &needed) != VP_OK || strlen(out) != needed) {
         free(out);
         return NULL;

@@ -101,10 +101,9 @@ static size_t stream_extent(struct json_stream *stream) {
     size_t at = 0;
     int depth = 0, quoted = 0, escaped = 0;
     for (;; at++) {
-        char byte;
         if (at == VALUE_BYTES_MAX) return 0;
         if (stream->begin + at == stream->end && !stream_has_read(stream)) return depth || quoted ? 0 : at;
-        byte = stream->data[stream->begin + at];
+        char byte = stream->data[stream->begin + at];
         if (quoted) {
             if (escaped) escaped = 0;
             else if (byte == '\\') escaped = 1;
@@ -126,14 +125,13 @@ static size_t stream_extent(struct json_stream *stream) {
 /* Parses the next value into stream->value, which is valid until the next call. *place is its offset in the file. */
 static vp_result stream_value(struct json_stream *stream, int64_t *place, size_t *bytes, vp_error *error) {
     vp_error inner = {VP_OK, -1, "", ""};
-    vp_result result;
     stream_peek(stream);
     *bytes = stream_extent(stream); /* may move the window, but not the position in the file */
     *place = stream_place(stream);
     if (!*bytes && stream->end - stream->begin >= VALUE_BYTES_MAX)
         return stream_fail(stream, "a value is longer than 64 MiB", error);
     if (!*bytes) return stream_fail(stream, "the file ends inside a value, or a value is missing", error);
-    result = parse_json(&stream->value, stream->data + stream->begin, *bytes, &inner);
+    vp_result result = parse_json(&stream->value, stream->data + stream->begin, *bytes, &inner);
     if (result != VP_OK)
         return vp_fail(error, result, *place + (inner.offset < 0 ? 0 : inner.offset), stream->source->path, inner.text);
     stream->begin += *bytes;
@@ -187,12 +185,8 @@ static vp_result stream_object(struct json_stream *stream, struct stream_visitor
                : VP_OK;
 }
 vp_result stream_walk(const struct source *source, struct stream_visitor *visitor, vp_error *error) {
-    struct json_stream stream;
-    vp_result result;
-    memset(&stream, 0, sizeof stream);
-    stream.source = source;
-    result = stream_object(&stream, visitor, error);
-    free(stream.data);
-    free(stream.value.nodes);
+    struct json_stream stream = {.source = source};
+    vp_result result = stream_object(&stream, visitor, error);
+    FREE_ALL(stream.data, stream.value.nodes);
     return result;
 }

@@ -49,10 +49,9 @@ static vp_result read_number(const struct source *source, const char *name, int3
 /* Returns 1 if the launcher set its variables. Slurm's only count inside a step of srun. */
 static int is_there(const struct source *source, int launcher) {
     const struct launcher *variables = &LAUNCHERS[launcher];
-    const char *step;
     if (launcher != LAUNCHER_SLURM)
         return source->lookup(source->user, variables->rank) || source->lookup(source->user, variables->world);
-    step = source->lookup(source->user, "SLURM_STEP_ID");
+    const char *step = source->lookup(source->user, "SLURM_STEP_ID");
     return step && digits_of(step, INT64_C(0xffffffef)) >= 0;
 }
 /* Checks place < count, both known; `name` and `count_name` are the names of their variables. */

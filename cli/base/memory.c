@@ -78,12 +78,10 @@ const char *plural_s(int64_t count) { return count == 1 ? "" : "s"; }
 void text_add_string(struct text_buffer *buffer, const char *text) { text_add(buffer, text, strlen(text)); }
 void text_add_format(struct text_buffer *buffer, const char *format, ...) {
     va_list arguments, again;
-    char *text;
-    int bytes;
     va_start(arguments, format);
     va_copy(again, arguments);
-    bytes = vsnprintf(NULL, 0, format, arguments);
-    text = resize(NULL, (size_t)bytes + 1, 1);
+    int bytes = vsnprintf(NULL, 0, format, arguments);
+    char *text = resize(NULL, (size_t)bytes + 1, 1);
     vsnprintf(text, (size_t)bytes + 1, format, again);
     va_end(arguments);
     va_end(again);

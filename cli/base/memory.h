@@ -2,6 +2,8 @@
  * No function here fails: if memory runs out, the program ends with a message. */
 #ifndef VLMPROF_CLI_MEMORY_H
 #define VLMPROF_CLI_MEMORY_H
+#include "base/free_all.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -51,6 +53,12 @@ uint64_t hash_text(uint64_t hash, const char *text);
 uint64_t hash_number(uint64_t hash, int64_t value);
 
 int compare_numbers(const void *left_item, const void *right_item); /* orders uint64_t, for qsort */
+/* Defines a function that orders structs by a number in them, for qsort. */
+#define COMPARE_BY(name, type, member) \
+    static int name(const void *left_item, const void *right_item) { \
+        const type *left = left_item, *right = right_item; \
+        return (left->member > right->member) - (left->member < right->member); \
+    }
 /* Sorts the values; returns how many different ones are there more than once. */
 size_t count_repeated(uint64_t *values, size_t count);
 

@@ -80,6 +80,13 @@
             "prompt and score known sets like this tool (help tasks; default: vlmevalkit for TSV and CSV, "            \
             "lmms_eval for Parquet and official JSON, none for JSONL)"                                                 \
     }
+/* How the data of load and sweep are read. */
+#define OPTIONS_OF_DATA \
+    OPTION_DATA_FORMAT, OPTION_PROMPT_ORIGIN, \
+    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, \
+     "VQA v2's answers (default: the file of the official name in the questions' folder)"}, \
+    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, \
+     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"}
 #define OPTION_SEED \
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, \
      "seed of synthetic weights, data sampling and caption prompts"}

@@ -100,9 +100,8 @@ void add_unknown_word(struct text_buffer *out, const char *kind, const char *val
 }
 int complain_word(const char *option, const char *kind, const char *value, const char *words) {
     struct text_buffer line = {NULL, 0, 0};
-    int code;
     add_unknown_word(&line, kind, value, words);
-    code = complain(EXIT_USAGE, "--%s: %s", option, line.data);
+    int code = complain(EXIT_USAGE, "--%s: %s", option, line.data);
     free(line.data);
     return code;
 }
@@ -203,7 +202,6 @@ static int unknown_option(const struct options *options, const char *argument, s
     struct text_buffer near = {NULL, 0, 0};
     const char *own = options->command->name, *other = NULL;
     char given[80], name[80], owner[80] = "";
-    int code;
     snprintf(given, sizeof given, "%.*s", (int)(bytes < 79 ? bytes : 79), argument);
     snprintf(name, sizeof name, "%s", given);
     for (char *letter = name; *letter; letter++)
@@ -217,8 +215,8 @@ static int unknown_option(const struct options *options, const char *argument, s
     for (const struct command *const *command = options->commands; command && *command && !other; command++)
         if (option_find(*command, given, strlen(given)) >= 0) other = (*command)->name;
     if (other) snprintf(owner, sizeof owner, " of %s (%s has this option)", own, other);
-    code = complain(EXIT_USAGE, "unknown option --%s%s%.300s%s see vlmprof %s --help", given, owner,
-                    near.bytes ? near.data : "", near.bytes ? "?" : ";", own);
+    int code = complain(EXIT_USAGE, "unknown option --%s%s%.300s%s see vlmprof %s --help", given, owner,
+                        near.bytes ? near.data : "", near.bytes ? "?" : ";", own);
     free(near.data);
     return code;
 }
@@ -260,8 +258,6 @@ static int option_parse_list(struct options *options, int index, int first, int 
  * them. Returns 0 or an exit code. */
 static int option_parse(struct options *options, int first, int *next) {
     const char *argument = options->argv[first], *equal = NULL, *name = argument + 2;
-    const struct option_spec *spec;
-    size_t bytes;
     int index, after = first + 1;
     if (!strcmp(argument, "-p")) name = "prompt";
     else if (!strcmp(argument, "-h")) name = "help";
@@ -271,14 +267,14 @@ static int option_parse(struct options *options, int first, int *next) {
         return complain(EXIT_USAGE, "unknown option %s; long options have two hyphens; see vlmprof %s --help", argument,
                         options->command->name);
     else equal = strchr(name, '=');
-    bytes = equal ? (size_t)(equal - name) : strlen(name);
+    size_t bytes = equal ? (size_t)(equal - name) : strlen(name);
     index = option_find(options->command, name, bytes);
     if (index < 0 && has_family_keys(options)) {
         *next = equal || after >= options->argc ? after : after + 1;
         return key_store(options, name, bytes, equal ? equal + 1 : after < options->argc ? options->argv[after] : NULL);
     }
     if (index < 0) return unknown_option(options, name, bytes);
-    spec = &options->command->options[index];
+    const struct option_spec *spec = &options->command->options[index];
     if (options->values[index].given++ && spec->kind != WHOLES)
         return complain(EXIT_USAGE, "--%s is given twice", spec->name);
     *next = after;
@@ -321,14 +317,11 @@ int options_parse(struct options *options, int argc, char **argv) {
 }
 void options_free(struct options *options) {
     for (size_t i = 0; options->values && i < options->command->option_count; i++) {
-        free((void *)options->values[i].items);
-        free(options->values[i].numbers);
+        FREE_ALL((void *)options->values[i].items, options->values[i].numbers);
     }
     free(options->values);
     for (size_t i = 0; i < options->piece_count; i++) free(options->pieces[i]);
-    free(options->pieces);
-    free((void *)options->keys);
-    free((void *)options->operands);
+    FREE_ALL(options->pieces, (void *)options->keys, (void *)options->operands);
 }
 
 /* ---- the rows' rules */
@@ -393,7 +386,6 @@ int options_check(const struct options *options) {
 
 int check_sort_key(const char *key) {
     struct text_buffer all = {NULL, 0, 0};
-    int code;
     for (int32_t i = 0; key && vp_ops_key_name(i); i++) {
         if (!strcmp(vp_ops_key_name(i), key)) {
             free(all.data);
@@ -402,7 +394,7 @@ int check_sort_key(const char *key) {
         if (i) text_add_string(&all, " ");
         text_add_string(&all, vp_ops_key_name(i));
     }
-    code = key ? complain_word("sort_by", "key", key, all.data) : 0;
+    int code = key ? complain_word("sort_by", "key", key, all.data) : 0;
     free(all.data);
     return code;
 }

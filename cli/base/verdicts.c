@@ -32,9 +32,6 @@ size_t verdicts_adjust(vp_comparison *comparisons, const size_t *groups, size_t 
         comparisons[i].p_equivalence = adjusted->p_equivalence;
         comparisons[i].verdict = adjusted->verdict;
     }
-    free(family);
-    free(places);
-    free(order);
-    free(values);
+    FREE_ALL(family, places, order, values);
     return members;
 }

@@ -208,8 +208,7 @@ int best_of_load(const struct options *options, const struct objective *objectiv
         begin_json(&writer, "vlmprof-report-best-load-1", objective);
         put_kind(&writer, &kinds[0]);
         put_kind(&writer, &kinds[1]);
-        vp_json_key(&writer, "levels");
-        vp_json_begin_array(&writer);
+        PUT(&writer, KEY_ARRAY("levels"));
         for (size_t k = 0; k < 2; k++)
             for (size_t i = 0; i < kinds[k].count; i++) put_level(&writer, &kinds[k].levels[i], &kinds[k].answer);
         PUT(&writer, END_ARRAY, END_OBJECT);
@@ -227,7 +226,6 @@ int best_of_load(const struct options *options, const struct objective *objectiv
                       "its share of that many requests is reliably above or below %g %%",
                       100 * objective->share);
         code = print_document(&document);
-        document_free(&document);
     }
     return code ? code : kinds[0].best || kinds[1].best ? 0 : EXIT_WORK;
 }

@@ -131,10 +131,9 @@ static int served_count(const struct options *options, struct served_run *state)
     vp_error error = {VP_OK, -1, "", ""};
     vp_family *family;
     vp_result result;
-    int code;
     if (!is_given(options, "family")) return 0;
     family = resize(NULL, 1, sizeof *family);
-    code = family_by_name("family", text_of(options, "family"), family);
+    int code = family_by_name("family", text_of(options, "family"), family);
     if (!code) code = family_set_keys(options, family, 1);
     state->tokens_by_rule = zeroed(state->image_count, sizeof *state->tokens_by_rule);
     for (size_t i = 0; i < state->image_count && !code; i++) {
@@ -195,9 +194,7 @@ static int ask_pass(void *with, struct pass_result *run) {
 static int served_twins(const struct options *options, struct served_run *state) {
     struct twin_memory memory = {NULL, 0, 0, 0};
     char reason[LINE_BYTES] = "";
-    struct twin_plan plan;
-    int code;
-    memset(&plan, 0, sizeof plan);
+    struct twin_plan plan = {0};
     plan.endpoint = &state->endpoint;
     plan.images = state->images;
     plan.image_count = (int32_t)state->image_count;
@@ -212,7 +209,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.seed = (uint64_t)number_of(options, "seed");
     plan.name = "twins";
     plan.memory = &memory;
-    code = twins_measure(&plan, &state->twins, reason, sizeof reason);
+    int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
     if (!code && state->image_count > 1) {
         plan.image_count = 1;
@@ -230,9 +227,8 @@ static int served_compare(const struct options *options, struct served_run *stat
     const char *url = text_of(options, "baseline");
     struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
     char reason[LINE_BYTES] = "";
-    struct endpoint endpoint;
+    struct endpoint endpoint = {0};
     int most_likely[2] = {0, 0}, code;
-    memset(&endpoint, 0, sizeof endpoint);
     code = endpoint_open(options, url, text_of(options, "baseline_model"), &endpoint);
     if (!code) code = endpoint_choose_model(&endpoint);
     if (!code) {
@@ -455,8 +451,7 @@ static void print_server_timings(const struct served *served) {
             json_node(&writer, &parsed.json, i + 1);
             vp_json_finish(&writer);
             print_plain("  %-24s %s\n", key ? key : "?", value.data ? value.data : "");
-            free(key);
-            free(value.data);
+            FREE_ALL(key, value.data);
         }
     }
     free(parsed.nodes);
@@ -641,14 +636,10 @@ int ask_command(const struct options *options) {
     twins_free(&state.twins);
     twins_free(&state.first);
     for (size_t i = 0; state.images && i < state.image_count; i++) unique_free(&state.images[i]);
-    free(state.images);
-    free(state.pictures);
-    free(state.file_sizes);
-    free(state.tokens_by_rule);
+    FREE_ALL(state.images, state.pictures, state.file_sizes, state.tokens_by_rule);
     fields_free(&FIDELITY_OBJECT, &state.fidelity);
     knobs_free(&state.knobs);
-    free(state.setting);
-    free(state.words);
+    FREE_ALL(state.setting, state.words);
     endpoint_close(&state.endpoint);
     return code ? code : failed;
 }
@@ -656,4 +647,4 @@ const struct command command_ask = {
     "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
     "vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5\n"
     "  vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --twins 20",
-    IMAGES_MOST, ASK_OPTIONS, sizeof ASK_OPTIONS / sizeof *ASK_OPTIONS, "family", ask_command};
+    IMAGES_MOST, COMMAND_OPTIONS(ASK_OPTIONS), "family", ask_command};

@@ -101,7 +101,6 @@ static int add_sizes(const struct options *options, struct audit *audit) {
         const char *text = sizes->items[i];
         vp_error error = {VP_OK, -1, "", ""};
         int64_t width = 0, height = 0;
-        vp_result result;
         if (!can_parse_size(text, SIZE_SEPARATORS, &width, &height))
             return complain(EXIT_USAGE,
                             "--sizes: \"%.60s\" is not an image size; expected WIDTHxHEIGHT in pixels, like 640x480",
@@ -109,7 +108,7 @@ static int add_sizes(const struct options *options, struct audit *audit) {
         if (!has_image_size(width, height))
             return complain(EXIT_USAGE, "--sizes: %s: an image must have 1 to %d pixels", text, VP_IMAGE_PIXELS_MAX);
         *corner = (struct corner){(int32_t)width, (int32_t)height, {0, 0, 0, 0, 0, 0, 0, 0, 0}, "given"};
-        result = audit_count(audit->rule, corner->width_px, corner->height_px, &corner->count, &error);
+        vp_result result = audit_count(audit->rule, corner->width_px, corner->height_px, &corner->count, &error);
         if (result != VP_OK) return complain_result(EXIT_USAGE, "--sizes", result, &error);
     }
     audit->count = sizes->count;
@@ -194,10 +193,9 @@ struct answer { vp_chat_usage usage; int status; double ms; };
 static int ask_usage(struct audit *audit, const struct request *request, struct answer *answer, char *reason,
                      size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
-    struct question question;
+    struct question question = {0};
     vp_exchange exchange;
     int code = 0;
-    memset(&question, 0, sizeof question);
     question.pictures = request->pictures;
     question.picture_count = request->picture_count;
     question.text = request->text;
@@ -227,12 +225,10 @@ static int is_refusal(int code, int status) {
 static int ask_size(struct audit *audit, struct asked *asked, int with_knobs) {
     const uint64_t number = ask_mark();
     char reason[LINE_BYTES];
-    struct picture picture;
+    struct picture picture = {0};
     struct answer answer;
-    int code;
-    memset(&picture, 0, sizeof picture);
     scene_draw(asked->corner.width_px, asked->corner.height_px, number, &picture);
-    code = ask_usage(audit, &(struct request){&picture, 1, QUESTION, with_knobs}, &answer, reason, sizeof reason);
+    int code = ask_usage(audit, &(struct request){&picture, 1, QUESTION, with_knobs}, &answer, reason, sizeof reason);
     if (with_knobs) asked->usage = answer.usage; else asked->usage_without = answer.usage;
     picture_free(&picture);
     if (!code) {
@@ -269,10 +265,9 @@ static int measure_without(struct audit *audit) {
 static int audit_measure(struct audit *audit) {
     char reason[LINE_BYTES];
     struct answer answer;
-    int code;
     end_in_order();
     show_progress("text only");
-    code = ask_usage(audit, &(struct request){NULL, 0, QUESTION, 0}, &answer, reason, sizeof reason);
+    int code = ask_usage(audit, &(struct request){NULL, 0, QUESTION, 0}, &answer, reason, sizeof reason);
     if (code) {
         close_progress();
         return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
@@ -365,12 +360,10 @@ static int time_round(struct audit *audit, const struct asked *const sizes[2], s
         const uint64_t number = ask_mark();
         char *text = token_cost_text(is_image ? 0 : audit->sizes[audit->size_of[size - audit->asked]].measured, number),
              reason[LINE_BYTES];
-        struct picture picture;
+        struct picture picture = {0};
         struct answer answer;
-        int code;
-        memset(&picture, 0, sizeof picture);
         if (is_image) scene_draw(size->corner.width_px, size->corner.height_px, number, &picture);
-        code = ask_usage(audit, &(struct request){&picture, is_image, text, 1}, &answer, reason, sizeof reason);
+        int code = ask_usage(audit, &(struct request){&picture, is_image, text, 1}, &answer, reason, sizeof reason);
         picture_free(&picture);
         free(text);
         if (code) return code == EXIT_INTERRUPTED ? code : complain(code, "%s", reason);
@@ -421,9 +414,8 @@ static int audit_together(const struct options *options, struct audit *audit) {
         struct answer answer;
         struct added *added = &audit->added[audit->added_count];
         char reason[LINE_BYTES];
-        int64_t alone;
         while (!audit->asked[at].is_counted) at = (at + 1) % audit->done;
-        alone = audit->sizes[audit->size_of[at]].measured;
+        int64_t alone = audit->sizes[audit->size_of[at]].measured;
         scene_draw(audit->asked[at].corner.width_px, audit->asked[at].corner.height_px, ask_mark(),
                    &pictures[image - 1]);
         if (image == 1) {
@@ -510,7 +502,6 @@ static int print_audit(const struct audit *audit) {
     struct document document = {NULL, 0, NULL};
     struct text_buffer line = {NULL, 0, 0};
     struct table table = TABLE(AUDIT_COLUMNS, audit->asked, audit->done, audit, audit->knobs.count ? WITH_KNOBS : 0);
-    int code;
     for (size_t i = 0; i < audit->done; i++) {
         const struct asked *asked = &audit->asked[i];
         if (!asked->is_counted) continue;
@@ -542,8 +533,7 @@ static int print_audit(const struct audit *audit) {
     }
     document_list(&document, "Refused by the server", &audit->refusals);
     document_list(&document, "Notes", &audit->notes);
-    code = print_document(&document);
-    document_free(&document);
+    int code = print_document(&document);
     free(line.data);
     return code;
 }
@@ -562,8 +552,7 @@ static void put_verdict(vp_json_writer *writer, const struct audit *audit) {
         snprintf(text, sizeof text, "%dx%d", first->width_px, first->height_px);
         vp_json_string(writer, text);
     }
-    vp_json_key(writer, "fits");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("fits"));
     for (size_t i = 0; i < verdict->fit_count; i++) {
         PUT(writer, KEY_OBJECT(NULL), KEY("key", verdict->fits[i].key), KEY("value", verdict->fits[i].value),
             KEY("lowest", verdict->fits[i].lowest),
@@ -642,13 +631,7 @@ static void print_audit_json(const struct options *options, const struct audit *
 
 static void audit_free(struct audit *audit) {
     for (size_t i = 0; i < audit->count; i++) free(audit->asked[i].refusal);
-    free(audit->asked);
-    free(audit->rule);
-    free(audit->without);
-    free(audit->setting);
-    free(audit->sizes);
-    free(audit->size_of);
-    free(audit->added);
+    FREE_ALL(audit->asked, audit->rule, audit->without, audit->setting, audit->sizes, audit->size_of, audit->added);
     knobs_free(&audit->knobs);
     text_list_free(&audit->words);
     text_list_free(&audit->together);
@@ -660,9 +643,8 @@ static int is_as_by_rule(const struct audit *audit) {
     return audit->verdict.is_equal && !audit->refused && !audit->together.count;
 }
 static int run_command(const struct options *options) {
-    struct audit audit;
+    struct audit audit = {0};
     int code, stopped;
-    memset(&audit, 0, sizeof audit);
     if ((code = audit_prepare(options, &audit)) == 0) {
         for (size_t i = 0; i < audit.endpoint.warnings.count; i++) complain(0, "%s", audit.endpoint.warnings.items[i]);
         stopped = audit_measure(&audit);
@@ -690,4 +672,4 @@ const struct command command_audit = {
     "  vlmprof audit --endpoint http://127.0.0.1:8000 --endpoint_model qwen --family qwen2_vl_hf \\\n"
     "      --request_knob mm_processor_kwargs.max_pixels=501760 --json\n"
     "  vlmprof audit --endpoint http://127.0.0.1:8080 --endpoint_model gemma --family gemma3 --sizes 640x480,1600x400",
-    0, AUDIT_OPTIONS, sizeof AUDIT_OPTIONS / sizeof *AUDIT_OPTIONS, "family", run_command};
+    0, COMMAND_OPTIONS(AUDIT_OPTIONS), "family", run_command};

@@ -131,8 +131,7 @@ static int can_pick_best(const struct results *results, const struct tradeoff *t
         pick->is_tied = pick->has_runner_up && is_tie(tradeoff, pick->config, pick->runner_up);
         share_within(results, tradeoff, settings, pick);
     }
-    free(accuracy);
-    free(places);
+    FREE_ALL(accuracy, places);
     return found;
 }
 static void add_answer_options(struct text_buffer *out, const struct result_file *file) {
@@ -166,8 +165,7 @@ static char *server_options_text(const struct result_file *file) {
             text_add_string(&word, quoted ? "\"" : "");
             text_add_string(&out, " --request_knob ");
             shell_word(&out, word.data);
-            free(word.data);
-            free(path);
+            FREE_ALL(word.data, path);
         }
     free(knobs.nodes);
     if (file->images && !strcmp(file->images, "same")) text_add_string(&out, " --same_image");
@@ -353,12 +351,11 @@ static int best_of_results(const struct options *options, const struct objective
                            struct report_settings *settings) {
     const struct result_group *group;
     struct results results;
-    struct tradeoff tradeoff;
+    struct tradeoff tradeoff = {0};
     struct pick pick;
     const char *caches;
     int code;
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
-    memset(&tradeoff, 0, sizeof tradeoff);
     if (results_differ_in_caches(&results, &caches))
         code = complain(EXIT_USAGE, "best: some files were measured with %s and some without; a cached image or prompt "
                                     "costs less, so they cannot be compared: give only folders with the same setting",
@@ -410,7 +407,6 @@ const struct command command_best = {
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
     "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",
     SIZE_MAX,
-    BEST_OPTIONS,
-    sizeof BEST_OPTIONS / sizeof *BEST_OPTIONS,
+    COMMAND_OPTIONS(BEST_OPTIONS),
     NULL,
     run_command};

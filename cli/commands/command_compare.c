@@ -214,8 +214,7 @@ static int check_alike(struct comparison_job *job) {
     if (refused.bytes)
         code = complain(EXIT_USAGE, "compare: A and B are not comparable: %.600s; --force%.200s compares them anyway",
                         refused.data, words.data);
-    free(refused.data);
-    free(words.data);
+    FREE_ALL(refused.data, words.data);
     return code;
 }
 /* Returns the index in B of the file whose configuration is equal except for the weights, if neither side varies them.
@@ -399,7 +398,6 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
     double *before, *after, *before_means, *after_means;
     int64_t *ids;
     struct row_order *order;
-    struct compared_row row;
     for (size_t pair = first; pair < last; pair++) most += job->pairs[pair].before->count;
     before = resize(NULL, most, 4 * sizeof *before);
     after = before + most;
@@ -421,27 +419,19 @@ static void compare_overall(struct comparison_job *job, size_t first, size_t las
         before_means[count] = by_ratio ? exp(before_sum / (double)alike) : before_sum / (double)alike;
         after_means[count++] = by_ratio ? exp(after_sum / (double)alike) : after_sum / (double)alike;
     }
-    memset(&row, 0, sizeof row);
-    row.task = job->pairs[first].before->dataset_name;
-    row.which = which;
-    row.range = pair_range(&job->pairs[first], which);
+    struct compared_row row = {.task = job->pairs[first].before->dataset_name, .which = which,
+                               .range = pair_range(&job->pairs[first], which)};
     for (size_t pair = first + 1; pair < last; pair++)
         row.range = score_range_common(row.range, pair_range(&job->pairs[pair], which));
     add_comparison(job, &row, before_means, after_means, count);
-    free(before);
-    free(ids);
-    free(order);
+    FREE_ALL(before, ids, order);
 }
 static void compare_pair(struct comparison_job *job, const struct result_pair *pair) {
     size_t most = pair->before->count < pair->after->count ? pair->before->count : pair->after->count;
     double *before = resize(NULL, most + 1, 2 * sizeof *before), *after = before + most + 1;
     for (int which = 0; which < COMPARED; which++) {
-        struct compared_row row;
-        memset(&row, 0, sizeof row);
-        row.pair = pair;
-        row.task = pair->before->dataset_name;
-        row.which = which;
-        row.range = pair_range(pair, which);
+        struct compared_row row = {.pair = pair, .task = pair->before->dataset_name, .which = which,
+                                   .range = pair_range(pair, which)};
         add_comparison(job, &row, before, after, pair_values(pair, which, before, after, NULL));
     }
     free(before);
@@ -510,8 +500,7 @@ static void warn_of_noise(struct comparison_job *job) {
     for (size_t i = 0; i < job->count; i++) is_any_noisy |= job->rows[i].is_noisy;
     noise_warn(&job->warnings, items, paths, names, count,
                is_any_noisy ? NOISE_ADVICE_COMPARE : noise_advice_sweep(runs));
-    free((void *)paths);
-    free(items);
+    FREE_ALL((void *)paths, items);
 }
 /* Corrects all verdicts for their number. */
 static void adjust_family(struct comparison_job *job) {
@@ -526,8 +515,7 @@ static void adjust_family(struct comparison_job *job) {
     }
     job->family = verdicts_adjust(job->verdicts, groups, job->count, COMPARE_ALPHA, like);
     for (size_t i = 0; i < job->count; i++) job->rows[i].like = like[i];
-    free(groups);
-    free(like);
+    FREE_ALL(groups, like);
 }
 /* Corrects all verdicts, and plans how many samples each comparison needs. */
 static void adjust_verdicts(struct comparison_job *job) {
@@ -718,7 +706,6 @@ static void write_method(struct document *document, const struct comparison_job 
 }
 enum { WORTH_SAMPLES = 10000 }; /* if more are needed, measuring is not worth it */
 static void write_plan(struct document *document, const struct comparison_job *job) {
-    struct text_list *list;
     document_text(document, BLOCK_HEADING, "Samples needed");
     document_text(
         document, BLOCK_LINE,
@@ -728,7 +715,7 @@ static void write_plan(struct document *document, const struct comparison_job *j
     document_text(document, BLOCK_LINE,
                   "these numbers are lower bounds for accuracies: pairs that agreed so far may differ later, and a "
                   "larger spread needs more samples");
-    list = document_table(document, "configuration|of|spread|needed|there are|verdict");
+    struct text_list *list = document_table(document, "configuration|of|spread|needed|there are|verdict");
     for (size_t i = 0; i < job->count; i++) {
         const struct compared_row *row = &job->rows[i];
         const int says = verdict_of(job, i);
@@ -866,7 +853,6 @@ static int print_comparison(const struct comparison_job *job) {
         struct document document = {NULL, 0, color_of_verdict};
         write_comparison(&document, job, &verdict);
         code = print_document(&document);
-        document_free(&document);
     }
     return code ? code : fails ? EXIT_WORK : 0;
 }
@@ -908,7 +894,6 @@ static int compare_loads(const struct options *options, int *is_load) {
     return code;
 }
 static int run_command(const struct options *options) {
-    struct comparison_job job;
     int code, is_load;
     if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
         return complain(EXIT_USAGE, "compare: with a margin of 0, nothing would count as the same; use a larger one");
@@ -917,11 +902,9 @@ static int run_command(const struct options *options) {
                         "compare needs two folders or files of results, before and after; see vlmprof compare --help");
     if ((code = check_force(options)) != 0) return code;
     if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
-    memset(&job, 0, sizeof job);
-    job.options = options;
-    job.margin = opt(options, "margin")->real / 100;
-    job.accuracy_margin = opt(options, "accuracy_margin")->real / 100;
-    job.effect = opt(options, "effect")->real / 100;
+    struct comparison_job job = {.options = options, .margin = opt(options, "margin")->real / 100,
+                                 .accuracy_margin = opt(options, "accuracy_margin")->real / 100,
+                                 .effect = opt(options, "effect")->real / 100};
     if (!(job.effect > job.margin)) {
         if (is_given(options, "effect") || is_given(options, "plan"))
             return complain(EXIT_USAGE, "compare: --effect must be more than --margin");
@@ -946,9 +929,7 @@ static int run_command(const struct options *options) {
     results_free(&job.before);
     results_free(&job.after);
     text_list_free(&job.warnings);
-    free(job.pairs);
-    free(job.rows);
-    free(job.verdicts);
+    FREE_ALL(job.pairs, job.rows, job.verdicts);
     return code;
 }
 
@@ -957,4 +938,4 @@ const struct command command_compare = {
     "check whether B is slower or less accurate than A, paired by sample and configuration, or by load for load "
     "trials; exit 1 if so",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
-    SIZE_MAX, COMPARE_OPTIONS, sizeof COMPARE_OPTIONS / sizeof *COMPARE_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(COMPARE_OPTIONS), NULL, run_command};

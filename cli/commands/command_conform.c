@@ -105,15 +105,10 @@ static int take_theirs(struct comparison *comparison, const struct probe *probe,
     return stack_run(options, other, has_word("bf16 int8 int4", given) ? given : "fp32", theirs);
 }
 static int compare_case(struct comparison *comparison, const struct probe *probe) {
-    struct request request, other;
-    struct stack ours, rounded, theirs;
+    struct request request = {0}, other = {0};
+    struct stack ours = {0}, rounded = {0}, theirs = {0};
     struct conformity one;
     int code;
-    memset(&request, 0, sizeof request);
-    memset(&other, 0, sizeof other);
-    memset(&ours, 0, sizeof ours);
-    memset(&rounded, 0, sizeof rounded);
-    memset(&theirs, 0, sizeof theirs);
     code = probe_open(text_of(comparison->options, "model"), text_of(comparison->options, "mmproj"), probe, &request);
     if (!code) code = stack_run(comparison->options, &request, "fp32", &ours);
     if (!code) code = take_theirs(comparison, probe, &request, &ours, &other, &theirs);
@@ -193,12 +188,10 @@ static void print_finding(const struct comparison *comparison, int first, const 
 }
 static void print_comparison(const struct comparison *comparison, const struct table *table, int first,
                              const struct text_list *possible) {
-    struct document document;
+    struct document document = {0};
     print_finding(comparison, first, possible);
-    memset(&document, 0, sizeof document);
     document_add_table(&document, table);
     print_document(&document);
-    document_free(&document);
 }
 static void print_json(const struct comparison *comparison, const struct table *table, int first,
                        const struct text_list *possible) {
@@ -248,7 +241,6 @@ static int conform_prepare(struct comparison *comparison) {
     return code ? code : endpoint_choose_model(&comparison->endpoint);
 }
 static int run_command(const struct options *options) {
-    struct comparison comparison;
     struct stage_row rows[CONFORM_STAGES];
     struct text_list possible = {NULL, 0};
     int code, first;
@@ -256,8 +248,7 @@ static int run_command(const struct options *options) {
         for (size_t i = 0; DUMP_PY[i]; i++) fputs(DUMP_PY[i], stdout);
         return 0;
     }
-    memset(&comparison, 0, sizeof comparison);
-    comparison.options = options;
+    struct comparison comparison = {.options = options};
     code = conform_prepare(&comparison);
     for (size_t i = 0; !code && (i < options->operand_count || !i) && !interrupted; i++) {
         const struct probe probe = {options->operand_count ? options->operands[i] : NULL, text_of(options, "prompt"),
@@ -285,4 +276,4 @@ const struct command command_conform = {
     "--output dumped\n"
     "  vlmprof conform cat.jpg -p \"What is this?\" --model checkpoint --against dump:dumped\n"
     "  vlmprof conform cat.jpg -p \"What is this?\" --model checkpoint --against http://127.0.0.1:8000 --json",
-    100, CONFORM_OPTIONS, sizeof CONFORM_OPTIONS / sizeof *CONFORM_OPTIONS, NULL, run_command};
+    100, COMMAND_OPTIONS(CONFORM_OPTIONS), NULL, run_command};

@@ -107,8 +107,7 @@ static int copy_small_files(const struct convert_job *job) {
             code = result == VP_OK ? file_write_whole(job->staging, inside.items[i], text, bytes)
                                    : complain_result(EXIT_INPUT, path, result, &error);
         }
-        free(text);
-        free(path);
+        FREE_ALL(text, path);
     }
     text_list_free(&inside);
     return code;
@@ -156,7 +155,6 @@ static int write_preset_config(const struct convert_job *job) {
         "qkv_bias", "scale_logits",        "unconditioned", "use_cls_feature", "weight_tying"};
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
     vp_json_writer_init_sink(&writer, text_sink, &text, 2);
     PUT(&writer, KEY_OBJECT(NULL), KEY_ARRAY("architectures"), KEY(NULL, "OLMoForCausalLM"), END_ARRAY);
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) put_text(&writer, words[i][0], words[i][1]);
@@ -168,7 +166,7 @@ static int write_preset_config(const struct convert_job *job) {
     put_preset_vision(&writer, &job->model.config);
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
-    code = file_write_whole(job->staging, "config.json", text.data, text.bytes);
+    int code = file_write_whole(job->staging, "config.json", text.data, text.bytes);
     free(text.data);
     return code;
 }
@@ -194,8 +192,7 @@ static void put_byte_level(vp_json_writer *writer, const char *key) {
 }
 struct special_token { const char *content; int32_t id; };
 static void put_special_tokens(vp_json_writer *writer, const struct special_token *specials, int count) {
-    vp_json_key(writer, "added_tokens");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("added_tokens"));
     for (int i = 0; i < count; i++) {
         PUT(writer, KEY_OBJECT(NULL), KEY("id", specials[i].id), KEY("content", specials[i].content),
             KEY_BOOL("single_word", 0), KEY_BOOL("lstrip", 0), KEY_BOOL("rstrip", 0), KEY_BOOL("normalized", 0),
@@ -212,7 +209,6 @@ static int write_preset_tokenizer(const struct convert_job *job) {
     enum { SPECIALS = sizeof specials / sizeof specials[0] };
     struct text_buffer text = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
     vp_json_writer_init_sink(&writer, text_sink, &text, 1);
     PUT(&writer, KEY_OBJECT(NULL), KEY("version", "1.0"), KEY_NULL("truncation"), KEY_NULL("padding"));
     put_special_tokens(&writer, specials, SPECIALS);
@@ -229,7 +225,7 @@ static int write_preset_tokenizer(const struct convert_job *job) {
     for (int i = 0; i < SPECIALS; i++) put_int(&writer, specials[i].content, specials[i].id);
     PUT(&writer, END_OBJECT, KEY_ARRAY("merges"), END_ARRAY, END_OBJECT, END_OBJECT);
     vp_json_finish(&writer);
-    code = file_write_whole(job->staging, "tokenizer.json", text.data, text.bytes);
+    int code = file_write_whole(job->staging, "tokenizer.json", text.data, text.bytes);
     free(text.data);
     return code;
 }
@@ -252,9 +248,7 @@ static int can_read_converted(struct convert_job *job) {
         free(name);
     }
     if (!good) text_list_free(&job->old);
-    free(parsed.nodes);
-    free(text);
-    free(path);
+    FREE_ALL(parsed.nodes, text, path);
     return good;
 }
 /* Makes OUT and the staging folder. OUT must be new, empty, or the output of an earlier convert; the remains of a
@@ -304,7 +298,6 @@ static int write_converted(const struct convert_job *job) {
 static int write_weights(struct convert_job *job) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_convert_options settings = vp_convert_options_default();
-    vp_result result;
     settings.config = &job->model.config;
     settings.checkpoint = job->model.checkpoint;
     settings.seed = (uint64_t)number_of(job->options, "seed");
@@ -316,7 +309,7 @@ static int write_weights(struct convert_job *job) {
     settings.shard_bytes = (uint64_t)number_of(job->options, "max_shard_mb") * 1000000u;
     settings.threads = (int32_t)number_of(job->options, "threads");
     settings.progress = engine_progress;
-    result = vp_engine_convert(&settings, &error);
+    vp_result result = vp_engine_convert(&settings, &error);
     close_progress();
     if (result == VP_ERR_NOT_FOUND && job->model.files.gguf && !job->packed)
         return complain(EXIT_INPUT, "%s: %s: %s; a GGUF file omits tensors that are not needed for answers, but a "
@@ -328,8 +321,7 @@ static int move_file(const struct convert_job *job, const char *name) {
     char *from = join_path(job->staging, name), *to = join_path(job->out, name);
     int bad = rename(from, to) != 0;
     if (bad) complain(EXIT_OUTPUT, "%s cannot be written: %s; convert again", to, strerror(errno));
-    free(from);
-    free(to);
+    FREE_ALL(from, to);
     return bad ? EXIT_OUTPUT : 0;
 }
 /* Complains if a staged file would replace a file that convert did not write. Returns 0 or an exit code. */
@@ -357,9 +349,8 @@ static int sync_names(const struct convert_job *job) {
 static void remove_old(const struct convert_job *job) {
     for (int config = 1; config >= 0; config--)
         for (size_t i = 0; i < job->old.count; i++) {
-            char *path;
             if ((strcmp(job->old.items[i], "config.json") == 0) != config) continue;
-            path = join_path(job->out, job->old.items[i]);
+            char *path = join_path(job->out, job->old.items[i]);
             unlink(path);
             free(path);
         }
@@ -428,13 +419,10 @@ static int print_converted(const struct convert_job *job, const struct model *wr
     return json_end(&writer);
 }
 static int report_converted(const struct convert_job *job, int64_t since_ns) {
-    struct model written;
-    double seconds;
     int code;
-    memset(&written, 0, sizeof written);
-    written.name = job->out;
+    struct model written = {.name = job->out};
     if ((code = model_weigh_files(&written)) != 0) return code;
-    seconds = (double)(vp_clock_ns() - since_ns) / 1e9;
+    double seconds = (double)(vp_clock_ns() - since_ns) / 1e9;
     if (is_given(job->options, "json")) return print_converted(job, &written, seconds);
     print_note("vlmprof: %s: %s, %.4g GB of weights in %lld file%s, %.1f s%s\n", job->out,
                text_of(job->options, "layout"), (double)written.file_bytes / 1e9, (long long)written.file_count,
@@ -450,9 +438,7 @@ static int run_command(const struct options *options) {
     int64_t since_ns = vp_clock_ns();
     int code, opened = 0;
     struct unfinished unfinished;
-    struct convert_job job;
-    memset(&job, 0, sizeof job);
-    job.options = options;
+    struct convert_job job = {.options = options};
     end_in_order(); /* so that a signal does not leave a staging folder */
     code = convert_inputs(&job);
     if (!code) code = open_folder(&job);
@@ -482,4 +468,4 @@ const struct command command_convert = {
     "write a model as a bf16 folder, or packed for the CPU so that it opens immediately",
     "vlmprof convert checkpoint checkpoint-bf16\n"
     "  vlmprof convert checkpoint checkpoint-int4 --layout packed --weights int4",
-    2, CONVERT_OPTIONS, sizeof CONVERT_OPTIONS / sizeof *CONVERT_OPTIONS, NULL, run_command};
+    2, COMMAND_OPTIONS(CONVERT_OPTIONS), NULL, run_command};

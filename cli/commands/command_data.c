@@ -92,9 +92,7 @@ static int print_sample(const struct data_job *job, const struct table *table, c
     int code;
     line->bytes = 0;
     vp_json_writer_init_sink(&writer, text_sink, line, 0);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "file", table->name);
-    put_int(&writer, "row", (int64_t)index);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("file", table->name), KEY("row", (int64_t)index));
     if ((table->parquet || table->arrow) && !table->task && !example->reason[0]) {
         put_columns(&writer, row);
         put_text(&writer, "metric", example->metric);
@@ -139,19 +137,17 @@ static char *save_picture(const struct data_job *job, const struct table *table,
 static char *path_from_output(const struct data_job *job, char *path) {
     char *folder = copy_text(job->output.path, strlen(job->output.path)), *slash = strrchr(folder, '/');
     char *base, *picture = realpath(path, NULL);
-    size_t bytes;
     if (slash) slash[1] = 0;
     base = realpath(slash ? folder : ".", NULL);
     free(folder);
-    bytes = base ? strlen(base) : 0;
+    size_t bytes = base ? strlen(base) : 0;
     if (picture) {
         free(path);
         path = base && !strncmp(picture, base, bytes) && picture[bytes] == '/'
                    ? copy_text(picture + bytes + 1, strlen(picture + bytes + 1))
                    : copy_text(picture, strlen(picture));
     }
-    free(picture);
-    free(base);
+    FREE_ALL(picture, base);
     return path;
 }
 /* The members of a line of our own, except the names of its images. */
@@ -295,12 +291,11 @@ static void print_short(const char *label, const char *text) {
 /* The message that a sweep makes of a sample that no tool has asked, malloc'ed; NULL: it has none. */
 static char *sweep_prompt(struct table *table, struct row *row, const struct example *example, size_t index) {
     struct text_buffer record = {NULL, 0, 0};
-    struct prompt_fields fields;
+    struct prompt_fields fields = {0};
     vp_prompt_info info;
     vp_json_writer writer;
     char *prompt = NULL;
     int64_t number = (int64_t)index;
-    memset(&fields, 0, sizeof fields);
     if (is_own_lines(table)) number = (int64_t)json_rows_line(&table->json, index) - 1;
     else {
         vp_json_writer_init_sink(&writer, text_sink, &record, 0);
@@ -365,13 +360,11 @@ static void read_own_metric(const vp_json *json, struct example *example) {
 }
 /* What a sweep takes from the first line. */
 static void see_first_line(const vp_json *json, struct file_tally *tally) {
-    struct scoring scoring;
-    char *origin;
+    struct scoring scoring = {0};
     if (!json->node_count || !node_is(json, 0, VP_JSON_OBJECT)) return;
-    memset(&scoring, 0, sizeof scoring);
     tally->own_metric = scoring_default_metric(&scoring, json);
     scoring_free(&scoring);
-    origin = node_text(json, vp_json_get(json, 0, "prompt_origin"));
+    char *origin = node_text(json, vp_json_get(json, 0, "prompt_origin"));
     if (origin && strcmp(origin, "none")) {
         snprintf(tally->origin, sizeof tally->origin, "%s", origin);
         tally->new_tokens = (int32_t)node_int(json, 0, "max_new_tokens", 0);
@@ -516,9 +509,9 @@ static int read_file(struct data_job *job, const char *path) {
     struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
     const struct options *options = job->options;
     struct table table;
-    struct file_tally tally;
-    struct row row;
-    struct example example;
+    struct file_tally tally = {0};
+    struct row row = {0};
+    struct example example = {0};
     struct text_buffer line = {NULL, 0, 0};
     vp_error error = {VP_OK, -1, "", ""};
     const size_t show = is_given(options, "json") ? 0 : (size_t)number_of(options, "samples");
@@ -534,9 +527,6 @@ static int read_file(struct data_job *job, const char *path) {
     is_plain = is_own_lines(&table);
     is_pair = asks_pair_itself(job, &table);
     if (is_pair) table.origin = ORIGIN_NONE;
-    memset(&tally, 0, sizeof tally);
-    memset(&row, 0, sizeof row);
-    memset(&example, 0, sizeof example);
     for (int shows = 0; shows <= (show > 0) && !code; shows++) { /* the summary first, then the samples shown */
         if (shows) print_tally(job, &table, &tally);
         for (size_t i = 0, seen = 0; i < table.row_count && !code && !interrupted
@@ -603,22 +593,19 @@ static int find_files(const struct options *options, struct text_list *paths) {
 /* Complains about an unknown evaluation set and suggests similar names. Returns EXIT_USAGE. */
 static int unknown_task(const char *name) {
     struct text_buffer near = {NULL, 0, 0};
-    int code;
     for (size_t i = 0; task_at(i); i++) add_near_word(&near, name, "", task_at(i)->name);
-    code = complain(EXIT_USAGE,
-                    "--dataset_name: unknown evaluation set \"%.60s\"%.500s%s vlmprof help tasks lists them", name,
-                    near.bytes ? near.data : "", near.bytes ? "?" : ";");
+    int code = complain(EXIT_USAGE,
+                        "--dataset_name: unknown evaluation set \"%.60s\"%.500s%s vlmprof help tasks lists them", name,
+                        near.bytes ? near.data : "", near.bytes ? "?" : ";");
     free(near.data);
     return code;
 }
 static int run_command(const struct options *options) {
-    struct data_job job;
     struct text_list paths = {NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
     int code, worst = 0;
-    memset(&job, 0, sizeof job);
-    job.options = options;
+    struct data_job job = {.options = options};
     if (!options->operand_count) return complain(EXIT_USAGE, "data needs a file: vlmprof data FILE..");
     if (text_of(options, "dataset_name") && !task_find(text_of(options, "dataset_name")))
         return unknown_task(text_of(options, "dataset_name"));
@@ -657,7 +644,6 @@ const struct command command_data = {
     "show what a data file contains: format, samples, prompts, metric",
     "vlmprof data MMStar.tsv   # DocVQA.parquet, messages.jsonl, llava.json ..; --json prints every sample",
     SIZE_MAX,
-    DATA_OPTIONS,
-    sizeof DATA_OPTIONS / sizeof *DATA_OPTIONS,
+    COMMAND_OPTIONS(DATA_OPTIONS),
     "family",
     run_command};

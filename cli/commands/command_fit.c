@@ -49,9 +49,8 @@ static int save_model(const struct options *options, const struct saved_model *s
 static void write_coefficients(struct document *document, const struct estimator *estimator) {
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
     char heading[40];
-    struct text_list *table;
     snprintf(heading, sizeof heading, "%s features, ", ESTIMATE_KIND_KEYS[estimator->model.features]);
-    table = coefficients_table(document, &ENGINE_FORM, heading);
+    struct text_list *table = coefficients_table(document, &ENGINE_FORM, heading);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         stage_columns(estimator, stage, names);
         if (estimator->model.fitted[stage])
@@ -121,12 +120,11 @@ static int fit_servers(const struct options *options, const struct results *resu
     struct server_laws laws;
     const struct saved_model saved = {put_server_model, &laws, &loads};
     struct document document = {NULL, 0, NULL};
-    int code;
     if (is_given(options, "features") || is_given(options, "num_experts"))
         return complain(EXIT_USAGE, "fit: --features and --num_experts are only for vlmprof's engine, but %s comes "
                                     "from a server",
                         results->files[0].path);
-    code = server_laws_fit(results, &laws);
+    int code = server_laws_fit(results, &laws);
     if (!code) code = load_levels_read(&levels, options->operands, options->operand_count);
     if (!code) code = load_laws_fit(&levels, results, &laws, &loads);
     if (!code) code = save_model(options, &saved);
@@ -136,7 +134,6 @@ static int fit_servers(const struct options *options, const struct results *resu
         server_laws_describe(&document, &laws);
         load_laws_describe(&document, &laws, &loads);
         code = print_document(&document);
-        document_free(&document);
     }
     load_levels_free(&levels);
     load_laws_free(&loads);
@@ -167,7 +164,6 @@ static int fit_engine(const struct options *options, const struct results *resul
         struct document document = {NULL, 0, NULL};
         write_fit(&document, estimator, &evaluation, &measurements);
         code = print_document(&document);
-        document_free(&document);
     }
     measurements_free(&measurements);
     estimator_free(estimator);
@@ -189,4 +185,4 @@ const struct command command_fit = {
     "fit a model of mean latencies (of the engine's stages or of a server) to result files, and report its error on "
     "unseen configurations",
     "vlmprof fit results -o model.json\n  vlmprof fit server-sweep server-load -o server.json",
-    SIZE_MAX, FIT_OPTIONS, sizeof FIT_OPTIONS / sizeof *FIT_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(FIT_OPTIONS), NULL, run_command};

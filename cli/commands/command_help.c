@@ -34,11 +34,8 @@ static void print_names(const struct command *const *commands) {
 }
 /* Prints the known evaluation sets below their guide. */
 static int print_tasks(void) {
-    struct document document;
-    struct text_list *cells;
-    int code;
-    memset(&document, 0, sizeof document);
-    cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
+    struct document document = {0};
+    struct text_list *cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
     for (size_t i = 0; task_at(i); i++) {
         const struct task *task = task_at(i);
         text_list_copy(cells, task->name);
@@ -48,9 +45,7 @@ static int print_tasks(void) {
         text_list_copy(cells, task->lmms_metric);
         text_list_copy(cells, task->vlmevalkit_metric);
     }
-    code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 static int run_help(const struct options *options) {
     const char *word = options->operand_count ? options->operands[0] : NULL;
@@ -79,5 +74,5 @@ static int run_help(const struct options *options) {
 const struct command command_help = {
     "help", "[COMMAND|TOPIC]", "show the options of a command, or a guide to a topic",
     "vlmprof help sweep\n  vlmprof help tokens\n  vlmprof help --completion bash >vlmprof.bash", 1,
-    HELP_OPTIONS, sizeof HELP_OPTIONS / sizeof *HELP_OPTIONS, NULL, run_help,
+    COMMAND_OPTIONS(HELP_OPTIONS), NULL, run_help,
 };

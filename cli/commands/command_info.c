@@ -69,7 +69,6 @@ static void read_huge_pages(struct cpu_info *cpu) {
 static int read_cpu(struct cpu_info *cpu) {
     vp_model_config config;
     vp_error error = {VP_OK, -1, "", ""};
-    char *comma;
     vp_result result = vp_model_config_preset("tiny", &config);
     for (int fp32 = 0; fp32 < 2 && result == VP_OK; fp32++) {
         vp_engine_options settings = vp_engine_options_default();
@@ -85,7 +84,7 @@ static int read_cpu(struct cpu_info *cpu) {
         vp_engine_close(engine);
     }
     if (result != VP_OK) return complain_result(exit_code_of(result), "info", result, &error);
-    comma = strrchr(cpu->name, ',');
+    char *comma = strrchr(cpu->name, ',');
     cpu->threads = comma ? strtoll(comma + 1, NULL, 10) : -1;
     if (comma) *comma = 0;
     return 0;
@@ -164,8 +163,7 @@ static void put_packed(vp_json_writer *writer, const struct model *model) {
     put_bool(writer, "packed", is);
     if (!is) { put_null(writer, "packed_weights"); return; }
     const uint32_t bits[PRECISIONS] = {packed.block_bits, packed.head_bits, packed.vision_bits};
-    vp_json_key(writer, "packed_weights");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("packed_weights"));
     for (int i = 0; i < PRECISIONS; i++) put_text(writer, PRECISION_OPTIONS[i], vp_packed_precision(bits[i]));
     vp_json_end_object(writer);
 }
@@ -374,8 +372,7 @@ static void print_info_json(const struct cpu_info *cpu, int32_t gpu_count, const
         KEY("compiler", __VERSION__),
         KEY("cuda_toolkit", vp_device_toolkit() ? version_text(vp_device_toolkit(), text) : NULL));
     put_cpu(&writer, cpu);
-    vp_json_key(&writer, "gpus");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY_ARRAY("gpus"));
     put_gpus(&writer, gpu_count);
     PUT(&writer, END_ARRAY, KEY("gpus_note", no_gpu), KEY("launch_timer", gpu_count ? vp_device_launch_timer() : NULL),
         KEY_ARRAY("gpu_tools"));
@@ -392,12 +389,9 @@ static int run_command(const struct options *options) {
     vp_error no_gpu = {VP_OK, -1, "", ""};
     int32_t gpu_count = 0;
     const char *reason;
-    struct cpu_info cpu;
-    struct holdings holdings;
-    struct model model;
-    memset(&model, 0, sizeof model);
-    memset(&holdings, 0, sizeof holdings);
-    memset(&cpu, 0, sizeof cpu);
+    struct cpu_info cpu = {0};
+    struct holdings holdings = {0};
+    struct model model = {0};
     if (has_model && (code = model_load(options, &model)) == 0 && (code = checkpoint_open(&model)) == 0)
         read_holdings(&model, &holdings);
     if (!code) code = read_cpu(&cpu);
@@ -416,4 +410,4 @@ const struct command command_info = {
     "info", "[--model DIR | --synthetic NAME]",
     "show this build, processor, memory, kernels and GPUs; with --model, a checkpoint's contents and memory",
     "vlmprof info --model checkpoint --json",
-    0, INFO_OPTIONS, sizeof INFO_OPTIONS / sizeof *INFO_OPTIONS, NULL, run_command};
+    0, COMMAND_OPTIONS(INFO_OPTIONS), NULL, run_command};

@@ -21,7 +21,6 @@
 #include "load/load_tables.h"
 #include "measure/noise.h"
 #include "measure/provenance.h"
-#include "server/ask.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
 #include "tile/tile_options.h"
@@ -52,12 +51,7 @@ static const struct option_spec LOAD_OPTIONS[] = {
     {"random_prompt", COUNT, "N", NULL, 1, 1000000, NULL,
      "instead of --data: generated prompts of N common words, about one token each (default with --random_image: 16); "
      "the server's usage reports their token count", .excludes = "data"},
-    OPTION_DATA_FORMAT,
-    OPTION_PROMPT_ORIGIN,
-    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
-     "VQA v2's answers (default: the file of the official name in the questions' folder)"},
-    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"},
+    OPTIONS_OF_DATA,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "task in the file names (default: the data file's stem)"},
     {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question for each image of a folder (short: -p)"},
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style of records without one (default: the data set's)"},
@@ -309,13 +303,10 @@ static void make_order(struct load *load) {
 }
 /* One request before the trials: it triggers the server's one-time work and shows whether times can be measured. */
 static int warm_up(struct load *load) {
-    vp_exchange exchange;
-    int code;
-    memset(&exchange, 0, sizeof exchange);
-    exchange.body = load->bodies.items[load->order[0]].json;
-    exchange.body_bytes = load->bodies.items[load->order[0]].bytes;
+    vp_exchange exchange = {.body = load->bodies.items[load->order[0]].json,
+                            .body_bytes = load->bodies.items[load->order[0]].bytes};
     show_progress("warm-up");
-    code = endpoint_ask(&load->endpoint, &exchange);
+    int code = endpoint_ask(&load->endpoint, &exchange);
     close_progress();
     if (!code && !exchange.reply.is_streamed)
         text_list_add(&load->warnings, "the server answers in one body, so TTFT and TPOT cannot be measured");
@@ -464,8 +455,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     put_load_metrics(&writer, level);
     put_load_requests(&writer, records, load->bodies.items, load->bodies.ids);
     put_noise(&writer, noise);
-    vp_json_key(&writer, "provenance");
-    vp_json_begin_object(&writer);
+    PUT(&writer, KEY_OBJECT("provenance"));
     put_provenance(&writer, load->options, NULL);
     vp_json_end_object(&writer);
     put_config(&writer, load->options);
@@ -473,8 +463,7 @@ static int write_level(const struct load *load, const struct load_level *level, 
     vp_json_finish(&writer);
     text_add(&out, "\n", 1);
     code = file_write_text(level->path, &out);
-    free(out.data);
-    free(knobs);
+    FREE_ALL(out.data, knobs);
     return code;
 }
 /* Records a warning about a trial. Each is printed once, for the first trial it applies to, with the number of
@@ -613,9 +602,8 @@ static int complain_of_plan(const struct load *load, const struct load_level *le
     struct load_level line = line_of(load, level);
     char *images = load->bodies.imaged ? images_words(load->options) : NULL, values[2][80];
     const char *what;
-    int is_named;
     line.images = images;
-    is_named = load_levels_difference(known, &line, &what, values);
+    int is_named = load_levels_difference(known, &line, &what, values);
     free(images);
     if (!is_named)
         return complain(EXIT_USAGE, "%s exists but was made with other data or options (duration, seed, ..): use "
@@ -628,9 +616,8 @@ static int complain_of_plan(const struct load *load, const struct load_level *le
 static int take_known(struct load *load, struct load_level *level) {
     struct load_level known;
     char name[48];
-    int code;
     if (vp_path_kind(level->path) == VP_PATH_NONE) return 0;
-    code = load_level_read(level->path, &known);
+    int code = load_level_read(level->path, &known);
     if (code == NO_TRIAL) return complain(EXIT_USAGE, "%s exists but is not a trial", level->path);
     if (code) return code;
     if (!known.plan || strcmp(known.plan, load->plan) != 0) code = complain_of_plan(load, level, &known);
@@ -647,7 +634,6 @@ static int take_known(struct load *load, struct load_level *level) {
 }
 /* Measures a level, unless its file exists. Fills *level. Returns 0 or an exit code. */
 static int measure_level(struct load *load, struct load_level *level) {
-    struct load_plan plan;
     struct load_records records;
     vp_noise_summary noise;
     vp_noise_reading reading;
@@ -656,11 +642,8 @@ static int measure_level(struct load *load, struct load_level *level) {
     int code;
     level->path = level_path(load, level);
     if ((code = take_known(load, level)) != 0 || level->is_complete) return code;
-    memset(&plan, 0, sizeof plan);
-    plan.bodies = load->bodies.items;
-    plan.body_count = load->bodies.count;
-    plan.order = load->order;
-    plan.order_count = load->order_count;
+    struct load_plan plan = {.bodies = load->bodies.items, .body_count = load->bodies.count, .order = load->order,
+                             .order_count = load->order_count};
     plan.due_s = due_times(load, level, &plan.due_count);
     if (load->search_ns) plan.deadline_ns = load->search_ns + (int64_t)(load->search.budget_s * 1e9);
     if (load->search_ns && !level->concurrency) {
@@ -716,9 +699,8 @@ static int measure_level(struct load *load, struct load_level *level) {
     return code;
 }
 static struct load_level *add_level(struct load *load, double rate, int32_t concurrency) {
-    struct load_level *level;
     load->levels = resize(load->levels, load->level_count + 1, sizeof *load->levels);
-    level = &load->levels[load->level_count++];
+    struct load_level *level = &load->levels[load->level_count++];
     memset(level, 0, sizeof *level);
     level->rate = rate;
     level->concurrency = concurrency;
@@ -733,12 +715,10 @@ static struct load_level *add_level(struct load *load, double rate, int32_t conc
 static int extend_trial(struct load_plan *plan, const struct load_records *records, double before_s) {
     struct load *load = plan->user;
     struct load_level *level = &load->levels[load->level_count - 1];
-    struct load_summary summary;
-    double longer_s;
     if (!(before_s > load->ramp_s)) return 0;
     load_score(&load->bodies, load->dataset.metric, load->records);
-    summary = load_summarize(records, load->ramp_s, before_s, &load->slo);
-    longer_s = load_search_longer(&load->search, &summary, level->duration_s);
+    struct load_summary summary = load_summarize(records, load->ramp_s, before_s, &load->slo);
+    double longer_s = load_search_longer(&load->search, &summary, level->duration_s);
     if (!(longer_s > level->duration_s)) return 0;
     level->duration_s = plan->duration_s = longer_s;
     free((void *)plan->due_s);
@@ -748,11 +728,10 @@ static int extend_trial(struct load_plan *plan, const struct load_records *recor
 /* Judges the requests in an existing trial's file again. Returns 0 or an exit code. */
 static int check_again(struct load *load, const struct load_level *level) {
     struct load_request *requests;
-    struct load_records records;
+    struct load_records records = {0};
     size_t count;
     const int code = load_level_requests(level, &requests, &count);
     if (code) return code;
-    memset(&records, 0, sizeof records);
     records.items = zeroed(count + 1, sizeof *records.items);
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
     load_search_check(&load->search, &records, level->summary.from_s, level->summary.to_s);
@@ -764,7 +743,6 @@ static int write_search(const struct load *load) {
     struct text_buffer out = {NULL, 0, 0}, words = {NULL, 0, 0};
     char name[600], *path;
     vp_json_writer writer;
-    int code;
     snprintf(name, sizeof name, "%s_find_rate.json", load->dataset.task);
     path = join_path(text_of(load->options, "output_dir"), name);
     load_search_words(&load->search, &words);
@@ -774,16 +752,13 @@ static int write_search(const struct load *load) {
         KEY("endpoint_model", load->endpoint.model), KEY("server", load->words),
         KEY("slo", text_of(load->options, "slo")), KEY("result", words.data));
     load_search_put(&writer, &load->search);
-    vp_json_key(&writer, "provenance");
-    vp_json_begin_object(&writer);
+    PUT(&writer, KEY_OBJECT("provenance"));
     put_provenance(&writer, load->options, NULL);
     PUT(&writer, END_OBJECT, END_OBJECT);
     vp_json_finish(&writer);
     text_add(&out, "\n", 1);
-    code = file_write_text(path, &out);
-    free(out.data);
-    free(words.data);
-    free(path);
+    int code = file_write_text(path, &out);
+    FREE_ALL(out.data, words.data, path);
     return code;
 }
 static void begin_search(struct load *load) {
@@ -836,9 +811,8 @@ static int find_rate(struct load *load) {
     if (isfinite(load->slo.accuracy)) load_search_check_unloaded(search, &load->levels[0].summary);
     while (!isnan(search->next) && !code) {
         struct load_level *level = add_level(load, search->next, 0);
-        int is_known;
         level->duration_s = search->next_s;
-        is_known = is_measured(load, level);
+        int is_known = is_measured(load, level);
         if ((code = measure_level(load, level)) != 0) break;
         if (!level->is_complete || !(level->summary.to_s > level->summary.from_s)) {
             load_level_free(&load->levels[--load->level_count]);
@@ -932,14 +906,12 @@ static int print_text(const struct load *load) {
     if (!code && levels.count) code = print_document(&document);
     text_list_free(&findings);
     document_free(&document);
-    free(levels.items);
-    free(found.data);
+    FREE_ALL(levels.items, found.data);
     return code;
 }
 static int load_report(struct load *load) {
-    int code;
     add_trial_warnings(load);
-    code = is_given(load->options, "json") ? print_json(load) : print_text(load);
+    int code = is_given(load->options, "json") ? print_json(load) : print_text(load);
     for (size_t i = 0; i < load->warnings.count; i++) complain(0, "%s", load->warnings.items[i]);
     return code;
 }
@@ -954,9 +926,7 @@ static void load_free(struct load *load) {
     text_list_free(&load->warnings);
     for (int which = 0; which < WARNED_COUNT; which++) free(load->warning_of[which]);
     load_search_free(&load->search);
-    free(load->order);
-    free(load->trace_s);
-    free(load->words);
+    FREE_ALL(load->order, load->trace_s, load->words);
     if (load->lock >= 0) close(load->lock);
 }
 /* Writes the files of --export and --requests_csv. Returns 0 or an exit code. */
@@ -990,11 +960,8 @@ static void print_interrupted(const struct load *load) {
                partial ? ", and the running one is kept as partial, to be measured again" : "");
 }
 static int run_command(const struct options *options) {
-    struct load load;
     int code, reported;
-    memset(&load, 0, sizeof load);
-    load.options = options;
-    load.lock = -1;
+    struct load load = {.options = options, .lock = -1};
     end_in_order();
     code = load_prepare(&load);
     if (!code) {
@@ -1019,7 +986,6 @@ const struct command command_load = {
     "--output_dir load \\\n"
     "    --find_rate --slo ttft:500,tpot:50,e2e:5000",
     0,
-    LOAD_OPTIONS,
-    sizeof LOAD_OPTIONS / sizeof *LOAD_OPTIONS,
+    COMMAND_OPTIONS(LOAD_OPTIONS),
     NULL,
     run_command};

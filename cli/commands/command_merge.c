@@ -47,8 +47,7 @@ static int print_merged(const char *folder, const char *status, const struct sum
 static int lay_out(const struct options *options) {
     const char *folder = text_of(options, "output_dir");
     struct reference_layout layout = {{NULL, 0}, {NULL, 0}};
-    int code;
-    code = reference_layout_write(options->operands, options->operand_count, folder, &layout);
+    int code = reference_layout_write(options->operands, options->operand_count, folder, &layout);
     if (code > EXIT_WORK) {
         reference_layout_free(&layout);
         return code;
@@ -73,12 +72,11 @@ static int run_command(const struct options *options) {
     struct summaries results = {NULL, 0};
     struct text_list warnings = {NULL, 0};
     int64_t failed = 0, missing = 0;
-    struct journal_index index;
+    struct journal_index index = {0};
     int code = 0, fd = -1;
     if (!folder || !options->operand_count)
         return complain(EXIT_USAGE, "merge needs folders with journals: vlmprof merge DIR...");
     if (is_given(options, "layout")) return lay_out(options);
-    memset(&index, 0, sizeof index);
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = ranks_read_folder(&index, options->operands[i], NULL);
     if (!code && !index.file_count)
@@ -120,4 +118,4 @@ const struct command command_merge = {
     "write result files from the journals of a sweep's processes, in one or more folders; needs no model",
     "vlmprof merge results\n  vlmprof merge node0/results node1/results --output_dir results --partial\n"
     "  vlmprof merge results --layout reference --output_dir for-scripts",
-    SIZE_MAX, MERGE_OPTIONS, sizeof MERGE_OPTIONS / sizeof *MERGE_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(MERGE_OPTIONS), NULL, run_command};

@@ -226,7 +226,6 @@ static int print_predictions_json(const struct estimator *estimator, const struc
 }
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
-    int code;
     for (size_t i = 0; i < asked->count; i++) {
         size_t same = 0;
         while (memcmp(&asked->requests[same], &asked->requests[i], sizeof *asked->requests)) same++;
@@ -239,9 +238,7 @@ static int print_predictions(const struct asked *asked, const struct text_list *
     if (asked->medians.bytes)
         document_text(&document, BLOCK_LINE, "not given, so the medians of the model's data: %s", asked->medians.data);
     document_list(&document, "Warnings", warnings);
-    code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 /* A count from the command line or, by default, the median of the model's data. */
 static int32_t knob_of(const struct options *options, const struct estimator *estimator, int knob) {
@@ -375,10 +372,7 @@ static int predict_requests(const struct options *options, const struct estimato
                                          : print_predictions(&asked, &warnings);
     }
     text_list_free(&warnings);
-    free(asked.medians.data);
-    free(asked.requests);
-    free(asked.sizes);
-    free(asked.predictions);
+    FREE_ALL(asked.medians.data, asked.requests, asked.sizes, asked.predictions);
     return code;
 }
 
@@ -410,9 +404,8 @@ static void try_model(const struct estimator *estimator, const struct measuremen
     free(predicted);
 }
 static void write_trial(struct document *document, const char *heading, const struct trial_errors *errors) {
-    struct text_list *table;
     document_text(document, BLOCK_HEADING, "%s", heading);
-    table = document_table(document, "stage|" ERROR_COLUMNS "|within 95 % interval %");
+    struct text_list *table = document_table(document, "stage|" ERROR_COLUMNS "|within 95 % interval %");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         error_row(table, part_name(part), NULL, &errors->errors[part]);
         text_list_add(table, "%s", number_percent(errors->inside[part]).text);
@@ -444,10 +437,8 @@ static void warn_of_target(const struct estimator *estimator, const struct measu
 static int predict_files(const struct options *options, const struct estimator *estimator,
                          const struct measurements *measurements, const struct text_list *warnings) {
     struct trial_errors errors;
-    struct evaluation evaluation;
+    struct evaluation evaluation = {0};
     struct document document = {NULL, 0, NULL};
-    int code;
-    memset(&evaluation, 0, sizeof evaluation);
     if (is_given(options, "budget_ms")) evaluation.own_budget_ms = opt(options, "budget_ms")->real;
     try_model(estimator, measurements, &errors, &evaluation);
     if (is_given(options, "json")) {
@@ -465,9 +456,7 @@ static int predict_files(const struct options *options, const struct estimator *
     write_trial(&document, "Predictions against measurements", &errors);
     document_list(&document, "Warnings", warnings);
     if (evaluation.reference_ms > 0) write_guardrails(&document, &evaluation, "this model");
-    code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 
 struct recalibration {
@@ -518,15 +507,12 @@ static void find_curves(const struct estimator *estimator, const struct measurem
                 memset(&recalibration->curves[part][k], 0, sizeof recalibration->curves[part][k]);
         free(scratch);
     }
-    free(plain);
-    free(pairs);
-    free(predicted);
+    FREE_ALL(plain, pairs, predicted);
 }
 static void write_curves(struct document *document, const struct recalibration *recalibration) {
-    struct text_list *table;
     document_text(document, BLOCK_HEADING,
                   "Learning curve: MAPE %% on the rest after N measurements, mean [P5, P95] of %d draws", CURVE_DRAWS);
-    table = document_table(document, "stage|before|10|25|50|100|lines rejected");
+    struct text_list *table = document_table(document, "stage|before|10|25|50|100|lines rejected");
     for (int part = 0; part < ESTIMATE_PARTS; part++) {
         double before = (double)NAN;
         size_t refused = 0;
@@ -610,8 +596,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     if (result == VP_OK && recalibration->left) try_model(estimator, &rest, &recalibration->after, NULL);
     measurements_free(&drawn);
     measurements_free(&rest);
-    free(scratch);
-    free(order);
+    FREE_ALL(scratch, order);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), "recalibration rejected", result, &error);
 }
 /* --recalibrate: writes the new model and prints the changes. Returns 0 or an exit code. */
@@ -632,8 +617,7 @@ static int predict_recalibrate(const struct options *options, struct estimator *
         vp_json_writer_init_sink(&writer, text_sink, &out, 1);
         put_recalibration(&writer, recalibration, measurements, text_of(options, "recalibrate"));
         if (vp_json_finish(&writer) != VP_OK) abort(); /* never NULL: running out of memory ends the program */
-        free(estimator->recalibration);
-        free(estimator->device);
+        FREE_ALL(estimator->recalibration, estimator->device);
         estimator->recalibration = out.data;
         estimator->device = copy_text(measurements->device, strlen(measurements->device));
         code = model_write(text_of(options, "output"), &saved);
@@ -644,7 +628,6 @@ static int predict_recalibrate(const struct options *options, struct estimator *
         write_recalibration(&document, estimator, recalibration, measurements);
         document_list(&document, "Warnings", warnings);
         code = print_document(&document);
-        document_free(&document);
     }
     free(recalibration);
     return code;
@@ -710,4 +693,4 @@ const struct command command_predict = {
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
     "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json\n"
     "  vlmprof predict server.json 640x480 --family qwen2-vl --text_tokens 40 --output_tokens 64",
-    SIZE_MAX, PREDICT_OPTIONS, sizeof PREDICT_OPTIONS / sizeof *PREDICT_OPTIONS, "family", run_command};
+    SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), "family", run_command};

@@ -17,7 +17,6 @@
 #include "results/result_read.h"
 #include "vlmprof.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 static const struct option_spec REPORT_OPTIONS[] = {
@@ -177,4 +176,4 @@ const struct command command_report = {
     "show where the time of a sweep goes, and what accuracy it buys; for load trials: findings, tables and plots",
     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
     "  vlmprof report results --html=report.html",
-    SIZE_MAX, REPORT_OPTIONS, sizeof REPORT_OPTIONS / sizeof *REPORT_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(REPORT_OPTIONS), NULL, run_command};

@@ -39,9 +39,8 @@ struct rescore_job {
 
 /* A malloc'ed copy of a string up to its first \u0000, as in a sweep; NULL if the node is not a string. */
 static char *node_text_cut(const vp_json *json, uint32_t node) {
-    char *out;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
-    out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
+    char *out = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
     if (vp_json_text(json, node, out, (size_t)json->nodes[node].bytes + 1, NULL) == VP_OK) return out;
     free(out);
     return NULL;
@@ -81,12 +80,9 @@ static void rescore_row(struct rescore_job *job, struct scoring *scoring, const 
 static int rescore_captions(const struct options *options, const vp_json *json, uint32_t rows,
                             const struct score_rule *rule, const char *path) {
     int is_clean = vp_json_get(json, 0, "schema") == VP_JSON_NONE; /* captions of the experiments are clean */
-    struct scoring scoring;
-    struct captions captions;
+    struct scoring scoring = {0};
     int code;
-    memset(&scoring, 0, sizeof scoring);
-    memset(&captions, 0, sizeof captions);
-    captions.with_summary = is_given(options, "json");
+    struct captions captions = {.with_summary = is_given(options, "json")};
     for (uint32_t i = rows + 1; i < json->nodes[rows].end; i = json->nodes[i].end) {
         uint32_t metadata = vp_json_get(json, i, "metadata"), status = vp_json_get(json, i, "status");
         struct caption_row *row = caption_add_row(&captions, json, vp_json_get(json, i, "sample_id"), "sample_id");
@@ -126,21 +122,17 @@ static int rescore_metric(const struct options *options, const vp_json *json, st
                                                                    : vp_score_metric_of(job->metric)->run_cleaning;
     job->tally.is_binary = vp_score_metric_of(job->metric)->is_binary;
     job->tally.keeps_values = 1;
-    free(stored);
-    free(dataset);
+    FREE_ALL(stored, dataset);
     return code;
 }
 
 /* Scores the rows one by one; prints nothing unless all are valid. Returns 0 or an exit code. */
 static int rescore_rows(const struct options *options, const vp_json *json, uint32_t rows, const char *path) {
-    struct rescore_job job;
-    struct scoring scoring;
+    struct rescore_job job = {0};
+    struct scoring scoring = {0};
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
-    memset(&job, 0, sizeof job);
-    memset(&scoring, 0, sizeof scoring);
-    code = rescore_metric(options, json, &job);
+    int code = rescore_metric(options, json, &job);
     for (uint32_t i = rows + 1; !code && i < json->nodes[rows].end; i = json->nodes[i].end) {
         vp_json_writer_init_sink(&writer, text_sink, &out, 0);
         rescore_row(&job, &scoring, json, i, &writer);
@@ -169,21 +161,14 @@ static int rescore_rows(const struct options *options, const vp_json *json, uint
 
 /* Scores an answer file of lmms-eval or VLMEvalKit, as `score` does. */
 static int rescore_answers(const struct options *options, const struct score_rule *rule) {
-    struct score_job job;
-    int code;
     if (!rule || is_corpus(rule))
         return complain(EXIT_USAGE, "%s is an answer file of another tool: give a rule for single answers with "
                                     "--metric M",
                         options->operands[0]);
-    memset(&job, 0, sizeof job);
-    job.options = options;
-    job.name = rule->name;
-    code = score_read(&job);
+    struct score_job job = {.options = options, .name = rule->name};
+    int code = score_read(&job);
     if (!code) code = score_rows(&job, rule);
-    free(job.text);
-    free((void *)job.lines);
-    free(job.line_bytes);
-    free(job.line_numbers);
+    FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);
     return code;
 }
 static int run_command(const struct options *options) {
@@ -193,11 +178,9 @@ static int run_command(const struct options *options) {
     const struct score_rule *rule = is_given(options, "metric") ? score_rule_find(text_of(options, "metric")) : NULL;
     char *text = NULL;
     size_t bytes = 0;
-    uint32_t rows;
     int code = 0;
-    vp_result result;
     if (!path) return complain(EXIT_USAGE, "rescore needs a RESULT.json of a sweep");
-    result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a result file")
+    vp_result result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a result file")
         : vp_stream_read(path, SIZE_MAX / 4, &text, &bytes, &error);
     if (result == VP_OK && answers_kind(text, bytes) != ANSWERS_NONE) {
         free(text);
@@ -205,17 +188,15 @@ static int run_command(const struct options *options) {
     }
     if (result == VP_OK) result = parse_json(&parsed, text, bytes, &error);
     if (result != VP_OK) {
-        free(text);
-        free(parsed.nodes);
+        FREE_ALL(text, parsed.nodes);
         return complain_result(EXIT_INPUT, path, result, &error);
     }
-    rows = vp_json_get(&parsed.json, 0, "per_sample_results");
+    uint32_t rows = vp_json_get(&parsed.json, 0, "per_sample_results");
     if (!node_is(&parsed.json, rows, VP_JSON_ARRAY))
         code = complain(EXIT_INPUT, "%s has no \"per_sample_results\": expected a result file of a sweep", path);
     if (!code && rule && is_corpus(rule)) code = rescore_captions(options, &parsed.json, rows, rule, path);
     else if (!code) code = rescore_rows(options, &parsed.json, rows, path);
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return code;
 }
 
@@ -223,4 +204,4 @@ const struct command command_rescore = {
     "rescore", "RESULT.json",
     "score the answers in a sweep's result file again; exit 1 if its accuracies differ",
     "vlmprof rescore results/questions_imgsizetier-low_crops3_topk1_blocks2.json --metric vqa_official",
-    1, RESCORE_OPTIONS, sizeof RESCORE_OPTIONS / sizeof *RESCORE_OPTIONS, NULL, run_command};
+    1, COMMAND_OPTIONS(RESCORE_OPTIONS), NULL, run_command};

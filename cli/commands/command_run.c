@@ -21,7 +21,6 @@
 #include "score/scoring.h"
 #include "profile/profile.h"
 #include "profile/profiler.h"
-#include "model/image.h"
 #include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
@@ -192,8 +191,7 @@ static int run_check_knobs(const struct options *options, struct request *reques
         size.knob = knob_text(&request->knobs, KNOB_IMAGE);
         size.knob_value = values[0];
     }
-    free(name);
-    free(values);
+    FREE_ALL(name, values);
     if (!code && count > 1) code = complain(EXIT_USAGE, "--image_knob: run takes only one value; sweep takes several");
     if (!code && count && (is_given(options, "vision_tokens") || is_tiled))
         return complain(EXIT_USAGE, is_tiled ? "--image_knob: for Molmo's crops, use --max_crops, --tier ..."
@@ -462,8 +460,7 @@ static void print_run_json(const struct options *options, const struct run_state
     knob_put_more(&writer, KNOB_BLOCKS, &request->knobs);
     put_point_layout(&writer, &point);
     if (request->input.prune.how.method != VP_PRUNE_NONE) {
-        vp_json_key(&writer, "pruned");
-        vp_json_begin_object(&writer);
+        PUT(&writer, KEY_OBJECT("pruned"));
         knob_put(&writer, KNOB_PRUNE, &request->knobs);
         prune_put(&writer, &request->pruned);
         vp_json_end_object(&writer);
@@ -493,11 +490,10 @@ static void print_prompt(const struct request *request) {
     json_end(&writer); /* main checks stdout */
 }
 static int run_command(const struct options *options) {
-    struct run_state state;
+    struct run_state state = {0};
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
     int code;
     if (is_given(options, "endpoint")) return ask_command(options);
-    memset(&state, 0, sizeof state);
     if (profiles && (code = profiler_check(options)) != 0) return code;
     code = run_prepare(options, &state.request);
     if (!code && !shows) code = profiles ? profile_run(options, &state.request) : run_measure(options, &state);
@@ -521,4 +517,4 @@ const struct command command_run = {
     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5",
-    IMAGES_MOST, RUN_OPTIONS, sizeof RUN_OPTIONS / sizeof *RUN_OPTIONS, "family", run_command};
+    IMAGES_MOST, COMMAND_OPTIONS(RUN_OPTIONS), "family", run_command};

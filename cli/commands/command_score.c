@@ -39,7 +39,7 @@ static const struct option_spec SCORE_OPTIONS[] = {
  * 0 or an exit code. */
 static int score_captions(struct score_job *job, int metric) {
     const char *clean = text_of(job->options, "clean");
-    struct scoring scoring;
+    struct scoring scoring = {0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     uint32_t list = VP_JSON_NONE;
@@ -48,7 +48,6 @@ static int score_captions(struct score_job *job, int metric) {
         return complain(
             EXIT_USAGE,
             "--clean: captions take \"rule\" (built-in tokenizer) or \"none\" (words between white space)");
-    memset(&scoring, 0, sizeof scoring);
     job->by_words = !strcmp(clean, "none");
     if (parse_json(&parsed, job->text, job->text_bytes, &error) == VP_OK) {
         if (node_is(&parsed.json, 0, VP_JSON_ARRAY)) list = 0;
@@ -68,14 +67,10 @@ static int score_captions(struct score_job *job, int metric) {
 }
 
 static int run_command(const struct options *options) {
-    struct score_job job;
     struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
     struct score_groups_by by = {{NULL, 0}, NULL};
     const struct score_rule *rule;
-    int code;
-    memset(&job, 0, sizeof job);
-    job.options = options;
-    job.name = text_of(options, "metric");
+    struct score_job job = {.options = options, .name = text_of(options, "metric")};
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
     if (is_given(options, "baseline")) job.pairs = &pairs;
     if (is_given(options, "by")) job.by = &by;
@@ -83,17 +78,14 @@ static int run_command(const struct options *options) {
         return complain(EXIT_USAGE, "--by: %s scores a whole corpus, not single rows", job.name);
     if (job.pairs && is_corpus(rule))
         return complain(EXIT_USAGE, "--baseline: %s scores a whole corpus, not single rows", job.name);
-    code = score_read(&job);
+    int code = score_read(&job);
     if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS))
         code = score_sets(&job, rule->metric);
     else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     pairs_free(&pairs);
     tally_free(&job.tally);
     by_free(&by);
-    free(job.text);
-    free((void *)job.lines);
-    free(job.line_bytes);
-    free(job.line_numbers);
+    FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);
     return code;
 }
 
@@ -104,7 +96,6 @@ const struct command command_score = {
     "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", "
     "\"a cat\"]}",
     1,
-    SCORE_OPTIONS,
-    sizeof SCORE_OPTIONS / sizeof *SCORE_OPTIONS,
+    COMMAND_OPTIONS(SCORE_OPTIONS),
     NULL,
     run_command};

@@ -122,9 +122,8 @@ static int trial_image(struct selftest *selftest, struct trial *trial, int32_t w
     const struct image_size size = {NULL, 0, NULL, 0, NULL};
     const struct image_px px = {width_px, height_px};
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     paint_trial(&trial->image, width_px, height_px);
-    result = model_cut(model, &size, &px, 1, &trial->cuts, &error);
+    vp_result result = model_cut(model, &size, &px, 1, &trial->cuts, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, model->name, result, &error);
     trial->input.images = &trial->image;
     trial->input.cuts = &trial->cuts;
@@ -164,10 +163,8 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
  * noticed. */
 static vp_result run_trials(struct selftest *selftest, const vp_engine_options *settings, struct verdict *verdict,
                             struct outcome *out, vp_error *error) {
-    struct session session;
     vp_result result;
-    memset(&session, 0, sizeof session);
-    session.model = &selftest->model;
+    struct session session = {.model = &selftest->model};
     result = engine_begin(settings, &session.engine, error);
     if (result == VP_OK) snprintf(verdict->device, sizeof verdict->device, "%s", vp_engine_device(session.engine));
     for (int i = 0; i < TRIALS && result == VP_OK; i++) {
@@ -272,8 +269,6 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
 static int selftest_prepare(struct selftest *selftest) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine_options settings;
-    struct verdict scratch;
-    vp_result result;
     int code, is_blind, is_dense;
     if ((code = check_device(selftest->options)) != 0 || (code = check_gpu_switches(selftest->options)) != 0
         || (code = model_load(selftest->options, &selftest->model)) != 0
@@ -296,16 +291,14 @@ static int selftest_prepare(struct selftest *selftest) {
     selftest->reference.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->tested.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->unswitched.runs = runs_make(TRIALS, TRIAL_TOKENS);
-    memset(&scratch, 0, sizeof scratch);
-    scratch.backend = "reference";
-    scratch.gemm = "plain";
+    struct verdict scratch = {.backend = "reference", .gemm = "plain"};
     settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence, selftest->max_views);
     settings.device = "cpu";
     settings.weights = VP_WEIGHTS_FP32;
     settings.gemm = "plain";
     settings.gpu = 0;
     settings.threads = 1;
-    result = run_trials(selftest, &settings, &scratch, &selftest->reference, &error);
+    vp_result result = run_trials(selftest, &settings, &scratch, &selftest->reference, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), selftest->model.name, result, &error);
 }
 
@@ -380,8 +373,7 @@ static void selftest_free(struct selftest *selftest) {
         dump_free(&selftest->tested.dumps[i]);
         dump_free(&selftest->unswitched.dumps[i]);
         sample_free(&selftest->trials[i].sample);
-        free(selftest->trials[i].image.rgb);
-        free(selftest->trials[i].blocks);
+        FREE_ALL(selftest->trials[i].image.rgb, selftest->trials[i].blocks);
     }
     runs_free(selftest->reference.runs, TRIALS);
     runs_free(selftest->tested.runs, TRIALS);
@@ -440,4 +432,4 @@ const struct command command_selftest = {
     "selftest", "[--model DIR | --synthetic NAME]",
     "compare the same requests on every backend and arithmetic of this machine",
     "vlmprof selftest\n  vlmprof selftest --model checkpoint --device cuda",
-    0, SELFTEST_OPTIONS, sizeof SELFTEST_OPTIONS / sizeof *SELFTEST_OPTIONS, NULL, run_command};
+    0, COMMAND_OPTIONS(SELFTEST_OPTIONS), NULL, run_command};

@@ -10,7 +10,6 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "data/plan.h"
-#include "measure/input.h"
 #include "model/model.h"
 #include "measure/engine.h"
 #include "score/score_rules.h"
@@ -46,12 +45,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "JSONL (id, image or images, question, answers, options, style, dataset a line), VQA v2's question file, or a "
      "folder of images with -p",
      .is_required = 1},
-    OPTION_DATA_FORMAT,
-    OPTION_PROMPT_ORIGIN,
-    {"annotations", TEXT, "FILE", NULL, 0, 0, NULL,
-     "VQA v2's answers (default: the file of the official name in the questions' folder)"},
-    {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL,
-     "folder of relative image names; for VQA v2, COCO_val2014_*.jpg are there or in its val2014"},
+    OPTIONS_OF_DATA,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL,
      "task in the file names (default: the data file's stem); a known one (text_vqa ...) sets style, metric, "
      "max_new_tokens"},
@@ -148,9 +142,8 @@ static int sweep_merge(struct sweep *sweep) {
     const char *folder = text_of(sweep->options, "output_dir");
     char state[96], before[96] = "", text[400];
     int code, fd = ranks_lock(folder);
-    struct journal_index all;
+    struct journal_index all = {0};
     if (fd < 0) return EXIT_OUTPUT;
-    memset(&all, 0, sizeof all);
     if (read(fd, before, sizeof before - 1) < 0) before[0] = 0;
     code = ranks_read_folder(&all, folder, &sweep->journal);
     if (!code) ranks_state(&all, state, sizeof state);
@@ -345,13 +338,12 @@ static void adopt_names(struct sweep *sweep, const struct journal_index *index) 
 /* Takes the names from this process's journal. A new process takes them from the other journals, because all must
  * agree. Returns 0 or an exit code. */
 static int settle_names(struct sweep *sweep, const char *folder) {
-    struct journal_index others;
+    struct journal_index others = {0};
     int code;
     if (sweep->journal.end || sweep->rank.world_size < 2) {
         adopt_names(sweep, &sweep->index);
         return 0;
     }
-    memset(&others, 0, sizeof others);
     snprintf(others.plan, sizeof others.plan, "%s", sweep->index.plan);
     if ((code = ranks_read_folder(&others, folder, &sweep->journal)) == 0) adopt_names(sweep, &others);
     index_free(&others);
@@ -432,10 +424,9 @@ static void make_engines(struct sweep *sweep) {
 }
 /* Opens the journal and allocates the measurements. Returns 0 or an exit code. */
 static int sweep_prepare(struct sweep *sweep) {
-    int code;
     make_engines(sweep);
     sweep->way = is_given(sweep->options, "endpoint") ? &SERVER_WAY : &ENGINE_WAY;
-    code = sweep->way == &SERVER_WAY ? served_open(sweep) : 0;
+    int code = sweep->way == &SERVER_WAY ? served_open(sweep) : 0;
     if (!code) code = sweep_open(sweep);
     if (code) return code;
     sweep->run = runs_make(1, sweep->plan.new_tokens);
@@ -461,9 +452,7 @@ static int sweep_prepare(struct sweep *sweep) {
 static void sweep_free(struct sweep *sweep) {
     runs_free(sweep->run, 1);
     for (size_t i = 0; sweep->open && i < sweep->plan.configuration_count; i++) {
-        free(sweep->open[i].totals);
-        free(sweep->open[i].scratch);
-        free(sweep->open[i].ids);
+        FREE_ALL(sweep->open[i].totals, sweep->open[i].scratch, sweep->open[i].ids);
     }
     free(sweep->open);
     for (size_t i = 0; i < sweep->engine_count; i++) {
@@ -478,17 +467,12 @@ static void sweep_free(struct sweep *sweep) {
     plan_free(&sweep->plan);
     model_free(&sweep->model);
     summaries_free(&sweep->results);
-    free(sweep->scratch.nodes);
-    free(sweep->pending.data);
+    FREE_ALL(sweep->scratch.nodes, sweep->pending.data);
 }
 static int run_command(const struct options *options) {
-    struct sweep sweep;
-    int code;
-    memset(&sweep, 0, sizeof sweep);
-    sweep.options = options;
-    sweep.journal.fd = -1;
+    struct sweep sweep = {.options = options, .journal.fd = -1};
     end_in_order();
-    code = sweep_plan(&sweep);
+    int code = sweep_plan(&sweep);
     if (!code)
         code = baseline_open(&sweep.baseline, options, is_given(options, "endpoint") ? NULL : &sweep.model,
                              &sweep.plan);
@@ -519,7 +503,6 @@ const struct command command_sweep = {
     "--vision_tokens_list 288 576 \\\n"
     "    --output_dir results",
     0,
-    SWEEP_OPTIONS,
-    sizeof SWEEP_OPTIONS / sizeof *SWEEP_OPTIONS,
+    COMMAND_OPTIONS(SWEEP_OPTIONS),
     "family",
     run_command};

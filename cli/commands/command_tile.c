@@ -204,13 +204,10 @@ static void tile_line(void *user, const char *line) {
 static int run_command(const struct options *options) {
     const char *list = text_of(options, "sizes");
     int64_t width, height;
-    struct tile_job job;
     const struct tile_row no_row = {.width_px = -1};
     int code;
-    memset(&job, 0, sizeof job);
-    job.geometry = vp_geometry_default();
-    job.stream.csv = is_given(options, "csv");
-    job.stream.json = is_given(options, "json");
+    struct tile_job job = {.geometry = vp_geometry_default(), .stream.csv = is_given(options, "csv"),
+                           .stream.json = is_given(options, "json")};
     if (is_given(options, "list_families") || has_family_keys(options)) return tile_families_run(options);
     if (!list && !options->operand_count)
         return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
@@ -240,4 +237,4 @@ const struct command command_tile = {
     "vlmprof tile 640x480 1920x1080 --tier medium --csv\n"
     "  vlmprof tile --family qwen2.5-vl --max_pixels 1003520 640x480 photo.jpg\n"
     "  vlmprof tile --compare qwen3-vl,internvl3,smolvlm 1920x1080",
-    SIZE_MAX, TILE_OPTIONS, sizeof TILE_OPTIONS / sizeof *TILE_OPTIONS, "family checkpoint compare", run_command};
+    SIZE_MAX, COMMAND_OPTIONS(TILE_OPTIONS), "family checkpoint compare", run_command};

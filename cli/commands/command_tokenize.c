@@ -71,8 +71,7 @@ static int load_any_tokenizer(const struct options *options, struct model *model
     if ((result = vp_file_read(path, JSON_FILE_BYTES_MAX, &json, &bytes, &error)) != VP_OK)
         code = complain_result(exit_code_of(result), path, result, &error);
     if (!code) code = model_load_tokenizer(json, bytes, path, &model->tokenizer);
-    free(json);
-    free(path);
+    FREE_ALL(json, path);
     return code;
 }
 
@@ -107,10 +106,9 @@ static void add_tokens(struct tokenize_job *job, const char *text, size_t bytes,
 
 /* Encodes a text into job->ids. */
 static vp_result encode_text(struct tokenize_job *job, const char *text, size_t bytes, size_t *count) {
-    vp_result result;
     reserve(&job->ids, bytes + 1, sizeof(int32_t));
-    result = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data,
-                                 job->ids.bytes / sizeof(int32_t), count);
+    vp_result result = vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data,
+                                           job->ids.bytes / sizeof(int32_t), count);
     if (result != VP_ERR_CAPACITY) return result;
     reserve(&job->ids, *count, sizeof(int32_t));
     return vp_tokenizer_encode(job->tokenizer, text, bytes, (int32_t *)job->ids.data, job->ids.bytes / sizeof(int32_t),
@@ -132,11 +130,10 @@ static vp_result decode_ids(struct tokenize_job *job, size_t count, size_t *byte
  * messages. They return 0 or an exit code. */
 static int encode_line(struct tokenize_job *job, const char *text, size_t bytes, int64_t line) {
     size_t count = 0;
-    vp_result result;
     if (vp_utf8_valid_bytes(text, bytes) != bytes)
         return complain(EXIT_USAGE, "line %lld: not UTF-8 at byte %zu", (long long)line,
                         vp_utf8_valid_bytes(text, bytes));
-    result = encode_text(job, text, bytes, &count);
+    vp_result result = encode_text(job, text, bytes, &count);
     if (result != VP_OK)
         return complain(exit_code_of(result), "line %lld: %s", (long long)line, vp_result_text(result));
     add_tokens(job, text, bytes, (const int32_t *)job->ids.data, count);
@@ -147,7 +144,6 @@ static int encode_line(struct tokenize_job *job, const char *text, size_t bytes,
 static int decode_line(struct tokenize_job *job, const char *text, size_t bytes, int64_t line) {
     const char *rest = text;
     size_t count = 0, needed = 0;
-    vp_result result;
     int32_t *ids = reserve(&job->ids, bytes / 2 + 1, sizeof(int32_t));
     for (;;) {
         char *end;
@@ -165,7 +161,7 @@ static int decode_line(struct tokenize_job *job, const char *text, size_t bytes,
     }
     if ((size_t)(rest - text) != bytes)
         return complain(EXIT_USAGE, "line %lld: the line contains a NUL byte", (long long)line);
-    result = decode_ids(job, count, &needed);
+    vp_result result = decode_ids(job, count, &needed);
     if (result != VP_OK)
         return complain(exit_code_of(result), "line %lld: %s", (long long)line, vp_result_text(result));
     add_tokens(job, (const char *)job->text.data, needed, ids, count);
@@ -223,10 +219,9 @@ static vp_result jsonl_ids(struct tokenize_job *job, const vp_json *json, vp_jso
 static vp_result jsonl_text(struct tokenize_job *job, const vp_json *json, vp_json_writer *writer, vp_error *error) {
     uint32_t node = vp_json_get(json, 0, "text");
     size_t bytes = 0, count = 0;
-    vp_result result;
     if (!node_is(json, node, VP_JSON_STRING)) return bad_member(error, "text", "a string");
     reserve(&job->text, (size_t)json->nodes[node].bytes + 1, 1); /* a text without its escapes is never longer */
-    result = vp_json_text(json, node, (char *)job->text.data, job->text.bytes, &bytes);
+    vp_result result = vp_json_text(json, node, (char *)job->text.data, job->text.bytes, &bytes);
     if (result == VP_OK) result = encode_text(job, (const char *)job->text.data, bytes, &count);
     if (result == VP_OK) result = add_members(writer, json, "ids", NULL, error);
     if (result == VP_OK) {
@@ -237,11 +232,10 @@ static vp_result jsonl_text(struct tokenize_job *job, const vp_json *json, vp_js
 }
 static vp_result jsonl_record(struct tokenize_job *job, const vp_json *json, int64_t line, vp_json_writer *writer,
                               vp_error *error) {
-    struct prompt_fields fields;
+    struct prompt_fields fields = {0};
     char *text = NULL;
     size_t count = 0;
     vp_result result;
-    memset(&fields, 0, sizeof fields);
     result = read_prompt_fields(json, &fields, error);
     if (result == VP_OK && fields.dataset && !fields.style && !vp_prompt_dataset_find(fields.dataset))
         result = vp_fail(error, VP_ERR_NOT_FOUND, -1, "", "\"dataset\" is unknown; set \"style\"");
@@ -262,9 +256,8 @@ static int jsonl_line(struct tokenize_job *job, const char *text, size_t bytes, 
     vp_error error = {VP_OK, -1, "", ""};
     const vp_json *json = &job->record.json;
     vp_json_writer writer;
-    vp_result result;
     if (!text[strspn(text, " \t\r")] && strlen(text) == bytes) return 0;
-    result = parse_json(&job->record, text, bytes, &error);
+    vp_result result = parse_json(&job->record, text, bytes, &error);
     if (result == VP_OK && !node_is(json, 0, VP_JSON_OBJECT))
         result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "expected one JSON object");
     if (result != VP_OK)
@@ -302,25 +295,21 @@ static void add_summary(struct tokenize_job *job) {
 }
 
 static int run_command(const struct options *options) {
-    struct tokenize_job job;
     int (*take)(struct tokenize_job *, const char *, size_t, int64_t) = is_given(options, "jsonl")    ? jsonl_line
                                                                         : is_given(options, "decode") ? decode_line
                                                                                                       : encode_line;
-    struct model model;
+    struct model model = {0};
     char *text = NULL;
     const size_t most = (size_t)number_of(options, "line_max_mb") * 1000000;
     size_t capacity = 0, bytes;
     char limit[160];
-    int code;
-    memset(&job, 0, sizeof job);
-    memset(&model, 0, sizeof model);
-    job.decode = is_given(options, "decode");
+    struct tokenize_job job = {.decode = is_given(options, "decode")};
     job.flags = (is_given(options, "skip_special") ? VP_DECODE_SKIP_SPECIAL : 0)
                 | (is_given(options, "clean_up") ? VP_DECODE_CLEAN_UP : 0);
     job.seed = number_of(options, "seed");
     if (is_given(options, "jsonl") && options->operand_count)
         return complain(EXIT_USAGE, "--jsonl reads lines from stdin: remove \"%s\"", options->operands[0]);
-    code = load_any_tokenizer(options, &model);
+    int code = load_any_tokenizer(options, &model);
     job.tokenizer = model.tokenizer;
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = take(&job, options->operands[i], strlen(options->operands[i]), (int64_t)i + 1);
@@ -336,11 +325,7 @@ static int run_command(const struct options *options) {
     }
     if (!code && is_given(options, "json")) add_summary(&job);
     if (!code && job.out.bytes) fwrite(job.out.data, 1, job.out.bytes, stdout);
-    free(text);
-    free(job.out.data);
-    free(job.ids.data);
-    free(job.text.data);
-    free(job.record.nodes);
+    FREE_ALL(text, job.out.data, job.ids.data, job.text.data, job.record.nodes);
     model_free(&model);
     return code;
 }
@@ -350,4 +335,4 @@ const struct command command_tokenize = {
     "convert text to token ids and back, one JSON object per line",
     "vlmprof tokenize --model checkpoint \"What is this?\"\n"
     "  vlmprof tokenize --model checkpoint --jsonl < records.jsonl",
-    SIZE_MAX, TOKENIZE_OPTIONS, sizeof TOKENIZE_OPTIONS / sizeof *TOKENIZE_OPTIONS, NULL, run_command};
+    SIZE_MAX, COMMAND_OPTIONS(TOKENIZE_OPTIONS), NULL, run_command};

@@ -270,8 +270,7 @@ static int print_trace_csv(struct trace_tables *tables, const char *which, int64
                                 rows == &tables->kernels ? (double)tables->kernel_ns : duration_of(tables), limit);
     table_csv(&out, &table);
     fwrite(out.data, 1, out.bytes, stdout); /* main checks stdout */
-    free((void *)table.rows);
-    free(out.data);
+    FREE_ALL((void *)table.rows, out.data);
     return 0;
 }
 /* Writes the rows of a table under a key and frees them. */
@@ -356,14 +355,13 @@ static int print_trace_text(struct trace_tables *tables, const char *which, int6
 /* Prints a saved table in the form of --profile_format, --csv or --json. */
 static vp_result print_saved(const struct options *options, vp_ops *ops, const vp_ops_print_options *how) {
     vp_json_writer writer;
-    vp_result result;
     if (is_given(options, "csv")) return vp_ops_print_csv(ops, file_sink, stdout);
     if (!is_given(options, "json"))
         return (strcmp(text_of(options, "profile_format"), "torch") ? vp_ops_print_cprofile
                                                                     : vp_ops_print_torch)(ops, how, file_sink, stdout);
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
     vp_ops_write_json(&writer, ops);
-    result = vp_json_finish(&writer);
+    vp_result result = vp_json_finish(&writer);
     putchar('\n');
     return result;
 }
@@ -397,11 +395,9 @@ static int show_saved(const struct options *options, const char *path) {
     const char *key = text_of(options, "sort_by");
     vp_ops_print_options how = vp_ops_print_options_default();
     vp_error error = {VP_OK, -1, "", ""};
-    struct saved_ops saved;
-    vp_result result;
+    struct saved_ops saved = {0};
     int code = 0;
-    memset(&saved, 0, sizeof saved);
-    result = read_saved(path, &saved, &error);
+    vp_result result = read_saved(path, &saved, &error);
     if (result == VP_OK && key) result = vp_ops_sort(&saved.ops, key);
     how.row_limit = number_of(options, "row_limit");
     how.with_flops = how.with_rates = 1;
@@ -414,9 +410,7 @@ static int show_saved(const struct options *options, const char *path) {
         print_more((size_t)saved.ops.count, how.row_limit);
         print_plain("%s", OPS_COLUMNS_TEXT);
     }
-    free(saved.text);
-    free(saved.held);
-    free(saved.rows);
+    FREE_ALL(saved.text, saved.held, saved.rows);
     return code;
 }
 /* Checks that the options fit together. Returns 0 or an exit code. */
@@ -433,10 +427,9 @@ static int run_command(const struct options *options) {
                         : -1;
     const char *key = text_of(options, "sort_by"), *which = text_of(options, "table");
     struct trace trace;
-    struct trace_tables tables;
+    struct trace_tables tables = {0};
     int code;
     if ((code = check_trace_options(options)) != 0) return code;
-    memset(&tables, 0, sizeof tables);
     code = trace_read(&trace, options->operands[0], is_given(options, "partial"));
     if (code == IS_TABLE) {
         trace_free(&trace);
@@ -472,7 +465,6 @@ const struct command command_trace = {
     "  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
     "  vlmprof trace run.pt.trace.json --csv --table kernels",
     1,
-    TRACE_OPTIONS,
-    sizeof TRACE_OPTIONS / sizeof *TRACE_OPTIONS,
+    COMMAND_OPTIONS(TRACE_OPTIONS),
     NULL,
     run_command};

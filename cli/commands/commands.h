@@ -4,6 +4,8 @@
 #define VLMPROF_CLI_COMMANDS_H
 #include "base/options.h"
 
+#define COMMAND_OPTIONS(table) table, sizeof table / sizeof *table
+
 /* in the order of the general help */
 #define VLMPROF_COMMANDS(X)                                                                                            \
     X(run)                                                                                                             \

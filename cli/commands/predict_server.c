@@ -293,14 +293,13 @@ static void hold_out(const struct server_law *law, const struct results *results
     }
 }
 static void write_held_out(struct document *document, const struct server_law *law, const struct held_out *held) {
-    struct text_list *errors, *intervals;
     document_text(document, BLOCK_HEADING, "%s at %s: predictions compared with %zu "
                                            "measurements", law->model, law->endpoint,
                   held->rows);
-    errors = document_table(document, "part|" ERROR_COLUMNS);
+    struct text_list *errors = document_table(document, "part|" ERROR_COLUMNS);
     for (int part = 0; part < LAW_PARTS; part++)
         error_row(errors, LAW_FORM.part_name(part), NULL, &held->errors[part]);
-    intervals = document_table(document, "part|interval width, %|measurements inside, %");
+    struct text_list *intervals = document_table(document, "part|interval width, %|measurements inside, %");
     for (int part = 0; part < LAW_PARTS; part++)
         CELLS(intervals, LAW_FORM.part_name(part), number_percent(held->width[part]).text,
               number_percent(held->coverage[part]).text);

@@ -130,13 +130,12 @@ static struct stage_verdict compare_tokens(const struct conform_pair *pair) {
     const size_t both = ours->count < theirs->count ? ours->count : theirs->count,
                  first = first_different(ours, theirs), width = (size_t)pair->model->config.embedding_size;
     struct stage_verdict verdict = {VERDICT_EQUAL, 0, (double)NAN, ""};
-    const float *row;
     if (first == both || first >= pair->ours->step_count) {
         verdict.bound = 0;
         snprintf(verdict.note, sizeof verdict.note, "%zu tokens compared", both);
         return verdict;
     }
-    row = pair->ours->steps + first * width;
+    const float *row = pair->ours->steps + first * width;
     if (theirs->whole[first] < 0 || (size_t)theirs->whole[first] >= width) {
         snprintf(verdict.note, sizeof verdict.note, "token %zu: %d there; the model has %zu", first,
                  (int)theirs->whole[first], width);

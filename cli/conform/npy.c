@@ -15,17 +15,15 @@ enum { HEADER_MAX = 65536 };
 static const size_t FILE_MAX = (size_t)1 << 33; /* bytes */
 
 void npy_free(struct npy *npy) {
-    free(npy->whole);
-    free(npy->real);
+    FREE_ALL(npy->whole, npy->real);
     memset(npy, 0, sizeof *npy);
 }
 
 /* The value of 'key' in the header's dictionary: the text after the colon; NULL if there is none. */
 static const char *header_value(const char *header, const char *key) {
     char quoted[32];
-    const char *at;
     snprintf(quoted, sizeof quoted, "'%s'", key);
-    at = strstr(header, quoted);
+    const char *at = strstr(header, quoted);
     if (!at) return NULL;
     at += strlen(quoted);
     while (*at == ' ' || *at == ':') at++;
@@ -84,7 +82,6 @@ static vp_result parse_npy(const char *text, size_t bytes, const char *path, str
     char header[HEADER_MAX + 1];
     const unsigned char *data = (const unsigned char *)text;
     size_t start = 10, length, item;
-    const char *type, *order;
     if (bytes < 12 || memcmp(text, "\x93NUMPY", 6) || data[6] < 1 || data[6] > 3)
         return vp_failf(error, VP_ERR_FORMAT, 0, path, "expected a .npy file; write it with numpy.save");
     length = data[8] | (size_t)data[9] << 8;
@@ -96,8 +93,8 @@ static vp_result parse_npy(const char *text, size_t bytes, const char *path, str
         return vp_failf(error, VP_ERR_FORMAT, 8, path, "the header of %zu bytes is truncated", length);
     memcpy(header, text + start, length);
     header[length] = 0;
-    type = header_value(header, "descr");
-    order = header_value(header, "fortran_order");
+    const char *type = header_value(header, "descr");
+    const char *order = header_value(header, "fortran_order");
     if (!type || type[0] != '\'' || !strchr("<|", type[1]) || !strchr("fiu", type[2]) || !strchr("1248", type[3])
         || type[4] != '\'' || (type[2] == 'f' && type[3] == '1'))
         return vp_failf(error, VP_ERR_FORMAT, (int64_t)start, path,

@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "measure/dump.h"
 #include "measure/engine.h"
-#include "model/image.h"
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
@@ -19,8 +18,7 @@ const char *const PRECISION_NAMES[PRECISIONS_KNOWN] = {"fp32", "fp16", "bf16", "
 
 void stack_free(struct stack *stack) {
     for (int i = 0; i < CONFORM_STAGES; i++) {
-        free(stack->stages[i].whole);
-        free(stack->stages[i].real);
+        FREE_ALL(stack->stages[i].whole, stack->stages[i].real);
     }
     likely_free(&stack->likely);
     free(stack->answer);
@@ -152,14 +150,13 @@ int stack_run(const struct options *options, struct request *request, const char
     struct session *session = &request->session;
     struct pass_result *run = runs_make(1, request->input.new_tokens);
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     session->model = &request->model;
     stack->prompt_tokens = stack->image_tokens = -1;
     dump_reserve(&stack->dump, &request->model, &request->input);
     request->input.dump = &stack->dump;
-    result = engine_try(options, &request->model, text_of(options, "device"), weights,
-                        sequence_of(&request->input) + request->input.new_tokens,
-                        layout_of(&request->input) ? request->cuts.whole.views : 1, &session->engine, &error);
+    vp_result result = engine_try(options, &request->model, text_of(options, "device"), weights,
+                                  sequence_of(&request->input) + request->input.new_tokens,
+                                  layout_of(&request->input) ? request->cuts.whole.views : 1, &session->engine, &error);
     if (result == VP_OK) result = request_run(session, &request->input, run, &error);
     if (result == VP_OK) take_values(request, run, stack);
     session_end_engine(session);

@@ -6,20 +6,16 @@
 #include "server/ask.h"
 #include "server/picture.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct stack *stack) {
     const vp_chat_knob knobs[] = {{"logprobs", "true"}, {"top_logprobs", "5"}};
-    struct question question;
-    struct picture picture;
+    struct question question = {0};
+    struct picture picture = {0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_exchange exchange;
     char reason[LINE_BYTES];
-    vp_result result;
     int code = 0;
-    memset(&question, 0, sizeof question);
-    memset(&picture, 0, sizeof picture);
     stack->is_server = 1;
     stack->prompt_tokens = stack->image_tokens = -1;
     if (probe->is_raw) return complain(EXIT_USAGE, "--raw_prompt: a chat server applies its own template");
@@ -34,7 +30,7 @@ int stack_of_server(struct endpoint *endpoint, const struct probe *probe, struct
     question.no_stream = question.no_cache = 1;
     question.knobs = knobs;
     question.knob_count = endpoint->api == VP_CHAT_COMPLETIONS ? sizeof knobs / sizeof *knobs : 0;
-    result = ask_begin(endpoint, &question, &exchange, &error);
+    vp_result result = ask_begin(endpoint, &question, &exchange, &error);
     code = result != VP_OK ? complain_result(exit_code_of(result), endpoint->url, result, &error)
                            : endpoint_ask(endpoint, &exchange);
     if (!code) {

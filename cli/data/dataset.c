@@ -21,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 void dataset_free(struct dataset *dataset) {
@@ -29,11 +28,9 @@ void dataset_free(struct dataset *dataset) {
     source_close(&dataset->notes);
     text_list_free(&dataset->names);
     for (int32_t i = 0; i < dataset->reason_count; i++) free(dataset->reasons[i]);
-    free(dataset->notes_path);
-    free(dataset->subtype);
+    FREE_ALL(dataset->notes_path, dataset->subtype);
     for (size_t i = 0; dataset->samples && i < dataset->count; i++) free(dataset->samples[i].sizes);
-    free(dataset->samples);
-    free(dataset->task);
+    FREE_ALL(dataset->samples, dataset->task);
     table_rows_close(dataset->table);
 }
 
@@ -60,15 +57,11 @@ struct loader {
     int32_t new_tokens;    /* answer length of lines whose prompts are a tool's; 0 if they give none */
 };
 static void reader_free(struct record_reader *reader) {
-    free(reader->scratch.nodes);
-    free(reader->note.nodes);
-    free(reader->text.data);
-    free(reader->note_text.data);
+    FREE_ALL(reader->scratch.nodes, reader->note.nodes, reader->text.data, reader->note_text.data);
 }
 
 /* Adds a record of the data set. */
 static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, int64_t number, vp_error *error) {
-    struct place *place;
     if (bytes > INT32_MAX || number > UINT32_MAX || loader->population == UINT32_MAX)
         return vp_fail(error, VP_ERR_UNSUPPORTED, start, loader->dataset->path,
                        "a record over 2 GiB, or more than 4294967295 records");
@@ -79,7 +72,7 @@ static vp_result add_place(struct loader *loader, int64_t start, int64_t bytes, 
         if (loader->dataset->kind == KIND_VQA)
             loader->question_ids = resize(loader->question_ids, loader->capacity, sizeof *loader->question_ids);
     }
-    place = &loader->places[loader->population];
+    struct place *place = &loader->places[loader->population];
     place->start = start;
     place->bytes = (uint32_t)bytes;
     place->number = (uint32_t)number;
@@ -223,11 +216,7 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
 }
 
 /* ---- annotations of VQA v2 */
-static int compare_questions(const void *left_item, const void *right_item) {
-    const struct question_at *left = (const struct question_at *)left_item,
-                             *right = (const struct question_at *)right_item;
-    return (left->id > right->id) - (left->id < right->id);
-}
+COMPARE_BY(compare_questions, struct question_at, id)
 /* Sets *first to the index of the first question that an annotation belongs to, or its insertion index, and *id to its
  * question id. An id can occur more than once. */
 static vp_result find_question(const struct loader *loader, const vp_json *value, int64_t at, size_t *first,
@@ -303,9 +292,8 @@ static vp_result find_strata(struct loader *loader, vp_error *error) {
 static vp_result find_notes(struct loader *loader, const int64_t *chosen, vp_error *error) {
     struct dataset *dataset = loader->dataset;
     size_t found = 0;
-    vp_result result;
     sort_questions(loader, chosen, dataset->count);
-    result = walk_annotations(loader, take_annotation, error);
+    vp_result result = walk_annotations(loader, take_annotation, error);
     for (size_t i = 0; i < dataset->count; i++) found += dataset->samples[i].note_start >= 0;
     if (result == VP_OK && dataset->notes_path && !found)
         result = vp_fail(error, VP_ERR_MISMATCH, -1, dataset->notes_path,
@@ -362,7 +350,7 @@ static void keep_prompt(const struct prompt_fields *fields, const char *hint, st
 /* Builds the prompt of a parsed record, and tokenizes it for a model. Returns 0 or an exit code. */
 static int read_prompt(const struct dataset *dataset, const struct model *model, const vp_json *json,
                        struct sample *sample) {
-    struct prompt_fields fields;
+    struct prompt_fields fields = {0};
     vp_prompt_info info;
     vp_error error = {VP_OK, -1, "", ""};
     const vp_prompt_dataset *defaults;
@@ -372,7 +360,6 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     int32_t image_count;
     int code = 0;
     vp_result result;
-    memset(&fields, 0, sizeof fields);
     result = read_prompt_fields(json, &fields, &error);
     defaults = fields.is_asked ? NULL : dataset->defaults;
     if (result == VP_OK && !fields.questions.count && !defaults && !prompt_dataset_of(&fields, NULL))
@@ -409,13 +396,12 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
 /* Relative names start at --image_dir, otherwise in the data set's folder. */
 static char *image_path_of(const struct dataset *dataset, const char *name) {
     const char *path = dataset->path, *slash = strrchr(path, '/');
-    char *folder, *joined;
     if (name[0] == '/') return copy_text(name, strlen(name));
     if (text_of(dataset->options, "image_dir")) return join_path(text_of(dataset->options, "image_dir"), name);
     if (dataset->kind == KIND_FOLDER) return join_path(path, name);
     if (!slash) return copy_text(name, strlen(name));
-    folder = copy_text(path, (size_t)(slash - path) + 1);
-    joined = join_path(folder, name);
+    char *folder = copy_text(path, (size_t)(slash - path) + 1);
+    char *joined = join_path(folder, name);
     free(folder);
     return joined;
 }
@@ -427,8 +413,7 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
     first = image_path_of(dataset, name);
     inside = join_path(dataset->subtype, name);
     second = image_path_of(dataset, inside);
-    free(name);
-    free(inside);
+    FREE_ALL(name, inside);
     if (access(first, F_OK) && access(second, F_OK) == 0) {
         free(first);
         return second;
@@ -513,8 +498,7 @@ static vp_result put_answers(vp_json_writer *writer, const vp_json *note, const 
     uint32_t answers = vp_json_get(note, 0, "answers");
     if (!node_is(note, answers, VP_JSON_ARRAY))
         return vp_fail(error, VP_ERR_FORMAT, -1, "annotations", "\"answers\" must be an array");
-    vp_json_key(writer, "answers");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("answers"));
     for (uint32_t i = answers + 1; i < note->nodes[answers].end; i = note->nodes[i].end) {
         uint32_t text = node_is(note, i, VP_JSON_OBJECT) ? vp_json_get(note, i, key) : VP_JSON_NONE;
         if (text == VP_JSON_NONE && node_is(note, i, VP_JSON_OBJECT)) text = vp_json_get(note, i, "answer");
@@ -564,9 +548,7 @@ static vp_result merge_note(const struct dataset *dataset, struct record_reader 
 static void make_folder_record(const struct dataset *dataset, const char *name, struct text_buffer *out) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 0);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "id", name);
-    put_text(&writer, "image", name);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("id", name), KEY("image", name));
     if (text_of(dataset->options, "prompt")) put_text(&writer, "question", text_of(dataset->options, "prompt"));
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
@@ -616,13 +598,11 @@ static const char *unusable_image(const struct entry *entry, const struct sample
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample) {
     const struct entry *entry = &dataset->samples[index];
     vp_error error = {VP_OK, -1, "", ""};
-    struct record_reader reader;
+    struct record_reader reader = {0};
     uint64_t hash = 0;
-    vp_result result;
     int code;
     memset(sample, 0, sizeof *sample);
-    memset(&reader, 0, sizeof reader);
-    result = fetch_texts(dataset, &reader, entry, &hash, &error);
+    vp_result result = fetch_texts(dataset, &reader, entry, &hash, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), dataset->path, result, &error);
     else if (hash != entry->hash)
         code = bad_record(
@@ -819,8 +799,7 @@ static int choose_records(struct loader *loader, int64_t **chosen) {
     }
     *chosen = resize(NULL, loader->population + 2 * (size_t)strata, sizeof **chosen);
     result = vp_sampler_stratified(seed, stratum, loader->population, strata, count, *chosen, &loader->dataset->count);
-    free(values);
-    free(stratum);
+    FREE_ALL(values, stratum);
     return result == VP_OK ? 0 : complain(EXIT_USAGE, "--stratify_by: %s", vp_result_text(result));
 }
 
@@ -948,16 +927,14 @@ static int check_samples(struct loader *loader) {
     struct dataset *dataset = loader->dataset;
     vp_error error = {VP_OK, -1, "", ""};
     const vp_prompt_dataset *same = NULL; /* the defaults that all records agree on */
-    struct sample sample, before;
-    struct scoring scoring;
+    struct sample sample, before = {0};
+    struct scoring scoring = {0};
     const vp_json *json = &loader->reader.scratch.json;
     uint64_t *ids;
     size_t id_count = 0, repeated;
     const vp_json_node *id;
     int code = 0, tells = dataset->kind == KIND_TABLE;
     dataset->hash = HASH_START;
-    memset(&before, 0, sizeof before);
-    memset(&scoring, 0, sizeof scoring);
     ids = resize(NULL, dataset->count + 1, sizeof *ids);
     for (size_t i = 0; i < dataset->count && !code; i++) {
         struct entry *entry = &dataset->samples[i];
@@ -1029,15 +1006,13 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
     char *set = node_text(json, vp_json_get(json, 0, "dataset"));
     char *name = node_text(json, vp_json_get(json, 0, "metric"));
     vp_score_metric unknown;
-    struct scoring scoring;
-    memset(&scoring, 0, sizeof scoring);
+    struct scoring scoring = {0};
     vp_score_metric_for_dataset("", &unknown);
     if (set && dataset->metric == unknown) vp_score_metric_for_dataset(set, &dataset->metric);
     if (dataset->metric == unknown && !dataset->defaults) dataset->metric = scoring_default_metric(&scoring, json);
     if (name) find_row_metric(name, &dataset->metric);
     scoring_free(&scoring);
-    free(set);
-    free(name);
+    FREE_ALL(set, name);
 }
 /* Determines the metric: --metric, else the "metric" of the first record, else that of the data set's name, else that
  * of the record's "dataset", else mc if the record's answer is one of its options. Returns 0 or an exit code. */
@@ -1073,15 +1048,9 @@ static void warn_without_images(const struct model *model, const struct dataset 
 }
 int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset) {
     vp_error error = {VP_OK, -1, "", ""};
-    struct loader loader;
     int64_t *chosen = NULL;
     char line[200];
-    vp_result result;
-    int code;
-    memset(&loader, 0, sizeof loader);
-    loader.model = model;
-    loader.dataset = dataset;
-    loader.field = text_of(options, "stratify_by");
+    struct loader loader = {.model = model, .dataset = dataset, .field = text_of(options, "stratify_by")};
     dataset->options = options;
     dataset->source.fd = dataset->notes.fd = -1;
     dataset->task = task_name(options, dataset->path);
@@ -1089,10 +1058,10 @@ int dataset_load(const struct options *options, const struct model *model, struc
     if (!dataset->defaults && text_of(options, "dataset_name") && task_find(text_of(options, "dataset_name")))
         dataset->defaults = vp_prompt_dataset_find(task_find(text_of(options, "dataset_name"))->name); /* an alias */
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
-    result = find_records(&loader, &error);
-    code = result == VP_OK
-               ? check_data_options(&loader)
-               : complain_result(EXIT_INPUT, dataset->path, result, &error);
+    vp_result result = find_records(&loader, &error);
+    int code = result == VP_OK
+                   ? check_data_options(&loader)
+                   : complain_result(EXIT_INPUT, dataset->path, result, &error);
     if (!code && !loader.population)
         code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
                         dataset->kind == KIND_VQA     ? "question"
@@ -1100,11 +1069,7 @@ int dataset_load(const struct options *options, const struct model *model, struc
                                                       : "line");
     if (!code) code = choose_records(&loader, &chosen);
     if (!code) code = keep_places(&loader, chosen);
-    free(chosen);
-    free(loader.places);
-    free(loader.strata);
-    free(loader.question_ids);
-    free(loader.questions);
+    FREE_ALL(chosen, loader.places, loader.strata, loader.question_ids, loader.questions);
     if (!code) code = check_samples(&loader);
     reader_free(&loader.reader);
     dataset->new_tokens = is_given(options, "max_new_tokens") ? (int32_t)number_of(options, "max_new_tokens")

@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
-#include "base/option_rows.h"
 #include "measure/input.h"
 #include "tile/family.h"
 #include "vlmprof_file.h"
@@ -322,9 +321,7 @@ static int plan_grid(const struct options *options, const struct model *model, s
         } else if ((code = set_model_knobs(&grid, at, i % grid.each, configuration)) == 0)
             plan_configuration(model, plan, configuration);
     }
-    free(grid.image_knob);
-    free(grid.image_values);
-    free(grid.index);
+    FREE_ALL(grid.image_knob, grid.image_values, grid.index);
     return code;
 }
 
@@ -437,12 +434,8 @@ void plan_free(struct plan *plan) {
     for (size_t i = 0; i < plan->set_count; i++) dataset_free(&plan->sets[i]);
     for (size_t i = 0; i < plan->configuration_count; i++) {
         knob_values_free(&plan->configurations[i].knobs);
-        free(plan->configurations[i].file_name);
-        free(plan->configurations[i].shapes);
-        free(plan->configurations[i].dropped);
+        FREE_ALL(plan->configurations[i].file_name, plan->configurations[i].shapes, plan->configurations[i].dropped);
     }
     variants_free(&plan->variants);
-    free((void *)plan->weights);
-    free(plan->sets);
-    free(plan->configurations);
+    FREE_ALL((void *)plan->weights, plan->sets, plan->configurations);
 }

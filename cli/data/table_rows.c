@@ -67,8 +67,7 @@ void table_rows_close(struct table_rows *rows) {
     row_free(&rows->row);
     example_free(&rows->example);
     if (rows->folder) rmdir(rows->folder);
-    free(rows->folder);
-    free(rows);
+    FREE_ALL(rows->folder, rows);
 }
 int table_rows_is_plain(const struct table_rows *rows) {
     return rows->table_count == 1 && rows->tables[0].format == DATA_VLMPROF && rows->tables[0].json.shape == SHAPE_LINES
@@ -97,8 +96,7 @@ int table_rows_record(struct table_rows *rows, int64_t index, struct text_buffer
     example_put_id(&writer, example);
     table_put_record(&writer, table, example);
     if (example->picture_count) { /* what the pictures are belongs to the record */
-        vp_json_key(&writer, "images_sha256");
-        vp_json_begin_array(&writer);
+        PUT(&writer, KEY_ARRAY("images_sha256"));
         for (size_t i = 0; i < example->picture_count; i++) json_lossy(&writer, example->pictures[i].sha256);
         vp_json_end_array(&writer);
     }
@@ -111,7 +109,6 @@ const char *table_rows_reason(struct table_rows *rows) { return rows->example.re
 /* Writes a picture inside the data to a file. Returns its path, malloc'ed, or NULL if it cannot be written. */
 static char *write_picture(struct table_rows *rows, const struct picture *picture) {
     char name[120];
-    char *path;
     if (picture->blob >= rows->row.blob_count) return NULL;
     if (!rows->folder) {
         const char *base = getenv("TMPDIR");
@@ -124,7 +121,7 @@ static char *write_picture(struct table_rows *rows, const struct picture *pictur
         }
     }
     snprintf(name, sizeof name, "%.16s.img", picture->sha256);
-    path = join_path(rows->folder, name);
+    char *path = join_path(rows->folder, name);
     if (vp_path_kind(path) != VP_PATH_NONE) { /* another sample has the same picture now */
         free(path);
         snprintf(name, sizeof name, "%.16s_%u.img", picture->sha256, rows->file_count++);

@@ -16,9 +16,7 @@ enum { NAME_BYTES_MAX = 60 }; /* limit of the readable part of a file name */
 void variants_free(struct variants *variants) {
     for (size_t i = 0; i < variants->count; i++) {
         knob_values_free(&variants->items[i].values);
-        free(variants->items[i].knobs);
-        free(variants->items[i].words);
-        free(variants->items[i].family);
+        FREE_ALL(variants->items[i].knobs, variants->items[i].words, variants->items[i].family);
     }
     free(variants->items);
     knobs_free(&variants->knobs);
@@ -35,10 +33,9 @@ static char *endpoint_base(const char *url) {
 /* Applies the request's settings to the family's rule: a knob whose path ends in one of the family's keys sets the key.
  * Keys from the command line are set first. Returns 0 or an exit code. */
 static int variant_family(const struct options *options, struct variant *variant) {
-    int code;
     if (!is_given(options, "family")) return 0;
     variant->family = zeroed(1, sizeof *variant->family);
-    code = family_by_name("family", text_of(options, "family"), variant->family);
+    int code = family_by_name("family", text_of(options, "family"), variant->family);
     if (!code) code = family_set_keys(options, variant->family, 1);
     for (size_t i = 0; i < variant->knob_count && !code; i++) {
         const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
@@ -97,7 +94,6 @@ static int add_variant(const struct options *options, struct variants *variants,
 int variants_make(const struct options *options, struct variants *variants) {
     const struct option_value *urls = opt(options, "endpoint"), *models = opt(options, "endpoint_model");
     const size_t pairs = urls->count > models->count ? urls->count : models->count;
-    size_t combinations;
     int code;
     if (!models->given) return complain(EXIT_USAGE, "sweep --endpoint needs --endpoint_model NAME...");
     if (urls->count != models->count && urls->count > 1 && models->count > 1)
@@ -105,7 +101,7 @@ int variants_make(const struct options *options, struct variants *variants) {
                                     "for all servers, one server for all names, or as many names as servers",
                         urls->count, models->count);
     if ((code = knobs_of_options(options, &variants->knobs)) != 0) return code;
-    combinations = knobs_combinations(&variants->knobs);
+    size_t combinations = knobs_combinations(&variants->knobs);
     variants->items = zeroed(pairs * combinations + 1, sizeof *variants->items);
     for (size_t i = 0; i < pairs * combinations && !code; i++) {
         const size_t pair = i / combinations;
@@ -119,10 +115,9 @@ char *variant_file_name(const struct variant *variant) {
     char readable[NAME_BYTES_MAX + 1], name[NAME_BYTES_MAX + 24];
     struct text_buffer whole = {NULL, 0, 0};
     vp_json_writer writer;
-    uint64_t hash;
     vp_json_writer_init_sink(&writer, text_sink, &whole, 0);
     knob_put_variant(&writer, &variant->values);
-    hash = hash_text(HASH_START, vp_json_finish(&writer) == VP_OK ? whole.data : "");
+    uint64_t hash = hash_text(HASH_START, vp_json_finish(&writer) == VP_OK ? whole.data : "");
     snprintf(readable, sizeof readable, "%s%s%s", variant->model, variant->words[0] ? "-" : "", variant->words);
     for (char *byte = readable; *byte; byte++)
         if (!isalnum((unsigned char)*byte) && *byte != '.' && *byte != '=') *byte = '-';

@@ -30,9 +30,8 @@ static size_t flat_follow(const struct flat *flat, size_t place) {
 /* The position of a table's member; 0 if it is missing. */
 static size_t flat_member(const struct flat *flat, size_t table, unsigned slot) {
     int64_t names = (int64_t)table - (int32_t)(uint32_t)flat_number(flat, table, 4);
-    size_t offset;
     if (!table || names < 0 || 4 + 2 * slot + 2 > flat_number(flat, (size_t)names, 2)) return 0;
-    offset = (size_t)flat_number(flat, (size_t)names + 4 + 2 * slot, 2);
+    size_t offset = (size_t)flat_number(flat, (size_t)names + 4 + 2 * slot, 2);
     return offset && table + offset < flat->bytes ? table + offset : 0;
 }
 static uint64_t flat_value(const struct flat *flat, size_t table, unsigned slot, size_t bytes) {
@@ -145,15 +144,13 @@ static vp_result damaged(const struct arrow *file, const char *what, vp_error *e
 /* Adds the field at `table` and its children. */
 static vp_result add_field(struct arrow *file, const struct flat *flat, size_t table, int depth, vp_error *error) {
     const unsigned number = (unsigned)flat_value(flat, table, 2, 1);
-    size_t name, children;
     uint32_t bytes, count, index = file->field_count;
-    struct field *field;
     vp_result result = VP_OK;
     if (depth > DEPTH_MAX || index == FIELDS_MAX) return damaged(file, "its schema has too many fields", error);
     file->fields = resize(file->fields, ++file->field_count, sizeof *file->fields);
-    field = &file->fields[index];
+    struct field *field = &file->fields[index];
     memset(field, 0, sizeof *field);
-    name = flat_vector(flat, table, 0, 1, &bytes);
+    size_t name = flat_vector(flat, table, 0, 1, &bytes);
     field->name = copy_text((const char *)flat->data + (bytes ? name : 0), bytes);
     if (flat_member(flat, table, 4)) return not_read_column(file, field->name, "with a dictionary", error);
     if (!set_type(field, flat, flat_follow(flat, flat_member(flat, table, 3)), number)) {
@@ -164,7 +161,7 @@ static vp_result add_field(struct arrow *file, const struct flat *flat, size_t t
     }
     field->buffer = file->buffer_count;
     file->buffer_count += buffers_of(field->kind);
-    children = flat_vector(flat, table, 5, 4, &count);
+    size_t children = flat_vector(flat, table, 5, 4, &count);
     if ((field->kind == FIELD_LIST || field->kind == FIELD_FIXED_LIST) && count != 1)
         return damaged(file, "its schema has a list without an element", error);
     if (field->kind != FIELD_STRUCT && field->kind != FIELD_LIST && field->kind != FIELD_FIXED_LIST) count = 0;
@@ -218,10 +215,9 @@ static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, v
     struct flat flat, sizes = {head, sizeof head};
     struct batch batch = {0, *place + 8, 0, 0};
     size_t message, header;
-    int64_t bytes, body;
     char last;
     ssize_t got = source_read(&file->source, *place, (char *)head, sizeof head);
-    bytes = (int64_t)flat_number(&sizes, 4, 4);
+    int64_t bytes = (int64_t)flat_number(&sizes, 4, 4);
     *is_end = !got || (got == sizeof head && !bytes); /* a stream may end without an end-of-stream marker */
     if (*is_end) return VP_OK;
     if (got != sizeof head || flat_number(&sizes, 0, 4) != UINT32_MAX || bytes > MESSAGE_BYTES_MAX)
@@ -233,7 +229,7 @@ static vp_result read_message(struct arrow *file, int64_t *place, int *is_end, v
     flat.bytes = (size_t)bytes;
     message = (size_t)flat_number(&flat, 0, 4);
     header = flat_follow(&flat, flat_member(&flat, message, 2));
-    body = (int64_t)flat_value(&flat, message, 3, 8);
+    int64_t body = (int64_t)flat_value(&flat, message, 3, 8);
     batch.message_bytes = (uint32_t)bytes;
     batch.body = batch.message + bytes;
     if (body < 0 || body > INT64_MAX / 2 ||
@@ -251,11 +247,10 @@ vp_result arrow_open(struct arrow **out, const char *path, vp_error *error) {
     char magic[8] = {0};
     int64_t place = 0;
     int is_end = 0;
-    vp_result result;
     *out = NULL;
     file->path = copy_text(path, strlen(path));
     file->batch = SIZE_MAX;
-    result = source_open(&file->source, path, error);
+    vp_result result = source_open(&file->source, path, error);
     file->is_framed = result == VP_OK && source_read(&file->source, 0, magic, 8) == 8 && !memcmp(magic, "ARROW1", 6);
     if (file->is_framed) place = 8;
     while (result == VP_OK && !is_end) result = read_message(file, &place, &is_end, error);
@@ -267,16 +262,9 @@ vp_result arrow_open(struct arrow **out, const char *path, vp_error *error) {
 void arrow_close(struct arrow *file) {
     if (!file) return;
     for (uint32_t i = 0; i < file->field_count; i++) free(file->fields[i].name);
-    free(file->fields);
-    free(file->columns);
-    free(file->batches);
-    free(file->message.data);
-    free(file->lengths);
-    free(file->buffers);
-    free(file->seen);
+    FREE_ALL(file->fields, file->columns, file->batches, file->message.data, file->lengths, file->buffers, file->seen);
     source_close(&file->source);
-    free(file->path);
-    free(file);
+    FREE_ALL(file->path, file);
 }
 int64_t arrow_row_count(const struct arrow *file) { return file->row_count; }
 size_t arrow_column_count(const struct arrow *file) { return file->column_count; }
@@ -291,7 +279,6 @@ static vp_result open_batch(struct arrow *file, size_t index, vp_error *error) {
     struct flat flat;
     uint32_t node_count, buffer_count;
     size_t message, record, nodes, buffers;
-    int64_t body;
     vp_result result = source_text(&file->source, batch->message, batch->message_bytes, &file->message, error);
     file->batch = SIZE_MAX;
     if (result != VP_OK) return result;
@@ -299,7 +286,7 @@ static vp_result open_batch(struct arrow *file, size_t index, vp_error *error) {
     flat.bytes = batch->message_bytes;
     message = (size_t)flat_number(&flat, 0, 4);
     record = flat_follow(&flat, flat_member(&flat, message, 2));
-    body = (int64_t)flat_value(&flat, message, 3, 8);
+    int64_t body = (int64_t)flat_value(&flat, message, 3, 8);
     nodes = flat_vector(&flat, record, 1, 16, &node_count);
     buffers = flat_vector(&flat, record, 2, 16, &buffer_count);
     if (node_count != file->field_count || buffer_count != file->buffer_count)
@@ -326,9 +313,8 @@ static const unsigned char *see(struct arrow *file, uint32_t buffer, int64_t at,
     const struct place *place = &file->buffers[buffer];
     struct seen *seen = &file->seen[buffer];
     const int64_t bytes = (int64_t)width * count;
-    int64_t start;
     if (at < 0 || at > (INT64_MAX >> 5) || at * width > place->bytes - bytes) return NULL;
-    start = at * width;
+    int64_t start = at * width;
     if (!seen->bytes || start < seen->start || start + bytes > seen->start + (int64_t)seen->bytes) {
         const int64_t left = place->bytes - start;
         ssize_t got = source_read(&file->source, place->start + start, (char *)seen->data,
@@ -374,9 +360,8 @@ static vp_result put_number(struct arrow *file, uint32_t index, int64_t at, vp_j
     const struct field *field = &file->fields[index];
     const int is_bit = field->kind == FIELD_BOOL;
     const unsigned char *data = see(file, field->buffer + 1, is_bit ? at / 8 : at, is_bit ? 1 : field->width, 1);
-    uint64_t bits;
     if (!data) return bad_field(file, index, "its buffer is too short", error);
-    bits = little_endian(data, is_bit ? 1 : field->width);
+    uint64_t bits = little_endian(data, is_bit ? 1 : field->width);
     if (is_bit) vp_json_bool(writer, (int)(bits >> at % 8 & 1));
     else if (field->kind == FIELD_FLOAT) row_put_float(writer, bits, field->width);
     else row_put_int(writer, bits, field->width, field->kind == FIELD_UNSIGNED);

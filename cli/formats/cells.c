@@ -82,9 +82,8 @@ struct cell cell_written(const struct cells *cells, size_t column) {
     static const char *const missing[] = {"",     "#N/A",   "#N/A N/A", "#NA",  "-1.#IND", "-1.#QNAN", "-NaN",
                                           "-nan", "1.#IND", "1.#QNAN",  "<NA>", "N/A",     "NA",       "NULL",
                                           "NaN",  "None",   "n/a",      "nan",  "null"};
-    size_t end;
     if (column >= cells->start_count) return cell;
-    end = column + 1 < cells->start_count ? cells->starts[column + 1] : cells->text.bytes;
+    size_t end = column + 1 < cells->start_count ? cells->starts[column + 1] : cells->text.bytes;
     cell.text = cells->text.data + cells->starts[column];
     cell.bytes = end - cells->starts[column] - 1;
     cell.is_missing = 0;
@@ -274,12 +273,11 @@ static void add_row(struct cells *cells, int64_t place) {
 /* Reads the names in the first line. *place moves after it. */
 static vp_result read_names(struct cells *cells, int64_t *place, vp_error *error) {
     const char *path = cells->window.source.path;
-    enum row_end end;
     if (window_byte(&cells->window, 0) == 0xEF && window_byte(&cells->window, 1) == 0xBB &&
         window_byte(&cells->window, 2) == 0xBF)
         *place = 3;
     skip_blank_lines(cells, place);
-    end = read_row(cells, place);
+    enum row_end end = read_row(cells, place);
     if (end == ROW_NONE) return vp_fail(error, VP_ERR_FORMAT, 0, path, "the file is empty");
     if (end == ROW_CUT) return vp_fail(error, VP_ERR_FORMAT, 0, path, "a quoted name in the first line is not closed");
     if (cells->start_count > COLUMNS_MAX) return vp_fail(error, VP_ERR_FORMAT, 0, path, "over 10000 columns");
@@ -329,11 +327,7 @@ vp_result cells_open(struct cells *cells, const char *path, char delimiter,
 void cells_close(struct cells *cells) {
     window_close(&cells->window);
     text_list_free(&cells->names);
-    free(cells->types);
-    free(cells->places);
-    free(cells->text.data);
-    free(cells->starts);
-    free(cells->said);
+    FREE_ALL(cells->types, cells->places, cells->text.data, cells->starts, cells->said);
     memset(cells, 0, sizeof *cells);
     cells->window.source.fd = -1;
 }

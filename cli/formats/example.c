@@ -22,8 +22,7 @@ void example_clear(struct example *example) {
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(*texts[i]);
     for (size_t i = 0; i < OPTIONS_MAX; i++) free(example->options[i]);
     for (size_t i = 0; i < example->picture_count; i++) {
-        free(pictures[i].path);
-        free(pictures[i].file);
+        FREE_ALL(pictures[i].path, pictures[i].file);
     }
     for (size_t i = 0; i < example->part_count; i++) free(parts[i].text);
     for (size_t i = 0; i < example->member_count; i++) free(members[i].json.data);
@@ -38,10 +37,7 @@ void example_clear(struct example *example) {
 }
 void example_free(struct example *example) {
     example_clear(example);
-    free(example->id.data);
-    free(example->members);
-    free(example->pictures);
-    free(example->parts);
+    FREE_ALL(example->id.data, example->members, example->pictures, example->parts);
     memset(example, 0, sizeof *example);
 }
 void example_fail(struct example *example, const char *format, ...) {
@@ -52,9 +48,8 @@ void example_fail(struct example *example, const char *format, ...) {
     va_end(arguments);
 }
 struct picture *example_add_picture(struct example *example) {
-    struct picture *picture;
     example->pictures = resize(example->pictures, example->picture_count + 1, sizeof *example->pictures);
-    picture = &example->pictures[example->picture_count++];
+    struct picture *picture = &example->pictures[example->picture_count++];
     memset(picture, 0, sizeof *picture);
     return picture;
 }
@@ -152,16 +147,11 @@ void example_see_pictures(struct example *example, const struct row *row, const 
 static void put_picture(vp_json_writer *writer, const struct picture *picture) {
     vp_json_begin_object(writer);
     if (picture->path && !picture->hides_path) put_text(writer, "path", picture->path);
-    put_text(writer, "sha256", picture->sha256);
-    put_int(writer, "bytes", (int64_t)picture->bytes);
-    put_int(writer, "width", picture->width_px);
-    put_int(writer, "height", picture->height_px);
-    put_text(writer, "format", picture->format);
-    vp_json_end_object(writer);
+    PUT(writer, KEY("sha256", picture->sha256), KEY("bytes", (int64_t)picture->bytes), KEY("width", picture->width_px),
+        KEY("height", picture->height_px), KEY("format", picture->format), END_OBJECT);
 }
 static void put_parts(vp_json_writer *writer, const struct example *example) {
-    vp_json_key(writer, "content");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("content"));
     for (size_t i = 0; i < example->part_count; i++) {
         vp_json_begin_object(writer);
         if (example->parts[i].text) put_text(writer, "text", example->parts[i].text);
@@ -207,8 +197,7 @@ void example_put_options(vp_json_writer *writer, const struct example *example, 
     int last = OPTIONS_MAX;
     while (last && !example->options[last - 1]) last--;
     if (!last) return;
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY(key));
     for (int i = 0; i < last; i++) json_lossy(writer, example->options[i] ? example->options[i] : "");
     vp_json_end_array(writer);
 }
@@ -225,8 +214,7 @@ void example_put_places(vp_json_writer *writer, const struct example *example) {
         is_between |= texts && !example->parts[i].text;
     }
     if (example->prompt || !is_between || places < 2 || places != example->picture_count) return;
-    vp_json_key(writer, "image_places");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("image_places"));
     for (size_t i = 0; i < example->part_count; i++)
         if (example->parts[i].text) bytes += strlen(example->parts[i].text);
         else vp_json_int(writer, (int64_t)bytes);

@@ -61,9 +61,8 @@ static vp_result find_elements(struct json_rows *rows, int64_t *place, vp_error 
         return VP_OK;
     }
     while (result == VP_OK) {
-        int64_t end;
         byte = peek_byte(&rows->window, place);
-        end = byte < 0 || byte == ',' || byte == ']' ? -1 : skip_value(&rows->window, *place);
+        int64_t end = byte < 0 || byte == ',' || byte == ']' ? -1 : skip_value(&rows->window, *place);
         if (end < 0) return cut_off(rows, *place, error);
         result = add_record(rows, *place, end, error);
         *place = end;
@@ -179,9 +178,7 @@ vp_result json_rows_open(struct json_rows *rows, const char *path, vp_error *err
 }
 void json_rows_close(struct json_rows *rows) {
     window_close(&rows->window);
-    free(rows->places);
-    free(rows->lengths);
-    free(rows->subtype.data);
+    FREE_ALL(rows->places, rows->lengths, rows->subtype.data);
     memset(rows, 0, sizeof *rows);
     rows->window.source.fd = -1;
 }

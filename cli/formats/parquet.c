@@ -647,10 +647,9 @@ vp_result parquet_open(struct parquet **out, const char *path, vp_error *error) 
     struct text_buffer text = {NULL, 0, 0};
     unsigned char tail[8] = {0};
     int64_t footer_bytes = 0;
-    vp_result result;
     *out = NULL;
     file->path = copy_text(path, strlen(path));
-    result = source_open(&file->source, path, error);
+    vp_result result = source_open(&file->source, path, error);
     if (result == VP_OK && (file->bytes = source_bytes(&file->source)) < 12)
         result = vp_fail(error, VP_ERR_FORMAT, -1, path, "a parquet file has at least 12 bytes");
     if (result == VP_OK && source_read(&file->source, file->bytes - 8, (char *)tail, 8) != 8)
@@ -690,17 +689,13 @@ vp_result parquet_open(struct parquet **out, const char *path, vp_error *error) 
 void parquet_close(struct parquet *file) {
     if (!file) return;
     for (int32_t leaf = 0; file->cursors && leaf < file->footer.leaf_count; leaf++) {
-        free(file->cursors[leaf].page.data);
-        free(file->cursors[leaf].compressed.data);
-        free(file->cursors[leaf].dictionary_page.data);
-        free(file->cursors[leaf].values.data);
+        FREE_ALL(file->cursors[leaf].page.data, file->cursors[leaf].compressed.data,
+                 file->cursors[leaf].dictionary_page.data, file->cursors[leaf].values.data);
     }
-    free(file->cursors);
-    free(file->columns);
+    FREE_ALL(file->cursors, file->columns);
     parquet_footer_free(&file->footer);
     source_close(&file->source);
-    free(file->path);
-    free(file);
+    FREE_ALL(file->path, file);
 }
 int64_t parquet_row_count(const struct parquet *file) { return file->footer.row_count; }
 size_t parquet_column_count(const struct parquet *file) { return file->column_count; }

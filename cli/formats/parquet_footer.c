@@ -51,10 +51,9 @@ static int thrift_field(struct thrift *in, int32_t *field) {
  * the data is wrong. */
 static uint32_t thrift_list(struct thrift *in, int *type) {
     const unsigned char *byte = thrift_bytes(in, 1);
-    uint64_t count;
     *type = byte ? *byte & 15 : 0;
     if (!byte) return 0;
-    count = *byte >> 4 == 15 ? thrift_varint(in) : *byte >> 4;
+    uint64_t count = *byte >> 4 == 15 ? thrift_varint(in) : *byte >> 4;
     if (count > (uint64_t)(in->end - in->at)) in->bad = 1;
     return in->bad ? 0 : (uint32_t)count;
 }
@@ -154,9 +153,8 @@ static void read_schema(struct thrift *in, struct parquet_footer *footer) {
 /* Sets levels, ends and leaves of the subtree at `index`. Returns 0 if the tree does not fit into the nodes. */
 static int settle_node(struct parquet_footer *footer, uint32_t *next, int32_t definition, int32_t repeats, int depth) {
     uint32_t index = *next;
-    struct schema_node *node;
     if (index >= footer->node_count || depth > THRIFT_DEPTH_MAX) return 0;
-    node = &footer->nodes[(*next)++];
+    struct schema_node *node = &footer->nodes[(*next)++];
     node->definition = definition + (depth && node->repetition != REQUIRED);
     node->repeats = repeats + (depth && node->repetition == REPEATED);
     node->leaf = footer->leaf_count;
@@ -272,10 +270,7 @@ vp_result parquet_footer_read(struct parquet_footer *footer, const unsigned char
 }
 void parquet_footer_free(struct parquet_footer *footer) {
     for (uint32_t i = 0; i < footer->node_count; i++) free(footer->nodes[i].name);
-    free(footer->nodes);
-    free(footer->leaves);
-    free(footer->chunks);
-    free(footer->group_rows);
+    FREE_ALL(footer->nodes, footer->leaves, footer->chunks, footer->group_rows);
     memset(footer, 0, sizeof *footer);
 }
 

@@ -56,11 +56,10 @@ static int webp_size(const unsigned char *data, size_t bytes, uint32_t *width, u
 /* Reads the tags ImageWidth and ImageLength of the first directory. */
 static int tiff_size(const unsigned char *data, size_t bytes, uint32_t *width, uint32_t *height) {
     uint32_t (*number)(const unsigned char *, int) = data[0] == 'I' ? little : big;
-    size_t at, count;
     if (bytes < 8) return 0;
-    at = number(data + 4, 4);
+    size_t at = number(data + 4, 4);
     if (at + 2 > bytes) return 0;
-    count = number(data + at, 2);
+    size_t count = number(data + at, 2);
     for (at += 2; count && at + 12 <= bytes; count--, at += 12) {
         uint32_t tag = number(data + at, 2), value = number(data + at + 8, number(data + at + 2, 2) == 3 ? 2 : 4);
         if (tag == 256) *width = value;

@@ -92,8 +92,7 @@ static void read_ocrbench(struct table *table, const vp_json *json, struct examp
     (void)table;
     example_more_text(example, "dataset", dataset);
     example_more_text(example, "category", type);
-    free(dataset);
-    free(type);
+    FREE_ALL(dataset, type);
 }
 static void read_mathvista(struct table *table, const vp_json *json, struct example *example) {
     struct text_list choices = {NULL, 0};

@@ -77,7 +77,6 @@ static void read_openai(struct row *row, size_t index, struct example *example) 
     struct text_list urls = {NULL, 0};
     uint32_t body = vp_json_get(json, 0, "body"), messages, asked = VP_JSON_NONE, answer = VP_JSON_NONE;
     char *system = NULL;
-    int64_t limit;
     if (!node_is(json, body, VP_JSON_OBJECT)) body = 0;
     set_id(example, json, has_value(json, 0, "custom_id") ? "custom_id" : "id", index);
     messages = vp_json_get(json, body, "messages");
@@ -99,7 +98,7 @@ static void read_openai(struct row *row, size_t index, struct example *example) 
         if (text) text_list_take(&example->answers, text);
     }
     example->has_answers = 1;
-    limit = node_int(json, body, "max_tokens", node_int(json, body, "max_completion_tokens", -1));
+    int64_t limit = node_int(json, body, "max_tokens", node_int(json, body, "max_completion_tokens", -1));
     if (limit >= 0) example_more_int(example, "max_new_tokens", limit);
     else example_more_text(example, "max_new_tokens", NULL);
     example_more_text(example, "system", system);

@@ -116,9 +116,8 @@ static void read_mathvista(const vp_json *json, struct example *example) {
     example_more_node(example, "precision", json, vp_json_get(json, 0, "precision"));
 }
 static void read_mmmu(const vp_json *json, struct example *example) {
-    int is_open;
     char *type = member_text(json, 0, "question_type");
-    is_open = type && !strcmp(type, "open");
+    int is_open = type && !strcmp(type, "open");
     read_options(json, "options", example);
     for (int i = 0; is_open && i < OPTIONS_MAX; i++) {
         free(example->options[i]);
@@ -216,13 +215,9 @@ static void put_blob(vp_json_writer *writer, const struct row *row, size_t index
     int32_t width = 0, height = 0;
     char hash[65];
     sha256_text(blob->data, blob->bytes, hash);
-    vp_json_begin_object(writer);
-    put_text(writer, "sha256", hash);
-    put_int(writer, "bytes", (int64_t)blob->bytes);
+    PUT(writer, KEY_OBJECT(NULL), KEY("sha256", hash), KEY("bytes", (int64_t)blob->bytes));
     if (format && picture_size(blob->data, blob->bytes, &width, &height)) {
-        put_int(writer, "width", width);
-        put_int(writer, "height", height);
-        put_text(writer, "format", format);
+        PUT(writer, KEY("width", width), KEY("height", height), KEY("format", format));
     }
     if (path != VP_JSON_NONE) {
         vp_json_key(writer, "path");

@@ -12,9 +12,7 @@ void row_clear(struct row *row) {
 }
 void row_free(struct row *row) {
     row_clear(row);
-    free(row->blobs);
-    free(row->json.data);
-    free(row->parsed.nodes);
+    FREE_ALL(row->blobs, row->json.data, row->parsed.nodes);
     memset(row, 0, sizeof *row);
 }
 size_t row_take_blob(struct row *row, unsigned char *data, size_t bytes) {
@@ -27,16 +25,13 @@ size_t row_take_blob(struct row *row, unsigned char *data, size_t bytes) {
     return row->blob_count++;
 }
 void row_put_bytes(struct row *row, vp_json_writer *writer, const void *data, size_t bytes) {
-    unsigned char *copy;
     if (vp_utf8_valid_bytes(data, bytes) == bytes && !(bytes && memchr(data, 0, bytes))) {
         vp_json_string_bytes(writer, data, bytes);
         return;
     }
-    copy = resize(NULL, bytes + 1, 1);
+    unsigned char *copy = resize(NULL, bytes + 1, 1);
     memcpy(copy, data, bytes);
-    vp_json_begin_object(writer);
-    put_int(writer, "blob", (int64_t)row_take_blob(row, copy, bytes));
-    vp_json_end_object(writer);
+    PUT(writer, KEY_OBJECT(NULL), KEY("blob", (int64_t)row_take_blob(row, copy, bytes)), END_OBJECT);
 }
 void row_put_int(vp_json_writer *writer, uint64_t bits, int32_t width, int is_unsigned) {
     const uint64_t sign = (uint64_t)1 << (8 * width - 1);

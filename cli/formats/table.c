@@ -49,7 +49,6 @@ void set_id(struct example *example, const vp_json *json, const char *key, size_
 }
 void add_path(struct example *example, char *path) { example_add_picture(example)->path = path; }
 void add_blobs(struct example *example, const vp_json *json, uint32_t node) {
-    uint32_t bytes;
     int64_t blob;
     char *path;
     if (node_is(json, node, VP_JSON_ARRAY)) {
@@ -61,7 +60,7 @@ void add_blobs(struct example *example, const vp_json *json, uint32_t node) {
         return;
     }
     if (!node_is(json, node, VP_JSON_OBJECT)) return;
-    bytes = vp_json_get(json, node, "bytes");
+    uint32_t bytes = vp_json_get(json, node, "bytes");
     if (vp_json_to_int(json, vp_json_get(json, node_is(json, bytes, VP_JSON_OBJECT) ? bytes : node, "blob"), &blob) ==
         VP_OK)
         example_add_picture(example)->blob = (size_t)blob;
@@ -175,10 +174,9 @@ static vp_result look(struct table *table, const char *format, char *separator, 
     struct source source;
     char start[4096];
     const char *at = start, *foreign;
-    ssize_t got;
     vp_result result = source_open(&source, table->path, error);
     if (result != VP_OK) return result;
-    got = source_read(&source, 0, start, sizeof start);
+    ssize_t got = source_read(&source, 0, start, sizeof start);
     source_close(&source);
     if (got < 0) return vp_fail(error, VP_ERR_READ, 0, table->path, "cannot be read");
     *separator = 0;
@@ -256,12 +254,11 @@ static vp_result open_notes(struct table *table, const char *annotations, vp_err
 }
 /* Complains about the annotations of VQA v2, which contain no questions, and about files like COCO's captions. */
 static vp_result annotations_alone(struct table *table, vp_error *error) {
-    struct row row;
+    struct row row = {0};
     int has_caption = 0, has_question = 0;
     static const char tail[] = "_annotations.json";
     const char *word = strstr(table->name, "mscoco_"), *end = strstr(table->name, tail);
     char questions[160] = "v2_OpenEnded_mscoco_.._questions.json";
-    memset(&row, 0, sizeof row);
     if (table->json.count && json_rows_read(&table->json, 0, &row, NULL) == VP_OK && row_parse(&row, NULL) == VP_OK) {
         has_caption = has_value(&row.parsed.json, 0, "caption");
         has_question = has_value(&row.parsed.json, 0, "question");
@@ -280,9 +277,8 @@ static vp_result annotations_alone(struct table *table, vp_error *error) {
                     "data, and this one with --annotations", questions);
 }
 static vp_result open_json(struct table *table, const struct table_wish *wish, vp_error *error) {
-    struct row row;
+    struct row row = {0};
     vp_result result = json_rows_open(&table->json, table->path, error);
-    memset(&row, 0, sizeof row);
     if (result != VP_OK) return result;
     if (table->json.shape == SHAPE_MEMBER && !strcmp(table->json.key, "annotations"))
         return annotations_alone(table, error);
@@ -354,7 +350,6 @@ static vp_result check_question(const struct table *table, int is_text, vp_error
 vp_result table_open(struct table *table, const char *path, const struct table_wish *wish, vp_error *error) {
     const char *slash = strrchr(path, '/'), *dot;
     char separator = 0;
-    vp_result result;
     memset(table, 0, sizeof *table);
     table->tsv.cells.window.source.fd = table->json.window.source.fd = table->notes.window.source.fd = -1;
     table->path = copy_text(path, strlen(path));
@@ -363,7 +358,7 @@ vp_result table_open(struct table *table, const char *path, const struct table_w
     dot = strrchr(table->name, '.');
     table->stem = copy_text(table->name, dot && dot > table->name ? (size_t)(dot - table->name) : strlen(table->name));
     table->image_dir = wish->image_dir;
-    result = look(table, wish->format, &separator, error);
+    vp_result result = look(table, wish->format, &separator, error);
     if (result == VP_OK && separator) {
         result = tsv_open(&table->tsv, table->path, separator, error);
         table->row_count = table->tsv.cells.row_count;
@@ -386,12 +381,7 @@ void table_close(struct table *table) {
     json_rows_close(&table->json);
     json_rows_close(&table->notes);
     row_free(&table->note);
-    free(table->note_keys);
-    free(table->notes_path);
-    free(table->path);
-    free(table->folder);
-    free(table->name);
-    free(table->stem);
+    FREE_ALL(table->note_keys, table->notes_path, table->path, table->folder, table->name, table->stem);
     memset(table, 0, sizeof *table);
 }
 

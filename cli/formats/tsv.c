@@ -55,9 +55,8 @@ static int compare_keys(const void *left_item, const void *right_item) {
     return (left->row > right->row) - (left->row < right->row);
 }
 vp_result tsv_open(struct tsv *tsv, const char *path, char delimiter, vp_error *error) {
-    vp_result result;
     tsv->index = tsv->image = tsv->image_path = SIZE_MAX;
-    result = cells_open(&tsv->cells, path, delimiter, see_row, tsv, error);
+    vp_result result = cells_open(&tsv->cells, path, delimiter, see_row, tsv, error);
     tsv->index = cells_column(&tsv->cells, "index");
     tsv->image = cells_column(&tsv->cells, "image");
     tsv->image_path = cells_column(&tsv->cells, "image_path");
@@ -71,8 +70,7 @@ vp_result tsv_open(struct tsv *tsv, const char *path, char delimiter, vp_error *
 }
 void tsv_close(struct tsv *tsv) {
     cells_close(&tsv->cells);
-    free(tsv->keys);
-    free(tsv->picture.data);
+    FREE_ALL(tsv->keys, tsv->picture.data);
     memset(tsv, 0, sizeof *tsv);
     tsv->cells.window.source.fd = -1;
 }
@@ -105,14 +103,13 @@ static vp_result follow(struct tsv *tsv, size_t row, const char *reference, vp_e
     memcpy(name, reference, strlen(reference) + 1);
     for (int steps = 0; steps < CHAIN_MAX; steps++) {
         int64_t target = tsv->index == SIZE_MAX ? -1 : find_row(tsv, name);
-        struct cell cell;
         if (target < 0)
             return vp_failf(error, VP_ERR_FORMAT, -1, path,
                             "its image \"%.70s\" is neither a picture in base64 nor the "
                             "index of another row",
                             name);
         if (cells_row(&tsv->cells, (size_t)target, error) != VP_OK) return VP_ERR_READ;
-        cell = cell_said(&tsv->cells, tsv->image);
+        struct cell cell = cell_said(&tsv->cells, tsv->image);
         if (!is_reference(&cell)) {
             tsv->picture.bytes = 0;
             text_add(&tsv->picture, cell.text, cell.bytes);
@@ -136,8 +133,7 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
     if (!python_texts(text, &list))
         result = vp_fail(error, VP_ERR_FORMAT, -1, tsv->cells.window.source.path,
                          "its image begins like a list but is not a Python list of texts");
-    vp_json_key(writer, "image");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("image"));
     for (size_t i = 0; i < list.count && result == VP_OK; i++) {
         size_t bytes;
         unsigned char *data = base64_decode(list.items[i], strlen(list.items[i]), &bytes);
@@ -145,9 +141,7 @@ static vp_result put_pictures(struct tsv *tsv, const char *text, struct row *row
             result =
                 vp_failf(error, VP_ERR_FORMAT, -1, tsv->cells.window.source.path, "its image %zu is not base64", i + 1);
         else {
-            vp_json_begin_object(writer);
-            put_int(writer, "blob", (int64_t)row_take_blob(row, data, bytes));
-            vp_json_end_object(writer);
+            PUT(writer, KEY_OBJECT(NULL), KEY("blob", (int64_t)row_take_blob(row, data, bytes)), END_OBJECT);
         }
     }
     vp_json_end_array(writer);

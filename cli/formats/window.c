@@ -4,9 +4,8 @@
 #include <stdlib.h>
 
 int window_move(struct window *window, int64_t place) {
-    ssize_t got;
     if (!window->data) window->data = resize(NULL, WINDOW_BYTES, 1);
-    got = source_read(&window->source, place, window->data, WINDOW_BYTES);
+    ssize_t got = source_read(&window->source, place, window->data, WINDOW_BYTES);
     window->start = place;
     window->bytes = got > 0 ? (size_t)got : 0;
     return got > 0 ? (unsigned char)window->data[0] : -1;

@@ -73,13 +73,12 @@ void help_print_guide(const struct guide *guide) {
 
 int help_complain_unknown(const char *word, const struct command *const *commands, int topics) {
     struct text_buffer near = {NULL, 0, 0};
-    int code;
     for (; *commands; commands++) add_near_word(&near, word, "", (*commands)->name);
     for (const struct guide *guide = GUIDES; topics && guide->name; guide++)
         add_near_word(&near, word, "", guide->name);
-    code = complain(EXIT_USAGE, "unknown %s \"%.60s\"%.300s%s vlmprof help lists all",
-                    topics ? "command or topic" : "command", word, near.bytes ? near.data : "",
-                    near.bytes ? "?" : ";");
+    int code = complain(EXIT_USAGE, "unknown %s \"%.60s\"%.300s%s vlmprof help lists all",
+                        topics ? "command or topic" : "command", word, near.bytes ? near.data : "",
+                        near.bytes ? "?" : ";");
     free(near.data);
     return code;
 }

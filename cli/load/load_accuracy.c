@@ -5,20 +5,15 @@
 #include "base/table.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* The mean score of each sample, in ascending order of id. */
 struct scores { int64_t *ids; double *means; size_t count; };
 static void scores_free(struct scores *scores) {
-    free(scores->ids);
-    free(scores->means);
+    FREE_ALL(scores->ids, scores->means);
 }
-static int by_sample(const void *left_item, const void *right_item) {
-    const struct load_request *left = left_item, *right = right_item;
-    return left->sample_id < right->sample_id ? -1 : left->sample_id > right->sample_id;
-}
+COMPARE_BY(by_sample, struct load_request, sample_id)
 static int scores_read(struct scores *scores, const struct load_level *level) {
     struct load_request *requests;
     size_t count, kept = 0;

@@ -5,7 +5,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 const char *const LOAD_VERDICTS[] = {"holds", "fails", "undecided"};
 /* Squared z scores. Each further trial on a side adds to what chance can produce: the sum of k squared halves. */
@@ -175,10 +174,7 @@ static void answer_by_curve(const struct load_point *points, size_t count, doubl
     answer->low = crossing(&curve, best, centre * exp(-1.5 * NEAR), level, 0);
     answer->high = crossing(&curve, best, centre * exp(1.5 * NEAR), level, HUGE_VAL);
 }
-static int by_load(const void *left_item, const void *right_item) {
-    const struct load_point *left = left_item, *right = right_item;
-    return left->at < right->at ? -1 : left->at > right->at;
-}
+COMPARE_BY(by_load, struct load_point, at)
 void load_answer_of(const struct load_point *points, size_t count, double share, struct load_answer *answer) {
     struct load_point *sorted = resize(NULL, count + 1, sizeof *sorted);
     double *weights = resize(NULL, 2 * count + 1, sizeof *weights);
@@ -210,8 +206,7 @@ void load_answer_of(const struct load_point *points, size_t count, double share,
             if (curve.high >= HUGE_VAL) answer->high = fmax(order.high, curve.fitted);
         }
     }
-    free(sorted);
-    free(weights);
+    FREE_ALL(sorted, weights);
     answer->is_by_accuracy = wrong < HUGE_VAL && wrong <= answer->high;
     if (answer->is_by_accuracy) answer->high = wrong;
     if (answer->low > right && answer->low > 0) answer->low = right;

@@ -19,14 +19,10 @@ void load_bodies_free(struct load_bodies *bodies) {
     for (size_t i = 0; i < bodies->count; i++) {
         free((void *)bodies->items[i].json);
         for (size_t k = 0; k < bodies->items[i].image_count; k++) unique_free(&bodies->items[i].unique[k]);
-        free(bodies->items[i].unique);
-        free(bodies->items[i].image_at);
-        free(bodies->items[i].marks);
+        FREE_ALL(bodies->items[i].unique, bodies->items[i].image_at, bodies->items[i].marks);
         sample_free(&bodies->samples[i]);
     }
-    free(bodies->items);
-    free(bodies->samples);
-    free(bodies->ids);
+    FREE_ALL(bodies->items, bodies->samples, bodies->ids);
     memset(bodies, 0, sizeof *bodies);
 }
 /* The part that all bodies share. */
@@ -58,12 +54,10 @@ static int add_body(const struct body_maker *maker, struct unique *images, size_
     struct picture *pictures = zeroed(image_count, sizeof *pictures); /* pictures of `images` */
     vp_chat_knob *chosen = zeroed(maker->knobs->count, sizeof *chosen);
     struct load_body *body = &bodies->items[bodies->count];
-    struct question question;
+    struct question question = {0};
     vp_error error = {VP_OK, -1, "", ""};
-    vp_exchange exchange;
+    vp_exchange exchange = {0};
     vp_result result;
-    memset(&question, 0, sizeof question);
-    memset(&exchange, 0, sizeof exchange);
     knobs_combination(maker->knobs, 0, chosen);
     for (size_t i = 0; i < image_count; i++) pictures[i] = images[i].picture;
     question.pictures = pictures;
@@ -194,8 +188,7 @@ int load_bodies_random(const struct options *options, const struct random_reques
     vp_random_seed(&random, request->seed);
     for (size_t i = 0; i < request->count && !code && !interrupted; i++) {
         struct text_buffer prompt = {NULL, 0, 0};
-        struct unique image;
-        memset(&image, 0, sizeof image);
+        struct unique image = {0};
         show_progress("making request %zu of %zu", i + 1, request->count);
         if (request->width_px)
             scene_draw(request->width_px, request->height_px, hash_number(hash_number(HASH_START, request->seed),
@@ -216,19 +209,11 @@ int load_bodies_random(const struct options *options, const struct random_reques
 void load_score(const struct load_bodies *bodies, vp_score_metric metric, struct load_records *records) {
     for (size_t i = 0; i < records->count; i++) {
         struct load_record *record = &records->items[i];
-        struct pass_result run;
-        struct point point;
         struct scoring scoring;
         vp_score_outcome outcome;
         if (record->reason || bodies->is_random || isfinite(record->accuracy)) continue;
-        memset(&run, 0, sizeof run);
-        memset(&point, 0, sizeof point);
-        run.answer = record->answer;
-        run.answer_bytes = record->answer_bytes;
-        point.sample = &bodies->samples[record->body];
-        point.runs = &run;
-        point.run_count = 1;
-        point.metric = metric;
+        struct pass_result run = {.answer = record->answer, .answer_bytes = record->answer_bytes};
+        struct point point = {.sample = &bodies->samples[record->body], .runs = &run, .run_count = 1, .metric = metric};
         score_point(&point, &scoring, &outcome);
         record->accuracy = outcome.is_unparsed ? 0 : outcome.score;
         scoring_free(&scoring);

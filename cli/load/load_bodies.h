@@ -5,7 +5,6 @@
 #include "data/dataset.h"
 #include "load/load_run.h"
 #include "server/knobs.h"
-#include "server/picture.h"
 
 struct load_bodies {
     struct load_body *items; size_t count; /* one per sample with a usable image */

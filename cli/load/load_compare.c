@@ -254,8 +254,7 @@ static void compare_number(struct comparison *comparison, const struct load_leve
         row->change.high = 100 * result.high;
         row->says = is_equal ? SAYS_EQUAL : SAYS_OPEN; /* decide_pairs decides the rest */
     }
-    free(values[0]);
-    free(values[1]);
+    FREE_ALL(values[0], values[1]);
 }
 /* Compares two trials pair by pair. Returns 1, or 0 if they share no requests. *code is an exit code. */
 static int compare_pairs(struct comparison *comparison, const struct load_level *before,
@@ -274,10 +273,7 @@ static int compare_pairs(struct comparison *comparison, const struct load_level 
     for (int which = 0; which < WHICH_PAIRED && pairs.count > 1; which++)
         if (!is_share(which) || !are_different(before->slo, after->slo))
             compare_number(comparison, levels, &pairs, has_slo ? &slo : NULL, group, which);
-    free((void *)pairs.of[0]);
-    free((void *)pairs.of[1]);
-    free(requests[0]);
-    free(requests[1]);
+    FREE_ALL((void *)pairs.of[0], (void *)pairs.of[1], requests[0], requests[1]);
     return pairs.count > 1;
 }
 /* Sets the verdicts, from all pairs together. */
@@ -301,10 +297,7 @@ static void decide_pairs(struct comparison *comparison) {
                     : verdict == VP_VERDICT_FASTER ? SAYS_LESS
                     : verdict == VP_VERDICT_SAME   ? SAYS_SAME : SAYS_OPEN;
     }
-    free(results);
-    free(groups);
-    free(rows);
-    free(like);
+    FREE_ALL(results, groups, rows, like);
 }
 /* "SLOWER" or "WORSE" if any occurs, otherwise INCONCLUSIVE, otherwise FASTER or BETTER, otherwise SAME. */
 static const char *overall_of(const struct comparison *comparison) {
@@ -319,7 +312,6 @@ static const char *overall_of(const struct comparison *comparison) {
 static int print_text(const struct comparison *comparison, const char *const names[2]) {
     struct document document = {NULL, 0, NULL};
     const struct table table = TABLE(COMPARED, comparison->rows, comparison->count, NULL, 0);
-    int code;
     document_text(&document, BLOCK_HEADING, "verdict: %s", overall_of(comparison));
     document_text(&document, BLOCK_LINE, "B %s against A %s: trials of load", names[1], names[0]);
     document_add_table(&document, &table);
@@ -340,9 +332,7 @@ static int print_text(const struct comparison *comparison, const char *const nam
                                              "independent, so one outage is enough for a verdict");
         break;
     }
-    code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 static int print_json(const struct comparison *comparison, const char *const names[2]) {
     const struct table table = TABLE(COMPARED, comparison->rows, comparison->count, NULL, 0);

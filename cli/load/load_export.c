@@ -297,14 +297,13 @@ static char *path_of_trial(const char *path, const struct load_level *level) {
 static int write_json(const char *path, const struct exported *trial, int is_vllm) {
     struct text_buffer out = {NULL, 0, 0};
     vp_json_writer writer;
-    int code;
     vp_json_writer_init_sink(&writer, text_sink, &out, 2);
     vp_json_begin_object(&writer);
     if (is_vllm) write_vllm(&writer, trial); else write_aiperf(&writer, trial);
     vp_json_end_object(&writer);
     if (vp_json_finish(&writer) != VP_OK) abort(); /* out of memory would have ended the program before */
     text_add_string(&out, "\n");
-    code = file_write_text(path, &out);
+    int code = file_write_text(path, &out);
     free(out.data);
     return code;
 }
@@ -333,8 +332,7 @@ int load_export(const char *format, const char *path, const struct load_level *l
         }
     }
     for (size_t i = 0; i < read; i++) exported_free(&trials[i]);
-    free(trials);
-    free(out.data);
+    FREE_ALL(trials, out.data);
     return code;
 }
 /* The "id" of each body's record as text, malloc'ed; NULL if it has none. */
@@ -343,9 +341,8 @@ static char **ids_of(const struct load_bodies *bodies) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     for (size_t i = 0; i < bodies->count; i++) {
         const char *record = bodies->samples[i].record;
-        uint32_t id;
         if (!record || parse_json(&parsed, record, strlen(record), NULL) != VP_OK) continue;
-        id = vp_json_get(&parsed.json, 0, "id");
+        uint32_t id = vp_json_get(&parsed.json, 0, "id");
         if (id == VP_JSON_NONE) continue;
         ids[i] = node_text(&parsed.json, id);
         if (!ids[i] && node_is(&parsed.json, id, VP_JSON_NUMBER)) {
@@ -385,7 +382,6 @@ int load_export_requests(const char *path, const struct load_level *levels, size
     }
     if (!code) code = file_write_text(path, &out);
     for (size_t i = 0; i < bodies->count; i++) free(ids[i]);
-    free((void *)ids);
-    free(out.data);
+    FREE_ALL((void *)ids, out.data);
     return code;
 }

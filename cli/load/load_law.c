@@ -180,8 +180,7 @@ int load_laws_fit(const struct load_levels *levels, const struct results *result
 }
 void load_laws_free(struct load_laws *loads) {
     for (size_t i = 0; loads->items && i < loads->count; i++) {
-        free(loads->items[i].items);
-        free(loads->items[i].held_out);
+        FREE_ALL(loads->items[i].items, loads->items[i].held_out);
     }
     free(loads->items);
     text_list_free(&loads->warnings);
@@ -191,8 +190,7 @@ void load_laws_free(struct load_laws *loads) {
 /* ---- as JSON */
 static void put_waits(vp_json_writer *writer, struct wait_value of[WAIT_PARTS][WAIT_PERCENTILES]) {
     for (int part = 0; part < WAIT_PARTS; part++) {
-        vp_json_key(writer, PART_KEYS[part]);
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT(PART_KEYS[part]));
         for (int p = 0; p < WAIT_PERCENTILES; p++) {
             PUT(writer, KEY_OBJECT(PERCENTILE_KEYS[p]), KEY_ESTIMATE("ms", "interval_ms", of[part][p]), END_OBJECT);
         }
@@ -200,8 +198,7 @@ static void put_waits(vp_json_writer *writer, struct wait_value of[WAIT_PARTS][W
     }
 }
 void load_laws_put(vp_json_writer *writer, const struct load_laws *loads) {
-    vp_json_key(writer, "load");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("load"));
     for (size_t i = 0; i < loads->count; i++) {
         const struct load_law *load = &loads->items[i];
         PUT(writer, KEY_OBJECT(NULL), KEY("law", load->law), KEY_ARRAY("trials"));
@@ -219,21 +216,19 @@ void load_laws_put(vp_json_writer *writer, const struct load_laws *loads) {
 }
 static void read_wait(struct model_reader *reader, uint32_t object, double above, struct load_wait *wait) {
     const vp_json *json = &reader->parsed.json;
-    uint32_t waits;
     snprintf(reader->where, sizeof reader->where, "load.trials");
     wait->rate = model_number(reader, object, "request_rate", 1e-6, 1e9);
     wait->requests = model_count(reader, object, "requests", 1, INT64_C(1) << 40);
     if (!reader->code && !(wait->rate > above))
         model_fail(reader, object, "request_rate", "is not above the previous one");
-    waits = model_member(reader, object, "waits", VP_JSON_OBJECT);
+    uint32_t waits = model_member(reader, object, "waits", VP_JSON_OBJECT);
     for (int part = 0; part < WAIT_PARTS && !reader->code; part++) {
         const uint32_t percentiles = model_member(reader, waits, PART_KEYS[part], VP_JSON_OBJECT);
         for (int p = 0; p < WAIT_PERCENTILES && !reader->code; p++) {
             struct wait_value *value = &wait->of[part][p];
             const uint32_t node = model_member(reader, percentiles, PERCENTILE_KEYS[p], VP_JSON_OBJECT);
-            uint32_t range;
             if (reader->code) return;
-            range = vp_json_get(json, node, "interval_ms");
+            uint32_t range = vp_json_get(json, node, "interval_ms");
             value->value = model_number(reader, node, "ms", -MS_MOST, MS_MOST);
             value->low = value->high = (double)NAN;
             if (node_is(json, range, VP_JSON_NULL) || reader->code) continue;
@@ -244,23 +239,21 @@ static void read_wait(struct model_reader *reader, uint32_t object, double above
 }
 int load_laws_read(struct model_reader *reader, size_t law_count, struct load_laws *loads) {
     const vp_json *json = &reader->parsed.json;
-    uint32_t list, item;
     memset(loads, 0, sizeof *loads);
     reader->where[0] = 0;
-    list = model_member(reader, 0, "load", VP_JSON_ARRAY);
+    uint32_t list = model_member(reader, 0, "load", VP_JSON_ARRAY);
     if (reader->code) return reader->code;
     loads->items = zeroed((size_t)json->nodes[list].count + 1, sizeof *loads->items);
-    item = list + 1;
+    uint32_t item = list + 1;
     for (uint32_t i = 0; i < json->nodes[list].count && !reader->code; i++, item = json->nodes[item].end) {
         struct load_law *load = &loads->items[loads->count++];
-        uint32_t trials, trial;
         snprintf(reader->where, sizeof reader->where, "load");
         load->law = (size_t)model_count(reader, item, "law", 0, (int64_t)law_count - 1);
-        trials = model_member(reader, item, "trials", VP_JSON_ARRAY);
+        uint32_t trials = model_member(reader, item, "trials", VP_JSON_ARRAY);
         if (!reader->code && !json->nodes[trials].count) model_fail(reader, trials, "trials", "is empty");
         if (reader->code) break;
         load->items = zeroed(json->nodes[trials].count, sizeof *load->items);
-        trial = trials + 1;
+        uint32_t trial = trials + 1;
         for (; load->count < json->nodes[trials].count && !reader->code; trial = json->nodes[trial].end) {
             read_wait(reader, trial, load->count ? load->items[load->count - 1].rate : 0, &load->items[load->count]);
             load->count++;
@@ -271,11 +264,10 @@ int load_laws_read(struct model_reader *reader, size_t law_count, struct load_la
 
 /* ---- in words */
 static void describe_load(struct document *document, const struct server_law *law, const struct load_law *load) {
-    struct text_list *cells;
     document_text(document, BLOCK_HEADING, "Waits under load of %s at %s", law->model, law->endpoint);
     document_text(document, BLOCK_LINE, "ms beyond the latency model's prediction per request, from the due time; "
                                         "held out: interpolated from the adjacent rates, without its own trial");
-    cells = document_table(document, "requests per second|of|requests|wait ms|held out ms|error ms");
+    struct text_list *cells = document_table(document, "requests per second|of|requests|wait ms|held out ms|error ms");
     for (size_t i = 0; i < load->count; i++)
         for (int part = 0; part < WAIT_PARTS; part++)
             for (int p = 0; p < WAIT_PERCENTILES; p++) {

@@ -7,7 +7,6 @@
 #include "base/memory.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -62,9 +61,8 @@ struct series { double sum; size_t count; };
 static void read_series(const char *text, struct series found[][2]) {
     for (const char *line = text, *end; *line; line = *end ? end + 1 : end) {
         const size_t bytes = strcspn(line, "{ \t\n");
-        const char *at;
         end = line + strcspn(line, "\n");
-        at = *line == '#' ? NULL : value_at(line + bytes, end);
+        const char *at = *line == '#' ? NULL : value_at(line + bytes, end);
         for (size_t row = 0; at && row < PROM_ROW_COUNT; row++) {
             const char *const names[] = {PROM_ROWS[row].name, PROM_ROWS[row].per};
             for (int i = 0; i < 2; i++) {

@@ -17,11 +17,10 @@
 static const double UNSEEN_LEAST = 0.5, UNSEEN_SHARE = 0.3;
 
 const char *load_level_text(const struct load_level *level, char out[48]) {
-    size_t bytes;
     if (level->concurrency) snprintf(out, 48, "concurrency %d", level->concurrency);
     else if (level->places) snprintf(out, 48, "rate %.6g, at most %d", level->rate, level->places);
     else snprintf(out, 48, "rate %.6g", level->rate);
-    bytes = strlen(out);
+    size_t bytes = strlen(out);
     if (level->tag && bytes < 40) snprintf(out + bytes, 48 - bytes, " (%.*s)", (int)(44 - bytes), level->tag);
     return out;
 }
@@ -44,11 +43,7 @@ FIELD_TABLE(LOAD_LEVEL, LEVEL,
 FIELD_TABLE(LOAD_REQUEST, struct load_request, LOAD_REQUEST_ROWS(FIELD_AT, struct load_request))
 
 void load_level_free(struct load_level *level) {
-    free(level->path);
-    free(level->date);
-    free(level->tag);
-    free(level->failures);
-    free(level->silence);
+    FREE_ALL(level->path, level->date, level->tag, level->failures, level->silence);
     fields_free(&LOAD_LEVEL, level);
 }
 void put_load_server(vp_json_writer *writer, const struct load_level *level) {
@@ -66,8 +61,7 @@ void put_load_level(vp_json_writer *writer, const struct load_level *level) {
 }
 void put_load_requests(vp_json_writer *writer, const struct load_records *records, const struct load_body *bodies,
                        const int64_t *sample_ids) {
-    vp_json_key(writer, "requests");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("requests"));
     for (size_t i = 0; i < records->count; i++) {
         const size_t body = records->items[i].body;
         struct load_request line
@@ -149,17 +143,15 @@ static int can_read_requests(const vp_json *json, uint32_t list, struct load_req
     return 1;
 }
 void load_level_note(struct load_level *level, const struct load_records *records) {
-    free(level->failures);
-    free(level->silence);
+    FREE_ALL(level->failures, level->silence);
     level->failures = load_failures_text(records, level->summary.from_s, level->summary.to_s);
     level->silence = load_silence_text(records, level->summary.from_s, level->summary.to_s);
 }
 /* The counts of requests, as recorded by the trial. */
 static struct load_summary summarize_again(struct load_level *level, const struct load_request *requests, size_t count,
                                            const vp_slo *slo) {
-    struct load_records records;
+    struct load_records records = {0};
     struct load_summary summary;
-    memset(&records, 0, sizeof records);
     records.items = zeroed(count + 1, sizeof *records.items);
     for (; records.count < count; records.count++) records.items[records.count] = requests[records.count].record;
     summary = load_summarize(&records, level->summary.from_s, level->summary.to_s, slo);
@@ -172,14 +164,12 @@ static int check_summary(const struct load_level *level, const vp_json *json, co
     struct text_buffer text = {NULL, 0, 0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_json_writer writer;
-    int code;
     vp_json_writer_init_sink(&writer, text_sink, &text, 0);
     put_load_members(&writer, computed);
-    code = vp_json_finish(&writer) == VP_OK && parse_json(&parsed, text.data, text.bytes, NULL) == VP_OK
-               ? load_check_summary(level->path, json, vp_json_get(json, 0, "summary"), &parsed.json)
-               : complain(EXIT_WORK, "%s: the summary of its requests cannot be written as JSON", level->path);
-    free(parsed.nodes);
-    free(text.data);
+    int code = vp_json_finish(&writer) == VP_OK && parse_json(&parsed, text.data, text.bytes, NULL) == VP_OK
+                   ? load_check_summary(level->path, json, vp_json_get(json, 0, "summary"), &parsed.json)
+                   : complain(EXIT_WORK, "%s: the summary of its requests cannot be written as JSON", level->path);
+    FREE_ALL(parsed.nodes, text.data);
     return code;
 }
 /* Replaces the summary from the file by one computed from the requests, if the two agree. Returns 0 or an exit code
@@ -229,8 +219,7 @@ int load_level_read(const char *path, struct load_level *level) {
         if (!is_level(level)) code = complain(EXIT_INPUT, "%s: invalid request_rate, concurrency or window", path);
         else code = check_level(level, json);
     }
-    free(text);
-    free(parsed.nodes);
+    FREE_ALL(text, parsed.nodes);
     if (code) load_level_free(level);
     return code;
 }
@@ -249,17 +238,15 @@ int load_level_requests(const struct load_level *level, struct load_request **re
         code = complain(EXIT_INPUT, "%s: \"requests\" is not a list of requests with due times", level->path);
         load_requests_free(*requests, *count);
     }
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return code;
 }
 int load_level_judge(struct load_level *level, const vp_slo *slo) {
     struct load_request *requests;
-    struct load_summary summary;
     size_t count;
     const int code = load_level_requests(level, &requests, &count);
     if (code) return code;
-    summary = summarize_again(level, requests, count, slo);
+    struct load_summary summary = summarize_again(level, requests, count, slo);
     level->summary.due = summary.due;
     level->summary.good_share = summary.good_share;
     level->summary.goodput = summary.goodput;

@@ -41,10 +41,7 @@ struct trial {
 };
 
 void load_record_free(struct load_record *record) {
-    free(record->answer);
-    free(record->id);
-    free(record->reason);
-    free(record->gaps_us);
+    FREE_ALL(record->answer, record->id, record->reason, record->gaps_us);
 }
 void load_records_free(struct load_records *records) {
     for (size_t i = 0; i < records->count; i++) load_record_free(&records->items[i]);
@@ -70,8 +67,7 @@ static void mark_image(char *json, const struct load_body *body, size_t image, u
     memcpy(part, unique->picture.bytes + from, to - from);
     unique_mark(unique, number, part + (unique->from - from));
     memcpy(json + body->image_at[image] + from / 3 * 4, text, vp_base64(part, to - from, text));
-    free(part);
-    free(text);
+    FREE_ALL(part, text);
 }
 /* A copy of the body in which each image gets a new number, except images drawn by --repeat_image, which are repeated
  * from the sample's last request. */
@@ -93,7 +89,6 @@ static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns)
     struct flight *flight = flight_take(trial);
     const struct load_body *body;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     memset(&flight->exchange, 0, sizeof flight->exchange);
     flight->body = plan->order[trial->begun++ % plan->order_count];
     body = &plan->bodies[flight->body];
@@ -105,7 +100,7 @@ static int request_begin(struct trial *trial, int64_t due_ns, int64_t queued_ns)
     flight->exchange.scheduled_ns = trial->begin_ns + due_ns;
     flight->exchange.user = flight;
     trial->in_flight++;
-    result = vp_server_start(trial->endpoint->server, &flight->exchange, &error);
+    vp_result result = vp_server_start(trial->endpoint->server, &flight->exchange, &error);
     return result == VP_OK ? 0 : complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
 }
 
@@ -135,12 +130,11 @@ static void request_end(struct trial *trial, vp_exchange *exchange) {
     static const vp_chat_usage unknown = {-1, -1, -1, -1, -1};
     struct load_records *records = trial->records;
     struct flight *flight = exchange->user;
-    struct load_record *record;
     if (records->count == records->capacity) {
         records->capacity = records->capacity * 2 + 256;
         records->items = resize(records->items, records->capacity, sizeof *records->items);
     }
-    record = &records->items[records->count++];
+    struct load_record *record = &records->items[records->count++];
     memset(record, 0, sizeof *record);
     record->body = flight->body;
     record->due_ns = flight->due_ns;
@@ -280,7 +274,6 @@ static int trial_loop(struct trial *trial) {
         int64_t now_ns = vp_clock_ns(), until_ns;
         vp_error error = {VP_OK, -1, "", ""};
         vp_exchange *finished = NULL;
-        vp_result result;
         const int64_t deadline_ns = trial->plan->deadline_ns;
         if (deadline_ns && now_ns >= deadline_ns) {
             trial->plan->cut_s = ended_before(trial, now_ns);
@@ -292,7 +285,7 @@ static int trial_loop(struct trial *trial) {
         if (trial->plan->metrics) load_metrics_poll(trial->plan->metrics, trial->endpoint, now_ns, &until_ns);
         if (!until_ns || until_ns > now_ns + PROGRESS_NS) until_ns = now_ns + PROGRESS_NS;
         if (deadline_ns && until_ns > deadline_ns) until_ns = deadline_ns;
-        result = vp_server_step(trial->endpoint->server, until_ns, &finished, &error);
+        vp_result result = vp_server_step(trial->endpoint->server, until_ns, &finished, &error);
         if (result == VP_ERR_INTERRUPTED) continue;
         if (result != VP_OK) return complain_result(EXIT_DEVICE, trial->endpoint->url, result, &error);
         if (finished && !(trial->plan->metrics && load_metrics_ended(trial->plan->metrics, finished))) {
@@ -314,20 +307,15 @@ static int by_due(const void *left_item, const void *right_item) {
     return left->start_ns < right->start_ns ? -1 : left->start_ns > right->start_ns;
 }
 int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_records *records) {
-    struct trial trial;
-    int code;
-    memset(&trial, 0, sizeof trial);
     memset(records, 0, sizeof *records);
-    trial.endpoint = endpoint;
-    trial.plan = plan;
-    trial.records = records;
+    struct trial trial = {.endpoint = endpoint, .plan = plan, .records = records};
     plan->is_hopeless = 0;
     plan->cut_s = HUGE_VAL;
     vp_random_seed(&trial.repeats, plan->seed);
     trial.begin_ns = vp_clock_ns() + AHEAD_NS / 4; /* the first requests are also handed over before they are due */
     records->begin_unix_s = (int64_t)time(NULL);
     if (plan->metrics) load_metrics_begin(plan->metrics, trial.begin_ns);
-    code = trial_loop(&trial);
+    int code = trial_loop(&trial);
     close_progress();
     records->unfinished = (int64_t)trial.in_flight;
     if (trial.in_flight) { /* the client releases them before their memory is freed */
@@ -336,8 +324,7 @@ int load_run(struct endpoint *endpoint, struct load_plan *plan, struct load_reco
     }
     for (size_t i = 0; i < trial.flight_count; i++) {
         vp_exchange_free(&trial.flights[i]->exchange);
-        free(trial.flights[i]->json);
-        free(trial.flights[i]);
+        FREE_ALL(trial.flights[i]->json, trial.flights[i]);
     }
     free((void *)trial.flights);
     if (records->count) qsort(records->items, records->count, sizeof *records->items, by_due);

@@ -15,16 +15,12 @@ struct arrival { double due, ready, image_wait, model_wait, ttft; struct stage_t
 int64_t sizing_workers(double rate, double seconds, double busy) {
     return (int64_t)ceil(rate * seconds / busy * (1 - 1e-12)); /* 8 / 0.8 must be 10, not 11 */
 }
-static int by_ready(const void *left_item, const void *right_item) {
-    const struct arrival *left = left_item, *right = right_item;
-    return left->ready < right->ready ? -1 : left->ready > right->ready;
-}
+COMPARE_BY(by_ready, struct arrival, ready)
 /* Takes the first free worker. Returns the start time. */
 static double take_worker(double *free_at, int64_t workers, double ready, double busy) {
     int64_t first = 0;
-    double begin;
     for (int64_t i = 1; i < workers; i++) if (free_at[i] < free_at[first]) first = i;
-    begin = fmax(ready, free_at[first]);
+    double begin = fmax(ready, free_at[first]);
     free_at[first] = begin + busy;
     return begin;
 }
@@ -85,6 +81,5 @@ void sizing_simulate(const struct sizing *sizing, const struct stage_times *requ
         waits->image_p50 = waits->image_p95 = waits->ttft_p50 = waits->ttft_p95 = (double)NAN;
     if (busy[1] >= (double)sizing->models)
         waits->model_p50 = waits->model_p95 = waits->ttft_p50 = waits->ttft_p95 = (double)NAN;
-    free(arrivals);
-    free(free_at);
+    FREE_ALL(arrivals, free_at);
 }

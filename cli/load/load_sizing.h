@@ -2,7 +2,6 @@
  * Times of the two stages come in; worker counts, and the waits from a simulated queue, come out. */
 #ifndef VLMPROF_CLI_LOAD_SIZING_H
 #define VLMPROF_CLI_LOAD_SIZING_H
-#include "vlmprof.h"
 #include <stddef.h>
 #include <stdint.h>
 

@@ -220,11 +220,8 @@ struct load_summary load_summarize(const struct load_records *records, double fr
         = (const struct load_record **)resize(NULL, records->count + 1, sizeof *chosen);
     double *values = resize(NULL, records->count + 1, sizeof *values),
            *scratch = resize(NULL, 3 * records->count + 1, sizeof *scratch);
-    struct load_summary summary;
     size_t count = 0;
-    memset(&summary, 0, sizeof summary);
-    summary.from_s = from_s;
-    summary.to_s = to_s;
+    struct load_summary summary = {.from_s = from_s, .to_s = to_s};
     summary.goodput = summary.goodput_low = summary.goodput_high = (double)NAN;
     summary.correct = summary.correct_low = summary.correct_high = (double)NAN;
     summary.good_share.value = summary.good_share.low = summary.good_share.high = (double)NAN;
@@ -241,9 +238,7 @@ struct load_summary load_summarize(const struct load_records *records, double fr
     summary.growth = median_e2e(chosen, count - count / 3, count, values) / median_e2e(chosen, 0, count / 3, values);
     add_accuracy(&summary, chosen, count, values);
     add_goodput(&summary, chosen, count, slo, scratch);
-    free((void *)chosen);
-    free(values);
-    free(scratch);
+    FREE_ALL((void *)chosen, values, scratch);
     return summary;
 }
 int load_has_few_tokens(const struct load_summary *summary) {

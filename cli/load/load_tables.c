@@ -6,7 +6,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A row of the table that AIPerf and vLLM's benchmark also print. */
 struct spread_row { char trial[48]; const char *of; double mean, std, least, p50, p90, p95, p99, most; };
@@ -134,12 +133,11 @@ static void add_notes(struct document *document, const struct load_level *levels
     else document_text(document, BLOCK_LINE, "good: a request that was answered (--slo sets limits)");
 }
 int load_levels_add(struct document *document, const struct load_level *levels, size_t count) {
-    int code;
     add_latencies(document, levels, count);
     add_flow(document, levels, count);
     add_spreads(document, levels, count);
     add_metrics(document, levels, count);
-    code = load_accuracy_add(document, levels, count);
+    int code = load_accuracy_add(document, levels, count);
     add_notes(document, levels, count);
     return code;
 }

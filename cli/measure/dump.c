@@ -124,13 +124,8 @@ static size_t tower_values(const struct model *model, int32_t views) {
     return (size_t)views * (size_t)(tower_patches(&model->config) * tower_width(&model->config));
 }
 void dump_free(vp_dump *dump) {
-    free(dump->image_features);
-    free(dump->vit_features);
-    free(dump->deepstack_features);
-    free(dump->block_last);
-    free(dump->logits);
-    free(dump->kept);
-    free(dump->kept_features);
+    FREE_ALL(dump->image_features, dump->vit_features, dump->deepstack_features, dump->block_last, dump->logits,
+             dump->kept, dump->kept_features);
     memset(dump, 0, sizeof *dump);
 }
 void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input) {
@@ -199,7 +194,6 @@ int dump_write(const char *folder, const struct session *session, const struct p
         const int64_t kept[2] = {run->kept_tokens, session->model->config.d_model};
         code = write_npy(folder, "kept_features", "<f4", 2, kept, dump->kept_features, sizeof(float));
     }
-    free(ids);
-    free(tokens);
+    FREE_ALL(ids, tokens);
     return code;
 }

@@ -84,10 +84,7 @@ static void range_end(const struct pass_input *input) { if (input->ranges) vp_ra
 /* The request to the engine: the session's buffers, filled by fill_inputs, and the knobs of the input. */
 static vp_request engine_request(const struct session *session, const struct pass_input *input) {
     const struct input_buffers *inputs = &session->inputs;
-    vp_request request;
-    memset(&request, 0, sizeof request);
-    request.input_ids = (const int32_t *)inputs->ids.data;
-    request.input_count = sequence_of(input);
+    vp_request request = {.input_ids = (const int32_t *)inputs->ids.data, .input_count = sequence_of(input)};
     if (layout_of(input)) {
         request.pixels = (const float *)inputs->pixels.data;
         request.image_masks = (const float *)inputs->masks.data;
@@ -227,14 +224,11 @@ vp_result request_run(struct session *session, const struct pass_input *input, s
                       vp_error *error) {
     struct part_stamps stamps = {0, 0, 0, 0};
     struct energy_reading energy;
-    vp_reply reply;
     vp_result result;
     int64_t begin_ns, total_ns;
     double joules;
     session_reserve(session, input);
-    memset(&reply, 0, sizeof reply);
-    reply.tokens = run->tokens;
-    reply.step_ns = run->step_ns;
+    vp_reply reply = {.tokens = run->tokens, .step_ns = run->step_ns};
     energy = read_energy(session);
     vp_engine_settle(session->engine);
     begin_ns = vp_clock_ns();

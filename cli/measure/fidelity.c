@@ -108,8 +108,7 @@ void likely_read(const char *logprobs, struct likely_steps *steps) {
 void likely_free(struct likely_steps *steps) {
     for (size_t i = 0; i < steps->count; i++) {
         for (size_t k = 0; k < steps->steps[i].top_count; k++) free(steps->steps[i].top[k].text);
-        free(steps->steps[i].top);
-        free(steps->steps[i].own.text);
+        FREE_ALL(steps->steps[i].top, steps->steps[i].own.text);
     }
     free(steps->steps);
     memset(steps, 0, sizeof *steps);
@@ -126,7 +125,6 @@ static const struct likely *find_likely(const struct likely_step *step, const st
 static double rest_of(double known) { return known < 1 ? 1 - known : 0; }
 struct divergence likely_divergence(const struct likely_step *baseline, const struct likely_step *other) {
     double both = 0, shown = 0, known = 0, other_known = 0, single = 0, least = 0;
-    double rest, other_rest;
     for (size_t i = 0; i < baseline->top_count; i++) {
         const struct likely *token = &baseline->top[i], *same = find_likely(other, token);
         const double p = exp(token->logprob);
@@ -138,8 +136,8 @@ struct divergence likely_divergence(const struct likely_step *baseline, const st
             other_known += exp(same->logprob);
         } else single += p * (token->logprob + FLOOR_NATS);
     }
-    rest = rest_of(known);
-    other_rest = rest_of(other_known);
+    double rest = rest_of(known);
+    double other_rest = rest_of(other_known);
     return (struct divergence){
         fmax(0, both + (rest <= 0 ? 0 : rest * (log(rest) - (other_rest > 0 ? log(other_rest) : -FLOOR_NATS)))),
         fmax(0, both + single + rest_of(shown) * fmax(0, least + FLOOR_NATS))};

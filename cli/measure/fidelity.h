@@ -5,7 +5,6 @@
  * mean, median, 99th percentile and maximum over all tokens, and the share of equal most likely tokens */
 #ifndef VLMPROF_CLI_FIDELITY_H
 #define VLMPROF_CLI_FIDELITY_H
-#include "base/json.h"
 #include "results/fields.h"
 
 #include <stddef.h>

@@ -51,9 +51,8 @@ int image_knob_read(const struct options *options, char **name, int32_t **values
     *name = copy_text(text, (size_t)(at - text));
     while (at) {
         const char *start = at + 1;
-        char *number;
         at = strchr(start, ',');
-        number = copy_text(start, at ? (size_t)(at - start) : strlen(start));
+        char *number = copy_text(start, at ? (size_t)(at - start) : strlen(start));
         const int good = can_parse_number(number, &value) && value >= 1 && value <= INT32_MAX;
         free(number);
         if (!good)
@@ -112,10 +111,9 @@ int request_load_images(struct request *request, const char *const *paths, size_
 }
 int request_open(const struct options *options, struct request *request) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     request->session.model = &request->model;
-    result = request_pruned(&request->session, &request->input, weights_of(text_of(options, "weights")),
-                            &request->pruned, &error);
+    vp_result result = request_pruned(&request->session, &request->input, weights_of(text_of(options, "weights")),
+                                      &request->pruned, &error);
     if (result != VP_OK) return complain_result(EXIT_USAGE, NULL, result, &error);
     return engine_open(options, &request->model, sequence_of(&request->input) + request->input.new_tokens,
                        request->input.cuts ? request->cuts.whole.views : 1, &request->session.engine);

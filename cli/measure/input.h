@@ -2,7 +2,6 @@
  * Functions return 0 or an exit code after a message on stderr, unless stated otherwise. */
 #ifndef VLMPROF_CLI_INPUT_H
 #define VLMPROF_CLI_INPUT_H
-#include "results/metrics.h"
 #include "model/model.h"
 #include "measure/record.h"
 #include "measure/engine.h"

@@ -82,7 +82,6 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
     const long long bad = is_busy ? summary->busy_samples : summary->stolen_samples,
                     all = is_busy ? summary->other_samples : summary->steal_samples;
     const double percent = is_busy ? summary->busy_percent : summary->stolen_percent;
-    size_t bytes;
     if (reason == VP_NOISE_IS_SPREAD) {
         snprintf(seen, capacity, "%s differ by %.1f %% (standard deviation, %lld pairs)",
                  is_bare ? "two runs of one request" : "neighbouring runs of equal work",
@@ -92,7 +91,7 @@ static void say_seen(char *seen, size_t capacity, const vp_noise_summary *summar
     }
     snprintf(seen, capacity, "%s %.0f %% of the CPU", is_busy ? "other processes used"
                                                               : "the host of this virtual machine took", percent);
-    bytes = strlen(seen);
+    size_t bytes = strlen(seen);
     if (all > 1) snprintf(seen + bytes, capacity - bytes, " during %lld of %lld blocks of runs", bad, all);
     else snprintf(seen + bytes, capacity - bytes, " during the runs");
 }

@@ -117,8 +117,7 @@ void put_provenance(vp_json_writer *writer, const struct options *options, const
     PUT(writer, KEY("version", VLMPROF_VERSION), KEY("build", build_text()), KEY("host", host_text(host)),
         KEY("kernel", uname(&system) ? NULL : system.release), KEY("date", date_text(date)));
     put_device(writer, options, engine);
-    vp_json_key(writer, "argv");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("argv"));
     for (int i = 0; i < options->argc; i++) json_lossy(writer, options->argv[i]);
     vp_json_end_array(writer);
 }

@@ -56,8 +56,7 @@ static void unknown_word(const char *kind, const char *word, int method, char *r
     }
     add_unknown_word(&line, kind, word, words.data);
     snprintf(reason, capacity, "%s", line.data);
-    free(words.data);
-    free(line.data);
+    FREE_ALL(words.data, line.data);
 }
 static int fail(char *reason, size_t capacity, const char *key, const char *value, const char *wanted) {
     snprintf(reason, capacity, "%s=%.60s: expected %s", key, value, wanted);
@@ -239,12 +238,9 @@ int prune_forecast(const struct prune_setting *setting, const struct prune_count
                    char *reason, size_t capacity) {
     vp_prune prune = setting->how;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_model_config config;
-    vp_request request;
+    vp_model_config config = {0};
     int32_t *blocks = resize(NULL, (size_t)counts->blocks, sizeof *blocks), side = 0;
     vp_result result;
-    memset(&config, 0, sizeof config);
-    memset(&request, 0, sizeof request);
     while (counts->views && (int64_t)(side + 1) * (side + 1) * counts->views <= counts->tokens) side++;
     config.geometry = vp_geometry_default(); /* a view's tokens form a square, for pool */
     config.geometry.crop_px = side;
@@ -254,12 +250,9 @@ int prune_forecast(const struct prune_setting *setting, const struct prune_count
     config.block_count = counts->blocks;
     for (int32_t i = 0; i < counts->blocks; i++) blocks[i] = i;
     prune.image_tokens = counts->tokens;
-    request.views = counts->tokens ? counts->views : 0;
-    request.input_count = counts->sequence;
-    request.active_blocks = blocks;
-    request.active_block_count = counts->blocks;
-    request.max_new_tokens = 1;
-    request.prune = &prune;
+    vp_request request = {.views = counts->tokens ? counts->views : 0, .input_count = counts->sequence,
+                          .active_blocks = blocks, .active_block_count = counts->blocks, .max_new_tokens = 1,
+                          .prune = &prune};
     result = vp_prune_request(&config, &request, VP_WEIGHTS_BF16, pruned, &error);
     if (result != VP_OK) snprintf(reason, capacity, "%s", error.text);
     free(blocks);
@@ -279,19 +272,14 @@ void prune_text(struct text_buffer *out, const vp_pruned *pruned) {
     text_add_string(out, part);
 }
 void prune_put(vp_json_writer *writer, const vp_pruned *pruned) {
-    put_int(writer, "image_tokens", pruned->image_tokens);
-    put_int(writer, "kept_tokens", pruned->kept_tokens);
-    put_double(writer, "mean_image_tokens_per_block", pruned->mean_image_tokens);
+    PUT(writer, KEY("image_tokens", pruned->image_tokens), KEY("kept_tokens", pruned->kept_tokens),
+        KEY("mean_image_tokens_per_block", pruned->mean_image_tokens));
     vp_json_key(writer, "rows_from_block"); /* [first block, rows] */
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < pruned->region_count; i++) {
-        vp_json_begin_array(writer);
-        vp_json_int(writer, pruned->first_block[i]);
-        vp_json_int(writer, pruned->rows[i]);
-        vp_json_end_array(writer);
+        PUT(writer, KEY_ARRAY(NULL), KEY(NULL, pruned->first_block[i]), KEY(NULL, pruned->rows[i]), END_ARRAY);
     }
-    vp_json_end_array(writer);
-    put_text(writer, "positions", pruned->keeps_positions ? "keep" : "compact");
-    put_int(writer, "kv_cache_bytes", (int64_t)pruned->cache_bytes);
-    put_int(writer, "kv_cache_bytes_unpruned", (int64_t)pruned->full_cache_bytes);
+    PUT(writer, END_ARRAY, KEY("positions", pruned->keeps_positions ? "keep" : "compact"),
+        KEY("kv_cache_bytes", (int64_t)pruned->cache_bytes),
+        KEY("kv_cache_bytes_unpruned", (int64_t)pruned->full_cache_bytes));
 }

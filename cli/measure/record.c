@@ -12,17 +12,11 @@
 #include <unistd.h>
 
 void sample_free(struct sample *sample) {
-    free(sample->record);
-    free(sample->question);
-    free(sample->style);
-    free(sample->prompt);
+    FREE_ALL(sample->record, sample->question, sample->style, sample->prompt);
     for (size_t i = 0; i < sample->own_images.count; i++) unlink(sample->own_images.items[i]);
     text_list_free(&sample->own_images);
     text_list_free(&sample->images);
-    free(sample->sizes);
-    free(sample->places);
-    free(sample->text_ids);
-    free(sample->reason);
+    FREE_ALL(sample->sizes, sample->places, sample->text_ids, sample->reason);
 }
 
 int has_vanished_image(const struct sample *sample) {
@@ -243,8 +237,7 @@ void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct s
     static const char *const always[] = {"question", "answers", "image_id", "id"};
     vp_json *json = &scratch->json;
     if (!sample->record || parse_json(scratch, sample->record, strlen(sample->record), NULL) != VP_OK) return;
-    vp_json_key(writer, "metadata");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("metadata"));
     for (int i = 0; i < 4; i++) {
         uint32_t node = vp_json_get(json, 0, always[i]);
         vp_json_key(writer, always[i]);

@@ -82,8 +82,7 @@ static int load_eos(struct model *model, const vp_json *config) {
         model->more_eos_count = (int32_t)count - 1;
         memcpy(model->more_eos, found + 1, (count - 1) * sizeof *found);
     }
-    free(generation.nodes);
-    free(text);
+    FREE_ALL(generation.nodes, text);
     return code;
 }
 
@@ -96,9 +95,8 @@ static char *token_text(const vp_json *json, const char *key) {
 /* A JSON string, unescaped and malloc'ed; NULL if the node is not a string. */
 static char *whole_text(const vp_json *json, uint32_t node) {
     size_t needed = 0;
-    char *text;
     if (!node_is(json, node, VP_JSON_STRING)) return NULL;
-    text = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
+    char *text = resize(NULL, (size_t)json->nodes[node].bytes + 1, 1);
     if (vp_json_text(json, node, text, (size_t)json->nodes[node].bytes + 1, &needed) == VP_OK) return text;
     free(text);
     return NULL;
@@ -110,16 +108,14 @@ static int load_text(struct model *model) {
     struct parsed parsed[2] = {{{NULL, NULL, 0}, NULL, 0}, {{NULL, NULL, 0}, NULL, 0}};
     char *text[2] = {NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     int code = 0;
     for (int i = 0; i < 2 && !code; i++)
         code = read_optional(&model->files, names[i], &text[i], &parsed[i], &model->identity);
-    result = code ? VP_OK : vp_processor_read_text(&model->processor, text[0] ? &parsed[0].json : NULL,
-                                                   text[1] ? &parsed[1].json : NULL, &error);
+    vp_result result = code ? VP_OK : vp_processor_read_text(&model->processor, text[0] ? &parsed[0].json : NULL,
+                                                             text[1] ? &parsed[1].json : NULL, &error);
     if (result != VP_OK) code = complain_result(EXIT_INPUT, model->name, result, &error);
     for (int i = 0; i < 2; i++) {
-        free(parsed[i].nodes);
-        free(text[i]);
+        FREE_ALL(parsed[i].nodes, text[i]);
     }
     return code;
 }
@@ -158,8 +154,7 @@ static int load_template(struct model *model) {
         /* OLMoE's template begins with this token; the others name theirs */
         if (!code && text && i == 1 && model->processor.kind == VP_PROCESSOR_OLMOE)
             model->prompt_front = token_text(&parsed.json, "bos_token");
-        free(parsed.nodes);
-        free(text);
+        FREE_ALL(parsed.nodes, text);
     }
     if (template_text && model->processor.kind == VP_PROCESSOR_PLAIN)
         model->processor.kind = vp_processor_text_kind(template_text, strlen(template_text));
@@ -201,7 +196,6 @@ static int hf_load(struct model *model, const char *what, const vp_json *config_
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = vp_processor_read(kind, &config->geometry, preprocessor, &model->processor, &error);
     int32_t rows = config->embedding_size + config->additional_vocab_size;
-    int code;
     (void)what;
     if (result != VP_OK) return complain_result(EXIT_INPUT, model->name, result, &error);
     memset(&model->ids, 0xFF, sizeof model->ids);
@@ -215,7 +209,7 @@ static int hf_load(struct model *model, const char *what, const vp_json *config_
                                     "rows",
                         model->name, rows);
     if (kind == VP_PROCESSOR_INTERNVL_CHAT) return load_internvl_chat(model, config_json);
-    code = load_eos(model, config_json);
+    int code = load_eos(model, config_json);
     if (!code && kind == VP_PROCESSOR_MOLMO2) code = load_text(model);
     return code ? code : load_template(model);
 }
@@ -273,9 +267,8 @@ static int hf_load_preset(struct model *model) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = preprocessor ? parse_json(&parsed, preprocessor, strlen(preprocessor), &error) : VP_OK;
     struct text_list markers = {NULL, 0};
-    char *json;
     list_markers(kind, &markers);
-    json = bytes_json(&markers, model->config.vocab_size - 1);
+    char *json = bytes_json(&markers, model->config.vocab_size - 1);
     text_list_free(&markers);
     if (result == VP_OK)
         result = vp_processor_read(kind, &model->config.geometry, preprocessor ? &parsed.json : NULL,
@@ -283,8 +276,7 @@ static int hf_load_preset(struct model *model) {
     if (result == VP_OK && preprocessor) /* a preset has one file */
         result = vp_processor_read_text(&model->processor, &parsed.json, NULL, &error);
     if (result == VP_OK) result = vp_tokenizer_load(json, strlen(json), &model->tokenizer, &error);
-    free(parsed.nodes);
-    free(json);
+    FREE_ALL(parsed.nodes, json);
     if (result != VP_OK) return complain_result(exit_code_of(result), model->name, result, &error);
     memset(&model->ids, 0xFF, sizeof model->ids);
     model->ids.eos = vp_tokenizer_added_id(model->tokenizer, markers_of[kind][0]);
@@ -316,11 +308,9 @@ static vp_result count_markers(const struct model *model, vp_layout *layout) {
     const vp_processor *processor = &model->processor;
     const char *placeholder = vp_processor_placeholder(processor->kind);
     size_t bytes = 0, count = 0;
-    char *text;
-    vp_result result;
     vp_processor_expand(processor, layout, 1, placeholder, NULL, 0, &bytes);
-    text = resize(NULL, bytes + 1, 1);
-    result = vp_processor_expand(processor, layout, 1, placeholder, text, bytes + 1, &bytes);
+    char *text = resize(NULL, bytes + 1, 1);
+    vp_result result = vp_processor_expand(processor, layout, 1, placeholder, text, bytes + 1, &bytes);
     if (result == VP_OK) result = vp_tokenizer_encode(model->tokenizer, text, bytes, NULL, 0, &count);
     free(text);
     if (result != VP_OK && result != VP_ERR_CAPACITY) return result;

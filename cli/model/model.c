@@ -27,8 +27,7 @@ int check_image_count(const struct model *model, int32_t image_count) {
                                       "%s", model->name, image_count, why) : 0;
 }
 void cuts_free(struct cuts *cuts) {
-    free(cuts->each);
-    free(cuts->views);
+    FREE_ALL(cuts->each, cuts->views);
     memset(cuts, 0, sizeof *cuts);
 }
 static void add_cut(struct cuts *cuts, const vp_layout *layout) {
@@ -71,18 +70,16 @@ static void weigh_file(struct model *model, const char *path, const char *name) 
 }
 int model_weigh_files(struct model *model) {
     struct text_list names = {NULL, 0};
-    int code;
     if (model->files.gguf) {
         weigh_file(model, model->name, "model");
         if (model->projector) weigh_file(model, model->projector, "projector");
         return 0;
     }
-    code = names_of_folder(model->name, &names);
+    int code = names_of_folder(model->name, &names);
     for (size_t i = 0; i < names.count; i++) {
         const char *name = names.items[i], *dot = strrchr(name, '.');
-        char *path;
         if (strcmp(name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
-        path = join_path(model->name, name);
+        char *path = join_path(model->name, name);
         weigh_file(model, path, name);
         free(path);
     }
@@ -98,9 +95,8 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
 
 int tokenize_text(const struct model *model, const char *text, struct prompt_tokens *tokens) {
     size_t count = 0, bytes = strlen(text);
-    vp_result result;
     tokens->ids = resize(NULL, bytes + 1, sizeof *tokens->ids); /* a byte makes at most one token ... */
-    result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, bytes + 1, &count);
+    vp_result result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, bytes + 1, &count);
     if (result == VP_ERR_CAPACITY) { /* ... but normalisation can lengthen the text */
         tokens->ids = resize(tokens->ids, count, sizeof *tokens->ids);
         result = vp_tokenizer_encode(model->tokenizer, text, bytes, tokens->ids, count, &count);
@@ -117,12 +113,11 @@ int model_load_preset(struct model *model) {
     vp_result result = vp_model_config_preset(model->name, &model->config);
     if (result == VP_ERR_NOT_FOUND) {
         struct text_buffer names = {NULL, 0, 0};
-        int code;
         for (int32_t i = 0; vp_model_preset_name(i); i++) {
             text_add_string(&names, i ? " " : "");
             text_add_string(&names, vp_model_preset_name(i));
         }
-        code = complain_word("synthetic", "preset", model->name, names.data);
+        int code = complain_word("synthetic", "preset", model->name, names.data);
         free(names.data);
         return code;
     }
@@ -151,10 +146,7 @@ struct settings {
     struct parsed config_json, preprocessor_json;
 };
 static void settings_free(struct settings *settings) {
-    free(settings->config);
-    free(settings->preprocessor);
-    free(settings->config_json.nodes);
-    free(settings->preprocessor_json.nodes);
+    FREE_ALL(settings->config, settings->preprocessor, settings->config_json.nodes, settings->preprocessor_json.nodes);
 }
 /* transformers 5 keeps the image processor's settings in processor_config.json. Extracts them as if they were the other
  * file. */
@@ -171,8 +163,7 @@ static int read_processor_config(struct model *model, struct settings *settings)
         settings->preprocessor_bytes = (size_t)parsed.nodes[node].bytes;
         settings->preprocessor = copy_text(text + parsed.nodes[node].start, settings->preprocessor_bytes);
     }
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return code;
 }
 static int settings_read(struct model *model, struct settings *settings) {
@@ -202,8 +193,7 @@ static int settings_read(struct model *model, struct settings *settings) {
 static int is_original(const char *folder) { /* the checkpoint format of OLMo's training code */
     char *yaml = join_path(folder, "config.yaml"), *json = join_path(folder, "config.json");
     int original = access(yaml, F_OK) == 0 && access(json, F_OK) != 0;
-    free(yaml);
-    free(json);
+    FREE_ALL(yaml, json);
     return original;
 }
 int model_complain_missing(const char *option, const char *name) {
@@ -216,13 +206,11 @@ int model_complain_missing(const char *option, const char *name) {
                     option, name, name, slash + 1);
 }
 int model_load_folder(struct model *model) {
-    struct settings settings;
+    struct settings settings = {0};
     char *tokenizer = NULL, *what;
     size_t tokenizer_bytes = 0;
-    int code;
-    memset(&settings, 0, sizeof settings);
     model->identity = HASH_START;
-    code = model_files_open(model->name, model->projector, &model->files);
+    int code = model_files_open(model->name, model->projector, &model->files);
     if (code) return code;
     what = model->files.gguf ? copy_text(model->name, strlen(model->name)) : join_path(model->name, "tokenizer.json");
     if (!model->files.gguf && !is_folder(model->name)) code = model_complain_missing("--model ", model->name);
@@ -243,8 +231,7 @@ int model_load_folder(struct model *model) {
     if (!code) read_class_name(model, &settings.config_json.json);
     if (!code) code = model_weigh_files(model);
     settings_free(&settings);
-    free(tokenizer);
-    free(what);
+    FREE_ALL(tokenizer, what);
     return code;
 }
 
@@ -253,13 +240,12 @@ int check_device(const struct options *options) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_device_info gpu;
     int64_t index = 0;
-    vp_result result;
     if (!strcmp(device, "auto") || !strcmp(device, "cpu")) return 0;
     if (strcmp(device, "cuda")
         && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index)
             || index > INT32_MAX))
         return complain(EXIT_USAGE, "--device: expected auto, cpu, cuda or cuda:N, got \"%.60s\"", device);
-    result = vp_device_describe((int32_t)index, &gpu, &error);
+    vp_result result = vp_device_describe((int32_t)index, &gpu, &error);
     return result == VP_OK ? 0
                            : complain(exit_code_of(result), "--device %s: %s", device,
                                       error.text[0] ? error.text : vp_result_text(result));
@@ -355,19 +341,17 @@ static int take_packed_precisions(const struct options *options, struct model *m
 }
 
 int model_load(const struct options *options, struct model *model) {
-    int code;
     memset(model, 0, sizeof *model);
     if (!is_given(options, "model") && !text_of(options, "synthetic"))
         return complain(EXIT_USAGE, "%s needs --model DIR or --synthetic NAME", options->command->name);
     model->synthetic = !is_given(options, "model");
     model->name = text_of(options, model->synthetic ? "synthetic" : "model");
     model->projector = text_of(options, "mmproj");
-    code = model->synthetic ? model_load_preset(model) : model_load_folder(model);
+    int code = model->synthetic ? model_load_preset(model) : model_load_folder(model);
     return code ? code : take_packed_precisions(options, model);
 }
 void model_free(struct model *model) {
-    free(model->prompt_front);
-    free(model->prompt_note);
+    FREE_ALL(model->prompt_front, model->prompt_note);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
     model_files_close(&model->files);
     vp_tokenizer_free(model->tokenizer);
@@ -508,8 +492,7 @@ static int load_importance(const char *path, int32_t block_count, double *scores
         free(key);
         i = parsed.json.nodes[i + 1].end;
     }
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return code;
 }
 
@@ -528,7 +511,6 @@ int model_choose_blocks(const struct options *options, const struct model *model
                             "%s: %d active blocks cannot be chosen (does every block have a score?): %s",
                             path ? path : "num_active_blocks", active, vp_result_text(result));
     }
-    free(scores);
-    free(order);
+    FREE_ALL(scores, order);
     return code;
 }

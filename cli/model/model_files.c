@@ -38,8 +38,6 @@ void model_files_close(struct model_files *files) {
 }
 
 int model_files_has(const struct model_files *files, const char *name) {
-    char *path;
-    int there;
     if (files->gguf) {
         vp_gguf_value value;
         return !strcmp(name, "config.json") || !strcmp(name, "tokenizer.json")
@@ -47,8 +45,8 @@ int model_files_has(const struct model_files *files, const char *name) {
                || (!strcmp(name, "chat_template.jinja")
                    && vp_gguf_value_find(files->gguf, "tokenizer.chat_template", &value) == VP_OK);
     }
-    path = join_path(files->name, name);
-    there = access(path, F_OK) == 0;
+    char *path = join_path(files->name, name);
+    int there = access(path, F_OK) == 0;
     free(path);
     return there;
 }

@@ -21,12 +21,11 @@ static int check_ids(const struct model *model, const char *what) {
 /* All Molmo tokenizers have special tokens with the same contents. */
 static int molmo_load(struct model *model, const char *what, const vp_json *config, const vp_json *preprocessor) {
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     (void)config;
     (void)preprocessor;
     if (vp_tokenizer_bos(model->tokenizer) >= 0)
         return complain(EXIT_INPUT, "%s: the template puts a token before a text, which no Molmo tokenizer does", what);
-    result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error);
+    vp_result result = vp_tokenizer_special_ids(model->tokenizer, &model->ids, &error);
     return result == VP_OK ? check_ids(model, what) : complain_result(EXIT_INPUT, what, result, &error);
 }
 static int molmo_load_preset(struct model *model) {

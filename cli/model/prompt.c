@@ -7,10 +7,7 @@
 #include <string.h>
 
 void prompt_fields_free(struct prompt_fields *fields) {
-    free(fields->dataset);
-    free(fields->style);
-    free(fields->hint);
-    free(fields->question_type);
+    FREE_ALL(fields->dataset, fields->style, fields->hint, fields->question_type);
     text_list_free(&fields->questions);
     text_list_free(&fields->options);
     free(fields->places);
@@ -130,7 +127,6 @@ const vp_prompt_dataset *prompt_dataset_of(const struct prompt_fields *fields, c
 }
 vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_dataset *fallback, const char *style,
                        int64_t seed, int64_t index, char **text, vp_prompt_info *info, vp_error *error) {
-    vp_prompt prompt;
     size_t needed = 0;
     static const char *const no_options[1] = {NULL}; /* an empty list is not a missing list */
     int64_t lot = fields->rng_seed;
@@ -138,8 +134,7 @@ vp_result build_prompt(const struct prompt_fields *fields, const vp_prompt_datas
     if (fields->seed >= 0) seed = fields->seed;
     if (fields->index >= 0) index = fields->index;
     if (lot < 0 || fields->seed >= 0 || fields->index >= 0) lot = seed + index;
-    memset(&prompt, 0, sizeof prompt);
-    prompt.dataset = prompt_dataset_of(fields, fallback);
+    vp_prompt prompt = {.dataset = prompt_dataset_of(fields, fallback)};
     if (prompt.dataset && prompt.dataset->kind == VP_PROMPT_CAPTION && lot > UINT32_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, "", "seed + index is over 4294967295, which RandomState does not "
                                                     "accept");
@@ -195,16 +190,11 @@ vp_result build_message(const struct prompt_fields *fields, const vp_prompt_data
     return VP_OK;
 }
 char *make_prompt(const char *style, const char *question) {
-    vp_prompt prompt;
     size_t needed = 0;
-    char *text;
-    memset(&prompt, 0, sizeof prompt);
-    prompt.style = style;
-    prompt.questions = &question;
-    prompt.question_count = 1;
+    vp_prompt prompt = {.style = style, .questions = &question, .question_count = 1};
     /* a single question always makes a prompt */
     if (vp_prompt_build(&prompt, NULL, 0, &needed, NULL, NULL) != VP_ERR_CAPACITY) abort();
-    text = resize(NULL, needed + 1, 1);
+    char *text = resize(NULL, needed + 1, 1);
     vp_prompt_build(&prompt, text, needed + 1, &needed, NULL, NULL);
     return text;
 }

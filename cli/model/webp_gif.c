@@ -62,11 +62,10 @@ static vp_result webp_size(const uint8_t *file, size_t bytes, int32_t *width_px,
 static vp_result webp_decode(const uint8_t *file, size_t bytes, vp_image *image, vp_error *error) {
     int32_t width_px, height_px;
     int width = 0, height = 0;
-    uint8_t *rgb;
     vp_result result = webp_size(file, bytes, &width_px, &height_px, error);
     if (result != VP_OK) return result;
     if (is_too_large(width_px, height_px)) return vp_fail(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
-    rgb = webp_library()->decode(file, bytes, &width, &height);
+    uint8_t *rgb = webp_library()->decode(file, bytes, &width, &height);
     if (!rgb) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged WebP, or an animation; convert it to PNG");
     result = take_pixels(rgb, width, height, image);
     webp_library()->release(rgb);
@@ -102,15 +101,14 @@ static int take_palette(struct gif *gif, uint8_t flags) {
 }
 /* Goes to the data of the first frame. Returns 0 if the file is damaged or ends before it. */
 static int open_gif(struct gif *gif, const uint8_t *file, size_t bytes) {
-    uint8_t flags, background;
     memset(gif, 0, sizeof *gif);
     if (bytes < 13) return 0;
     gif->end = file + bytes;
     gif->at = file + 13;
     gif->screen_width = little16(file + 6);
     gif->screen_height = little16(file + 8);
-    flags = file[10];
-    background = file[11];
+    uint8_t flags = file[10];
+    uint8_t background = file[11];
     if (flags & 128) {
         if (!take_palette(gif, flags)) return 0;
         if (background < gif->colours) gif->background = gif->palette + 3 * background;
@@ -134,7 +132,6 @@ static int open_gif(struct gif *gif, const uint8_t *file, size_t bytes) {
 /* Reads the next code of `width` bits from the sub-blocks; -1 at their end. */
 struct gif_bits { uint32_t held; int count; size_t left; };
 static int next_code(struct gif *gif, struct gif_bits *bits, int width) {
-    int code;
     while (bits->count < width) {
         if (!bits->left) {
             if (gif->at >= gif->end || !*gif->at) return -1;
@@ -145,7 +142,7 @@ static int next_code(struct gif *gif, struct gif_bits *bits, int width) {
         bits->count += 8;
         bits->left--;
     }
-    code = (int)(bits->held & ((1u << width) - 1));
+    int code = (int)(bits->held & ((1u << width) - 1));
     bits->held >>= width;
     bits->count -= width;
     return code;
@@ -185,9 +182,7 @@ static int read_indexes(struct gif *gif, uint8_t *indexes, size_t count) {
         }
         before = code;
     }
-    free(prefix);
-    free(suffix);
-    free(stack);
+    FREE_ALL(prefix, suffix, stack);
     return filled == count;
 }
 /* The row of the picture for the n-th row of the data. */
@@ -205,12 +200,11 @@ static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, 
     static const uint8_t black[3] = {0, 0, 0};
     struct gif gif;
     uint8_t *rgb = NULL, *indexes = NULL;
-    size_t pixels;
     vp_result result = VP_OK;
     if (!open_gif(&gif, file, bytes)) return vp_fail(error, VP_ERR_FORMAT, -1, "", "damaged GIF");
     if (is_too_large(gif.screen_width, gif.screen_height))
         return vp_fail(error, VP_ERR_RANGE, -1, "", "over 100000000 pixels");
-    pixels = (size_t)gif.screen_width * (size_t)gif.screen_height;
+    size_t pixels = (size_t)gif.screen_width * (size_t)gif.screen_height;
     rgb = resize(NULL, pixels, 3);
     indexes = resize(NULL, (size_t)gif.width * (size_t)gif.height, 1);
     for (size_t i = 0; i < pixels; i++) memcpy(rgb + 3 * i, gif.background ? gif.background : black, 3);
@@ -224,8 +218,7 @@ static vp_result gif_decode(const uint8_t *file, size_t bytes, vp_image *image, 
         }
     }
     if (result == VP_OK) result = take_pixels(rgb, gif.screen_width, gif.screen_height, image);
-    free(rgb);
-    free(indexes);
+    FREE_ALL(rgb, indexes);
     return result;
 }
 

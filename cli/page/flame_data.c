@@ -71,14 +71,13 @@ static size_t call_place(const struct calls *calls, const vp_launch *launch) {
     return place;
 }
 static size_t call_at(struct calls *calls, const vp_launch *launch) {
-    size_t place;
     if (2 * (calls->count + 1) > calls->place_count) {
         calls->place_count = calls->place_count ? 2 * calls->place_count : 256;
         free(calls->places);
         calls->places = zeroed(calls->place_count, sizeof *calls->places);
         for (size_t i = 0; i < calls->count; i++) calls->places[call_place(calls, calls->items[i])] = i + 1;
     }
-    place = call_place(calls, launch);
+    size_t place = call_place(calls, launch);
     if (calls->places[place]) return calls->places[place] - 1;
     if (calls->count == calls->capacity) {
         calls->capacity = calls->capacity ? 2 * calls->capacity : 128;
@@ -193,23 +192,21 @@ static void group_write(const struct flame *flame, int64_t from, int64_t to, int
 int64_t flame_data_write(const struct flame *flame, struct text_buffer *out) {
     const struct flame_request *request = &flame->request;
     struct text_buffer groups = {NULL, 0, 0}, runs = {NULL, 0, 0};
-    struct calls calls;
+    struct calls calls = {0};
     int at[VP_STAGE_COUNT], group_count = 0, passes = 0, stage = -1;
     int64_t left_out = request->lost_launches, to, step_begin_ns;
     size_t stage_from = 0;
-    memset(&calls, 0, sizeof calls);
     page_add(out, "{\"total\":%lld", (long long)request->total_ns);
     stages_write(flame, out, at);
     step_begin_ns = request->engine_begin_ns - request->begin_ns + request->times->begin_ns[VP_STAGE_DECODE];
     for (int64_t from = 0; from < request->launch_count; from = to) {
-        int has_ops, is_group;
         to = group_end(request, from);
         if (request->launches[from].stage != stage) {
             stage = request->launches[from].stage;
             stage_from = runs.bytes;
         }
-        has_ops = runs.bytes - stage_from < FLAME_STAGE_BYTES;
-        is_group = stage == VP_STAGE_VIT || stage == VP_STAGE_DECODE;
+        int has_ops = runs.bytes - stage_from < FLAME_STAGE_BYTES;
+        int is_group = stage == VP_STAGE_VIT || stage == VP_STAGE_DECODE;
         if (at[stage] < 0) has_ops = is_group = 0; /* a launch of a stage without times */
         if (is_group)
             group_write(flame, from, to, at[stage], ++passes, has_ops, &step_begin_ns, &groups);
@@ -224,9 +221,6 @@ int64_t flame_data_write(const struct flame *flame, struct text_buffer *out) {
     page_add(out, ",\n\"runs\":[");
     text_add(out, runs.data ? runs.data : "", runs.bytes);
     text_add_string(out, "]}");
-    free(groups.data);
-    free(runs.data);
-    free(calls.items);
-    free(calls.places);
+    FREE_ALL(groups.data, runs.data, calls.items, calls.places);
     return left_out;
 }

@@ -1,7 +1,6 @@
 /* load_page.c: a server under load as an HTML page. */
 #include "page/load_page.h"
 
-#include "base/console.h"
 #include "base/document.h"
 #include "load/load_tables.h"
 #include "page/load_time.h"
@@ -10,7 +9,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* A line of a figure: one metric over all trials. */
 struct load_line {
@@ -238,7 +236,6 @@ int load_page_write(const struct load_levels *levels, struct text_buffer *out) {
     const struct load_level *first = &levels->items[0];
     struct page page = {0};
     char title[300];
-    int code;
     snprintf(title, sizeof title, "%.100s at %.120s under load", first->model ? first->model : "a server",
              first->endpoint ? first->endpoint : "?");
     page_text(&page.heading, title);
@@ -247,7 +244,7 @@ int load_page_write(const struct load_levels *levels, struct text_buffer *out) {
     page_day(&page.subtitle, first->date);
     page_findings(&page.body, levels);
     page_figures(&page.body, levels);
-    code = load_time_add(&page.body, levels);
+    int code = load_time_add(&page.body, levels);
     if (!code) code = page_table(&page.body, levels);
     page_words(&page.body, WORDS, sizeof WORDS / sizeof *WORDS);
     page_provenance(&page.body, levels);

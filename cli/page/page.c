@@ -68,8 +68,7 @@ void page_items(struct text_buffer *out, const struct text_list *items, size_t f
             page_text(out, before);
             page_element(out, "code", name);
             option += bytes;
-            free(before);
-            free(name);
+            FREE_ALL(before, name);
         }
         page_text(out, text);
         text_add_string(out, "</li>\n");

@@ -251,8 +251,7 @@ static void page_stack(struct text_buffer *out, const struct report *report, con
         stack_all(&all);
         page_more_close(out);
     }
-    free(rows);
-    free(few);
+    FREE_ALL(rows, few);
 }
 
 /* ---- E1: prefill and decode by part, if kernels were timed */
@@ -586,9 +585,7 @@ static void page_work(struct text_buffer *out, const struct report *report, int 
         "minimum time at the compute roof.",
         "Mark: one stage of one configuration; its mean FLOPs divided by its mean time and by its mean bytes. Dashed: "
         "roofs."};
-    struct work work;
-    memset(&work, 0, sizeof work);
-    work.report = report;
+    struct work work = {.report = report};
     if (!has_work_to_show(report, is_roofline, &work.x_span, &work.y_span, work.is_shown)) return;
     if (is_roofline) span_add(&work.y_span, report->peak_tflops * 1e12);
     figure_open(out, WORK_TITLES[is_roofline], notes[is_roofline], 0);

@@ -117,8 +117,7 @@ static void page_held_out(struct text_buffer *out, const struct report *report, 
     if (count > 1
         && vp_linear_errors_compute(pairs, pairs + measurements->count, count, scratch, &errors) == VP_OK)
         held_figure(out, report, part, pairs, measurements->count, files, count, &errors);
-    free(pairs);
-    free(files);
+    FREE_ALL(pairs, files);
 }
 /* Adds a row of the table: errors of predictions by one kind of features. */
 static void held_row(struct text_buffer *out, const char *features, const char *rows, const char *part,
@@ -176,7 +175,6 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     struct evaluation *evaluation = resize(NULL, 1, sizeof *evaluation);
     struct measurements measurements;
     double *predicted;
-    size_t before;
     measurements_read(&measurements, report->results, experts >= 0 ? experts : (int64_t)EXPERTS_ASSUMED);
     predicted = resize(NULL, measurements.count, ESTIMATE_PARTS * sizeof *predicted);
     evaluate_for_page(&measurements, evaluation, predicted);
@@ -193,7 +191,7 @@ static void page_fitted(struct text_buffer *out, const struct report *report) {
     if (experts < 0)
         page_add(out, " The files do not contain the model's number of experts: %d are assumed.", (int)EXPERTS_ASSUMED);
     text_add_string(out, "</p>\n<div class=\"grid\">");
-    before = out->bytes;
+    size_t before = out->bytes;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         page_held_out(out, report, &measurements, predicted, parts[i]);
     text_add_string(out, "</div>");

@@ -25,13 +25,12 @@ static double nice_step(double least) {
     return power * (mantissa <= 1.0000001 ? 1 : mantissa <= 2.0000001 ? 2 : mantissa <= 5.0000001 ? 5 : 10);
 }
 static void scale_linear(struct scale *scale, struct span span, int parts) {
-    double step;
     if (!(span.high > span.low)) { /* only one value: adds some room around it */
         double room = fabs(span.low) > 0 ? fabs(span.low) / 10 : 1;
         span.low -= room;
         span.high += room;
     }
-    step = nice_step((span.high - span.low) / parts);
+    double step = nice_step((span.high - span.low) / parts);
     scale->low = floor(span.low / step + 1e-6) * step;
     scale->high = ceil(span.high / step - 1e-6) * step;
     scale->digits = step >= 1 ? 0 : (int)ceil(-log10(step) - 1e-6);
@@ -66,10 +65,7 @@ static void scale_log(struct scale *scale, struct span span) {
     scale->digits = DIGITS_SHORTEST;
 }
 struct scale scale_make(struct span span, int is_log, double from, double to) {
-    struct scale scale;
-    memset(&scale, 0, sizeof scale);
-    scale.from = from;
-    scale.to = to;
+    struct scale scale = {.from = from, .to = to};
     if (!(span.high >= span.low)) { span.low = 0; span.high = 1; }
     if (is_log && span.low > 0) scale_log(&scale, span); else scale_linear(&scale, span, fabs(to - from) < 220 ? 4 : 6);
     return scale;

@@ -53,12 +53,11 @@ static vp_schedule schedule_of(const struct options *options) {
 static int plan_steps(const struct options *options, vp_schedule *schedule, int64_t *steps) {
     vp_error error = {VP_OK, -1, "", ""};
     int no_warmup = 0;
-    int64_t cycle;
     vp_result result;
     *schedule = schedule_of(options);
     if ((result = vp_schedule_check(schedule, &no_warmup, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, "schedule", result, &error);
-    cycle = schedule->wait + schedule->warmup + schedule->active;
+    int64_t cycle = schedule->wait + schedule->warmup + schedule->active;
     if (is_given(options, "num_runs") && has_schedule(options)) *steps = number_of(options, "num_runs");
     else if (!schedule->repeat)
         return complain(EXIT_USAGE, "--repeat 0 continues until the runs end: set their number with --num_runs");
@@ -82,9 +81,8 @@ static int reload_image(struct profiler *profiler, size_t index) {
     const struct image_px *size = &request->sample.sizes[index];
     vp_image *image = &request->images[index];
     char reason[LINE_BYTES];
-    vp_range_payload payload;
+    vp_range_payload payload = {0};
     int code;
-    memset(&payload, 0, sizeof payload);
     vp_image_free(image);
     image->rgb = NULL;
     VP_RANGE(&profiler->ranges, "load image");
@@ -97,11 +95,10 @@ static int reload_image(struct profiler *profiler, size_t index) {
     return code;
 }
 static int tokenize_again(struct profiler *profiler) {
-    int code;
     VP_RANGE(&profiler->ranges, "tokenize");
     free(profiler->request->sample.text_ids);
     profiler->request->sample.text_ids = NULL;
-    code = tokenize_input(profiler->request);
+    int code = tokenize_input(profiler->request);
     vp_range_end(&profiler->ranges);
     return code;
 }
@@ -212,14 +209,13 @@ static void write_notes(struct text_buffer *out, const struct profiler *profiler
 static vp_result write_table(struct text_buffer *out, const struct profiler *profiler, const char *format) {
     vp_ops_print_options how = print_options_of(profiler->options);
     vp_json_writer writer;
-    vp_result result;
     if (!strcmp(format, "folded")) return vp_ops_print_folded(&profiler->ops, text_sink, out);
     if (!strcmp(format, "csv")) return vp_ops_print_csv(&profiler->ops, text_sink, out);
     if (!strcmp(format, "cprofile")) return vp_ops_print_cprofile(&profiler->ops, &how, text_sink, out);
     if (!strcmp(format, "torch")) return vp_ops_print_torch(&profiler->ops, &how, text_sink, out);
     vp_json_writer_init_sink(&writer, text_sink, out, 1);
     vp_ops_write_json(&writer, &profiler->ops);
-    result = vp_json_finish(&writer);
+    vp_result result = vp_json_finish(&writer);
     text_add_string(out, "\n");
     return result;
 }
@@ -236,8 +232,7 @@ static void put_memory(vp_json_writer *writer, const struct profiler *profiler) 
 /* "stages": means over the recorded steps. */
 static void put_stages(vp_json_writer *writer, const struct profiler *profiler) {
     double count = (double)profiler->steps;
-    vp_json_key(writer, "stages");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("stages"));
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!(profiler->stage_ns[i] > 0)) continue;
         PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)i)), KEY("device_ms", profiler->stage_ns[i] / count / 1e6),
@@ -261,8 +256,7 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     PUT(writer, KEY_TEXTS("warnings", &profiler->timed.warnings));
     vp_json_key(writer, "ops");
     vp_ops_write_json(writer, &profiler->ops);
-    vp_json_key(writer, "provenance");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("provenance"));
     put_provenance(writer, profiler->options, profiler->session->engine);
     vp_json_end_object(writer);
     put_config(writer, profiler->options);
@@ -308,8 +302,7 @@ static int profile_print(struct profiler *profiler, const struct cost_report *co
     if (!code && file) code = file_write_text(file, &table);
     else if (!code) fwrite(table.data, 1, table.bytes, stdout); /* main checks stdout */
     if (!code && lines.bytes) fwrite(lines.data, 1, lines.bytes, stdout);
-    free(table.data);
-    free(lines.data);
+    FREE_ALL(table.data, lines.data);
     return code;
 }
 /* Complains if the schedule records none of the requests. Returns 0 or an exit code. */
@@ -322,12 +315,11 @@ static int check_schedule(const vp_schedule *schedule, int64_t steps) {
 }
 int profile_run(const struct options *options, struct request *request) {
     struct profiler *profiler = zeroed(1, sizeof *profiler);
-    struct cost_report cost;
+    struct cost_report cost = {0};
     vp_noise_reading reading;
     vp_schedule schedule;
     int64_t steps = 0;
     int code = plan_steps(options, &schedule, &steps);
-    memset(&cost, 0, sizeof cost);
     end_in_order(); /* after Ctrl-C the current request is finished, and the records are saved and printed */
     if (!code) code = check_schedule(&schedule, steps);
     profiler->request = request;

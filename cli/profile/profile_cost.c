@@ -41,10 +41,9 @@ static int cost_pass(struct profiler *profiler, struct pass_input *input, struct
 static void shuffle_modes(int order[COST_MODES], uint64_t *state) {
     for (int i = 0; i < COST_MODES; i++) order[i] = i;
     for (int i = COST_MODES - 1; i > 0; i--) {
-        int other, held;
         *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-        other = (int)((*state >> 33) % (uint64_t)(i + 1));
-        held = order[i];
+        int other = (int)((*state >> 33) % (uint64_t)(i + 1));
+        int held = order[i];
         order[i] = order[other];
         order[other] = held;
     }

@@ -104,14 +104,9 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     const struct kept_request *kept = &profiler->kept;
     char sentence[LINE_BYTES], date[DATE_BYTES];
     struct text_buffer out = {NULL, 0, 0};
-    struct flame flame;
-    int code;
-    memset(&flame, 0, sizeof flame);
-    flame.model = profiler->request->model.name;
-    flame.image = first_image(&profiler->request->sample);
-    flame.question = profiler->request->sample.question;
-    flame.device = vp_engine_device(profiler->session->engine);
-    flame.date = date_text(date);
+    struct flame flame = {.model = profiler->request->model.name, .image = first_image(&profiler->request->sample),
+                          .question = profiler->request->sample.question,
+                          .device = vp_engine_device(profiler->session->engine), .date = date_text(date)};
     facts_of_request(&flame.facts, profiler);
     facts_of_machine(&flame.facts, profiler, date);
     flame.warnings = &profiler->timed.warnings;
@@ -134,7 +129,7 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     flame.request.step_ns = kept->step_ns;
     flame.request.step_count = kept->step_count;
     flame_page_write(&flame, &out);
-    code = file_write_text(text_of(profiler->options, "html"), &out);
+    int code = file_write_text(text_of(profiler->options, "html"), &out);
     if (!code) print_note("vlmprof: the page is in %s\n", text_of(profiler->options, "html"));
     text_list_free(&flame.facts);
     free(out.data);

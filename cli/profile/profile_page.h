@@ -1,7 +1,6 @@
 /* profile_page.h: run --profile --html FILE: writes the recorded profile as a page. */
 #ifndef VLMPROF_CLI_PROFILE_PAGE_H
 #define VLMPROF_CLI_PROFILE_PAGE_H
-#include "measure/input.h"
 #include "profile/profile_cost.h"
 #include "profile/profiler.h"
 

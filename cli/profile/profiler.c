@@ -120,12 +120,8 @@ static void drop_trace(void *user) {
 }
 void profiler_free(struct profiler *profiler) {
     drop_trace(profiler);
-    free(profiler->trace_path);
-    free(profiler->launches);
-    free(profiler->spans);
-    free(profiler->rows);
-    free(profiler->kept.launches);
-    free(profiler->kept.step_ns);
+    FREE_ALL(profiler->trace_path, profiler->launches, profiler->spans, profiler->rows, profiler->kept.launches,
+             profiler->kept.step_ns);
     text_list_free(&profiler->notes);
 }
 
@@ -217,7 +213,6 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     const char *file = is_run ? text_of(options, "trace") : NULL, *folder = text_of(options, "output_dir");
     char name[700], *traces;
     struct timespec now;
-    int code;
     *path = NULL;
     if ((!file && !folder) || (!is_run && !is_given(options, "trace"))) return 0;
     if (file || (is_run && is_given(options, "chrome_trace"))) {
@@ -234,7 +229,7 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     }
     traces = join_path(folder, "profiler_traces");
     timespec_get(&now, TIME_UTC);
-    code = make_folder(traces);
+    int code = make_folder(traces);
     if (!code && vp_trace_file_name(worker, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec, name, sizeof name) != VP_OK)
         code = complain(EXIT_OUTPUT, "%s: cannot make a name for a trace", traces);
     if (!code) *path = join_path(traces, name);
@@ -279,7 +274,6 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
                                           {"model", profiler->session->model->name},
                                           {"device", vp_engine_device(profiler->session->engine)},
                                           {"launch_timer", vp_engine_launch_timer(profiler->session->engine)}};
-    vp_result result;
     free(profiler->trace_path);
     profiler->trace_path = copy_text(path, strlen(path));
     settings.path = path;
@@ -301,7 +295,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
         settings.emulated = strstr(gpu.name, "emulated") != NULL;
     }
     reserve_spans(profiler);
-    result = vp_trace_open(&settings, &profiler->trace, &error);
+    vp_result result = vp_trace_open(&settings, &profiler->trace, &error);
     if (result != VP_OK)
         return complain_result(result == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(result), path, result, &error);
     unfinished_begin(&profiler->unfinished, drop_trace, profiler);
@@ -319,10 +313,9 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
                       int64_t end_ns) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_times times = run->times;
-    vp_trace_run traced;
+    vp_trace_run traced = {0};
     vp_result result;
     int code;
-    memset(&traced, 0, sizeof traced);
     times.ran[VP_STAGE_PREPROCESS] = times.ran[VP_STAGE_DETOK] = 0; /* they are already ranges */
     traced.begin_ns = run->engine_begin_ns;
     traced.device = profiler->on_gpu ? 0 : -1;
@@ -344,10 +337,9 @@ static int trace_pass(struct profiler *profiler, const struct pass_result *run, 
 int profiler_trace_end(struct profiler *profiler) {
     vp_trace_info info;
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     int code = 0;
     if (!profiler->trace) return 0;
-    result = vp_trace_close(profiler->trace, &info, &error);
+    vp_result result = vp_trace_close(profiler->trace, &info, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), profiler->trace_path, result, &error);
     else if (info.truncated)
         text_list_add(&profiler->notes,

@@ -54,7 +54,6 @@ static char *category_of(const vp_json *json, uint32_t metadata, const char *fie
                : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
 }
 static void add_score(struct reading *reading, char *name, double score) {
-    struct scores *scores;
     size_t i = 0;
     while (i < reading->category_count && strcmp(reading->categories[i].name, name) != 0) i++;
     if (i == reading->category_count) {
@@ -66,7 +65,7 @@ static void add_score(struct reading *reading, char *name, double score) {
         memset(&reading->categories[reading->category_count++], 0, sizeof *reading->categories);
         reading->categories[i].name = name;
     } else free(name);
-    scores = &reading->categories[i];
+    struct scores *scores = &reading->categories[i];
     if (scores->count == scores->capacity) {
         scores->capacity = scores->capacity * 2 + 64;
         scores->values = resize(scores->values, scores->capacity, sizeof *scores->values);
@@ -89,9 +88,8 @@ static vp_result take_sample(void *user, const vp_json *json, int64_t at, size_t
     return VP_OK;
 }
 static struct category_row *add_row(struct category_rows *rows, const struct reading *reading, const char *name) {
-    struct category_row *row;
     rows->items = resize(rows->items, rows->count + 1, sizeof *rows->items);
-    row = &rows->items[rows->count++];
+    struct category_row *row = &rows->items[rows->count++];
     memset(row, 0, sizeof *row);
     memcpy(row->configuration, reading->configuration, sizeof row->configuration);
     snprintf(row->name, sizeof row->name, "%.*s", (int)vp_utf8_valid_bytes(name, strnlen(name, 110)), name);
@@ -133,8 +131,7 @@ static void finish(struct reading *reading, struct category_rows *categories, st
 }
 static void reading_free(struct reading *reading) {
     for (size_t i = 0; i < reading->category_count; i++) {
-        free(reading->categories[i].name);
-        free(reading->categories[i].values);
+        FREE_ALL(reading->categories[i].name, reading->categories[i].values);
     }
     free(reading->categories);
     judged_free(reading->judged);

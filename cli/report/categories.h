@@ -5,7 +5,6 @@
 #include "base/memory.h"
 #include "base/table.h"
 #include "results/result_read.h"
-#include "vlmprof_analysis.h"
 
 /* A category, or a total as a tool computes it, with a 95 % interval. */
 struct category_row {

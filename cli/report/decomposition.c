@@ -152,8 +152,7 @@ static void fit_curve(struct curve *curve, const struct xy_list *points) {
         for (size_t i = 0; i < points->count; i++) fitted[i] = vp_linear_value(&fit, design + 2 * i);
         if (vp_linear_errors_compute(observed, fitted, points->count, design, &errors) == VP_OK) curve->r2 = errors.r2;
     }
-    free(design);
-    free(observed);
+    FREE_ALL(design, observed);
 }
 /* The mean of the values, with Student's interval if there are enough for an interval of the median. */
 static vp_estimate mean_of(const double *values, size_t count) {

@@ -4,8 +4,6 @@
 #include "results/metrics.h"
 #include "results/result_read.h"
 #include "vlmprof.h"
-#include "vlmprof_analysis.h"
-#include "vlmprof_stages.h"
 
 /* What limits a stage. BOUND_NONE: unknown, because its work was not counted. */
 typedef enum bound { BOUND_NONE, BOUND_COMPUTE, BOUND_MEMORY, BOUND_LAUNCH } bound;

@@ -45,8 +45,7 @@ void estimator_predict_left_out(vp_latency_features kind, const struct measureme
         /* only one group, or too few rows without it */
         for (size_t i = 0; i < measurements->count; i++) out[i] = (double)NAN;
     }
-    free(scratch);
-    free(values);
+    FREE_ALL(scratch, values);
 }
 void add_totals(const struct measurements *measurements, double *predicted) {
     for (size_t i = 0; i < measurements->count; i++) {
@@ -124,9 +123,8 @@ static void find_part_warnings(const struct part_errors *const held_out[ESTIMATE
     }
 }
 void warn_of_errors(const struct part_errors *const held_out[ESTIMATE_KINDS], int chosen, struct text_list *warnings) {
-    struct part_warning found[ERROR_KINDS];
+    struct part_warning found[ERROR_KINDS] = {0};
     int best = chosen; /* the best kind by total, whichever was chosen, so that advice is never circular */
-    memset(found, 0, sizeof found);
     for (int part = 0; part < ESTIMATE_PARTS; part++) find_part_warnings(held_out, chosen, part, found);
     for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
         const vp_linear_errors *other = &held_out[kind][ESTIMATE_TOTAL].of;
@@ -206,17 +204,12 @@ int estimator_evaluate(const struct measurements *measurements, vp_latency_featu
             pick_points(measurements, predicted, evaluation);
         }
     }
-    free(fits);
-    free(predicted);
+    FREE_ALL(fits, predicted);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), "fit", result, &error);
 }
 void estimator_free(struct estimator *estimator) {
-    free(estimator->model_name);
-    free(estimator->architecture);
-    free(estimator->device);
-    free(estimator->provenance);
-    free(estimator->weights);
-    free(estimator->recalibration);
+    FREE_ALL(estimator->model_name, estimator->architecture, estimator->device, estimator->provenance,
+             estimator->weights, estimator->recalibration);
     text_list_free(&estimator->warnings);
     free(estimator);
 }
@@ -266,8 +259,7 @@ static void find_limits(const struct measurements *measurements, struct estimato
         part_limits_of(measured, predicted + (size_t)part * measurements->count, measurements->count, -INFINITY,
                        &estimator->limits[part]);
     }
-    free(predicted);
-    free(measured);
+    FREE_ALL(predicted, measured);
 }
 static void warn_of_fit(struct estimator *estimator, const struct measurements *measurements) {
     if (measurements->config_count < 2)
@@ -311,8 +303,7 @@ static void put_data_sets(vp_json_writer *writer, const struct results *results)
 }
 /* The weights of all files, each once. */
 static void put_weights(vp_json_writer *writer, const struct results *results) {
-    vp_json_key(writer, "weights_list");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("weights_list"));
     for (size_t i = 0; i < results->count; i++) {
         size_t first = 0;
         while (compare_axis(&results->files[first], &results->files[i], KNOB_WEIGHTS)) first++;
@@ -493,7 +484,6 @@ static void read_stage_model(struct model_reader *reader, uint32_t object, struc
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
     const int count = stage_columns(estimator, stage, names);
     char where[64];
-    uint32_t affine;
     line->slope = line->condition = 1;
     if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, object, part_name(stage)), VP_JSON_NULL))
         return;
@@ -502,7 +492,7 @@ static void read_stage_model(struct model_reader *reader, uint32_t object, struc
     snprintf(where, sizeof where, "stages.%s", part_name(stage));
     snprintf(reader->where, sizeof reader->where, "%s", where);
     estimator->model.fitted[stage] = 1;
-    affine = model_member(reader, object, "affine", VP_JSON_OBJECT);
+    uint32_t affine = model_member(reader, object, "affine", VP_JSON_OBJECT);
     model_read_linear(reader, object, where, names, count,
                       estimator->model.features == VP_LATENCY_PHYSICAL
                           || estimator->model.features == VP_LATENCY_WEIGHTS,

@@ -116,8 +116,7 @@ static vp_estimate group_mean(const double *rows, size_t count, const uint32_t *
         mean.low = interval.low;
         mean.high = interval.high;
     }
-    free(sums);
-    free(has_rows);
+    FREE_ALL(sums, has_rows);
     return mean;
 }
 /* The intervals of bias and MAPE. A MAPE is never below 0. */
@@ -217,9 +216,8 @@ void errors_describe(struct document *document, const struct model_form *form, c
     char heads[120];
     snprintf(heads, sizeof heads, "%s%s", form->kind_heading, "|rows predicted|" ERROR_COLUMNS);
     for (int part = 0; part < form->part_count; part++) {
-        struct text_list *table;
         document_text(document, BLOCK_HEADING, "Errors of %s", form->part_name(part));
-        table = document_table(document, heads);
+        struct text_list *table = document_table(document, heads);
         for (int kind = 0; kind < form->kind_count; kind++)
             for (int split = 0; split < form->split_count; split++)
                 error_row(table, split ? "" : form->kind_keys[kind], form->split_names[split],

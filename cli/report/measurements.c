@@ -55,11 +55,8 @@ int stage_is_run(int stage, const vp_latency_request *request) {
     return stage == VP_LATENCY_VISION ? request->views > 0 : stage != VP_LATENCY_DECODE || request->output_tokens > 1;
 }
 void measurements_free(struct measurements *measurements) {
-    free(measurements->requests);
-    free(measurements->measured);
-    free(measurements->total);
-    free(measurements->configs);
-    free(measurements->sizes);
+    FREE_ALL(measurements->requests, measurements->measured, measurements->total, measurements->configs,
+             measurements->sizes);
 }
 static int32_t tier_index_of(const struct result_file *file) {
     return knob_tier(&file->knobs) ? (int32_t)knob_size_rank(&file->knobs) : 0;

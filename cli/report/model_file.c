@@ -37,10 +37,9 @@ void model_put_linear(vp_json_writer *writer, const vp_linear *fit, const char *
 }
 static vp_result model_as_text(const struct saved_model *saved, int indent, struct text_buffer *text) {
     vp_json_writer writer;
-    vp_result result;
     vp_json_writer_init_sink(&writer, text_sink, text, indent);
     saved->put(&writer, saved->model, saved->more);
-    result = vp_json_finish(&writer);
+    vp_result result = vp_json_finish(&writer);
     text_add_string(text, "\n");
     return result;
 }
@@ -51,8 +50,7 @@ int model_write(const char *path, const struct saved_model *saved) {
     const vp_result result = model_as_text(saved, 1, &text);
     int code = result == VP_OK ? file_write_whole(folder, slash ? slash + 1 : path, text.data, text.bytes)
                                : complain(EXIT_WORK, "%s: %s", path, vp_result_text(result));
-    free(text.data);
-    free(folder);
+    FREE_ALL(text.data, folder);
     return code;
 }
 int model_print(const struct saved_model *saved, int indent) {
@@ -175,10 +173,9 @@ void model_read_linear(struct model_reader *reader, uint32_t object, const char 
 static int parse_model(struct model_reader *reader, const char *path) {
     vp_error error = {VP_OK, -1, "", ""};
     size_t bytes = 0;
-    vp_result result;
     memset(reader, 0, sizeof *reader);
     reader->path = path;
-    result = vp_file_read(path, MODEL_BYTES_MOST, &reader->text, &bytes, &error);
+    vp_result result = vp_file_read(path, MODEL_BYTES_MOST, &reader->text, &bytes, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
     result = parse_json(&reader->parsed, reader->text, bytes, &error);
     return result == VP_OK ? 0
@@ -200,7 +197,6 @@ int model_open(struct model_reader *reader, const char *path, const char *const 
                                    schemas[0]);
 }
 void model_close(struct model_reader *reader) {
-    free(reader->parsed.nodes);
-    free(reader->text);
+    FREE_ALL(reader->parsed.nodes, reader->text);
     memset(reader, 0, sizeof *reader);
 }

@@ -46,13 +46,12 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         const struct result_file *other = file_of(tradeoff, results, i);
         const char *prune = knob_text(&other->knobs, KNOB_PRUNE);
-        double rows, off;
         if (!is_same_otherwise(&file->knobs, &other->knobs)) continue;
         if (is_method(prune, "none")) row->full = i;
         if (!is_method(prune, "random") || is_method(knob_text(&file->knobs, KNOB_PRUNE), "random")) continue;
         /* the nearest number of tokens; on a tie, the nearest number of rows in the blocks */
-        off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
-        rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
+        double off = fabs(column_mean(other, COLUMN_KEPT_TOKENS) - row->kept);
+        double rows = fabs(column_mean(other, COLUMN_SEQUENCE) - column_mean(file, COLUMN_SEQUENCE));
         if (!(off <= SAME_COUNT * row->kept) || off > nearest || (off >= nearest && !(rows < nearest_rows))) continue;
         nearest = off;
         nearest_rows = rows;
@@ -60,8 +59,7 @@ static void find_controls(const struct tradeoff *tradeoff, const struct results 
     }
 }
 static vp_bounded_interval difference_to(const struct tradeoff *tradeoff, size_t config, size_t other) {
-    vp_bounded_interval unknown;
-    memset(&unknown, 0, sizeof unknown);
+    vp_bounded_interval unknown = {0};
     unknown.mean = unknown.low = unknown.high = (double)NAN;
     if (other == tradeoff->config_count || !tradeoff->accuracy) return unknown;
     return accuracy_interval(tradeoff->range, tradeoff->accuracy + other * tradeoff->sample_count,
@@ -95,10 +93,9 @@ struct pruned_rows pruned_rows_make(const struct tradeoff *tradeoff, const struc
     struct pruned_rows rows = {NULL, 0};
     for (size_t i = 0; i < tradeoff->config_count && !tradeoff->reason[0]; i++) {
         const struct result_file *file = file_of(tradeoff, results, i);
-        struct pruned_row *row;
         if (!is_pruned(knob_text(&file->knobs, KNOB_PRUNE))) continue;
         rows.items = resize(rows.items, rows.count + 1, sizeof *rows.items);
-        row = &rows.items[rows.count++];
+        struct pruned_row *row = &rows.items[rows.count++];
         memset(row, 0, sizeof *row);
         setting_text(file, row->name);
         method_text(knob_text(&file->knobs, KNOB_PRUNE), row->method);

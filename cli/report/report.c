@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "measure/noise.h"
-#include "vlmprof_latency.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -72,9 +71,7 @@ void results_warn_of_noise(const struct results *results, struct text_list *warn
         paths[i] = results->files[i].path;
     }
     noise_warn(warnings, items, paths, names, results->count, noise_advice_sweep(runs));
-    free(texts);
-    free((void *)names);
-    free(items);
+    FREE_ALL(texts, (void *)names, items);
 }
 static size_t count_foreign(const struct results *results) {
     size_t count = 0;
@@ -623,9 +620,7 @@ void report_free(struct report *report) {
     text_list_free(&report->warnings);
     text_list_free(&report->findings);
     curves_free(&report->curves);
-    free(report->items);
-    free(report->tradeoffs);
-    free(report->pruned);
+    FREE_ALL(report->items, report->tradeoffs, report->pruned);
     category_rows_free(&report->categories);
     category_rows_free(&report->totals);
 }

@@ -251,8 +251,7 @@ void report_put_e1(vp_json_writer *writer, const struct report *report) {
     PUT(writer, END_ARRAY, END_OBJECT);
 }
 static void put_points(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
-    vp_json_key(writer, "configurations");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < tradeoff->config_count; i++) {
         const vp_bootstrap_point *point = &tradeoff->points[i];
         vp_json_begin_object(writer);
@@ -273,8 +272,7 @@ static void put_effects(vp_json_writer *writer, const struct report *report, con
     for (int which = 0; which < 2; which++) {
         char key[32];
         snprintf(key, sizeof key, "%s_effects", values[which]);
-        vp_json_key(writer, key);
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY(key));
         for (size_t i = 0; tradeoff->effects[which] && i < tradeoff->effect_count; i++) {
             const vp_effect *effect = &tradeoff->effects[which][i];
             char name[2 * KNOB_TEXT_BYTES + 60], level[KNOB_TEXT_BYTES];
@@ -328,8 +326,7 @@ struct table variance_shares(const struct tradeoff *tradeoff) {
     return (struct table)TABLE(SHARES, rows, count, NULL, 0);
 }
 static void put_knob_fronts(vp_json_writer *writer, const struct report *report, const struct tradeoff *tradeoff) {
-    vp_json_key(writer, "fronts_with_knob_held");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("fronts_with_knob_held"));
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
         char level[KNOB_TEXT_BYTES];
@@ -342,8 +339,7 @@ static void put_knob_fronts(vp_json_writer *writer, const struct report *report,
     vp_json_end_array(writer);
 }
 static void put_gains(vp_json_writer *writer, const struct tradeoff *tradeoff) {
-    vp_json_key(writer, "marginal_gains");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("marginal_gains"));
     for (size_t i = 0; i < tradeoff->gain_count; i++) {
         const struct knob_gain *gain = &tradeoff->gains[i];
         PUT(writer, KEY_OBJECT(NULL), KEY("from", gain->from), KEY("to", gain->to),

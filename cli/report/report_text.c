@@ -415,7 +415,6 @@ static void write_point(struct text_list *table, const struct report *report, co
 enum { SAMPLES_FEW = 30 }; /* with fewer samples, a share of the resamples is easily mistaken for certainty */
 static void write_front(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const char *axis = METRIC_KEYS[report->settings.axis], *percentile = percentile_text(report->settings.percentile);
-    struct text_list *table;
     char latency[64], few[NO_INTERVAL_BYTES];
     document_text(document, BLOCK_HEADING, "E2: front of accuracy against %s of %s, %s, %zu common samples",
                   percentile, axis, report->results->files[tradeoff->group->first].dataset_name,
@@ -451,7 +450,7 @@ static void write_front(struct document *document, const struct report *report, 
                       "no configuration is more accurate than the fastest one: the front is a single point");
     snprintf(latency, sizeof latency, "configuration|%s|accuracy|member %%|equal points|",
              TERMS[report->settings.axis].unit);
-    table = document_table(document, latency);
+    struct text_list *table = document_table(document, latency);
     for (size_t i = 0; i < tradeoff->front_count; i++) {
         write_point(table, report, tradeoff, tradeoff->front[i]);
         text_list_add(table, "%zu", equal_points(tradeoff, tradeoff->front[i]));
@@ -486,7 +485,6 @@ static void write_effect(struct text_list *table, const vp_effect *effect, doubl
 }
 static void write_effects(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
     const int is_energy = report->settings.axis >= METRIC_ENERGY;
-    struct text_list *table;
     char name[160];
     if (!tradeoff->order) {
         document_text(document, BLOCK_LINE, "effects of knobs: %s",
@@ -501,8 +499,8 @@ static void write_effects(struct document *document, const struct report *report
                   number_short(tradeoff->effects[0][0].estimate).text, TERMS[report->settings.axis].unit,
                   tradeoff->effects[1] ? ", accuracy mean " : "",
                   tradeoff->effects[1] ? number_short(tradeoff->effects[1][0].estimate).text : "");
-    table = document_table(document, is_energy ? "level|energy, J|accuracy, points"
-                                               : "level|latency, ms|accuracy, points");
+    struct text_list *table = document_table(document, is_energy ? "level|energy, J|accuracy, points"
+                                                                 : "level|latency, ms|accuracy, points");
     for (size_t i = 0; i < tradeoff->effect_count; i++) {
         if (tradeoff->effects[0][i].kind != VP_EFFECT_MAIN) continue;
         effect_name(tradeoff, report->results, &tradeoff->effects[0][i], name);
@@ -538,9 +536,7 @@ static size_t find_pairs(const vp_effect *effects, size_t effect_count, struct f
         }
     }
     qsort(found, kept, sizeof *found, by_size);
-    free(p_values);
-    free(at);
-    free(order);
+    FREE_ALL(p_values, at, order);
     return kept;
 }
 static void write_pairs(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
@@ -549,13 +545,12 @@ static void write_pairs(struct document *document, const struct report *report, 
     for (int which = 0; which < 2 && tradeoff->order == 2; which++) {
         size_t count = tradeoff->effects[which] ? find_pairs(tradeoff->effects[which], tradeoff->effect_count, found)
                                                 : 0;
-        struct text_list *table;
         if (!tradeoff->effects[which]) continue;
         document_text(document, BLOCK_LINE, "interactions in %s: %zu significant (Benjamini-Hochberg, 5 %%)%s",
                       which ? "accuracy" : "latency", count, count > SHOWN ? ", the largest 8" : "");
         if (!count) continue;
-        table = document_table(document, which ? "levels together|points beyond the sum"
-                                               : "levels together|ms beyond the sum");
+        struct text_list *table = document_table(document, which ? "levels together|points beyond the sum"
+                                                                 : "levels together|ms beyond the sum");
         for (size_t i = 0; i < count && i < SHOWN; i++) {
             char name[160];
             effect_name(tradeoff, report->results, &tradeoff->effects[which][found[i].at], name);
@@ -566,14 +561,13 @@ static void write_pairs(struct document *document, const struct report *report, 
     free(found);
 }
 static void write_knob_fronts(struct document *document, const struct report *report, const struct tradeoff *tradeoff) {
-    struct text_list *table;
     if (!tradeoff->knob_front_count) return;
     document_text(document, BLOCK_HEADING, "E2: fronts with one knob fixed");
     document_text(
         document, BLOCK_LINE,
         "area: dominated by the front, up to the slowest and the least accurate configuration, %% of the whole "
         "front's");
-    table = document_table(document, "fixed|points|area %|fastest|most accurate");
+    struct text_list *table = document_table(document, "fixed|points|area %|fastest|most accurate");
     for (size_t i = 0; i < tradeoff->knob_front_count; i++) {
         const struct knob_front *front = &tradeoff->fronts[i];
         char level[KNOB_TEXT_BYTES], fast[80], best[80];

@@ -40,10 +40,7 @@ struct law_rows {
     double noise; size_t noise_count;
 };
 static void law_rows_free(struct law_rows *rows) {
-    free(rows->requests);
-    free(rows->measured);
-    free(rows->configs);
-    free(rows->bins);
+    FREE_ALL(rows->requests, rows->measured, rows->configs, rows->bins);
 }
 static int is_of_law(const struct result_file *file, const struct result_file *first) {
     return !knob_compare(KNOB_ENDPOINT, &file->knobs, &first->knobs)
@@ -165,11 +162,7 @@ static int line_columns(const struct server_law *law, int line, const struct law
 /* The rows of a regression for a line: those with a known value. */
 struct line_data { double *x, *y, *weights; uint32_t *groups; size_t *rows; size_t count, columns; };
 static void line_data_free(struct line_data *data) {
-    free(data->x);
-    free(data->y);
-    free(data->weights);
-    free(data->groups);
-    free(data->rows);
+    FREE_ALL(data->x, data->y, data->weights, data->groups, data->rows);
 }
 static struct line_data line_data_of(const struct server_law *law, const struct law_rows *rows, int part, int kind) {
     struct line_data data = {resize(NULL, rows->count, LAW_COLUMNS * sizeof(double)),
@@ -233,13 +226,11 @@ static size_t count_groups(const struct line_data *data, size_t group_count) {
 static int can_leave_out(struct line_data *data, const uint32_t *groups, size_t group_count, double *predicted) {
     const vp_linear_options options = options_of(data);
     const size_t bytes = vp_linear_leave_out_scratch_bytes(data->columns, group_count);
-    void *scratch;
-    int is_made;
     for (size_t i = 0; i < data->count; i++) data->groups[i] = groups[data->rows[i]];
     if (count_groups(data, group_count) < 2) return 0;
-    scratch = resize(NULL, bytes, 1);
-    is_made = vp_linear_leave_out(data->x, data->y, data->groups, data->count, data->columns, group_count, &options,
-                                  scratch, bytes, predicted, NULL) == VP_OK;
+    void *scratch = resize(NULL, bytes, 1);
+    int is_made = vp_linear_leave_out(data->x, data->y, data->groups, data->count, data->columns, group_count, &options,
+                                      scratch, bytes, predicted, NULL) == VP_OK;
     free(scratch);
     return is_made;
 }
@@ -367,7 +358,6 @@ static void warn_of_law(struct server_law *law, const struct law_rows *rows) {
  * prompt, or a constant if all images add the same number. */
 static void fit_image(const struct results *results, const struct result_file *first, struct server_law *law) {
     struct line_data data = {NULL, NULL, NULL, NULL, NULL, 0, 2};
-    vp_linear_options options;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
         for (size_t row = 0; is_of_law(file, first) && row < file->count; row++) {
@@ -381,7 +371,7 @@ static void fit_image(const struct results *results, const struct result_file *f
             data.y[data.count++] = ms;
         }
     }
-    options = options_of(&data);
+    vp_linear_options options = options_of(&data);
     options.weights = NULL;
     law->has_image = data.count >= IMAGES_MIN
                      && vp_linear_compute(data.x, data.y, data.count, 2, &options, &law->image, NULL) == VP_OK;
@@ -437,8 +427,7 @@ int server_laws_fit(const struct results *results, struct server_laws *laws) {
 }
 void server_laws_free(struct server_laws *laws) {
     for (size_t i = 0; i < laws->count; i++) {
-        free(laws->items[i].endpoint);
-        free(laws->items[i].model);
+        FREE_ALL(laws->items[i].endpoint, laws->items[i].model);
         text_list_free(&laws->items[i].warnings);
     }
     free(laws->items);
@@ -561,11 +550,10 @@ static void read_lines(struct model_reader *reader, uint32_t lines, struct serve
         const char *const *names;
         const int count = line_names(law, line, &names);
         char where[64];
-        uint32_t object;
         snprintf(reader->where, sizeof reader->where, "lines");
         if (node_is(&reader->parsed.json, vp_json_get(&reader->parsed.json, lines, LAW_KEYS[line]), VP_JSON_NULL))
             continue;
-        object = model_member(reader, lines, LAW_KEYS[line], VP_JSON_OBJECT);
+        uint32_t object = model_member(reader, lines, LAW_KEYS[line], VP_JSON_OBJECT);
         if (reader->code) return;
         snprintf(where, sizeof where, "lines.%s", LAW_KEYS[line]);
         law->fitted[line] = 1;
@@ -574,7 +562,6 @@ static void read_lines(struct model_reader *reader, uint32_t lines, struct serve
 }
 static void read_law(struct model_reader *reader, uint32_t object, struct server_law *law) {
     const vp_json *json = &reader->parsed.json;
-    uint32_t bytes, ranges, lines, ratios;
     reader->where[0] = 0;
     if (!node_is(json, object, VP_JSON_OBJECT)) {
         model_fail(reader, object, "laws", "contains a value that is not an object");
@@ -586,13 +573,13 @@ static void read_law(struct model_reader *reader, uint32_t object, struct server
     law->configs = model_count(reader, object, "configurations", 1, INT64_C(1) << 40);
     law->source = model_word(reader, object, "image_tokens_of", SOURCE_KEYS, LAW_SOURCES);
     law->limits_split = model_word(reader, object, "held_out", LAW_SPLIT_KEYS, LAW_SPLITS);
-    bytes = vp_json_get(json, object, "has_image_bytes");
+    uint32_t bytes = vp_json_get(json, object, "has_image_bytes");
     law->has_bytes = node_is(json, bytes, VP_JSON_TRUE);
     if (!law->has_bytes && !node_is(json, bytes, VP_JSON_FALSE))
         model_fail(reader, object, "has_image_bytes", "is neither true nor false");
-    ranges = model_member(reader, object, "ranges", VP_JSON_OBJECT);
-    lines = model_member(reader, object, "lines", VP_JSON_OBJECT);
-    ratios = model_member(reader, object, "held_out_ratios", VP_JSON_OBJECT);
+    uint32_t ranges = model_member(reader, object, "ranges", VP_JSON_OBJECT);
+    uint32_t lines = model_member(reader, object, "lines", VP_JSON_OBJECT);
+    uint32_t ratios = model_member(reader, object, "held_out_ratios", VP_JSON_OBJECT);
     ranges_read(reader, ranges, &LAW_FORM, LAW_NUMBERS, law->ranges);
     if (!reader->code) read_lines(reader, lines, law);
     law->has_image = has_value(json, object, IMAGE_KEY);
@@ -602,14 +589,13 @@ static void read_law(struct model_reader *reader, uint32_t object, struct server
     limits_read(reader, ratios, &LAW_FORM, law->limits);
 }
 int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
-    uint32_t list, item;
     memset(laws, 0, sizeof *laws);
     model_check_duplicates(reader);
-    list = model_member(reader, 0, "laws", VP_JSON_ARRAY);
+    uint32_t list = model_member(reader, 0, "laws", VP_JSON_ARRAY);
     if (reader->code) return reader->code;
     if (!reader->parsed.json.nodes[list].count) model_fail(reader, list, "laws", "is empty");
     laws->items = zeroed((size_t)reader->parsed.json.nodes[list].count + 1, sizeof *laws->items);
-    item = list + 1;
+    uint32_t item = list + 1;
     for (uint32_t i = 0; i < reader->parsed.json.nodes[list].count && !reader->code;
          i++, item = reader->parsed.json.nodes[item].end)
         read_law(reader, item, &laws->items[laws->count++]);
@@ -618,15 +604,13 @@ int server_laws_read(struct model_reader *reader, struct server_laws *laws) {
 
 /* ---- as text */
 static void describe_law(struct document *document, const struct server_law *law) {
-    struct text_list *table;
     document_text(document, BLOCK_HEADING, "Latency in ms of %s; MAPE on configurations not seen by the fit [95 %% "
                                            "interval]", law->model);
     for (int line = 0; line < LAW_LINES; line++) {
         const char *const *names;
-        struct text_buffer formula;
         line_names(law, line, &names);
         if (!law->fitted[line]) continue;
-        formula = formula_text(LAW_NAMES[line], &law->line[line], names);
+        struct text_buffer formula = formula_text(LAW_NAMES[line], &law->line[line], names);
         formula_add(document, formula.data, &law->errors[LAW_KIND][LAW_CONFIG_OUT][line]);
         free(formula.data);
     }
@@ -652,7 +636,7 @@ static void describe_law(struct document *document, const struct server_law *law
                       "average; no MAPE of E2E can be lower",
                       100 * law->noise);
     errors_describe(document, &LAW_FORM, law->errors[0][0]);
-    table = coefficients_table(document, &LAW_FORM, "");
+    struct text_list *table = coefficients_table(document, &LAW_FORM, "");
     for (int line = 0; line < LAW_LINES; line++) {
         const char *const *names;
         line_names(law, line, &names);

@@ -17,9 +17,7 @@ static int axis_of(const char *name) {
                                       : METRIC_TOTAL;
 }
 struct report_settings report_settings_of(const struct options *options) {
-    struct report_settings settings;
-    memset(&settings, 0, sizeof settings);
-    settings.axis = axis_of(text_of(options, "latency"));
+    struct report_settings settings = {.axis = axis_of(text_of(options, "latency"))};
     settings.percentile = !strcmp(text_of(options, "percentile"), "mean")
                               ? -1
                               : strtod(text_of(options, "percentile"), NULL);
@@ -128,10 +126,9 @@ static void find_effects(struct tradeoff *tradeoff) {
         size_t bytes = vp_effects_bounded_scratch_bytes(&tradeoff->knobs, tradeoff->sample_count, tradeoff->order),
                terms = VP_KNOB_LIMIT * VP_KNOB_LIMIT;
         vp_result done = VP_OK;
-        void *scratch;
         tradeoff->effect_count = vp_effect_count(&tradeoff->knobs, tradeoff->order);
         if (!tradeoff->effect_count) continue;
-        scratch = resize(NULL, bytes, 1);
+        void *scratch = resize(NULL, bytes, 1);
         for (int which = 0; which < 2 && done == VP_OK && values[which]; which++) {
             tradeoff->effects[which] = zeroed(tradeoff->effect_count, sizeof *tradeoff->effects[which]);
             tradeoff->shares[which] = zeroed(terms, sizeof(double));
@@ -142,8 +139,7 @@ static void find_effects(struct tradeoff *tradeoff) {
         free(scratch);
         if (done == VP_OK) return;
         for (int which = 0; which < 2; which++) {
-            free(tradeoff->effects[which]);
-            free(tradeoff->shares[which]);
+            FREE_ALL(tradeoff->effects[which], tradeoff->shares[which]);
             tradeoff->effects[which] = NULL;
             tradeoff->shares[which] = NULL;
         }
@@ -155,9 +151,8 @@ static void find_knob_fronts(struct tradeoff *tradeoff) {
     int32_t *keys = resize(NULL, tradeoff->config_count, sizeof *keys);
     for (int32_t k = 0; k < tradeoff->knobs.knob_count; k++) {
         for (int32_t level = 0; level < tradeoff->knobs.level_counts[k]; level++) {
-            struct knob_front *front;
             tradeoff->fronts = resize(tradeoff->fronts, tradeoff->knob_front_count + 1, sizeof *tradeoff->fronts);
-            front = &tradeoff->fronts[tradeoff->knob_front_count++];
+            struct knob_front *front = &tradeoff->fronts[tradeoff->knob_front_count++];
             front->knob = tradeoff->knob_of[k];
             front->level = level;
             front->front = zeroed(tradeoff->config_count, sizeof *front->front);
@@ -268,7 +263,6 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
     vp_bootstrap_options options = vp_bootstrap_options_default();
     size_t bytes = vp_bootstrap_scratch_bytes(tradeoff->config_count, tradeoff->sample_count, settings->resamples);
     double *sorted;
-    void *scratch;
     options.resamples = settings->resamples;
     options.seed = settings->seed;
     options.percentile = settings->percentile;
@@ -277,7 +271,7 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
     options.accuracy_rule = tradeoff->range.is_known ? VP_ACCURACY_BOUNDED : VP_ACCURACY_PERCENTILE;
     options.accuracy_range_low = tradeoff->range.low;
     options.accuracy_range_high = tradeoff->range.high;
-    scratch = resize(NULL, bytes, 1);
+    void *scratch = resize(NULL, bytes, 1);
     if (vp_bootstrap(tradeoff->latency, tradeoff->accuracy, tradeoff->config_count, tradeoff->sample_count, &options,
                      scratch, bytes, tradeoff->points)
         != VP_OK)

@@ -116,14 +116,9 @@ static void put_stages(vp_json_writer *writer, const vp_stage_times *times) {
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!times->ran[i]) continue;
-        vp_json_key(writer, vp_stage_name((vp_stage)i));
-        vp_json_begin_array(writer);
-        vp_json_int(writer, times->wall_ns[i]);
-        vp_json_int(writer, times->device_ns[i]);
-        vp_json_int(writer, times->launches[i]);
-        vp_json_int(writer, times->flops[i]);
-        vp_json_int(writer, times->bytes[i]);
-        vp_json_end_array(writer);
+        PUT(writer, KEY_ARRAY(vp_stage_name((vp_stage)i)), KEY(NULL, times->wall_ns[i]),
+            KEY(NULL, times->device_ns[i]), KEY(NULL, times->launches[i]), KEY(NULL, times->flops[i]),
+            KEY(NULL, times->bytes[i]), END_ARRAY);
     }
     vp_json_end_object(writer);
 }
@@ -194,8 +189,7 @@ void fields_put(vp_json_writer *writer, const struct fields *fields, const void 
     }
 }
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from) {
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(key));
     fields_put(writer, fields, from);
     vp_json_end_object(writer);
 }

@@ -21,18 +21,11 @@ struct pass_result *runs_make(int32_t run_count, int32_t new_tokens) {
 }
 static void served_free(struct served *served) {
     if (!served) return;
-    free(served->pieces);
-    free(served->model);
-    free(served->finish_reason);
-    free(served->reasoning);
-    free(served->timings);
-    free(served);
+    FREE_ALL(served->pieces, served->model, served->finish_reason, served->reasoning, served->timings, served);
 }
 void runs_free(struct pass_result *runs, int32_t run_count) {
     for (int32_t i = 0; runs && i < run_count; i++) {
-        free(runs[i].tokens);
-        free(runs[i].step_ns);
-        free(runs[i].answer);
+        FREE_ALL(runs[i].tokens, runs[i].step_ns, runs[i].answer);
         served_free(runs[i].served);
     }
     free(runs);

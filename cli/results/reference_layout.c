@@ -31,11 +31,7 @@ struct items { struct item *items; size_t count; };
 static void items_free(struct items *items) {
     for (size_t i = 0; i < items->count; i++) {
         struct item *item = &items->items[i];
-        free(item->folder);
-        free(item->name);
-        free(item->plan);
-        free(item->out_folder);
-        free(item->out_name);
+        FREE_ALL(item->folder, item->name, item->plan, item->out_folder, item->out_name);
     }
     free(items->items);
 }
@@ -52,12 +48,11 @@ static int is_json_name(const char *name) {
 }
 /* The folder of a task: its name with hyphens, as the scripts expect it. NULL if no such folder can be made. */
 static char *task_folder(const char *out, const char *task) {
-    char *name, *path;
     if (!task || !task[0] || task[0] == '.' || strchr(task, '/')) return NULL;
-    name = copy_text(task, strlen(task));
+    char *name = copy_text(task, strlen(task));
     for (char *at = name; *at; at++)
         if (*at == '_') *at = '-';
-    path = join_path(out, name);
+    char *path = join_path(out, name);
     free(name);
     return path;
 }
@@ -92,9 +87,7 @@ static int add_item(struct items *items, const char *folder, const char *name, c
         if (!item.out_folder)
             code = complain(EXIT_INPUT, "%s/%s: its \"dataset_name\" is not a valid folder name", folder, name);
     } else free(item.plan);
-    free(schema);
-    free(task);
-    free(text);
+    FREE_ALL(schema, task, text);
     return code;
 }
 static int add_folder(struct items *items, const char *folder, const char *out, struct parsed *parsed) {
@@ -166,12 +159,10 @@ static size_t add_usable_rows(const vp_json *json, const char *text, size_t byte
 }
 static int write_item(const struct item *item, struct parsed *parsed, struct reference_layout *layout) {
     char *text = NULL;
-    const char *missing;
     size_t bytes = 0, left_out = 0, kept = 0;
     struct text_buffer changed = {NULL, 0, 0};
     vp_error error = {VP_OK, -1, "", ""};
     const vp_json *json = &parsed->json;
-    uint32_t rows;
     int code = file_read_in(item->folder, item->name, &text, &bytes, NULL);
     if (code) return code;
     if (parse_json(parsed, text, bytes, &error) != VP_OK) {
@@ -179,8 +170,8 @@ static int write_item(const struct item *item, struct parsed *parsed, struct ref
         free(text);
         return code;
     }
-    rows = vp_json_get(json, 0, "per_sample_results");
-    missing = missing_number(json, 0, FILE_NUMBERS, COUNT_OF_FILE);
+    uint32_t rows = vp_json_get(json, 0, "per_sample_results");
+    const char *missing = missing_number(json, 0, FILE_NUMBERS, COUNT_OF_FILE);
     if (!missing)
         missing = missing_number(json, vp_json_get(json, 0, "latency_stats"), STATS_NUMBERS, COUNT_OF_STATS);
     if (!missing && !node_is(json, rows, VP_JSON_ARRAY)) missing = "per_sample_results";
@@ -201,17 +192,15 @@ static int write_item(const struct item *item, struct parsed *parsed, struct ref
                                 left_out ? changed.bytes : bytes);
         if (!code) text_list_take(&layout->written, join_path(item->out_folder, item->out_name));
     }
-    free(changed.data);
-    free(text);
+    FREE_ALL(changed.data, text);
     return code;
 }
 
 int reference_layout_write(const char *const *folders, size_t folder_count, const char *out,
                            struct reference_layout *layout) {
     struct items items = {NULL, 0};
-    struct parsed parsed;
+    struct parsed parsed = {0};
     int code = 0, is_incomplete = 0;
-    memset(&parsed, 0, sizeof parsed);
     for (size_t i = 0; i < folder_count && !code; i++) code = add_folder(&items, folders[i], out, &parsed);
     if (!code) code = check_items(&items);
     for (size_t i = 0; i < items.count && !code; i++)

@@ -14,9 +14,7 @@ static void measured_clear(struct measured *measured) {
     for (int32_t i = 0; i < measured->count; i++) free(measured->marks[i].telemetry);
     runs_free(measured->runs, measured->count);
     sample_free(&measured->sample);
-    free(measured->marks);
-    free(measured->failed);
-    free(measured->stop);
+    FREE_ALL(measured->marks, measured->failed, measured->stop);
     fields_free(&SIZES, &measured->sizes);
     fields_free(&SERVED_SIZES, &measured->served_sizes);
     fields_free(&TWINS_OBJECT, &measured->twins);
@@ -154,8 +152,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
 }
 struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
                             const struct measured *measured) {
-    struct point point;
-    memset(&point, 0, sizeof point);
+    struct point point = {0};
     point.sample = &measured->sample;
     point.knobs = &configuration->knobs;
     point.is_served = knobs_are_served(&configuration->knobs);
@@ -169,13 +166,12 @@ struct point measured_point(const struct journal_index *index, const struct inde
 }
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers) {
     double *values = resize(NULL, (size_t)measured->count * 2, sizeof *values);
-    int known;
     for (int32_t i = 0; i < measured->count; i++) values[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
     memset(flags, 0, (size_t)measured->count);
     memset(outliers, 0, sizeof *outliers);
-    known = vp_statistics_outliers(values, (size_t)measured->count, VP_OUTLIER_THRESHOLD, values + measured->count,
-                                   flags, outliers)
-            == VP_OK;
+    int known = vp_statistics_outliers(values, (size_t)measured->count, VP_OUTLIER_THRESHOLD, values + measured->count,
+                                       flags, outliers)
+                == VP_OK;
     free(values);
     return known;
 }
@@ -183,12 +179,8 @@ int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outlie
 /* ---- lists of numbers */
 void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
-    free(gathered->sessions);
-    free(gathered->has_block);
-    free(gathered->twins.reason);
-    free(gathered->twins.pairs);
-    free(gathered->baseline);
-    free(gathered->fidelity_reason);
+    FREE_ALL(gathered->sessions, gathered->has_block, gathered->twins.reason, gathered->twins.pairs,
+             gathered->baseline, gathered->fidelity_reason);
 }
 /* Numbers that are not finite are not added. */
 static void list_add(struct number_list *list, double value) {
@@ -315,10 +307,7 @@ static double stage_work(const struct pass_result *run, int stage) {
 }
 /* Host stages are skipped: their work is not counted. */
 static struct neighbour neighbour_of(const struct measured *measured, int32_t file) {
-    struct neighbour now;
-    memset(&now, 0, sizeof now);
-    now.file = file;
-    now.session = measured->marks[0].session;
+    struct neighbour now = {.file = file, .session = measured->marks[0].session};
     for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
         if (is_host_stage(stage) || !measured->runs[0].times.ran[stage]) continue;
         now.ms[stage] = stage_value(&measured->runs[0], stage, 0);
@@ -440,10 +429,9 @@ int is_closed_point(const struct index_entry *entry, const struct index_configur
 int gather_configuration(struct journal_index *index, const struct index_configuration *configuration,
                          struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
-    struct measured measured;
+    struct measured measured = {0};
     size_t blocks = 0;
     int code = 0;
-    memset(&measured, 0, sizeof measured);
     for (int32_t i = 0; i < index->file_count; i++) blocks += index->files[i].block_count;
     gathered->has_block = zeroed(blocks + 1, sizeof *gathered->has_block);
     gathered->noise = vp_noise_summary_none();

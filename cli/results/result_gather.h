@@ -3,7 +3,6 @@
  * needed. */
 #ifndef VLMPROF_CLI_RESULT_GATHER_H
 #define VLMPROF_CLI_RESULT_GATHER_H
-#include "base/json.h"
 #include "measure/record.h"
 #include "results/fields.h"
 #include "results/metrics.h"
@@ -11,7 +10,6 @@
 #include "server/checks/twins.h"
 #include "sweep/journal.h"
 #include "vlmprof.h"
-#include "vlmprof_stages.h"
 
 /* The data in a run's line other than its times. */
 struct run_mark {

@@ -27,21 +27,15 @@ static void result_file_free(struct result_file *file) {
     knob_values_free(&file->knobs);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) free(*texts[i]);
     for (int i = 0; i < COLUMN_COUNT; i++) free(file->columns[i]);
-    free(file->ids);
-    free(file->failed_reason);
-    free(file->outside.basis);
-    free(file->run_total);
-    free(file->run_at);
+    FREE_ALL(file->ids, file->failed_reason, file->outside.basis, file->run_total, file->run_at);
     memset(file, 0, sizeof *file);
 }
 void results_free(struct results *results) {
     for (size_t i = 0; i < results->count; i++) result_file_free(&results->files[i]);
     for (size_t i = 0; i < results->group_count; i++) {
-        free(results->groups[i].paired);
-        free(results->groups[i].ids);
+        FREE_ALL(results->groups[i].paired, results->groups[i].ids);
     }
-    free(results->files);
-    free(results->groups);
+    FREE_ALL(results->files, results->groups);
     text_list_free(&results->notes);
     memset(results, 0, sizeof *results);
 }
@@ -361,9 +355,7 @@ static void move_rows(struct result_file *file, const struct row_order *order) {
         run_at[i + 1] = filled;
         file->ids[i] = order[i].id;
     }
-    free(moved);
-    free(file->run_total);
-    free(file->run_at);
+    FREE_ALL(moved, file->run_total, file->run_at);
     file->run_total = runs;
     file->run_at = run_at;
 }
@@ -522,7 +514,6 @@ static int read_outside(struct result_file *file, const vp_json *json) {
         {"floor_ms", &outside->floor_ms, 0}};
     static const char *const left_out[] = {"pairs_cached", "pairs_unequal", "pairs_silent"};
     const uint32_t object = vp_json_get(json, 0, "T_image_outside");
-    uint32_t server;
     for (size_t i = 0; i < sizeof times / sizeof *times; i++) *times[i].to = (double)NAN;
     outside->server_ms = (double)NAN;
     if (object == VP_JSON_NONE || node_is(json, object, VP_JSON_NULL)) return 0;
@@ -532,7 +523,7 @@ static int read_outside(struct result_file *file, const vp_json *json) {
         if (read_number(file, json, vp_json_get(json, object, times[i].key), SIZE_MAX, times[i].key, times[i].least,
                         MS_MOST, times[i].to))
             return EXIT_INPUT;
-    server = vp_json_get(json, vp_json_get(json, object, "server_prompt_ms"), "difference");
+    uint32_t server = vp_json_get(json, vp_json_get(json, object, "server_prompt_ms"), "difference");
     if (server != VP_JSON_NONE
         && read_number(file, json, server, SIZE_MAX, "server_prompt_ms", -MS_MOST, MS_MOST, &outside->server_ms))
         return EXIT_INPUT;
@@ -803,9 +794,8 @@ static int is_knob_varied(const struct results *results, const char *path) {
     char *first = NULL;
     int is_varied = 0, is_first = 1;
     for (size_t i = 0; i < results->count && !is_varied; i++) {
-        char *value;
         if (!results->files[i].is_served) continue;
-        value = knob_value(&results->files[i], path);
+        char *value = knob_value(&results->files[i], path);
         if (is_first) first = value;
         else {
             is_varied = !first != !value || (first && strcmp(first, value));
@@ -918,9 +908,8 @@ static void name_variants(struct results *results) {
         if (!file->is_served) continue;
         for (size_t k = 0; k < i; k++) {
             const struct result_file *other = &results->files[k];
-            char *cut;
             if (!other->is_served || !strcmp(other->variant, file->variant)) continue;
-            cut = short_name(file->variant, number);
+            char *cut = short_name(file->variant, number);
             if (!strcmp(cut, other->variant_name)) {
                 number++;
                 k = (size_t)-1; /* start again with the next number */

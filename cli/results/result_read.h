@@ -8,7 +8,6 @@
 #include "results/metrics.h"
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
-#include "vlmprof_stages.h"
 
 int stage_column(int stage, int detail); /* VP_STAGE_*, DETAIL_* to column */
 

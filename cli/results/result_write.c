@@ -73,27 +73,21 @@ static void put_distribution(vp_json_writer *writer, const char *key, const stru
     vp_statistics statistics;
     int known = list_has_statistics(list, &statistics, &sorted)
                 && vp_statistics_percentile_interval(sorted, list->count, 50, 0.95, &low, &high) == VP_OK;
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
-    put_int(writer, "count", (int64_t)list->count);
+    PUT(writer, KEY_OBJECT(key), KEY("count", (int64_t)list->count));
     put_statistics(writer, "", list);
     put_interval(writer, "p50_interval", known, low, high);
-    vp_json_key(writer, "unsupported");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("unsupported"));
     for (int i = 0; i < 3; i++)
         if (!vp_statistics_percentile_supported(list->count, percentiles[i])) vp_json_string(writer, names[i]);
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
     free(sorted);
 }
 static void put_distributions(vp_json_writer *writer, const struct gathered *gathered) {
     /* the samples' means over their runs; single runs */
     static const char *const keys[] = {"over_samples", "over_runs"};
-    vp_json_key(writer, "statistics");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("statistics"));
     for (int which = 0; which < 2; which++) {
-        vp_json_key(writer, keys[which]);
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT(keys[which]));
         for (int k = 0; k < METRIC_ALL; k++)
             if (!is_left_out(k, list_mean(&gathered->lists[LIST_METRICS + k])))
                 put_distribution(writer, metric_name(k), &gathered->lists[(which ? LIST_RUNS : LIST_METRICS) + k]);
@@ -114,29 +108,23 @@ static void put_step_statistics(vp_json_writer *writer, const struct gathered *g
     for (size_t position = 1; position < positions + 2; position++) starts[position] += starts[position - 1];
     for (size_t i = 0; i < at->count; i++)
         grouped[starts[(size_t)at->values[i]] + fill[(size_t)at->values[i]]++] = values->values[i];
-    vp_json_key(writer, "T_decode_per_step_stats");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("T_decode_per_step_stats"));
     for (size_t position = 1; position <= positions; position++) {
         struct number_list one = {grouped + starts[position], fill[position], fill[position]};
         char key[32];
         snprintf(key, sizeof key, "pos_%zu", position);
-        vp_json_key(writer, key);
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT(key));
         put_statistics(writer, "", &one);
-        put_int(writer, "count", (int64_t)one.count);
-        vp_json_end_object(writer);
+        PUT(writer, KEY("count", (int64_t)one.count), END_OBJECT);
     }
     vp_json_end_object(writer);
-    free(grouped);
-    free(starts);
-    free(fill);
+    FREE_ALL(grouped, starts, fill);
 }
 
 /* Statistics over samples (each sample is the mean over its runs), and T_total_runs over all single runs; milliseconds,
  * population std, linear percentiles. */
 static void put_aggregate(vp_json_writer *writer, const char *key, const struct gathered *gathered) {
-    vp_json_key(writer, key);
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT(key));
     for (int metric = 0; metric < METRIC_STAGE; metric++)
         if (!is_left_out(metric, list_mean(&gathered->lists[LIST_METRICS + metric])))
             put_statistics(writer, METRIC_KEYS[metric], &gathered->lists[LIST_METRICS + metric]);
@@ -163,8 +151,7 @@ static double most_frequent(const double *sorted, size_t count) {
 static void put_crops(vp_json_writer *writer, const struct gathered *gathered) {
     double *sorted = NULL;
     vp_statistics statistics;
-    vp_json_key(writer, "selected_crops_distribution");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("selected_crops_distribution"));
     if (list_has_statistics(&gathered->lists[LIST_CROPS], &statistics, &sorted)) {
         size_t start = 0;
         for (size_t i = 1; i <= statistics.count; i++) {
@@ -270,10 +257,9 @@ static struct field_range ratio_interval(const struct number_list *sums, const s
 static struct divergence_summary divergences_of(const struct gathered *gathered) {
     const struct number_list *nats = &gathered->lists[LIST_DIVERGENCE], *bounds = &gathered->lists[LIST_AT_MOST];
     struct divergence *all = resize(NULL, nats->count + 1, sizeof *all);
-    struct divergence_summary summary;
     for (size_t i = 0; i < nats->count; i++)
         all[i] = (struct divergence){nats->values[i], bounds->count == nats->count ? bounds->values[i] : (double)NAN};
-    summary = divergences_summary(all, nats->count);
+    struct divergence_summary summary = divergences_summary(all, nats->count);
     free(all);
     return summary;
 }
@@ -305,8 +291,7 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
     vp_statistics statistics;
     RESULT_FIDELITY_ROWS(FIELD_FILL, &result)
     fields_put(writer, &RESULT_FIDELITY, &result);
-    vp_json_key(writer, "first_difference_distribution");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("first_difference_distribution"));
     if (list_has_statistics(first, &statistics, &sorted))
         for (size_t i = 0, next; i < first->count; i = next) {
             char key[32];
@@ -344,40 +329,31 @@ static vp_estimate total_spread(const struct measured *measured) {
             spread.high = high;
         }
     }
-    free(totals);
-    free(sorted);
+    FREE_ALL(totals, sorted);
     return spread;
 }
 /* "run_flags": six lists with one value per run. is_outlier: NULL if there are too few runs to decide. */
 static void put_run_flags(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
                           int32_t file, const uint8_t *is_outlier) {
     int32_t count = has_runs(measured) ? measured->count : 0;
-    vp_json_key(writer, "run_flags");
-    vp_json_begin_object(writer);
-    vp_json_key(writer, "outlier");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_OBJECT("run_flags"), KEY_ARRAY("outlier"));
     for (int32_t i = 0; i < count; i++)
         if (is_outlier) vp_json_bool(writer, is_outlier[i]); else vp_json_null(writer);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "throttled");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("throttled"));
     for (int32_t i = 0; i < count; i++) vp_json_bool(writer, measured->marks[i].is_throttled);
     vp_json_end_array(writer);
     vp_json_key(writer, "session"); /* the index in session_list */
     vp_json_begin_array(writer);
     for (int32_t i = 0; i < count; i++)
         vp_json_int(writer, (int64_t)gathered_session(gathered, file, measured->marks[i].session));
-    vp_json_end_array(writer);
-    vp_json_key(writer, "telemetry");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("telemetry"));
     for (int32_t i = 0; i < count; i++) {
         const char *telemetry = measured->marks[i].telemetry;
         if (telemetry) vp_json_raw(writer, telemetry, strlen(telemetry)); else vp_json_null(writer);
     }
     vp_json_end_array(writer);
     for (int which = 0; which < 2; which++) { /* noise of the run's block */
-        vp_json_key(writer, which ? "other_cpu_percent" : "steal_percent");
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY(which ? "other_cpu_percent" : "steal_percent"));
         for (int32_t i = 0; i < count; i++)
             json_double_or_null(writer, which ? measured->marks[i].noise.other_cpu_percent
                                               : measured->marks[i].noise.steal_percent);
@@ -529,8 +505,7 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
         {"theoretical_num_crops", "the server's own rule cuts the image"},
         {"actual_num_crops", "the server's own rule cuts the image"},
         {"input_text_tokens", tokens}};
-    vp_json_key(writer, "null_reasons");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("null_reasons"));
     for (size_t i = 0; i < sizeof always / sizeof *always; i++) put_text(writer, always[i].key, always[i].reason);
     if (!gathered->twins.count)
         put_text(writer, "T_image_outside",
@@ -545,10 +520,7 @@ static void put_null_reasons_of(vp_json_writer *writer, const struct gathered *g
 static void put_tier_range(vp_json_writer *writer, const vp_tier *tier) {
     vp_json_key(writer, "tier_range");
     if (tier) {
-        vp_json_begin_object(writer);
-        put_int(writer, "min_crops", tier->min_crops);
-        put_int(writer, "max_crops", tier->max_crops);
-        vp_json_end_object(writer);
+        PUT(writer, KEY_OBJECT(NULL), KEY("min_crops", tier->min_crops), KEY("max_crops", tier->max_crops), END_OBJECT);
     } else vp_json_null(writer);
 }
 /* The model's blocks and shape, which are unknown for a server. */
@@ -623,16 +595,14 @@ static vp_result out_sink(void *user, const char *text, size_t bytes) {
 }
 void summaries_free(struct summaries *summaries) {
     for (size_t i = 0; i < summaries->count; i++) {
-        free(summaries->items[i].path);
-        free(summaries->items[i].baseline);
+        FREE_ALL(summaries->items[i].path, summaries->items[i].baseline);
     }
     free(summaries->items);
 }
 /* Takes over `path`. */
 static void summarize(struct summaries *all, char *path, int is_served, struct gathered *gathered) {
-    struct summary *summary;
     all->items = resize(all->items, all->count + 1, sizeof *all->items);
-    summary = &all->items[all->count++];
+    struct summary *summary = &all->items[all->count++];
     summary->path = path;
     summary->ok = gathered->ok_count;
     summary->failed = gathered->failed_count;
@@ -665,15 +635,13 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
 static int put_result(vp_json_writer *writer, struct journal_index *index,
                       const struct index_configuration *configuration, const struct gathered *gathered) {
     const struct index_set *set = &index->sets[configuration->set];
-    struct measured measured;
+    struct measured measured = {0};
     struct text_buffer row = {NULL, 0, 0};
     vp_json_writer one; /* a row is on one line */
     int code = 0;
-    memset(&measured, 0, sizeof measured);
     vp_json_begin_object(writer);
     put_result_head(writer, index, configuration, gathered);
-    vp_json_key(writer, "per_sample_results");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("per_sample_results"));
     if (writer->result == VP_ERR_READ) code = EXIT_INPUT;
     for (size_t i = 0; i < set->count && !code; i++) {
         struct point point;
@@ -686,8 +654,7 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
         if (vp_json_finish(&one) == VP_OK) json_seal(&row); else writer->result = one.result;
         if (one.result == VP_OK) vp_json_raw(writer, row.data, row.bytes);
     }
-    vp_json_end_array(writer);
-    vp_json_end_object(writer);
+    PUT(writer, END_ARRAY, END_OBJECT);
     measured_free(&measured);
     free(row.data);
     return code;
@@ -733,9 +700,7 @@ static int write_result(struct journal_index *index, const struct index_configur
         path = NULL;
     }
     gathered_free(gathered);
-    free(gathered);
-    free(file);
-    free(path);
+    FREE_ALL(gathered, file, path);
     return code;
 }
 
@@ -745,11 +710,10 @@ static int read_head(const char *path, char *head, size_t capacity, int *is_ther
     vp_error error = {VP_OK, -1, "", ""};
     int fd = -1;
     vp_result result = vp_file_open(path, &fd, &error);
-    ssize_t bytes;
     *is_there = result == VP_OK;
     if (result == VP_ERR_NOT_FOUND) return 0;
     if (result != VP_OK) return complain_result(exit_code_of(result), path, result, &error);
-    bytes = read(fd, head, capacity - 1);
+    ssize_t bytes = read(fd, head, capacity - 1);
     head[bytes > 0 ? bytes : 0] = 0;
     close(fd);
     return bytes < 0 ? complain(EXIT_INPUT, "%s: %s", path, strerror(errno)) : 0;
@@ -860,7 +824,7 @@ int summaries_print(const struct summaries *all) {
     static const int explained[] = {METRIC_TOTAL, METRIC_TTFT, METRIC_PER_TOKEN, TERM_OUTPUT_RATE};
     struct document document = {NULL, 0, NULL};
     struct text_list *cells;
-    int code, is_served;
+    int is_served;
     if (!all->count) return 0;
     is_served = all->items[0].is_served; /* a journal belongs to servers or to the engine */
     cells = document_table(
@@ -878,9 +842,7 @@ int summaries_print(const struct summaries *all) {
         break;
     }
     (is_served ? served_terms_add : terms_add)(&document, explained, sizeof explained / sizeof *explained);
-    code = print_document(&document);
-    document_free(&document);
-    return code;
+    return print_document(&document);
 }
 void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     vp_noise_summary *items = resize(NULL, all->count, sizeof *items);
@@ -888,8 +850,7 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     char reason[LINE_BYTES];
     int64_t runs = 0, cached = 0;
     double runs_least = HUGE_VAL; /* per point */
-    struct twin_result twins;
-    memset(&twins, 0, sizeof twins);
+    struct twin_result twins = {0};
     for (size_t i = 0; i < all->count; i++) {
         const char *path = all->items[i].path;
         items[i] = all->items[i].noise;
@@ -914,15 +875,11 @@ void summaries_warn(const struct summaries *all, struct text_list *warnings) {
     twins_warn(warnings, &twins);
 }
 void summaries_put(vp_json_writer *writer, const struct summaries *all) {
-    vp_json_key(writer, "configurations");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < all->count; i++) {
         const struct summary *summary = &all->items[i];
-        vp_json_begin_object(writer);
-        put_text(writer, "file", summary->path);
-        put_int(writer, "num_ok", summary->ok);
-        put_int(writer, "num_failed", summary->failed);
-        put_int(writer, "num_missing", summary->missing);
+        PUT(writer, KEY_OBJECT(NULL), KEY("file", summary->path), KEY("num_ok", summary->ok),
+            KEY("num_failed", summary->failed), KEY("num_missing", summary->missing));
         for (int k = 0; k < METRIC_STAGE; k++) {
             char key[64];
             snprintf(key, sizeof key, "%s_p50", METRIC_KEYS[k]);
@@ -931,10 +888,9 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         put_int(writer, "T_total_count", summary->sample_count);
         put_interval(writer, "T_total_p50_range", isfinite(summary->p50[METRIC_TOTAL].level),
                      summary->p50[METRIC_TOTAL].low, summary->p50[METRIC_TOTAL].high);
-        put_double(writer, "T_total_p50_range_level", summary->p50[METRIC_TOTAL].level);
-        put_double(writer, "decode_tokens_per_s_p50", summary->decode_rate);
-        put_double(writer, "output_tokens_per_s_p50", summary->output_rate);
-        put_double(writer, "accuracy", summary->accuracy.value);
+        PUT(writer, KEY("T_total_p50_range_level", summary->p50[METRIC_TOTAL].level),
+            KEY("decode_tokens_per_s_p50", summary->decode_rate), KEY("output_tokens_per_s_p50", summary->output_rate),
+            KEY("accuracy", summary->accuracy.value));
         put_range(writer, "accuracy_interval", summary->accuracy.low, summary->accuracy.high); /* 95 % */
         put_int(writer, "accuracy_count", summary->accuracy_count);
         if (summary->is_served) put_int(writer, "num_cached_runs", summary->cached_count);

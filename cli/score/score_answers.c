@@ -71,12 +71,10 @@ static void put_options(vp_json_writer *writer, const vp_json *json, uint32_t do
             if (has_value(json, doc, key)) last = i;
         }
         if (last < 0) continue;
-        vp_json_key(writer, "options");
-        vp_json_begin_array(writer);
+        PUT(writer, KEY_ARRAY("options"));
         for (int i = 0; i <= last; i++) {
-            char *text;
             snprintf(key, sizeof key, form ? "choice_%c" : "%c", (form ? 'a' : 'A') + i);
-            text = node_text(json, vp_json_get(json, doc, key));
+            char *text = node_text(json, vp_json_get(json, doc, key));
             if (text && strcmp(text, "nan")) vp_json_string(writer, text);
             else vp_json_null(writer);
             free(text);
@@ -166,12 +164,10 @@ static void put_letters(vp_json_writer *writer, struct cells *cells) {
         if (cells_column(cells, name) != SIZE_MAX && !cell_said(cells, cells_column(cells, name)).is_missing) last = i;
     }
     if (last < 0) return;
-    vp_json_key(writer, "options");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("options"));
     for (int i = 0; i <= last; i++) {
-        size_t column;
         name[0] = (char)('A' + i);
-        column = cells_column(cells, name);
+        size_t column = cells_column(cells, name);
         if (column == SIZE_MAX || cell_said(cells, column).is_missing) vp_json_null(writer);
         else json_lossy(writer, cell_said(cells, column).text);
     }
@@ -207,21 +203,19 @@ static void put_vlmevalkit_row(vp_json_writer *writer, struct cells *cells, size
 /* Fails with an error that lists the table's columns. */
 static vp_result lacks_predictions(const struct cells *cells, const char *path, vp_error *error) {
     struct text_buffer line = {NULL, 0, 0};
-    vp_result result;
     text_add_string(&line, "the table needs the columns \"prediction\" and \"answer\"; it has ");
     for (size_t i = 0; i < cells->names.count; i++) {
         if (i) text_add_string(&line, ", ");
         text_add_string(&line, cells->names.items[i]);
     }
-    result = vp_fail(error, VP_ERR_FORMAT, 0, path, line.data);
+    vp_result result = vp_fail(error, VP_ERR_FORMAT, 0, path, line.data);
     free(line.data);
     return result;
 }
 static int convert_vlmevalkit(const char *path, const char *text, struct text_buffer *out) {
-    struct cells cells;
+    struct cells cells = {0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    memset(&cells, 0, sizeof cells);
     result = cells_open(&cells, path, memchr(text, '\t', strcspn(text, "\n")) ? '\t' : ',', NULL, NULL, &error);
     if (result == VP_OK && cells_column(&cells, "prediction") == SIZE_MAX)
         result = lacks_predictions(&cells, path, &error);

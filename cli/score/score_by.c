@@ -30,11 +30,9 @@ void by_add(struct score_groups_by *by, const vp_json *json, const char *field, 
     free(name);
 }
 void by_put(vp_json_writer *writer, const struct score_groups_by *by, const char *metric, int is_tool) {
-    vp_json_key(writer, "by");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("by"));
     for (size_t i = 0; i < by->names.count; i++) {
-        vp_json_key(writer, by->names.items[i]);
-        vp_json_begin_object(writer);
+        PUT(writer, KEY_OBJECT(by->names.items[i]));
         tally_put(writer, &by->tallies[i], metric);
         if (is_tool) put_int(writer, "unread", by->tallies[i].unread_count);
         vp_json_end_object(writer);

@@ -15,16 +15,13 @@
 static void captions_clear(struct captions *captions) {
     for (size_t i = 0; i < captions->text_count; i++) free((void *)(size_t)captions->texts[i].text);
     for (size_t i = 0; i < captions->row_count; i++) {
-        free(captions->rows[i].id);
-        free(captions->rows[i].reason);
-        free(captions->rows[i].cleaned);
+        FREE_ALL(captions->rows[i].id, captions->rows[i].reason, captions->rows[i].cleaned);
     }
     captions->text_count = captions->row_count = captions->tokenised_count = 0;
 }
 void captions_free(struct captions *captions) {
     captions_clear(captions);
-    free(captions->texts);
-    free(captions->rows);
+    FREE_ALL(captions->texts, captions->rows);
 }
 /* Adds a text, split into words unless it is_words. Returns 1 if the words differ from the text. */
 static int has_changed_text(struct captions *captions, const char *text, int is_words) {
@@ -49,12 +46,11 @@ static int has_changed_text(struct captions *captions, const char *text, int is_
     return strcmp(own, text) != 0;
 }
 struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id, const char *id_key) {
-    struct caption_row *row;
     if (captions->row_count == captions->row_capacity) {
         captions->row_capacity = captions->row_capacity * 2 + 256;
         captions->rows = resize(captions->rows, captions->row_capacity, sizeof *captions->rows);
     }
-    row = &captions->rows[captions->row_count++];
+    struct caption_row *row = &captions->rows[captions->row_count++];
     memset(row, 0, sizeof *row);
     row->first = captions->text_count;
     row->id_key = id_key;
@@ -157,8 +153,7 @@ static void put_caption_row(vp_json_writer *writer, const struct captions *capti
 }
 static void put_caption_corpus(vp_json_writer *writer, const struct captions *captions,
                                const struct caption_result *scored, int metric) {
-    vp_json_key(writer, "corpus");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("corpus"));
     put_caption_scores(writer, scored->scored_count ? &scored->corpus : NULL);
     PUT(writer, KEY("score", scored->scored_count ? caption_number(metric, &scored->corpus) : (double)NAN),
         KEY("images", scored->scored_count), KEY("tokenizer", captions->tokenised_count ? "built-in tokenizer" : NULL),
@@ -210,8 +205,7 @@ int captions_print(const struct captions *captions, int metric, const char *name
         code = score_put_line(&writer, &line, source);
     }
     if (!code) code = caption_summary(captions, &scored, metric, name, NULL, source);
-    free(scored.each);
-    free(line.data);
+    FREE_ALL(scored.each, line.data);
     return code;
 }
 /* Writes the JSON of a set's line. */
@@ -219,8 +213,7 @@ static void put_caption_set(vp_json_writer *writer, const struct captions *capti
                             const struct caption_result *scored, int metric, const char *name) {
     vp_json_begin_object(writer);
     if (name) put_text(writer, "name", name);
-    vp_json_key(writer, "images");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("images"));
     for (size_t i = 0, k = 0; i < captions->row_count; i++) {
         const struct caption_row *row = &captions->rows[i];
         vp_json_begin_object(writer);
@@ -236,16 +229,13 @@ static void put_caption_set(vp_json_writer *writer, const struct captions *capti
 /* Scores a set, an object {"name", "images": [...]}, as a corpus, and prints its line. Returns 0 or an exit code. */
 static int caption_set_print(struct score_job *job, struct scoring *scoring, const vp_json *json, uint32_t object,
                              int metric) {
-    struct captions captions;
     struct caption_result scored;
     struct text_buffer line = {NULL, 0, 0};
     vp_json_writer writer;
     char *name = node_text(json, vp_json_get(json, object, "name"));
     uint32_t images = vp_json_get(json, object, "images");
     int code;
-    memset(&captions, 0, sizeof captions);
-    captions.by_words = job->by_words;
-    captions.with_summary = is_given(job->options, "json");
+    struct captions captions = {.by_words = job->by_words, .with_summary = is_given(job->options, "json")};
     for (uint32_t i = images + 1; i < json->nodes[images].end; i = json->nodes[i].end) {
         if (node_is(json, i, VP_JSON_OBJECT)) caption_add_object(&captions, scoring, json, i);
         else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "expected one JSON object";
@@ -257,9 +247,7 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
         code = score_put_line(&writer, &line, job->source);
     }
     if (!code) code = caption_summary(&captions, &scored, metric, job->name, name, job->source);
-    free(scored.each);
-    free(line.data);
-    free(name);
+    FREE_ALL(scored.each, line.data, name);
     captions_free(&captions);
     return code;
 }
@@ -274,11 +262,8 @@ static void add_bad_line(struct captions *captions, const vp_json *json, int64_t
     row->trouble = row->reason;
 }
 int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed *parsed, int metric) {
-    struct captions captions;
     int are_sets = 0, code = 0;
-    memset(&captions, 0, sizeof captions);
-    captions.by_words = job->by_words;
-    captions.with_summary = is_given(job->options, "json");
+    struct captions captions = {.by_words = job->by_words, .with_summary = is_given(job->options, "json")};
     for (size_t i = 0; i < job->line_count && !code; i++) {
         vp_error error = {VP_OK, -1, "", ""};
         vp_result result = parse_json(parsed, job->lines[i], job->line_bytes[i], &error);

@@ -57,10 +57,7 @@ void circles_add(struct circles *circles, const vp_json *json, uint32_t node, do
     circles->items[circles->count].key = key;
     circles->items[circles->count++].is_right = score == 1;
 }
-static int by_key(const void *left_item, const void *right_item) {
-    const struct circle *left = (const struct circle *)left_item, *right = (const struct circle *)right_item;
-    return (left->key > right->key) - (left->key < right->key);
-}
+COMPARE_BY(by_key, struct circle, key)
 double circles_mean(struct circles *circles, double *low, double *high) {
     double *draws = resize(NULL, CIRCLE_DRAWS, sizeof *draws), sum = 0;
     size_t kept = 0;
@@ -90,8 +87,7 @@ void circles_put(vp_json_writer *writer, struct circles *circles) {
     double low, high, mean;
     if (!circles->count) return;
     mean = circles_mean(circles, &low, &high);
-    put_int(writer, "groups", (int64_t)circles->count);
-    put_double(writer, "group_mean", mean);
+    PUT(writer, KEY("groups", (int64_t)circles->count), KEY("group_mean", mean));
     put_interval(writer, "group_interval", 1, low, high);
 }
 void circles_print(struct circles *circles) {

@@ -72,8 +72,7 @@ const char *judged_add(struct judged_set *set, struct scoring *scoring, const vp
     if (!group) group = node_text(json, vp_json_get(json, node, "image_path"));
     if (!group) group = node_text(json, vp_json_at(json, vp_json_get(json, node, "images_sha256"), 0));
     row->group = group ? index_in(&set->groups, group) : -1;
-    free(category);
-    free(group);
+    FREE_ALL(category, group);
     if (set->categories.count > CATEGORIES_MAX) return "there are more than 64 categories";
     set->count++;
     return NULL;
@@ -135,8 +134,7 @@ static double sum_of(const struct judged_set *set, const struct category_sums *s
     return total;
 }
 static void mme_numbers(const struct judged_set *set, const struct judged *rows, size_t count, struct numbers *out) {
-    struct category_sums sums[CATEGORIES_MAX];
-    memset(sums, 0, sizeof sums);
+    struct category_sums sums[CATEGORIES_MAX] = {0};
     for (size_t i = 0, end; i < count; i = end) { /* rows of one picture are adjacent */
         for (end = i + 1; end < count && rows[end].group == rows[i].group && rows[end].category == rows[i].category;
              end++) {}
@@ -213,11 +211,8 @@ static void official_pope(struct numbers *out, const struct counts *counts) {
 }
 static void pope_numbers(const struct judged_set *set, const struct text_list *singles, const struct judged *rows,
                          size_t count, struct numbers *out) {
-    struct counts official, all, one, lmms;
+    struct counts official = {0}, all = {0}, one, lmms = {0};
     double missed = 0, yes = 0, precision, recall;
-    memset(&official, 0, sizeof official);
-    memset(&all, 0, sizeof all);
-    memset(&lmms, 0, sizeof lmms);
     for (size_t i = 0; i < count; i++) {
         const char *categories = set->categories.items[rows[i].category];
         count_row(&official, rows[i].truth, rows[i].official);
@@ -318,9 +313,7 @@ static void resample(int metric, const struct judged_set *set, const struct text
         numbers_of(metric, set, singles, rows, filled, out);
         for (size_t k = 0; k < numbers; k++) draws[draw * numbers + k] = out->items[k].value;
     }
-    free(groups);
-    free(rows);
-    free(out);
+    FREE_ALL(groups, rows, out);
 }
 /* The interval of a number over the draws that have it. Returns 1 if all have it. */
 static int drawn_interval(const double *draws, const struct numbers *numbers, size_t which, double *low, double *high) {
@@ -344,8 +337,7 @@ static void put_section(vp_json_writer *writer, const struct numbers *numbers, c
         if (number->group && (!group || strcmp(group, number->group))) {
             if (group) vp_json_end_object(writer);
             group = number->group;
-            vp_json_key(writer, group);
-            vp_json_begin_object(writer);
+            PUT(writer, KEY_OBJECT(group));
         }
         if (!draws) put_double(writer, number->name, number->value);
         if (draws) {
@@ -385,8 +377,7 @@ void judged_totals(struct judged_set *set, int metric, const char *tool, total_v
         visit(user, section, !strcmp(number->name, "Overall") ? "f1" : number->name, number->value, low, high);
     }
     text_list_free(&singles);
-    free(draws);
-    free(numbers);
+    FREE_ALL(draws, numbers);
 }
 /* Prints the line of a set. Returns 0 or an exit code. */
 static int print_set(struct score_job *job, struct judged_set *set, const char *name, int metric) {
@@ -395,60 +386,48 @@ static int print_set(struct score_job *job, struct judged_set *set, const char *
     struct text_list singles = {NULL, 0};
     struct text_buffer line = {NULL, 0, 0};
     vp_json_writer writer;
-    double *draws;
-    int code;
-    draws = numbers_and_draws(set, metric, &singles, numbers);
+    double *draws = numbers_and_draws(set, metric, &singles, numbers);
     vp_json_writer_init_sink(&writer, text_sink, &line, 0);
-    vp_json_begin_object(&writer);
-    put_text(&writer, "name", name);
-    put_int(&writer, "rows", (int64_t)set->count);
+    PUT(&writer, KEY_OBJECT(NULL), KEY("name", name), KEY("rows", (int64_t)set->count));
     for (int is_interval = 0; is_interval < 2; is_interval++) {
         if (is_interval) {
-            vp_json_key(&writer, "intervals");
-            vp_json_begin_object(&writer);
+            PUT(&writer, KEY_OBJECT("intervals"));
         }
         for (size_t i = metric == RULE_MME_SETS; i < 3; i++) {
-            vp_json_key(&writer, sections[i]);
-            vp_json_begin_object(&writer);
+            PUT(&writer, KEY_OBJECT(sections[i]));
             put_section(&writer, numbers, sections[i], is_interval ? draws : NULL);
             vp_json_end_object(&writer);
         }
         if (is_interval) vp_json_end_object(&writer);
     }
     vp_json_end_object(&writer);
-    code = score_put_line(&writer, &line, job->source);
+    int code = score_put_line(&writer, &line, job->source);
     text_list_free(&singles);
-    free(line.data);
-    free(draws);
-    free(numbers);
+    FREE_ALL(line.data, draws, numbers);
     return code;
 }
 static int score_set(struct score_job *job, struct scoring *scoring, const vp_json *json, uint32_t node, int metric) {
-    struct judged_set set;
+    struct judged_set set = {0};
     uint32_t rows = vp_json_get(json, node, "rows");
     char *name = node_text(json, vp_json_get(json, node, "name"));
     const char *trouble = NULL;
     int64_t number = 0;
-    int code;
-    memset(&set, 0, sizeof set);
     for (uint32_t i = rows + 1; i < json->nodes[rows].end && !trouble; i = json->nodes[i].end, number++)
         trouble = add_row(&set, scoring, json, i);
-    code = trouble      ? complain(EXIT_INPUT, "%s: set %s, row %lld: %s", job->source, name ? name : "-",
-                                   (long long)number - 1, trouble)
-           : !set.count ? complain(EXIT_INPUT, "%s: set %s has no rows", job->source, name ? name : "-")
-                        : print_set(job, &set, name, metric);
+    int code = trouble      ? complain(EXIT_INPUT, "%s: set %s, row %lld: %s", job->source, name ? name : "-",
+                                       (long long)number - 1, trouble)
+               : !set.count ? complain(EXIT_INPUT, "%s: set %s has no rows", job->source, name ? name : "-")
+                            : print_set(job, &set, name, metric);
     set_free(&set);
     free(name);
     return code;
 }
 int score_sets(struct score_job *job, int metric) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    struct scoring scoring;
-    struct judged_set lines;
+    struct scoring scoring = {0};
+    struct judged_set lines = {0};
     uint32_t sets = VP_JSON_NONE;
     int code = 0;
-    memset(&scoring, 0, sizeof scoring);
-    memset(&lines, 0, sizeof lines);
     if (parse_json(&parsed, job->text, job->text_bytes, NULL) == VP_OK && node_is(&parsed.json, 0, VP_JSON_OBJECT))
         sets = vp_json_get(&parsed.json, 0, "sets");
     if (node_is(&parsed.json, sets, VP_JSON_ARRAY)) score_list(job, &parsed.json, sets);

@@ -60,8 +60,7 @@ static int estimate(const struct pairs *pairs, vp_paired *paired) {
 void pairs_put(vp_json_writer *writer, const struct pairs *pairs) {
     vp_paired paired;
     if (!estimate(pairs, &paired)) return;
-    put_int(writer, "pairs", (int64_t)pairs->joined);
-    put_double(writer, "difference", paired.mean.value);
+    PUT(writer, KEY("pairs", (int64_t)pairs->joined), KEY("difference", paired.mean.value));
     put_interval(writer, "difference_interval", paired.mean.low < paired.mean.high, paired.mean.low, paired.mean.high);
     PUT(writer, KEY("unpaired", pairs->alone), KEY("unpaired_baseline", pairs->baseline_alone),
         KEY("repeated_ids", pairs->repeated));
@@ -88,7 +87,5 @@ void pairs_print(const struct pairs *pairs) {
                    pairs->repeated == 1 ? " is" : "s are");
 }
 void pairs_free(struct pairs *pairs) {
-    free(pairs->rows);
-    free(pairs->first);
-    free(pairs->second);
+    FREE_ALL(pairs->rows, pairs->first, pairs->second);
 }

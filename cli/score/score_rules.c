@@ -33,8 +33,7 @@ static void put_ruled(vp_json_writer *writer, const char *key, const char *text,
 }
 static void put_ruled_references(vp_json_writer *writer, const char *key, const struct scoring *scoring,
                                  vp_result (*rule)(const char *, char *, size_t, size_t *)) {
-    vp_json_key(writer, key);
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY(key));
     for (size_t i = 0; i < scoring->sample.reference_count; i++)
         put_ruled(writer, NULL, scoring->sample.references[i], rule);
     vp_json_end_array(writer);
@@ -52,8 +51,7 @@ static void put_other_score(vp_json_writer *writer, const char *key, struct scor
 /* Writes the score against each single reference. */
 static void put_each(vp_json_writer *writer, struct scoring *scoring, const char *prediction,
                      vp_result (*rule)(const char *, const char *const *, size_t, char *, size_t, double *)) {
-    vp_json_key(writer, "each");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("each"));
     for (size_t i = 0; i < scoring->sample.reference_count; i++) {
         double score = (double)NAN;
         if (rule(prediction, scoring->sample.references + i, 1, more_room(scoring), scoring_room(scoring), &score)
@@ -99,14 +97,12 @@ static void details_official(const struct shown *row) {
         identical = vp_score_vqa_strip(row->sample->references[0], first, room, NULL) == VP_OK
                     && vp_score_vqa_strip(row->sample->references[i], other, room, NULL) == VP_OK
                     && !strcmp(first, other);
-    free(first);
-    free(other);
+    FREE_ALL(first, other);
     put_bool(row->writer, "all_references_identical", identical);
     put_ruled_references(row->writer, "references_compared", row->scoring,
                          identical ? vp_score_vqa_strip : vp_score_vqa_normalise_official);
     snprintf(text, sizeof text, "%.2f", 100 * row->outcome->score); /* rounds like Python's round */
-    put_double(row->writer, "percent_2_decimals",
-               isnan(row->outcome->score) ? row->outcome->score : strtod(text, NULL));
+    PUT(row->writer, KEY("percent_2_decimals", isnan(row->outcome->score) ? row->outcome->score : strtod(text, NULL)));
 }
 static void details_em(const struct shown *row) {
     size_t room = strlen(row->sample->prediction) + 1;
@@ -167,8 +163,7 @@ static void details_mmmu_open(const struct shown *row) {
     if (vp_score_mmmu_parse(row->outcome->cleaned, more_room(row->scoring), scoring_room(row->scoring), &answer)
         != VP_OK)
         return;
-    vp_json_key(row->writer, "parsed_strings");
-    vp_json_begin_array(row->writer);
+    PUT(row->writer, KEY_ARRAY("parsed_strings"));
     for (size_t i = 0; i < answer.strings.count; i++) json_lossy(row->writer, answer.strings.texts[i]);
     PUT(row->writer, END_ARRAY, KEY_ARRAY("parsed_numbers"));
     for (size_t i = 0; i < answer.number_count; i++) {
@@ -401,11 +396,10 @@ void score_list(struct score_job *job, const vp_json *json, uint32_t list) {
 static int take_answers(struct score_job *job, const char *path) {
     enum answers_kind kind = answers_kind(job->text, job->text_bytes);
     struct text_buffer rows = {NULL, 0, 0};
-    int code;
     if (kind == ANSWERS_NONE) return 0;
     if (kind == ANSWERS_VLMEVALKIT && !strcmp(path, "-"))
         return complain(EXIT_USAGE, "a table of VLMEvalKit must be a file, not stdin");
-    code = answers_convert(kind, job->source, job->text, job->text_bytes, &rows);
+    int code = answers_convert(kind, job->source, job->text, job->text_bytes, &rows);
     free(job->text);
     job->text = rows.data;
     job->text_bytes = rows.bytes;
@@ -415,16 +409,13 @@ static int take_answers(struct score_job *job, const char *path) {
 /* Returns 1 if the text is one JSON object with the "schema" of a result file. */
 static int is_result_file(const struct score_job *job) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    char *schema;
-    int is_one;
     if (!job->text_bytes || job->text[0] != '{' || parse_json(&parsed, job->text, job->text_bytes, NULL) != VP_OK) {
         free(parsed.nodes);
         return 0;
     }
-    schema = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "schema"));
-    is_one = schema && !strncmp(schema, "vlmprof-", 8);
-    free(schema);
-    free(parsed.nodes);
+    char *schema = node_text(&parsed.json, vp_json_get(&parsed.json, 0, "schema"));
+    int is_one = schema && !strncmp(schema, "vlmprof-", 8);
+    FREE_ALL(schema, parsed.nodes);
     return is_one;
 }
 int score_read(struct score_job *job) {
@@ -470,24 +461,15 @@ int score_check_lines(const struct score_job *job) {
 
 /* Scores the rows of --baseline by the same rule, and pairs them with the job's by their ids. */
 static int score_baseline(struct score_job *job, const struct score_rule *rule) {
-    struct score_job other;
     struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
-    int code;
-    memset(&other, 0, sizeof other);
-    other.options = job->options;
-    other.name = job->name;
-    other.path = text_of(job->options, "baseline");
-    other.pairs = &pairs;
-    other.is_silent = 1;
-    code = score_read(&other);
+    struct score_job other = {.options = job->options, .name = job->name, .path = text_of(job->options, "baseline"),
+                              .pairs = &pairs, .is_silent = 1};
+    int code = score_read(&other);
     if (!code) code = score_rows(&other, rule);
     if (!code) code = pairs_join(job->pairs, &pairs, job->source, other.source);
     pairs_free(&pairs);
     tally_free(&other.tally);
-    free(other.text);
-    free((void *)other.lines);
-    free(other.line_bytes);
-    free(other.line_numbers);
+    FREE_ALL(other.text, (void *)other.lines, other.line_bytes, other.line_numbers);
     return code;
 }
 /* Returns 1 if a row has one of the keys; `fields` gets those of the first row. */
@@ -551,15 +533,13 @@ static int join_references(struct score_job *job, struct parsed *parsed) {
     const char *path = text_of(job->options, "references");
     struct text_buffer joined = {NULL, 0, 0};
     struct note_key *keys, wanted = {0, 0};
-    struct example example;
+    struct example example = {0};
     struct table table;
-    struct row row;
+    struct row row = {0};
     size_t count = 0, missing = 0;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = table_open(&table, path, &wish, &error);
     if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
-    memset(&row, 0, sizeof row);
-    memset(&example, 0, sizeof example);
     keys = resize(NULL, table.row_count + 1, sizeof *keys);
     for (size_t i = 0; i < table.row_count; i++) {
         if (!table_example(&table, i, &row, &example)) continue;
@@ -603,7 +583,7 @@ static int settle_lines(struct score_job *job, struct parsed *parsed) {
                ? join_references(job, parsed) : 0;
 }
 int score_rows(struct score_job *job, const struct score_rule *rule) {
-    struct scoring scoring;
+    struct scoring scoring = {0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     struct text_buffer line = {NULL, 0, 0};
     struct circles circles = {NULL, 0, 0};
@@ -612,7 +592,6 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
     const int is_tool = rule->metric >= 0 && vp_score_is_tool((vp_score_metric)rule->metric);
     if (!code) code = settle_lines(job, &parsed);
     if (!code) code = check_fields(job, &parsed);
-    memset(&scoring, 0, sizeof scoring);
     if (rule->metric == VP_SCORE_MCQ_CIRCULAR_VK) job->circles = &circles;
     job->tally.keeps_values = !is_corpus(rule);
     job->tally.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
@@ -657,7 +636,6 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
                         job->bad_lines == 1 ? "is not a JSON object; its row shows"
                                             : "are not JSON objects; their rows show");
     scoring_free(&scoring);
-    free(parsed.nodes);
-    free(line.data);
+    FREE_ALL(parsed.nodes, line.data);
     return code;
 }

@@ -35,8 +35,7 @@ void scoring_free(struct scoring *scoring) {
     scoring_clear(scoring);
     free(scoring->owned);
     for (int i = 0; i < 3; i++) free((void *)scoring->lists[i]);
-    free(scoring->scratch.data);
-    free(scoring->more.data);
+    FREE_ALL(scoring->scratch.data, scoring->more.data);
 }
 const char *scoring_own(struct scoring *scoring, char *text) {
     if (!text) return NULL;
@@ -220,12 +219,10 @@ static const char *tally_interval(const struct tally *tally, double *low, double
     const uint64_t count = (uint64_t)tally->scored_count, hits = (uint64_t)floor(tally->mean * (double)count + 0.5);
     const size_t bytes = vp_bounded_scratch_bytes((size_t)count);
     vp_bounded_interval interval;
-    void *scratch;
-    int is_found;
     if (tally->is_binary) return vp_rate_interval(hits, count, 0.95, low, high) == VP_OK ? "Wilson" : NULL;
     if (!tally->values) return NULL;
-    scratch = resize(NULL, bytes, 1);
-    is_found = vp_bounded_mean(NULL, tally->values, (size_t)count, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK;
+    void *scratch = resize(NULL, bytes, 1);
+    int is_found = vp_bounded_mean(NULL, tally->values, (size_t)count, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK;
     free(scratch);
     *low = is_found ? interval.low : 0;
     *high = is_found ? interval.high : 0;

@@ -13,17 +13,14 @@
 
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
                     vp_error *error) {
-    vp_chat_request request;
     vp_chat_image *images;
     char *body = NULL;
     vp_result result;
     memset(exchange, 0, sizeof *exchange);
-    memset(&request, 0, sizeof request);
     for (size_t i = 0; i < question->knob_count && !question->picture_count; i++)
         if (!strncmp(question->knobs[i].path, "image_url.", 10))
             return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->knobs[i].path, "there is no image");
-    request.model = endpoint->model;
-    request.text = question->text;
+    vp_chat_request request = {.model = endpoint->model, .text = question->text};
     images = zeroed((size_t)question->picture_count, sizeof *images);
     for (int32_t i = 0; i < question->picture_count; i++)
         images[i] = (vp_chat_image){question->pictures[i].bytes, question->pictures[i].byte_count,

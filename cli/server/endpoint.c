@@ -112,9 +112,8 @@ static int add_scheme_advice(const struct endpoint *endpoint, struct text_buffer
 static int check_scheme(const char *url) {
     const char *host = url + strlen("https://"), *port = *host == '[' ? strchr(host, ']') : host;
     char *other;
-    int code;
     if (strncmp(url, "https://", 8) || !port || !strchr(port, ':') || !speaks_other_scheme(url, &other)) return 0;
-    code = complain(EXIT_USAGE, "--endpoint %s: this port uses plain HTTP, not TLS; did you mean %s?", url, other);
+    int code = complain(EXIT_USAGE, "--endpoint %s: this port uses plain HTTP, not TLS; did you mean %s?", url, other);
     free(other);
     return code;
 }
@@ -130,7 +129,6 @@ static int bad_url(const char *url, const char *reason) {
 int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint) {
     vp_server_options server = vp_server_options_default();
     vp_error error = {VP_OK, -1, "", ""};
-    vp_result result;
     int code;
     memset(endpoint, 0, sizeof *endpoint);
     endpoint->key_place = "";
@@ -146,7 +144,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
     server.ca_file = text_of(options, "ca_file");
     server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
     if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
-    result = vp_server_open(&server, &endpoint->server, &error);
+    vp_result result = vp_server_open(&server, &endpoint->server, &error);
     if (result == VP_ERR_FORMAT) return bad_url(url, error.text);
     if (result != VP_OK) return complain_result(EXIT_DEVICE, NULL, result, &error);
     endpoint->url = copy_text(vp_server_url(endpoint->server), strlen(vp_server_url(endpoint->server)));
@@ -159,9 +157,7 @@ int endpoint_open(const struct options *options, const char *url, const char *mo
 void endpoint_close(struct endpoint *endpoint) {
     vp_server_close(endpoint->server);
     wipe(endpoint->key);
-    free(endpoint->key);
-    free(endpoint->url);
-    free(endpoint->model);
+    FREE_ALL(endpoint->key, endpoint->url, endpoint->model);
     text_list_free(&endpoint->warnings);
     memset(endpoint, 0, sizeof *endpoint);
 }
@@ -205,8 +201,7 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
     char *text = NULL;
     int code = endpoint_get(endpoint, "/v1/models", &parsed, &text, reason, capacity);
     if (!code && node_is(&parsed.json, 0, VP_JSON_OBJECT)) models_add(&parsed, "data", "id", names);
-    free(text);
-    free(parsed.nodes);
+    FREE_ALL(text, parsed.nodes);
     return code;
 }
 /* Appends "; its models: a, b" if they are known. */
@@ -237,9 +232,8 @@ int endpoint_choose_model(struct endpoint *endpoint) {
     struct text_list names = {NULL, 0};
     struct text_buffer text = {NULL, 0, 0};
     char reason[LINE_BYTES];
-    int code;
     if (endpoint->model) return 0;
-    code = endpoint_models(endpoint, &names, reason, sizeof reason);
+    int code = endpoint_models(endpoint, &names, reason, sizeof reason);
     for (size_t i = 0; i < names.count && i < NAMES_SHOWN; i++) {
         text_add_string(&text, i ? ", " : "");
         text_add_string(&text, names.items[i]);
@@ -278,9 +272,7 @@ char *endpoint_words(struct endpoint *endpoint) {
             text_add_string(&line, version);
             words = line.data;
         }
-        free(version);
-        free(text);
-        free(parsed.nodes);
+        FREE_ALL(version, text, parsed.nodes);
     }
     return words;
 }

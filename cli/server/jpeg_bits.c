@@ -162,10 +162,9 @@ static int take_quantities(struct reader *reader, const uint8_t *data, size_t by
 }
 static int take_codes(struct reader *reader, const uint8_t *data, size_t bytes) {
     while (bytes) {
-        struct huffman *table;
         int32_t code = 0, count = 0;
         if (bytes < 17 || data[0] >> 4 > 1 || (data[0] & 15) > 3) return 0;
-        table = &reader->tables[data[0] >> 4][data[0] & 15];
+        struct huffman *table = &reader->tables[data[0] >> 4][data[0] & 15];
         for (int bits = 1; bits <= CODE_BITS; bits++, code <<= 1) {
             table->least[bits] = code;
             table->count[bits] = data[bits];
@@ -199,7 +198,6 @@ static int take_frame(struct reader *reader, const uint8_t *data, size_t bytes) 
 /* Starts a scan. Returns 1 if its bits are read, 0 if it is skipped, -1 if it is not supported. */
 static int take_scan(struct reader *reader, const uint8_t *data, size_t bytes) {
     const int count = bytes ? data[0] : 0;
-    int first, last;
     if (count < 1 || count > COMPONENTS || bytes < 4 + 2 * (size_t)count || !reader->component_count) return -1;
     for (int i = 0; i < count; i++) {
         int c = 0;
@@ -208,8 +206,8 @@ static int take_scan(struct reader *reader, const uint8_t *data, size_t bytes) {
         reader->components[c].dc = data[2 + 2 * i] >> 4;
         reader->components[c].ac = data[2 + 2 * i] & 15;
     }
-    first = data[1 + 2 * count];
-    last = data[2 + 2 * count];
+    int first = data[1 + 2 * count];
+    int last = data[2 + 2 * count];
     reader->low_bits = reader->is_progressive ? data[3 + 2 * count] & 15 : 0;
     if (!reader->is_progressive) {
         if (count != reader->component_count) return -1;

@@ -59,8 +59,6 @@ static int knob_add_values(struct request_knob *knob, const char *text) {
 }
 int knobs_add(struct request_knobs *knobs, const char *text) {
     const char *equal = strchr(text, '=');
-    struct request_knob *knob;
-    int code;
     if (!equal || equal == text)
         return complain(EXIT_USAGE,
                         "--request_knob \"%.200s\": expected PATH=VALUE, like mm_processor_kwargs.max_pixels=501760",
@@ -70,10 +68,10 @@ int knobs_add(struct request_knobs *knobs, const char *text) {
             && !strncmp(knobs->items[i].path, text, (size_t)(equal - text)))
             return complain(EXIT_USAGE, "--request_knob %.200s is given twice", knobs->items[i].path);
     knobs->items = resize(knobs->items, knobs->count + 1, sizeof *knobs->items);
-    knob = &knobs->items[knobs->count++];
+    struct request_knob *knob = &knobs->items[knobs->count++];
     memset(knob, 0, sizeof *knob);
     knob->path = copy_text(text, (size_t)(equal - text));
-    code = knob_add_values(knob, equal + 1);
+    int code = knob_add_values(knob, equal + 1);
     if (!code && knobs_combinations(knobs) > COMBINATIONS_MAX)
         code = complain(EXIT_USAGE, "--request_knob: more than %d combinations", COMBINATIONS_MAX);
     return code;
@@ -143,8 +141,7 @@ void knobs_words(const struct request_knobs *knobs, size_t index, struct text_bu
 }
 void put_knobs(vp_json_writer *writer, const vp_chat_knob *knobs, size_t count) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    vp_json_key(writer, "request_knobs");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("request_knobs"));
     for (size_t i = 0; i < count; i++) {
         vp_json_key(writer, knobs[i].path);
         if (parse_json(&parsed, knobs[i].value, strlen(knobs[i].value), NULL) == VP_OK)

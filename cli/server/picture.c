@@ -62,9 +62,8 @@ static vp_result picture_measure(struct picture *picture, vp_error *error) {
 int picture_of_file(const char *path, struct picture *picture, char *reason, size_t capacity) {
     vp_error error = {VP_OK, -1, "", ""};
     char line[LINE_BYTES];
-    vp_result result;
     memset(picture, 0, sizeof *picture);
-    result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &picture->bytes, &picture->byte_count, &error);
+    vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &picture->bytes, &picture->byte_count, &error);
     if (result == VP_OK) {
         picture->media_type = media_type_of(picture->bytes, picture->byte_count);
         result = picture->media_type ? picture_measure(picture, &error)

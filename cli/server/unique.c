@@ -1,7 +1,6 @@
 /* unique.c: gives each request an image that no server cache has seen. */
 #include "server/unique.h"
 
-#include "base/console.h"
 #include "base/memory.h"
 #include "model/image.h"
 #include "server/jpeg_bits.h"
@@ -16,12 +15,11 @@ enum { NUMBER_BITS = 64, BITS_LEAST = 32, LEVELS_LEAST = 3, STORED_MOST = 65535,
 /* Decodes a copy of the file without rotation, with or without the bits flipped. */
 static int decode_stored(const struct picture *picture, const struct jpeg_bit *bits, size_t count, vp_image *image) {
     uint8_t *copy = resize(NULL, picture->byte_count, 1);
-    int is_decoded;
     memcpy(copy, picture->bytes, picture->byte_count);
     for (size_t i = 0; i < count; i++) copy[bits[i].at] ^= bits[i].mask;
     for (size_t i = 0; i + 6 < picture->byte_count && i < STORED_MOST; i++) /* no orientation moves the blocks */
         if (!memcmp(copy + i, "Exif\0", 5)) copy[i] = 'e';
-    is_decoded = vp_image_decode(copy, picture->byte_count, image, NULL) == VP_OK;
+    int is_decoded = vp_image_decode(copy, picture->byte_count, image, NULL) == VP_OK;
     free(copy);
     return is_decoded;
 }
@@ -153,8 +151,7 @@ static void add_file(struct unique *unique, const struct text_buffer *stream, co
     free(picture->bytes);
     picture->bytes = png.data;
     picture->byte_count = png.bytes;
-    free(line.data);
-    free(last.data);
+    FREE_ALL(line.data, last.data);
 }
 /* Returns 1 if the file decodes to these pixels. */
 static int is_of(const struct picture *picture, const uint8_t *rgb) {
@@ -201,9 +198,8 @@ static void mark_row(const struct unique *unique, uint64_t number, char *part) {
 /* ---- both */
 int unique_of_file(const char *path, struct unique *unique, char *reason, size_t capacity) {
     vp_image image = {0, 0, NULL};
-    int code;
     memset(unique, 0, sizeof *unique);
-    code = picture_of_file(path, &unique->picture, reason, capacity);
+    int code = picture_of_file(path, &unique->picture, reason, capacity);
     if (code || (!strcmp(unique->picture.media_type, "image/jpeg") && find_bits(unique))) return code;
     unique_free(unique);
     code = load_image(path, &image, reason, capacity);

@@ -12,10 +12,7 @@
 #include <unistd.h>
 
 /* ---- earlier results */
-static int by_id(const void *left, const void *right) {
-    const int64_t a = ((const struct old_answer *)left)->id, b = ((const struct old_answer *)right)->id;
-    return (a > b) - (a < b);
-}
+COMPARE_BY(by_id, struct old_answer, id)
 /* Returns 1 if the row has an answer, and sets *answer to it. */
 static int has_read_answer(const vp_json *json, uint32_t row, int64_t vocabulary, struct old_answer *answer) {
     const uint32_t ids = vp_json_get(json, row, "output_token_ids"), pred = vp_json_get(json, row, "pred");
@@ -65,8 +62,7 @@ static int try_file(const char *path, const struct dataset *set, int64_t vocabul
         of->path = copy_text(path, strlen(path));
         read_answers(of, &parsed.json, vocabulary);
     }
-    free(parsed.nodes);
-    free(text);
+    FREE_ALL(parsed.nodes, text);
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, path, result, &error);
 }
 static int read_old(const char *where, const struct dataset *set, int64_t vocabulary, struct baseline_of *of) {
@@ -76,9 +72,8 @@ static int read_old(const char *where, const struct dataset *set, int64_t vocabu
     else code = names_of_folder(where, &names);
     for (size_t i = 0; i < names.count && !code; i++) {
         const char *end = strrchr(names.items[i], '.');
-        char *path;
         if (!strstr(names.items[i], "_imgsize") || !end || strcmp(end, ".json") != 0) continue;
-        path = join_path(where, names.items[i]);
+        char *path = join_path(where, names.items[i]);
         code = try_file(path, set, vocabulary, of, &found);
         free(path);
     }
@@ -110,15 +105,14 @@ static const struct configuration *find_configuration(const struct plan *plan, s
 }
 static int unknown_baseline(const struct plan *plan, const char *name) {
     struct text_buffer names = {NULL, 0, 0};
-    int code;
     for (size_t i = 0; i < plan->configuration_count && i < 6; i++) {
         const char *file_name = plan->configurations[i].file_name;
         text_add_string(&names, i ? ", " : "");
         text_add(&names, file_name, strlen(file_name) - 5); /* without .json */
     }
     text_add_string(&names, plan->configuration_count > 6 ? ", ..." : "");
-    code = complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name,
-                    names.data);
+    int code = complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name,
+                        names.data);
     free(names.data);
     return code;
 }
@@ -167,16 +161,11 @@ void baseline_close(struct baseline *baseline) {
     for (size_t i = 0; i < baseline->set_count; i++) {
         struct baseline_of *of = &baseline->of[i];
         for (size_t k = 0; k < of->count; k++) {
-            free(of->answers[k].tokens);
-            free(of->answers[k].text);
+            FREE_ALL(of->answers[k].tokens, of->answers[k].text);
         }
-        free(of->answers);
-        free(of->path);
+        FREE_ALL(of->answers, of->path);
     }
-    free(baseline->of);
-    free(baseline->tokens.data);
-    free(baseline->logits.data);
-    free(baseline->row.data);
+    FREE_ALL(baseline->of, baseline->tokens.data, baseline->logits.data, baseline->row.data);
 }
 const char *baseline_name(const struct baseline *baseline, size_t set) {
     const struct baseline_of *of = &baseline->of[set];

@@ -92,17 +92,13 @@ int journal_line_append(struct journal *journal) {
 }
 void journal_close(struct journal *journal) {
     if (journal->fd >= 0) close(journal->fd);
-    free(journal->path);
-    free(journal->line.data);
+    FREE_ALL(journal->path, journal->line.data);
 }
 
 void index_free(struct journal_index *index) {
     for (int32_t i = 0; i < index->file_count; i++) {
         if (index->files[i].is_own && index->files[i].fd >= 0) close(index->files[i].fd);
-        free(index->files[i].path);
-        free(index->files[i].device);
-        free(index->files[i].sessions);
-        free(index->files[i].blocks);
+        FREE_ALL(index->files[i].path, index->files[i].device, index->files[i].sessions, index->files[i].blocks);
     }
     for (int32_t i = 0; i < index->set_count; i++) {
         struct index_set *set = &index->sets[i];
@@ -115,14 +111,8 @@ void index_free(struct journal_index *index) {
         knob_values_free(&index->configurations[i].knobs);
     }
     fields_free(&HEAD, &index->head);
-    free(index->model_shape);
-    free(index->server);
-    free(index->files);
-    free(index->sets);
-    free(index->configurations);
-    free(index->shapes);
-    free(index->scratch.nodes);
-    free(index->line.data);
+    FREE_ALL(index->model_shape, index->server, index->files, index->sets, index->configurations, index->shapes,
+             index->scratch.nodes, index->line.data);
     memset(index, 0, sizeof *index);
 }
 /* The configuration that a line names; -1 if there is none. The search starts at the hint, because neighbours in a
@@ -263,17 +253,15 @@ static int index_take_head(struct journal_index *index, int32_t file_index, int6
 static int index_has_taken_sample(struct journal_index *index, int32_t file, int64_t at) {
     const vp_json *json = &index->scratch.json;
     int64_t set_index = node_int(json, 0, "set", 0), id = node_int(json, 0, "sample", 0);
-    struct index_set *set;
     struct index_entry *entry;
-    size_t spot;
     if (set_index >= index->set_count) return 0;
-    set = &index->sets[set_index];
+    struct index_set *set = &index->sets[set_index];
     if (index_find(set, set->first, id)) return 0;
     if (set->count == set->capacity) {
         set->capacity = set->capacity * 2 + 64;
         set->entries = resize(set->entries, set->capacity, sizeof *set->entries);
     }
-    spot = index_place(set, set->first, id);
+    size_t spot = index_place(set, set->first, id);
     memmove((void *)(set->entries + spot + 1), (const void *)(set->entries + spot),
             (set->count - spot) * sizeof *set->entries);
     entry = set->entries[spot] = zeroed(1, sizeof *entry);
@@ -339,7 +327,6 @@ static void index_take_session(struct journal_index *index, int32_t file_index, 
 static int index_has_taken_noise(struct journal_index *index, int32_t file_index, int64_t at) {
     const vp_json *json = &index->scratch.json;
     struct index_file *file = &index->files[file_index];
-    struct index_block *block;
     struct noise_line line;
     fields_read(json, vp_json_get(json, 0, "noise"), &NOISE_LINE, &line);
     if (line.from > at || (file->block_count && line.from < file->blocks[file->block_count - 1].at)) return 0;
@@ -347,7 +334,7 @@ static int index_has_taken_noise(struct journal_index *index, int32_t file_index
         file->block_capacity = file->block_capacity * 2 + 16;
         file->blocks = resize(file->blocks, file->block_capacity, sizeof *file->blocks);
     }
-    block = &file->blocks[file->block_count++];
+    struct index_block *block = &file->blocks[file->block_count++];
     block->from = line.from;
     block->at = at;
     block->noise = line.noise;
@@ -426,7 +413,6 @@ static int compare_entries(const void *left_item, const void *right_item) {
     return (left->id > right->id) - (left->id < right->id);
 }
 int index_read(struct journal_index *index, const char *path, int fd, int is_own) {
-    struct index_file *file;
     struct source source = {path, fd, NULL, 0};
     struct text_buffer text = {NULL, 0, 0};
     int64_t base = 0; /* offset of text.data[0] */
@@ -434,7 +420,7 @@ int index_read(struct journal_index *index, const char *path, int fd, int is_own
     int code = 0;
     ssize_t got = 0;
     index->files = resize(index->files, (size_t)index->file_count + 1, sizeof *index->files);
-    file = &index->files[index->file_count++];
+    struct index_file *file = &index->files[index->file_count++];
     memset(file, 0, sizeof *file);
     file->path = copy_text(path, strlen(path));
     file->fd = fd;
@@ -525,10 +511,7 @@ char *journal_name(const char *folder, int64_t rank, int64_t world_size) {
     return join_path(folder, name);
 }
 int journal_lock(int fd, int wait) {
-    struct flock lock;
-    memset(&lock, 0, sizeof lock);
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     while (fcntl(fd, wait ? F_SETLKW : F_SETLK, &lock)) {
         if (errno == EINTR && !interrupted) continue;
         return errno == EACCES || errno == EAGAIN || errno == EINTR;
@@ -536,10 +519,7 @@ int journal_lock(int fd, int wait) {
     return 0; /* a file system without locks */
 }
 int journal_is_locked(int fd) {
-    struct flock lock;
-    memset(&lock, 0, sizeof lock);
-    lock.l_type = F_WRLCK;
-    lock.l_whence = SEEK_SET;
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     return fcntl(fd, F_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 int journal_open_file(const char *path) {

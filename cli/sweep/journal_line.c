@@ -20,11 +20,9 @@ static int has_only(const vp_json *json, uint32_t object, const struct fields *f
 static int is_result_name(const char *name) { return name && !strchr(name, '/') && strstr(name, "_imgsize"); }
 /* block_count: the model's; 0 for a server. */
 static int is_configuration(const vp_json *json, uint32_t node, int64_t set_count, int64_t block_count) {
-    char *name;
-    int good;
     if (!fields_fit(json, node, &CONFIGURATION, -1) || node_int(json, node, "set", -1) >= set_count) return 0;
-    name = node_text(json, vp_json_get(json, node, "file_name"));
-    good = is_result_name(name) && knob_is_journal(json, node, CONFIGURATION.count, block_count);
+    char *name = node_text(json, vp_json_get(json, node, "file_name"));
+    int good = is_result_name(name) && knob_is_journal(json, node, CONFIGURATION.count, block_count);
     free(name);
     return good;
 }

@@ -77,9 +77,8 @@ static vp_result calibration_pass(struct session *session, const struct cuts *cu
     const int32_t features = layout ? layout->feature_tokens : 0, block_count = model->config.block_count;
     int32_t *ids, *blocks = resize(NULL, (size_t)block_count, sizeof *blocks);
     vp_image image = {0, 0, NULL};
-    struct pass_input input;
+    struct pass_input input = {0};
     vp_result result;
-    memset(&input, 0, sizeof input);
     for (int32_t i = 0; i < block_count; i++) blocks[i] = i;
     if (layout) {
         image.width_px = layout->width_px;
@@ -99,9 +98,7 @@ static vp_result calibration_pass(struct session *session, const struct cuts *cu
     input.text_ids = ids = zeroed((size_t)sequence_of(&input), sizeof *ids);
     for (int32_t i = 1; i < sequence_of(&input); i++) ids[i] = i <= features ? model->image_token : 2 + i % 250;
     result = request_run(session, &input, run, error);
-    free(image.rgb);
-    free(blocks);
-    free(ids);
+    FREE_ALL(image.rgb, blocks, ids);
     return result;
 }
 /* Measures the rates: the fastest of some passes. If that fails, there is still a plan, but without an estimate, and
@@ -117,16 +114,14 @@ static int calibrate(const struct options *options, const struct model *model, c
     struct pass_result *run = runs_make(1, CALIBRATION_TOKENS);
     const struct image_px px = {640, 480};
     struct cuts cuts = {0};
-    struct session session;
     int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
     int64_t start = vp_clock_ns();
     vp_result result = VP_OK;
-    memset(&session, 0, sizeof session);
     small.config = calibration_config(&model->config);
     small.checkpoint = NULL;
     memset(&small.ids, 0, sizeof small.ids);
     small.image_token = 1;
-    session.model = &small;
+    struct session session = {.model = &small};
     session.energy.update_ns = -1; /* do not read its counter */
     if (plan->has_images && (result = model_cut(model, &size, &px, 1, &cuts, &error)) == VP_OK) {
         views = cuts.whole.views;
@@ -201,7 +196,6 @@ static double pass_cost(struct rates *rates, const struct pass_input *input, str
     struct shape_cost shape = {0, 0, 0, sequence_of(input), HASH_START, 0};
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_times work;
-    vp_result result;
     if (layout_of(input)) {
         shape.rows = layout_of(input)->tiling.rows;
         shape.cols = layout_of(input)->tiling.cols;
@@ -215,7 +209,7 @@ static double pass_cost(struct rates *rates, const struct pass_input *input, str
             && item->sequence == shape.sequence && item->images == shape.images)
             return item->ns;
     }
-    result = request_count(&rates->counter, input, &work, &error);
+    vp_result result = request_count(&rates->counter, input, &work, &error);
     if (result != VP_OK) {
         error_line(rates->reason, sizeof rates->reason, result, &error);
         return 0;
@@ -287,12 +281,11 @@ static void forecast_served(const struct configuration *configuration, struct fo
     const struct variant *variant = configuration->variant;
     for (size_t i = 0; i < configuration->set->count; i++) {
         const struct entry *entry = &configuration->set->samples[i];
-        int64_t tokens;
         if (entry->reason) forecast->failing++; else forecast->count++;
         if (!entry->image_count || entry->reason || !variant->family
             || knob_is_set(&configuration->knobs, KNOB_TOKENS))
             continue;
-        tokens = family_tokens(variant->family, entry->sizes, entry->image_count);
+        int64_t tokens = family_tokens(variant->family, entry->sizes, entry->image_count);
         forecast->layouts += tokens >= 0;
         forecast->vision_tokens += tokens > 0 ? tokens : 0;
     }
@@ -344,8 +337,7 @@ static int read_measured(const struct plan *plan, const char *path, struct forec
     }
     if (ferror(file)) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
     fclose(file);
-    free(line);
-    free(parsed.nodes);
+    FREE_ALL(line, parsed.nodes);
     return code;
 }
 /* Adds the runs of all journals in output_dir, if there is one. Returns 0 or an exit code. */
@@ -414,15 +406,14 @@ static void estimate_configurations(struct estimate *estimate) {
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         struct forecast *forecast = &estimate->configurations[i];
         const struct configuration *configuration = &estimate->plan->configurations[i];
-        double mean, spread;
         if (estimate->model)
             forecast_configuration(estimate->plan, estimate->model, configuration,
                                    &estimate->rates[configuration->weights_at], forecast);
         else forecast_served(configuration, forecast);
         if (configuration->set->count < estimate->fewest) estimate->fewest = configuration->set->count;
         if (!forecast->count || !(forecast->ns > 0)) continue;
-        mean = forecast->ns / (double)forecast->count;
-        spread = sqrt(fmax(0, forecast->squares / (double)forecast->count - mean * mean)) / mean;
+        double mean = forecast->ns / (double)forecast->count;
+        double spread = sqrt(fmax(0, forecast->squares / (double)forecast->count - mean * mean)) / mean;
         if (!(spread <= estimate->variation)) estimate->variation = spread;
     }
 }
@@ -515,8 +506,7 @@ static const char *time_source(const struct estimate *estimate) {
 }
 
 static void put_plan_data(vp_json_writer *writer, const struct plan *plan) {
-    vp_json_key(writer, "data");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("data"));
     for (size_t set = 0; set < plan->set_count; set++) {
         const struct dataset *dataset = &plan->sets[set];
         int64_t unusable = 0;
@@ -628,8 +618,7 @@ static int print_plan_json(const struct estimate *estimate) {
         KEY("model", estimate->model ? estimate->model->name : NULL),
         KEY_BOOL("synthetic", estimate->model && estimate->model->synthetic));
     put_plan_data(&writer, estimate->plan);
-    vp_json_key(&writer, "configurations");
-    vp_json_begin_array(&writer);
+    PUT(&writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
     PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
         KEY("num_runs_per_sample", estimate->plan->run_count), KEY("num_runs_measured", estimate->runs_measured),
@@ -804,13 +793,8 @@ static int print_plan(const struct estimate *estimate) {
 }
 int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan,
                    const struct baseline *baseline) {
-    struct estimate estimate;
     int code = 0;
-    memset(&estimate, 0, sizeof estimate);
-    estimate.options = options;
-    estimate.model = model;
-    estimate.plan = plan;
-    estimate.baseline = baseline;
+    struct estimate estimate = {.options = options, .model = model, .plan = plan, .baseline = baseline};
     estimate.configurations = zeroed(plan->configuration_count, sizeof *estimate.configurations);
     estimate.rate_count = model ? plan->weights_count : 1;
     estimate.rates = zeroed(estimate.rate_count, sizeof *estimate.rates);
@@ -824,7 +808,6 @@ int plan_cost_show(const struct options *options, const struct model *model, con
     if (!code) code = look_ahead(&estimate);
     if (!code) code = is_given(options, "json") ? print_plan_json(&estimate) : print_plan(&estimate);
     for (size_t i = 0; i < estimate.rate_count; i++) session_free(&estimate.rates[i].counter);
-    free(estimate.configurations);
-    free(estimate.rates);
+    FREE_ALL(estimate.configurations, estimate.rates);
     return code;
 }

@@ -30,9 +30,8 @@ int ranks_read_folder(struct journal_index *index, const char *folder, const str
     struct text_list names = {NULL, 0};
     int code = names_of_folder(folder, &names);
     for (size_t i = 0; i < names.count && !code; i++) {
-        char *path;
         if (!can_parse_journal_name(names.items[i], &rank, &world_size)) continue;
-        path = join_path(folder, names.items[i]);
+        char *path = join_path(folder, names.items[i]);
         index->is_read_again = own && !strcmp(path, own->path);
         if (index->is_read_again) code = index_read(index, path, own->fd, 0);
         else {

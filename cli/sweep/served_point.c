@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum { WARM_UP_TOKENS = 16, WORDS_BYTES_MAX = 65536 }; /* tokens: some servers reject fewer than 16 */
 static const char WARM_UP_TEXT[] = "Describe what you see.";
@@ -41,14 +40,9 @@ static size_t variant_index(const struct sweep *sweep, const struct configuratio
 /* A question to the server of a variant. */
 static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *pictures,
                                    size_t picture_count, const char *text, int32_t max_tokens) {
-    struct question question;
-    memset(&question, 0, sizeof question);
-    question.pictures = pictures;
-    question.picture_count = (int32_t)picture_count;
-    question.text = text;
-    question.max_tokens = max_tokens;
-    question.no_cache = sweep->served->no_cache;
-    question.knobs = sweep->plan.variants.items[variant].knobs;
+    struct question question = {.pictures = pictures, .picture_count = (int32_t)picture_count, .text = text,
+                                .max_tokens = max_tokens, .no_cache = sweep->served->no_cache,
+                                .knobs = sweep->plan.variants.items[variant].knobs};
     question.knob_count = picture_count ? sweep->plan.variants.items[variant].knob_count
                                         : sweep->plan.variants.items[variant].text_knob_count;
     return question;
@@ -57,11 +51,9 @@ static struct question question_of(const struct sweep *sweep, size_t variant, co
 static int check_body(const struct sweep *sweep, size_t variant) {
     const uint8_t rgb[3] = {0, 0, 0};
     struct picture picture;
-    struct question question;
-    int code;
     picture_of_pixels(rgb, 1, 1, &picture);
-    question = question_of(sweep, variant, &picture, 1, WARM_UP_TEXT, 1);
-    code = ask_check(&sweep->served->endpoints[variant], &question);
+    struct question question = question_of(sweep, variant, &picture, 1, WARM_UP_TEXT, 1);
+    int code = ask_check(&sweep->served->endpoints[variant], &question);
     picture_free(&picture);
     return code;
 }
@@ -94,11 +86,7 @@ static void served_end(struct sweep *sweep) {
         struct sent_pictures *sent = served->pictures;
         served->pictures = sent->next;
         for (size_t i = 0; i < sent->count; i++) unique_free(&sent->images[i]);
-        free(sent->images);
-        free(sent->pictures);
-        free(sent->wanted);
-        free(sent->reason);
-        free(sent);
+        FREE_ALL(sent->images, sent->pictures, sent->wanted, sent->reason, sent);
     }
 }
 void served_close(struct sweep *sweep) {
@@ -108,10 +96,7 @@ void served_close(struct sweep *sweep) {
         endpoint_close(&sweep->served->endpoints[i]);
         twin_forget(&sweep->served->texts[i]);
     }
-    free(sweep->served->endpoints);
-    free(sweep->served->texts);
-    free(sweep->served->most_likely);
-    free(sweep->served);
+    FREE_ALL(sweep->served->endpoints, sweep->served->texts, sweep->served->most_likely, sweep->served);
     sweep->served = NULL;
 }
 
@@ -181,8 +166,7 @@ static void put_words(vp_json_writer *writer, const char *key, struct endpoint *
     words = json_foreign(is_told && bytes <= WORDS_BYTES_MAX ? text : NULL, bytes);
     vp_json_key(writer, key);
     if (words) vp_json_raw(writer, words, strlen(words)); else vp_json_null(writer);
-    free(words);
-    free(text);
+    FREE_ALL(words, text);
 }
 /* The first request of a variant in this process, which is not measured. */
 static void put_first(vp_json_writer *writer, const struct variant *variant, const struct pass_result *first) {
@@ -219,14 +203,13 @@ static int is_first_of_server(const struct variants *variants, size_t variant) {
 static int write_served_session(struct sweep *sweep, const struct pass_result *first) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     const int64_t at = sweep->journal.end;
-    int code;
     PUT(writer, KEY_OBJECT("session"));
     put_provenance(writer, sweep->options, NULL);
     PUT(writer, KEY("client", vp_server_library(sweep->served->endpoints[0].server)), KEY_ARRAY("servers"));
     for (size_t i = 0; i < sweep->plan.variants.count; i++)
         if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);
     PUT(writer, END_ARRAY, END_OBJECT);
-    code = journal_line_append(&sweep->journal);
+    int code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
 }
@@ -357,12 +340,11 @@ static const struct entry *median_image(const struct dataset *set) {
 static void make_warm_picture(const struct open_point *point, struct picture *picture) {
     const struct entry *median = median_image(point->configuration->set);
     int32_t width_px = point->sent->pictures->width_px, height_px = point->sent->pictures->height_px;
-    uint8_t *rgb;
     if (median && entry_pixels(median) < (int64_t)width_px * height_px) {
         width_px = median->sizes->width_px;
         height_px = median->sizes->height_px;
     }
-    rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
+    uint8_t *rgb = resize(NULL, (size_t)width_px * (size_t)height_px, 3);
     memset(rgb, 127, (size_t)width_px * (size_t)height_px * 3);
     picture_of_pixels(rgb, width_px, height_px, picture);
     free(rgb);
@@ -381,9 +363,8 @@ static void drop_variant(struct sweep *sweep, size_t variant, const char *reason
 static int warm_up_servers(struct sweep *sweep, const struct open_point *point) {
     const struct variants *variants = &sweep->plan.variants;
     struct pass_result *first = runs_make((int32_t)variants->count, 1);
-    struct picture picture;
+    struct picture picture = {0};
     int code = 0;
-    memset(&picture, 0, sizeof picture);
     if (point->sent) make_warm_picture(point, &picture);
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct question question = question_of(sweep, i, &picture, point->sent != NULL, WARM_UP_TEXT, WARM_UP_TOKENS);
@@ -452,8 +433,7 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
                  char *reason, size_t capacity) {
     const size_t variant = variant_index(sweep, point->configuration);
     const struct variant *asked = point->configuration->variant;
-    struct twin_plan plan;
-    memset(&plan, 0, sizeof plan);
+    struct twin_plan plan = {0};
     plan.endpoint = &sweep->served->endpoints[variant];
     plan.images = point->sent->images;
     plan.image_count = (int32_t)point->sent->count;
@@ -493,9 +473,8 @@ int served_ask_baseline(struct sweep *sweep, const struct open_point *first, con
 }
 int served_follow_baseline(struct sweep *sweep, const struct open_point *point, const struct sample *sample,
                            struct fidelity *fidelity, char *reason, size_t capacity) {
-    struct served_answer own;
+    struct served_answer own = {0};
     int code;
-    memset(&own, 0, sizeof own);
     code = ask_likely(sweep, point, sample, &own, reason, capacity);
     if (!code && !reason[0]) served_answers_compare(&sweep->baseline.said, &own, fidelity, reason, capacity);
     served_answer_free(&own);

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is the cause, not the points */
 
@@ -75,12 +74,9 @@ int write_head(struct sweep *sweep) {
     sweep->way->put_head(writer, sweep);
     vp_json_key(writer, "options");
     put_options(writer, sweep->options);
-    vp_json_key(writer, "data");
-    vp_json_begin_array(writer);
+    PUT(writer, KEY_ARRAY("data"));
     for (size_t i = 0; i < sweep->plan.set_count; i++) put_head_dataset(writer, &sweep->plan.sets[i]);
-    vp_json_end_array(writer);
-    vp_json_key(writer, "configs");
-    vp_json_begin_array(writer);
+    PUT(writer, END_ARRAY, KEY_ARRAY("configs"));
     for (size_t i = 0; i < sweep->plan.configuration_count; i++)
         put_head_configuration(writer, sweep, &sweep->plan.configurations[i]);
     vp_json_end_array(writer);
@@ -90,7 +86,6 @@ int write_head(struct sweep *sweep) {
 static int write_session(struct sweep *sweep, const struct pass_input *input, const struct pass_result *cold) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
-    int code;
     PUT(writer, KEY_OBJECT("session"));
     put_provenance(writer, sweep->options, sweep->engine->session.engine);
     PUT(writer, KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size),
@@ -99,7 +94,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
         KEY("T_total", metric_of(cold, METRIC_TOTAL)), KEY("TTFT", metric_of(cold, METRIC_TTFT)),
         KEY("views", layout_of(input) ? layout_of(input)->views : 0), KEY("total_sequence_length", sequence_of(input)),
         KEY("output_tokens", cold->token_count), END_OBJECT, END_OBJECT);
-    code = journal_line_append(&sweep->journal);
+    int code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
 }
@@ -113,7 +108,6 @@ static int write_sample(struct sweep *sweep, size_t set, const struct sample *sa
 }
 /* Writes a point's line, which becomes its last line. */
 static int point_append(struct sweep *sweep, struct open_point *point) {
-    int64_t at;
     struct text_buffer line;
     int code = journal_line_end(&sweep->journal);
     if (code) return code;
@@ -122,7 +116,7 @@ static int point_append(struct sweep *sweep, struct open_point *point) {
     if (code) return code;
     sweep->pending.bytes = 0;
     sweep->streak = 0;
-    at = sweep->journal.end;
+    int64_t at = sweep->journal.end;
     line = sweep->journal.line;
     if ((code = journal_append(&sweep->journal, line.data, line.bytes)) == 0) point->last = at;
     return code;
@@ -209,12 +203,8 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
 /* Writes the sizes derived from the layout of a point's image. */
 static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                                 const struct sample *sample) {
-    struct point described;
-    memset(&described, 0, sizeof described);
-    described.sample = sample;
-    described.cuts = point->cuts;
-    described.knobs = &point->configuration->knobs;
-    described.activations = request_activations(&sweep->engine->session, &point->input);
+    struct point described = {.sample = sample, .cuts = point->cuts, .knobs = &point->configuration->knobs,
+                              .activations = request_activations(&sweep->engine->session, &point->input)};
     if (point->pruned.image_tokens) {
         described.kept_tokens = point->pruned.kept_tokens;
         described.mean_image_tokens = point->pruned.mean_image_tokens;
@@ -228,19 +218,17 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
         if (target && sweep->model.rules->is_tiled)
             vp_select_crops(&sweep->model.config.geometry, target, &described.target_crops);
     }
-    vp_json_key(writer, "sizes");
-    vp_json_begin_object(writer);
+    PUT(writer, KEY_OBJECT("sizes"));
     put_point_layout(writer, &described);
     vp_json_end_object(writer);
 }
 static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct done_line line;
-    int code;
     DONE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put(writer, &DONE, &line);
     sweep->way->put_sizes(writer, sweep, point, sample);
-    code = point_append(sweep, point);
+    int code = point_append(sweep, point);
     point->is_open = 0;
     sweep->done += !code;
     return code;
@@ -293,7 +281,6 @@ static int block_end(struct sweep *sweep, int is_last) {
     vp_noise_reading now;
     vp_noise noise;
     struct noise_line line;
-    int code;
     if (sweep->runs_now == sweep->block_runs) return 0;
     vp_noise_read(noise_root(), &now);
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
@@ -303,7 +290,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     line.noise = noise;
     NOISE_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
     fields_put_object(journal_line_begin(&sweep->journal), "noise", &NOISE_LINE, &line);
-    code = journal_line_append(&sweep->journal);
+    int code = journal_line_append(&sweep->journal);
     sweep->block_reading = now;
     sweep->block_from = sweep->journal.end;
     sweep->block_runs = sweep->runs_now;
@@ -399,9 +386,7 @@ static int check_memory(const struct sweep *sweep) {
                         sets.bytes ? "these fit together: " : "none of them fits alone: ",
                         sets.bytes ? sets.data : "fewer crops, a shorter prompt or fewer new tokens need less");
     }
-    free(bytes);
-    free(sets.data);
-    free(needs.data);
+    FREE_ALL(bytes, sets.data, needs.data);
     return code; /* if an engine cannot be opened at all, it reports the reason later */
 }
 /* Opens the point's engine if it is not open, for as many configurations as fit into memory. Returns 0, or the exit
@@ -547,10 +532,9 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
     point->spent_ns = 0;
     point->last = line.state == POINT_OPEN ? line.at : -1;
     for (int64_t at = point->last; at >= 0;) {
-        int64_t run, prev;
         if ((code = index_read_line(&sweep->index, 0, at)) != 0) return code;
-        run = node_int(json, 0, "run", -1);
-        prev = node_int(json, 0, "prev", -1);
+        int64_t run = node_int(json, 0, "run", -1);
+        int64_t prev = node_int(json, 0, "prev", -1);
         point->has_bare |= vp_json_get(json, 0, "bare") != VP_JSON_NONE;
         point->has_twins |= vp_json_get(json, 0, "twins") != VP_JSON_NONE;
         point->has_fidelity |= vp_json_get(json, 0, "fidelity") != VP_JSON_NONE;
@@ -749,10 +733,8 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
  * Returns 0 or an exit code. */
 static int point_tokenize(const struct sweep *sweep, struct open_point *point, const struct sample *sample,
                           char *reason, size_t capacity) {
-    struct sample whole;
     int code;
-    memset(&whole, 0, sizeof whole);
-    whole.prompt = sample->prompt;
+    struct sample whole = {.prompt = sample->prompt};
     code = tokenize_sample(&sweep->model, point->cuts, &whole);
     free(point->ids);
     point->input.text_ids = point->ids = whole.text_ids;

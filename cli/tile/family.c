@@ -20,13 +20,12 @@ static void bare_word(char out[64], const char *text) {
 static int is_near_one(const char *name, const char *words) {
     struct text_buffer near = {NULL, 0, 0};
     char typed[64], word[64];
-    int is_near;
     bare_word(typed, name);
     for (; *words && !near.bytes; words += strcspn(words, " "), words += *words == ' ') {
         bare_word(word, words);
         add_near_word(&near, typed, "", word);
     }
-    is_near = near.bytes > 0;
+    int is_near = near.bytes > 0;
     free(near.data);
     return is_near;
 }

@@ -62,12 +62,11 @@ static const struct table_column COUNT_COLUMNS[] = {
     SHOWN(marker_tokens, "markers", 8), SHOWN(total_tokens, "tokens", 8), {LINE(file), NULL, ""}};
 
 static struct image_size *add_size(struct family_job *job, int64_t width, int64_t height, const char *file) {
-    struct image_size *size;
     if (job->size_count == job->size_capacity) {
         job->size_capacity = job->size_capacity * 2 + 16;
         job->sizes = resize(job->sizes, job->size_capacity, sizeof *job->sizes);
     }
-    size = &job->sizes[job->size_count++];
+    struct image_size *size = &job->sizes[job->size_count++];
     memset(size, 0, sizeof *size);
     size->width = width;
     size->height = height;
@@ -83,10 +82,9 @@ static void add_file(struct family_job *job, const char *path) {
     size_t bytes = 0;
     int32_t width = 0, height = 0;
     vp_result result = vp_file_read(path, IMAGE_FILE_BYTES_MAX, &file, &bytes, &error);
-    struct image_size *size;
     if (result == VP_OK) result = vp_image_size((const uint8_t *)file, bytes, &width, &height, &error);
     free(file);
-    size = add_size(job, result == VP_OK ? width : 0, result == VP_OK ? height : 0, path);
+    struct image_size *size = add_size(job, result == VP_OK ? width : 0, result == VP_OK ? height : 0, path);
     if (result == VP_OK) return;
     error_line(line, sizeof line, result, &error);
     size->error = copy_text(line, strlen(line));
@@ -148,13 +146,12 @@ static vp_family *add_family(struct family_job *job) {
 /* Finds the family that a checkpoint's config files describe. Returns 0 or an exit code. */
 static int families_of_checkpoint(struct family_job *job, const char *folder) {
     static const char *const config_names[3] = {"preprocessor_config.json", "processor_config.json", "config.json"};
-    struct parsed parsed[3];
+    struct parsed parsed[3] = {0};
     const vp_json *files[3] = {NULL, NULL, NULL};
     char *text[3] = {NULL, NULL, NULL};
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_OK;
     int code = 0, found = 0;
-    memset(parsed, 0, sizeof parsed);
     for (int i = 0; i < 3 && !code; i++) {
         char *path = join_path(folder, config_names[i]);
         size_t bytes = 0;
@@ -369,10 +366,7 @@ static int family_invert(struct family_job *job, const struct options *options) 
     else
         for (size_t k = 0; k < job->family_count && !code; k++) print_limit(&limits[k]);
     if (out.bytes) fwrite(out.data, 1, out.bytes, stdout);
-    free(out.data);
-    free(limits);
-    free(errors);
-    free(sizes);
+    FREE_ALL(out.data, limits, errors, sizes);
     return code;
 }
 
@@ -538,8 +532,7 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     if (side) draw_global_view(&canvas, family, size, image, drawn_width, drawn_height, spot);
     add_png(&png, canvas.rgb, canvas.width, canvas.height);
     code = file_write_text(path, &png);
-    free(png.data);
-    free(canvas.rgb);
+    FREE_ALL(png.data, canvas.rgb);
     return code;
 }
 /* --draw: draws the image by the rule of the family. Returns 0 or an exit code. */
@@ -608,12 +601,9 @@ static void list_families_json(void) {
 }
 
 int tile_families_run(const struct options *options) {
-    struct family_job job;
     int code = 0;
-    memset(&job, 0, sizeof job);
-    job.stream.csv = is_given(options, "csv");
-    job.stream.json = is_given(options, "json");
-    job.compare = is_given(options, "compare");
+    struct family_job job = {.stream.csv = is_given(options, "csv"), .stream.json = is_given(options, "json"),
+                             .compare = is_given(options, "compare")};
     if (is_given(options, "list_families")) {
         if (job.stream.json) list_families_json(); else list_families();
         return 0;
@@ -627,7 +617,6 @@ int tile_families_run(const struct options *options) {
     if (!code && is_given(options, "max_tokens")) code = family_invert(&job, options);
     else if (!code) code = family_rows(&job);
     for (size_t i = 0; i < job.size_count; i++) { free(job.sizes[i].file); free(job.sizes[i].error); }
-    free(job.sizes);
-    free(job.families);
+    FREE_ALL(job.sizes, job.families);
     return code;
 }

@@ -21,9 +21,8 @@ static void text_table_grow(struct text_table *table) {
     }
 }
 uint32_t text_table_add(struct text_table *table, const char *text) {
-    size_t at;
     if ((size_t)table->count * 2 >= table->slot_count) text_table_grow(table);
-    at = (size_t)hash_text(HASH_START, text) & (table->slot_count - 1);
+    size_t at = (size_t)hash_text(HASH_START, text) & (table->slot_count - 1);
     for (; table->slots[at] != NO_INDEX; at = (at + 1) & (table->slot_count - 1))
         if (!strcmp(text_table_at(table, table->slots[at]), text)) return table->slots[at];
     if (table->count == table->capacity) {
@@ -36,7 +35,5 @@ uint32_t text_table_add(struct text_table *table, const char *text) {
     return table->count++;
 }
 void text_table_free(struct text_table *table) {
-    free(table->text.data);
-    free(table->starts);
-    free(table->slots);
+    FREE_ALL(table->text.data, table->starts, table->slots);
 }

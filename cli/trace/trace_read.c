@@ -24,9 +24,7 @@ int is_annotation(int category) { return category == TRACE_USER || category == T
 void trace_free(struct trace *trace) {
     text_table_free(&trace->names);
     text_table_free(&trace->tracks);
-    free(trace->labels);
-    free(trace->events);
-    free(trace->memory);
+    FREE_ALL(trace->labels, trace->events, trace->memory);
 }
 
 /* ---- the file, piece by piece */
@@ -146,12 +144,11 @@ static uint32_t name_of(struct trace *trace, struct trace_input *in, uint32_t no
 /* Reads a number, or a string that contains one. Sets the integer nearest to it times 10^power; halves round away from
  * zero. Returns 1 if there is one, within TRACE_NS_LIMIT. */
 static int can_read_decimal(const vp_json *json, uint32_t node, int power, int64_t *out) {
-    const char *digits;
     size_t bytes, at;
     double value;
     int64_t sum = 0;
     if (!node_is(json, node, VP_JSON_NUMBER) && !node_is(json, node, VP_JSON_STRING)) return 0;
-    digits = json->text + json->nodes[node].start;
+    const char *digits = json->text + json->nodes[node].start;
     bytes = (size_t)json->nodes[node].bytes;
     if (vp_number_parse(digits, bytes, &value) != VP_OK || !(fabs(value) * pow(10, power) < (double)TRACE_NS_LIMIT))
         return 0;
@@ -230,13 +227,11 @@ static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t proc
 }
 /* The number of an event's shapes among the names, formatted as in torch's table; NO_INDEX if none. */
 static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t node) {
-    uint32_t shapes;
     size_t bytes = 0;
-    char *text;
     int in_string = 0;
     if (!node_is(json, node, VP_JSON_ARRAY) || !json->nodes[node].count || !node_is(json, node + 1, VP_JSON_ARRAY))
         return NO_INDEX;
-    text = resize(NULL, (size_t)json->nodes[node].bytes, 2);
+    char *text = resize(NULL, (size_t)json->nodes[node].bytes, 2);
     for (int64_t i = 0; i < (int64_t)json->nodes[node].bytes; i++) {
         const char byte = json->text[json->nodes[node].start + i];
         if (!in_string && strchr(" \t\r\n", byte)) continue;
@@ -246,7 +241,7 @@ static uint32_t shapes_of(struct trace *trace, const vp_json *json, uint32_t nod
         if (byte == '\\') text[bytes++] = json->text[json->nodes[node].start + ++i];
     }
     text[bytes] = 0;
-    shapes = text_table_add(&trace->names, text);
+    uint32_t shapes = text_table_add(&trace->names, text);
     free(text);
     return shapes;
 }
@@ -261,10 +256,8 @@ static void keep_event(struct trace *trace, struct trace_event event) {
 /* Adds a slice, or counts the reason for leaving it out. */
 static void add_slice(struct trace *trace, struct trace_input *in, const uint32_t *fields) {
     const vp_json *json = &in->json.json;
-    struct trace_event event;
     uint32_t arguments[ARGUMENT_COUNT];
-    memset(&event, 0, sizeof event);
-    event.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY]));
+    struct trace_event event = {.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY]))};
     if (event.category == TRACE_NOTHING) return;
     if (fields[FIELD_DURATION] == VP_JSON_NONE) { trace->no_duration++; return; }
     if (!can_read_decimal(json, fields[FIELD_TIME], 3, &event.begin_ns)
@@ -291,7 +284,6 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
 /* Adds the data of a "[memory]" event, or counts the reason for leaving it out. */
 static void add_memory(struct trace *trace, const vp_json *json, const uint32_t *fields) {
     struct trace_memory memory;
-    int64_t device;
     uint32_t arguments[MEMORY_COUNT];
     find_members(json, fields[FIELD_ARGUMENTS], MEMORY_KEYS, arguments, MEMORY_COUNT);
     if (!can_read_decimal(json, fields[FIELD_TIME], 3, &memory.ns)
@@ -302,7 +294,7 @@ static void add_memory(struct trace *trace, const vp_json *json, const uint32_t 
     memory.allocated = node_whole(json, arguments[MEMORY_ALLOCATED], -1);
     memory.reserved = node_whole(json, arguments[MEMORY_RESERVED], -1);
     memory.type = node_whole(json, arguments[MEMORY_TYPE], 0) != 0; /* 0 is the CPU */
-    device = node_whole(json, arguments[MEMORY_DEVICE], 0);
+    int64_t device = node_whole(json, arguments[MEMORY_DEVICE], 0);
     if (memory.type && !(device >= 0 && device < 256)) { trace->other++; return; }
     memory.device = memory.type ? (int32_t)device : -1;
     if (trace->memory_count == trace->memory_capacity) {
@@ -452,9 +444,6 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
     if (code == ENDS_EARLY) code = 0;
     trace->bytes = in->offset;
     if (in->file && in->file != stdin) fclose(in->file);
-    free(in->value.data);
-    free(in->scratch.data);
-    free(in->json.nodes);
-    free(in);
+    FREE_ALL(in->value.data, in->scratch.data, in->json.nodes, in);
     return code;
 }

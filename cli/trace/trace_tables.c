@@ -150,8 +150,7 @@ static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t co
         ops[i].is_nested_in_own = open_count[ops[i].key]++ > 0;
         stack[depth++] = (uint32_t)i;
     }
-    free(stack);
-    free(open_count);
+    FREE_ALL(stack, open_count);
 }
 /* Adds each device slice's time to the operation that launched it. */
 static void charge_device(struct trace_tables *tables, struct host_op *ops, size_t count) {
@@ -164,23 +163,17 @@ static void charge_device(struct trace_tables *tables, struct host_op *ops, size
     for (size_t i = 0; i < count; i++) op_of[ops[i].event] = (uint32_t)i;
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_event *event = &trace->events[i];
-        uint32_t owner;
         if (!is_device_work(event->category)) continue;
-        owner = id_find(external, external_count, event->external);
+        uint32_t owner = id_find(external, external_count, event->external);
         if (owner == NO_INDEX) owner = id_find(correlation, correlation_count, event->correlation);
         if (owner == NO_INDEX || (owner = op_of[owner]) == NO_INDEX) continue;
         if (trace->events[ops[owner].event].category == TRACE_RUNTIME && ops[owner].parent != NO_INDEX)
             owner = ops[owner].parent;
         ops[owner].own_device_ns += event->ns;
     }
-    free(external);
-    free(correlation);
-    free(op_of);
+    FREE_ALL(external, correlation, op_of);
 }
-static int memory_order(const void *left_item, const void *right_item) {
-    const struct trace_memory *left = left_item, *right = right_item;
-    return (left->ns > right->ns) - (left->ns < right->ns);
-}
+COMPARE_BY(memory_order, struct trace_memory, ns)
 /* The number of records earlier than a time. */
 static size_t memory_before(const struct trace *trace, int64_t ns) {
     size_t low = 0, high = trace->memory_count;
@@ -219,18 +212,16 @@ static struct lone_memory charge_memory(const struct trace_tables *tables, struc
         lone.bytes[trace->memory[i].type != 0] = wrapping_add(lone.bytes[trace->memory[i].type != 0],
                                                               trace->memory[i].bytes);
     }
-    free(sums);
-    free(covered);
+    FREE_ALL(sums, covered);
     return lone;
 }
 /* If a slice is the only child of another with the same name, both become one (torch's _remove_dup_nodes). */
 static void merge_repeats(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace_event *events = tables->trace->events;
     for (size_t i = 0; i < count; i++) {
-        struct host_op *op;
         if (ops[i].parent == NO_INDEX) continue;
         if (ops[ops[i].parent].alias != NO_INDEX) ops[i].parent = ops[ops[i].parent].alias;
-        op = &ops[ops[i].parent];
+        struct host_op *op = &ops[ops[i].parent];
         if (op->children != 1 || events[op->event].name != events[ops[i].event].name) continue;
         op->children = ops[i].children;
         op->covered_ns = ops[i].covered_ns;
@@ -299,11 +290,10 @@ static vp_result add_ops(struct trace_tables *tables, const struct host_op *ops,
 static int table_ops(struct trace_tables *tables, int by_shapes) {
     size_t count;
     struct host_op *ops = collect_ops(tables, by_shapes, &count);
-    struct lone_memory lone;
     int code;
     nest_ops(tables, ops, count);
     charge_device(tables, ops, count);
-    lone = charge_memory(tables, ops, count);
+    struct lone_memory lone = charge_memory(tables, ops, count);
     merge_repeats(tables, ops, count);
     sum_within(ops, count);
     if (tables->keys.count >= TRACE_ROWS_MAX)
@@ -351,20 +341,18 @@ static void table_covers(struct trace_tables *tables) {
 /* The time of a track that is covered before `ns`. */
 static int64_t covered_before(const struct trace_tables *tables, uint32_t track, int64_t ns) {
     size_t first = tables->cover_start[track], low = first, high = tables->cover_start[track + 1];
-    const struct cover *cover;
     while (low < high) { /* the first one that starts at ns or later */
         size_t middle = low + (high - low) / 2;
         if (tables->covers[middle].begin < ns) low = middle + 1; else high = middle;
     }
     if (low == first) return 0;
-    cover = &tables->covers[low - 1];
+    const struct cover *cover = &tables->covers[low - 1];
     return cover->before + ((ns < cover->end ? ns : cover->end) - cover->begin);
 }
 static struct trace_row *row_new(struct trace_rows *rows, const char *name, const char *where) {
-    struct trace_row *row;
     if (!(rows->count & (rows->count - 1)))
         rows->items = resize(rows->items, rows->count ? rows->count * 2 : 1, sizeof *rows->items);
-    row = &rows->items[rows->count++];
+    struct trace_row *row = &rows->items[rows->count++];
     memset(row, 0, sizeof *row);
     row->name = name;
     row->where = where;
@@ -417,17 +405,15 @@ static void table_launches(struct trace_tables *tables) {
     double *delay = resize(NULL, trace->count, sizeof *delay);
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_event *event = &trace->events[i];
-        uint32_t call;
         if (!is_device_work(event->category)) continue;
         tables->kernel_ns += event->ns;
-        call = id_find(calls, count, event->correlation);
+        uint32_t call = id_find(calls, count, event->correlation);
         if (call == NO_INDEX) { tables->unlaunched++; continue; }
         delay[delays++] = (double)(event->begin_ns - trace->events[call].begin_ns - trace->events[call].ns) / 1e3;
     }
     tables->launched = (int64_t)delays;
     if (delays) vp_statistics_compute(delay, delays, delay, &tables->delay);
-    free(delay);
-    free(calls);
+    FREE_ALL(delay, calls);
     table_names(tables, &tables->calls, is_runtime_call);
 }
 
@@ -545,12 +531,6 @@ int trace_summarise(struct trace_tables *tables, struct trace *trace, int by_sha
 }
 void trace_tables_free(struct trace_tables *tables) {
     text_table_free(&tables->keys);
-    free(tables->op_rows);
-    free(tables->within_ns);
-    free(tables->covers);
-    free(tables->cover_start);
-    free(tables->annotations.items);
-    free(tables->kernels.items);
-    free(tables->calls.items);
-    free(tables->tracks.items);
+    FREE_ALL(tables->op_rows, tables->within_ns, tables->covers, tables->cover_start, tables->annotations.items,
+             tables->kernels.items, tables->calls.items, tables->tracks.items);
 }

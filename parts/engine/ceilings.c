@@ -85,8 +85,7 @@ static void vk_measure_copy(vp_engine *engine, char *memory, vp_ceilings *out) {
 /* ns on the device for `count` consecutive products of n x n matrices */
 static int64_t vk_time_products(vp_engine *engine, char *memory, int size, int count) {
     size_t bytes = (size_t)size * (size_t)size * (engine->wide ? 4 : 2);
-    vk_linear weights;
-    memset(&weights, 0, sizeof weights);
+    vk_linear weights = {0};
     weights.weights = memory;
     weights.n = weights.k = weights.k_padded = size;
     weights.wide = engine->wide;
@@ -132,10 +131,9 @@ VP_API vp_result vp_engine_ceilings(vp_engine *engine, vp_ceilings *out, vp_erro
 }
 
 VP_API vp_result vp_engine_ceilings_again(vp_engine *engine, vp_ceilings *out, vp_error *error) {
-    vp_ceilings measured;
+    vp_ceilings measured = {0};
     char *memory, text[120];
     vp_result result = VP_OK;
-    memset(&measured, 0, sizeof measured);
     engine->backend->enter(engine->queue);
     engine->queue->timing = VP_TIMING_STAGE;
     memory = (char *)engine->backend->borrow(engine->queue, VK_CEILING_BYTES);

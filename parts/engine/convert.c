@@ -105,13 +105,11 @@ static vp_result vk_convert_packed(vk_loader *loader, const vp_convert_options *
     const vk_precision bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
     unsigned char header[VP_PACKED_HEADER_BYTES];
     vk_arena arena = { NULL, 0 };
-    vk_packer packer;
-    vk_model model;
+    vk_packer packer = {0};
+    vk_model model = {0};
     vp_packed packed;
     size_t bytes;
     vp_result result;
-    memset(&model, 0, sizeof model);
-    memset(&packer, 0, sizeof packer);
     result = vk_model_new(&model, options->config, loader->error);
     if (result == VP_OK) vk_layout_model(&arena, &model, options->config, 0, &bits);
     bytes = arena.used;
@@ -336,9 +334,8 @@ static vp_result vk_write_index(const vk_folder *folder, const vp_convert_option
 }
 
 static vp_result vk_convert_hf(vk_loader *loader, const vp_convert_options *options) {
-    vk_folder folder;
+    vk_folder folder = {0};
     vp_result result;
-    memset(&folder, 0, sizeof folder);
     result = vk_folder_plan(loader, options, &folder);
     if (result == VP_OK) result = vk_check_room(options->directory, folder.bytes, loader->error);
     loader->total = (int64_t)folder.bytes;
@@ -351,8 +348,7 @@ static vp_result vk_convert_hf(vk_loader *loader, const vp_convert_options *opti
 }
 
 VP_API vp_convert_options vp_convert_options_default(void) {
-    vp_convert_options options;
-    memset(&options, 0, sizeof options);
+    vp_convert_options options = {0};
     options.seed = 42;
     options.shard_bytes = UINT64_C(5000000000);
     return options;
@@ -360,7 +356,7 @@ VP_API vp_convert_options vp_convert_options_default(void) {
 
 VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error) {
     vp_packed packed;
-    vk_loader loader;
+    vk_loader loader = {0};
     if (!options->config || !options->directory)
         return vp_fail(error, VP_ERR_RANGE, -1, "convert", "needs a model config and a folder");
     if (options->threads < 0 || options->threads > VK_THREADS_MAX || !options->shard_bytes
@@ -376,7 +372,6 @@ VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *
     if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &packed) == VP_OK)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
                        "they cannot be converted; give the folder that they were made from");
-    memset(&loader, 0, sizeof loader);
     loader.description = vk_description_of(options->config);
     loader.checkpoint = options->checkpoint;
     loader.seed = options->seed;

@@ -6,8 +6,7 @@
 #include <string.h>
 
 VP_API vp_engine_options vp_engine_options_default(void) {
-    vp_engine_options options;
-    memset(&options, 0, sizeof options);
+    vp_engine_options options = {0};
     options.seed = 42;
     options.device = "auto";
     return options;
@@ -134,9 +133,8 @@ static void vk_choose_batches(vp_engine *engine) {
 
 /* loads or draws the weights, then rounds the biases for backends with rounds_bias */
 static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp_error *error) {
-    vk_loader loader;
+    vk_loader loader = {0};
     vp_result result;
-    memset(&loader, 0, sizeof loader);
     loader.backend = engine->backend;
     loader.queue = engine->queue;
     loader.checkpoint = options->checkpoint;
@@ -160,9 +158,8 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
                                  vp_error *error) {
     const char *device = options->device ? options->device : "auto";
     vp_activations used;
-    vk_setup setup;
+    vk_setup setup = {0};
     vp_result result;
-    memset(&setup, 0, sizeof setup);
     setup.threads = vk_host_threads(options->threads);
     setup.wide = engine->wide;
     setup.counts_only = options->counts_only;

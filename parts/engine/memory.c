@@ -468,9 +468,8 @@ VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memor
     uint64_t element = engine->wide ? 4 : 2,
              beside = engine->weights_bytes + engine->cache_bytes + engine->vision_bytes + engine->scratch_bytes
                       + engine->prune_bytes;
-    vp_memory_block blocks[8];
+    vp_memory_block blocks[8] = {0};
     int32_t count = 0;
-    memset(blocks, 0, sizeof blocks);
     blocks[count].name = engine->weights_mapped ? "weights, mapped file" : "weights";
     blocks[count++].bytes = engine->weights_bytes;
     blocks[count].bytes_a_position = 2 * element * (uint64_t)vk_kv_width(&engine->config)

@@ -305,9 +305,8 @@ static VK_CLONES void vk_split_pairs(float *lines, const uint32_t *pairs) {
 static void vk_pack_integers(const vk_source *source, const vk_linear *linear, int64_t from, char *panel, int first,
                              int count, const uint32_t *rows, size_t stride, int is_bf16) {
     float lines[VK_QUANT_BLOCK * VK_PAD];
-    uint32_t keys[VK_PAD], pairs[VK_QUANT_BLOCK / 2 * VK_PAD];
+    uint32_t keys[VK_PAD], pairs[VK_QUANT_BLOCK / 2 * VK_PAD] = {0};
     if (!rows) vk_draw_keys(source, from, keys);
-    memset(pairs, 0, sizeof pairs);
     for (int k = 0; k < linear->k_padded; k += VK_QUANT_BLOCK) {
         if (!rows) vk_draw_lines(source, keys, lines, k, VK_QUANT_BLOCK, linear->k);
         else if (is_bf16) {

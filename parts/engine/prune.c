@@ -7,8 +7,7 @@
 #include <string.h>
 
 VP_API vp_prune vp_prune_default(vp_prune_method method) {
-    vp_prune prune;
-    memset(&prune, 0, sizeof prune);
+    vp_prune prune = {0};
     prune.method = method;
     prune.pivot_image = prune.pivot_text = 4;
     if (method == VP_PRUNE_FASTV || method == VP_PRUNE_DART) prune.layer = 2;
@@ -232,9 +231,8 @@ static void vk_plan_regions(const vp_request *request, vk_pruning *plan) {
 
 vp_result vk_plan_pruning(const vp_model_config *config, const vp_request *request, vk_pruning *plan, vp_error *error) {
     const vp_prune *prune = request->prune;
-    vk_pruning made;
+    vk_pruning made = {0};
     vp_result result = VP_OK;
-    memset(&made, 0, sizeof made);
     if (prune && ((int)prune->method < 0 || prune->method >= VP_PRUNE_METHOD_COUNT || (int)prune->positions < 0
                   || prune->positions > VP_PRUNE_COMPACT))
         return vp_fail(error, VP_ERR_RANGE, -1, "prune", "unknown method or position rule");
@@ -480,8 +478,7 @@ static void vk_score_tower(vp_engine *engine, int first, int out, int batch, int
     const vp_model_config *config = &engine->config;
     const int ld = vk_padded(3 * config->vit_width), element = engine->wide ? 4 : 2;
     for (int i = 0; i < batch; i++) {
-        vk_scores_job job;
-        memset(&job, 0, sizeof job);
+        vk_scores_job job = {0};
         job.tops = engine->buffers.prune.tops;
         job.received = engine->buffers.prune.scores + out + i * tokens;
         job.q = (const char *)engine->buffers.vit_qkv + (size_t)(first + i * tokens) * (size_t)ld * (size_t)element;
@@ -708,8 +705,7 @@ static void vk_score_query(vp_engine *engine, int block, const void *query, int 
     vk_prune_buffers *prune = &engine->buffers.prune;
     const vk_heads heads = vk_heads_of(engine, block);
     const int kv = vk_kv_width(config), gone = VK_GONE(heads.gone_counted, heads.window, rows - 1);
-    vk_scores_job job;
-    memset(&job, 0, sizeof job);
+    vk_scores_job job = {0};
     job.tops = prune->tops;
     job.received = prune->scores;
     job.q = query;

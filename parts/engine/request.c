@@ -235,8 +235,7 @@ static void vk_read_times(vp_engine *engine, vp_reply *reply) {
 static void vk_count(vp_engine *engine, const vp_request *request, vp_stage_times *times) {
     const vk_work before = engine->queue->work;
     vp_request shape = *request;
-    vp_reply reply;
-    memset(&reply, 0, sizeof reply);
+    vp_reply reply = {0};
     if (!shape.pixels) shape.pixels = shape.image_masks = engine->weights; /* any address will do: nothing is read */
     engine->queue->dry = 1;
     engine->counted = before;

@@ -84,8 +84,7 @@ static void vk_vit_attend(vp_engine *engine, int block, int count) {
     int width = config->vit_width, ld = vk_padded(width), ld3 = vk_padded(3 * width),
         squares = config->vit_window && !(config->vit_full_blocks >> block & 1);
     size_t element = engine->wide ? 4 : 2;
-    vk_attention_job job;
-    memset(&job, 0, sizeof job);
+    vk_attention_job job = {0};
     job.ldy = ld;
     job.ldq = job.ldk = ld3;
     const vk_window views = { 0, count, config->vit_positions },
@@ -472,8 +471,7 @@ static vk_decode_job vk_decode_job_of(vp_engine *engine, int block, int position
     vk_buffers *buffers = &engine->buffers;
     size_t cache = vk_cache_of(engine, block);
     int second = config->expert_count > 1;
-    vk_decode_job job;
-    memset(&job, 0, sizeof job);
+    vk_decode_job job = {0};
     job.att_proj = &layer->att_proj;
     job.attn_out = &layer->attn_out;
     job.router = &layer->router;
@@ -548,7 +546,7 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
     size_t cache = vk_cache_of(engine, block);
     char *key = (char *)buffers->key + cache, *value = (char *)buffers->value + cache;
     int32_t *at = buffers->position + vk_region_of(engine, block);
-    vk_attention_job job;
+    vk_attention_job job = {0};
     to->linear(queue, buffers->qkv, q + 2 * kv, buffers->normed, vk_padded(config->d_model), rows, &layer->att_proj,
                VK_STORE_F32);
     vk_at(queue, VP_PART_ATTENTION, block);
@@ -558,7 +556,6 @@ static void vk_attend(vp_engine *engine, int block, int rows, int position) {
                                      at, position + 1, engine->max_sequence, &heads, wide);
         return;
     }
-    memset(&job, 0, sizeof job);
     job.y = buffers->attended;
     job.q = buffers->q;
     job.ldy = job.ldq = ld;
@@ -669,8 +666,7 @@ static void vk_block_last(vp_engine *engine, int block, int rows, int top_k) {
 /* the job for logits of row `row` and the next token, with dedicated kernels */
 static vk_decode_end_job vk_decode_end_job_of(vp_engine *engine, int row) {
     vk_buffers *buffers = &engine->buffers;
-    vk_decode_end_job job;
-    memset(&job, 0, sizeof job);
+    vk_decode_end_job job = {0};
     job.x = buffers->x + (size_t)row * (size_t)engine->config.d_model;
     job.norm = engine->model.ln_f.weight;
     job.eps = engine->config.norm_eps;

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #if defined(_OPENMP)
 #include <omp.h>
@@ -63,8 +62,7 @@ int vk_ends_with(const char *text, const char *end) {
 }
 
 vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int64_t columns) {
-    vk_source source;
-    memset(&source, 0, sizeof source);
+    vk_source source = {0};
     source.times = loader->times;
     source.plus = loader->plus;
     if (loader->result != VP_OK) return source;

@@ -52,8 +52,7 @@ VP_API double vp_normal_tail(double z) {
 
 static double vp_impl_polynomial(const double *coefficient, int count, double x) { /* highest power first */
     double sum = coefficient[0];
-    int i;
-    for (i = 1; i < count; i++) sum = sum * x + coefficient[i];
+    for (int i = 1; i < count; i++) sum = sum * x + coefficient[i];
     return sum;
 }
 
@@ -119,9 +118,8 @@ VP_API vp_result vp_median_interval(uint64_t count, double level, uint64_t *low_
 VP_API double vp_mcnemar(uint64_t only_first_correct, uint64_t only_second_correct) {
     const uint64_t least = only_first_correct < only_second_correct ? only_first_correct : only_second_correct;
     const uint64_t limit = UINT64_C(1) << 53;
-    double p;
     if (only_first_correct >= limit || only_second_correct >= limit) return (double)NAN;
-    p = 2.0 * vp_binomial_half(least, only_first_correct + only_second_correct);
+    double p = 2.0 * vp_binomial_half(least, only_first_correct + only_second_correct);
     return p > 1.0 ? 1.0 : p;
 }
 
@@ -153,15 +151,14 @@ static double vp_impl_quantile(size_t count, double level) {
 
 VP_API vp_result vp_paired_t(const double *x, const double *y, size_t count, double level, vp_mean_interval *interval) {
     double mean = 0.0, squares = 0.0, rest = 0.0, step;
-    size_t i;
     if (!y || count < 2 || !vp_impl_share(level) || !interval) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         step = x ? y[i] - x[i] : y[i];
         if (!vp_impl_number(step)) return VP_ERR_RANGE;
         mean += step;
     }
     mean /= (double)count;
-    for (i = 0; i < count; i++) { /* `rest` removes the rounding error of the mean */
+    for (size_t i = 0; i < count; i++) { /* `rest` removes the rounding error of the mean */
         step = (x ? y[i] - x[i] : y[i]) - mean;
         rest += step;
         squares += step * step;
@@ -200,11 +197,10 @@ static int vp_impl_rates_good(uint64_t only_first, uint64_t only_second, uint64_
 
 VP_API vp_result vp_rate_interval(uint64_t successes, uint64_t count, double level, double *low, double *high) {
     const double n = (double)count, p = (double)successes / n;
-    double z, middle, half;
     if (!vp_impl_rates_good(successes, 0, count) || !vp_impl_share(level) || !low || !high) return VP_ERR_RANGE;
-    z = vp_normal_quantile(0.5 + 0.5 * level);
-    middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
-    half = z / (1.0 + z * z / n) * sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
+    double z = vp_normal_quantile(0.5 + 0.5 * level);
+    double middle = (p + z * z / (2.0 * n)) / (1.0 + z * z / n);
+    double half = z / (1.0 + z * z / n) * sqrt(p * (1.0 - p) / n + z * z / (4.0 * n * n));
     *low = successes && middle > half ? middle - half : 0.0;
     *high = successes < count && middle + half < 1.0 ? middle + half : 1.0;
     return VP_OK;
@@ -271,8 +267,7 @@ static double vp_impl_signed_sum_tail(const double *values, size_t count, double
                                       double most) {
     double below = 1.0 / least, above = 1.0 / most, s = 0.0, slope, bend, skew, sum, w, v;
     size_t i;
-    int round;
-    for (round = 0; round < 100; round++) {
+    for (int round = 0; round < 100; round++) {
         double next;
         for (slope = bend = 0.0, i = 0; i < count; i++) {
             const double part = sign * (values[i] - t) / (1.0 - s * sign * (values[i] - t));
@@ -352,8 +347,7 @@ static double vp_impl_bounded_p(const vp_impl_bounded *bounded, double sign, dou
 static void vp_impl_bounded_solve(vp_impl_bounded *bounded, double level, vp_bounded_interval *out) {
     const double chance = 0.5 * (1.0 - level);
     double sum = 0.0;
-    size_t i;
-    for (i = 0; i < bounded->count; i++) sum += bounded->values[i];
+    for (size_t i = 0; i < bounded->count; i++) sum += bounded->values[i];
     bounded->mean = sum / (double)bounded->count;
     if (bounded->mean < bounded->range_low) bounded->mean = bounded->range_low;
     if (bounded->mean > bounded->range_high) bounded->mean = bounded->range_high;
@@ -371,11 +365,10 @@ static vp_result vp_impl_bounded_fill(vp_impl_bounded *bounded, const double *x,
                                       double range_low, double range_high, void *scratch, size_t scratch_bytes) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
     const double slack = 1e-9 * (range_high - range_low); /* differences of scores in tenths have rounding errors */
-    size_t i;
     if (!y || !count || !vp_impl_counts_fit(count) || !vp_impl_number(range_low) || !vp_impl_number(range_high)
         || !(range_low < range_high) || !vp_impl_number(range_high - range_low))
         return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const double value = x ? y[i] - x[i] : y[i];
         if (!(value >= range_low - slack && value <= range_high + slack)) return VP_ERR_RANGE;
     }
@@ -385,7 +378,7 @@ static vp_result vp_impl_bounded_fill(vp_impl_bounded *bounded, const double *x,
     bounded->count = count;
     bounded->range_low = range_low;
     bounded->range_high = range_high;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const double value = x ? y[i] - x[i] : y[i];
         bounded->values[i] = value < range_low ? range_low : value > range_high ? range_high : value;
     }
@@ -413,9 +406,8 @@ VP_API vp_result vp_bounded_mean(const double *x, const double *y, size_t count,
 /* Counts right answers: [0] only the first is right, [1] only the second, [2] the second. */
 static int vp_impl_count_answers(const double *first, const double *second, size_t count, double range_low,
                                  double range_high, uint64_t counts[3]) {
-    size_t i;
     counts[0] = counts[1] = counts[2] = 0;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const int right = !(second[i] < range_high), was_right = first && !(first[i] < range_high);
         if ((!right && second[i] > range_low) || second[i] > range_high) return 0;
         if (first && ((!was_right && first[i] > range_low) || first[i] > range_high)) return 0;
@@ -429,11 +421,10 @@ static int vp_impl_count_answers(const double *first, const double *second, size
 /* Returns 1 if all scores are numbers in the range. */
 static int vp_impl_scores_good(const double *first, const double *second, size_t count, double range_low,
                                double range_high) {
-    size_t i;
     if (!second || !count || !vp_impl_number(range_low) || !vp_impl_number(range_high) || !(range_low < range_high)
         || !vp_impl_number(range_high - range_low))
         return 0;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!(second[i] >= range_low && second[i] <= range_high)) return 0;
         if (first && !(first[i] >= range_low && first[i] <= range_high)) return 0;
     }
@@ -517,8 +508,7 @@ static int vp_impl_compare_step(double first, double second, vp_scale scale, dou
 static int vp_impl_compare_moments(const double *first, const double *second, size_t count, vp_scale scale,
                                    double *mean, double *squares) {
     double sum = 0.0, base = 0.0, rest = 0.0, step;
-    size_t i;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!vp_impl_compare_step(first[i], second[i], scale, &step)) return 0;
         sum += step;
         base += first[i];
@@ -526,7 +516,7 @@ static int vp_impl_compare_moments(const double *first, const double *second, si
     base = scale == VP_SCALE_RELATIVE ? (double)count / base : 1.0;
     *mean = sum / (double)count;
     *squares = 0.0;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         vp_impl_compare_step(first[i], second[i], scale, &step);
         step -= *mean;
         rest += step;
@@ -542,8 +532,7 @@ static int vp_impl_compare_moments(const double *first, const double *second, si
 static double vp_impl_compare_products(const double *first, const double *second, size_t count, vp_scale scale,
                                        double mean, size_t lag) {
     double sum = 0.0, left = 0.0, right = 0.0;
-    size_t i;
-    for (i = 0; i + lag < count; i++) {
+    for (size_t i = 0; i + lag < count; i++) {
         vp_impl_compare_step(first[i], second[i], scale, &left);
         vp_impl_compare_step(first[i + lag], second[i + lag], scale, &right);
         sum += (left - mean) * (right - mean);
@@ -554,19 +543,18 @@ static double vp_impl_compare_products(const double *first, const double *second
 static double vp_impl_compare_time(const double *first, const double *second, size_t count, vp_scale scale,
                                    double *variance) {
     double mean = 0.0, squares, sum = 0.0, before = HUGE_VAL, step, time;
-    size_t lag, i;
     *variance = 1.0;
     if (count < 8) return 1.0;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         vp_impl_compare_step(first[i], second[i], scale, &step);
         mean += step;
     }
     mean /= (double)count;
     squares = vp_impl_compare_products(first, second, count, scale, mean, 0);
     if (!(squares > 0.0)) return 1.0;
-    for (lag = 0; lag + 1 < count / 2; lag += 2) {
+    for (size_t lag = 0; lag + 1 < count / 2; lag += 2) {
         double pair = 0.0;
-        for (i = lag; i < lag + 2; i++)
+        for (size_t i = lag; i < lag + 2; i++)
             pair += i ? vp_impl_compare_products(first, second, count, scale, mean, i) / squares + 1.0 / (double)count
                       : 1.0;
         if (!(pair > 0.0)) break;
@@ -674,19 +662,18 @@ VP_API vp_result vp_compare_accuracy(const double *first, const double *second, 
 
 VP_API vp_result vp_compare_adjust(vp_comparison *comparisons, size_t count, vp_adjustment method, double alpha,
                                    uint32_t *order, double *values) {
-    size_t i;
     if ((count && (!comparisons || !order || !values)) || !(alpha > 0.0 && alpha < 0.5)) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!(comparisons[i].p_difference >= 0.0 && comparisons[i].p_difference <= 1.0)) return VP_ERR_RANGE;
         values[i] = comparisons[i].p_equivalence;
     }
     if (vp_adjust(values, count, method, order, values) != VP_OK) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         comparisons[i].p_equivalence = values[i];
         values[i] = comparisons[i].p_difference;
     }
     vp_adjust(values, count, method, order, values);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         comparisons[i].p_difference = values[i];
         comparisons[i].verdict = vp_impl_verdict(&comparisons[i], alpha);
     }
@@ -774,10 +761,9 @@ static int vp_impl_points_good(const double *latency, const double *accuracy, si
 
 VP_API vp_result vp_pareto_front(const double *latency, const double *accuracy, size_t count, vp_pareto_rule rule,
                                  uint32_t *front, size_t *front_count) {
-    size_t i;
     if (!vp_impl_points_good(latency, accuracy, count) || (count && !front) || !front_count) return VP_ERR_RANGE;
     if ((int)rule < VP_PARETO_FIRST || (int)rule > VP_PARETO_SWEEP) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) front[i] = (uint32_t)i;
+    for (size_t i = 0; i < count; i++) front[i] = (uint32_t)i;
     *front_count = vp_impl_front(latency, accuracy, rule, front, count);
     return VP_OK;
 }
@@ -795,10 +781,9 @@ VP_API vp_result vp_pareto_front_fixed(const double *latency, const double *accu
 /* checks for a front of vp_pareto_front: both axes increase, except between equal points */
 static int vp_impl_is_front(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
                             size_t front_count) {
-    size_t i;
     if (!vp_impl_counts_fit(count) || front_count > count || (front_count && (!latency || !accuracy || !front)))
         return 0;
-    for (i = 0; i < front_count; i++) {
+    for (size_t i = 0; i < front_count; i++) {
         if (front[i] >= count || !vp_impl_number(latency[front[i]]) || !vp_impl_number(accuracy[front[i]])) return 0;
         if (i > 0) {
             const double latency_step = latency[front[i]] - latency[front[i - 1]],
@@ -843,11 +828,10 @@ VP_API vp_result vp_pareto_epsilon(const double *latency, const double *accuracy
 VP_API double vp_pareto_area(const double *latency, const double *accuracy, size_t count, const uint32_t *front,
                              size_t front_count, double latency_limit, double accuracy_limit) {
     double area = 0.0;
-    size_t i;
     if (!vp_impl_is_front(latency, accuracy, count, front, front_count) || !vp_impl_number(latency_limit)
         || !vp_impl_number(accuracy_limit))
         return (double)NAN;
-    for (i = 0; i < front_count; i++) {
+    for (size_t i = 0; i < front_count; i++) {
         const double next = i + 1 < front_count && latency[front[i + 1]] < latency_limit ? latency[front[i + 1]]
                                                                                          : latency_limit;
         const double width = next - latency[front[i]], height = accuracy[front[i]] - accuracy_limit;
@@ -989,8 +973,7 @@ static double vp_impl_mean_times(const double *row, const uint32_t *times, size_
 }
 
 static void vp_impl_bootstrap_axes(const vp_impl_bootstrap *bootstrap) {
-    size_t config;
-    for (config = 0; config < bootstrap->configs; config++) {
+    for (size_t config = 0; config < bootstrap->configs; config++) {
         const double *row = bootstrap->latency + config * bootstrap->samples;
         bootstrap->axis_latency[config] = bootstrap->percentile < 0.0
                                               ? vp_impl_mean_times(row, bootstrap->times, bootstrap->samples)
@@ -1046,7 +1029,6 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
                               vp_bootstrap_point *points) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
     vp_impl_bootstrap bootstrap;
-    size_t config, i;
     if (!options || !points) return VP_ERR_RANGE;
     bootstrap.latency = latency;
     bootstrap.accuracy = accuracy;
@@ -1057,16 +1039,16 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
     if (vp_impl_bootstrap_check(&bootstrap, options) != VP_OK) return VP_ERR_RANGE;
     if (!vp_impl_bootstrap_take(&bootstrap, &arena)) return VP_ERR_CAPACITY;
     vp_random_seed(&bootstrap.random, options->seed);
-    for (config = 0; config < config_count && options->percentile >= 0.0; config++) {
-        for (i = 0; i < sample_count; i++) bootstrap.order[config * sample_count + i] = (uint32_t)i;
+    for (size_t config = 0; config < config_count && options->percentile >= 0.0; config++) {
+        for (size_t i = 0; i < sample_count; i++) bootstrap.order[config * sample_count + i] = (uint32_t)i;
         vp_impl_sort_index(latency + config * sample_count, NULL, bootstrap.order + config * sample_count,
                            sample_count);
     }
-    for (i = 0; i < bootstrap.resamples; i++)
+    for (size_t i = 0; i < bootstrap.resamples; i++)
         vp_impl_bootstrap_draw(&bootstrap, i, options->budget, options->min_accuracy);
-    for (i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the original samples */
+    for (size_t i = 0; i < sample_count; i++) bootstrap.times[i] = 1; /* the original samples */
     vp_impl_bootstrap_axes(&bootstrap);
-    for (config = 0; config < config_count; config++) {
+    for (size_t config = 0; config < config_count; config++) {
         double *latencies = bootstrap.all_latency + config * bootstrap.resamples,
                *accuracies = bootstrap.all_accuracy + config * bootstrap.resamples;
         const double below = 50.0 * (1.0 - options->level);
@@ -1096,44 +1078,40 @@ VP_API vp_result vp_bootstrap(const double *latency, const double *accuracy, siz
 /* ---- Householder reflections */
 VP_API double vp_reflection_make(double *v, size_t rows, size_t row) {
     double largest = 0.0, sum = 0.0, length, factor;
-    size_t i;
-    for (i = row + 1; i < rows; i++) if (fabs(v[i]) > largest) largest = fabs(v[i]);
+    for (size_t i = row + 1; i < rows; i++) if (fabs(v[i]) > largest) largest = fabs(v[i]);
     if (!(largest > 0.0)) return 0.0;
     if (fabs(v[row]) > largest) largest = fabs(v[row]);
-    for (i = row; i < rows; i++) sum += (v[i] / largest) * (v[i] / largest);
+    for (size_t i = row; i < rows; i++) sum += (v[i] / largest) * (v[i] / largest);
     length = v[row] > 0.0 ? -largest * sqrt(sum) : largest * sqrt(sum);
     factor = (length - v[row]) / length;
-    for (i = row + 1; i < rows; i++) v[i] /= v[row] - length;
+    for (size_t i = row + 1; i < rows; i++) v[i] /= v[row] - length;
     v[row] = length;
     return factor;
 }
 
 VP_API void vp_reflection_apply(const double *v, double factor, size_t rows, size_t row, double *y) {
     double dot = y[row];
-    size_t i;
-    for (i = row + 1; i < rows; i++) dot += v[i] * y[i];
+    for (size_t i = row + 1; i < rows; i++) dot += v[i] * y[i];
     dot *= factor;
     y[row] -= dot;
-    for (i = row + 1; i < rows; i++) y[i] -= dot * v[i];
+    for (size_t i = row + 1; i < rows; i++) y[i] -= dot * v[i];
 }
 
 /* ---- coupling of the knobs */
 static int vp_impl_knobs_good(const vp_knobs *knobs, int32_t order) {
-    int32_t i;
     if (!knobs || !knobs->levels || knobs->knob_count < 1 || knobs->knob_count > VP_KNOB_LIMIT
         || (order != 1 && order != 2) || !knobs->config_count)
         return 0;
-    for (i = 0; i < knobs->knob_count; i++)
+    for (int32_t i = 0; i < knobs->knob_count; i++)
         if (knobs->level_counts[i] < 1 || knobs->level_counts[i] > VP_KNOB_LEVEL_LIMIT) return 0;
     return knobs->config_count <= SIZE_MAX / VP_KNOB_LIMIT && vp_impl_counts_fit(knobs->config_count);
 }
 
 static size_t vp_impl_effect_columns(const vp_knobs *knobs, int32_t order) {
     size_t columns = 1;
-    int32_t a, b;
-    for (a = 0; a < knobs->knob_count; a++) {
+    for (int32_t a = 0; a < knobs->knob_count; a++) {
         columns += (size_t)(knobs->level_counts[a] - 1);
-        for (b = a + 1; order == 2 && b < knobs->knob_count; b++)
+        for (int32_t b = a + 1; order == 2 && b < knobs->knob_count; b++)
             columns += (size_t)(knobs->level_counts[a] - 1) * (size_t)(knobs->level_counts[b] - 1);
     }
     return columns; /* at most 8 * 256 + 28 * 2^16 */
@@ -1141,11 +1119,10 @@ static size_t vp_impl_effect_columns(const vp_knobs *knobs, int32_t order) {
 
 VP_API size_t vp_effect_count(const vp_knobs *knobs, int32_t order) {
     size_t count = 1;
-    int32_t a, b;
     if (!vp_impl_knobs_good(knobs, order)) return 0;
-    for (a = 0; a < knobs->knob_count; a++) {
+    for (int32_t a = 0; a < knobs->knob_count; a++) {
         count += 2 * (size_t)knobs->level_counts[a] - 1;
-        for (b = a + 1; order == 2 && b < knobs->knob_count; b++)
+        for (int32_t b = a + 1; order == 2 && b < knobs->knob_count; b++)
             count += (size_t)knobs->level_counts[a] * (size_t)knobs->level_counts[b];
     }
     return count;
@@ -1163,8 +1140,7 @@ typedef struct vp_impl_effects {
 } vp_impl_effects;
 
 static vp_impl_effects vp_impl_effects_of(const vp_knobs *knobs, int32_t order) {
-    vp_impl_effects work;
-    memset(&work, 0, sizeof work);
+    vp_impl_effects work = {0};
     work.knobs = knobs;
     work.order = order;
     work.rows = knobs->config_count;
@@ -1176,8 +1152,7 @@ static int vp_impl_effects_take(vp_impl_effects *work, vp_arena *arena, size_t *
     const size_t rows = work->rows,
                  want[7] = {work->columns, work->columns, rows, rows, work->count, work->count, work->count};
     double *got[7];
-    size_t i;
-    for (i = 0; i < 7; i++) {
+    for (size_t i = 0; i < 7; i++) {
         const size_t each = (i == 0 ? rows : 1) * sizeof(double); /* rows fit in 32 bits; at most 1024 columns */
         if (need) vp_arena_need(need, want[i], each);
         got[i] = arena ? (double *)vp_arena_take(arena, want[i], each) : NULL;
@@ -1194,11 +1169,10 @@ static int vp_impl_effects_take(vp_impl_effects *work, vp_arena *arena, size_t *
 }
 
 VP_API size_t vp_effects_scratch_bytes(const vp_knobs *knobs, int32_t order) {
-    vp_impl_effects work;
     size_t bytes = 64;
     if (!vp_impl_knobs_good(knobs, order) || vp_impl_effect_columns(knobs, order) > VP_EFFECT_COLUMNS_LIMIT)
         return SIZE_MAX;
-    work = vp_impl_effects_of(knobs, order);
+    vp_impl_effects work = vp_impl_effects_of(knobs, order);
     vp_impl_effects_take(&work, NULL, &bytes);
     return bytes;
 }
@@ -1212,16 +1186,15 @@ static void vp_impl_design_row(const vp_impl_effects *work, size_t row) {
     const vp_knobs *knobs = work->knobs;
     const int32_t *level = knobs->levels + row * (size_t)knobs->knob_count;
     size_t column = 0;
-    int32_t a, b, i, j;
     work->design[column++ * work->rows + row] = 1.0;
-    for (a = 0; a < knobs->knob_count; a++) {
-        for (i = 0; i + 1 < knobs->level_counts[a]; i++)
+    for (int32_t a = 0; a < knobs->knob_count; a++) {
+        for (int32_t i = 0; i + 1 < knobs->level_counts[a]; i++)
             work->design[column++ * work->rows + row] = vp_impl_code(level[a], knobs->level_counts[a], i);
     }
-    for (a = 0; a < knobs->knob_count && work->order == 2; a++) {
-        for (b = a + 1; b < knobs->knob_count; b++) {
-            for (i = 0; i + 1 < knobs->level_counts[a]; i++) {
-                for (j = 0; j + 1 < knobs->level_counts[b]; j++) {
+    for (int32_t a = 0; a < knobs->knob_count && work->order == 2; a++) {
+        for (int32_t b = a + 1; b < knobs->knob_count; b++) {
+            for (int32_t i = 0; i + 1 < knobs->level_counts[a]; i++) {
+                for (int32_t j = 0; j + 1 < knobs->level_counts[b]; j++) {
                     work->design[column++ * work->rows + row] = vp_impl_code(level[a], knobs->level_counts[a], i)
                                                                 * vp_impl_code(level[b], knobs->level_counts[b], j);
                 }
@@ -1233,15 +1206,14 @@ static void vp_impl_design_row(const vp_impl_effects *work, size_t row) {
 /* Factors the design. Returns 0 if its columns are dependent. Its entries are small integers, so the remainder of a
  * dependent column is only rounding error. */
 static int vp_impl_design_factor(const vp_impl_effects *work) {
-    size_t r, c, i;
     if (work->rows < work->columns) return 0;
-    for (r = 0; r < work->rows; r++) vp_impl_design_row(work, r);
-    for (c = 0; c < work->columns; c++) {
+    for (size_t r = 0; r < work->rows; r++) vp_impl_design_row(work, r);
+    for (size_t c = 0; c < work->columns; c++) {
         double *column = work->design + c * work->rows, whole = 0.0;
-        for (r = 0; r < work->rows; r++) whole += column[r] * column[r];
+        for (size_t r = 0; r < work->rows; r++) whole += column[r] * column[r];
         work->factor[c] = vp_reflection_make(column, work->rows, c);
         if (!(fabs(column[c]) > 1e-9 * sqrt(whole))) return 0;
-        for (i = c + 1; i < work->columns; i++)
+        for (size_t i = c + 1; i < work->columns; i++)
             vp_reflection_apply(column, work->factor[c], work->rows, c, work->design + i * work->rows);
     }
     return 1;
@@ -1250,12 +1222,11 @@ static int vp_impl_design_factor(const vp_impl_effects *work) {
 /* computes the coefficients of the values in work->vector, and stores them at its start */
 static void vp_impl_design_solve(const vp_impl_effects *work) {
     double *y = work->vector;
-    size_t c, r;
-    for (c = 0; c < work->columns; c++)
+    for (size_t c = 0; c < work->columns; c++)
         vp_reflection_apply(work->design + c * work->rows, work->factor[c], work->rows, c, y);
-    for (c = work->columns; c-- > 0;) {
+    for (size_t c = work->columns; c-- > 0;) {
         y[c] /= work->design[c * work->rows + c];
-        for (r = 0; r < c; r++) y[r] -= work->design[c * work->rows + r] * y[c];
+        for (size_t r = 0; r < c; r++) y[r] -= work->design[c * work->rows + r] * y[c];
     }
 }
 
@@ -1263,9 +1234,8 @@ static void vp_impl_design_solve(const vp_impl_effects *work) {
 static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, int32_t levels_b, int32_t level_a,
                                   int32_t level_b) {
     double sum = 0.0;
-    int32_t i, j;
-    for (i = 0; i + 1 < levels_a; i++) {
-        for (j = 0; j + 1 < levels_b; j++) {
+    for (int32_t i = 0; i + 1 < levels_a; i++) {
+        for (int32_t j = 0; j + 1 < levels_b; j++) {
             sum += vp_impl_code(level_a, levels_a, i) * vp_impl_code(level_b, levels_b, j)
                    * coefficient[i * (levels_b - 1) + j];
         }
@@ -1278,18 +1248,16 @@ static double vp_impl_pair_effect(const double *coefficient, int32_t levels_a, i
 static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, vp_effect *effects) {
     const vp_knobs *knobs = work->knobs;
     const double *coefficient = work->vector;
-    vp_effect label;
+    vp_effect label = {0};
     size_t at = 0;
-    int32_t a, b, i, j, step;
-    memset(&label, 0, sizeof label);
     label.kind = VP_EFFECT_MEAN;
     label.knob_a = label.level_a = label.knob_b = label.level_b = -1;
     if (effects) effects[at] = label;
     value[at++] = *coefficient++;
-    for (a = 0; a < knobs->knob_count; coefficient += knobs->level_counts[a++] - 1) {
+    for (int32_t a = 0; a < knobs->knob_count; coefficient += knobs->level_counts[a++] - 1) {
         const size_t first = at;
-        for (step = 0; step < 2; step++) {
-            for (i = step; i < knobs->level_counts[a]; i++) {
+        for (int32_t step = 0; step < 2; step++) {
+            for (int32_t i = step; i < knobs->level_counts[a]; i++) {
                 label.kind = step ? VP_EFFECT_STEP : VP_EFFECT_MAIN;
                 label.knob_a = a;
                 label.level_a = i;
@@ -1302,11 +1270,11 @@ static void vp_impl_effects_expand(const vp_impl_effects *work, double *value, v
         }
     }
     label.kind = VP_EFFECT_PAIR;
-    for (a = 0; a < knobs->knob_count && work->order == 2; a++) {
-        for (b = a + 1; b < knobs->knob_count; b++) {
+    for (int32_t a = 0; a < knobs->knob_count && work->order == 2; a++) {
+        for (int32_t b = a + 1; b < knobs->knob_count; b++) {
             const int32_t count_a = knobs->level_counts[a], count_b = knobs->level_counts[b];
-            for (i = 0; i < count_a; i++) {
-                for (j = 0; j < count_b; j++) {
+            for (int32_t i = 0; i < count_a; i++) {
+                for (int32_t j = 0; j < count_b; j++) {
                     label.knob_a = a;
                     label.level_a = i;
                     label.knob_b = b;
@@ -1379,7 +1347,6 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
     vp_impl_effects work;
     vp_mean_interval interval;
     double quantile, step;
-    size_t sample, i;
     if (!effects || !vp_impl_share(level))
         return vp_fail(error, VP_ERR_RANGE, -1, "effects", "effects is NULL, or level is not between 0 and 1");
     if (vp_impl_effects_check(knobs, values, sample_count, order, error) != VP_OK) return VP_ERR_RANGE;
@@ -1394,27 +1361,27 @@ VP_API vp_result vp_effects(const vp_knobs *knobs, const double *values, size_t 
     memset(work.mean, 0, work.count * sizeof(double));
     memset(work.squares, 0, work.count * sizeof(double));
     memset(work.means, 0, work.rows * sizeof(double));
-    for (sample = 0; sample < sample_count; sample++) { /* Welford's running mean and squares */
-        for (i = 0; i < work.rows; i++) {
+    for (size_t sample = 0; sample < sample_count; sample++) { /* Welford's running mean and squares */
+        for (size_t i = 0; i < work.rows; i++) {
             work.vector[i] = values[i * sample_count + sample];
             work.means[i] += work.vector[i];
         }
         vp_impl_design_solve(&work);
         vp_impl_effects_expand(&work, work.value, NULL);
-        for (i = 0; i < work.count; i++) {
+        for (size_t i = 0; i < work.count; i++) {
             step = work.value[i] - work.mean[i];
             work.mean[i] += step / (double)(sample + 1);
             work.squares[i] += step * (work.value[i] - work.mean[i]);
         }
     }
-    for (i = 0; i < work.rows; i++) work.means[i] /= (double)sample_count;
+    for (size_t i = 0; i < work.rows; i++) work.means[i] /= (double)sample_count;
     quantile = vp_impl_quantile(sample_count, level);
-    for (i = 0; i < work.count; i++) {
+    for (size_t i = 0; i < work.count; i++) {
         if (vp_impl_mean_interval(sample_count, work.mean[i], work.squares[i], quantile, &interval) != VP_OK)
             return vp_fail(error, VP_ERR_RANGE, -1, "values", "the sum is too large");
     }
     vp_impl_effects_expand(&work, work.value, effects);
-    for (i = 0; i < work.count; i++) {
+    for (size_t i = 0; i < work.count; i++) {
         vp_impl_mean_interval(sample_count, work.mean[i], work.squares[i], quantile, &interval);
         effects[i].estimate = work.mean[i];
         effects[i].low = interval.low;
@@ -1437,13 +1404,12 @@ VP_API size_t vp_effects_bounded_scratch_bytes(const vp_knobs *knobs, size_t sam
 /* Computes the range of each effect of a sample whose values are in the range, into work->mean and work->squares. The
  * weight of a configuration is the effect of the value 1 there and 0 elsewhere. */
 static void vp_impl_effect_ranges(const vp_impl_effects *work, double range_low, double range_high) {
-    size_t config, i;
-    for (i = 0; i < work->count; i++) work->mean[i] = work->squares[i] = 0.0;
-    for (config = 0; config < work->rows; config++) {
-        for (i = 0; i < work->rows; i++) work->vector[i] = i == config ? 1.0 : 0.0;
+    for (size_t i = 0; i < work->count; i++) work->mean[i] = work->squares[i] = 0.0;
+    for (size_t config = 0; config < work->rows; config++) {
+        for (size_t i = 0; i < work->rows; i++) work->vector[i] = i == config ? 1.0 : 0.0;
         vp_impl_design_solve(work);
         vp_impl_effects_expand(work, work->value, NULL);
-        for (i = 0; i < work->count; i++) {
+        for (size_t i = 0; i < work->count; i++) {
             const double weight = work->value[i];
             work->mean[i] += weight * (weight > 0.0 ? range_low : range_high);
             work->squares[i] += weight * (weight > 0.0 ? range_high : range_low);
@@ -1459,7 +1425,6 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
     vp_impl_effects work;
     double *all;
     void *more;
-    size_t sample, i;
     if (!effects || !vp_impl_share(level) || !(range_low < range_high))
         return vp_fail(error, VP_ERR_RANGE, -1, "effects",
                        "effects is NULL, level is not between 0 and 1, or range_low is not below range_high");
@@ -1473,14 +1438,14 @@ VP_API vp_result vp_effects_bounded(const vp_knobs *knobs, const double *values,
         return vp_fail(error, VP_ERR_CAPACITY, -1, "effects", "scratch is too small");
     if (!vp_impl_design_factor(&work))
         return vp_fail(error, VP_ERR_MISMATCH, -1, "effects", "these configurations cannot separate the effects");
-    for (sample = 0; sample < sample_count; sample++) {
-        for (i = 0; i < work.rows; i++) work.vector[i] = values[i * sample_count + sample];
+    for (size_t sample = 0; sample < sample_count; sample++) {
+        for (size_t i = 0; i < work.rows; i++) work.vector[i] = values[i * sample_count + sample];
         vp_impl_design_solve(&work);
         vp_impl_effects_expand(&work, work.value, NULL);
-        for (i = 0; i < work.count; i++) all[i * sample_count + sample] = work.value[i];
+        for (size_t i = 0; i < work.count; i++) all[i * sample_count + sample] = work.value[i];
     }
     vp_impl_effect_ranges(&work, range_low, range_high);
-    for (i = 0; i < work.count; i++) {
+    for (size_t i = 0; i < work.count; i++) {
         vp_bounded_interval interval;
         /* an effect of a knob with one level is always 0 */
         if (!(work.squares[i] - work.mean[i] > 1e-9 * (range_high - range_low))) continue;
@@ -1523,13 +1488,12 @@ VP_API vp_result vp_gain_compute(const double *first_latency, const double *firs
                                  double level, vp_gain *gain) {
     vp_gain made;
     double together = 0.0, reach, l, a, half;
-    size_t i;
     if (!first_latency || !first_accuracy || !gain) return VP_ERR_RANGE;
     if (vp_paired_t(first_latency, second_latency, sample_count, level, &made.latency) != VP_OK) return VP_ERR_RANGE;
     if (vp_paired_t(first_accuracy, second_accuracy, sample_count, level, &made.accuracy) != VP_OK) return VP_ERR_RANGE;
     l = made.latency.mean;
     a = made.accuracy.mean;
-    for (i = 0; i < sample_count; i++)
+    for (size_t i = 0; i < sample_count; i++)
         together += (second_latency[i] - first_latency[i] - l) * (second_accuracy[i] - first_accuracy[i] - a);
     together /= made.latency.degrees * (double)sample_count; /* covariance of the two means */
     reach = vp_impl_quantile(sample_count, level);

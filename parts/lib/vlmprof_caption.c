@@ -146,10 +146,9 @@ static const char *vp_impl_caption_pattern(const vp_impl_caption_lexer *lexer, c
     least = items[1] - '0';
     most = items[2] - '0';
     for (count = 0; count <= most; count++) {
-        int ascii;
         if (count >= least && (found = vp_impl_caption_pattern(lexer, next, items + 3)) && (!best || found > best))
             best = found;
-        ascii = vp_impl_caption_at(lexer, next);
+        int ascii = vp_impl_caption_at(lexer, next);
         if (!(*items == '9'   ? vp_impl_caption_ascii_digit(ascii)
               : *items == 's' ? vp_impl_caption_in(ascii, " -")
               : *items == 'b' ? ascii == ' '
@@ -167,12 +166,11 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, cons
     static const char *const whole[] = {"c'mon", "s'mores", "ev'ry", "li'l", "nat'l", "e'er", "o'o", "c'est", "cap'n",
                                         "ol'", "somethin'", "dunkin'", "cont'd", "nor'easter"};
     const char *start = lexer->at, *letters_end, *after, *found;
-    size_t i;
     int ascii = vp_impl_caption_at(lexer, start);
-    for (i = 0; i < sizeof cut / sizeof *cut; i++)
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++)
         if ((found = vp_impl_caption_says(lexer, start, cut[i])))
             vp_impl_caption_offer(lexer, start + 3, found, VP_IMPL_CAPTION_TEXT, NULL);
-    for (i = 0; i < sizeof whole / sizeof *whole; i++)
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if ((found = vp_impl_caption_says(lexer, start, whole[i]))) vp_impl_caption_token(lexer, found);
     if ((found = vp_impl_caption_clitic(lexer, word)))
         vp_impl_caption_offer(lexer, word, found, VP_IMPL_CAPTION_TEXT, NULL);
@@ -204,13 +202,12 @@ static void vp_impl_caption_rule_contractions(vp_impl_caption_lexer *lexer, cons
 static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *lexer) {
     static const char *const whole[] = {"em", "til", "till", "cause", "n"};
     const char *after = vp_impl_caption_apostrophe(lexer, lexer->at), *found;
-    size_t i;
     if (!after) return;
     found = vp_impl_caption_clitic(lexer, lexer->at);
     if (found && *lexer->at != '\'') vp_impl_caption_offer(lexer, found, found, VP_IMPL_CAPTION_QUOTES, NULL);
     else if (found && !vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, found)))
         vp_impl_caption_offer(lexer, found, found + (found < lexer->end), VP_IMPL_CAPTION_QUOTES, NULL);
-    for (i = 0; i < sizeof whole / sizeof *whole; i++)
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++)
         if ((found = vp_impl_caption_says(lexer, after, whole[i]))) {
             if (whole[i][0] == 'n' && vp_impl_caption_apostrophe(lexer, found))
                 found = vp_impl_caption_apostrophe(lexer, found);
@@ -228,10 +225,9 @@ static void vp_impl_caption_rule_apostrophe(vp_impl_caption_lexer *lexer) {
 
 /* makes " text " in lower case, for look-up in lists; key must have room for bytes + 3 */
 static void vp_impl_caption_key(char *key, const char *text, size_t bytes) {
-    size_t i;
     key[0] = key[bytes + 1] = ' ';
     key[bytes + 2] = 0;
-    for (i = 0; i < bytes; i++) key[i + 1] = (char)(vp_impl_caption_upper(text[i]) ? text[i] + 32 : text[i]);
+    for (size_t i = 0; i < bytes; i++) key[i + 1] = (char)(vp_impl_caption_upper(text[i]) ? text[i] + 32 : text[i]);
 }
 
 /* ---- abbreviations that keep their period: always, or only before a number; "u.s."; and a single letter unless a
@@ -292,10 +288,9 @@ static void vp_impl_caption_rule_numbers(vp_impl_caption_lexer *lexer) {
         "912~11912~11924", "914s11914/11914", "914/11914", "(11923)11b01934s01935", "+02924s11924s11934s01935",
         "+02924s11934s01935", "+02924.11924.11934.11935", "924.11934.11935"};
     const char *at = lexer->at, *stop, *found;
-    size_t i;
     int ascii = vp_impl_caption_at(lexer, at);
     if (!vp_impl_caption_in(ascii, "+-.,:(") && !vp_impl_caption_ascii_digit(ascii)) return;
-    for (i = 0; i < sizeof patterns / sizeof *patterns; i++)
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
         if ((found = vp_impl_caption_pattern(lexer, at, patterns[i]))) vp_impl_caption_token(lexer, found);
     at += vp_impl_caption_in(ascii, "+-");
     stop = vp_impl_caption_digits(lexer, at);
@@ -334,9 +329,8 @@ static void vp_impl_caption_rule_hyphens(vp_impl_caption_lexer *lexer) {
 /* one part of a/b/c: letters and digits, then up to two hyphens with letters; NULL if there is no such part */
 static const char *vp_impl_caption_slash_part(const vp_impl_caption_lexer *lexer, const char *at) {
     const char *stop = vp_impl_caption_ascii_alnums(lexer, at);
-    int i;
     if (stop == at) return NULL;
-    for (i = 0; i < 2 && vp_impl_caption_at(lexer, stop) == '-'
+    for (int i = 0; i < 2 && vp_impl_caption_at(lexer, stop) == '-'
                 && vp_impl_caption_ascii_letter(vp_impl_caption_ahead(lexer, stop, 1));
          i++)
         for (stop++; vp_impl_caption_ascii_letter(vp_impl_caption_at(lexer, stop)); stop++) {}
@@ -405,9 +399,8 @@ static const char *vp_impl_caption_address_run(const vp_impl_caption_lexer *lexe
 
 /* www.a.com/b, a.com/b: starts after the top-level domain (.com ...); the path has at least two characters */
 static const char *vp_impl_caption_path(const vp_impl_caption_lexer *lexer, const char *at) {
-    const char *stop;
     if (vp_impl_caption_at(lexer, at) != '/') return at;
-    stop = vp_impl_caption_address_run(lexer, at + 1);
+    const char *stop = vp_impl_caption_address_run(lexer, at + 1);
     while (stop > at + 1 && vp_impl_caption_in(stop[-1], ".!?(){},-")) stop--;
     return stop > at + 2 ? stop : at;
 }
@@ -415,7 +408,6 @@ static const char *vp_impl_caption_path(const vp_impl_caption_lexer *lexer, cons
 static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
     static const char *const endings[] = {"com", "net", "org", "edu"};
     const char *start = lexer->at + (*lexer->at == '<'), *stop, *next, *at_sign = NULL, *found; /* <me@x.org> too */
-    size_t i;
     if ((stop = vp_impl_caption_says(lexer, start, "http://"))
         || (stop = vp_impl_caption_says(lexer, start, "https://"))) {
         for (next = vp_impl_caption_address_run(lexer, stop); next > stop && vp_impl_caption_in(next[-1], ".!?(){},-");)
@@ -426,7 +418,7 @@ static void vp_impl_caption_rule_addresses(vp_impl_caption_lexer *lexer) {
     for (next = stop;
          start == lexer->at && vp_impl_caption_at(lexer, next) == '.' && vp_impl_caption_letter(lexer, next + 1);) {
         next = vp_impl_caption_letters(lexer, next + 1);
-        for (i = 0; i < sizeof endings / sizeof *endings; i++)
+        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
             if (next - start > 4 && next[-4] == '.' && (found = vp_impl_caption_says(lexer, next - 3, endings[i]))
                 && found == next)
                 vp_impl_caption_token(lexer, vp_impl_caption_path(lexer, next));
@@ -457,13 +449,12 @@ static void vp_impl_caption_rule_files(vp_impl_caption_lexer *lexer) {
     size_t bytes;
     if (stop == lexer->at || lexer->at < lexer->no_file) return;
     while (vp_impl_caption_at(lexer, stop) == '.' && vp_impl_caption_alnum(lexer, stop + 1)) {
-        int ascii;
         start = stop + 1;
         stop = vp_impl_caption_alnums(lexer, start);
         bytes = (size_t)(stop - start);
         if (bytes > 5) continue;
         vp_impl_caption_key(key, start, bytes);
-        ascii = vp_impl_caption_at(lexer, stop);
+        int ascii = vp_impl_caption_at(lexer, stop);
         if (strstr(endings, key) && (stop >= lexer->end || vp_impl_caption_in(ascii, " \t\n\r.?!,"))) best = stop;
     }
     if (best) vp_impl_caption_offer(lexer, best, best + (best < lexer->end), VP_IMPL_CAPTION_TEXT, NULL);
@@ -638,10 +629,9 @@ static void vp_impl_caption_rule_symbols(vp_impl_caption_lexer *lexer, uint32_t 
         {0x3001, 0x3002}, {0x3012, 0x3012}, {0x30FB, 0x30FB}, {0xFF01, 0xFF0F}, {0xFF1A, 0xFF20}, {0xFF3B, 0xFF40},
         {0xFF5B, 0xFF65}, {0xFFE0, 0xFFE1}, {0xFFE5, 0xFFE6}};
     const char *next = lexer->at + bytes;
-    size_t i;
-    for (i = 0; i < sizeof said / sizeof *said; i++)
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
         if (said[i].code == code) vp_impl_caption_offer(lexer, next, next, VP_IMPL_CAPTION_SAID, said[i].to);
-    for (i = 0; i < sizeof symbols / sizeof *symbols; i++)
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++)
         if (code >= symbols[i][0] && code <= symbols[i][1]) vp_impl_caption_token(lexer, next);
     vp_impl_caption_offer(lexer, next, next, VP_IMPL_CAPTION_DROP, NULL);
 }
@@ -703,9 +693,8 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_cap
     const char *at = lexer->at;
     const size_t before = out->bytes;
     size_t bytes;
-    int tag;
     if (lexer->kind == VP_IMPL_CAPTION_DROP) return;
-    tag = *at == '<' && lexer->stop[-1] == '>';
+    int tag = *at == '<' && lexer->stop[-1] == '>';
     if (out->bytes) vp_impl_caption_add(out, " ", 1);
     if (lexer->kind == VP_IMPL_CAPTION_SAID) {
         vp_impl_caption_say(out, lexer->said);
@@ -734,9 +723,8 @@ static void vp_impl_caption_emit(const vp_impl_caption_lexer *lexer, vp_impl_cap
 }
 
 static void vp_impl_caption_tokens(const char *text, size_t bytes, vp_impl_caption_text *out) {
-    vp_impl_caption_lexer lexer;
+    vp_impl_caption_lexer lexer = {0};
     size_t length = 1;
-    memset(&lexer, 0, sizeof lexer);
     lexer.end = text + bytes;
     lexer.no_close = lexer.no_at = lexer.no_hyphen = lexer.no_file = text;
     for (lexer.at = text; lexer.at < lexer.end; lexer.at = lexer.stop) {
@@ -880,10 +868,9 @@ static vp_result vp_impl_caption_full(const vp_impl_caption_book *book) {
 /* Splits a tokenised text; also at single spaces if that gives different words. */
 static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const char *text, size_t bytes) {
     const char *at = text, *end = text + bytes, *start = text;
-    vp_impl_caption_line line;
+    vp_impl_caption_line line = {0};
     size_t length = 1;
     int plain = 1;
-    memset(&line, 0, sizeof line);
     line.first = line.rouge_first = book->numbers.count;
     for (;; at += length) {
         uint32_t code = at < end ? vp_unicode_get(at, end, &length) : ' ';
@@ -949,9 +936,8 @@ static int vp_impl_caption_grow_grams(vp_impl_caption_book *book) {
 /* the number of an n-gram; 0 without memory */
 static uint32_t vp_impl_caption_gram_number(vp_impl_caption_book *book, uint32_t prefix, uint32_t word) {
     vp_impl_caption_gram *gram;
-    size_t at;
     if (book->gram_count * 2 >= book->gram_table_size && !vp_impl_caption_grow_grams(book)) return 0;
-    at = (size_t)vp_impl_caption_mix(prefix, word) & (book->gram_table_size - 1);
+    size_t at = (size_t)vp_impl_caption_mix(prefix, word) & (book->gram_table_size - 1);
     for (;; at = (at + 1) & (book->gram_table_size - 1)) {
         gram = &book->gram_table[at];
         if (!gram->id) break;
@@ -965,15 +951,14 @@ static uint32_t vp_impl_caption_gram_number(vp_impl_caption_book *book, uint32_t
 
 static vp_result vp_impl_caption_number_grams(vp_impl_caption_book *book) {
     const vp_impl_caption_line *lines = (const vp_impl_caption_line *)book->lines.data;
-    size_t line, i, n;
     book->grams[0] = (uint32_t *)book->numbers.data;
-    for (n = 1; n < VP_IMPL_CAPTION_N; n++) {
+    for (size_t n = 1; n < VP_IMPL_CAPTION_N; n++) {
         book->grams[n] = (uint32_t *)VP_MALLOC((book->numbers.count + 1) * sizeof(uint32_t));
         if (!book->grams[n]) return VP_ERR_MEMORY;
     }
-    for (line = 0; line < book->lines.count; line++)
-        for (n = 1; n < VP_IMPL_CAPTION_N; n++)
-            for (i = 0; i + n < lines[line].count; i++) {
+    for (size_t line = 0; line < book->lines.count; line++)
+        for (size_t n = 1; n < VP_IMPL_CAPTION_N; n++)
+            for (size_t i = 0; i + n < lines[line].count; i++) {
                 size_t at = lines[line].first + i;
                 book->grams[n][at] = vp_impl_caption_gram_number(book, book->grams[n - 1][at], book->grams[0][at + n]);
                 if (!book->grams[n][at]) return VP_ERR_MEMORY;
@@ -1004,7 +989,6 @@ static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t imag
 }
 
 static void vp_impl_caption_release(vp_impl_caption_book *book) {
-    size_t n;
     VP_FREE(book->letters.data);
     VP_FREE(book->words.data);
     VP_FREE(book->numbers.data);
@@ -1012,7 +996,7 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
     VP_FREE(book->scratch.data);
     VP_FREE(book->word_table);
     VP_FREE(book->gram_table);
-    for (n = 1; n < VP_IMPL_CAPTION_N; n++) VP_FREE(book->grams[n]);
+    for (size_t n = 1; n < VP_IMPL_CAPTION_N; n++) VP_FREE(book->grams[n]);
     VP_FREE(book->document_count);
     VP_FREE(book->in_candidate);
     VP_FREE(book->in_reference);
@@ -1028,12 +1012,11 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
 static void vp_impl_caption_count_documents(vp_impl_caption_book *book, const vp_caption_image *images,
                                             size_t image_count) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
-    size_t image, reference, n, i;
-    for (image = 0; image < image_count; image++) {
+    for (size_t image = 0; image < image_count; image++) {
         line++; /* the candidate */
-        for (reference = 0; reference < images[image].reference_count; reference++, line++)
-            for (n = 0; n < VP_IMPL_CAPTION_N; n++)
-                for (i = 0; i + n < line->count; i++) {
+        for (size_t reference = 0; reference < images[image].reference_count; reference++, line++)
+            for (size_t n = 0; n < VP_IMPL_CAPTION_N; n++)
+                for (size_t i = 0; i + n < line->count; i++) {
                     uint32_t number = book->grams[n][line->first + i];
                     if (book->in_candidate[number] == image + 1) continue;
                     book->in_candidate[number] = (uint32_t)(image + 1);
@@ -1090,8 +1073,7 @@ typedef struct vp_impl_caption_bleu {
 
 static void vp_impl_caption_bleu_score(const vp_impl_caption_bleu *counts, double bleu[VP_IMPL_CAPTION_N]) {
     double product = 1.0, ratio = ((double)counts->words + 1e-15) / ((double)counts->reference_words + 1e-9);
-    size_t n;
-    for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
+    for (size_t n = 0; n < VP_IMPL_CAPTION_N; n++) {
         product *= ((double)counts->correct[n] + 1e-15) / ((double)counts->guesses[n] + 1e-9);
         bleu[n] = pow(product, 1.0 / (double)(n + 1));
         if (ratio < 1.0) bleu[n] *= exp(1.0 - 1.0 / ratio);
@@ -1177,17 +1159,14 @@ static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_capt
 static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count,
                                   vp_caption_scores *each, vp_caption_scores *corpus) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
-    vp_impl_caption_bleu sums, counts;
-    vp_caption_scores mean, scores;
-    size_t image, n;
-    memset(&sums, 0, sizeof sums);
-    memset(&mean, 0, sizeof mean);
+    vp_impl_caption_bleu sums = {0}, counts;
+    vp_caption_scores mean = {0}, scores;
     vp_impl_caption_count_documents(book, images, image_count);
-    for (image = 0; image < image_count; image++) {
+    for (size_t image = 0; image < image_count; image++) {
         vp_impl_caption_image(book, line, images[image].reference_count, book->log_of[image_count], &counts, &scores);
         line += images[image].reference_count + 1;
         if (each) each[image] = scores;
-        for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
+        for (size_t n = 0; n < VP_IMPL_CAPTION_N; n++) {
             sums.correct[n] += counts.correct[n];
             sums.guesses[n] += counts.guesses[n];
         }
@@ -1205,12 +1184,11 @@ static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_i
 static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_caption_image *images,
                                           size_t image_count, vp_caption_input input, size_t *image) {
     vp_result result;
-    size_t i;
     for (*image = 0; *image < image_count; ++*image) {
         const vp_caption_image *one = &images[*image];
         if (!one->references || !one->reference_count) return VP_ERR_RANGE;
         result = vp_impl_caption_read(book, &one->candidate, input);
-        for (i = 0; i < one->reference_count && result == VP_OK; i++)
+        for (size_t i = 0; i < one->reference_count && result == VP_OK; i++)
             result = vp_impl_caption_read(book, &one->references[i], input);
         if (result != VP_OK) return result;
     }
@@ -1219,7 +1197,7 @@ static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_c
 
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
                                    vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error) {
-    vp_impl_caption_book book;
+    vp_impl_caption_book book = {0};
     vp_message where = {{0}, 0};
     vp_result result;
     size_t image = 0;
@@ -1228,7 +1206,6 @@ VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_
         return vp_fail(error, VP_ERR_RANGE, -1, "captions", "over 2^29 images; score them in parts");
     if (input != VP_CAPTION_TOKENISED && input != VP_CAPTION_RAW)
         return vp_fail(error, VP_ERR_RANGE, -1, "captions", "unknown kind of input");
-    memset(&book, 0, sizeof book);
     result = vp_impl_caption_read_all(&book, images, image_count, input, &image);
     vp_message_text(&where, "image ");
     vp_message_int(&where, (int64_t)image);

@@ -39,8 +39,7 @@ VP_API size_t vp_chat_base_bytes(const char *url) {
     return vp_impl_chat_without(url, bytes, "/v1", least);
 }
 VP_API vp_result vp_chat_api_find(const char *name, vp_chat_api *api) {
-    int32_t i;
-    for (i = 0; name && i < VP_CHAT_API_LAST_; i++) {
+    for (int32_t i = 0; name && i < VP_CHAT_API_LAST_; i++) {
         if (strcmp(name, vp_impl_chat_apis[i].name) != 0) continue;
         *api = (vp_chat_api)i;
         return VP_OK;
@@ -54,12 +53,11 @@ typedef struct vp_impl_chat_text { char *text; size_t bytes, capacity; } vp_impl
 /* Makes room for `count` more bytes and a NUL. */
 static vp_result vp_impl_chat_grow(char **text, size_t bytes, size_t *capacity, size_t count) {
     size_t needed, doubled;
-    char *grown;
     if (!vp_size_add(bytes, count, &needed) || !vp_size_add(needed, 1, &needed)) return VP_ERR_MEMORY;
     if (needed <= *capacity) return VP_OK;
     if (!vp_size_multiply(*capacity, 2, &doubled) || doubled < needed) doubled = needed;
     if (doubled < 64) doubled = 64;
-    grown = (char *)VP_REALLOC(*text, doubled);
+    char *grown = (char *)VP_REALLOC(*text, doubled);
     if (!grown) return VP_ERR_MEMORY;
     *text = grown;
     *capacity = doubled;
@@ -115,8 +113,7 @@ static void vp_impl_chat_image_text(vp_json_writer *writer, const vp_chat_image 
     const char *const pieces[] = {"data:", image->media_type, ";base64,"};
     vp_impl_chat_text out = {NULL, 0, 0};
     vp_result result = VP_OK;
-    size_t i;
-    for (i = 0; !is_bare && i < 3 && result == VP_OK; i++)
+    for (size_t i = 0; !is_bare && i < 3 && result == VP_OK; i++)
         result = vp_impl_chat_sink(&out, pieces[i], strlen(pieces[i]));
     if (result == VP_OK)
         result = vp_impl_chat_grow(&out.text, out.bytes, &out.capacity, vp_base64_bytes(image->byte_count));
@@ -177,10 +174,9 @@ static void vp_impl_chat_text_part(vp_json_writer *writer, int is_chat, const ch
 static void vp_impl_chat_parts(vp_json_writer *writer, const vp_chat_request *request, int is_chat) {
     const size_t bytes = strlen(request->text);
     size_t done = 0;
-    int32_t i;
     vp_json_key(writer, "content");
     vp_json_begin_array(writer);
-    for (i = 0; i < request->image_count; i++) {
+    for (int32_t i = 0; i < request->image_count; i++) {
         const size_t place = request->image_places ? request->image_places[i] : 0;
         if (place > done) vp_impl_chat_text_part(writer, is_chat, request->text + done, place - done);
         vp_impl_chat_image_part(writer, is_chat, &request->images[i]);
@@ -216,13 +212,12 @@ static void vp_impl_chat_put_responses(vp_json_writer *writer, const vp_chat_req
     vp_impl_chat_put_openai(writer, request, 0);
 }
 static void vp_impl_chat_put_ollama(vp_json_writer *writer, const vp_chat_request *request) {
-    int32_t i;
     vp_impl_chat_begin_message(writer, "messages");
     vp_impl_chat_member(writer, "content", request->text);
     if (request->image_count > 0) {
         vp_json_key(writer, "images");
         vp_json_begin_array(writer);
-        for (i = 0; i < request->image_count; i++) vp_impl_chat_image_text(writer, &request->images[i], 1);
+        for (int32_t i = 0; i < request->image_count; i++) vp_impl_chat_image_text(writer, &request->images[i], 1);
         vp_json_end_array(writer);
     }
     vp_impl_chat_end_message(writer);
@@ -302,9 +297,8 @@ static void vp_impl_chat_span(const vp_json *json, uint32_t node, size_t *start,
 static vp_result vp_impl_chat_put(vp_impl_chat_setting *setting, int32_t step) {
     vp_json_writer writer;
     char key[512];
-    int32_t at;
     vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &setting->out, 0);
-    for (at = step; at < setting->step_count; at++) {
+    for (int32_t at = step; at < setting->step_count; at++) {
         if (setting->steps[at].key_bytes >= sizeof key) return VP_ERR_FORMAT;
         memcpy(key, setting->steps[at].key, setting->steps[at].key_bytes);
         key[setting->steps[at].key_bytes] = 0;
@@ -315,7 +309,7 @@ static vp_result vp_impl_chat_put(vp_impl_chat_setting *setting, int32_t step) {
     }
     if (setting->is_text) vp_json_string_bytes(&writer, setting->value, setting->value_bytes);
     else vp_json_raw(&writer, setting->value, setting->value_bytes);
-    for (at = step; at < setting->step_count; at++) vp_json_end_object(&writer);
+    for (int32_t at = step; at < setting->step_count; at++) vp_json_end_object(&writer);
     if (step < setting->step_count) setting->out.bytes--;
     return vp_json_finish(&writer);
 }
@@ -331,7 +325,6 @@ static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node,
     const vp_impl_chat_step *now = &setting->steps[step];
     size_t start, bytes;
     uint32_t child;
-    int32_t rest;
     vp_result result = VP_OK;
     vp_impl_chat_span(json, node, &start, &bytes);
     if (step == setting->step_count) {
@@ -349,7 +342,7 @@ static vp_result vp_impl_chat_walk(vp_impl_chat_setting *setting, uint32_t node,
     child = now->kind == VP_IMPL_CHAT_ITEM ? vp_json_at(json, node, now->item)
                                            : vp_impl_chat_get(json, node, now->key, now->key_bytes);
     if (child != VP_JSON_NONE) return vp_impl_chat_walk(setting, child, step + 1);
-    for (rest = step; rest < setting->step_count; rest++)
+    for (int32_t rest = step; rest < setting->step_count; rest++)
         if (setting->steps[rest].kind != VP_IMPL_CHAT_KEY) return VP_ERR_NOT_FOUND;
     result = vp_impl_chat_copy(setting, start + bytes - 1);
     if (result == VP_OK && json->nodes[node].count > 0) result = vp_impl_chat_sink(&setting->out, ", ", 2);
@@ -363,9 +356,8 @@ static vp_result vp_impl_chat_walk_images(vp_impl_chat_setting *setting) {
                    list = messages == VP_JSON_NONE ? vp_json_get(json, 0, "input") : messages,
                    parts = vp_json_get(json, vp_json_at(json, list, 0), "content");
     vp_result result = VP_OK;
-    uint32_t part;
     if (parts == VP_JSON_NONE || json->nodes[parts].type != VP_JSON_ARRAY) return VP_ERR_MISMATCH;
-    for (part = parts + 1; part < json->nodes[parts].end && result == VP_OK; part = json->nodes[part].end) {
+    for (uint32_t part = parts + 1; part < json->nodes[parts].end && result == VP_OK; part = json->nodes[part].end) {
         const uint32_t url = vp_json_get(json, part, "image_url");
         if (url != VP_JSON_NONE) result = vp_impl_chat_walk(setting, part, json->nodes[url].type != VP_JSON_OBJECT);
     }
@@ -395,12 +387,11 @@ static const char *vp_impl_chat_knob_text(vp_result result) {
     }
 }
 static vp_result vp_impl_chat_knob(const vp_chat_knob *knob, vp_impl_chat_text *body) {
-    vp_impl_chat_setting setting;
+    vp_impl_chat_setting setting = {0};
     vp_json_node *nodes = NULL;
     size_t capacity = 0;
     vp_json json;
     vp_result result = VP_OK;
-    memset(&setting, 0, sizeof setting);
     setting.value = knob->value;
     if (!knob->value || !vp_impl_chat_path(knob->path, &setting)) return VP_ERR_FORMAT;
     setting.value_bytes = strlen(knob->value);
@@ -428,12 +419,11 @@ static vp_result vp_impl_chat_knob(const vp_chat_knob *knob, vp_impl_chat_text *
 static const char *vp_impl_chat_bad_text(const vp_chat_request *request) {
     const char *const texts[] = {request->model, request->text, request->cache_salt ? request->cache_salt : ""};
     const char *const names[] = {"model", "text", "cache_salt"};
-    int32_t i;
-    for (i = 0; i < 3; i++)
+    for (int32_t i = 0; i < 3; i++)
         if (!texts[i] || vp_utf8_valid_bytes(texts[i], strlen(texts[i])) != strlen(texts[i])) return names[i];
-    for (i = 0; i < request->image_count; i++)
+    for (int32_t i = 0; i < request->image_count; i++)
         if (!vp_impl_chat_is_media_type(request->images[i].media_type)) return "media_type";
-    for (i = 0; request->image_places && i < request->image_count; i++) {
+    for (int32_t i = 0; request->image_places && i < request->image_count; i++) {
         const size_t place = request->image_places[i];
         if (place > strlen(request->text) || (i && place < request->image_places[i - 1])
             || ((unsigned char)request->text[place] & 0xc0) == 0x80)
@@ -446,7 +436,6 @@ VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, c
     vp_impl_chat_text out = {NULL, 0, 0};
     vp_json_writer writer;
     vp_result result;
-    size_t i;
     if (!vp_chat_api_name((int32_t)api) || request->image_count < 0 || request->max_tokens < 0)
         return vp_fail(error, VP_ERR_RANGE, -1, "request", "a count is negative, or the API is unknown");
     if (vp_impl_chat_bad_text(request))
@@ -459,7 +448,7 @@ VP_API vp_result vp_chat_body(vp_chat_api api, const vp_chat_request *request, c
     vp_json_end_object(&writer);
     result = vp_json_finish(&writer);
     if (result != VP_OK) vp_fail(error, result, -1, "body", vp_result_text(result));
-    for (i = 0; result == VP_OK && i < request->knob_count; i++) {
+    for (size_t i = 0; result == VP_OK && i < request->knob_count; i++) {
         result = vp_impl_chat_knob(&request->knobs[i], &out);
         if (result != VP_OK)
             vp_fail(error, result, -1, request->knobs[i].path ? request->knobs[i].path : "path",
@@ -609,9 +598,8 @@ static char *vp_impl_chat_words(const vp_json *json, uint32_t node) {
 }
 /* Sets a member to a value's text; a missing text leaves it unchanged. */
 static vp_result vp_impl_chat_keep(vp_chat_reply *reply, char **member, const vp_json *json, uint32_t node) {
-    char *words;
     if (node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL) return VP_OK;
-    words = vp_impl_chat_words(json, node);
+    char *words = vp_impl_chat_words(json, node);
     if (!words) return vp_impl_chat_no_memory(reply);
     VP_FREE(*member);
     *member = words;
@@ -681,8 +669,7 @@ static vp_result vp_impl_chat_add(vp_chat_reply *reply, const vp_json *json, uin
            *capacity = is_reasoning ? &state->reasoning_capacity : &state->text_capacity, count = 0;
     if (!vp_impl_chat_is_set(json, node)) return VP_OK;
     if (json->nodes[node].type == VP_JSON_ARRAY) {
-        uint32_t part;
-        for (part = node + 1; part < json->nodes[node].end; part = json->nodes[part].end) {
+        for (uint32_t part = node + 1; part < json->nodes[node].end; part = json->nodes[part].end) {
             const uint32_t words = vp_json_get(json, part, "text");
             vp_result result;
             if (json->nodes[part].type != VP_JSON_OBJECT
@@ -742,8 +729,7 @@ typedef struct vp_impl_chat_counter { const char *object, *name; int64_t *count;
 static vp_result vp_impl_chat_count_all(vp_chat_reply *reply, const vp_json *json, uint32_t root,
                                         const vp_impl_chat_counter *counters, size_t count) {
     vp_result result = VP_OK;
-    size_t i;
-    for (i = 0; i < count && result == VP_OK; i++)
+    for (size_t i = 0; i < count && result == VP_OK; i++)
         result = vp_impl_chat_count(reply, json,
                                     counters[i].object ? vp_json_get(json, root, counters[i].object) : root,
                                     counters[i].name, counters[i].count);
@@ -766,15 +752,14 @@ static vp_result vp_impl_chat_usage_of(vp_chat_reply *reply, const vp_json *json
         {"input_tokens_details", "image_tokens", &to->image_tokens},
         {"completion_tokens_details", "reasoning_tokens", &to->reasoning_tokens},
         {"output_tokens_details", "reasoning_tokens", &to->reasoning_tokens}};
-    vp_result result;
     if (!vp_impl_chat_is_set(json, usage)) return VP_OK;
     if (json->nodes[usage].type != VP_JSON_OBJECT)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "usage", "the server sent something that is not an object");
     *to = vp_impl_chat_no_usage();
-    result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
-                                vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
-                                            "multimodal_tokens"),
-                                "image", &to->image_tokens);
+    vp_result result = vp_impl_chat_count(reply, json, /* vLLM 0.32 */
+                                          vp_json_get(json, vp_json_get(json, usage, "prompt_tokens_details"),
+                                                      "multimodal_tokens"),
+                                          "image", &to->image_tokens);
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, usage, counters, sizeof counters / sizeof *counters);
 }
@@ -798,11 +783,10 @@ static vp_result vp_impl_chat_timings_of(vp_chat_reply *reply, const vp_json *js
     const vp_impl_chat_counter counters[] = {{NULL, "prompt_n", &state->timed_prompt},
         {NULL, "cache_n", &state->timed_cached}, {NULL, "predicted_n", &state->timed_completion}};
     uint32_t timings = vp_json_get(json, root, "timings");
-    vp_result result;
     if (!vp_impl_chat_is_set(json, timings)) timings = vp_json_get(json, root, "metrics");
     if (timings == VP_JSON_NONE || json->nodes[timings].type != VP_JSON_OBJECT) return VP_OK;
-    result = vp_impl_chat_set_timings(reply, json->text + json->nodes[timings].start,
-                                      (size_t)json->nodes[timings].bytes);
+    vp_result result = vp_impl_chat_set_timings(reply, json->text + json->nodes[timings].start,
+                                                (size_t)json->nodes[timings].bytes);
     if (result != VP_OK) return result;
     return vp_impl_chat_count_all(reply, json, timings, counters, sizeof counters / sizeof *counters);
 }
@@ -911,9 +895,8 @@ static vp_result vp_impl_chat_response_event(vp_chat_reply *reply, const vp_json
     if (type == VP_JSON_NONE || json->nodes[type].type != VP_JSON_STRING)
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "type", "the server sent an event without a type");
     for (i = 0; i < sizeof deltas / sizeof *deltas; i++) {
-        vp_result result;
         if (!vp_json_equals(json, type, deltas[i].type)) continue;
-        result = vp_impl_chat_add(reply, json, vp_json_get(json, 0, "delta"), deltas[i].is_reasoning, &bytes);
+        vp_result result = vp_impl_chat_add(reply, json, vp_json_get(json, 0, "delta"), deltas[i].is_reasoning, &bytes);
         if (result != VP_OK) return result;
         return vp_impl_chat_piece(reply, deltas[i].is_reasoning ? 0 : bytes, deltas[i].is_reasoning ? bytes : 0);
     }
@@ -934,10 +917,9 @@ static vp_result vp_impl_chat_ollama_times(vp_chat_reply *reply, const vp_json *
     vp_json_writer writer;
     vp_result result;
     int any = 0;
-    size_t i;
     vp_json_writer_init_sink(&writer, vp_impl_chat_sink, &out, 0);
     vp_json_begin_object(&writer);
-    for (i = 0; i < sizeof names / sizeof *names; i++) {
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         int64_t duration = -1;
         result = vp_impl_chat_number(reply, json, 0, names[i], INT64_MAX, &duration);
         if (result != VP_OK) break;

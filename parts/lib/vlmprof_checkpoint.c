@@ -143,8 +143,7 @@ static vp_result vp_impl_header_offsets(const vp_impl_header *header, uint32_t n
 }
 
 static vp_result vp_impl_header_type(const vp_impl_header *header, uint32_t node, vp_impl_entry *entry) {
-    uint32_t i;
-    for (i = 0; i < VP_IMPL_FILE_TYPE_COUNT; i++) {
+    for (uint32_t i = 0; i < VP_IMPL_FILE_TYPE_COUNT; i++) {
         if (vp_json_equals(header->json, node, vp_impl_file_types[i].name)) {
             entry->type = (uint16_t)i;
             return VP_OK;
@@ -159,7 +158,6 @@ static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t ob
     uint32_t nodes[3] = {VP_JSON_NONE, VP_JSON_NONE, VP_JSON_NONE}, i, k, key = object + 1,
              count = header->json->nodes[object].count, bits;
     uint64_t elements = 0, bytes;
-    vp_result result;
     if (header->json->nodes[object].type != VP_JSON_OBJECT)
         return vp_impl_header_fail(header, entry->name, "the entry is not an object");
     for (i = 0; i < count; i++, key = header->json->nodes[key + 1].end) {
@@ -173,7 +171,7 @@ static vp_result vp_impl_header_tensor(const vp_impl_header *header, uint32_t ob
     for (k = 0; k < 3; k++)
         if (nodes[k] == VP_JSON_NONE)
             return vp_impl_header_fail(header, entry->name, "dtype, shape or data_offsets is missing");
-    result = vp_impl_header_type(header, nodes[0], entry);
+    vp_result result = vp_impl_header_type(header, nodes[0], entry);
     if (result == VP_OK) result = vp_impl_header_shape(header, nodes[1], entry, &elements);
     if (result == VP_OK) result = vp_impl_header_offsets(header, nodes[2], entry);
     if (result != VP_OK) return result;
@@ -259,13 +257,12 @@ static vp_result vp_impl_header_metadata(const vp_impl_header *header, uint32_t 
 static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entry *entries, size_t count,
                                       uint64_t buffer_bytes) {
     uint64_t end = 0;
-    size_t i;
     if (count) qsort(entries, count, sizeof *entries, vp_impl_entry_order);
-    for (i = 1; i < count; i++)
+    for (size_t i = 1; i < count; i++)
         if (!strcmp(entries[i - 1].name, entries[i].name))
             return vp_impl_header_fail(header, entries[i].name, "this key appears twice");
     if (count) qsort(entries, count, sizeof *entries, vp_impl_offset_order);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (entries[i].begin < end)
             return vp_impl_header_fail(header, entries[i].name, "its data overlap those of another tensor");
         if (entries[i].begin > end)
@@ -279,7 +276,7 @@ static vp_result vp_impl_header_check(const vp_impl_header *header, vp_impl_entr
     if (end < buffer_bytes)
         return vp_failf(header->error, VP_ERR_FORMAT, -1, header->where, "%llu bytes follow the last tensor",
                         (unsigned long long)(buffer_bytes - end));
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         entries[i].begin += header->data_start;
         entries[i].end += header->data_start;
     }
@@ -336,12 +333,11 @@ static vp_result vp_impl_shard_map(vp_impl_shard *shard, vp_error *error) {
 static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *error) {
     vp_impl_shard *shard = &cp->shards[index];
     vp_impl_header header;
-    vp_json json;
+    vp_json json = {0};
     uint64_t header_bytes = 0;
-    int i;
     vp_result result = vp_impl_shard_map(shard, error);
     if (result != VP_OK) return result;
-    for (i = 7; i >= 0; i--) header_bytes = header_bytes << 8 | shard->map[i];
+    for (int i = 7; i >= 0; i--) header_bytes = header_bytes << 8 | shard->map[i];
     if (header_bytes > VP_IMPL_HEADER_BYTES_MAX)
         return vp_fail(error, VP_ERR_FORMAT, 0, shard->path,
                        "the header is longer than 100000000 bytes; this is not a safetensors file");
@@ -350,7 +346,6 @@ static vp_result vp_impl_shard_read(vp_checkpoint *cp, int32_t index, vp_error *
                        "the header ends beyond the file: it is truncated or not a safetensors file");
     if (header_bytes < 2 || shard->map[8] != '{')
         return vp_fail(error, VP_ERR_FORMAT, 8, shard->path, "the header does not begin with {");
-    memset(&json, 0, sizeof json);
     result = vp_json_load((const char *)shard->map + 8, (size_t)header_bytes, shard->path, &json, error);
     if (result != VP_OK) return result;
     header.json = &json;
@@ -488,10 +483,9 @@ static vp_result vp_impl_index_parse(const vp_json *json, uint32_t map, const ch
 /* both lists are sorted by name */
 static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_place *places, size_t count,
                                        const char *where, vp_error *error) {
-    vp_impl_faults faults;
+    vp_impl_faults faults = {0};
     char detail[120];
     size_t i = 0, place = 0;
-    memset(&faults, 0, sizeof faults);
     while (i < cp->entry_count || place < count) {
         const vp_impl_entry *entry = &cp->entries[i];
         int order = i >= cp->entry_count ? 1
@@ -520,9 +514,8 @@ static vp_result vp_impl_index_compare(const vp_checkpoint *cp, const vp_impl_pl
 static vp_result vp_impl_index_open(vp_checkpoint *cp, const char *directory, const char *where, vp_impl_place *places,
                                     size_t count, vp_error *error) {
     vp_result result = VP_OK;
-    size_t i;
     if (count) qsort(places, count, sizeof *places, vp_impl_place_file_order);
-    for (i = 0; i < count && result == VP_OK; i++) {
+    for (size_t i = 0; i < count && result == VP_OK; i++) {
         if (i && !strcmp(places[i - 1].file, places[i].file)) continue;
         result = vp_impl_checkpoint_add(cp, directory, places[i].file, error);
         if (result == VP_ERR_NOT_FOUND)
@@ -539,10 +532,9 @@ static vp_result vp_impl_checkpoint_index(vp_checkpoint *cp, const char *directo
     char *text = NULL, *texts = NULL;
     size_t bytes = 0, place_bytes = 0;
     vp_impl_place *places = NULL;
-    vp_json json;
+    vp_json json = {0};
     uint32_t map = VP_JSON_NONE;
     vp_result result = vp_file_read(where, (size_t)1 << 28, &text, &bytes, error);
-    memset(&json, 0, sizeof json);
     if (result == VP_OK) result = vp_json_load(text, bytes, where, &json, error);
     if (result == VP_OK) {
         map = json.nodes[0].type == VP_JSON_OBJECT ? vp_json_get(&json, 0, "weight_map") : VP_JSON_NONE;
@@ -577,10 +569,9 @@ static vp_impl_entry *vp_impl_checkpoint_entry(const vp_checkpoint *cp, const ch
 }
 
 static void vp_impl_shape_text(char *out, size_t capacity, const int64_t *shape, uint32_t dimensions) {
-    uint32_t i;
     size_t used;
     vp_impl_format(out, capacity, "[");
-    for (i = 0; i < dimensions && i < VP_TENSOR_DIMENSIONS_MAX; i++) {
+    for (uint32_t i = 0; i < dimensions && i < VP_TENSOR_DIMENSIONS_MAX; i++) {
         used = strlen(out);
         vp_impl_format(out + used, capacity - used, "%s%lld", i ? ", " : "", (long long)shape[i]);
     }
@@ -613,8 +604,7 @@ static void vp_impl_checkpoint_compare_one(vp_impl_entry *entry, const vp_tensor
 
 /* detects names of OLMo's own training code, whose names and layout differ, so that no tensor can be used unchanged */
 static int vp_impl_is_olmo(const vp_checkpoint *cp) {
-    size_t i;
-    for (i = 0; i < cp->entry_count; i++) {
+    for (size_t i = 0; i < cp->entry_count; i++) {
         const char *name = cp->entries[i].name;
         if (!strncmp(name, "transformer.", 12) || strstr(name, ".ffn.experts.mlp.")
             || strstr(name, "transformer.ff_out.weight"))
@@ -632,18 +622,16 @@ static vp_result vp_impl_fail_olmo(const char *directory, vp_error *error) {
 
 static vp_result vp_impl_checkpoint_compare(vp_checkpoint *cp, const vp_model_config *config, const char *where,
                                             vp_error *error) {
-    vp_impl_faults faults;
+    vp_impl_faults faults = {0};
     vp_tensor_spec spec;
     char shape[96], detail[128];
     int64_t count = vp_model_tensor_count(config), i;
-    size_t k;
-    memset(&faults, 0, sizeof faults);
     for (i = 0; i < count; i++) {
         if (vp_model_tensor(config, i, &spec) != VP_OK)
             return vp_fail(error, VP_ERR_RANGE, -1, "config", "the config is not valid");
         vp_impl_checkpoint_compare_one(vp_impl_checkpoint_entry(cp, spec.name), &spec, &faults);
     }
-    for (k = 0; k < cp->entry_count; k++) {
+    for (size_t k = 0; k < cp->entry_count; k++) {
         const vp_impl_entry *entry = &cp->entries[k];
         if (entry->used) continue;
         vp_impl_shape_text(shape, sizeof shape, entry->shape, entry->dimensions);
@@ -673,8 +661,7 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
 /* --------------------------------------------------------------------------------------------------- packed weights */
 static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
     const unsigned char *raw = (const unsigned char *)data;
-    size_t i;
-    for (i = 0; i < bytes; i++) hash = (hash ^ raw[i]) * UINT64_C(1099511628211);
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ raw[i]) * UINT64_C(1099511628211);
     return hash;
 }
 #define VP_IMPL_FNV_START UINT64_C(14695981039346656037)
@@ -682,19 +669,16 @@ static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* 
 /* hashes numbers byte by byte, so that the hash does not depend on this machine's byte order */
 static uint64_t vp_impl_fnv_number(uint64_t hash, int64_t value) {
     unsigned char bytes[8];
-    int i;
-    for (i = 0; i < 8; i++) bytes[i] = (unsigned char)((uint64_t)value >> (8 * i) & 255);
+    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)((uint64_t)value >> (8 * i) & 255);
     return vp_impl_fnv(hash, bytes, sizeof bytes);
 }
 
 VP_API uint64_t vp_model_hash(const vp_model_config *config) {
     uint64_t hash = vp_impl_fnv_number(VP_IMPL_FNV_START, config->vit_blocks_needed);
     vp_tensor_spec spec;
-    int64_t i;
-    int32_t k;
-    for (i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) {
+    for (int64_t i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) {
         hash = vp_impl_fnv(hash, spec.name, strlen(spec.name) + 1);
-        for (k = 0; k < 2 || k < spec.dimensions; k++) hash = vp_impl_fnv_number(hash, spec.shape[k]);
+        for (int32_t k = 0; k < 2 || k < spec.dimensions; k++) hash = vp_impl_fnv_number(hash, spec.shape[k]);
     }
     return hash;
 }
@@ -706,14 +690,13 @@ VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PA
     const uint32_t words[4] = {VP_IMPL_PACKED_ORDER, packed->version, VP_PACKED_HEADER_BYTES, packed->panel_columns};
     const uint32_t precision[5] = {packed->block_bits, packed->head_bits, packed->vision_bits, packed->quant_values,
                                    packed->quant_order};
-    uint64_t sum;
     memset(header, 0, VP_PACKED_HEADER_BYTES);
     memcpy(header, VP_IMPL_PACKED_MAGIC, 8);
     memcpy(header + 8, words, 16);
     memcpy(header + 24, &packed->model_hash, 8);
     memcpy(header + 32, &packed->weights_bytes, 8);
     if (packed->version > 1) memcpy(header + 40, precision, sizeof precision);
-    sum = vp_impl_fnv(VP_IMPL_FNV_START, header, VP_IMPL_PACKED_SUM_AT);
+    uint64_t sum = vp_impl_fnv(VP_IMPL_FNV_START, header, VP_IMPL_PACKED_SUM_AT);
     memcpy(header + VP_IMPL_PACKED_SUM_AT, &sum, 8);
 }
 
@@ -779,7 +762,7 @@ static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model
 
 static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *directory, const vp_model_config *config,
                                            vp_error *error) {
-    vp_packed packed;
+    vp_packed packed = {0};
     vp_result result;
     cp->shards = (vp_impl_shard *)VP_CALLOC(1, sizeof *cp->shards);
     if (!cp->shards) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
@@ -787,7 +770,6 @@ static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *direct
     cp->shards[0].path = vp_impl_path_join(directory, VP_PACKED_FILE);
     if (!cp->shards[0].path) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
     result = vp_impl_shard_map(&cp->shards[0], error);
-    memset(&packed, 0, sizeof packed);
     if (result == VP_OK) result = vp_impl_packed_check(&cp->shards[0], config, &packed, error);
     if (result == VP_OK) cp->packed = packed;
     return result;
@@ -870,20 +852,19 @@ VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const 
                                   const size_t *map_bytes, int32_t map_count, vp_checkpoint **checkpoint,
                                   vp_error *error) {
     vp_checkpoint *cp = (vp_checkpoint *)VP_CALLOC(1, sizeof *cp);
-    size_t i;
     if (cp) cp->shards = (vp_impl_shard *)VP_CALLOC((size_t)map_count + 1, sizeof *cp->shards);
     if (!cp || !cp->shards) {
         VP_FREE(cp);
         return vp_fail(error, VP_ERR_MEMORY, -1, "vp_checkpoint_of", "not enough memory");
     }
     qsort(tensors, count, sizeof *tensors, vp_impl_given_order);
-    for (i = 1; i < count; i++) {
+    for (size_t i = 1; i < count; i++) {
         if (strcmp(tensors[i - 1].name, tensors[i].name)) continue;
         VP_FREE(cp->shards);
         VP_FREE(cp);
         return vp_fail(error, VP_ERR_MISMATCH, -1, tensors[i].name, "this tensor appears twice");
     }
-    for (i = 0; i < (size_t)map_count; i++) {
+    for (size_t i = 0; i < (size_t)map_count; i++) {
         cp->shards[i].map = maps[i];
         cp->shards[i].map_bytes = map_bytes[i];
     }
@@ -896,19 +877,17 @@ VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const 
 
 static vp_result vp_impl_checkpoint_tensor(const vp_checkpoint *checkpoint, const vp_impl_entry *entry,
                                            vp_tensor *tensor) {
-    uint32_t i;
     if (entry->type > VP_DTYPE_F16 || entry->dimensions > VP_TENSOR_DIMENSIONS_MAX) return VP_ERR_UNSUPPORTED;
     memset(tensor, 0, sizeof *tensor);
     tensor->dtype = (vp_dtype)entry->type;
     tensor->dimensions = (int32_t)entry->dimensions;
-    for (i = 0; i < entry->dimensions; i++) tensor->shape[i] = entry->shape[i];
+    for (uint32_t i = 0; i < entry->dimensions; i++) tensor->shape[i] = entry->shape[i];
     tensor->data = checkpoint->shards[entry->shard].map + entry->begin;
     tensor->bytes = entry->end - entry->begin;
     tensor->shard = entry->shard;
     return VP_OK;
 }
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor) {
-    const vp_impl_entry *entry;
     if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
     if (checkpoint->given) {
         vp_named_tensor wanted;
@@ -920,7 +899,7 @@ VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char 
         *tensor = found->tensor;
         return VP_OK;
     }
-    entry = vp_impl_checkpoint_entry(checkpoint, name);
+    const vp_impl_entry *entry = vp_impl_checkpoint_entry(checkpoint, name);
     return entry ? vp_impl_checkpoint_tensor(checkpoint, entry, tensor) : VP_ERR_NOT_FOUND;
 }
 VP_API vp_result vp_checkpoint_at(const vp_checkpoint *checkpoint, size_t index, vp_tensor *tensor) {
@@ -939,12 +918,11 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
     /* a page fault also maps neighbouring pages, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
     const vp_impl_shard *shard;
-    size_t begin, end;
     if (!checkpoint || !tensor || tensor->shard < 0 || tensor->shard >= checkpoint->shard_count || !tensor->bytes)
         return;
     shard = &checkpoint->shards[tensor->shard];
-    begin = (size_t)(tensor->data - shard->map);
-    end = begin + (size_t)tensor->bytes;
+    size_t begin = (size_t)(tensor->data - shard->map);
+    size_t end = begin + (size_t)tensor->bytes;
     if (!needed) {
         begin = begin > AROUND ? begin - AROUND : 0;
         end = shard->map_bytes - end > AROUND ? end + AROUND : shard->map_bytes;
@@ -953,11 +931,9 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
 }
 
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
-    int32_t i;
-    size_t k;
     if (!checkpoint) return;
-    for (k = 0; k < checkpoint->given_count; k++) VP_FREE(checkpoint->given[k].owned);
-    for (i = 0; i < checkpoint->shard_count; i++) {
+    for (size_t k = 0; k < checkpoint->given_count; k++) VP_FREE(checkpoint->given[k].owned);
+    for (int32_t i = 0; i < checkpoint->shard_count; i++) {
         vp_impl_shard *shard = &checkpoint->shards[i];
         if (!checkpoint->given) vp_file_unmap(shard->map, shard->map_bytes);
         VP_FREE(shard->names);

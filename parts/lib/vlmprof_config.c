@@ -168,8 +168,7 @@ static int vp_impl_setting_is(const vp_json *json, uint32_t node, const char *wa
 
 static void vp_impl_fields_settings(vp_impl_fields *fields, const vp_impl_setting *settings, size_t count) {
     char text[sizeof fields->error->text], got[64];
-    size_t i;
-    for (i = 0; i < count && fields->result == VP_OK; i++) {
+    for (size_t i = 0; i < count && fields->result == VP_OK; i++) {
         const vp_impl_setting *setting = &settings[i];
         uint32_t node = vp_impl_fields_get(fields, setting->field, 0);
         if (node != VP_JSON_NONE) {
@@ -293,7 +292,6 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
         {"image_mlp_activations", "quick_gelu", "quick_gelu", moe ? "gelu" : "quick_gelu"},
         {"resize_mode", "default", "default", "default"},
     };
-    int32_t i;
     vp_impl_fields_settings(vision, settings, sizeof settings / sizeof settings[0]);
     config->vit_width = vp_impl_fields_int(vision, "image_emb_dim", 1, 65536, 1024);
     config->vit_head_count = vp_impl_fields_int(vision, "image_num_heads", 1, 4096, 16);
@@ -319,8 +317,8 @@ static void vp_impl_molmo_vision(vp_impl_fields *fields, vp_impl_fields *vision,
     config->vit_layers[0] = moe ? -1 : -2;
     config->vit_layers[1] = moe ? 0 : -9;
     config->vit_layer_count = moe ? 1 : 2;
-    i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1,
-                            VP_VIT_LAYERS_MAX, config->vit_layers);
+    int32_t i = vp_impl_fields_ints(fields, "vit_layers", -config->vit_block_count, config->vit_block_count - 1,
+                                    VP_VIT_LAYERS_MAX, config->vit_layers);
     if (i > 0) config->vit_layer_count = i;
     config->vit_blocks_needed = 0;
     for (i = 0; i < config->vit_layer_count; i++) {
@@ -373,9 +371,8 @@ static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geo
         {"do_normalize", "true", "true", "true"},
         {"image_padding_mask", "true", "true", "true"},
     };
-    int32_t side, tokens;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    side = vp_impl_fields_side(fields, "base_image_input_size");
+    int32_t side = vp_impl_fields_side(fields, "base_image_input_size");
     if (fields->result == VP_OK && side && side != geometry->crop_px)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "base_image_input_size",
                             "differs from vision_backbone.image_default_input_size in config.json");
@@ -387,7 +384,7 @@ static void vp_impl_config_preprocessor(vp_impl_fields *fields, vp_geometry *geo
     vp_impl_fields_rgb(fields, "image_mean", geometry->mean);
     vp_impl_fields_rgb(fields, "image_std", geometry->std);
     if (fields->result != VP_OK) return;
-    tokens = geometry->crop_px / geometry->patch_px / geometry->pool;
+    int32_t tokens = geometry->crop_px / geometry->patch_px / geometry->pool;
     if (vp_impl_fields_int(fields, "image_token_length_h", 1, 65536, tokens) != tokens)
         vp_impl_fields_fail(fields, VP_ERR_MISMATCH, "image_token_length_h", "is not crop side / patch side / 2");
     if (vp_impl_fields_int(fields, "image_token_length_w", 1, 65536, tokens) != tokens)
@@ -409,7 +406,6 @@ static vp_result vp_impl_molmoe_preprocessor(const vp_impl_fields *fields, const
 /* the tower of the Molmo models, and the settings for cutting their images */
 static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     vp_impl_fields vision = *fields;
-    int64_t side;
     vision.prefix = "vision_backbone.";
     vision.object = vp_impl_fields_get(fields, "vision_backbone", 1);
     if (vision.object != VP_JSON_NONE && fields->json->nodes[vision.object].type != VP_JSON_OBJECT)
@@ -427,7 +423,7 @@ static vp_result vp_impl_molmo_pictures(vp_impl_fields *fields, const vp_json *p
     if (vp_geometry_check(&config->geometry) != VP_OK)
         return vp_fail(fields->error, VP_ERR_RANGE, -1, "geometry",
                        "crop side, patch side, overlap_margins, max_crops, mean and std are inconsistent");
-    side = config->geometry.crop_px / config->geometry.patch_px;
+    int64_t side = config->geometry.crop_px / config->geometry.patch_px;
     if (config->vit_positions != side * side + 1)
         return vp_fail(fields->error, VP_ERR_MISMATCH, -1, "vision_backbone.image_num_pos",
                        "is not 1 + (image size / patch size)^2");
@@ -505,11 +501,10 @@ static void vp_impl_config_rope_of(vp_impl_fields *fields, vp_impl_fields *rope,
     static const char *const types[] = {"default", "linear", "llama3", "yarn", "dynamic", "mrope"};
     const char *field = "rope_type";
     int type = 0;
-    uint32_t node;
     config->rope_theta = vp_impl_fields_double(rope, "rope_theta", 0, 1e30, config->rope_theta);
     if (fields->result != VP_OK || rope->object == VP_JSON_NONE) return;
     if (vp_impl_fields_get(rope, field, 1) == VP_JSON_NONE) field = "type";
-    node = vp_impl_fields_get(rope, field, 1);
+    uint32_t node = vp_impl_fields_get(rope, field, 1);
     while (node != VP_JSON_NONE && type < 6 && !vp_impl_fields_is(rope, field, types[type])) type++;
     if (type == 6)
         vp_impl_fields_fail(rope, VP_ERR_UNSUPPORTED, field, "expected default, linear, llama3, yarn or dynamic");
@@ -622,11 +617,10 @@ static void vp_impl_config_llama(vp_impl_fields *fields, const vp_impl_language 
  * original form calls it llm_config, where the language model alone sets tie_word_embeddings. */
 static void vp_impl_config_language(vp_impl_fields *fields, size_t kinds, vp_model_config *config) {
     const int is_chat = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
-    vp_impl_fields text;
     size_t kind = 0;
     if (!is_chat) config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 0);
-    text = is_chat ? vp_impl_fields_inner(fields, "llm_config", "llm_config.", 1)
-                   : vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    vp_impl_fields text = is_chat ? vp_impl_fields_inner(fields, "llm_config", "llm_config.", 1)
+                                  : vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return;
     if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE)
         while (kind < kinds && !vp_impl_fields_is(&text, "model_type", vp_impl_languages[kind].model_type)) kind++;
@@ -798,10 +792,9 @@ static vp_result vp_impl_config_llava(vp_impl_fields *fields, const vp_json *pre
         {"vision_feature_select_strategy", "default", "default", "default"},
         {"quantization_config", "null", "null", "null"},
     };
-    vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_language(fields, 3, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &clip, 1, config);
     fields->result = vision.result;
@@ -818,10 +811,9 @@ static vp_result vp_impl_config_idefics3(vp_impl_fields *fields, const vp_json *
     static const vp_impl_tower siglip = {1152,  3072, 12, 16, 224, 32, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t pool = vp_impl_fields_int(fields, "scale_factor", 1, 64, 2);
-    vp_impl_fields vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     vp_impl_config_language(fields, 1, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_config_tower(&vision, &siglip, pool, config);
     fields->result = vision.result;
@@ -868,10 +860,9 @@ static vp_result vp_impl_config_internvl(vp_impl_fields *fields, const vp_json *
     const int is_chat = config->architecture == VP_ARCHITECTURE_INTERNVL_CHAT;
     double ratio = vp_impl_fields_double(fields, "downsample_ratio", 0, 1.5, 0.5);
     int32_t pool = ratio > 1.0 / 128 ? (int32_t)(1.0 / ratio + 0.5) : 0;
-    vp_impl_fields vision;
     if (fields->result == VP_OK && (pool < 1 || pool > 64 || ratio * pool != 1.0))
         vp_impl_fields_fail(fields, VP_ERR_UNSUPPORTED, "downsample_ratio", "is not 1 / N, N a whole number up to 64");
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     vp_impl_internvl_settings(fields, &vision, is_chat);
     vp_impl_config_language(fields, 3, config);
     if (fields->result != VP_OK) return fields->result;
@@ -932,8 +923,7 @@ static void vp_impl_qwen_language(vp_impl_fields *fields, vp_model_config *confi
     const int moe = config->architecture == VP_ARCHITECTURE_QWEN3_VL_MOE;
     const vp_impl_language *kind = &vp_impl_qwen_languages[config->architecture - VP_ARCHITECTURE_QWEN2_5_VL];
     int tied = vp_impl_fields_flag(fields, "tie_word_embeddings", 0); /* the one in text_config is ignored */
-    vp_impl_fields text;
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", kind != vp_impl_qwen_languages);
+    vp_impl_fields text = vp_impl_fields_inner(fields, "text_config", "text_config.", kind != vp_impl_qwen_languages);
     if (fields->result != VP_OK) return;
     if (text.object == VP_JSON_NONE) text = *fields; /* published configs of Qwen2.5-VL */
     else if (vp_impl_fields_get(&text, "model_type", 1) != VP_JSON_NONE
@@ -1047,15 +1037,13 @@ static void vp_impl_qwen_tower(vp_impl_fields *vision, vp_model_config *config) 
 
 static vp_result vp_impl_config_qwen(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
-    vp_impl_fields vision;
-    int i;
     vp_impl_fields_settings(fields, settings, 1);
     vp_impl_qwen_language(fields, config);
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_qwen_tower(&vision, config);
     fields->result = vision.result;
-    for (i = 0; i < 3 && config->architecture != VP_ARCHITECTURE_QWEN2_5_VL; i++)
+    for (int i = 0; i < 3 && config->architecture != VP_ARCHITECTURE_QWEN2_5_VL; i++)
         config->geometry.mean[i] = config->geometry.std[i] = 0.5f;
     vp_impl_config_colours(fields, preprocessor, &config->geometry);
     return fields->result;
@@ -1096,7 +1084,6 @@ static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *confi
         {"final_logit_softcapping", "null", "null", "null"},
         {"use_bidirectional_attention", "false", "null", "false"},
     };
-    double scalar;
     if (vp_impl_fields_get(text, "model_type", 1) != VP_JSON_NONE
         && !vp_impl_fields_is(text, "model_type", kind.model_type))
         vp_impl_fields_fail(text, VP_ERR_UNSUPPORTED, "model_type", "is not this model's language model");
@@ -1104,7 +1091,7 @@ static void vp_impl_gemma3_language(vp_impl_fields *text, vp_model_config *confi
     config->rope_local_theta = 1e4;
     vp_impl_config_llama(text, &kind, config);
     config->sliding_window = vp_impl_fields_int(text, "sliding_window", 1, 1 << 24, 4096);
-    scalar = vp_impl_fields_double(text, "query_pre_attn_scalar", 0, 1e9, 256);
+    double scalar = vp_impl_fields_double(text, "query_pre_attn_scalar", 0, 1e9, 256);
     vp_impl_gemma3_blocks(text, config);
     if (text->result == VP_OK && !(scalar > 0))
         vp_impl_fields_fail(text, VP_ERR_RANGE, "query_pre_attn_scalar", "must be positive");
@@ -1125,14 +1112,13 @@ static vp_result vp_impl_config_gemma3(vp_impl_fields *fields, const vp_json *pr
     static const vp_impl_tower siglip = {768, 3072, 12, 12, 224, 16, 0, "gelu_pytorch_tanh", VP_GELU_TANH, 1e-6};
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"}};
     int32_t tokens = vp_impl_fields_int(fields, "mm_tokens_per_image", 1, 65536, 256), across = 1, side, patch, pool;
-    vp_impl_fields text, vision;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
     config->tied_head = vp_impl_fields_flag(fields, "tie_word_embeddings", 1);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    vp_impl_fields text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_gemma3_language(&text, config);
     fields->result = text.result;
-    vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
+    vp_impl_fields vision = vp_impl_fields_inner(fields, "vision_config", "vision_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     side = vp_impl_fields_square(&vision, "image_size", siglip.image_size);
     patch = vp_impl_fields_square(&vision, "patch_size", siglip.patch_size);
@@ -1286,9 +1272,8 @@ static void vp_impl_molmo2_pictures(vp_impl_fields *fields, const vp_json *prepr
 static vp_result vp_impl_config_molmo2(vp_impl_fields *fields, const vp_json *preprocessor, vp_model_config *config) {
     static const vp_impl_setting settings[] = {{"quantization_config", "null", "null", "null"},
                                                {"tie_word_embeddings", "false", "false", "false"}};
-    vp_impl_fields text;
     vp_impl_fields_settings(fields, settings, sizeof settings / sizeof settings[0]);
-    text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
+    vp_impl_fields text = vp_impl_fields_inner(fields, "text_config", "text_config.", 1);
     if (fields->result != VP_OK) return fields->result;
     vp_impl_molmo2_language(&text, config);
     fields->result = text.result;
@@ -1313,8 +1298,7 @@ static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *fo
     uint32_t list = vp_impl_fields_get(fields, "architectures", 1), type = vp_impl_fields_get(fields, "model_type", 1);
     char text[sizeof fields->error->text];
     size_t used;
-    int i;
-    for (i = 0; i < VP_ARCHITECTURE_COUNT; i++) {
+    for (int i = 0; i < VP_ARCHITECTURE_COUNT; i++) {
         const char *const *row = vp_impl_architectures[i];
         int listed = list != VP_JSON_NONE && fields->json->nodes[list].type == VP_JSON_ARRAY
                      && fields->json->nodes[list].count && fields->json->nodes[list + 1].type == VP_JSON_STRING
@@ -1327,7 +1311,7 @@ static vp_result vp_impl_config_find(vp_impl_fields *fields, vp_architecture *fo
     }
     if (type == VP_JSON_NONE) { *found = VP_ARCHITECTURE_MOLMOE; return VP_OK; } /* the default */
     vp_impl_print(text, sizeof text, "vlmprof does not run this model; it runs");
-    for (i = 1; i < VP_ARCHITECTURE_COUNT; i++) {
+    for (int i = 1; i < VP_ARCHITECTURE_COUNT; i++) {
         used = strlen(text);
         vp_impl_print(text + used, sizeof text - used, "%s %s", i > 1 ? "," : "", vp_impl_architectures[i][2]);
     }
@@ -1370,14 +1354,11 @@ static vp_result vp_impl_config_read(const vp_json *json, const vp_json *preproc
 
 VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_bytes, const char *preprocessor_json,
                                        size_t preprocessor_bytes, vp_model_config *config, vp_error *error) {
-    vp_json json, preprocessor;
-    vp_model_config made;
+    vp_json json = {0}, preprocessor = {0};
+    vp_model_config made = {0};
     vp_result result;
     if (!config_json || !config)
         return vp_fail(error, VP_ERR_RANGE, -1, "vp_model_config_parse", "a required pointer is NULL");
-    memset(&json, 0, sizeof json);
-    memset(&preprocessor, 0, sizeof preprocessor);
-    memset(&made, 0, sizeof made);
     result = vp_json_load(config_json, config_bytes, "config.json", &json, error);
     if (result == VP_OK && preprocessor_json)
         result = vp_json_load(preprocessor_json, preprocessor_bytes, "preprocessor_config.json", &preprocessor,
@@ -1391,8 +1372,7 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
 
 /* ---------------------------------------------------------------------------------------------------------- presets */
 static vp_model_config vp_impl_preset_molmoe_1b(void) {
-    vp_model_config config;
-    memset(&config, 0, sizeof config);
+    vp_model_config config = {0};
     config.architecture = VP_ARCHITECTURE_MOLMOE;
     config.d_model = 2048; config.head_count = config.kv_head_count = 16; config.head_dim = 128;
     config.block_count = 16;
@@ -1610,12 +1590,10 @@ VP_API const char *vp_model_preset_preprocessor(const char *name) {
 }
 
 VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *config) {
-    const vp_impl_preset *preset;
-    int i;
     if (!name || !config) return VP_ERR_RANGE;
-    i = vp_impl_preset_find(name);
+    int i = vp_impl_preset_find(name);
     if (i == VP_IMPL_PRESETS) return VP_ERR_NOT_FOUND;
-    preset = &vp_impl_model_presets[i];
+    const vp_impl_preset *preset = &vp_impl_model_presets[i];
     if (preset->config)
         return vp_model_config_parse(preset->config, strlen(preset->config), preset->preprocessor,
                                      preset->preprocessor ? strlen(preset->preprocessor) : 0, config, NULL);
@@ -1625,12 +1603,10 @@ VP_API vp_result vp_model_config_preset(const char *name, vp_model_config *confi
 
 VP_API vp_result vp_model_preset_ids(const char *name, vp_special_ids *ids) {
     vp_model_config config;
-    vp_result result;
-    int32_t eos;
     if (!name || !ids) return VP_ERR_RANGE;
-    result = vp_model_config_preset(name, &config);
+    vp_result result = vp_model_config_preset(name, &config);
     if (result != VP_OK) return result;
-    eos = config.vocab_size - 1;
+    int32_t eos = config.vocab_size - 1;
     ids->pad = 1;
     ids->bos = ids->eos = eos;
     ids->im_start = eos + 1;
@@ -1697,7 +1673,6 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
                       projector[] = "model.vision_backbone.image_projector.";
     int64_t width = config->vit_width, in = (int64_t)config->vit_layer_count * width, mlp = config->vit_mlp_dim,
             patch = (int64_t)config->geometry.patch_px * config->geometry.patch_px * 3;
-    int32_t i;
     if (config->vit_class_token) vp_impl_walk_put(walk, 2, in, "model.vision_backbone.pad_embed");
     VP_IMPL_PUT_BOTH(walk, width, in, "%swq", pooling);
     VP_IMPL_PUT_BOTH(walk, width, in, "%swk", pooling);
@@ -1711,7 +1686,7 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
     vp_impl_walk_put(walk, width, patch, "%spatch_embedding.weight", vit);
     if (!config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%spatch_embedding.bias", vit);
     if (config->vit_class_token) VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_ln", vit);
-    for (i = 0; i < config->vit_block_count; i++) {
+    for (int32_t i = 0; i < config->vit_block_count; i++) {
         if (vp_impl_walk_past(walk, 16)) continue;
         VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wq", vit, (int)i);
         VP_IMPL_PUT_BOTH(walk, width, width, "%stransformer.resblocks.%d.attention.wk", vit, (int)i);
@@ -1726,7 +1701,6 @@ static void vp_impl_walk_molmo_vision(vp_impl_walk *walk, const vp_model_config 
 static void vp_impl_walk_molmoe_block(vp_impl_walk *walk, const vp_model_config *config, int32_t block) {
     static const char prefix[] = "model.transformer.blocks.";
     int64_t d = config->d_model, dim = config->expert_dim;
-    int32_t e;
     vp_impl_walk_put(walk, d, 0, "%s%d.attn.q_norm.weight", prefix, (int)block);
     vp_impl_walk_put(walk, d, 0, "%s%d.attn.k_norm.weight", prefix, (int)block);
     vp_impl_walk_put(walk, 3 * d, d, "%s%d.attn.att_proj.weight", prefix, (int)block);
@@ -1734,7 +1708,7 @@ static void vp_impl_walk_molmoe_block(vp_impl_walk *walk, const vp_model_config 
     vp_impl_walk_put(walk, d, 0, "%s%d.attn.attn_norm.weight", prefix, (int)block);
     vp_impl_walk_put(walk, config->expert_count, d, "%s%d.mlp.gate.weight", prefix, (int)block);
     vp_impl_walk_put(walk, d, 0, "%s%d.mlp.ff_norm.weight", prefix, (int)block);
-    for (e = 0; e < config->expert_count; e++) {
+    for (int32_t e = 0; e < config->expert_count; e++) {
         vp_impl_walk_put(walk, dim, d, "%s%d.mlp.experts.%d.gate_proj.weight", prefix, (int)block, (int)e);
         vp_impl_walk_put(walk, dim, d, "%s%d.mlp.experts.%d.up_proj.weight", prefix, (int)block, (int)e);
         vp_impl_walk_put(walk, d, dim, "%s%d.mlp.experts.%d.down_proj.weight", prefix, (int)block, (int)e);
@@ -1771,13 +1745,12 @@ static void vp_impl_walk_molmo2_block(vp_impl_walk *walk, const vp_model_config 
 static void vp_impl_walk_molmo(vp_impl_walk *walk, const vp_model_config *config) {
     int moe = config->architecture == VP_ARCHITECTURE_MOLMOE, second = config->architecture == VP_ARCHITECTURE_MOLMO2;
     int64_t d = config->d_model, start = walk->at, front;
-    int32_t b;
     vp_impl_walk_put(walk, config->embedding_size, d, "model.transformer.wte.embedding");
     if (config->additional_vocab_size || !second)
         vp_impl_walk_put(walk, config->additional_vocab_size, d, "model.transformer.wte.new_embedding");
     vp_impl_walk_put(walk, d, 0, "model.transformer.ln_f.weight");
     front = walk->at - start;
-    for (b = 0; b < config->block_count; b++) {
+    for (int32_t b = 0; b < config->block_count; b++) {
         if (b && vp_impl_walk_past(walk, (walk->at - start - front) / b)) continue; /* blocks have equal counts */
         if (moe) vp_impl_walk_molmoe_block(walk, config, b);
         else if (second) vp_impl_walk_molmo2_block(walk, config, b);
@@ -1829,10 +1802,9 @@ static void vp_impl_walk_layer(vp_impl_walk *walk, const vp_model_config *config
 static void vp_impl_walk_language(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
                                   const char *head) {
     int64_t start = walk->at;
-    int32_t i;
     vp_impl_walk_put(walk, config->embedding_size, config->d_model, "%sembed_tokens.weight", prefix);
     vp_impl_walk_put(walk, config->d_model, 0, "%snorm.weight", prefix);
-    for (i = 0; i < config->block_count; i++) {
+    for (int32_t i = 0; i < config->block_count; i++) {
         if (i && vp_impl_walk_past(walk, (walk->at - start - 2) / i)) continue; /* layers have equal counts */
         vp_impl_walk_layer(walk, config, prefix, i);
     }
@@ -1845,18 +1817,17 @@ static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config,
     static const char *const names[] = {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj",
                                         "self_attn.out_proj"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
-    int32_t i, k;
     if (config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
     vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
     vp_impl_walk_reshape(walk, 0, config->geometry.patch_px);
     if (!config->vit_class_token) vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embedding.bias", prefix);
     vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embedding.weight", prefix);
     if (config->vit_class_token) VP_IMPL_PUT_BOTH(walk, width, 0, "%spre_layrnorm", prefix);
-    for (i = 0; i < config->vit_block_count; i++) {
+    for (int32_t i = 0; i < config->vit_block_count; i++) {
         if (vp_impl_walk_past(walk, 16)) continue;
         VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.layer_norm1", prefix, (int)i);
         VP_IMPL_PUT_BOTH(walk, width, 0, "%sencoder.layers.%d.layer_norm2", prefix, (int)i);
-        for (k = 0; k < 4; k++)
+        for (int32_t k = 0; k < 4; k++)
             VP_IMPL_PUT_BOTH(walk, width, width, "%sencoder.layers.%d.%s", prefix, (int)i, names[k]);
         VP_IMPL_PUT_BOTH(walk, mlp, width, "%sencoder.layers.%d.mlp.fc1", prefix, (int)i);
         VP_IMPL_PUT_BOTH(walk, width, mlp, "%sencoder.layers.%d.mlp.fc2", prefix, (int)i);
@@ -1866,8 +1837,7 @@ static void vp_impl_walk_clip(vp_impl_walk *walk, const vp_model_config *config,
 /* norms of a block: before attention and MLP, and of q and k if present */
 static void vp_impl_walk_intern_norms(vp_impl_walk *walk, const vp_model_config *config, const char *prefix,
                                       const char *layers, int32_t layer, const char *const names[4]) {
-    int32_t k;
-    for (k = 0; k < (config->vit_qk_norm ? 4 : 2); k++) {
+    for (int32_t k = 0; k < (config->vit_qk_norm ? 4 : 2); k++) {
         vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.weight", prefix, layers, (int)layer, names[k]);
         if (k < 2 && !config->vit_rms)
             vp_impl_walk_put(walk, config->vit_width, 0, "%s%s.%d.%s.bias", prefix, layers, (int)layer, names[k]);
@@ -1877,7 +1847,6 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
     static const char *const names[] = {"attention.q_proj", "attention.k_proj", "attention.v_proj"},
                       *const norms[] = {"layernorm_before", "layernorm_after", "attention.q_norm", "attention.k_norm"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim;
-    int32_t i, k;
     vp_impl_walk_put(walk, width, 0, "%sembeddings.cls_token", prefix);
     vp_impl_walk_reshape(walk, 2, 0);
     vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embeddings.projection.weight", prefix);
@@ -1885,11 +1854,11 @@ static void vp_impl_walk_intern(vp_impl_walk *walk, const vp_model_config *confi
     vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embeddings.projection.bias", prefix);
     vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embeddings", prefix);
     vp_impl_walk_reshape(walk, 1, 0);
-    for (i = 0; i < config->vit_block_count; i++) {
+    for (int32_t i = 0; i < config->vit_block_count; i++) {
         vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_1", prefix, (int)i);
         vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.lambda_2", prefix, (int)i);
         vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layer", i, norms);
-        for (k = 0; k < 3; k++) {
+        for (int32_t k = 0; k < 3; k++) {
             vp_impl_walk_put(walk, width, width, "%sencoder.layer.%d.%s.weight", prefix, (int)i, names[k]);
             if (config->vit_qkv_bias)
                 vp_impl_walk_put(walk, width, 0, "%sencoder.layer.%d.%s.bias", prefix, (int)i, names[k]);
@@ -1905,7 +1874,6 @@ static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config
     static const char *const norms[] = {"norm1", "norm2", "attn.q_norm", "attn.k_norm"};
     int64_t width = config->vit_width, mlp = config->vit_mlp_dim, d = config->d_model,
             in = width * config->geometry.pool * config->geometry.pool;
-    int32_t i;
     vp_impl_walk_put(walk, width, 0, "%sembeddings.class_embedding", prefix);
     vp_impl_walk_reshape(walk, 2, 0);
     vp_impl_walk_put(walk, width, 3, "%sembeddings.patch_embedding.weight", prefix);
@@ -1913,7 +1881,7 @@ static void vp_impl_walk_internvl_chat(vp_impl_walk *walk, const vp_model_config
     vp_impl_walk_put(walk, width, 0, "%sembeddings.patch_embedding.bias", prefix);
     vp_impl_walk_put(walk, config->vit_positions, width, "%sembeddings.position_embedding", prefix);
     vp_impl_walk_reshape(walk, 1, 0);
-    for (i = 0; i < config->vit_block_count; i++) {
+    for (int32_t i = 0; i < config->vit_block_count; i++) {
         vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls1", prefix, (int)i);
         vp_impl_walk_put(walk, width, 0, "%sencoder.layers.%d.ls2", prefix, (int)i);
         vp_impl_walk_intern_norms(walk, config, prefix, "encoder.layers", i, norms);
@@ -1972,7 +1940,6 @@ static void vp_impl_walk_qwen_merger(vp_impl_walk *walk, const vp_model_config *
 static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config) {
     const int third = config->architecture != VP_ARCHITECTURE_QWEN2_5_VL;
     const char *const tower = third ? "model.visual." : "visual.";
-    int32_t i;
     vp_impl_walk_language(walk, config, third ? "model.language_model." : "model.", "lm_head");
     vp_impl_walk_put(walk, config->vit_width, 3, "%spatch_embed.proj.weight", tower);
     vp_impl_walk_behind(walk, 2); /* two frames */
@@ -1983,9 +1950,9 @@ static void vp_impl_walk_qwen(vp_impl_walk *walk, const vp_model_config *config)
         vp_impl_walk_put(walk, (int64_t)config->vit_table_side * config->vit_table_side, config->vit_width,
                          "%spos_embed.weight", tower);
     }
-    for (i = 0; i < config->vit_block_count; i++) vp_impl_walk_qwen_block(walk, config, tower, (int)i);
+    for (int32_t i = 0; i < config->vit_block_count; i++) vp_impl_walk_qwen_block(walk, config, tower, (int)i);
     vp_impl_walk_qwen_merger(walk, config, tower, -1);
-    for (i = 0; i < config->deepstack_count; i++) vp_impl_walk_qwen_merger(walk, config, tower, (int)i);
+    for (int32_t i = 0; i < config->deepstack_count; i++) vp_impl_walk_qwen_merger(walk, config, tower, (int)i);
 }
 
 static void vp_impl_walk_model(vp_impl_walk *walk, const vp_model_config *config) {
@@ -2039,9 +2006,8 @@ VP_API int64_t vp_model_tensor_count(const vp_model_config *config) {
 
 VP_API vp_result vp_model_tensor(const vp_model_config *config, int64_t index, vp_tensor_spec *spec) {
     vp_impl_walk walk;
-    vp_tensor_spec found;
+    vp_tensor_spec found = {0};
     if (!config || !spec || index < 0) return VP_ERR_RANGE;
-    memset(&found, 0, sizeof found);
     walk.wanted = index; walk.at = 0; walk.spec = &found;
     vp_impl_walk_model(&walk, config);
     if (!found.dimensions) return VP_ERR_RANGE;

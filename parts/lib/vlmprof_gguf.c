@@ -59,7 +59,6 @@ static int vp_impl_gguf_kind_bytes(vp_gguf_kind kind) {
 static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     size_t start = at->offset, begin;
     uint64_t kind = 0, item, i;
-    int bytes;
     if (!vp_impl_gguf_string(at, &value->name) || !vp_impl_gguf_number(at, 4, &kind))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed, "a key ends beyond the file");
     if (kind >= VP_GGUF_KIND_COUNT)
@@ -79,7 +78,7 @@ static vp_result vp_impl_gguf_value(vp_impl_gguf_at *at, vp_gguf_value *value) {
     value->item = (vp_gguf_kind)item;
     begin = at->offset;
     value->data = at->gguf->map + begin;
-    bytes = vp_impl_gguf_kind_bytes(value->item);
+    int bytes = vp_impl_gguf_kind_bytes(value->item);
     /* each string takes at least 8 bytes, so the file size bounds the loop */
     for (i = 0; !bytes && i < value->count; i++) {
         vp_gguf_text text;
@@ -125,7 +124,6 @@ VP_API int vp_gguf_type_dtype(uint32_t type, vp_dtype *dtype) {
 static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor, uint64_t *offset) {
     size_t start = at->offset;
     uint64_t dimensions = 0, type = 0, length = 0, elements = 1, i;
-    const vp_impl_gguf_type *kind;
     if (!vp_impl_gguf_string(at, &tensor->name) || !vp_impl_gguf_number(at, 4, &dimensions))
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, vp_impl_gguf_unnamed,
                                   "a tensor's entry ends beyond the file");
@@ -144,7 +142,7 @@ static vp_result vp_impl_gguf_tensor(vp_impl_gguf_at *at, vp_gguf_tensor *tensor
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name, "its entry ends beyond the file");
     tensor->type = (uint32_t)type;
     if (!vp_gguf_type_name(tensor->type)) return VP_OK;
-    kind = &vp_impl_gguf_types[type];
+    const vp_impl_gguf_type *kind = &vp_impl_gguf_types[type];
     if (tensor->shape[dimensions - 1] % kind->values)
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, start, tensor->name,
                                   "its rows are not a whole number of its type's blocks");
@@ -161,9 +159,8 @@ static int vp_impl_gguf_name_order(const void *left, const void *right) {
     return vp_impl_gguf_text_order(((const vp_impl_gguf_name *)left)->name, ((const vp_impl_gguf_name *)right)->name);
 }
 static vp_result vp_impl_gguf_sort(const vp_impl_gguf_at *at, vp_impl_gguf_name *names, uint64_t count) {
-    uint64_t i;
     if (count) qsort(names, (size_t)count, sizeof *names, vp_impl_gguf_name_order);
-    for (i = 1; i < count; i++)
+    for (uint64_t i = 1; i < count; i++)
         if (!vp_impl_gguf_text_order(names[i - 1].name, names[i].name))
             return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, (size_t)(names[i].name.text - (const char *)at->gguf->map),
                                       names[i].name, "this name appears twice");
@@ -185,14 +182,13 @@ static void *vp_impl_gguf_table(const vp_impl_gguf_at *at, uint64_t count, uint6
     return VP_CALLOC((size_t)count + 1, entry);
 }
 static vp_result vp_impl_gguf_values(vp_impl_gguf_at *at, vp_gguf *gguf, uint64_t count) {
-    uint64_t i;
     if (count > (gguf->bytes - at->offset) / 13)
         return vp_impl_gguf_wrong(at, VP_ERR_FORMAT, 16, vp_impl_gguf_unnamed, "more keys than fit in the file");
     gguf->values = (vp_gguf_value *)vp_impl_gguf_table(at, count, 13, sizeof *gguf->values);
     gguf->value_names = (vp_impl_gguf_name *)vp_impl_gguf_table(at, count, 13, sizeof *gguf->value_names);
     if (!gguf->values || !gguf->value_names)
         return vp_impl_gguf_wrong(at, VP_ERR_MEMORY, 16, vp_impl_gguf_unnamed, "not enough memory for the keys");
-    for (i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; i++) {
         vp_result result = vp_impl_gguf_value(at, &gguf->values[i]);
         if (result != VP_OK) return result;
         gguf->value_names[i].name = gguf->values[i].name;
@@ -254,13 +250,11 @@ static vp_result vp_impl_gguf_tensors(vp_impl_gguf_at *at, vp_gguf *gguf, uint64
 }
 static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
     vp_impl_gguf_at at = {NULL, 0, NULL};
-    const unsigned char *magic;
     uint64_t version = 0, tensors = 0, values = 0;
     vp_gguf_value split;
-    vp_result result;
     at.gguf = gguf;
     at.error = error;
-    magic = vp_impl_gguf_take(&at, 4);
+    const unsigned char *magic = vp_impl_gguf_take(&at, 4);
     if (!magic || memcmp(magic, "GGUF", 4))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 0, vp_impl_gguf_unnamed,
                                   "this is not a GGUF file: it does not begin with GGUF");
@@ -272,7 +266,7 @@ static vp_result vp_impl_gguf_parse(vp_gguf *gguf, vp_error *error) {
                                                                   : "vlmprof reads versions 2 and 3");
     if (!vp_impl_gguf_number(&at, 8, &tensors) || !vp_impl_gguf_number(&at, 8, &values))
         return vp_impl_gguf_wrong(&at, VP_ERR_FORMAT, 8, vp_impl_gguf_unnamed, "the header ends beyond the file");
-    result = vp_impl_gguf_values(&at, gguf, values);
+    vp_result result = vp_impl_gguf_values(&at, gguf, values);
     if (result == VP_OK) result = vp_impl_gguf_tensors(&at, gguf, tensors);
     if (result == VP_OK && vp_gguf_value_find(gguf, "split.count", &split) == VP_OK) {
         uint64_t cursor = 0;
@@ -308,9 +302,8 @@ static vp_result vp_impl_gguf_begin(const unsigned char *map, size_t bytes, cons
 VP_API vp_result vp_gguf_open(const char *path, vp_gguf **gguf, vp_error *error) {
     const unsigned char *map = NULL;
     size_t bytes = 0;
-    vp_result result;
     if (!path || !gguf) return vp_fail(error, VP_ERR_RANGE, -1, "vp_gguf_open", "a required pointer is NULL");
-    result = vp_file_map(path, &map, &bytes, error);
+    vp_result result = vp_file_map(path, &map, &bytes, error);
     return result == VP_OK ? vp_impl_gguf_begin(map, bytes, path, 1, gguf, error) : result;
 }
 VP_API vp_result vp_gguf_read(const void *data, size_t bytes, const char *where, vp_gguf **gguf, vp_error *error) {
@@ -338,15 +331,13 @@ VP_API vp_result vp_gguf_tensor_at(const vp_gguf *gguf, uint64_t index, vp_gguf_
     return VP_OK;
 }
 VP_API vp_result vp_gguf_value_find(const vp_gguf *gguf, const char *name, vp_gguf_value *value) {
-    const vp_impl_gguf_name *found;
     if (!gguf || !name || !value) return VP_ERR_RANGE;
-    found = vp_impl_gguf_search(gguf->value_names, gguf->value_count, name);
+    const vp_impl_gguf_name *found = vp_impl_gguf_search(gguf->value_names, gguf->value_count, name);
     return found ? vp_gguf_value_at(gguf, found->index, value) : VP_ERR_NOT_FOUND;
 }
 VP_API vp_result vp_gguf_tensor_find(const vp_gguf *gguf, const char *name, vp_gguf_tensor *tensor) {
-    const vp_impl_gguf_name *found;
     if (!gguf || !name || !tensor) return VP_ERR_RANGE;
-    found = vp_impl_gguf_search(gguf->tensor_names, gguf->tensor_count, name);
+    const vp_impl_gguf_name *found = vp_impl_gguf_search(gguf->tensor_names, gguf->tensor_count, name);
     return found ? vp_gguf_tensor_at(gguf, found->index, tensor) : VP_ERR_NOT_FOUND;
 }
 
@@ -358,13 +349,12 @@ VP_API int vp_gguf_next_text(const vp_gguf_value *value, uint64_t *offset, vp_gg
     return 1;
 }
 VP_API int vp_gguf_next_number(const vp_gguf_value *value, uint64_t *offset, double *number) {
-    uint64_t bits;
     uint32_t low;
     float f32;
     int bytes;
     if (!value || !offset || !number || value->item == VP_GGUF_STRING || *offset >= value->bytes) return 0;
     bytes = vp_impl_gguf_kind_bytes(value->item);
-    bits = vp_impl_gguf_little(value->data + *offset, bytes);
+    uint64_t bits = vp_impl_gguf_little(value->data + *offset, bytes);
     *offset += (uint64_t)bytes;
     switch (value->item) {
         case VP_GGUF_I8: *number = (double)(int8_t)(uint8_t)bits; break;
@@ -394,8 +384,7 @@ static float vp_impl_gguf_half(const unsigned char *data) { return vp_f16_to_f32
 
 static void vp_impl_gguf_q8_0(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block);
-    int i;
-    for (i = 0; i < 32; i++) values[i] = scale * (float)(int8_t)block[2 + i];
+    for (int i = 0; i < 32; i++) values[i] = scale * (float)(int8_t)block[2 + i];
 }
 /* Q4_0, and Q5_0 with a fifth bit of each value */
 static void vp_impl_gguf_q45_0(const unsigned char *block, int five, float *values) {
@@ -412,13 +401,12 @@ static void vp_impl_gguf_q45_0(const unsigned char *block, int five, float *valu
 static void vp_impl_gguf_q4_k(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block), least = vp_impl_gguf_half(block + 2);
     const unsigned char *packed = block + 4, *nibbles = block + 16;
-    int group, i;
-    for (group = 0; group < 8; group++) {
+    for (int group = 0; group < 8; group++) {
         const unsigned char *at = packed + (group & 3);
         int first = group < 4 ? at[0] & 63 : (at[8] & 15) | (at[0] >> 6) << 4;
         int second = group < 4 ? at[4] & 63 : at[8] >> 4 | (at[4] >> 6) << 4;
         float group_scale = scale * (float)first, group_least = least * (float)second;
-        for (i = 0; i < 32; i++) {
+        for (int i = 0; i < 32; i++) {
             int value = nibbles[group / 2 * 32 + i] >> (group & 1) * 4 & 15;
             values[group * 32 + i] = group_scale * (float)value - group_least; /* both products are exact */
         }
@@ -427,8 +415,7 @@ static void vp_impl_gguf_q4_k(const unsigned char *block, float *values) {
 /* 16 groups of 16, each with a scale of 8 bits; lower 4 and upper 2 bits of the values are stored separately */
 static void vp_impl_gguf_q6_k(const unsigned char *block, float *values) {
     float scale = vp_impl_gguf_half(block + 208);
-    int i;
-    for (i = 0; i < 256; i++) {
+    for (int i = 0; i < 256; i++) {
         int half = i / 128, quarter = i / 32 % 4, lane = i % 32;
         int low = block[half * 64 + quarter % 2 * 32 + lane] >> quarter / 2 * 4 & 15;
         int high = block[128 + half * 32 + lane] >> quarter * 2 & 3;
@@ -601,10 +588,9 @@ static const vp_impl_gguf_joint vp_impl_gguf_joints[VP_IMPL_GGUF_JOINTS] = {
 
 static int vp_impl_gguf_language_of(vp_impl_gguf_text *out) {
     char known[200] = "expected one of";
-    int i;
     out->from = out->model;
     out->prefix = "";
-    for (i = 0; i < VP_IMPL_GGUF_LANGUAGES; i++) {
+    for (int i = 0; i < VP_IMPL_GGUF_LANGUAGES; i++) {
         size_t used = strlen(known);
         if (vp_impl_gguf_is(out, "general.architecture", vp_impl_gguf_languages[i].architecture)) return i;
         snprintf(known + used, sizeof known - used, " %s", vp_impl_gguf_languages[i].architecture);
@@ -694,14 +680,13 @@ static void vp_impl_gguf_put_sections(vp_impl_gguf_text *out) {
     vp_gguf_value value;
     uint64_t offset = 0;
     double number;
-    int i;
     if (!vp_impl_gguf_key(out, "rope.dimension_sections", 1, 0, &value) || value.count < 3 || value.count > 4) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, "rope.dimension_sections", "expected an array of 3 or 4 numbers");
         return;
     }
     vp_json_key(&out->writer, "mrope_section");
     vp_json_begin_array(&out->writer);
-    for (i = 0; vp_gguf_next_number(&value, &offset, &number); i++) {
+    for (int i = 0; vp_gguf_next_number(&value, &offset, &number); i++) {
         if (!(number >= 0 && number <= 65536) || (i == 3 && number != 0))
             vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "rope.dimension_sections", "expected 3 counts of pairs, then 0");
         else if (i < 3) vp_json_int(&out->writer, (int64_t)number);
@@ -764,16 +749,15 @@ static void vp_impl_gguf_put_experts(vp_impl_gguf_text *out, int language) {
 static void vp_impl_gguf_put_language(vp_impl_gguf_text *out, int language) {
     const vp_impl_gguf_language *kind = &vp_impl_gguf_languages[language];
     vp_gguf_tensor head;
-    int64_t width, heads, head_dim;
     out->from = out->model;
     out->prefix = "tokenizer.ggml.";
     if (vp_impl_gguf_double(out, "eos_token_id", -1) >= 0)
         vp_impl_gguf_put_int(out, "eos_token_id", vp_impl_gguf_int(out, "eos_token_id", VP_IMPL_GGUF_REQUIRED));
     out->prefix = kind->prefix;
-    width = vp_impl_gguf_int(out, "embedding_length", VP_IMPL_GGUF_REQUIRED);
-    heads = vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED);
+    int64_t width = vp_impl_gguf_int(out, "embedding_length", VP_IMPL_GGUF_REQUIRED);
+    int64_t heads = vp_impl_gguf_int(out, "attention.head_count", VP_IMPL_GGUF_REQUIRED);
     if (heads < 1) vp_impl_gguf_fail(out, VP_ERR_FORMAT, "attention.head_count", "is not positive");
-    head_dim = vp_impl_gguf_int(out, "attention.key_length", heads > 0 ? (double)(width / heads) : 0.0);
+    int64_t head_dim = vp_impl_gguf_int(out, "attention.key_length", heads > 0 ? (double)(width / heads) : 0.0);
     if (vp_impl_gguf_int(out, "attention.value_length", (double)head_dim) != head_dim)
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "attention.value_length", "differs from attention.key_length");
     if (language == VP_IMPL_GGUF_GEMMA3) vp_impl_gguf_put_gemma3(out, width, heads, head_dim);
@@ -822,14 +806,13 @@ static void vp_impl_gguf_put_deepstack(vp_impl_gguf_text *out) {
     vp_gguf_value value;
     uint64_t offset = 0;
     double number;
-    int64_t block;
     if (vp_gguf_tensor_find(out->projector, "v.position_embd.weight", &table) == VP_OK && table.dimensions == 2)
         vp_impl_gguf_put_int(out, "num_position_embeddings", table.shape[0]);
     else vp_impl_gguf_fail(out, VP_ERR_MISMATCH, "v.position_embd.weight", "the file has no such matrix");
     vp_json_key(&out->writer, "deepstack_visual_indexes");
     vp_json_begin_array(&out->writer);
     if (vp_impl_gguf_key(out, "is_deepstack_layers", 1, 0, &value))
-        for (block = 0; vp_gguf_next_number(&value, &offset, &number); block++)
+        for (int64_t block = 0; vp_gguf_next_number(&value, &offset, &number); block++)
             if (number != 0) vp_json_int(&out->writer, block);
     vp_json_end_array(&out->writer);
 }
@@ -926,14 +909,13 @@ static void vp_impl_gguf_put_rgb(vp_impl_gguf_text *out, const char *name, const
     vp_gguf_value value;
     uint64_t offset = 0;
     double number;
-    int i;
     if (!vp_impl_gguf_key(out, key, 1, 0, &value) || value.count != 3) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, key, "expected an array of 3 numbers");
         return;
     }
     vp_json_key(&out->writer, name);
     vp_json_begin_array(&out->writer);
-    for (i = 0; i < 3 && vp_gguf_next_number(&value, &offset, &number); i++) vp_json_double(&out->writer, number);
+    for (int i = 0; i < 3 && vp_gguf_next_number(&value, &offset, &number); i++) vp_json_double(&out->writer, number);
     vp_json_end_array(&out->writer);
 }
 static void vp_impl_gguf_put_edge(vp_impl_gguf_text *out, const char *name, const char *which, int64_t edge_px) {
@@ -1019,8 +1001,7 @@ static const struct {
 enum { VP_IMPL_GGUF_SPLITS = sizeof vp_impl_gguf_splits / sizeof vp_impl_gguf_splits[0] };
 static void vp_impl_gguf_unknown_split(vp_impl_gguf_text *out) {
     char known[300] = "expected one of";
-    int i;
-    for (i = 0; i < VP_IMPL_GGUF_SPLITS; i++) {
+    for (int i = 0; i < VP_IMPL_GGUF_SPLITS; i++) {
         size_t used = strlen(known);
         snprintf(known + used, sizeof known - used, " %s", vp_impl_gguf_splits[i].name);
     }
@@ -1035,11 +1016,9 @@ static int vp_impl_gguf_token_order(const void *left, const void *right) {
  * token then replaces it; its embedding is never used. */
 static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     size_t bytes = strlen(image);
-    int64_t stand_in;
-    int32_t id;
-    for (id = 0; id < words->count; id++)
+    for (int32_t id = 0; id < words->count; id++)
         if (words->tokens[id].text.bytes == bytes && !memcmp(words->tokens[id].text.text, image, bytes)) return;
-    stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
+    int64_t stand_in = vp_impl_gguf_int(out, "padding_token_id", -1);
     if (stand_in < 0) stand_in = vp_impl_gguf_int(out, "unknown_token_id", -1);
     if (stand_in < 0 || stand_in >= words->count) return;
     words->tokens[stand_in].text.text = image;
@@ -1050,14 +1029,12 @@ static void vp_impl_gguf_name_image(vp_impl_gguf_text *out, vp_impl_gguf_words *
 static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *words, const char *image) {
     vp_gguf_value texts, types, scores;
     uint64_t text_at = 0, type_at = 0, score_at = 0;
-    int32_t id;
-    int scored;
     if (!vp_impl_gguf_key(out, "tokens", 1, 1, &texts) || !vp_impl_gguf_key(out, "token_type", 1, 0, &types)
         || types.count != texts.count || texts.count < 1 || texts.count > VP_IMPL_GGUF_TOKENS_MAX) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, "tokens", "expected texts, at most 4194304, with a token_type for each");
         return;
     }
-    scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
+    int scored = vp_impl_gguf_key(out, "scores", 1, 0, &scores) && scores.count == texts.count;
     words->tokens = (vp_impl_gguf_token *)VP_CALLOC((size_t)texts.count, 2 * sizeof *words->tokens);
     if (!words->tokens) {
         vp_impl_gguf_fail(out, VP_ERR_MEMORY, "tokens", "not enough memory");
@@ -1065,7 +1042,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
     }
     words->count = (int32_t)texts.count;
     words->sorted = words->tokens + words->count;
-    for (id = 0; id < words->count; id++) {
+    for (int32_t id = 0; id < words->count; id++) {
         vp_impl_gguf_token *token = &words->tokens[id];
         double number = 0;
         vp_gguf_next_text(&texts, &text_at, &token->text);
@@ -1087,7 +1064,7 @@ static void vp_impl_gguf_read_words(vp_impl_gguf_text *out, vp_impl_gguf_words *
         }
     }
     if (image) vp_impl_gguf_name_image(out, words, image);
-    for (id = 0; id < words->count; id++)
+    for (int32_t id = 0; id < words->count; id++)
         if (words->tokens[id].type == VP_IMPL_GGUF_NORMAL) words->sorted[words->sorted_count++] = words->tokens[id];
     if (words->sorted_count)
         qsort(words->sorted, (size_t)words->sorted_count, sizeof *words->sorted, vp_impl_gguf_token_order);
@@ -1102,8 +1079,7 @@ typedef struct vp_impl_gguf_merge {
 } vp_impl_gguf_merge;
 static int32_t vp_impl_gguf_characters(vp_gguf_text text) {
     int32_t count = 0;
-    size_t i;
-    for (i = 0; i < text.bytes; i++) count += ((unsigned char)text.text[i] & 0xC0) != 0x80;
+    for (size_t i = 0; i < text.bytes; i++) count += ((unsigned char)text.text[i] & 0xC0) != 0x80;
     return count;
 }
 static int vp_impl_gguf_merge_order(const void *left, const void *right) {
@@ -1116,8 +1092,7 @@ static int vp_impl_gguf_merge_order(const void *left, const void *right) {
     return (one->right_id > other->right_id) - (one->right_id < other->right_id);
 }
 static const vp_impl_gguf_token *vp_impl_gguf_word(const vp_impl_gguf_words *words, const char *text, size_t bytes) {
-    vp_impl_gguf_token wanted;
-    memset(&wanted, 0, sizeof wanted);
+    vp_impl_gguf_token wanted = {0};
     wanted.text.text = text;
     wanted.text.bytes = bytes;
     return words->sorted_count
@@ -1128,8 +1103,7 @@ static const vp_impl_gguf_token *vp_impl_gguf_word(const vp_impl_gguf_words *wor
 /* fills merges; NULL only counts */
 static size_t vp_impl_gguf_find_merges(const vp_impl_gguf_words *words, vp_impl_gguf_merge *merges) {
     size_t count = 0, cut;
-    int32_t id;
-    for (id = 0; id < words->count; id++) {
+    for (int32_t id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
         if (token->type != VP_IMPL_GGUF_NORMAL) continue;
         for (cut = 1; cut < token->text.bytes; cut++) {
@@ -1181,10 +1155,9 @@ static void vp_impl_gguf_put_one_added(vp_impl_gguf_text *out, int64_t id, vp_gg
     vp_json_end_object(&out->writer);
 }
 static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_words *words) {
-    int32_t id;
     vp_json_key(&out->writer, "added_tokens");
     vp_json_begin_array(&out->writer);
-    for (id = 0; id < words->count; id++) {
+    for (int32_t id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
         if (token->type >= VP_IMPL_GGUF_UNKNOWN && token->type <= VP_IMPL_GGUF_USER)
             vp_impl_gguf_put_one_added(out, id, token->text, token->type != VP_IMPL_GGUF_USER);
@@ -1194,7 +1167,6 @@ static void vp_impl_gguf_put_added(vp_impl_gguf_text *out, const vp_impl_gguf_wo
 /* the token that is prepended to every text, if any */
 static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf_words *words, int absent) {
     char text[VP_IMPL_GGUF_TOKEN_BYTES_MAX + 1];
-    int64_t id;
     vp_json_key(&out->writer, "post_processor");
     if (vp_impl_gguf_int(out, "add_eos_token", 0))
         vp_impl_gguf_fail(out, VP_ERR_UNSUPPORTED, "add_eos_token",
@@ -1203,7 +1175,7 @@ static void vp_impl_gguf_put_template(vp_impl_gguf_text *out, const vp_impl_gguf
         vp_json_null(&out->writer);
         return;
     }
-    id = vp_impl_gguf_int(out, "bos_token_id", VP_IMPL_GGUF_REQUIRED);
+    int64_t id = vp_impl_gguf_int(out, "bos_token_id", VP_IMPL_GGUF_REQUIRED);
     if (id < 0 || id >= words->count) {
         vp_impl_gguf_fail(out, VP_ERR_FORMAT, "bos_token_id", "is not a token");
         return;
@@ -1239,7 +1211,6 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_gguf_value merges;
     vp_gguf_text merge;
     uint64_t offset = 0;
-    int32_t id;
     vp_json_key(&out->writer, "model");
     vp_json_begin_object(&out->writer);
     vp_impl_gguf_put_text(out, "type", "BPE");
@@ -1249,7 +1220,7 @@ static void vp_impl_gguf_put_bpe(vp_impl_gguf_text *out, const vp_impl_gguf_word
     vp_impl_gguf_put_bool(out, "ignore_merges", whole);
     vp_json_key(&out->writer, "vocab");
     vp_json_begin_object(&out->writer);
-    for (id = 0; id < words->count; id++) {
+    for (int32_t id = 0; id < words->count; id++) {
         const vp_impl_gguf_token *token = &words->tokens[id];
         if (token->type == VP_IMPL_GGUF_UNUSED) continue;
         memcpy(text, token->text.text, token->text.bytes);
@@ -1322,13 +1293,12 @@ static void vp_impl_gguf_tokenizer(vp_impl_gguf_text *out) {
 
 VP_API vp_result vp_gguf_file_text(const vp_gguf *model, const vp_gguf *projector, const char *name, char **text,
                                    size_t *bytes, vp_error *error) {
-    vp_impl_gguf_text out;
+    vp_impl_gguf_text out = {0};
     vp_gguf_value value;
     vp_gguf_text template_text;
     uint64_t offset = 0;
     if (!model || !name || !text || !bytes)
         return vp_fail(error, VP_ERR_RANGE, -1, "vp_gguf_file_text", "a required pointer is NULL");
-    memset(&out, 0, sizeof out);
     out.model = out.from = model;
     out.projector = projector;
     out.prefix = "";
@@ -1459,9 +1429,8 @@ static int vp_impl_gguf_expert_name(const char *rest, vp_impl_gguf_name_parts *p
         {"gate_proj.weight", "ffn_gate_exps.weight"}, {"up_proj.weight", "ffn_up_exps.weight"},
         {"down_proj.weight", "ffn_down_exps.weight"}};
     size_t used = strlen(parts->gguf);
-    int i;
     rest = vp_impl_gguf_index(rest, &parts->expert);
-    for (i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++) {
         if (strcmp(rest, experts[i][0])) continue;
         snprintf(parts->gguf + used, sizeof parts->gguf - used, "%s", experts[i][1]);
         return 1;
@@ -1475,10 +1444,9 @@ static int vp_impl_gguf_name_of(const vp_model_config *config, const char *name,
     static const char *const languages[] = {"language_model.model.", "model.language_model.", "model.text_model.",
                                             "model."};
     const char *rest = NULL, *layer;
-    size_t i;
     memset(parts, 0, sizeof *parts);
     parts->layer = parts->expert = -1;
-    for (i = 0; !rest && i < sizeof towers / sizeof towers[0]; i++) rest = vp_impl_gguf_behind(name, towers[i]);
+    for (size_t i = 0; !rest && i < sizeof towers / sizeof towers[0]; i++) rest = vp_impl_gguf_behind(name, towers[i]);
     if (rest) return vp_impl_gguf_tower_name(config, rest, parts);
     if ((config->architecture == VP_ARCHITECTURE_INTERNVL
          && vp_impl_gguf_rename_rest(vp_impl_gguf_internvl_names, name, parts))
@@ -1486,7 +1454,7 @@ static int vp_impl_gguf_name_of(const vp_model_config *config, const char *name,
         parts->is_tower = !strncmp(parts->gguf, "mm.", 3);
         return 1;
     }
-    for (i = 0; !rest && i < sizeof languages / sizeof languages[0]; i++)
+    for (size_t i = 0; !rest && i < sizeof languages / sizeof languages[0]; i++)
         rest = vp_impl_gguf_behind(name, languages[i]);
     if (!rest) return 0;
     layer = vp_impl_gguf_behind(rest, "layers.");
@@ -1556,12 +1524,11 @@ static vp_result vp_impl_gguf_read_type(const vp_impl_gguf_gather *gather, int i
 static vp_result vp_impl_gguf_join(vp_impl_gguf_gather *gather, const vp_gguf_tensor *const *pieces, int count,
                                    uint64_t step, vp_tensor *tensor, unsigned char **owned) {
     uint64_t at, bytes = pieces[0]->bytes;
-    int i;
     if (!step) step = bytes;
     if (bytes > SIZE_MAX / 4 || !(*owned = (unsigned char *)VP_MALLOC((size_t)bytes * (size_t)count)))
         return vp_fail(gather->error, VP_ERR_MEMORY, -1, gather->files[1]->path, "not enough memory");
     for (at = 0; at < bytes; at += step)
-        for (i = 0; i < count; i++)
+        for (int i = 0; i < count; i++)
             memcpy(*owned + (size_t)at * (size_t)count + (size_t)step * (size_t)i, pieces[i]->data + at, (size_t)step);
     tensor->data = *owned;
     tensor->bytes = bytes * (uint64_t)count;
@@ -1640,24 +1607,21 @@ static vp_result vp_impl_gguf_gather_plain(vp_impl_gguf_gather *gather, const vp
 static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_tensor_spec *spec) {
     const vp_model_config *config = gather->config;
     vp_impl_gguf_name_parts parts;
-    const vp_gguf_tensor *found;
     vp_named_tensor *made = &gather->tensors[gather->count];
-    const char *fused;
     char names[3][128];
     vp_result result;
-    int32_t i;
     if (!vp_impl_gguf_name_of(config, spec->name, &parts))
         return vp_fail(gather->error, VP_ERR_UNSUPPORTED, -1, spec->name, "GGUF has no name for this tensor");
     vp_impl_gguf_mend_name(gather, &parts);
-    found = vp_impl_gguf_take_tensor(gather, parts.is_tower, parts.gguf);
-    fused = strstr(parts.gguf, ".attn_qkv.");
+    const vp_gguf_tensor *found = vp_impl_gguf_take_tensor(gather, parts.is_tower, parts.gguf);
+    const char *fused = strstr(parts.gguf, ".attn_qkv.");
     if (!found && vp_impl_gguf_is_idle(config, &parts)) return VP_OK;
     if (parts.is_tower && spec->dimensions == 5) { /* one kernel for each of two frames */
         snprintf(names[0], sizeof names[0], "%s", parts.gguf);
         snprintf(names[1], sizeof names[1], "%.120s.1", parts.gguf);
         result = vp_impl_gguf_gather_pieces(gather, spec, names, 2, 2, made);
     } else if (!found && fused) {
-        for (i = 0; i < 3; i++)
+        for (int32_t i = 0; i < 3; i++)
             snprintf(names[i], sizeof names[i], "%.*s.attn_%c.%.16s", (int)(fused - parts.gguf), parts.gguf,
                      "qkv"[i], fused + strlen(".attn_qkv."));
         result = vp_impl_gguf_gather_pieces(gather, spec, names, 3, 0, made);
@@ -1667,17 +1631,15 @@ static vp_result vp_impl_gguf_gather_one(vp_impl_gguf_gather *gather, const vp_t
     snprintf(made->name, sizeof made->name, "%s", spec->name);
     made->tensor.dimensions = spec->dimensions;
     made->tensor.with_one = config->norm_plus_one;
-    for (i = 0; i < spec->dimensions; i++) made->tensor.shape[i] = spec->shape[i];
+    for (int32_t i = 0; i < spec->dimensions; i++) made->tensor.shape[i] = spec->shape[i];
     gather->count++;
     return VP_OK;
 }
 /* unused tensors would change the model's output */
 static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
-    uint64_t i;
-    int f;
     if (gather->config->rope.scaling == VP_ROPE_LLAMA3) vp_impl_gguf_take_tensor(gather, 0, "rope_freqs.weight");
-    for (f = 0; f < 2 && gather->files[f]; f++)
-        for (i = 0; i < gather->files[f]->tensor_count; i++) {
+    for (int f = 0; f < 2 && gather->files[f]; f++)
+        for (uint64_t i = 0; i < gather->files[f]->tensor_count; i++) {
             const vp_gguf_tensor *tensor = &gather->files[f]->tensors[i];
             if (gather->used[f][i]) continue;
             return vp_failf(gather->error, VP_ERR_MISMATCH, -1, gather->files[f]->path,
@@ -1688,7 +1650,7 @@ static vp_result vp_impl_gguf_gather_rest(vp_impl_gguf_gather *gather) {
 }
 VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *projector, const vp_model_config *config,
                                     vp_checkpoint **checkpoint, vp_error *error) {
-    vp_impl_gguf_gather gather;
+    vp_impl_gguf_gather gather = {0};
     vp_tensor_spec spec;
     vp_gguf_value value;
     vp_gguf_text architecture = {"", 0};
@@ -1699,7 +1661,6 @@ VP_API vp_result vp_gguf_checkpoint(const vp_gguf *model, const vp_gguf *project
     vp_result result = VP_OK;
     if (!model || !config || !checkpoint)
         return vp_fail(error, VP_ERR_RANGE, -1, "vp_gguf_checkpoint", "a required pointer is NULL");
-    memset(&gather, 0, sizeof gather);
     count = vp_model_tensor_count(config);
     gather.files[0] = model;
     gather.files[1] = projector;

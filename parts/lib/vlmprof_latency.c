@@ -27,13 +27,12 @@ static void vp_impl_gather_open(vp_impl_gather *gather, size_t columns) {
 
 static void vp_impl_gather_close(vp_impl_gather *gather) {
     const size_t rows = gather->width + gather->pending;
-    size_t i, j;
-    for (j = 0; gather->pending && j < gather->width; j++) {
+    for (size_t j = 0; gather->pending && j < gather->width; j++) {
         double *v = gather->cells + j * VP_IMPL_LINEAR_STRIDE;
         const double factor = vp_reflection_make(v, rows, j);
-        for (i = j + 1; i < gather->width; i++)
+        for (size_t i = j + 1; i < gather->width; i++)
             vp_reflection_apply(v, factor, rows, j, gather->cells + i * VP_IMPL_LINEAR_STRIDE);
-        for (i = j + 1; i < rows; i++) v[i] = 0.0;
+        for (size_t i = j + 1; i < rows; i++) v[i] = 0.0;
     }
     gather->pending = 0;
 }
@@ -50,9 +49,8 @@ static void vp_impl_gather_row(vp_impl_gather *gather, const double *x, double y
 
 /* adds the rows of a triangle [width, width], column-major */
 static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triangle) {
-    size_t i, j;
-    for (i = 0; i < gather->width; i++) {
-        for (j = 0; j < gather->width; j++)
+    for (size_t i = 0; i < gather->width; i++) {
+        for (size_t j = 0; j < gather->width; j++)
             gather->cells[j * VP_IMPL_LINEAR_STRIDE + gather->width + gather->pending]
                 = triangle[j * gather->width + i];
         if (++gather->pending == VP_IMPL_LINEAR_BLOCK) vp_impl_gather_close(gather);
@@ -60,18 +58,16 @@ static void vp_impl_gather_triangle(vp_impl_gather *gather, const double *triang
 }
 
 static void vp_impl_gather_copy(vp_impl_gather *gather, double *triangle) {
-    size_t i, j;
     vp_impl_gather_close(gather);
-    for (j = 0; j < gather->width; j++)
-        for (i = 0; i < gather->width; i++)
+    for (size_t j = 0; j < gather->width; j++)
+        for (size_t i = 0; i < gather->width; i++)
             triangle[j * gather->width + i] = gather->cells[j * VP_IMPL_LINEAR_STRIDE + i];
 }
 
 static double vp_impl_length(const double *values, size_t count) {
     double largest = 0.0, sum = 0.0;
-    size_t i;
-    for (i = 0; i < count; i++) if (fabs(values[i]) > largest) largest = fabs(values[i]);
-    for (i = 0; largest > 0.0 && i < count; i++) sum += (values[i] / largest) * (values[i] / largest);
+    for (size_t i = 0; i < count; i++) if (fabs(values[i]) > largest) largest = fabs(values[i]);
+    for (size_t i = 0; largest > 0.0 && i < count; i++) sum += (values[i] / largest) * (values[i] / largest);
     return largest * sqrt(sum);
 }
 
@@ -125,10 +121,9 @@ static size_t vp_impl_subset_solve(const double *triangle, size_t width, const d
 static double vp_impl_gradient(const double *triangle, size_t width, const double *length, const double *x,
                                size_t column) {
     double sum = 0.0;
-    size_t i, j;
-    for (i = 0; i < width; i++) {
+    for (size_t i = 0; i < width; i++) {
         double rest = triangle[(width - 1) * width + i];
-        for (j = 0; j + 1 < width; j++)
+        for (size_t j = 0; j + 1 < width; j++)
             if (x[j] < 0.0 || x[j] > 0.0) rest -= triangle[j * width + i] / length[j] * x[j];
         sum += triangle[column * width + i] / length[column] * rest;
     }
@@ -165,11 +160,10 @@ static int vp_impl_signed_step(const vp_impl_subset *subset, const unsigned char
 static int vp_impl_signed_solve(const double *triangle, size_t width, const double *length,
                                 const unsigned char *nonnegative, unsigned char *use, vp_impl_subset *subset) {
     unsigned char may[VP_LINEAR_COLUMNS_LIMIT], barred[VP_LINEAR_COLUMNS_LIMIT];
-    double x[VP_LINEAR_COLUMNS_LIMIT], least;
+    double x[VP_LINEAR_COLUMNS_LIMIT] = {0}, least;
     size_t j, best, round;
     memcpy(may, use, sizeof may);
     memset(barred, 0, sizeof barred);
-    memset(x, 0, sizeof x);
     least = 1e-13 * vp_impl_length(triangle + (width - 1) * width, width); /* a smaller gradient is rounding error */
     for (j = 0; j + 1 < width; j++) use[j] = (unsigned char)(may[j] && !nonnegative[j]);
     for (round = 0; round < 64 * width; round++) {
@@ -270,14 +264,13 @@ static void vp_impl_linear_fill(const vp_impl_subset *subset, const double *leng
 static vp_result vp_impl_linear_solve(const double *triangle, size_t width, uint64_t rows,
                                       const unsigned char *nonnegative, int drop, vp_linear *fit, vp_error *error) {
     unsigned char use[VP_LINEAR_COLUMNS_LIMIT], state[VP_LINEAR_COLUMNS_LIMIT], sign[VP_LINEAR_COLUMNS_LIMIT];
-    double length[VP_IMPL_LINEAR_WIDTH];
+    double length[VP_IMPL_LINEAR_WIDTH] = {0};
     vp_message m = {{0}, 0};
     vp_impl_subset subset;
     size_t j, dependent;
     int signs = 0;
     memset(use, 0, sizeof use);
     memset(sign, 0, sizeof sign);
-    memset(length, 0, sizeof length);
     for (j = 0; j < width; j++) {
         length[j] = vp_impl_length(triangle + j * width, width);
         if (!vp_all_finite(&length[j], 1) || length[j] > 1e300)
@@ -332,11 +325,10 @@ VP_API vp_result vp_linear_compute(const double *x, const double *y, size_t rows
                                    const vp_linear_options *options, vp_linear *fit, vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH];
     vp_impl_gather gather;
-    size_t i;
     if (!fit) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "the output pointer is NULL");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
     vp_impl_gather_open(&gather, columns);
-    for (i = 0; i < rows; i++)
+    for (size_t i = 0; i < rows; i++)
         vp_impl_gather_row(&gather, x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
     vp_impl_gather_copy(&gather, triangle);
     return vp_impl_linear_solve(triangle, columns + 1, (uint64_t)rows, options->nonnegative, options->drop_dependent,
@@ -349,24 +341,22 @@ static int vp_impl_linear_good(const vp_linear *fit) {
 
 VP_API double vp_linear_value(const vp_linear *fit, const double *x) {
     double sum = 0.0;
-    int32_t j;
     if (!vp_impl_linear_good(fit) || !x) return (double)NAN;
-    for (j = 0; j < fit->columns; j++) sum += fit->coefficient[j] * x[j];
+    for (int32_t j = 0; j < fit->columns; j++) sum += fit->coefficient[j] * x[j];
     return sum;
 }
 
 VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, double weight, double level,
                                     vp_linear_range *range) {
     double spread = 0.0, t;
-    int32_t i, j;
     if (!vp_impl_linear_good(fit) || !x || !(weight > 0.0 && weight < HUGE_VAL) || !(level > 0.0 && level < 1.0) ||
         !range)
         return VP_ERR_RANGE;
     if (!vp_all_finite(x, (size_t)fit->columns)) return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
-    for (j = 0; j < fit->columns; j++) { /* x' B B' x */
+    for (int32_t j = 0; j < fit->columns; j++) { /* x' B B' x */
         double sum = 0.0;
-        for (i = 0; i < fit->columns; i++) sum += x[i] * fit->root[i * fit->columns + j];
+        for (int32_t i = 0; i < fit->columns; i++) sum += x[i] * fit->root[i * fit->columns + j];
         spread += sum * sum;
     }
     t = vp_statistics_student(0.5 + 0.5 * level, fit->degrees) * fit->sigma;
@@ -379,12 +369,11 @@ VP_API vp_result vp_linear_interval(const vp_linear *fit, const double *x, doubl
 }
 
 VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, double level, double *low, double *high) {
-    double reach;
     if (!vp_impl_linear_good(fit) || column < 0 || column >= fit->columns || !(level > 0.0 && level < 1.0) || !low ||
         !high)
         return VP_ERR_RANGE;
     if (!(fit->degrees >= 1.0)) return VP_ERR_MISMATCH;
-    reach = vp_statistics_student(0.5 + 0.5 * level, fit->degrees) * fit->error[column];
+    double reach = vp_statistics_student(0.5 + 0.5 * level, fit->degrees) * fit->error[column];
     *low = fit->coefficient[column] - reach;
     *high = fit->coefficient[column] + reach;
     return VP_OK;
@@ -393,13 +382,11 @@ VP_API vp_result vp_linear_coefficient(const vp_linear *fit, int32_t column, dou
 VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count,
                                           double *scratch, vp_linear_errors *errors) {
     double mean, squares = 0.0, spread = 0.0, n = (double)count;
-    vp_linear_errors made;
-    size_t i;
+    vp_linear_errors made = {0};
     if (!measured || !predicted || !count || !scratch || !errors) return VP_ERR_RANGE;
     if (!vp_all_finite(measured, count) || !vp_all_finite(predicted, count)) return VP_ERR_RANGE;
-    memset(&made, 0, sizeof made);
     mean = vp_statistics_mean(measured, count);
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const double rest = predicted[i] - measured[i];
         made.mae += fabs(rest);
         made.bias += rest;
@@ -443,9 +430,8 @@ typedef struct vp_impl_leave_out {
 static vp_result vp_impl_leave_out_take(vp_impl_leave_out *folds, size_t columns, const uint32_t *of_row, size_t rows,
                                         size_t groups, void *scratch, size_t scratch_bytes, vp_error *error) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
-    size_t i;
     const size_t square = (columns + 1) * (columns + 1) * sizeof(double);
-    for (i = 0; i < rows; i++)
+    for (size_t i = 0; i < rows; i++)
         if (of_row[i] >= groups)
             return vp_fail(error, VP_ERR_RANGE, (int64_t)i, "fit", "a group index is not below group_count");
     folds->width = columns + 1;
@@ -471,11 +457,10 @@ static void vp_impl_leave_out_row(vp_impl_leave_out *folds, size_t group, const 
     row[j] = root * y;
     folds->rows[group]++;
     for (i = 0; i < folds->width; i++) {
-        double c, s, length;
         if (!(row[i] < 0.0 || row[i] > 0.0)) continue;
-        length = hypot(triangle[i * folds->width + i], row[i]);
-        c = triangle[i * folds->width + i] / length;
-        s = row[i] / length;
+        double length = hypot(triangle[i * folds->width + i], row[i]);
+        double c = triangle[i * folds->width + i] / length;
+        double s = row[i] / length;
         for (j = i; j < folds->width; j++) {
             const double above = triangle[j * folds->width + i];
             triangle[j * folds->width + i] = c * above + s * row[j];
@@ -493,8 +478,7 @@ static vp_result vp_impl_leave_out_solve(vp_impl_leave_out *folds, const unsigne
     vp_impl_gather gather;
     vp_linear fit;
     uint64_t all = 0;
-    size_t k;
-    for (k = folds->groups; k-- > 0;) {
+    for (size_t k = folds->groups; k-- > 0;) {
         all += folds->rows[k];
         if (k + 1 == folds->groups) {
             memset(folds->behind + k * square, 0, square * sizeof(double));
@@ -506,7 +490,7 @@ static vp_result vp_impl_leave_out_solve(vp_impl_leave_out *folds, const unsigne
         vp_impl_gather_copy(&gather, folds->behind + k * square);
     }
     memset(before, 0, sizeof before);
-    for (k = 0; k < folds->groups; k++) {
+    for (size_t k = 0; k < folds->groups; k++) {
         vp_result result;
         if (!folds->rows[k]) continue;
         vp_impl_gather_open(&gather, columns);
@@ -527,8 +511,7 @@ static vp_result vp_impl_leave_out_solve(vp_impl_leave_out *folds, const unsigne
 static double vp_impl_leave_out_value(const vp_impl_leave_out *folds, size_t group, const double *x) {
     const double *coefficient = folds->coefficient + group * (folds->width - 1);
     double sum = 0.0;
-    size_t j;
-    for (j = 0; j + 1 < folds->width; j++) sum += coefficient[j] * x[j];
+    for (size_t j = 0; j + 1 < folds->width; j++) sum += coefficient[j] * x[j];
     return sum;
 }
 
@@ -537,15 +520,14 @@ VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uin
                                      void *scratch, size_t scratch_bytes, double *predicted, vp_error *error) {
     vp_impl_leave_out folds;
     vp_result result;
-    size_t i;
     if (!groups || !predicted) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "groups or predicted is NULL");
     if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
     result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
     if (result != VP_OK) return result;
-    for (i = 0; i < rows; i++)
+    for (size_t i = 0; i < rows; i++)
         vp_impl_leave_out_row(&folds, groups[i], x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
     result = vp_impl_leave_out_solve(&folds, options->nonnegative, options->drop_dependent, error);
-    for (i = 0; result == VP_OK && i < rows; i++)
+    for (size_t i = 0; result == VP_OK && i < rows; i++)
         predicted[i] = vp_impl_leave_out_value(&folds, groups[i], x + i * columns);
     return result;
 }
@@ -734,12 +716,10 @@ static vp_result vp_impl_latency_fit_once(vp_latency_features features, vp_laten
                                           size_t rows, vp_impl_latency_weigh *weigh, vp_linear *fit, vp_error *error) {
     double triangle[VP_IMPL_LINEAR_WIDTH * VP_IMPL_LINEAR_WIDTH], x[VP_LATENCY_COLUMNS_LIMIT], sum = 0.0;
     vp_impl_gather gather;
-    vp_latency_request any;
-    size_t i;
-    memset(&any, 0, sizeof any);
+    vp_latency_request any = {0};
     memset(fit, 0, sizeof *fit);
     vp_impl_gather_open(&gather, (size_t)vp_impl_latency_row(features, stage, &any, x));
-    for (i = 0; i < rows; i++) {
+    for (size_t i = 0; i < rows; i++) {
         const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i * stride], i, error);
         if (use < 0) return VP_ERR_RANGE;
         if (!use) continue;
@@ -754,8 +734,7 @@ static vp_result vp_impl_latency_fit_once(vp_latency_features features, vp_laten
 }
 
 static int vp_impl_latency_settled(const vp_linear *before, const vp_linear *now) {
-    int32_t j;
-    for (j = 0; j < now->columns; j++) {
+    for (int32_t j = 0; j < now->columns; j++) {
         const double size = fabs(now->coefficient[j]);
         if (!(fabs(now->coefficient[j] - before->coefficient[j]) <= VP_IMPL_LATENCY_SETTLED * size)) return 0;
     }
@@ -781,13 +760,12 @@ static vp_result vp_impl_latency_fit_stage(vp_latency_features features, vp_late
 
 VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_request *requests,
                                 const double *measured, size_t rows, vp_latency_model *model, vp_error *error) {
-    vp_latency_model made;
+    vp_latency_model made = {0};
     vp_impl_latency_weigh weigh;
     int32_t s, any = 0;
     if (!requests || !measured || !rows || !model || !vp_impl_latency_kind(features)
         || rows > SIZE_MAX / sizeof *requests)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs at least one row and valid features");
-    memset(&made, 0, sizeof made);
     made.features = features;
     for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         vp_result result;
@@ -806,9 +784,8 @@ VP_API vp_result vp_latency_fit(vp_latency_features features, const vp_latency_r
 }
 
 static int vp_impl_latency_model_good(const vp_latency_model *model) {
-    int32_t s;
     if (!model || !vp_impl_latency_kind(model->features)) return 0;
-    for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+    for (int32_t s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         if (model->fitted[s] && (model->fit[s].columns < 1 || model->fit[s].columns > VP_LATENCY_COLUMNS_LIMIT))
             return 0;
     }
@@ -880,10 +857,9 @@ VP_API vp_result vp_latency_limits_compute(const double *measured, const double 
                                            double *scratch, vp_latency_limits *limits) {
     vp_latency_limits made;
     double place;
-    size_t i;
     if (!measured || !predicted || !count || !scratch || !limits || !(level > 0.0 && level < 1.0)) return VP_ERR_RANGE;
     if (!vp_all_finite(measured, count) || !vp_all_finite(predicted, count)) return VP_ERR_RANGE;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (!(predicted[i] > 0.0) || !(measured[i] >= 0.0)) return VP_ERR_RANGE;
         scratch[i] = measured[i] / predicted[i];
     }
@@ -922,15 +898,12 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       const uint32_t *groups, size_t rows, size_t group_count, void *scratch,
                                       size_t scratch_bytes, double *predicted, vp_error *error) {
     double x[VP_LATENCY_COLUMNS_LIMIT];
-    vp_latency_request any;
+    vp_latency_request any = {0};
     vp_impl_leave_out folds;
     vp_linear fit;
-    vp_impl_latency_weigh weigh;
+    vp_impl_latency_weigh weigh = {0};
     vp_result result;
     size_t i, columns;
-    int pass;
-    memset(&any, 0, sizeof any);
-    memset(&weigh, 0, sizeof weigh);
     if (!requests || !measured || !groups || !rows || !predicted || !vp_impl_latency_kind(features) || (int)stage < 0
         || (int)stage >= VP_LATENCY_STAGE_COUNT)
         return vp_fail(error, VP_ERR_RANGE, -1, "fit", "needs rows, groups, a valid stage and valid features");
@@ -941,7 +914,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
         result = vp_impl_latency_fit_stage(features, stage, requests, measured, 1, rows, &weigh, &fit, error);
         if (result != VP_OK) return result;
     }
-    for (pass = 0; pass < 2; pass++) { /* 0: learn, 1: predict */
+    for (int pass = 0; pass < 2; pass++) { /* 0: learn, 1: predict */
         for (i = 0; i < rows; i++) {
             const int use = vp_impl_latency_use(features, stage, &requests[i], measured[i], i, error);
             if (use < 0) return VP_ERR_RANGE;
@@ -959,17 +932,16 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
 VP_API vp_result vp_affine_fit(const double *predicted, const double *measured, size_t count, vp_affine *affine) {
     double x = 0.0, y = 0.0, xx = 0.0, xy = 0.0, n = (double)count, dx, dy, spread, cosine;
     vp_affine made;
-    size_t i;
     if (!predicted || !measured || !affine || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
         return VP_ERR_RANGE;
     if (count < 2) return VP_ERR_MISMATCH;
-    for (i = 1; i < count; i++) { /* means of the differences from the first point */
+    for (size_t i = 1; i < count; i++) { /* means of the differences from the first point */
         x += predicted[i] - predicted[0];
         y += measured[i] - measured[0];
     }
     x /= n;
     y /= n;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         dx = predicted[i] - predicted[0] - x;
         dy = measured[i] - measured[0] - y;
         xx += dx * dx;
@@ -1001,13 +973,11 @@ static int vp_impl_latency_is_constant(const vp_latency_model *model, vp_latency
 }
 /* For constant predictions: shifts them by the mean difference. */
 static vp_affine vp_impl_affine_shift(double predicted, const double *measured, size_t count) {
-    vp_affine made;
-    size_t i;
-    memset(&made, 0, sizeof made);
+    vp_affine made = {0};
     made.slope = 1.0;
     made.condition = 1.0;
     made.count = count;
-    for (i = 0; i < count; i++) made.offset += (measured[i] - predicted) / (double)count;
+    for (size_t i = 0; i < count; i++) made.offset += (measured[i] - predicted) / (double)count;
     return made;
 }
 VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latency_request *requests,
@@ -1017,10 +987,9 @@ VP_API vp_result vp_latency_recalibrate(vp_latency_model *model, const vp_latenc
     double x[VP_LATENCY_COLUMNS_LIMIT] = {0.0};
     vp_result result;
     size_t i, used;
-    int32_t s;
     if (!vp_impl_latency_model_good(model) || !requests || !measured || !rows || !scratch)
         return vp_fail(error, VP_ERR_RANGE, -1, "recalibration", "needs a model and at least one row");
-    for (s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
+    for (int32_t s = 0; s < VP_LATENCY_STAGE_COUNT; s++) {
         const vp_latency_stage stage = (vp_latency_stage)s;
         line[s] = model->affine[s];
         for (i = 0, used = 0; model->fitted[s] && i < rows; i++) {
@@ -1064,8 +1033,7 @@ VP_API size_t vp_affine_curve_scratch_bytes(size_t count, size_t draws) {
 
 /* moves a random choice to the first `points` entries of order; the others follow */
 static void vp_impl_draw_first(vp_random *random, uint32_t *order, size_t count, size_t points) {
-    size_t i;
-    for (i = 0; i < points; i++) {
+    for (size_t i = 0; i < points; i++) {
         const size_t other = i + (size_t)vp_random_below(random, (uint64_t)(count - 1 - i));
         const uint32_t held = order[i];
         order[i] = order[other];
@@ -1078,7 +1046,7 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
                                     vp_affine_curve *curve) {
     vp_arena arena = vp_arena_over(scratch, scratch_bytes);
     double *x, *y, *errors, sum;
-    vp_affine_curve made;
+    vp_affine_curve made = {0};
     vp_random random;
     uint32_t *order;
     vp_affine line;
@@ -1093,7 +1061,6 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
     order = (uint32_t *)vp_arena_take(&arena, count, sizeof(uint32_t));
     errors = (double *)vp_arena_take(&arena, draws, sizeof(double));
     if (!x || !y || !order || !errors) return VP_ERR_CAPACITY;
-    memset(&made, 0, sizeof made);
     made.points = points;
     for (i = 0; i < count; i++) {
         order[i] = (uint32_t)i;
@@ -1125,16 +1092,14 @@ VP_API vp_result vp_affine_learning(const double *predicted, const double *measu
 
 VP_API vp_result vp_guardrail_compute(const double *predicted, const double *measured, size_t count, double budget,
                                       double safety, double tolerance, vp_guardrail *guardrail) {
-    vp_guardrail made;
-    size_t i;
+    vp_guardrail made = {0};
     if (!predicted || !measured || !guardrail || !count || !vp_all_finite(&budget, 1)
         || !(safety > 0.0 && safety < HUGE_VAL) || !(tolerance >= 1.0 && tolerance < HUGE_VAL)
         || !vp_all_finite(predicted, count) || !vp_all_finite(measured, count))
         return VP_ERR_RANGE;
-    memset(&made, 0, sizeof made);
     made.budget = budget;
     made.count = count;
-    for (i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++) {
         const int accepted = predicted[i] * safety <= budget, over = measured[i] > budget;
         made.accepted += (size_t)accepted;
         made.over_budget += (size_t)over;

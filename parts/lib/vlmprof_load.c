@@ -121,8 +121,7 @@ VP_API int vp_slo_holds(const vp_slo *slo, double ttft_ms, double tpot_ms, doubl
 static double vp_impl_series_time(const double *values, size_t count, double *zeros) {
     vp_comparison comparison;
     double time = 1.0;
-    size_t i;
-    for (i = 0; i < count; i++) zeros[i] = 0.0;
+    for (size_t i = 0; i < count; i++) zeros[i] = 0.0;
     if (vp_compare_ordered(zeros, values, count, VP_SCALE_ABSOLUTE, 1.0, 0.05, &time, &comparison) != VP_OK)
         return 1.0;
     return time > 1.0 ? time : 1.0;

@@ -37,9 +37,8 @@ static double vp_impl_noise_decimal(const char **at) {
 static void vp_impl_noise_text(const char *root, const char *name, char *text, size_t capacity) {
     char path[480];
     size_t bytes = 0;
-    FILE *file;
     snprintf(path, sizeof path, "%.300s%s", root, name);
-    file = fopen(path, "rb");
+    FILE *file = fopen(path, "rb");
     if (file) {
         bytes = fread(text, 1, capacity - 1, file);
         fclose(file);
@@ -73,11 +72,10 @@ static void vp_impl_noise_stat(const char *root, vp_noise_reading *reading) {
 /* "pid (name) state ...", where the name can contain any characters; the times are fields 14 to 17. */
 static void vp_impl_noise_self(const char *root, vp_noise_reading *reading) {
     char text[1024];
-    const char *at;
     int64_t sum = 0;
     int field;
     vp_impl_noise_text(root, "/proc/self/stat", text, sizeof text);
-    at = strrchr(text, ')');
+    const char *at = strrchr(text, ')');
     if (at == NULL || at[1] != ' ') return;
     for (at += 2, field = 3; field < 14; field++) { /* some fields are negative, and the state is a letter */
         at = strchr(at, ' ');
@@ -103,10 +101,9 @@ static void vp_impl_noise_frequency(const char *root, vp_noise_reading *reading)
     int cpu;
     for (cpu = 0; cpu < VP_NOISE_CPUS_MAX; cpu++) {
         const char *at = text;
-        int64_t khz;
         snprintf(name, sizeof name, "/sys/devices/system/cpu/cpu%d/cpufreq/scaling_cur_freq", cpu);
         vp_impl_noise_text(root, name, text, sizeof text);
-        khz = vp_impl_noise_number(&at);
+        int64_t khz = vp_impl_noise_number(&at);
         if (khz > 0 && *at == '\n') vp_impl_noise_mhz(reading, (double)khz / 1000.0);
     }
     if (reading->mhz_high > 0.0) return;
@@ -163,8 +160,7 @@ VP_API int vp_noise_between(const vp_noise_reading *before, const vp_noise_readi
 
 /* ---- the rule */
 VP_API vp_noise_summary vp_noise_summary_none(void) {
-    vp_noise_summary none;
-    memset(&none, 0, sizeof none);
+    vp_noise_summary none = {0};
     none.load = none.steal_percent = none.other_cpu_percent = none.busy_percent = none.stolen_percent = (double)NAN;
     none.mhz_low = none.mhz_high = none.spread = none.bare_spread = (double)NAN;
     return none;
@@ -192,12 +188,10 @@ static int vp_impl_noise_order(const void *left, const void *right) {
     return (a > b) - (a < b);
 }
 VP_API double vp_noise_spread(double *log_ratios, size_t count) {
-    double middle;
-    size_t i;
     if (count < VP_NOISE_PAIRS_MIN) return (double)NAN;
     qsort(log_ratios, count, sizeof *log_ratios, vp_impl_noise_order);
-    middle = vp_statistics_percentile(log_ratios, count, 50.0);
-    for (i = 0; i < count; i++) log_ratios[i] = fabs(log_ratios[i] - middle);
+    double middle = vp_statistics_percentile(log_ratios, count, 50.0);
+    for (size_t i = 0; i < count; i++) log_ratios[i] = fabs(log_ratios[i] - middle);
     qsort(log_ratios, count, sizeof *log_ratios, vp_impl_noise_order);
     /* 1.4826: standard deviation of a normal distribution over its median absolute deviation */
     return 1.4826 * vp_statistics_percentile(log_ratios, count, 50.0) / sqrt(2.0);

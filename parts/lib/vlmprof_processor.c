@@ -31,8 +31,7 @@ static vp_result vp_impl_processor_steps(vp_processor_kind kind, const vp_json *
     uint32_t node;
     double factor = 0;
     int64_t filter = -1;
-    size_t i;
-    for (i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
         node = vp_json_get(json, 0, steps[i].name);
         if (!(steps[i].kinds >> kind & 1u) || node == VP_JSON_NONE || json->nodes[node].type == VP_JSON_NULL
             || json->nodes[node].type == VP_JSON_TRUE)
@@ -68,7 +67,6 @@ static vp_result vp_impl_processor_llava(vp_processor *processor, const vp_json 
 
 static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_json *json, vp_error *error) {
     const int32_t view = vp_impl_processor_int(json, "max_image_size", "longest_edge");
-    vp_result result;
     processor->longest_edge_px = vp_impl_processor_int(json, "size", "longest_edge");
     if (!processor->longest_edge_px)
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, "size.longest_edge", "is not a number of pixels");
@@ -77,7 +75,7 @@ static vp_result vp_impl_processor_idefics3(vp_processor *processor, const vp_js
                                        "differs from the tower's image_size");
     processor->view_px = view;
     vp_family_default(vp_family_find("smolvlm"), &processor->family);
-    result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
+    vp_result result = vp_family_set_number(&processor->family, "longest_edge", processor->longest_edge_px, error);
     if (result == VP_OK) result = vp_family_set_number(&processor->family, "tile_size", view, error);
     return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_len",
                                                   vp_geometry_tokens_per_crop(&processor->geometry), error)
@@ -93,7 +91,6 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
     const int32_t crop = processor->geometry.crop_px,
                   least = is_chat ? 1 : vp_impl_processor_int(json, "min_patches", NULL),
                   most = is_chat ? 6 : vp_impl_processor_int(json, "max_patches", NULL);
-    vp_result result;
     if (is_chat ? vp_impl_processor_int(json, "size", NULL) != crop
                 : vp_impl_processor_int(json, "size", "height") != crop
                       || vp_impl_processor_int(json, "size", "width") != crop)
@@ -102,7 +99,7 @@ static vp_result vp_impl_processor_internvl(vp_processor *processor, const vp_js
         return vp_impl_processor_wrong(error, VP_ERR_NOT_FOUND, least ? "max_patches" : "min_patches",
                                        "is not a number of tiles");
     vp_family_default(vp_family_find("internvl"), &processor->family);
-    result = vp_family_set_number(&processor->family, "min_patches", least, error);
+    vp_result result = vp_family_set_number(&processor->family, "min_patches", least, error);
     if (result == VP_OK) result = vp_family_set_number(&processor->family, "max_patches", most, error);
     if (result == VP_OK) result = vp_family_set_number(&processor->family, "size", crop, error);
     return result == VP_OK ? vp_family_set_number(&processor->family, "image_seq_length",
@@ -154,7 +151,6 @@ VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *
     static const char *const names[2] = {"bos_token", "eos_token"}; /* eos_token if there is no bos_token */
     vp_result result = VP_OK;
     size_t needed = 0;
-    int i;
     if (!processor) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "is NULL");
     if (processor->kind != VP_PROCESSOR_MOLMO2) return VP_OK;
     if (processor_config)
@@ -166,7 +162,7 @@ VP_API vp_result vp_processor_read_text(vp_processor *processor, const vp_json *
     if (processor_config && result == VP_OK)
         result = vp_impl_processor_switch(processor_config, "use_single_crop_start_token", &processor->low_start,
                                           error);
-    for (i = 0; i < 2 && tokenizer_config && result == VP_OK && !processor->front[0]; i++) {
+    for (int i = 0; i < 2 && tokenizer_config && result == VP_OK && !processor->front[0]; i++) {
         uint32_t node = vp_json_get(tokenizer_config, 0, names[i]);
         if (node != VP_JSON_NONE && tokenizer_config->nodes[node].type == VP_JSON_OBJECT)
             node = vp_json_get(tokenizer_config, node, "content");
@@ -203,12 +199,10 @@ static vp_result vp_impl_processor_qwen(vp_processor *processor, const vp_json *
     static const char *const names[3] = {"patch_size", "merge_size", "temporal_patch_size"};
     const int32_t wanted[3] = {geometry->patch_px, geometry->pool, 2};
     int64_t least = 0, most = 0;
-    vp_result result;
-    int i;
-    for (i = 0; i < 3; i++)
+    for (int i = 0; i < 3; i++)
         if (vp_json_get(json, 0, names[i]) != VP_JSON_NONE && vp_impl_processor_int(json, names[i], NULL) != wanted[i])
             return vp_impl_processor_wrong(error, VP_ERR_MISMATCH, names[i], "differs from the tower's");
-    result = vp_impl_processor_limit(json, "min_pixels", "shortest_edge", 3136, &least, error);
+    vp_result result = vp_impl_processor_limit(json, "min_pixels", "shortest_edge", 3136, &least, error);
     if (result == VP_OK) result = vp_impl_processor_limit(json, "max_pixels", "longest_edge", 1003520, &most, error);
     if (result != VP_OK) return result;
     vp_family_default(vp_family_find(processor->kind == VP_PROCESSOR_QWEN3_VL ? "qwen3-vl" : "qwen2.5-vl"),
@@ -290,7 +284,6 @@ static void vp_impl_processor_first(const vp_processor *processor, const vp_layo
 /* Gemma 3: the image and its crops are each squeezed to a square; an image too small for its crops is an error */
 static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, vp_layout *layout, vp_error *error) {
     vp_vision_count count;
-    int64_t parts, side;
     vp_result result = vp_family_count(&processor->family, layout->width_px, layout->height_px, &count, error);
     if (result != VP_OK) return result;
     layout->resized_width_px = layout->resized_height_px = processor->geometry.crop_px;
@@ -298,8 +291,8 @@ static vp_result vp_impl_processor_gemma3_layout(const vp_processor *processor, 
     layout->tiling.rows = count.rows ? (int32_t)count.rows : 1;
     layout->tiling.cols = count.cols ? (int32_t)count.cols : 1;
     layout->marker_tokens = (int32_t)count.marker_tokens;
-    parts = count.views > 2 ? count.views - 1 : 1;
-    side = layout->tiling.cols > 1 ? layout->width_px : layout->height_px;
+    int64_t parts = count.views > 2 ? count.views - 1 : 1;
+    int64_t side = layout->tiling.cols > 1 ? layout->width_px : layout->height_px;
     if ((side + parts - 1) / parts * (parts - 1) >= side)
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "has too few pixels for this many crops: the last is empty");
     return VP_OK;
@@ -335,7 +328,7 @@ static vp_result vp_impl_processor_molmo2_layout(const vp_processor *processor, 
 
 VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t width_px, int32_t height_px,
                                       vp_layout *layout, vp_error *error) {
-    vp_layout made;
+    vp_layout made = {0};
     vp_vision_count count;
     vp_result result;
     int32_t first_width, first_height;
@@ -343,7 +336,6 @@ VP_API vp_result vp_processor_layout(const vp_processor *processor, int32_t widt
         return vp_fail(error, VP_ERR_RANGE, -1, "picture", "processor or layout is NULL, or the image is empty");
     if (!vp_processor_placeholder(processor->kind))
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "image", "this model reads text only");
-    memset(&made, 0, sizeof made);
     made.width_px = width_px;
     made.height_px = height_px;
     if (processor->kind == VP_PROCESSOR_LLAVA) {
@@ -409,7 +401,6 @@ VP_API const char *vp_processor_knob(const vp_processor *processor, int32_t inde
 
 static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const char *name, vp_error *error) {
     vp_message text = {{0}, 0};
-    int32_t i;
     if (!vp_processor_knob(processor, 0)) {
         vp_message_text(&text, !vp_processor_placeholder(processor->kind) ? "this model does not read images"
                                                                      : "this model's images have one size, ");
@@ -420,7 +411,7 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
         return vp_fail(error, VP_ERR_NOT_FOUND, -1, name, text.text);
     }
     vp_message_text(&text, "is not an image setting of this model; valid settings: ");
-    for (i = 0; vp_processor_knob(processor, i); i++) {
+    for (int32_t i = 0; vp_processor_knob(processor, i); i++) {
         vp_message_text(&text, i ? ", " : "");
         vp_message_text(&text, vp_processor_knob(processor, i));
     }
@@ -428,16 +419,14 @@ static vp_result vp_impl_processor_no_knob(const vp_processor *processor, const 
 }
 VP_API vp_result vp_processor_set(vp_processor *processor, const char *name, int32_t value, vp_error *error) {
     vp_message text = {{0}, 0};
-    vp_family tried;
     int32_t i = 0;
-    vp_result result;
     if (!processor || !name) return vp_fail(error, VP_ERR_RANGE, -1, "processor", "processor or name is NULL");
     while (vp_processor_knob(processor, i) && strcmp(vp_processor_knob(processor, i), name)) i++;
     if (!vp_processor_knob(processor, i)) return vp_impl_processor_no_knob(processor, name, error);
     if (vp_impl_processor_is_qwen(processor) && value > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return vp_fail(error, VP_ERR_RANGE, -1, name, "is not a number of pixels up to 100 million");
-    tried = processor->family;
-    result = vp_family_set_number(&tried, name, value, error);
+    vp_family tried = processor->family;
+    vp_result result = vp_family_set_number(&tried, name, value, error);
     if (result != VP_OK) return result;
     if (vp_impl_processor_is_qwen(processor) && tried.value[VP_SLOT_MAX] < tried.value[VP_SLOT_MIN]) {
         vp_message_text(&text, i ? "is above max_pixels, which is " : "is below min_pixels, which is ");
@@ -543,7 +532,6 @@ static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32
                  wide = filter == VP_FILTER_LANCZOS ? 3.0 : filter == VP_FILTER_BICUBIC ? 2.0 : 1.0,
                  support = scale >= 1.0 ? wide * scale : wide, inverse = scale >= 1.0 ? 1.0 / scale : 1.0;
     double *exact, largest = 0;
-    int32_t i, k;
     memset(axis, 0, sizeof *axis);
     axis->taps = (int32_t)ceil(support) * 2 + 1;
     axis->first = (int32_t *)VP_MALLOC((size_t)out * sizeof *axis->first);
@@ -555,7 +543,7 @@ static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32
         vp_impl_processor_axis_free(axis);
         return VP_ERR_MEMORY;
     }
-    for (i = 0; i < out; i++) {
+    for (int32_t i = 0; i < out; i++) {
         const double center = scale * (i + 0.5);
         int64_t from = (int64_t)(center - support + 0.5), to = (int64_t)(center + support + 0.5);
         double *weights = exact + (size_t)i * (size_t)axis->taps, total = 0;
@@ -563,18 +551,18 @@ static vp_result vp_impl_processor_axis_make(vp_impl_processor_axis *axis, int32
         if (to > in) to = in;
         axis->first[i] = (int32_t)from;
         axis->count[i] = to - from > axis->taps ? axis->taps : to < from ? 0 : (int32_t)(to - from);
-        for (k = 0; k < axis->count[i]; k++) {
+        for (int32_t k = 0; k < axis->count[i]; k++) {
             weights[k] = vp_impl_processor_filter(filter, ((double)(k + from) - center + 0.5) * inverse);
             total += weights[k];
         }
-        for (k = 0; k < axis->count[i]; k++) {
+        for (int32_t k = 0; k < axis->count[i]; k++) {
             if (total != 0.0) weights[k] /= total;
             if (weights[k] > largest) largest = weights[k];
         }
     }
     while (axis->bits < 22 && (int)(0.5 + largest * (double)(1 << (axis->bits + 1))) < 32768) axis->bits++;
-    for (i = 0; i < out; i++)
-        for (k = 0; k < axis->count[i]; k++) {
+    for (int32_t i = 0; i < out; i++)
+        for (int32_t k = 0; k < axis->count[i]; k++) {
             const double weight = exact[(size_t)i * (size_t)axis->taps + (size_t)k] * (double)(1 << axis->bits);
             axis->weights[(size_t)i * (size_t)axis->taps + (size_t)k] =
                 (int16_t)(weight < 0 ? (int)(-0.5 + weight) : (int)(0.5 + weight));
@@ -594,17 +582,15 @@ typedef struct vp_impl_processor_pass {
 static vp_result vp_impl_resize_axis(const vp_impl_processor_pass *pass, int32_t in, int32_t out, vp_filter filter) {
     vp_impl_processor_axis axis;
     vp_result result = vp_impl_processor_axis_make(&axis, in, out, filter);
-    size_t line, channel;
-    int32_t i, k;
     if (result != VP_OK) return result;
-    for (line = 0; line < pass->lines; line++)
-        for (i = 0; i < out; i++) {
+    for (size_t line = 0; line < pass->lines; line++)
+        for (int32_t i = 0; i < out; i++) {
             const int16_t *weights = axis.weights + (size_t)i * (size_t)axis.taps;
             const uint8_t *from = pass->in + line * pass->in_stride + (size_t)axis.first[i] * pass->step;
             uint8_t *to = pass->out + line * pass->out_stride + (size_t)i * pass->step;
-            for (channel = 0; channel < pass->channels; channel++) {
+            for (size_t channel = 0; channel < pass->channels; channel++) {
                 int32_t sum = axis.bits ? 1 << (axis.bits - 1) : 0;
-                for (k = 0; k < axis.count[i]; k++) sum += weights[k] * from[(size_t)k * pass->step + channel];
+                for (int32_t k = 0; k < axis.count[i]; k++) sum += weights[k] * from[(size_t)k * pass->step + channel];
                 sum = sum < 0 ? 0 : sum >> axis.bits;
                 to[channel] = (uint8_t)(sum > 255 ? 255 : sum);
             }
@@ -659,20 +645,19 @@ static float vp_impl_resize_between(float one, float other, const vp_impl_source
 VP_API vp_result vp_processor_resize_plain(const uint8_t *rgb, int32_t width_px, int32_t height_px, uint8_t *resized,
                                            int32_t new_width_px, int32_t new_height_px) {
     vp_impl_source_place *columns;
-    int32_t x, y, channel;
     if (!rgb || !resized || width_px < 1 || height_px < 1 || new_width_px < 1 || new_height_px < 1
         || (double)width_px * height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX
         || (double)new_width_px * new_height_px > (double)VP_PROCESSOR_VIEW_PIXELS_MAX)
         return VP_ERR_RANGE;
     columns = (vp_impl_source_place *)VP_MALLOC((size_t)new_width_px * sizeof *columns);
     if (!columns) return VP_ERR_MEMORY;
-    for (x = 0; x < new_width_px; x++) columns[x] = vp_impl_resize_place(x, width_px, new_width_px);
-    for (y = 0; y < new_height_px; y++) {
+    for (int32_t x = 0; x < new_width_px; x++) columns[x] = vp_impl_resize_place(x, width_px, new_width_px);
+    for (int32_t y = 0; y < new_height_px; y++) {
         const vp_impl_source_place row = vp_impl_resize_place(y, height_px, new_height_px);
         const uint8_t *upper = rgb + (size_t)row.first * (size_t)width_px * 3,
                       *lower = rgb + (size_t)row.second * (size_t)width_px * 3;
-        for (x = 0; x < new_width_px; x++)
-            for (channel = 0; channel < 3; channel++) {
+        for (int32_t x = 0; x < new_width_px; x++)
+            for (int32_t channel = 0; channel < 3; channel++) {
                 const vp_impl_source_place *column = &columns[x];
                 const size_t one = (size_t)column->first * 3 + (size_t)channel,
                              other = (size_t)column->second * 3 + (size_t)channel;
@@ -717,16 +702,15 @@ static vp_result vp_impl_views_gemma3(const vp_processor *processor, const vp_la
                   down = (height + layout->tiling.rows - 1) / layout->tiling.rows;
     const size_t view_bytes = (size_t)side * (size_t)side * 3;
     vp_result result = vp_processor_resize(rgb, width, height, views, side, side, VP_FILTER_BILINEAR);
-    int32_t view, y;
     uint8_t *crop;
     if (layout->views < 2 || result != VP_OK) return result;
     crop = (uint8_t *)VP_MALLOC((size_t)across * (size_t)down * 3);
     if (!crop) return VP_ERR_MEMORY;
-    for (view = 1; result == VP_OK && view < layout->views; view++) {
+    for (int32_t view = 1; result == VP_OK && view < layout->views; view++) {
         const int32_t left = (view - 1) % layout->tiling.cols * across, top = (view - 1) / layout->tiling.cols * down,
                       wide = left + across > width ? width - left : across,
                       high = top + down > height ? height - top : down;
-        for (y = 0; y < high; y++)
+        for (int32_t y = 0; y < high; y++)
             memcpy(crop + (size_t)y * (size_t)wide * 3, rgb + ((size_t)(top + y) * (size_t)width + (size_t)left) * 3,
                    (size_t)wide * 3);
         result = vp_processor_resize(crop, wide, high, views + (size_t)view * view_bytes, side, side,
@@ -742,17 +726,15 @@ static vp_result vp_impl_views_molmo2(const vp_processor *processor, const vp_la
                  window = (size_t)vp_geometry_window_px(&processor->geometry);
     uint8_t *resized = (uint8_t *)VP_MALLOC((size_t)layout->resized_height_px * line);
     vp_result result;
-    size_t y;
-    int32_t view;
     if (!resized) return VP_ERR_MEMORY;
     result = vp_processor_resize_plain(rgb, layout->width_px, layout->height_px, views, (int32_t)crop, (int32_t)crop);
     if (result == VP_OK)
         result = vp_processor_resize_plain(rgb, layout->width_px, layout->height_px, resized,
                                            layout->resized_width_px, layout->resized_height_px);
-    for (view = 0; result == VP_OK && view < layout->tiling.rows * layout->tiling.cols; view++) {
+    for (int32_t view = 0; result == VP_OK && view < layout->tiling.rows * layout->tiling.cols; view++) {
         const size_t left = (size_t)(view % layout->tiling.cols) * window,
                      top = (size_t)(view / layout->tiling.cols) * window;
-        for (y = 0; y < crop; y++)
+        for (size_t y = 0; y < crop; y++)
             memcpy(views + (((size_t)view + 1) * crop + y) * crop * 3, resized + (top + y) * line + left * 3, crop * 3);
     }
     VP_FREE(resized);
@@ -766,7 +748,6 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_layo
     uint8_t *resized = NULL;
     vp_result result;
     int32_t view;
-    size_t y;
     if (!processor || !layout || !rgb || !views) return VP_ERR_RANGE;
     if (processor->kind == VP_PROCESSOR_GEMMA3) return vp_impl_views_gemma3(processor, layout, rgb, views);
     if (processor->kind == VP_PROCESSOR_MOLMO2) return vp_impl_views_molmo2(processor, layout, rgb, views);
@@ -774,7 +755,7 @@ VP_API vp_result vp_processor_views(const vp_processor *processor, const vp_layo
     for (view = 0; result == VP_OK && view < layout->tiling.rows * layout->tiling.cols; view++) {
         const size_t left = (size_t)layout->offset_left_px + (size_t)(view % layout->tiling.cols) * side,
                      top = (size_t)layout->offset_top_px + (size_t)(view / layout->tiling.cols) * side;
-        for (y = 0; y < side; y++)
+        for (size_t y = 0; y < side; y++)
             memcpy(views + (size_t)view * view_bytes + y * side * 3,
                    resized + ((top + y) * (size_t)layout->resized_width_px + left) * 3, side * 3);
     }
@@ -794,19 +775,17 @@ VP_API void vp_processor_pixels(const vp_processor *processor, const vp_layout *
     const vp_geometry *geometry = &processor->geometry;
     const size_t patch = (size_t)geometry->patch_px, crop = (size_t)processor->view_px, side = crop / patch;
     float table[3][256];
-    size_t view, row, col, y, x;
-    int channel, level;
-    for (channel = 0; channel < 3; channel++) {
+    for (int channel = 0; channel < 3; channel++) {
         const float mean = (float)((double)geometry->mean[channel] * 255.0),
                     std = (float)((double)geometry->std[channel] * 255.0);
-        for (level = 0; level < 256; level++) table[channel][level] = ((float)level - mean) / std;
+        for (int level = 0; level < 256; level++) table[channel][level] = ((float)level - mean) / std;
     }
-    for (view = 0; view < (size_t)layout->views; view++)
-        for (row = 0; row < side; row++)
-            for (col = 0; col < side; col++)
-                for (y = 0; y < patch; y++) {
+    for (size_t view = 0; view < (size_t)layout->views; view++)
+        for (size_t row = 0; row < side; row++)
+            for (size_t col = 0; col < side; col++)
+                for (size_t y = 0; y < patch; y++) {
                     const uint8_t *from = views + ((view * crop + row * patch + y) * crop + col * patch) * 3;
-                    for (x = 0; x < patch * 3; x++) *pixels++ = table[x % 3][from[x]];
+                    for (size_t x = 0; x < patch * 3; x++) *pixels++ = table[x % 3][from[x]];
                 }
 }
 
@@ -887,10 +866,9 @@ VP_API const char *vp_processor_image_token(vp_processor_kind kind) {
 
 VP_API int vp_processor_knows_template(vp_processor_kind kind, const char *chat_template, size_t bytes) {
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    size_t i;
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !chat_template) return 0;
     while (bytes && (chat_template[bytes - 1] == '\n' || chat_template[bytes - 1] == '\r')) bytes--;
-    for (i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)chat_template[i]) * UINT64_C(0x100000001b3);
+    for (size_t i = 0; i < bytes; i++) hash = (hash ^ (uint8_t)chat_template[i]) * UINT64_C(0x100000001b3);
     return hash && (hash == vp_impl_processor_formats[kind].chat_templates[0]
                     || hash == vp_impl_processor_formats[kind].chat_templates[1]);
 }
@@ -928,21 +906,19 @@ VP_API vp_result vp_processor_prompt(vp_processor_kind kind, const char *questio
                                      int32_t image_count, char *out, size_t capacity, size_t *needed) {
     vp_impl_processor_text text = {NULL, 0};
     size_t bytes, done;
-    int32_t i;
-    int pass;
     if ((unsigned)kind >= VP_PROCESSOR_COUNT || !question || !needed || image_count < 0
         || (image_count && !vp_processor_placeholder(kind)) || (image_count > 1 && vp_processor_one_image(kind)))
         return VP_ERR_RANGE;
     bytes = strlen(question);
-    for (i = 0; places && i < image_count; i++)
+    for (int32_t i = 0; places && i < image_count; i++)
         if (places[i] > bytes || (i && places[i] < places[i - 1])) return VP_ERR_RANGE;
     if (vp_processor_one_image(kind)) places = NULL; /* the image comes first */
-    for (pass = 0; pass < 2; pass++) {
+    for (int pass = 0; pass < 2; pass++) {
         text.bytes = done = 0;
         vp_impl_processor_add(&text, vp_impl_processor_formats[kind].before);
         if (!image_count || (places && places[0]))
             vp_impl_processor_add(&text, vp_impl_processor_formats[kind].without_image);
-        for (i = 0; i < image_count; i++) {
+        for (int32_t i = 0; i < image_count; i++) {
             const size_t place = places ? places[i] : 0;
             vp_impl_processor_add_piece(&text, kind, question + done, place - done);
             vp_impl_processor_add(&text, vp_impl_processor_formats[kind].with_image);
@@ -964,9 +940,8 @@ static void vp_impl_processor_add_view(vp_impl_processor_text *text, const vp_pr
 
 /* Gemma 3's views are separate, the whole image first */
 static void vp_impl_processor_add_gemma3(vp_impl_processor_text *text, const vp_processor *processor, int32_t views) {
-    int32_t view;
     if (views > 1) vp_impl_processor_add(text, "Here is the original image ");
-    for (view = 0; view < views; view++) {
+    for (int32_t view = 0; view < views; view++) {
         if (view == 1) vp_impl_processor_add(text, " and here are some crops to help you see better ");
         if (view > 1) vp_impl_processor_add(text, " ");
         vp_impl_processor_add(text, "\n\n<start_of_image>");
@@ -978,10 +953,9 @@ static void vp_impl_processor_add_gemma3(vp_impl_processor_text *text, const vp_
 /* adds a grid of Molmo2's windows */
 static void vp_impl_processor_add_windows(vp_impl_processor_text *text, const char *start, int32_t rows, int32_t cols,
                                           int32_t col_tokens) {
-    int32_t row, col;
     vp_impl_processor_add(text, start);
-    for (row = 0; row < rows; row++) {
-        for (col = 0; col < cols; col++) vp_impl_processor_add(text, "<im_patch>");
+    for (int32_t row = 0; row < rows; row++) {
+        for (int32_t col = 0; col < cols; col++) vp_impl_processor_add(text, "<im_patch>");
         if (col_tokens) vp_impl_processor_add(text, "<im_col>");
     }
     vp_impl_processor_add(text, "<im_end>");
@@ -989,7 +963,6 @@ static void vp_impl_processor_add_windows(vp_impl_processor_text *text, const ch
 /* adds the tokens of an image */
 static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_processor *processor,
                                         const vp_layout *layout) {
-    int32_t row, col, view;
     if (processor->kind == VP_PROCESSOR_MOLMO2) {
         const int32_t low = vp_impl_molmo2_windows(processor, 1);
         vp_impl_processor_add_windows(text, processor->low_start ? "<low_res_im_start>" : "<im_start>", low, low,
@@ -1004,11 +977,11 @@ static void vp_impl_processor_add_image(vp_impl_processor_text *text, const vp_p
         return;
     }
     if (processor->kind != VP_PROCESSOR_IDEFICS3)
-        for (view = 0; view < layout->views; view++) vp_impl_processor_add_view(text, processor);
+        for (int32_t view = 0; view < layout->views; view++) vp_impl_processor_add_view(text, processor);
     if (vp_impl_processor_is_internvl(processor)) vp_impl_processor_add(text, "</img>");
     if (processor->kind != VP_PROCESSOR_IDEFICS3) return;
-    for (row = 1; layout->views > 1 && row <= layout->tiling.rows; row++) {
-        for (col = 1; col <= layout->tiling.cols; col++) {
+    for (int32_t row = 1; layout->views > 1 && row <= layout->tiling.rows; row++) {
+        for (int32_t col = 1; col <= layout->tiling.cols; col++) {
             vp_impl_processor_add(text, "<fake_token_around_image><row_");
             vp_impl_processor_add_int(text, row);
             vp_impl_processor_add(text, "_col_");
@@ -1028,11 +1001,10 @@ VP_API vp_result vp_processor_expand(const vp_processor *processor, const vp_lay
     const char *placeholder = processor ? vp_processor_placeholder(processor->kind) : NULL, *at, *found;
     vp_impl_processor_text made = {NULL, 0};
     int32_t image = 0;
-    int pass;
     if (!processor || !text || !needed || image_count < 0 || (image_count && !layouts)) return VP_ERR_RANGE;
     for (at = text; placeholder && (at = strstr(at, placeholder)) != NULL; at += strlen(placeholder)) image++;
     if (image != image_count) return VP_ERR_MISMATCH;
-    for (pass = 0; pass < 2; pass++) {
+    for (int pass = 0; pass < 2; pass++) {
         made.bytes = 0;
         at = text;
         if (strncmp(text, processor->front, strlen(processor->front))) vp_impl_processor_add(&made, processor->front);

@@ -37,16 +37,14 @@ VP_API const vp_prompt_dataset *vp_prompt_dataset_at(int32_t index) {
 }
 VP_API const vp_prompt_dataset *vp_prompt_dataset_find(const char *name) {
     const vp_prompt_dataset *dataset;
-    int32_t i;
-    for (i = 0; name && (dataset = vp_prompt_dataset_at(i)) != NULL; i++)
+    for (int32_t i = 0; name && (dataset = vp_prompt_dataset_at(i)) != NULL; i++)
         if (strcmp(dataset->name, name) == 0) return dataset;
     return NULL;
 }
 VP_API const vp_prompt_dataset *vp_prompt_dataset_of_style(const char *style) {
     const vp_prompt_dataset *dataset;
-    int32_t i;
     if (!style || strcmp(style, "vqa2") == 0) return NULL;
-    for (i = 0; (dataset = vp_prompt_dataset_at(i)) != NULL; i++)
+    for (int32_t i = 0; (dataset = vp_prompt_dataset_at(i)) != NULL; i++)
         if (strcmp(dataset->style, style) == 0) return dataset;
     return NULL;
 }
@@ -71,8 +69,7 @@ static void vp_impl_prompt_add(vp_impl_prompt_text *prompt_text, const char *tex
     prompt_text->bytes += bytes;
 }
 static void vp_impl_prompt_write(vp_impl_prompt_text *prompt_text, const vp_impl_prompt_plan *plan) {
-    size_t i, k;
-    for (i = 0; i < plan->messages; i++) {
+    for (size_t i = 0; i < plan->messages; i++) {
         const char *question = plan->fixed ? plan->fixed : plan->hint ? plan->hint : plan->prompt->questions[i];
         vp_impl_prompt_add(prompt_text, " User: ");
         if (plan->info.style) {
@@ -85,7 +82,7 @@ static void vp_impl_prompt_write(vp_impl_prompt_text *prompt_text, const vp_impl
             vp_impl_prompt_add(prompt_text, plan->hint);
         }
         if (plan->has_options) vp_impl_prompt_add(prompt_text, "\n");
-        for (k = 0; k < plan->options; k++) {
+        for (size_t k = 0; k < plan->options; k++) {
             char letter[4] = {'A', ':', ' ', 0};
             letter[0] = (char)(letter[0] + (int)k);
             if (k) vp_impl_prompt_add(prompt_text, "\n");
@@ -99,10 +96,9 @@ static void vp_impl_prompt_write(vp_impl_prompt_text *prompt_text, const vp_impl
 
 /* Python: re.match("<img='(.*?)'>", option); the dot does not match a newline */
 static int vp_impl_prompt_is_image(const char *option) {
-    const char *end, *line;
     if (strncmp(option, "<img='", 6) != 0) return 0;
-    end = strstr(option + 6, "'>");
-    line = strchr(option + 6, '\n');
+    const char *end = strstr(option + 6, "'>");
+    const char *line = strchr(option + 6, '\n');
     return end && (!line || end < line);
 }
 static int vp_impl_prompt_is_choice(const vp_prompt *prompt) {
@@ -152,15 +148,13 @@ VP_API vp_result vp_prompt_build(const vp_prompt *prompt, char *out, size_t capa
                                  vp_prompt_info *info, vp_error *error) {
     const char *const name = prompt && prompt->dataset ? prompt->dataset->name : "prompt";
     vp_impl_prompt_text prompt_text = {NULL, 0, 0};
-    vp_impl_prompt_plan plan;
-    size_t i;
+    vp_impl_prompt_plan plan = {0};
     if (!prompt || (!prompt->questions && prompt->question_count) || (!prompt->options && prompt->option_count))
         return vp_fail(error, VP_ERR_RANGE, -1, name, "prompt is NULL, or a count has no texts");
-    for (i = 0; i < prompt->question_count; i++)
+    for (size_t i = 0; i < prompt->question_count; i++)
         if (!prompt->questions[i]) return vp_fail(error, VP_ERR_RANGE, -1, "question", "a text is NULL");
-    for (i = 0; i < prompt->option_count; i++)
+    for (size_t i = 0; i < prompt->option_count; i++)
         if (!prompt->options[i]) return vp_fail(error, VP_ERR_RANGE, -1, "options", "a text is NULL");
-    memset(&plan, 0, sizeof plan);
     plan.prompt = prompt;
     vp_impl_prompt_choose(&plan);
     if (!plan.messages) return vp_fail(error, VP_ERR_MISMATCH, -1, "question", "the record has no question");

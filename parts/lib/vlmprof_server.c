@@ -18,8 +18,7 @@
 #endif
 
 VP_API vp_server_options vp_server_options_default(void) {
-    vp_server_options options;
-    memset(&options, 0, sizeof options);
+    vp_server_options options = {0};
     options.connect_timeout_ms = 10000;
     options.idle_timeout_ms = 600000;
     options.total_timeout_ms = 3600000;
@@ -206,8 +205,7 @@ static size_t vp_impl_server_scrub(const vp_server *server, char *text, size_t b
     if (!text || !key || strlen(key) < VP_IMPL_SERVER_SECRET_MIN) return bytes;
     while (at < end) {
         size_t found = 0;
-        int spelling;
-        for (spelling = VP_IMPL_SERVER_PLAIN; spelling <= VP_IMPL_SERVER_NESTED && !found; spelling++)
+        for (int spelling = VP_IMPL_SERVER_PLAIN; spelling <= VP_IMPL_SERVER_NESTED && !found; spelling++)
             if (*at == *key || *at == '\\' || *at == '%')
                 found = vp_impl_server_key_bytes(key, at, end, (vp_impl_server_spelling)spelling);
         if (found) {
@@ -261,10 +259,9 @@ static void vp_impl_server_push(vp_server *server, vp_impl_flight *flight, int64
 }
 static void vp_impl_server_drop(vp_server *server, vp_impl_flight *flight) {
     const size_t place = flight->place;
-    vp_impl_flight *last;
     if (place == 0) return;
     flight->place = 0;
-    last = server->heap[--server->heap_count];
+    vp_impl_flight *last = server->heap[--server->heap_count];
     if (last == flight) return;
     if (place > 1 && vp_impl_server_is_before(last, server->heap[place / 2 - 1]))
         vp_impl_server_up(server, place, last);
@@ -416,8 +413,7 @@ static int vp_impl_server_on_debug(void *easy, int kind, char *data, size_t byte
 /* Watches a socket for the events that libcurl waits for. Returns 0, or -1 with errno. */
 static int vp_impl_server_watch(vp_server *server, int socket, int what, int is_known) {
 #if defined(__linux__)
-    struct epoll_event event;
-    memset(&event, 0, sizeof event);
+    struct epoll_event event = {0};
     event.data.fd = socket;
     event.events = (what & VP_IMPL_CURL_POLL_IN ? (uint32_t)EPOLLIN : 0u)
                  | (what & VP_IMPL_CURL_POLL_OUT ? (uint32_t)EPOLLOUT : 0u);
@@ -465,13 +461,12 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
 #endif
     void *library = NULL, *call;
     long major = 0, minor = 0;
-    size_t i;
-    for (i = 0; i < sizeof names / sizeof *names && !library; i++)
+    for (size_t i = 0; i < sizeof names / sizeof *names && !library; i++)
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!library)
         return vp_fail(error, VP_ERR_UNSUPPORTED, -1, names[0], "libcurl is not installed; requests to servers need"
                        " it (Debian, Ubuntu: apt install libcurl4; Fedora: dnf install libcurl)");
-    for (i = 0; i < sizeof calls / sizeof *calls; i++) {
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         call = dlsym(library, calls[i].name);
         if (!call)
             return vp_fail(error, VP_ERR_UNSUPPORTED, -1, calls[i].name, "this libcurl lacks the function");
@@ -484,8 +479,7 @@ static vp_result vp_impl_server_load(vp_impl_curl *curl, vp_error *error) {
 }
 /* Length of "http://" or "https://" at the start; 0 for anything else. */
 static size_t vp_impl_server_scheme(const char *url) {
-    size_t i;
-    for (i = 0; i < 8; i++) {
+    for (size_t i = 0; i < 8; i++) {
         static const char scheme[] = "https://";
         const char letter = url[i] >= 'A' && url[i] <= 'Z' ? (char)(url[i] + 32) : url[i];
         if (i == 4 && letter == ':') return url[5] == '/' && url[6] == '/' ? 7 : 0;
@@ -549,11 +543,10 @@ static const char *vp_impl_server_bad_option(const vp_server_options *options) {
 }
 static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **list, const char *first) {
     char *line = NULL;
-    vp_impl_curl_list *longer;
     *list = server->curl.curl_slist_append(NULL, first);
     if (!*list || !server->api_key) return *list != NULL;
     line = vp_impl_server_join("Authorization: Bearer ", server->api_key);
-    longer = line ? server->curl.curl_slist_append(*list, line) : NULL;
+    vp_impl_curl_list *longer = line ? server->curl.curl_slist_append(*list, line) : NULL;
     vp_impl_server_wipe(line);
     VP_FREE(line);
     return longer != NULL;
@@ -561,10 +554,9 @@ static int vp_impl_server_header_list(vp_server *server, vp_impl_curl_list **lis
 /* Opens the descriptors for waiting on sockets and on a time. Returns 0, or -1 with errno. */
 static int vp_impl_server_open_poll(vp_server *server) {
 #if defined(__linux__)
-    struct epoll_event event;
+    struct epoll_event event = {0};
     server->poll = epoll_create1(EPOLL_CLOEXEC);
     server->timer = timerfd_create(VP_IMPL_SERVER_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-    memset(&event, 0, sizeof event);
     event.events = EPOLLIN;
     event.data.fd = server->timer;
     if (server->poll < 0 || server->timer < 0) return -1;
@@ -608,14 +600,13 @@ static vp_result vp_impl_server_prepare(vp_server *server, const vp_server_optio
 VP_API vp_result vp_server_open(const vp_server_options *options, vp_server **server, vp_error *error) {
     const char *wrong = vp_impl_server_bad_url(options->url);
     vp_server *opened;
-    vp_result result;
     if (wrong) return vp_fail(error, VP_ERR_FORMAT, -1, "url", wrong); /* omits the URL, which may contain a password */
     wrong = vp_impl_server_bad_option(options);
     if (wrong) return vp_fail(error, VP_ERR_RANGE, -1, wrong, "the value is outside its range (a key is one word)");
     opened = (vp_server *)VP_CALLOC(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a server");
     opened->poll = opened->timer = -1;
-    result = vp_impl_server_load(&opened->curl, error);
+    vp_result result = vp_impl_server_load(&opened->curl, error);
     if (result == VP_OK) result = vp_impl_server_prepare(opened, options, error);
     if (result != VP_OK) {
         vp_server_close(opened);
@@ -914,7 +905,6 @@ static void vp_impl_server_run_due(vp_server *server, int64_t now) {
         vp_impl_flight *flight = server->heap[0];
         const vp_chat_reply *reply = &flight->exchange->reply;
         char text[160];
-        int is_total;
         vp_impl_server_drop(server, flight);
         if (!flight->is_flying) {
             vp_impl_server_launch(flight);
@@ -924,7 +914,7 @@ static void vp_impl_server_run_due(vp_server *server, int64_t now) {
             vp_impl_server_push(server, flight, vp_impl_server_deadline(flight));
             continue;
         }
-        is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
+        int is_total = now - flight->exchange->start_ns >= (int64_t)server->options.total_timeout_ms * 1000000;
         snprintf(text, sizeof text, is_total ? "the answer is not complete after %.3f s" : "no byte arrived for %.3f s",
                  (is_total ? server->options.total_timeout_ms : server->options.idle_timeout_ms) / 1000.0);
         if (reply->piece_count)
@@ -955,9 +945,8 @@ static vp_result vp_impl_server_wait(vp_server *server, int64_t until_ns, vp_err
     vp_result result = VP_OK;
     int count, i;
     if (!is_due && until_ns != server->armed_ns) {
-        struct itimerspec alarm;
+        struct itimerspec alarm = {0};
         const int64_t wait = until_ns ? until_ns - now : 0; /* 0: no timer */
-        memset(&alarm, 0, sizeof alarm);
         alarm.it_value.tv_sec = (time_t)(wait / 1000000000);
         alarm.it_value.tv_nsec = (long)(wait % 1000000000);
         if (timerfd_settime(server->timer, 0, &alarm, NULL) != 0)
@@ -1040,10 +1029,9 @@ static int vp_impl_server_is_own(const vp_server *server, const char *url) {
     return !url || (strncmp(url, server->url, bytes) == 0 && (url[bytes] == '/' || url[bytes] == 0));
 }
 static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *own_url, vp_error *error) {
-    vp_impl_flight *flight;
     if (exchange->state != VP_EXCHANGE_NEW)
         return vp_fail(error, VP_ERR_STATE, -1, "exchange", "the exchange was already started");
-    flight = vp_impl_server_flight(server);
+    vp_impl_flight *flight = vp_impl_server_flight(server);
     if (!flight) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
     flight->exchange = exchange;
     flight->own_url = own_url;
@@ -1076,14 +1064,12 @@ VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange
 static vp_result vp_impl_server_finish_one(vp_server *server, vp_exchange *exchange, char **body, size_t *bytes,
                                            vp_error *error) {
     vp_impl_flight *flight;
-    vp_error why;
+    vp_error why = {0};
     vp_result result;
-    memset(&why, 0, sizeof why);
     do result = vp_impl_server_work(server, exchange, 0, &why);
     while (result == VP_ERR_INTERRUPTED && server->options.stop && !*server->options.stop);
     if (result != VP_OK) {
-        size_t i;
-        for (i = 0; i < server->flight_count; i++)
+        for (size_t i = 0; i < server->flight_count; i++)
             if (server->flights[i]->exchange == exchange && exchange->state < VP_EXCHANGE_DONE) {
                 exchange->error = why;
                 vp_impl_server_finish(server->flights[i]);
@@ -1107,23 +1093,21 @@ VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exc
     const int is_path = *path == '/';
     const char *at;
     char *url;
-    vp_result result;
     for (at = path; *at > ' ' && *at < 0x7f; at++) {}
     if (is_path ? *at != 0 : vp_impl_server_bad_url(path) != NULL)
         return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
     url = vp_impl_server_join(is_path ? server->url : "", path);
     if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
-    result = vp_impl_server_begin(server, exchange, url, error);
+    vp_result result = vp_impl_server_begin(server, exchange, url, error);
     if (result != VP_OK) VP_FREE(url);
     return result;
 }
 VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
                                vp_error *error) {
-    vp_exchange exchange;
+    vp_exchange exchange = {0};
     char *body = NULL;
     size_t body_bytes = 0;
     vp_result result;
-    memset(&exchange, 0, sizeof exchange);
     result = vp_server_start_get(server, path, &exchange, error);
     if (result != VP_OK) return result;
     result = vp_impl_server_finish_one(server, &exchange, &body, &body_bytes, error);
@@ -1146,9 +1130,8 @@ static void vp_impl_server_free_list(vp_server *server, vp_impl_curl_list *list)
     if (list) server->curl.curl_slist_free_all(list);
 }
 VP_API void vp_server_close(vp_server *server) {
-    size_t i;
     if (!server) return;
-    for (i = 0; i < server->flight_count; i++) {
+    for (size_t i = 0; i < server->flight_count; i++) {
         vp_impl_flight *flight = server->flights[i];
         vp_impl_server_land(flight);
         if (flight->exchange && flight->exchange->state < VP_EXCHANGE_DONE) {

@@ -95,11 +95,10 @@ static void vp_impl_work_free(vp_impl_work *work) {
 /* Makes room for `need` elements and keeps the content. Returns 0 (and sets out_of_memory) if there is no memory. */
 static int vp_impl_work_room(vp_impl_work *work, void **buffer, size_t *capacity, size_t need, size_t element_bytes) {
     size_t capacity_new = *capacity < 64 ? 64 : *capacity;
-    void *grown;
     if (need <= *capacity) return 1;
     while (capacity_new < need && capacity_new <= SIZE_MAX / 2) capacity_new *= 2;
     if (capacity_new < need) capacity_new = need;
-    grown = capacity_new <= SIZE_MAX / element_bytes ? VP_REALLOC(*buffer, capacity_new * element_bytes) : NULL;
+    void *grown = capacity_new <= SIZE_MAX / element_bytes ? VP_REALLOC(*buffer, capacity_new * element_bytes) : NULL;
     if (!grown) {
         work->out_of_memory = 1;
         return 0;
@@ -130,7 +129,7 @@ static void vp_impl_push_text(vp_impl_work *work, const char *text, size_t bytes
 
 /* Canonical ordering of a run of marks. It is stable, and linear for long runs, so that a megabyte of marks is fast. */
 static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch) {
-    size_t i, j, start[257];
+    size_t i, j, start[257] = {0};
     if (count <= 24) {
         for (i = 1; i < count; i++) {
             uint32_t mark = marks[i];
@@ -139,7 +138,6 @@ static void vp_impl_order_marks(uint32_t *marks, size_t count, uint32_t *scratch
         }
         return;
     }
-    memset(start, 0, sizeof start);
     for (i = 0; i < count; i++) start[(marks[i] >> 24) + 1]++;
     for (i = 1; i < 257; i++) start[i] += start[i - 1];
     for (i = 0; i < count; i++) scratch[start[marks[i] >> 24]++] = marks[i];
@@ -461,9 +459,8 @@ static size_t vp_impl_contraction(const uint8_t *text, size_t bytes) {
 /* Size of the first word of a piece (bytes > 0). */
 static size_t vp_impl_word_bytes(const uint8_t *properties, const uint8_t *text, size_t bytes) {
     size_t at = 0, length, before;
-    uint32_t kind;
     if (text[0] == '\'' && (length = vp_impl_contraction(text, bytes)) > 0) return length;
-    kind = properties[vp_unicode_next_valid(text, &length)] & VP_UNICODE_CLASS;
+    uint32_t kind = properties[vp_unicode_next_valid(text, &length)] & VP_UNICODE_CLASS;
     if (text[0] == ' ' && bytes > 1) {
         uint32_t next = properties[vp_unicode_next_valid(text + 1, &length)] & VP_UNICODE_CLASS;
         if (next != VP_UNICODE_SPACE) {
@@ -571,13 +568,12 @@ static const vp_impl_added *vp_impl_added_at(const vp_impl_added_set *set, const
     uint32_t low = set->first[(uint8_t)*text], high = set->first[(uint8_t)*text + 1], end, middle, depth = 1;
     const vp_impl_added *best = NULL;
     while (low < high) {
-        uint8_t byte;
         if (set->tokens[low].bytes == depth) {
             best = &set->tokens[low];
             if (++low == high) break;
         }
         if (depth == bytes) break;
-        byte = (uint8_t)text[depth];
+        uint8_t byte = (uint8_t)text[depth];
         if (byte < (uint8_t)set->tokens[low].text[depth] || byte > (uint8_t)set->tokens[high - 1].text[depth]) break;
         for (end = high; low < end;) { /* the first token not below byte */
             middle = low + (end - low) / 2;
@@ -623,13 +619,12 @@ static void vp_impl_encode_piece(vp_impl_work *work, const char *piece, size_t b
 VP_API vp_result vp_tokenizer_encode(const vp_tokenizer *tokenizer, const char *text, size_t bytes, int32_t *ids,
                                      size_t capacity, size_t *count) {
     const vp_impl_added *found;
-    vp_impl_work work;
+    vp_impl_work work = {0};
     vp_result result = VP_OK;
     size_t from = 0, at;
     if (!tokenizer || !count || (bytes && !text) || (capacity && !ids) || bytes > VP_IMPL_TEXT_BYTES)
         return VP_ERR_RANGE;
     if (vp_utf8_valid_bytes(text, bytes) != bytes) return VP_ERR_FORMAT;
-    memset(&work, 0, sizeof work);
     work.tokenizer = tokenizer;
     while (from < bytes && !work.out_of_memory) {
         at = vp_impl_added_next(&tokenizer->raw, text, from, bytes, &found);
@@ -686,8 +681,7 @@ static size_t vp_impl_clean_up(char *text, size_t bytes) {
         { " .", "." }, { " ?", "?" }, { " !", "!" }, { " ,", "," }, { " ' ", "'" },
         { " n't", "n't" }, { " 'm", "'m" }, { " 's", "'s" }, { " 've", "'ve" }, { " 're", "'re" }
     };
-    int i;
-    for (i = 0; i < 10; i++) bytes = vp_impl_replace(text, bytes, pairs[i][0], pairs[i][1]);
+    for (int i = 0; i < 10; i++) bytes = vp_impl_replace(text, bytes, pairs[i][0], pairs[i][1]);
     return bytes;
 }
 
@@ -898,13 +892,12 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
     static const vp_impl_option template_options[4] = {
         {"type", "*", 1}, {"single", "*", 1}, {"pair", "*", 0}, {"special_tokens", "*", 0}};
     uint32_t values[4], item, sequence, length;
-    vp_result result;
     if (vp_impl_load_is_null(loader, node)) return VP_OK;
     item = vp_json_get(&loader->json, node, "type");
     if (item == VP_JSON_NONE || !vp_json_equals(&loader->json, item, "TemplateProcessing")) {
         return vp_impl_load_options(loader, node, "post_processor", byte_level, 4, values);
     }
-    result = vp_impl_load_options(loader, node, "post_processor", template_options, 4, values);
+    vp_result result = vp_impl_load_options(loader, node, "post_processor", template_options, 4, values);
     if (result != VP_OK) return result;
     item = vp_json_at(&loader->json, values[1], 0);
     length = item == VP_JSON_NONE ? 0 : loader->nodes[values[1]].count;
@@ -927,10 +920,9 @@ static vp_result vp_impl_load_post_processor(const vp_impl_loader *loader, uint3
 static int vp_impl_load_members(const vp_impl_loader *loader, uint32_t object, const char *key, uint32_t count,
                                 uint32_t *members) {
     const uint32_t list = vp_json_get(&loader->json, object, key);
-    uint32_t i;
     if (list == VP_JSON_NONE || loader->nodes[list].type != VP_JSON_ARRAY || loader->nodes[list].count != count)
         return 0;
-    for (i = 0; i < count; i++) members[i] = vp_json_at(&loader->json, list, i);
+    for (uint32_t i = 0; i < count; i++) members[i] = vp_json_at(&loader->json, list, i);
     return 1;
 }
 static int vp_impl_load_is_type(const vp_impl_loader *loader, uint32_t object, const char *type) {
@@ -1008,14 +1000,13 @@ static vp_result vp_impl_load_metaspace(vp_impl_loader *loader, uint32_t node) {
     };
     vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t values[6];
-    int adds, splits;
     vp_result result = vp_impl_load_options(loader, node, "pre_tokenizer", metaspace, 6, values);
     if (result != VP_OK) return result;
     if (tokenizer->nfc)
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[0], "pre_tokenizer", "",
                                   "is not implemented after the normalizer NFC");
-    adds = vp_impl_load_is_null(loader, values[5]) || vp_impl_option_allows(&loader->json, values[5], "true");
-    splits = vp_impl_load_is_null(loader, values[4]) || vp_impl_option_allows(&loader->json, values[4], "true");
+    int adds = vp_impl_load_is_null(loader, values[5]) || vp_impl_option_allows(&loader->json, values[5], "true");
+    int splits = vp_impl_load_is_null(loader, values[4]) || vp_impl_option_allows(&loader->json, values[4], "true");
     tokenizer->metaspace = 1;
     tokenizer->split = splits ? VP_IMPL_SPLIT_SPACES : VP_IMPL_SPLIT_NONE;
     tokenizer->prefix = VP_IMPL_PREFIX_MISSING;
@@ -1097,10 +1088,9 @@ static vp_result vp_impl_load_decoder(vp_impl_loader *loader, uint32_t node) {
                                              { "stop", "0", 1 } };
     vp_tokenizer *tokenizer = loader->tokenizer;
     uint32_t values[4], members[4];
-    vp_result result;
     if (!vp_impl_split_is_of_characters(tokenizer->split))
         return vp_impl_load_options(loader, node, "decoder", byte_level, 4, values);
-    result = vp_impl_load_options(loader, node, "decoder", sequence, 2, values);
+    vp_result result = vp_impl_load_options(loader, node, "decoder", sequence, 2, values);
     if (result != VP_OK) return result;
     /* Metaspace goes with both */
     tokenizer->strips = tokenizer->metaspace ? loader->nodes[values[1]].count != 3
@@ -1179,10 +1169,9 @@ static void vp_impl_load_alphabet(vp_impl_loader *loader) {
 /* The byte of one of Llama's byte tokens, such as <0x0A>; -1 if it is not a byte token. */
 static int vp_impl_load_fallback_byte(const char *name, size_t bytes) {
     static const char digits[] = "0123456789ABCDEF";
-    const char *high, *low;
     if (bytes != 6 || memcmp(name, "<0x", 3) != 0 || name[5] != '>') return -1;
-    high = (const char *)memchr(digits, name[3], 16);
-    low = (const char *)memchr(digits, name[4], 16);
+    const char *high = (const char *)memchr(digits, name[3], 16);
+    const char *low = (const char *)memchr(digits, name[4], 16);
     return high && low ? (int)(high - digits) * 16 + (int)(low - digits) : -1;
 }
 
@@ -1352,7 +1341,6 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
     vp_impl_names *names = &loader->names;
     char *text = names->text + names->start[names->count];
     uint32_t values[7], slot, index;
-    int64_t expected;
     int32_t id = 0;
     size_t bytes;
     vp_result result = vp_impl_load_options(loader, node, "added_tokens", options, 7, values);
@@ -1369,9 +1357,9 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
         return vp_impl_load_wrong(loader, VP_ERR_UNSUPPORTED, values[1], "added_tokens", "content",
                                   "is longer than 1024 bytes");
     index = vp_impl_names_find(names, text, bytes, &slot);
-    expected = *highest >= (int64_t)names->vocabulary_count || !names->vocabulary_count
-                   ? *highest + 1
-                   : (int64_t)names->vocabulary_count;
+    int64_t expected = *highest >= (int64_t)names->vocabulary_count || !names->vocabulary_count
+                           ? *highest + 1
+                           : (int64_t)names->vocabulary_count;
     if (index != UINT32_MAX) {
         if (names->added[index])
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, values[1], "added_tokens", "token", "occurs twice");
@@ -1397,18 +1385,16 @@ static vp_result vp_impl_load_added_token(vp_impl_loader *loader, uint32_t node,
 static vp_result vp_impl_load_added(vp_impl_loader *loader) {
     const vp_json_node *array = &loader->nodes[loader->added_node];
     int64_t highest = -1;
-    uint32_t node;
-    size_t text_bytes;
     vp_result result;
     if (vp_impl_load_is_null(loader, loader->added_node)) return VP_OK;
-    text_bytes = (size_t)array->bytes; /* NFC makes a text at most three times as long */
+    size_t text_bytes = (size_t)array->bytes; /* NFC makes a text at most three times as long */
     if (text_bytes > SIZE_MAX / 3 - 1) return vp_impl_load_no_memory(loader);
     loader->tokenizer->added_text = (char *)VP_MALLOC(text_bytes * 3 + 1);
     loader->tokenizer->raw.tokens = (vp_impl_added *)VP_CALLOC((size_t)array->count + 1, sizeof(vp_impl_added));
     loader->tokenizer->normalized.tokens = (vp_impl_added *)VP_CALLOC((size_t)array->count + 1, sizeof(vp_impl_added));
     if (!loader->tokenizer->added_text || !loader->tokenizer->raw.tokens || !loader->tokenizer->normalized.tokens)
         return vp_impl_load_no_memory(loader);
-    for (node = loader->added_node + 1; node < array->end; node = loader->nodes[node].end) {
+    for (uint32_t node = loader->added_node + 1; node < array->end; node = loader->nodes[node].end) {
         result = vp_impl_load_added_token(loader, node, &highest);
         if (result != VP_OK) return result;
     }
@@ -1435,13 +1421,12 @@ static vp_result vp_impl_load_characters(vp_impl_loader *loader) {
         const char *name = names->text + names->start[i];
         const size_t bytes = (size_t)(names->start[i + 1] - names->start[i]);
         const int byte = vp_impl_load_fallback_byte(name, bytes);
-        uint32_t code;
         if (byte >= 0) {
             tokenizer->byte_id[byte] = names->id[i];
             tokenizer->token_flags[names->id[i]] |= VP_IMPL_TOKEN_BYTE;
         }
         if (!bytes) continue;
-        code = vp_unicode_next_valid((const uint8_t *)name, &length);
+        uint32_t code = vp_unicode_next_valid((const uint8_t *)name, &length);
         if (length != bytes || code == ' ') continue; /* texts have no spaces: all are U+2581 */
         if (code == 0x2581) code = ' ';
         for (slot = (uint32_t)vp_unicode_mix(code) & tokenizer->character_mask; tokenizer->characters[slot].id >= 0;)
@@ -1506,14 +1491,13 @@ static vp_result vp_impl_load_tokens(vp_impl_loader *loader) {
 static int vp_impl_load_merge_parts(vp_impl_loader *loader, uint32_t node, size_t *left, size_t *right) {
     const vp_json_node *found = &loader->nodes[node];
     size_t room = loader->json_bytes + 1;
-    char *space;
     if (found->type == VP_JSON_ARRAY) {
         return found->count == 2 && vp_json_text(&loader->json, node + 1, loader->scratch, room, left) == VP_OK &&
                vp_json_text(&loader->json, node + 2, loader->scratch + *left, room - *left, right) == VP_OK;
     }
     if (found->type != VP_JSON_STRING || vp_json_text(&loader->json, node, loader->scratch, room, right) != VP_OK)
         return 0;
-    space = (char *)memchr(loader->scratch, ' ', *right);
+    char *space = (char *)memchr(loader->scratch, ' ', *right);
     if (!space) return 0;
     *left = (size_t)(space - loader->scratch);
     *right -= *left + 1;
@@ -1533,17 +1517,15 @@ static vp_result vp_impl_load_merges(vp_impl_loader *loader) {
     for (i = 0; i <= tokenizer->merge_mask; i++) tokenizer->merges[i].rank = UINT32_MAX;
     for (node = loader->merges_node + 1; node < array->end; node = nodes[node].end) {
         size_t left, right;
-        uint32_t left_id, right_id, product;
-        vp_impl_merge *merge;
         if (nodes[node].type == VP_JSON_STRING && nodes[node].bytes >= 8
             && !memcmp(loader->json.text + nodes[node].start, "#version", 8))
             continue;
         if (!vp_impl_load_merge_parts(loader, node, &left, &right)) {
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, "model.merges", "merge", "is not a pair of tokens");
         }
-        left_id = vp_impl_names_find(names, loader->scratch, left, &slot);
-        right_id = vp_impl_names_find(names, loader->scratch + left, right, &slot);
-        product = vp_impl_names_find(names, loader->scratch, left + right, &slot);
+        uint32_t left_id = vp_impl_names_find(names, loader->scratch, left, &slot);
+        uint32_t right_id = vp_impl_names_find(names, loader->scratch + left, right, &slot);
+        uint32_t product = vp_impl_names_find(names, loader->scratch, left + right, &slot);
         if (left_id >= names->vocabulary_count || right_id >= names->vocabulary_count
             || product >= names->vocabulary_count) {
             return vp_impl_load_wrong(loader, VP_ERR_FORMAT, node, "model.merges", "merge",
@@ -1555,7 +1537,7 @@ static vp_result vp_impl_load_merges(vp_impl_loader *loader) {
         while (tokenizer->merges[i].rank != UINT32_MAX
                && (tokenizer->merges[i].left != left_id || tokenizer->merges[i].right != right_id))
             i = (i + 1) & tokenizer->merge_mask;
-        merge = &tokenizer->merges[i];
+        vp_impl_merge *merge = &tokenizer->merges[i];
         merge->left = left_id;
         merge->right = right_id;
         merge->rank = rank++; /* a duplicate pair has its last rank, as in the reference */
@@ -1576,7 +1558,6 @@ static vp_result vp_impl_load_words(vp_impl_loader *loader) {
         int32_t id = loader->names.id[i];
         const uint8_t *bytes = (const uint8_t *)tokenizer->token_bytes + tokenizer->token_start[id];
         uint64_t count = tokenizer->token_start[id + 1] - tokenizer->token_start[id];
-        uint32_t hash;
         loader->work.id_count = 0;
         if (count > VP_IMPL_TEXT_BYTES) continue;
         vp_impl_merge_word(&loader->work, bytes, (size_t)count);
@@ -1584,7 +1565,7 @@ static vp_result vp_impl_load_words(vp_impl_loader *loader) {
         if ((loader->work.id_count != 1 || loader->work.ids[0] != id)
             && (!tokenizer->whole_words || (tokenizer->token_flags[id] & VP_IMPL_TOKEN_SPECIAL)))
             continue;
-        hash = vp_impl_word_hash(bytes, (size_t)count);
+        uint32_t hash = vp_impl_word_hash(bytes, (size_t)count);
         for (slot = hash & tokenizer->word_mask; tokenizer->words[slot].id >= 0;)
             slot = (slot + 1) & tokenizer->word_mask;
         tokenizer->words[slot].hash = hash;
@@ -1645,17 +1626,15 @@ static vp_result vp_impl_load_all(vp_impl_loader *loader, const char *json) {
 }
 
 VP_API vp_result vp_tokenizer_load(const char *json, size_t bytes, vp_tokenizer **tokenizer, vp_error *error) {
-    vp_impl_loader loader;
-    vp_result result;
+    vp_impl_loader loader = {0};
     if (!json || !tokenizer)
         return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "json or tokenizer is NULL");
     if (bytes > SIZE_MAX - 1) return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "the text is too long");
-    memset(&loader, 0, sizeof loader);
     loader.json_bytes = bytes;
     loader.error = error;
     loader.work.tokenizer = loader.tokenizer = (vp_tokenizer *)VP_CALLOC(1, sizeof *loader.tokenizer);
     if (loader.tokenizer) loader.tokenizer->bos = -1;
-    result = loader.tokenizer ? vp_impl_load_all(&loader, json) : vp_impl_load_no_memory(&loader);
+    vp_result result = loader.tokenizer ? vp_impl_load_all(&loader, json) : vp_impl_load_no_memory(&loader);
     if (result == VP_OK) *tokenizer = loader.tokenizer; else vp_tokenizer_free(loader.tokenizer);
     vp_impl_work_free(&loader.work);
     VP_FREE(loader.nodes);
@@ -1705,12 +1684,10 @@ static vp_result vp_impl_bytes_fill(vp_tokenizer *tokenizer) {
 
 VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **tokenizer) {
     vp_tokenizer *made;
-    vp_result result;
-    int32_t i;
     if (!ids || !tokenizer) return VP_ERR_RANGE;
     const int32_t special[7] = {ids->eos, ids->pad, ids->im_start, ids->im_end,
                                 ids->im_patch, ids->im_col, ids->image};
-    for (i = 0; i < 7; i++) {
+    for (int32_t i = 0; i < 7; i++) {
         if (special[i] < 0 || special[i] >= VP_IMPL_TOKEN_LIMIT || (special[i] >= 2 && special[i] < 258))
             return VP_ERR_RANGE;
     }
@@ -1720,10 +1697,10 @@ VP_API vp_result vp_tokenizer_bytes(const vp_special_ids *ids, vp_tokenizer **to
     memcpy(made->special, special, sizeof special);
     made->bos = -1;
     made->token_count = 258;
-    for (i = 0; i < 7; i++) {
+    for (int32_t i = 0; i < 7; i++) {
         if ((uint32_t)special[i] >= made->token_count) made->token_count = (uint32_t)special[i] + 1;
     }
-    result = vp_impl_bytes_fill(made);
+    vp_result result = vp_impl_bytes_fill(made);
     if (result == VP_OK) *tokenizer = made; else vp_tokenizer_free(made);
     return result;
 }
@@ -1747,9 +1724,8 @@ VP_API int32_t vp_tokenizer_bos(const vp_tokenizer *tokenizer) { return tokenize
 
 VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *content) {
     const size_t bytes = content ? strlen(content) : 0;
-    int set;
     if (!tokenizer || !bytes) return -1;
-    for (set = 0; set < 2; set++) {
+    for (int set = 0; set < 2; set++) {
         const vp_impl_added_set *tokens = set ? &tokenizer->normalized : &tokenizer->raw;
         const vp_impl_added *found = tokens->count ? vp_impl_added_at(tokens, content, bytes) : NULL;
         if (found && found->bytes == bytes) return found->id;
@@ -1758,10 +1734,9 @@ VP_API int32_t vp_tokenizer_added_id(const vp_tokenizer *tokenizer, const char *
 }
 
 VP_API vp_result vp_tokenizer_special_ids(const vp_tokenizer *tokenizer, vp_special_ids *ids, vp_error *error) {
-    int i;
     if (!tokenizer || !ids)
         return vp_fail(error, VP_ERR_RANGE, -1, "tokenizer", "tokenizer or ids is NULL");
-    for (i = 0; i < 7; i++) {
+    for (int i = 0; i < 7; i++) {
         vp_message message = { { 0 }, 0 };
         if (tokenizer->special[i] >= 0) continue;
         vp_message_text(&message, "the tokenizer has no token ");

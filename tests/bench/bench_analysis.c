@@ -37,15 +37,12 @@ int main(void) {
     vp_effect *effects;
     vp_random random;
     vp_knobs knobs;
-    size_t bytes;
-    void *scratch;
-    int i, c;
     vp_random_seed(&random, 1);
-    for (c = 0; c < CONFIGS; c++) {
+    for (int c = 0; c < CONFIGS; c++) {
         levels[3 * c] = c / 48;
         levels[3 * c + 1] = c / 8 % 6;
         levels[3 * c + 2] = c % 8;
-        for (i = 0; i < SAMPLES; i++) {
+        for (int i = 0; i < SAMPLES; i++) {
             vp_latency_request *r = &requests[c * SAMPLES + i];
             const double noise = 0.9 + 0.2 * vp_random_double(&random);
             r->views = 2 + 2 * levels[3 * c];
@@ -66,11 +63,11 @@ int main(void) {
             groups[c * SAMPLES + i] = (uint32_t)c;
         }
     }
-    bytes = vp_bootstrap_scratch_bytes(CONFIGS, SAMPLES, RESAMPLES);
-    scratch = memory(bytes);
+    size_t bytes = vp_bootstrap_scratch_bytes(CONFIGS, SAMPLES, RESAMPLES);
+    void *scratch = memory(bytes);
     printf("%d configurations x %d samples, %d resamples; scratch %.1f MB\n", CONFIGS, SAMPLES, RESAMPLES, (double)bytes / 1e6);
     started = vp_clock_ns();
-    for (i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++) {
         options.percentile = percentiles[i];
         say(names[i], vp_bootstrap(latency, accuracy, CONFIGS, SAMPLES, &options, scratch, bytes, points));
     }
@@ -91,11 +88,11 @@ int main(void) {
     scratch = memory(bytes);
     started = vp_clock_ns();
     say("latency model, four stages of 336,000 rows", vp_latency_fit(VP_LATENCY_PHYSICAL, requests, measured, ROWS, &model, NULL));
-    for (i = 0; i < ROWS; i++) latency[i] = measured[(size_t)i * VP_LATENCY_STAGE_COUNT + 1];
+    for (int i = 0; i < ROWS; i++) latency[i] = measured[(size_t)i * VP_LATENCY_STAGE_COUNT + 1];
     started = vp_clock_ns();
     say("prefill, leave one of 336 configurations out", vp_latency_leave_out(VP_LATENCY_PHYSICAL, VP_LATENCY_PREFILL, requests, latency, groups, ROWS,
                                                                              CONFIGS, scratch, bytes, predicted, NULL));
-    for (i = 0; i < ROWS; i++) {
+    for (int i = 0; i < ROWS; i++) {
         if (vp_latency_predict(&model, &requests[i], &prediction) != VP_OK) return 1;
         sum += prediction.total;
     }

@@ -42,7 +42,6 @@ static void write_folder(vp_convert_layout layout, uint64_t shard_bytes) {
 
 static void open_folder(const char *name) {
     vp_checkpoint *checkpoint = NULL;
-    vp_engine_options o;
     vp_engine *engine = NULL;
     vp_error error;
     vp_tensor_spec spec;
@@ -53,13 +52,8 @@ static void open_folder(const char *name) {
         weights += bytes;
         if (bytes > largest) largest = bytes;
     }
-    memset(&o, 0, sizeof o);
     if (vp_checkpoint_open(folder, &config, &checkpoint, &error) != VP_OK) fail(name, &error);
-    o.config = &config;
-    o.checkpoint = checkpoint;
-    o.device = "cpu";
-    o.max_sequence = 64;
-    o.max_views = 1;
+    vp_engine_options o = {.config = &config, .checkpoint = checkpoint, .device = "cpu", .max_sequence = 64, .max_views = 1};
     if (vp_engine_open(&o, &engine, &error) != VP_OK) fail(name, &error);
     seconds = (double)(vp_clock_ns() - start) * 1e-9;
     printf("open %-26s %6.2f s, %7.1f MB at most (%.1f before); bf16 weights %.1f MB, largest tensor %.1f MB, buffers %.1f MB\n", name, seconds,
@@ -71,9 +65,8 @@ static void open_folder(const char *name) {
 /* in a process of its own: its memory is this step's alone */
 static int step(const char *name, vp_convert_layout layout, uint64_t shard_bytes) {
     int status = 0;
-    pid_t child;
     fflush(stdout);
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         if (name) open_folder(name); else write_folder(layout, shard_bytes);
         fflush(stdout);
@@ -87,10 +80,9 @@ int main(void) {
         {"safetensors, one file", VP_CONVERT_HF, 5000000000u}, {"safetensors, shards", VP_CONVERT_HF, 100000000u}, {"packed", VP_CONVERT_PACKED, 5000000000u}};
     char command[400];
     vp_error error;
-    size_t i;
     int failed = 0;
     if (vp_model_config_parse(config_text, sizeof config_text - 1, NULL, 0, &config, &error) != VP_OK) fail("config", &error);
-    for (i = 0; i < sizeof forms / sizeof forms[0] && !failed; i++) {
+    for (size_t i = 0; i < sizeof forms / sizeof forms[0] && !failed; i++) {
         if (!temporary_folder("bench", folder, sizeof folder)) return 1;
         failed = step(NULL, forms[i].layout, forms[i].shard_bytes) || step(forms[i].name, forms[i].layout, 0);
         snprintf(command, sizeof command, "rm -rf '%s'", folder);

@@ -31,9 +31,8 @@ static int64_t processor_ns(void) {
 static int by_value(const void *a, const void *b) { return (*(const double *)a > *(const double *)b) - (*(const double *)a < *(const double *)b); }
 /* FLOP/ns of tile products alone */
 __attribute__((target("amx-tile,amx-bf16"))) static double peak(void) {
-    int64_t start;
     vk_amx_begin();
-    start = processor_ns();
+    int64_t start = processor_ns();
     for (int i = 0; i < STEPS; i++) { _tile_dpbf16ps(0, 4, 6); _tile_dpbf16ps(1, 4, 7); _tile_dpbf16ps(2, 5, 6); _tile_dpbf16ps(3, 5, 7); }
     start = processor_ns() - start;
     vk_amx_end();
@@ -41,24 +40,21 @@ __attribute__((target("amx-tile,amx-bf16"))) static double peak(void) {
 }
 /* ns of one shape */
 static int64_t attend(bench *b, int s) {
-    vk_attention_job job;
+    vk_attention_job job = {0};
     size_t width = (size_t)(shapes[s].n * shapes[s].k);
-    int64_t start;
-    memset(&job, 0, sizeof job);
     job.y = b->y; job.q = b->x; job.k = b->x + 2 * width; job.v = b->x + 4 * width;
     job.ldy = (int)width; job.ldq = job.ldk = 3 * (int)width;
     job.batch = 1; job.tokens = shapes[s].m; job.heads = job.kv_heads = shapes[s].n; job.head_dim = shapes[s].k; job.causal = shapes[s].causal;
-    start = processor_ns();
+    int64_t start = processor_ns();
     vk_attention_run(&b->cpu, &job);
     return processor_ns() - start;
 }
 static int64_t multiply(bench *b, int s, int far) {
-    vk_linear linears[JOBS_MAX];
+    vk_linear linears[JOBS_MAX] = {0};
     vk_gemm_job jobs[JOBS_MAX];
     int64_t first_task[JOBS_MAX + 1], start;
     size_t m = (size_t)shapes[s].m, n = (size_t)shapes[s].n, k = (size_t)shapes[s].k, bytes = n * k * 2 * (size_t)shapes[s].jobs;
     if (b->at + bytes > POOL_BYTES) b->at = 0;
-    memset(linears, 0, sizeof linears);
     for (int j = 0; j < shapes[s].jobs; j++) {
         vk_linear *linear = &linears[j];
         linear->weights = b->pool + (far ? b->at : 0) + (size_t)j * n * k * 2;

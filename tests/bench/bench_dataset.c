@@ -17,17 +17,15 @@ static char folder[300];
 
 static FILE *create(const char *name) {
     char path[400];
-    FILE *f;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    f = fopen(path, "w");
+    FILE *f = fopen(path, "w");
     if (!f) { perror(path); exit(1); }
     return f;
 }
 static void make_rows(void) {
     static const int pads[] = {60, 100, 400, 900, 1800};
     FILE *f = create("rows.jsonl");
-    int i;
-    for (i = 0; i < ROWS; i++)
+    for (int i = 0; i < ROWS; i++)
         fprintf(f, "{\"id\": \"r%d\", \"question\": \"What stands beside number %d of the red umbrellas?\", \"answers\": [\"a bus\"], \"context\": \"%0*d\"}\n", i, i,
                 pads[i * 7 % 5], i);
     if (fclose(f)) { perror(folder); exit(1); }
@@ -35,15 +33,14 @@ static void make_rows(void) {
 static void make_files(void) {
     static const char *const answers[] = {"yes", "no", "2", "red", "on the street"}, *const types[] = {"yes/no", "yes/no", "number", "other", "other"};
     FILE *q = create("v2_OpenEnded_mscoco_val2014_questions.json"), *a = create("v2_mscoco_val2014_annotations.json");
-    int i, k;
     fprintf(q, "{\"data_subtype\": \"val2014\", \"questions\": [");
     fprintf(a, "{\"data_subtype\": \"val2014\", \"annotations\": [");
-    for (i = 0; i < QUESTIONS; i++) {
+    for (int i = 0; i < QUESTIONS; i++) {
         const int image = 42 + i / 5 * 2, kind = i * 7 % 5;
         fprintf(q, "%s{\"image_id\": %d, \"question\": \"Is there a large number %d on the red umbrella?\", \"question_id\": %d}", i ? ", " : "", image, i,
                 image * 1000 + i % 5);
         fprintf(a, "%s{\"question_type\": \"is there a\", \"multiple_choice_answer\": \"%s\", \"answers\": [", i ? ", " : "", answers[kind]);
-        for (k = 0; k < 10; k++)
+        for (int k = 0; k < 10; k++)
             fprintf(a, "%s{\"answer\": \"%s\", \"answer_confidence\": \"yes\", \"answer_id\": %d}", k ? ", " : "", k < 7 ? answers[kind] : "frisbee", k + 1);
         fprintf(a, "], \"image_id\": %d, \"answer_type\": \"%s\", \"question_id\": %d}", image, types[kind], image * 1000 + i % 5);
     }
@@ -64,7 +61,6 @@ static int bench(const char *name, int want, const char *file, const char *sampl
     struct rusage use;
     double start = seconds_now();
     int status = 0, count = 0;
-    pid_t child;
     snprintf(data, sizeof data, "%s/%s", folder, file);
     snprintf(out, sizeof out, "%s/out-%s", folder, samples);
     args[count++] = program; args[count++] = "sweep"; args[count++] = "--synthetic"; args[count++] = "tiny"; args[count++] = "--data";
@@ -72,7 +68,7 @@ static int bench(const char *name, int want, const char *file, const char *sampl
     args[count++] = "--num_samples"; args[count++] = samples;
     while (*more) args[count++] = *more++;
     args[count] = NULL;
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         if (!freopen("/dev/null", "w", stderr) || !freopen("/dev/null", "w", stdout)) _exit(127);
         execv(program, (char *const *)(size_t)args);
@@ -93,11 +89,10 @@ int main(void) {
                       *const plan_nine[] = {"--top_k_list", "1", "2", "4", "--plan", NULL};
     static const char vqa[] = "v2_OpenEnded_mscoco_val2014_questions.json";
     char command[400];
-    int failed;
     if (!temporary_folder("bench", folder, sizeof folder)) return 1;
     make_rows();
     make_files();
-    failed = bench("JSONL, plan of 1,000 samples, 1 configuration", 0, "rows.jsonl", "1000", plan_one);
+    int failed = bench("JSONL, plan of 1,000 samples, 1 configuration", 0, "rows.jsonl", "1000", plan_one);
     failed |= bench("JSONL, plan of 10,000 samples, 1 configuration", 0, "rows.jsonl", "10000", plan_one);
     failed |= bench("JSONL, plan of 100,000 samples, 1 configuration", 0, "rows.jsonl", "100000", plan_one);
     failed |= bench("JSONL, plan of 1,000 samples, 9 configurations", 0, "rows.jsonl", "1000", plan_nine);

@@ -117,11 +117,9 @@ static void fail(const char *what, const vp_error *error) {
 static vp_reply run(bench *b, int views, int tokens, int top_k, int active, vp_timing timing) {
     static int32_t made[NEW];
     static int64_t step_ns[NEW];
-    vp_request request;
-    vp_reply reply;
+    vp_request request = {0};
+    vp_reply reply = {0};
     vp_error error;
-    memset(&request, 0, sizeof request);
-    memset(&reply, 0, sizeof reply);
     request.input_ids = b->ids; request.input_count = tokens;
     if (views) { request.pixels = b->pixels; request.image_masks = b->masks; request.image_input_idx = b->places; request.views = views; }
     request.top_k = top_k; request.active_blocks = b->blocks; request.active_block_count = active;
@@ -353,7 +351,6 @@ int main(int argc, char **argv) {
     vp_engine_options small = vp_engine_options_default();
     int vit_blocks = argc > 2 ? atoi(argv[2]) : 2, blocks = argc > 3 ? atoi(argv[3]) : 2;
     const char *what = argc > 4 ? argv[4] : "all", *weights = argc > 5 ? argv[5] : "bf16";
-    double floor_ns;
     sample s, one, samples[2];
     setting settings[2];
     if (vit_blocks < 2 || vit_blocks > 22 || blocks < 2 || blocks > 16) {
@@ -372,7 +369,7 @@ int main(int argc, char **argv) {
     printf("ceilings of the engine's own, at their best: %.0f GFLOP/s, %.1f GB/s; in turns with requests, medians: %.0f GFLOP/s%s in registers, %.1f GB/s\n",
            b.ceilings.flops_per_s / 1e9, b.ceilings.bytes_per_s / 1e9, s.flops_per_s / 1e9, b.integers ? " of bytes" : "", s.bytes_per_s / 1e9);
     if (s.flops_per_s <= 0.0) s.flops_per_s = b.ceilings.flops_per_s;
-    floor_ns = 1e9 * fmax(s.prefill_flops / s.flops_per_s, s.prefill_bytes / s.bytes_per_s);
+    double floor_ns = 1e9 * fmax(s.prefill_flops / s.flops_per_s, s.prefill_bytes / s.bytes_per_s);
     printf("vision, 3 views, %d blocks: %.1f ms, %.1f %% of the products' peak\n", vit_blocks, s.vision_ns / 1e6,
            100.0 * s.vision_flops / s.vision_ns * 1e9 / s.flops_per_s);
     printf("prefill, 451 tokens, %d blocks: %.1f ms, %.2f of its floor\n", blocks, s.prefill_ns / 1e6, s.prefill_ns / floor_ns);

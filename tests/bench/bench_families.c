@@ -13,10 +13,9 @@ static double bench(const vp_family *family, double *tokens) {
     double rate[ROUNDS], sorted[ROUNDS];
     vp_statistics s;
     int64_t sum = 0;
-    int round, i;
-    for (round = -1; round < ROUNDS; round++) { /* round -1 warms up */
+    for (int round = -1; round < ROUNDS; round++) { /* round -1 warms up */
         const int64_t start = vp_clock_ns();
-        for (i = 0; i < IMAGES; i++) {
+        for (int i = 0; i < IMAGES; i++) {
             vp_vision_count c;
             if (vp_family_count(family, sizes[i][0], sizes[i][1], &c, NULL) == VP_OK) sum += c.total_tokens;
         }
@@ -45,11 +44,10 @@ int main(void) {
     }
     for (i = 0; vp_family_at(i) && all_count < FAMILIES_MOST; i++) {
         const vp_family_preset *preset = vp_family_at(i);
-        size_t k;
         if (!strcmp(preset->rule, "constant") || !strcmp(preset->rule, "gemini")) continue;
         vp_family_default(preset, &family);
         all[all_count] = bench(&family, &tokens);
-        for (k = 0; k < sizeof tiling / sizeof *tiling; k++) if (!strcmp(preset->rule, tiling[k])) tiles[tile_count++] = all[all_count];
+        for (size_t k = 0; k < sizeof tiling / sizeof *tiling; k++) if (!strcmp(preset->rule, tiling[k])) tiles[tile_count++] = all[all_count];
         printf("%-27s %-14s %8.2f million counts/s (%.0f tokens/image)\n", preset->name, preset->rule, all[all_count++], tokens);
     }
     printf("median of %d tiling families %.2f million counts/s, of all %d %.2f\n", tile_count, median(tiles, tile_count), all_count, median(all, all_count));

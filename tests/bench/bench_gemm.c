@@ -40,26 +40,21 @@ int main(void) {
             for (int i = 0; i < VARIANTS; i++) {
                 const vk_gemm_kernel *kernel = &vk_gemm_kernels[i / KINDS];
                 int wide = kinds[i % KINDS].wide;
-                vk_cpu cpu;
-                vk_linear linear;
-                size_t bytes;
-                int64_t start;
+                vk_linear linear = {0};
                 took[i][round] = INT64_MAX;
                 if (!vk_gemm_usable(kernel, wide)) continue;
-                memset(&cpu, 0, sizeof cpu);
-                memset(&linear, 0, sizeof linear);
-                cpu.queue.threads = vk_host_threads(0);
-                cpu.wide = wide; cpu.integers_gemm = kernel; cpu.many_gemm[0] = vk_many_of(kernel) == VK_WIDENED ? NULL : kernel;
+                vk_cpu cpu = {.queue.threads = vk_host_threads(0), .wide = wide, .integers_gemm = kernel};
+                cpu.many_gemm[0] = vk_many_of(kernel) == VK_WIDENED ? NULL : kernel;
                 for (int c = 0; c < VK_SHAPES; c++) cpu.gemm[wide][c] = kernel;
                 cpu.integers = integers; cpu.integers_bytes = integers_bytes;
                 cpu.widened = widened; cpu.widened_bytes = widened_bytes;
                 cpu.begin = kernel->begin; cpu.end = kernel->end;
                 linear.n = n; linear.k = linear.k_padded = k; linear.wide = wide; linear.bits = kinds[i % KINDS].bits;
-                bytes = (size_t)(n + VK_PAD - 1) / VK_PAD * vk_panel_bytes(&linear);
+                size_t bytes = (size_t)(n + VK_PAD - 1) / VK_PAD * vk_panel_bytes(&linear);
                 if (at + bytes > pool_bytes) at = 0;
                 linear.weights = pool + at;
                 at += bytes;
-                start = vp_clock_ns();
+                int64_t start = vp_clock_ns();
                 vk_linear_run(&cpu, y, n, x, k, m, &linear, VK_STORE_F32);
                 took[i][round] = vp_clock_ns() - start;
             }

@@ -89,12 +89,11 @@ static int bench_waits(int count) {
 static int bench_streams(int streams) {
     struct load_plan plan = {bodies, 1, order, 1, NULL, 0, streams, 10, .ramp_s = 2};
     struct load_records records;
-    struct load_summary summary;
     double pieces = 0, longest = 0;
     struct rusage usage;
     if (begin(streams < QUEUE_PLACES ? streams : QUEUE_PLACES, 40000, 100, 40000)) return 1;
     if (load_run(&endpoint, &plan, &records)) return 1;
-    summary = load_summarize(&records, 2, 10, NULL);
+    struct load_summary summary = load_summarize(&records, 2, 10, NULL);
     for (size_t i = 0; i < records.count; i++) {
         const struct load_record *record = &records.items[i];
         if (record->reason) continue;

@@ -78,15 +78,11 @@ static int64_t read_pool(int threads) {
 static int64_t our_linear(vk_queue *queue, float *y, const char *x, const mark *m) {
     static size_t at;
     size_t bytes = (size_t)m->n * (size_t)m->k * 2;
-    vk_linear w;
-    int64_t start;
-    memset(&w, 0, sizeof w);
     if (at + bytes > pool_bytes) at = 0;
-    w.weights = pool + at;
-    w.n = m->n;
+    vk_linear w = {.weights = pool + at, .n = m->n};
     w.k = w.k_padded = m->k;
     at += bytes;
-    start = vp_clock_ns();
+    int64_t start = vp_clock_ns();
     vk_cpu_linear(queue, y, w.n, x, w.k, m->m, &w, VK_STORE_F32);
     return vp_clock_ns() - start;
 }
@@ -124,17 +120,14 @@ static int64_t torch_linear(torch *t, int m, int n, int k) {
 int main(void) {
     static int64_t ours[MARKS][COUNT], theirs[MARKS][COUNT], peak[COUNT], reading[COUNT];
     vk_queue *queue;
-    vk_setup setup;
     vp_error error;
-    torch t;
+    torch t = {0};
     int has_torch, threads = vk_host_threads(0);
     double flops = 0;
     char *x = (char *)vk_reserve((size_t)(1058 + VK_ROWS_MAX) * 4096 * 4);
     float *y = (float *)vk_reserve((size_t)1058 * 6144 * 4 + 50304 * 4);
     pool = (char *)vk_reserve(pool_bytes);
-    memset(&setup, 0, sizeof setup);
-    memset(&t, 0, sizeof t);
-    setup.threads = threads;
+    vk_setup setup = {.threads = threads};
     if (!pool || !x || !y || vk_cpu_open(&setup, &queue, &error) != VP_OK) { fprintf(stderr, "bench_marks: needs 600 MB of memory\n"); return 1; }
     memset(pool, 1, pool_bytes);
     has_torch = torch_start(&t, threads);

@@ -60,12 +60,11 @@ int main(int argc, char **argv) {
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
         double touch_s[ROUNDS], open_s[ROUNDS], touch, open;
         vp_engine *paper = NULL;
-        uint64_t bytes;
         options.weights = kinds[kind].weights;
         options.counts_only = 1;
         if (vp_engine_open(&options, &paper, NULL) != VP_OK) return 1;
         options.counts_only = 0;
-        bytes = vp_engine_bytes(paper);
+        uint64_t bytes = vp_engine_bytes(paper);
         vp_engine_close(paper);
         for (int round = -1; round < ROUNDS; round++) { /* one that warms up */
             vp_engine *engine = NULL;

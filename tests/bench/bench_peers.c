@@ -110,23 +110,19 @@ static void fill_image(vp_request *request, vp_image_views *image, int views, in
 static int bench_engine(const char *model, int vit_blocks, int blocks, int views, int tokens, const char *weights) {
     static int32_t ids[TOKENS_MAX], made[NEW], active[128];
     static int64_t step_ns[NEW];
-    vp_engine *engine;
-    vp_image_views image;
-    vp_request request;
+    vp_image_views image = {0};
+    vp_request request = {0};
     vp_error error;
     if (views < 0 || views > VIEWS_MAX || tokens < 1 || tokens > TOKENS_MAX) fail("at most 1024 views and 2048 tokens", NULL);
-    engine = open_engine(model, vit_blocks, blocks, views, tokens, weights);
+    vp_engine *engine = open_engine(model, vit_blocks, blocks, views, tokens, weights);
     for (int i = 0; i < TOKENS_MAX; i++) ids[i] = (i * 379 + 7) % 49000;
     for (int i = 0; i < 128; i++) active[i] = i;
-    memset(&request, 0, sizeof request);
-    memset(&image, 0, sizeof image);
     request.input_ids = ids; request.input_count = tokens; request.max_new_tokens = NEW; request.ignore_eos = 1;
     request.timing = VP_TIMING_STAGE; request.top_k = config.top_k; request.active_blocks = active; request.active_block_count = config.block_count;
     if (views) fill_image(&request, &image, views, tokens);
     ready(vp_engine_gemm(engine, 577));
     while (turn()) {
-        vp_reply reply;
-        memset(&reply, 0, sizeof reply);
+        vp_reply reply = {0};
         reply.tokens = made; reply.step_ns = step_ns;
         if (vp_engine_run(engine, &request, &reply, &error) != VP_OK) fail("request", &error);
         if (views) printf("{\"vision\": %.3f, ", stages_ms(&reply, VP_STAGE_VIT, VP_STAGE_CONNECTOR));
@@ -180,7 +176,6 @@ static int bench_crops(const char *photo) {
     char *file = NULL;
     size_t bytes = 0, scratch_bytes;
     float *pixels, *masks;
-    void *scratch;
     options.rule = VP_TILE_CROPS;
     options.crops = CROPS;
     if (vp_file_read(photo, SIZE_MAX / 4, &file, &bytes, &error) != VP_OK) fail(photo, &error);
@@ -189,7 +184,7 @@ static int bench_crops(const char *photo) {
     scratch_bytes = vp_preprocess_scratch_bytes(&geometry, &layout);
     pixels = (float *)room(vp_preprocess_pixel_count(&geometry, &layout) * sizeof *pixels);
     masks = (float *)room((size_t)layout.views * 576 * sizeof *masks);
-    scratch = room(scratch_bytes);
+    void *scratch = room(scratch_bytes);
     printf("%d %d %d %d %d %d\n", layout.views, layout.tiling.rows, layout.tiling.cols, layout.resized_width_px, layout.resized_height_px,
            image.width_px * image.height_px);
     fflush(stdout);

@@ -46,17 +46,16 @@ int main(void) {
     static double ns[KINDS][ROUNDS];
     vp_range *records = (vp_range *)malloc(PAIRS * sizeof *records);
     vp_statistics s, clock;
-    int round, what;
     if (!records) return 1;
     memset(records, 0, PAIRS * sizeof *records); /* touched: page faults are not part of what is measured */
-    for (round = -1; round < ROUNDS; round++) {  /* round -1 warms up */
-        for (what = 0; what < KINDS; what++) {
+    for (int round = -1; round < ROUNDS; round++) {  /* round -1 warms up */
+        for (int what = 0; what < KINDS; what++) {
             const double pair_ns = one((kind)what, records);
             if (round >= 0) ns[what][round] = pair_ns;
         }
     }
     if (vp_statistics_compute(ns[CLOCK], ROUNDS, ns[CLOCK], &clock) != VP_OK) return 1;
-    for (what = 0; what < KINDS; what++) {
+    for (int what = 0; what < KINDS; what++) {
         if (vp_statistics_compute(ns[what], ROUNDS, ns[what], &s) != VP_OK) return 1;
         printf("%-28s %7.1f ns a pair (min %.1f, P95 %.1f, %d rounds), clock's share %3.0f %%%s\n", names[what], s.p50, s.min, s.p95, ROUNDS,
                100.0 * clock.p50 / s.p50, what == CLOCK ? "" : s.p50 <= 50.0 ? ", within the budget" : ", OVER the budget of 50 ns");

@@ -3,7 +3,6 @@
 #include "vlmprof_server.h"
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,6 @@ static void serve(int listening, int streams, int chunks, double rate) {
     int *sockets = (int *)malloc((size_t)streams * sizeof *sockets), i, chunk;
     char text[4096];
     const int yes = 1;
-    int64_t begin;
     for (i = 0; i < streams; i++) {
         sockets[i] = accept(listening, NULL, NULL);
         if (sockets[i] < 0) { perror("accept"); exit(2); }
@@ -39,7 +37,7 @@ static void serve(int listening, int streams, int chunks, double rate) {
         if (recv(sockets[i], text, sizeof text, 0) <= 0) exit(2); /* headers and body are one packet */
         send_all(sockets[i], HEAD, sizeof HEAD - 1);
     }
-    begin = vp_clock_ns();
+    int64_t begin = vp_clock_ns();
     for (chunk = 0; chunk < chunks; chunk++)
         for (i = 0; i < streams; i++) {
             const int64_t due = begin + (int64_t)(((double)chunk * streams + i) * 1e9 / rate);
@@ -95,7 +93,6 @@ int main(int argument_count, char **arguments) {
     vp_error error;
     char url[64];
     int listening, i, failed = 0;
-    pid_t child;
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
     setrlimit(RLIMIT_NOFILE, &files);
@@ -108,7 +105,7 @@ int main(int argument_count, char **arguments) {
         perror("bench_server");
         return 1;
     }
-    child = fork();
+    pid_t child = fork();
     if (child == 0) serve(listening, streams, chunks, rate);
     close(listening);
     snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));

@@ -12,21 +12,19 @@ static void bench(const char *name, vp_tile_rule rule, vp_fit fit, const int32_t
     double rate[ROUNDS], sorted[ROUNDS];
     vp_statistics s;
     int64_t tokens = 0;
-    int round, pass, i;
     options.rule = rule;
     options.fit = fit;
     options.tier = vp_tier_find("high");
     options.crops = 12;
-    for (round = -1; round < ROUNDS; round++) { /* round -1 warms up */
+    for (int round = -1; round < ROUNDS; round++) { /* round -1 warms up */
         const int64_t start = vp_clock_ns();
-        int64_t elapsed;
-        for (pass = 0; pass < PASSES; pass++) {
-            for (i = 0; i < IMAGES; i++) {
+        for (int pass = 0; pass < PASSES; pass++) {
+            for (int i = 0; i < IMAGES; i++) {
                 vp_layout layout;
                 if (vp_layout_compute(&geometry, &options, sizes[i][0], sizes[i][1], &layout, NULL) == VP_OK) tokens += layout.image_tokens;
             }
         }
-        elapsed = vp_clock_ns() - start;
+        int64_t elapsed = vp_clock_ns() - start;
         if (round >= 0) rate[round] = (double)PASSES * IMAGES / ((double)elapsed * 1e-9) / 1e6;
     }
     if (vp_statistics_compute(rate, ROUNDS, sorted, &s) != VP_OK) return;
@@ -37,9 +35,8 @@ static void bench(const char *name, vp_tile_rule rule, vp_fit fit, const int32_t
 int main(void) {
     static int32_t sizes[IMAGES][2];
     vp_random random;
-    int i;
     vp_random_seed(&random, 66);
-    for (i = 0; i < IMAGES; i++) {
+    for (int i = 0; i < IMAGES; i++) {
         sizes[i][0] = 200 + (int32_t)vp_random_below(&random, 3800);
         sizes[i][1] = 200 + (int32_t)vp_random_below(&random, 3800);
     }

@@ -15,11 +15,10 @@ static void print(const char *name, double *per_call_ns) {
 static void bench_clock(void) {
     enum { CALLS = 1000000 };
     double per_call_ns[ROUNDS];
-    int round, i;
-    for (round = -1; round < ROUNDS; round++) { /* round -1 warms up */
+    for (int round = -1; round < ROUNDS; round++) { /* round -1 warms up */
         const int64_t start = vp_clock_ns();
         int64_t last = start;
-        for (i = 0; i < CALLS; i++) last = vp_clock_ns();
+        for (int i = 0; i < CALLS; i++) last = vp_clock_ns();
         if (round >= 0) per_call_ns[round] = (double)(last - start) / CALLS;
     }
     print("clock read", per_call_ns);
@@ -47,9 +46,8 @@ static void bench_stop(const double *values, size_t count) {
 int main(void) {
     static double values[MOST];
     vp_random random;
-    int i;
     vp_random_seed(&random, 6);
-    for (i = 0; i < MOST; i++) values[i] = 100.0 + vp_random_double(&random);
+    for (int i = 0; i < MOST; i++) values[i] = 100.0 + vp_random_double(&random);
     bench_clock();
     bench_stop(values, 10);
     bench_stop(values, 100);

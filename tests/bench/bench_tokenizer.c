@@ -21,12 +21,10 @@ static void bench(const vp_tokenizer *t, const char *name, const char *text, siz
     int32_t *ids = (int32_t *)malloc((2 * bytes + 1) * sizeof *ids);
     char *back = (char *)malloc(2 * bytes + 1), label[64];
     size_t count = 0, needed = 0;
-    int round;
     if (!ids || !back) exit(1);
-    for (round = -1; round < ROUNDS; round++) { /* round -1 warms up */
+    for (int round = -1; round < ROUNDS; round++) { /* round -1 warms up */
         const char *line = text, *end = text + bytes;
         int64_t start = vp_clock_ns();
-        double seconds;
         for (count = 0; line < end;) {
             const char *stop = by_line ? (const char *)memchr(line, '\n', (size_t)(end - line)) : NULL;
             size_t got = 0;
@@ -35,7 +33,7 @@ static void bench(const vp_tokenizer *t, const char *name, const char *text, siz
             count += got;
             line = stop;
         }
-        seconds = (double)(vp_clock_ns() - start) * 1e-9;
+        double seconds = (double)(vp_clock_ns() - start) * 1e-9;
         if (round >= 0) encoding[round] = (double)bytes / seconds / 1e6;
         start = vp_clock_ns();
         if (vp_tokenizer_decode(t, ids, count, 0, back, 2 * bytes + 1, &needed) != VP_OK) exit(1);
@@ -73,12 +71,11 @@ int main(void) {
     const char *name = "../shared/goldens/tokenizer/tokenizer.json";
     char *json = NULL, *text = NULL;
     size_t json_bytes = 0, bytes = 0;
-    int64_t start;
     if (vp_file_read(name, SIZE_MAX / 4, &json, &json_bytes, NULL) != VP_OK) {
         name = "tests/golden/tokenizer/small-tokenizer.json";
         if (vp_file_read(name, SIZE_MAX / 4, &json, &json_bytes, NULL) != VP_OK) return 1;
     }
-    start = vp_clock_ns();
+    int64_t start = vp_clock_ns();
     if (vp_tokenizer_load(json, json_bytes, &t, NULL) != VP_OK) return 1;
     printf("%s, loaded in %.0f ms\n", name, (double)(vp_clock_ns() - start) / 1e6);
     if (vp_file_read("vlmprof.h", SIZE_MAX / 4, &text, &bytes, NULL) != VP_OK) return 1;

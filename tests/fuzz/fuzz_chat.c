@@ -87,14 +87,13 @@ static void try_knob(unsigned choice, const uint8_t *data, size_t bytes) {
     const uint8_t *second;
     size_t second_bytes, first_bytes = fuzz_split(data, bytes, &second, &second_bytes), once_bytes = 0, twice_bytes = 0;
     char *path = (char *)calloc(1, first_bytes + 1), *value = (char *)calloc(1, second_bytes + 1), *once = NULL, *twice = NULL;
-    vp_chat_request request;
+    vp_chat_request request = {0};
     vp_chat_knob knobs[2];
     vp_error error;
     vp_result result;
     MUST(path && value);
     memcpy(path, data, first_bytes);
     if (second) memcpy(value, second, second_bytes);
-    memset(&request, 0, sizeof request);
     request.model = "m";
     request.text = "t";
     request.images = images;

@@ -72,12 +72,11 @@ static void open_packed(const uint8_t *data, size_t size) {
     const int how = size ? data[0] : 1;
     unsigned char header[VP_PACKED_HEADER_BYTES];
     vp_model_config config;
-    vp_packed packed, found;
+    vp_packed packed = {0}, found;
     vp_checkpoint *cp = NULL;
     vp_error error;
     size_t i;
     MUST(vp_model_config_parse(config_seed, sizeof config_seed - 1, NULL, 0, &config, &error) == VP_OK);
-    memset(&packed, 0, sizeof packed);
     if (size) { data++; size--; }
     if (!(how & 1) && size >= 20) {
         memcpy(&packed.model_hash, data, 8);

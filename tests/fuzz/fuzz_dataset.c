@@ -65,10 +65,8 @@ static void load(const uint8_t *data, size_t bytes, int choice) {
     const char *words[] = {"vlmprof", "sweep", "--synthetic", "tiny", "--num_samples", choice & 1 ? "2" : "1000", "--stratify_by", "answer_type"};
     const uint8_t *second;
     size_t second_bytes, first_bytes = fuzz_split(data, bytes, &second, &second_bytes);
-    struct options o;
-    struct dataset d;
-    memset(&o, 0, sizeof o);
-    memset(&d, 0, sizeof d);
+    struct options o = {0};
+    struct dataset d = {0};
     o.command = &command_sweep;
     MUST(options_parse(&o, choice & 2 ? 8 : 6, (char **)(size_t)words) == 0);
     memory_file_fill(&questions, data, first_bytes);
@@ -82,9 +80,8 @@ static void load(const uint8_t *data, size_t bytes, int choice) {
     options_free(&o);
 }
 static void lines(const uint8_t *data, size_t bytes) {
-    struct tokenize_job job;
+    struct tokenize_job job = {0};
     char *text = copy_text((const char *)data, bytes), *line = text, *end;
-    memset(&job, 0, sizeof job);
     job.tokenizer = tiny.tokenizer;
     for (int64_t number = 1; line < text + bytes; line = end + 1, number++) {
         end = (char *)memchr(line, '\n', (size_t)(text + bytes - line));

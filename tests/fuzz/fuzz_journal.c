@@ -25,9 +25,8 @@ static void check_index(const struct journal_index *index, const size_t *file_by
 }
 static void gather(struct journal_index *index, const struct index_configuration *configuration) {
     const struct index_set *set = &index->sets[configuration->set];
-    struct gathered gathered;
+    struct gathered gathered = {0};
     int64_t closed = 0;
-    memset(&gathered, 0, sizeof gathered);
     for (size_t i = 0; i < set->count; i++) closed += is_closed_point(set->entries[i], configuration);
     if (gather_configuration(index, configuration, &gathered) == 0) MUST(gathered.ok_count + gathered.failed_count == closed);
     gathered_free(&gathered);
@@ -35,12 +34,11 @@ static void gather(struct journal_index *index, const struct index_configuration
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static struct memory_file files[2];
-    struct journal_index index;
+    struct journal_index index = {0};
     const uint8_t *second;
     size_t file_bytes[2];
     int code;
     fuzz_silence();
-    memset(&index, 0, sizeof index);
     file_bytes[0] = fuzz_split(data, bytes, &second, &file_bytes[1]);
     memory_file_fill(&files[0], data, file_bytes[0]);
     code = index_read(&index, files[0].path, files[0].fd, 0);

@@ -63,10 +63,9 @@ static void check_processor(const vp_model_config *config, const vp_json *json, 
     const int32_t wanted = 256;
     vp_processor processor;
     vp_layout picture;
-    vp_error error;
+    vp_error error = {0};
     size_t text = 0, expanded = 0;
     char prompt[256];
-    memset(&error, 0, sizeof error);
     if (kind == VP_PROCESSOR_COUNT) return;
     if (vp_processor_read(kind, &config->geometry, json, &processor, &error) != VP_OK
         || vp_processor_layout(&processor, width, height, &picture, &error) != VP_OK) {
@@ -91,9 +90,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *sides = stop ? (const uint8_t *)stop + 1 : NULL;
     const int has_sides = sides && (size_t)(sides - data) + 4 <= size;
     vp_model_config config;
-    vp_json json;
-    vp_error error;
-    memset(&error, 0, sizeof error);
+    vp_json json = {0};
+    vp_error error = {0};
     if (vp_model_config_parse(text, bytes, rest ? preprocessor : NULL, preprocessor_bytes, &config, &error) != VP_OK) {
         check_error(&error);
         return 0;
@@ -102,7 +100,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check_tower(&config);
     check_tensors(&config);
     if (!rest || !config.vit_block_count) return 0;
-    memset(&json, 0, sizeof json);
     MUST(vp_json_load(preprocessor, preprocessor_bytes, "preprocessor_config.json", &json, &error) == VP_OK);
     check_processor(&config, &json, has_sides ? sides[0] | sides[1] << 8 : 640, has_sides ? sides[2] | sides[3] << 8 : 480);
     free((void *)json.nodes);

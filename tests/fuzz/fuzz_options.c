@@ -35,7 +35,7 @@ static void check_options(const struct options *options, int argc) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     char *argv[WORDS_MOST + 1], *words, program[] = "vlmprof";
-    struct options options;
+    struct options options = {0};
     int64_t width, height;
     int argc = 2, code;
     if (!bytes) return 0;
@@ -44,7 +44,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     MUST(words != NULL);
     memcpy(words, data + 1, bytes - 1);
     words[bytes - 1] = 0;
-    memset(&options, 0, sizeof options);
     options.command = COMMANDS[data[0] % COMMAND_COUNT];
     options.commands = COMMANDS;
     argv[0] = program;

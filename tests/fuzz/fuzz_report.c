@@ -9,10 +9,9 @@
 #include "report/estimator.h"
 
 static void make_report(const struct results *results, int choice) {
-    struct report_settings settings;
+    struct report_settings settings = {0};
     struct text_buffer out = {NULL, 0, 0};
     struct report report;
-    memset(&settings, 0, sizeof settings);
     settings.axis = choice & 8 ? METRIC_TOTAL : METRIC_PREFILL;
     settings.percentile = choice & 16 ? -1 : 50;
     settings.resamples = 10;
@@ -29,10 +28,9 @@ static void make_report(const struct results *results, int choice) {
     report_free(&report);
 }
 static void fit_models(const struct results *results) {
-    struct measurements measurements;
+    struct measurements measurements = {0};
     struct evaluation *evaluation = (struct evaluation *)zeroed(1, sizeof *evaluation);
     struct estimator *estimator;
-    memset(&measurements, 0, sizeof measurements);
     measurements_read(&measurements, results, 8);
     for (int kind = 0; kind < ESTIMATE_KINDS && measurements.count; kind++) {
         estimator = (struct estimator *)zeroed(1, sizeof *estimator);

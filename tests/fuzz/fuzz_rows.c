@@ -24,14 +24,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static const char *const cleanings[] = {"--clean=rule", "--clean=none", "--clean=last", "--clean=frequent", "--clean=run"};
     static struct memory_file file;
     const char *words[5] = {"vlmprof", "score"};
-    struct options options;
+    struct options options = {0};
     int code;
     if (bytes < 2) return 0;
     fuzz_listen();
     words[2] = metrics[data[0] % (sizeof metrics / sizeof *metrics)];
     words[3] = cleanings[data[1] % (sizeof cleanings / sizeof *cleanings)];
     words[4] = memory_file_fill(&file, data + 2, bytes - 2);
-    memset(&options, 0, sizeof options);
     options.command = &command_score;
     MUST(options_parse(&options, 5, (char **)(size_t)words) == 0);
     code = run_command(&options);

@@ -18,11 +18,9 @@ static void put(const struct example *example, struct text_buffer *out) {
     MUST(vp_json_finish(&writer) == VP_OK);
 }
 static void read_rows(struct table *table) {
-    struct row row;
-    struct example example;
+    struct row row = {0};
+    struct example example = {0};
     struct text_buffer first = {NULL, 0, 0}, again = {NULL, 0, 0};
-    memset(&row, 0, sizeof row);
-    memset(&example, 0, sizeof example);
     for (size_t i = 0; i < table->row_count && i < ROWS; i++) {
         if (!table_example(table, i, &row, &example)) continue;
         example_see_pictures(&example, &row, table->folder, NULL, 1);

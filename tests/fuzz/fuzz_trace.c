@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static struct memory_file file;
     const char *words[8] = {"vlmprof", "trace"}, *said;
     size_t said_bytes;
-    struct options options;
+    struct options options = {0};
     int count = 2, code;
     if (!bytes) return 0;
     fuzz_listen();
@@ -17,7 +17,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     if (data[0] & 4) words[count++] = "--partial";
     if (data[0] & 8) words[count++] = "--group_by_input_shape";
     if (data[0] & 16) words[count++] = "--sort_by=count";
-    memset(&options, 0, sizeof options);
     options.command = &command_trace;
     MUST(options_parse(&options, count, (char **)(size_t)words) == 0);
     code = run_command(&options);

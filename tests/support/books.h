@@ -66,12 +66,10 @@ static inline void books_check(const vp_launch *launches, const vp_reply *reply,
     const vp_stage_times *t = &reply->times;
     int64_t i = 0, begin = 0;
     for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
-        book b;
-        int64_t end;
-        memset(&b, 0, sizeof b);
+        book b = {0};
         CHECK_INT(t->begin_ns[stage], begin);
         b.at = begin;
-        end = stage == VP_STAGE_DECODE ? begin : begin + t->device_ns[stage];
+        int64_t end = stage == VP_STAGE_DECODE ? begin : begin + t->device_ns[stage];
         for (int32_t step = stage == VP_STAGE_DECODE; stage == VP_STAGE_DECODE ? step < reply->token_count : step == 0; step++) {
             if (step) end += reply->step_ns[step - 1];
             for (; i < reply->launch_count && launches[i].stage == stage && launches[i].step == step; i++)

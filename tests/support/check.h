@@ -4,6 +4,7 @@
  * ends the open case: it is skipped if it has checked nothing yet, else its checks count. */
 #ifndef CHECK_H
 #define CHECK_H
+#include "../../cli/base/free_all.h" /* by its place: check_compile.sh compiles tests without -Icli */
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -123,13 +124,11 @@ static inline const char *check_golden(const char *relative) {
 /* the whole file, malloc'ed, followed by a NUL; NULL if it cannot be read */
 static inline char *check_read(const char *path, size_t *bytes) {
     FILE *f = path ? fopen(path, "rb") : NULL;
-    char *text;
-    long length;
     if (!f) return NULL;
     fseek(f, 0, SEEK_END);
-    length = ftell(f);
+    long length = ftell(f);
     rewind(f);
-    text = (char *)malloc((size_t)length + 1);
+    char *text = (char *)malloc((size_t)length + 1);
     if (!text || fread(text, 1, (size_t)length, f) != (size_t)length) { fclose(f); free(text); return NULL; }
     fclose(f);
     text[length] = 0;
@@ -141,13 +140,12 @@ static inline char *check_read(const char *path, size_t *bytes) {
 typedef struct check_array { int dimensions; int64_t shape[5], count; char type[8]; unsigned char *file, *data; } check_array;
 static inline int check_npy(const char *path, check_array *a) {
     size_t bytes, header;
-    const char *p;
     memset(a, 0, sizeof *a);
     a->file = (unsigned char *)check_read(path, &bytes);
     if (!a->file) return 0;
     if (bytes < 10 || memcmp(a->file, "\x93NUMPY", 6)) { free(a->file); a->file = NULL; return 0; }
     header = 10 + (size_t)(a->file[8] | a->file[9] << 8);
-    p = strstr((char *)a->file + 10, "'descr': '");
+    const char *p = strstr((char *)a->file + 10, "'descr': '");
     snprintf(a->type, sizeof a->type, "%.3s", p + 10);
     p = strstr((char *)a->file + 10, "'shape': (") + 10;
     a->count = 1;

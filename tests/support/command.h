@@ -61,14 +61,13 @@ static inline pid_t start(const char *command, const char *input, const char *ou
     static char room[8192];
     char *argv[ARGUMENTS + 1];
     const char *in_path = "/dev/null";
-    pid_t child;
     argv[0] = (char *)(size_t)program;
     split(command, room, sizeof room, argv + 1);
     if (input) {
         in_path = in_folder("stdin");
         write_text(in_path, input);
     }
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         int in = open(in_path, O_RDONLY), out = open(out_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         int err = open(in_folder("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -87,8 +86,7 @@ static inline pid_t start(const char *command, const char *input, const char *ou
 }
 static inline int finish(pid_t child, const char *out_path) {
     int status = 0;
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
     while (waitpid(child, &status, 0) < 0) { }
     last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
     last.out = strcmp(out_path, in_folder("stdout")) ? NULL : check_read(out_path, &last.out_bytes);
@@ -102,9 +100,8 @@ static inline int cli(const char *command) { return cli_with(command, NULL, in_f
 
 /* the common form of rejections: the exit code, an empty stdout, one to four lines on stderr, the words that help */
 static inline int refused_at(const char *file, int line, const char *command, const char *input, int code, const char *words) {
-    int good;
     cli_with(command, input, in_folder("stdout"), 0);
-    good = check_note(last.code == code, file, line, "%s: exit %d, expected %d: %s", command, last.code, code, last.err ? last.err : "");
+    int good = check_note(last.code == code, file, line, "%s: exit %d, expected %d: %s", command, last.code, code, last.err ? last.err : "");
     good &= check_note(last.out && !last.out_bytes, file, line, "%s: stdout is not empty: %.80s", command, last.out ? last.out : "");
     good &= check_note(last.err_lines >= 1 && last.err_lines <= 4, file, line, "%s: %d lines on stderr", command, last.err_lines);
     return good & check_note(last.err && strstr(last.err, words), file, line, "%s: stderr lacks \"%s\": %s", command, words, last.err ? last.err : "");
@@ -130,8 +127,7 @@ static inline int load(document *d, const char *path) {
     return good;
 }
 static inline void unload(document *d) {
-    free(d->text);
-    free(d->nodes);
+    FREE_ALL(d->text, d->nodes);
 }
 static inline double number(const document *d, uint32_t object, const char *key) {
     double value = 0;
@@ -236,8 +232,7 @@ static inline int command_begin(const char *name) {
 }
 static inline int command_end(const char *name) {
     remove_folder(folder);
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
     return check_done(name);
 }
 #endif

@@ -64,9 +64,8 @@ static inline void put_file(const char *name, const char *text) {
  * the folder belongs to that user. -1: no other user is available here. */
 static inline int without_root(int (*work)(void)) {
     int status = -1;
-    pid_t child;
     fflush(stdout);
-    child = fork();
+    pid_t child = fork();
     if (child == 0) {
         if (chdir(folder) || (geteuid() == 0 && (chown(folder, 65534, 65534) || setgid(65534) || setuid(65534)))) _exit(101);
         _exit(work());

@@ -53,9 +53,8 @@ typedef struct hostile_server {
 typedef struct hostile_connection { hostile_server *server; int socket; char *body; /* for `call` */ } hostile_connection;
 
 static inline int hostile_count(hostile_server *server, const int *count) {
-    int value;
     pthread_mutex_lock(&server->lock);
-    value = *count;
+    int value = *count;
     pthread_mutex_unlock(&server->lock);
     return value;
 }
@@ -175,8 +174,7 @@ static inline void *hostile_serve(void *argument) {
     server->open_count--;
     pthread_cond_broadcast(&server->change);
     pthread_mutex_unlock(&server->lock);
-    free(connection->body);
-    free(connection);
+    FREE_ALL(connection->body, connection);
     return NULL;
 }
 static inline void *hostile_listen(void *argument) {
@@ -231,14 +229,13 @@ static inline void hostile_start(hostile_server *server, const hostile_reply *re
 }
 /* Waits until all its threads are gone. */
 static inline void hostile_stop(hostile_server *server) {
-    int i;
     shutdown(server->listening, SHUT_RDWR);
     pthread_join(server->thread, NULL);
     close(server->listening);
     pthread_mutex_lock(&server->lock);
     server->is_stopped = 1;
     pthread_cond_broadcast(&server->change);
-    for (i = 0; i < 4096; i++)
+    for (int i = 0; i < 4096; i++)
         if (server->sockets[i]) shutdown(i, SHUT_RDWR);
     while (server->open_count > 0) pthread_cond_wait(&server->change, &server->lock);
     pthread_mutex_unlock(&server->lock);
@@ -259,12 +256,10 @@ static inline size_t hostile_gzip(const char *text, char *out) {
     const size_t bytes = strlen(text);
     unsigned char *to = (unsigned char *)out;
     uint32_t crc = 0xffffffffu, size = (uint32_t)bytes;
-    size_t i;
-    int bit;
     static const unsigned char head[10] = {0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3};
-    for (i = 0; i < bytes; i++) {
+    for (size_t i = 0; i < bytes; i++) {
         crc ^= (unsigned char)text[i];
-        for (bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
+        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
     }
     crc = ~crc;
     memcpy(to, head, 10);
@@ -274,7 +269,7 @@ static inline size_t hostile_gzip(const char *text, char *out) {
     to[13] = (unsigned char)~to[11];
     to[14] = (unsigned char)~to[12];
     memcpy(to + 15, text, bytes);
-    for (i = 0; i < 4; i++) {
+    for (size_t i = 0; i < 4; i++) {
         to[15 + bytes + i] = (unsigned char)(crc >> (8 * i));
         to[19 + bytes + i] = (unsigned char)(size >> (8 * i));
     }

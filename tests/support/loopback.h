@@ -11,12 +11,11 @@ static inline int loopback_works(void) {
     struct sockaddr_in address;
     socklen_t bytes = sizeof address;
     const int from = socket(AF_INET, SOCK_STREAM, 0), to = socket(AF_INET, SOCK_STREAM, 0);
-    int works;
     memset(&address, 0, sizeof address);
     address.sin_family = AF_INET;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    works = from >= 0 && to >= 0 && bind(to, (struct sockaddr *)&address, sizeof address) == 0 && listen(to, 1) == 0
-            && getsockname(to, (struct sockaddr *)&address, &bytes) == 0 && connect(from, (struct sockaddr *)&address, sizeof address) == 0;
+    int works = from >= 0 && to >= 0 && bind(to, (struct sockaddr *)&address, sizeof address) == 0 && listen(to, 1) == 0
+                && getsockname(to, (struct sockaddr *)&address, &bytes) == 0 && connect(from, (struct sockaddr *)&address, sizeof address) == 0;
     if (from >= 0) close(from);
     if (to >= 0) close(to);
     return works;

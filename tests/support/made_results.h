@@ -53,8 +53,7 @@ typedef struct truth {
     int is_corpus, details, parts; /* parts: kernels were timed one by one */
 } truth;
 static inline truth truth_default(void) {
-    truth t;
-    memset(&t, 0, sizeof t);
+    truth t = {0};
     t.task = "made";
     t.device = "cpu: test";
     t.metric = "vqa_seed";
@@ -101,10 +100,9 @@ static inline void write_times(FILE *f, const truth *t, const double *ms, double
 static inline void write_made(const char *name, const truth *t, int size, int k, int b) {
     vp_random samples, noise;
     char path[512];
-    FILE *f;
     int right = 0;
     snprintf(path, sizeof path, "%s/%s_imgsizetier-%s_crops%d_topk%d_blocks%d.json", in_folder(name), t->task, TIERS[size], 1 + 4 * size, t->top_k[k], t->blocks[b]);
-    f = fopen(path, "wb");
+    FILE *f = fopen(path, "wb");
     if (!CHECK(f != NULL)) return;
     vp_random_seed(&samples, 7);
     vp_random_seed(&noise, (uint32_t)(t->noise_seed * 100000 + size * 10000 + k * 100 + b));

@@ -54,9 +54,8 @@ static inline void write_server(const char *name, const server *s, uint32_t seed
     mkdir(in_folder(name), 0777);
     for (int size = 0; size < s->sizes; size++) {
         char path[1024];
-        FILE *f;
         snprintf(path, sizeof path, "%s/t_imgsize%d_%s%zu.json", in_folder(name), TARGETS[size], s->model, strlen(s->knobs));
-        f = fopen(path, "wb");
+        FILE *f = fopen(path, "wb");
         if (!f) { CHECK(!"a result file can be written"); return; }
         fprintf(f, "{\"schema\": \"vlmprof-sweep-2\", \"status\": \"complete\", \"timing\": \"off\", \"synthetic\": false, \"model\": \"%s\",\n"
                    " \"dataset_name\": \"t\", \"data_hash\": \"abc\", \"tier\": null, \"target_vision_tokens\": %d, \"top_k\": null, \"num_active_blocks\": null,\n"
@@ -81,11 +80,10 @@ static inline void write_trial(const char *name, const server *s, const trial *t
     const double gap_ms = 1000 / (t->rate > 0 ? t->rate : t->concurrency);
     char path[1024];
     vp_random random;
-    FILE *f;
     vp_random_seed(&random, seed);
     mkdir(in_folder(name), 0777);
     snprintf(path, sizeof path, "%s/t_load_%s%g.json", in_folder(name), t->concurrency ? "concurrency" : "rate", t->concurrency ? t->concurrency : t->rate);
-    f = fopen(path, "wb");
+    FILE *f = fopen(path, "wb");
     if (!f) { CHECK(!"a trial can be written"); return; }
     fprintf(f, "{\"schema\": \"vlmprof-load-1\", \"status\": \"complete\", \"dataset_name\": \"t\", \"endpoint\": \"%s\", \"endpoint_model\": \"%s\",\n",
             s->url, s->model);

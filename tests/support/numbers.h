@@ -15,8 +15,7 @@ static inline double *numbers(const document *d, uint32_t object, const char *ke
     const uint32_t end = at == VP_JSON_NONE ? 0 : d->nodes[at].end;
     double *out = (double *)malloc(((size_t)end + 1) * sizeof *out);
     size_t n = 0;
-    uint32_t i;
-    for (i = at; i < end; i++) if (vp_json_to_double(&d->json, i, &out[n]) == VP_OK) n++;
+    for (uint32_t i = at; i < end; i++) if (vp_json_to_double(&d->json, i, &out[n]) == VP_OK) n++;
     *count = n;
     return out;
 }

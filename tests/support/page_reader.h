@@ -122,10 +122,9 @@ static inline page_nonce page_nonce_of(const char *text) {
 static inline int page_scripts_are_right(const char *text) {
     const page_nonce nonce = page_nonce_of(text);
     char tag[40];
-    const char *script, *end;
     snprintf(tag, sizeof tag, "<script nonce=\"%s\">", nonce.text);
-    script = strstr(text, tag);
-    end = script ? strstr(script, "</script>") : NULL;
+    const char *script = strstr(text, tag);
+    const char *end = script ? strstr(script, "</script>") : NULL;
     return *nonce.text && end && !strcmp(end, "</script>\n</body></html>\n") && page_count(text, nonce.text) == 2
            && page_count(text, "<script") == 1 + page_count(text, "<script type=\"application/json\"");
 }

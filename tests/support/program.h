@@ -13,8 +13,7 @@ static inline int program_begin(const char *name) {
 }
 static inline void program_end(void) {
     remove_folder(folder);
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
 }
 /* what is in a file, "" when there is none; malloc'ed */
 static inline char *text_of_file(const char *path) {
@@ -24,13 +23,12 @@ static inline char *text_of_file(const char *path) {
 /* Runs a command line. %F in it, written %%F in the format, is the test's folder, $TEST_FOLDER, which may contain blanks. Returns the exit code. */
 static inline int run(const char *format, ...) {
     char command[2048], line[4096];
-    size_t used;
     int status, quoted = 0;
     va_list list;
     va_start(list, format);
     vsnprintf(command, sizeof command, format, list);
     va_end(list);
-    used = (size_t)snprintf(line, sizeof line, "</dev/null %s ", program); /* first: the line may name another input */
+    size_t used = (size_t)snprintf(line, sizeof line, "</dev/null %s ", program); /* first: the line may name another input */
     for (const char *p = command; *p && used < sizeof line - 100; p++) {
         quoted ^= *p == '"';
         if (p[0] == '%' && p[1] == 'F') { used += (size_t)snprintf(line + used, sizeof line - used, quoted ? "$TEST_FOLDER" : "\"$TEST_FOLDER\""); p++; }
@@ -38,8 +36,7 @@ static inline int run(const char *format, ...) {
     }
     snprintf(line + used, sizeof line - used, " >\"$TEST_FOLDER/stdout\" 2>\"$TEST_FOLDER/stderr\"");
     status = system(line);
-    free(last.out);
-    free(last.err);
+    FREE_ALL(last.out, last.err);
     last.out = text_of_file(in_folder("stdout"));
     last.err = text_of_file(in_folder("stderr"));
     last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;

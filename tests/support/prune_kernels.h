@@ -11,12 +11,10 @@ static double score_of(const vk_scores_job *job, int query, int head, int key, d
     return sum * scale;
 }
 static void test_attention_scores(int queries, int keys, int heads, int group, int head_dim, int wide) {
-    vk_scores_job job;
+    vk_scores_job job = {0};
     int pairs = queries * heads;
     expected tops, received;
-    int64_t bytes;
     check_case("attention_tops, _received queries %d keys %d heads %d/%d of %d wide %d", queries, keys, heads, group, head_dim, wide);
-    memset(&job, 0, sizeof job);
     job.queries = queries; job.keys = keys; job.heads = heads; job.kv_heads = heads / group; job.head_dim = head_dim;
     job.ldq = (int)padded((size_t)(heads * head_dim));
     job.ldk = heads / group * head_dim + 3;
@@ -46,7 +44,7 @@ static void test_attention_scores(int queries, int keys, int heads, int group, i
             }
         }
     if (keys == 1) for (int pair = 0; pair < pairs; pair++) tops.bad[2 * pair + 1] = received.bad[0] = 0; /* one key gets everything, by any scale */
-    bytes = ((int64_t)pairs + (int64_t)keys * job.kv_heads) * head_dim * size_of(wide) + 8 * (int64_t)pairs;
+    int64_t bytes = ((int64_t)pairs + (int64_t)keys * job.kv_heads) * head_dim * size_of(wide) + 8 * (int64_t)pairs;
     SEND(1, (int64_t)pairs * keys * (2 * head_dim + 5), bytes, kernels->attention_tops(queue, &job, wide));
     verdict(job.tops, 2, 1, &tops);
     SEND(1, (int64_t)pairs * keys * (2 * head_dim + 5) + keys, bytes + 4 * (int64_t)keys, kernels->attention_received(queue, &job, wide));
@@ -56,13 +54,11 @@ static void test_attention_scores(int queries, int keys, int heads, int group, i
 /* L1 sizes and means over heads of the same rows; damaged: with their signs; the first head alone */
 static void test_row_sizes(int rows, int heads, int head_dim, int wide) {
     int width = heads * head_dim, ld = width + 5;
-    expected sizes, means;
-    void *x;
     float *size, *mean;
     check_case("row_size, mean_heads rows %d heads %d of %d wide %d", rows, heads, head_dim, wide);
-    sizes = expect_new((size_t)rows, 1);
-    means = expect_new((size_t)rows, (size_t)head_dim);
-    x = matrix((size_t)rows, 0, (size_t)width, (size_t)ld, NAN, wide);
+    expected sizes = expect_new((size_t)rows, 1);
+    expected means = expect_new((size_t)rows, (size_t)head_dim);
+    void *x = matrix((size_t)rows, 0, (size_t)width, (size_t)ld, NAN, wide);
     size = (float *)take((size_t)rows * sizeof *size);
     mean = (float *)take((size_t)(rows * head_dim) * sizeof *mean);
     for (int r = 0; r < rows; r++) {
@@ -85,12 +81,11 @@ static void test_row_sizes(int rows, int heads, int head_dim, int wide) {
 /* rows of length 1, and their products with others; damaged: divided by the square; the last product missing */
 static void test_unit_rows(int rows, int count, int width, int indexed) {
     int ld = width + 2;
-    expected units, products;
     float *x, *y, *left, *out;
     int32_t *index;
     check_case("unit_rows, row_products rows %d count %d width %d index %d", rows, count, width, indexed);
-    units = expect_new((size_t)rows, (size_t)width);
-    products = expect_new((size_t)count, (size_t)rows);
+    expected units = expect_new((size_t)rows, (size_t)width);
+    expected products = expect_new((size_t)count, (size_t)rows);
     x = floats((size_t)((rows + 1) * ld), 2.0f);
     index = (int32_t *)take((size_t)rows * sizeof *index);
     y = (float *)take((size_t)(rows * width) * sizeof *y);
@@ -125,10 +120,9 @@ static void test_unit_rows(int rows, int count, int width, int indexed) {
 }
 /* the target with the largest product, the first of equal ones (every row is there twice); damaged: the last of them */
 static void test_nearest_target(int members, int targets, int width) {
-    float *rows;
     int32_t *member, *target, *got, *want, *bad;
     check_case("nearest_target members %d targets %d width %d", members, targets, width);
-    rows = floats((size_t)((members + targets) * width), 1.0f);
+    float *rows = floats((size_t)((members + targets) * width), 1.0f);
     member = (int32_t *)take((size_t)members * sizeof *member);
     target = (int32_t *)take((size_t)targets * sizeof *target);
     got = (int32_t *)take((size_t)members * sizeof *got);
@@ -152,7 +146,6 @@ static void test_nearest_target(int members, int targets, int width) {
 }
 /* the second smallest distance, and distances to the picked rows; damaged: the smallest, which is a row's own; the distance before */
 static void test_spread(int rows, int width) {
-    expected second, spread, again;
     float *x, *out, *distance, *seen;
     int32_t *picked;
     check_case("second_nearest, spread rows %d width %d", rows, width);
@@ -168,9 +161,9 @@ static void test_spread(int rows, int width) {
         for (int i = 0; i < width; i++) square += (double)x[r * width + i] * x[r * width + i];
         for (int i = 0; i < width; i++) x[r * width + i] = (float)(x[r * width + i] / sqrt(square));
     }
-    second = expect_new((size_t)rows, 1);
-    spread = expect_new((size_t)rows, 1);
-    again = expect_new((size_t)rows, 1);
+    expected second = expect_new((size_t)rows, 1);
+    expected spread = expect_new((size_t)rows, 1);
+    expected again = expect_new((size_t)rows, 1);
     for (int r = 0; r < rows; r++) {
         double least = INFINITY, next = INFINITY, to[2] = { 0.0, 0.0 };
         for (int j = 0; j < rows; j++) {
@@ -199,7 +192,6 @@ static void test_spread(int rows, int width) {
 /* a row plus the mean of its members, if it has any; damaged: their sum */
 static void test_mean_rows(int rows, int width, int based) {
     int members = 0;
-    expected e;
     float *x, *y;
     int32_t *base, *list, *start;
     check_case("mean_rows %d width %d base %d", rows, width, based);
@@ -208,7 +200,7 @@ static void test_mean_rows(int rows, int width, int based) {
     base = (int32_t *)take((size_t)rows * sizeof *base);
     list = (int32_t *)take((size_t)(rows * 3) * sizeof *list);
     start = (int32_t *)take((size_t)(rows + 1) * sizeof *start);
-    e = expect_new((size_t)rows, (size_t)width);
+    expected e = expect_new((size_t)rows, (size_t)width);
     for (int r = 0; r < rows; r++) {
         const int count = (r + 2) % 4;
         base[r] = (r * 7 + 1) % (rows * 3);

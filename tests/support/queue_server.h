@@ -97,10 +97,9 @@ static inline void queue_request(struct queue_server *server, int socket) {
     struct queue_connection *connection = &server->connections[socket];
     const int64_t now = queue_now();
     int place = 0;
-    int64_t begin, done;
     for (int i = 1; i < server->places; i++) if (server->free_ns[i] < server->free_ns[place]) place = i;
-    begin = server->free_ns[place] > now ? server->free_ns[place] : now;
-    done = begin + server->service_us * 1000;
+    int64_t begin = server->free_ns[place] > now ? server->free_ns[place] : now;
+    int64_t done = begin + server->service_us * 1000;
     server->free_ns[place] = done;
     if (server->request_count < QUEUE_REQUESTS) {
         server->whole_ns[server->request_count] = now;
@@ -153,12 +152,11 @@ static inline void queue_read(struct queue_server *server, int socket) {
     if (got < 0 && errno == EAGAIN) return;
     if (got <= 0) { queue_close(server, socket); return; }
     if (!connection->has_head) {
-        char *end;
         size_t take = sizeof connection->head - 1 - connection->head_bytes;
         if (take > (size_t)got) take = (size_t)got;
         memcpy(connection->head + connection->head_bytes, bytes, take);
         connection->head[connection->head_bytes + take] = 0;
-        end = strstr(connection->head, "\r\n\r\n");
+        char *end = strstr(connection->head, "\r\n\r\n");
         if (!end) { connection->head_bytes += take; return; }
         at = bytes + (size_t)(end + 4 - connection->head) - connection->head_bytes;
         {
@@ -196,17 +194,15 @@ static inline void *queue_loop(void *argument) {
     struct queue_server *server = argument;
     for (;;) {
         struct epoll_event events[512];
-        struct itimerspec alarm;
-        int count;
+        struct itimerspec alarm = {0};
         while (server->heap_count && queue_due(server, 0) <= queue_now()) queue_piece(server, server->heap[0]);
-        memset(&alarm, 0, sizeof alarm);
         if (server->heap_count) {
             const int64_t at = queue_due(server, 0);
             alarm.it_value.tv_sec = (time_t)(at / 1000000000);
             alarm.it_value.tv_nsec = (long)(at % 1000000000);
         }
         timerfd_settime(server->timer, TFD_TIMER_ABSTIME, &alarm, NULL);
-        count = epoll_wait(server->epoll, events, 512, -1);
+        int count = epoll_wait(server->epoll, events, 512, -1);
         for (int i = 0; i < count; i++) {
             uint64_t expirations;
             if (events[i].data.fd == server->stop) return NULL;
@@ -257,9 +253,6 @@ static inline void queue_stop(struct queue_server *server) {
     close(server->epoll);
     close(server->stop);
     close(server->timer);
-    free(server->connections);
-    free(server->heap);
-    free(server->whole_ns);
-    free(server->served_ns);
+    FREE_ALL(server->connections, server->heap, server->whole_ns, server->served_ns);
 }
 #endif

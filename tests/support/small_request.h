@@ -27,8 +27,7 @@ static void make_inputs(void) {
     for (int i = 0; i < config.block_count; i++) all_blocks[i] = i;
 }
 static vp_request small_request(vp_timing timing, int32_t new_tokens) {
-    vp_request r;
-    memset(&r, 0, sizeof r);
+    vp_request r = {0};
     r.input_ids = ids; r.input_count = input_count;
     r.pixels = pixels; r.image_masks = masks; r.image_input_idx = index_of; r.views = 1;
     r.top_k = 2; r.active_blocks = all_blocks; r.active_block_count = config.block_count;

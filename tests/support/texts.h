@@ -74,8 +74,7 @@ static inline void check_kept(const char *name, const char *text) {
     while (a > got && a[-1] != '\n') { a--; b--; }
     check_note(want && !strcmp(got, want), __FILE__, __LINE__, "%s:%zu is \"%.*s\", expected \"%.*s\"", path, line, (int)strcspn(a, "\n"), a,
                (int)strcspn(b, "\n"), b);
-    free(want);
-    free(got);
+    FREE_ALL(want, got);
 }
 /* exit code and both outputs of the last run */
 static inline void check_kept_run(const char *name, int code) {

@@ -97,8 +97,7 @@ static void virtual_read(void) {
 int64_t virtual_clock_ns(void) { return virtual_now_ns += virtual_server.tick_ns; }
 
 vp_server_options vp_server_options_default(void) {
-    vp_server_options options;
-    memset(&options, 0, sizeof options);
+    vp_server_options options = {0};
     options.most_bytes = 1 << 20;
     return options;
 }
@@ -257,9 +256,8 @@ static void virtual_end_get(const struct vp_server *server, vp_exchange *exchang
 static void virtual_send(vp_exchange *exchange) {
     int place = 0;
     const int64_t arrived = virtual_now_ns + VIRTUAL_NETWORK_NS;
-    int64_t begin;
     for (int i = 1; i < virtual_server.places; i++) if (virtual_free_ns[i] < virtual_free_ns[place]) place = i;
-    begin = arrived > virtual_free_ns[place] ? arrived : virtual_free_ns[place];
+    int64_t begin = arrived > virtual_free_ns[place] ? arrived : virtual_free_ns[place];
     if (begin >= 1000000000 + virtual_server.jam_at_ns && begin < 1000000000 + virtual_server.jam_at_ns + virtual_server.jam_ns)
         begin = 1000000000 + virtual_server.jam_at_ns + virtual_server.jam_ns;
     if (exchange->body) virtual_keep_cached(exchange, virtual_cached_tokens(exchange->body));

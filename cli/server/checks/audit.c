@@ -228,8 +228,7 @@ static int fit_two_limits(const vp_family *family, const struct evidence *eviden
                 && vp_family_set_number(tried, upper->name, (double)verdict->fits[0].value, NULL) == VP_OK
                 && fit_limit(tried, lower, evidence, offset, &verdict->fits[1]);
     }
-    free(others);
-    free(tried);
+    FREE_ALL(others, tried);
     verdict->fit_count = found ? 2 : 0;
     return found;
 }
@@ -500,9 +499,7 @@ static void cause_words(const struct audit_rule *rule, const struct audit_verdic
         break;
     default: break;
     }
-    free(fits_text.data);
-    free(families.data);
-    free(square.data);
+    FREE_ALL(fits_text.data, families.data, square.data);
 }
 void audit_words(const struct audit_rule *rule, const struct audit_size *sizes, size_t count,
                  const struct audit_verdict *verdict, struct text_list *out) {

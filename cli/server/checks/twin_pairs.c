@@ -38,11 +38,9 @@ static struct reply reply_of(const struct twin_plan *plan, const struct pass_res
 /* Sends a text, or the images if it is NULL. Returns 0 or an exit code with a line in `reason`. */
 static int ask(const struct twin_plan *plan, const char *text, struct reply *reply, char *reason, size_t capacity) {
     struct pass_result *run = runs_make(1, 0);
-    struct question question;
+    struct question question = {0};
     struct picture *pictures = zeroed((size_t)plan->image_count, sizeof *pictures); /* pictures of the plan */
     struct sent_request sent;
-    int code;
-    memset(&question, 0, sizeof question);
     for (int32_t i = 0; !text && i < plan->image_count; i++) pictures[i] = plan->images[i].picture;
     if (!text) {
         question.pictures = pictures;
@@ -55,7 +53,7 @@ static int ask(const struct twin_plan *plan, const char *text, struct reply *rep
     question.no_cache = plan->no_cache;
     question.knobs = plan->knobs;
     question.knob_count = text ? plan->text_knob_count : plan->knob_count;
-    code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
+    int code = ask_once(plan->endpoint, &question, run, &sent, reason, capacity);
     free(pictures);
     if (!code) *reply = reply_of(plan, run);
     runs_free(run, 1);
@@ -154,11 +152,10 @@ int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reaso
     struct twin_text text;
     struct reply reply;
     int64_t question_tokens = 0;
-    int code;
     memset(twins, 0, sizeof *twins);
     reason[0] = 0;
     show_progress("%s: the image's tokens", plan->name);
-    code = ask(plan, NULL, &reply, reason, capacity);
+    int code = ask(plan, NULL, &reply, reason, capacity);
     if (code) return code;
     twins->prompt_tokens = reply.tokens;
     code = count_question(plan, &question_tokens, reason, capacity);
@@ -166,9 +163,7 @@ int twins_measure(const struct twin_plan *plan, struct twins *twins, char *reaso
     if (!code) code = find_text(plan, twins->prompt_tokens, &text, reason, capacity);
     twins->pairs = zeroed((size_t)plan->pairs + 1, sizeof *twins->pairs);
     for (int32_t i = -1; i < plan->pairs && !code && !interrupted; i++) { /* the first pair is the warm-up */
-        struct twin_pair pair;
-        memset(&pair, 0, sizeof pair);
-        pair.image_first = is_image_first(plan, i < 0 ? 0 : i);
+        struct twin_pair pair = {.image_first = is_image_first(plan, i < 0 ? 0 : i)};
         show_progress(i < 0 ? "%s: warm-up" : "%s: pair %d of %d", plan->name, i + 1, plan->pairs);
         code = measure_pair(plan, &text, &pair, reason, capacity);
         if (!code && i >= 0) twins->pairs[twins->count++] = pair;

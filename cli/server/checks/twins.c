@@ -189,12 +189,9 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     const struct median_range none = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     double *values = resize(NULL, (size_t)count * 2 + 1, sizeof *values), *scratch = values + (size_t)count;
     struct twin_pair *kept = resize(NULL, (size_t)count + 1, sizeof *kept);
-    struct twin_result result;
-    double ms_per_token;
-    memset(&result, 0, sizeof result);
-    result.basis = basis_of(pairs, count);
-    ms_per_token = method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch)
-                                                                          : (double)NAN;
+    struct twin_result result = {.basis = basis_of(pairs, count)};
+    double ms_per_token = method == TWINS_ADJUSTED && result.basis == TWINS_TTFT ? token_cost(pairs, count, scratch)
+                                                                                 : (double)NAN;
     for (int32_t i = 0; i < count; i++) {
         const struct twin_pair *pair = &pairs[i];
         const int64_t more = pair->image_tokens - pair->text_tokens;
@@ -216,8 +213,7 @@ struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, en
     result.text_chunk_ms = MEDIAN(kept, result.pairs, text_chunk_ms, scratch);
     result.image_cached = mean_cached(kept, result.pairs, 0);
     result.text_cached = mean_cached(kept, result.pairs, 1);
-    free(kept);
-    free(values);
+    FREE_ALL(kept, values);
     return result;
 }
 static void put_medians(vp_json_writer *writer, const char *key, double image, double text, double difference) {

@@ -362,7 +362,6 @@ static int hold_gates(const char *path, const char *compiler) {
     if (!file) return 0;
     while (fgets(line, sizeof line, file)) {
         double v[8];
-        kernel *k;
         if (*line == '#' || sscanf(line, "compiler %31s", made_by) == 1) continue;
         if (sscanf(line, "%11s %47s %lf %lf %lf %lf %lf %lf %lf %lf", arch, name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]) != 10) {
             fprintf(stderr, "gpu_report: %s: not a gate: %s", path, line);
@@ -371,7 +370,7 @@ static int hold_gates(const char *path, const char *compiler) {
         }
         count++;
         if (!arch_is_here(arch)) continue; /* GPU_ARCHS named fewer */
-        k = find(arch, name, 0);
+        kernel *k = find(arch, name, 0);
         if (!k) { printf("%s %s: has a gate, and is not compiled\n", arch, name); worse++; continue; }
         gated[k - kernels] = 1;
         at_most(k, "registers", k->registers, v[0], &worse);

@@ -72,12 +72,9 @@ static void count(const vp_launch *l, int decode) {
 }
 /* a request and a decode step after it, recorded: launches of the request, 0: more than the log has room for */
 static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64_t *all) {
-    vp_reply reply;
-    vp_request r;
+    vp_reply reply = {0};
+    vp_request r = {0};
     int32_t blocks[64];
-    int64_t prefill;
-    memset(&r, 0, sizeof r);
-    memset(&reply, 0, sizeof reply);
     for (int i = 0; i < e->config.block_count; i++) blocks[i] = i;
     r.input_count = tokens; r.views = views; r.top_k = TOP_K; r.active_blocks = blocks; r.active_block_count = e->config.block_count;
     e->queue->dry = 1;
@@ -86,7 +83,7 @@ static int64_t record(vp_engine *e, vp_launch *log, int tokens, int views, int64
     e->queue->log_count = 0;
     vk_begin_pruning(e, &r);
     vk_prefill(e, &r, &reply);
-    prefill = e->queue->log_count;
+    int64_t prefill = e->queue->log_count;
     vk_step(e, &r, tokens);
     *all = e->queue->log_count;
     if (*all <= ROOM) return prefill;
