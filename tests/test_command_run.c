@@ -670,7 +670,6 @@ static void test_integers(void) {
     CHECK(last.out && strstr(last.out, "\"activations\": \"auto\"") && !strstr(last.out, "activations_used"));
     REFUSED("run --synthetic tiny -p What --activations int7", 2, "--activations: unknown value \"int7\"; did you mean int16, int8?");
     REFUSED("run --synthetic tiny -p What --device cpu --activations int8", 2, "neither weights nor vision_weights are int8 or int4; possible are auto, bf16");
-    REFUSED("run --synthetic tiny -p What --device cpu --weights fp32 --activations bf16", 2, "fp32 arithmetic has fp32 inputs; possible are auto");
     REFUSED("run --synthetic tiny -p What --device cpu --weights int4 --gemm plain --activations int8", 2, "the kernel of --gemm, has no such product");
     check_case("run --weights int8 with packed weights");
     CHECK_INT(cli("convert --synthetic tiny %F/packed --layout packed"), 0);
