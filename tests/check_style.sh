@@ -3,10 +3,10 @@
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 # How many lines of code the parts of the repository may have together. A row is lowered when its part has shrunk, and raised by what a feature needs.
-budgets='cli                      59700  ^cli/.*\.(c|h|css|js)$
-parts_and_kernels        45250  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
-vlmprof.h                 3500  ^vlmprof\.h$
-tests                    71650  ^tests/.*\.(c|h|sh|py|cu)$'
+budgets='cli                      58650  ^cli/.*\.(c|h|css|js)$
+parts_and_kernels        44800  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
+vlmprof.h                 3460  ^vlmprof\.h$
+tests                    70600  ^tests/.*\.(c|h|sh|py|cu)$'
 # And how many one file may have: the first row that fits it. Generated tables have no limit; headers that are copied out are one file each.
 file_limits='vlmprof_unicode    99999  ^parts/.*unicode
 header              3500  ^vlmprof\.h$

@@ -1,7 +1,7 @@
 /* test_conform.c: `conform` as a program. A stack with one planted difference is reported with the stage of that difference; stacks that only round pass; damaged files
  * of another stack are errors; a server is judged by its visible values. The other stacks are copies of a golden checkpoint with one change, and folders of `run --dump`
- * with one changed file. Of 200 pairs of stacks that round differently, make test tries 20, make test-slow the others. Runs $PROGRAM (default ./vlmprof) from the repository's root.
- * */
+ * with one changed file. Of 200 pairs of stacks that round differently, make test tries 20, make test-slow the others. Runs $PROGRAM (default ./vlmprof) from the
+ * repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/hostile_server.h"

@@ -43,17 +43,16 @@ static void test_document(void) {
     fflush(stdout);
     int kept = dup(1);
     CHECK(freopen(in_folder("out"), "w", stdout) != NULL);
+    out.bytes = 0;
+    document_print(&document, 0, &out);
     CHECK_INT(print_document(&document), 0);
     fflush(stdout);
     dup2(kept, 1);
     close(kept);
     char *text = check_read(in_folder("out"), NULL);
-    out.bytes = 0;
-    document_print(&document, 0, &out);
     CHECK_TEXT(text, out.data);
-    free(text);
-    document_free(&document);
-    free(out.data);
+    CHECK_INT(document.count, 0); /* it was freed */
+    FREE_ALL(text, out.data);
     check_case("columns of text");
     CHECK_INT(text_width(""), 0);
     CHECK_INT(text_width("abc"), 3);
