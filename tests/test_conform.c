@@ -1,7 +1,7 @@
 /* test_conform.c: `conform` as a program. A stack with one planted difference is reported with the stage of that difference; stacks that only round pass; damaged files
  * of another stack are errors; a server is judged by its visible values. The other stacks are copies of a golden checkpoint with one change, and folders of `run --dump`
- * with one changed file. Of 200 pairs of stacks that round differently, make test tries 20, make test-slow the others. Runs $PROGRAM (default ./vlmprof) from the
- * repository's root. */
+ * with one changed file. Of 200 pairs of stacks that round differently, make test tries 20, make test-slow the others. Runs $PROGRAM
+ * (default ./vlmprof) from the repository's root. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/hostile_server.h"
@@ -60,9 +60,10 @@ static void make_double(uint16_t *values, size_t count) {
 static void change_weights(const char *golden, const char *name, const char *tensor, change *how) {
     char path[1024];
     size_t bytes = 0, count = 0;
+    char *file;
     unsigned char *data;
     snprintf(path, sizeof path, "%s/model.safetensors", golden);
-    char *file = check_read(path, &bytes);
+    file = check_read(path, &bytes);
     if (!CHECK(file != NULL)) return;
     link_model(golden, in_folder(name), "model.safetensors");
     if (tensor) data = tensor_of(file, tensor, &count);
@@ -209,10 +210,11 @@ enum damage { NO_BOS, SWAP_CHANNELS, SHIFT_HALF_A_PIXEL, SWAP_VIEWS, DROP_FIRST,
 static void damage_file(const char *folder_name, const char *name, enum damage how) {
     char path[1024];
     size_t bytes = 0, data_bytes = 0;
+    char *file, *data;
     snprintf(path, sizeof path, "%s/%s", in_folder(folder_name), name);
-    char *file = check_read(path, &bytes);
+    file = check_read(path, &bytes);
     if (!CHECK(file != NULL)) return;
-    char *data = npy_data(file, bytes, &data_bytes);
+    data = npy_data(file, bytes, &data_bytes);
     if (how == SWAP_CHANNELS) { /* [views, 3, y, x]: red and blue of each view */
         char *plane = (char *)malloc(84 * 84 * 4);
         for (size_t view = 0; view < data_bytes / (3 * 84 * 84 * 4); view++) {
