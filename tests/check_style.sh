@@ -3,7 +3,7 @@
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
 # How many lines of code the parts of the repository may have together. A row is lowered when its part has shrunk, and raised by what a feature needs.
-budgets='cli                      58650  ^cli/.*\.(c|h|css|js)$
+budgets='cli                      58700  ^cli/.*\.(c|h|css|js)$
 parts_and_kernels        44800  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
 vlmprof.h                 3460  ^vlmprof\.h$
 tests                    70600  ^tests/.*\.(c|h|sh|py|cu)$'
