@@ -1,6 +1,6 @@
 /* bench_dataset.c: time and memory of planning and resuming. JSONL of 100,000 rows of 0.2 to 2 KB without images: sweep --plan of 1,000, 10,000
  * and all of them, in 1 and in 9 configurations. Question and annotation files of VQA v2's validation size (214,354 questions, made up, 190 MB):
- * 1,000 samples and all of them, whose images are missing, so that each point is a failed row and what is measured is the reading; then again, when
+ * 1,000 samples and all of them, whose pictures end after their size, so that each point is a failed row and what is measured is the reading; then again, when
  * all points are in the journal. Files are in a temporary folder.
  * Runs $PROGRAM (default ./vlmprof). Build: cc -O2 tests/bench/bench_dataset.c */
 #define _DEFAULT_SOURCE 1
@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +23,14 @@ static FILE *create(const char *name) {
     if (!f) { perror(path); exit(1); }
     return f;
 }
+/* a PNG's first 33 bytes: a size, but nothing to decode, so that only the data set costs time */
+static void make_picture(int id) {
+    static const char head[] = "\211PNG\r\n\032\n\0\0\0\rIHDR\0\0\002\200\0\0\001\340\010\002\0\0\0\272\263\113\263";
+    char name[100];
+    snprintf(name, sizeof name, "val2014/COCO_val2014_%012d.jpg", id);
+    FILE *f = create(name);
+    if (fwrite(head, sizeof head - 1, 1, f) != 1 || fclose(f)) { perror(name); exit(1); }
+}
 static void make_rows(void) {
     static const int pads[] = {60, 100, 400, 900, 1800};
     FILE *f = create("rows.jsonl");
@@ -32,11 +41,15 @@ static void make_rows(void) {
 }
 static void make_files(void) {
     static const char *const answers[] = {"yes", "no", "2", "red", "on the street"}, *const types[] = {"yes/no", "yes/no", "number", "other", "other"};
+    char pictures[400];
+    snprintf(pictures, sizeof pictures, "%s/val2014", folder);
+    if (mkdir(pictures, 0700)) { perror(pictures); exit(1); }
     FILE *q = create("v2_OpenEnded_mscoco_val2014_questions.json"), *a = create("v2_mscoco_val2014_annotations.json");
     fprintf(q, "{\"data_subtype\": \"val2014\", \"questions\": [");
     fprintf(a, "{\"data_subtype\": \"val2014\", \"annotations\": [");
     for (int i = 0; i < QUESTIONS; i++) {
         const int image = 42 + i / 5 * 2, kind = i * 7 % 5;
+        if (i % 5 == 0) make_picture(image);
         fprintf(q, "%s{\"image_id\": %d, \"question\": \"Is there a large number %d on the red umbrella?\", \"question_id\": %d}", i ? ", " : "", image, i,
                 image * 1000 + i % 5);
         fprintf(a, "%s{\"question_type\": \"is there a\", \"multiple_choice_answer\": \"%s\", \"answers\": [", i ? ", " : "", answers[kind]);
@@ -54,7 +67,7 @@ static double seconds_now(void) {
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
-/* want: the exit code; 1: all points failed, as they must without images */
+/* want: the exit code; 1: all points failed, as they must, for no picture can be decoded */
 static int bench(const char *name, int want, const char *file, const char *samples, const char *const *more) {
     const char *program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof", *args[40];
     char data[400], out[400];
