@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "base/removed.h"
 #include "vlmprof.h"
 
 #include <ctype.h>
@@ -72,6 +73,8 @@ void help_print_guide(const struct guide *guide) {
 }
 
 int help_complain_unknown(const char *word, const struct command *const *commands, int topics) {
+    const char *instead = removed_find(word, NULL);
+    if (instead) return complain(EXIT_USAGE, "\"%.60s\" was removed: %s", word, instead);
     struct text_buffer near = {NULL, 0, 0};
     for (; *commands; commands++) add_near_word(&near, word, "", (*commands)->name);
     for (const struct guide *guide = GUIDES; topics && guide->name; guide++)
