@@ -4,7 +4,6 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "formats/tasks.h"
 #include "help/completion.h"
 #include "help/guide.h"
 #include "help/help_text.h"
@@ -32,21 +31,6 @@ static void print_names(const struct command *const *commands) {
     for (const struct guide *guide = GUIDES; guide->name; guide++)
         if (!command_of(commands, guide->name)) print_plain("%s\n", guide->name);
 }
-/* Prints the known evaluation sets below their guide. */
-static int print_tasks(void) {
-    struct document document = {0};
-    struct text_list *cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
-    for (size_t i = 0; task_at(i); i++) {
-        const struct task *task = task_at(i);
-        text_list_copy(cells, task->name);
-        text_list_copy(cells, task->title);
-        if (task->new_tokens) text_list_add(cells, "%d", task->new_tokens);
-        else text_list_copy(cells, "the model's");
-        text_list_copy(cells, task->lmms_metric);
-        text_list_copy(cells, task->vlmevalkit_metric);
-    }
-    return print_document(&document);
-}
 static int run_help(const struct options *options) {
     const char *word = options->operand_count ? options->operands[0] : NULL;
     const int of_results = word && (!strcmp(word, "result") || !strcmp(word, "results"));
@@ -64,9 +48,8 @@ static int run_help(const struct options *options) {
     else if (guide && manual) manual_print_guide(guide);
     else if (command || guide) {
         if (command) help_print_command(command);
-        if (command && guide) print_plain("\n"); /* for `data`: the command, then its guide */
+        if (command && guide) print_plain("\n");
         if (guide) help_print_guide(guide);
-        if (guide && !strcmp(guide->name, "tasks")) return print_tasks();
     } else return help_complain_unknown(word, options->commands, 1);
     return 0;
 }

@@ -5,10 +5,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "score/score_by.h"
 #include "score/score_captions.h"
-#include "score/score_groups.h"
-#include "score/score_pairs.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
@@ -19,17 +16,12 @@
 static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ..; an unknown one lists all",
+     "scoring rule: vqa_seed, vqa_official, em, anls, mc, mmmu, cider ..; an unknown one lists all",
      .is_required = 1},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
     OPTION_LINE_MAX,
-    {"references", TEXT, "DATA", NULL, 0, 0, NULL,
-     "take the references from a data set that --data reads, joined by id; FILE then needs only id and prediction"},
-    {"baseline", TEXT, "FILE", NULL, 0, 0, NULL,
-     "also score this file by the same rule, and compare row by row (paired by id): mean difference and interval"},
-    {"by", TEXT, "FIELD", NULL, 0, 0, NULL, "also the mean for each value of a field of the rows, such as category"},
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
@@ -67,24 +59,12 @@ static int score_captions(struct score_job *job, int metric) {
 }
 
 static int run_command(const struct options *options) {
-    struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
-    struct score_groups_by by = {{NULL, 0}, NULL};
     const struct score_rule *rule;
     struct score_job job = {.options = options, .name = text_of(options, "metric")};
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
-    if (is_given(options, "baseline")) job.pairs = &pairs;
-    if (is_given(options, "by")) job.by = &by;
-    if (job.by && is_corpus(rule))
-        return complain(EXIT_USAGE, "--by: %s scores a whole corpus, not single rows", job.name);
-    if (job.pairs && is_corpus(rule))
-        return complain(EXIT_USAGE, "--baseline: %s scores a whole corpus, not single rows", job.name);
     int code = score_read(&job);
-    if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS))
-        code = score_sets(&job, rule->metric);
-    else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
-    pairs_free(&pairs);
+    if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     tally_free(&job.tally);
-    by_free(&by);
     FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);
     return code;
 }
