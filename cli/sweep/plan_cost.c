@@ -507,8 +507,8 @@ static void print_plan_grid(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->plan->configuration_count; i++)
         if ((int)strlen(estimate->plan->configurations[i].file_name) > width)
             width = (int)strlen(estimate->plan->configurations[i].file_name);
-    print_plain("%-*s  crops  vision_tokens  longest   GFLOP  T_total_ms  runs_left  failing%s\n", width, "configuration",
-                is_pruned(estimate->plan) ? "  kept_tokens  KV_cache_MB" : "");
+    print_plain("%-*s  crops  vision_tokens  longest   GFLOP  T_total_ms  runs_left  failing%s\n", width,
+                "configuration", is_pruned(estimate->plan) ? "  kept_tokens  KV_cache_MB" : "");
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         const struct forecast *forecast = &estimate->configurations[i];
         double layouts = forecast->layouts ? (double)forecast->layouts : is_served ? (double)NAN : 1,
@@ -570,8 +570,8 @@ static void print_plan_time(const struct estimate *estimate) {
     if (!estimate->runs_left && !estimate->follow_left)
         print_plain("time        %s\n", estimate->runs_measured ? "0: all runs are measured" : "0: no sample can run");
     else if (isfinite(estimate->seconds))
-        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up (measured)\n",
-                    (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
+        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up "
+                    "(measured)\n", (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
                     (long long)estimate->runs_left, passes);
     else print_plain("time        not known until each configuration has a run: start the sweep, stop it with Ctrl-C "
                      "after the\n            first sample, and ask again with the same --output_dir\n");

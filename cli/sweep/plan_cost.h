@@ -1,5 +1,5 @@
-/* plan_cost.h: sweep --plan: the work, memory and time of a sweep, and the differences that its samples can resolve. A plan
- * comes in; text or JSON goes to stdout. */
+/* plan_cost.h: sweep --plan: the work, memory and time of a sweep, and the differences that its samples can resolve. A
+ * plan comes in; text or JSON goes to stdout. */
 #ifndef VLMPROF_CLI_PLAN_COST_H
 #define VLMPROF_CLI_PLAN_COST_H
 #include "base/options.h"
