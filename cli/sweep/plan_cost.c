@@ -571,8 +571,8 @@ static void print_plan_time(const struct estimate *estimate) {
         print_plain("time        %s\n", estimate->runs_measured ? "0: all runs are measured" : "0: no sample can run");
     else if (isfinite(estimate->seconds))
         print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up "
-                    "(measured)\n", (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
-                    (long long)estimate->runs_left, passes);
+                    "(measured)\n", (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
+                    (long long)(seconds % 60), (long long)estimate->runs_left, passes);
     else print_plain("time        not known until each configuration has a run: start the sweep, stop it with Ctrl-C "
                      "after the\n            first sample, and ask again with the same --output_dir\n");
 }
