@@ -869,12 +869,21 @@ int dataset_check_usable(const struct dataset *dataset, const struct model *mode
     sample_free(&first);
     return code;
 }
-/* 1: a record with 1 or 2 reference answers. */
-static int lacks_answers(struct scoring *scoring, const vp_json *json) {
+/* Counts the answers of a record. */
+static void count_answers(struct loader *loader, struct scoring *scoring, const vp_json *json,
+                          const struct entry *entry) {
+    struct dataset *dataset = loader->dataset;
+    const vp_score_sample *sample = &scoring->sample;
     scoring_clear(scoring);
-    if (scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0)) return 0;
+    if (scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0)) return;
+    if (sample->reference_count) {
+        if (!dataset->most_answers || sample->reference_count < dataset->least_answers)
+            dataset->least_answers = sample->reference_count;
+        if (sample->reference_count > dataset->most_answers) dataset->most_answers = sample->reference_count;
+    }
+    dataset->answered += sample->reference_count || (sample->option_count && sample->answer_index >= 0);
     scoring->sample.is_plain_reference = 0;
-    return has_few_answers(scoring, VP_SCORE_VQA_SEED);
+    loader->few_answers += !entry->reason && has_few_answers(scoring, VP_SCORE_VQA_SEED);
 }
 /* Lines whose prompts are complete ("prompt_origin"): the file's name says nothing about them, and the first line has
  * the answer length. */
@@ -927,7 +936,7 @@ static int check_samples(struct loader *loader) {
             if (has_value(json, 0, "id") && (id = &json->nodes[vp_json_get(json, 0, "id")]) != NULL)
                 ids[id_count++] = hash_bytes(HASH_START, json->text + id->start, (size_t)id->bytes);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
-            loader->few_answers += !entry->reason && lacks_answers(&scoring, json);
+            count_answers(loader, &scoring, json, entry);
             tells |= too_many_images(loader->model, &sample) != NULL;
             entry->is_text = sample.no_image;
             if (!entry->reason && entry->image_count) loader->with_images++;
@@ -964,16 +973,25 @@ static char *task_name(const struct options *options, const char *path) {
     dot = is_folder(path) ? NULL : strrchr(start, '.');
     return copy_text(start, (size_t)((dot && dot > start ? dot : end) - start));
 }
+static void set_metric(struct dataset *dataset, vp_score_metric metric, const char *from, const char *detail) {
+    dataset->metric = metric;
+    snprintf(dataset->metric_from, sizeof dataset->metric_from, "%s%.60s", from, detail);
+}
 /* The metric of the first line, if the data set's name says none. */
 static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
     char *set = node_text(json, vp_json_get(json, 0, "dataset"));
     char *name = node_text(json, vp_json_get(json, 0, "metric"));
-    vp_score_metric unknown;
+    vp_score_metric unknown, metric = dataset->metric;
     struct scoring scoring = {0};
     vp_score_metric_for_dataset("", &unknown);
-    if (set && dataset->metric == unknown) vp_score_metric_for_dataset(set, &dataset->metric);
-    if (dataset->metric == unknown && !dataset->defaults) dataset->metric = scoring_default_metric(&scoring, json);
-    if (name) find_row_metric(name, &dataset->metric);
+    if (set && metric == unknown) vp_score_metric_for_dataset(set, &metric);
+    if (metric != dataset->metric) set_metric(dataset, metric, "of the first record's \"dataset\" ", set);
+    if (metric == unknown && !dataset->defaults && (metric = scoring_default_metric(&scoring, json)) != unknown)
+        set_metric(dataset, metric, "the first record's answer is one of its options", "");
+    if (name && find_row_metric(name, &metric)) set_metric(dataset, metric, "of the first record's \"metric\"", "");
+    else if (name)
+        complain(0, "%s: \"metric\" %.60s is not a rule of vlmprof: answers are scored by %s; vlmprof score --scores puts "
+                    "other scores into the results", dataset->path, name, vp_score_metric_of(dataset->metric)->name);
     scoring_free(&scoring);
     FREE_ALL(set, name);
 }
@@ -981,13 +999,21 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
  * of the record's "dataset", else mc if the record's answer is one of its options. Returns 0 or an exit code. */
 static int settle_metric(const struct model *model, struct dataset *dataset) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    vp_score_metric metric, unknown;
     struct sample sample;
+    const char *name;
     int code;
     /* command_sweep has checked the word */
     if (text_of(dataset->options, "metric")
-        && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK)
+        && vp_score_metric_find(text_of(dataset->options, "metric"), &metric) == VP_OK) {
+        set_metric(dataset, metric, "of --metric", "");
         return 0;
-    vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : dataset->task, &dataset->metric);
+    }
+    name = dataset->defaults ? dataset->defaults->name : dataset->task;
+    vp_score_metric_for_dataset("", &unknown);
+    vp_score_metric_for_dataset(name, &metric);
+    if (metric == unknown && !dataset->defaults) set_metric(dataset, metric, "the default", "");
+    else set_metric(dataset, metric, "of the data set ", name);
     if (!dataset->count) return 0;
     if ((code = dataset_sample(dataset, model, 0, &sample)) != 0) return code;
     if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK)
@@ -1020,6 +1046,7 @@ int dataset_load(const struct options *options, const struct model *model, struc
     if (!code && !loader.population)
         code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
                         dataset->kind == KIND_VQA ? "question" : "line");
+    dataset->record_count = loader.population;
     if (!code) code = choose_records(&loader, &chosen);
     if (!code) code = keep_places(&loader, chosen);
     FREE_ALL(chosen, loader.places, loader.strata, loader.question_ids, loader.questions);

@@ -42,6 +42,8 @@ struct dataset {
     const vp_prompt_dataset *defaults;     /* prompts and answer length; NULL if not one of the nine known data sets */
     int32_t new_tokens;
     vp_score_metric metric;
+    char metric_from[120];                 /* why this metric */
+    size_t record_count, answered, least_answers, most_answers; /* samples with answers; least and most per sample */
     struct entry *samples; size_t count;   /* ascending by id */
     char *reasons[REASONS_MAX]; int32_t reason_count;
     uint64_t hash; /* hash of all sampled records, prompts and image paths */
