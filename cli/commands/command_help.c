@@ -28,8 +28,7 @@ static const struct command *command_of(const struct command *const *commands, c
 }
 static void print_names(const struct command *const *commands) {
     for (size_t i = 0; commands[i]; i++) print_plain("%s\n", commands[i]->name);
-    for (const struct guide *guide = GUIDES; guide->name; guide++)
-        if (!command_of(commands, guide->name)) print_plain("%s\n", guide->name);
+    for (const struct guide *guide = GUIDES; guide->name; guide++) print_plain("%s\n", guide->name);
 }
 static int run_help(const struct options *options) {
     const char *word = options->operand_count ? options->operands[0] : NULL;
@@ -46,11 +45,9 @@ static int run_help(const struct options *options) {
     else if (!word) help_print_program(stdout, options->commands);
     else if (command && manual) manual_print_command(command);
     else if (guide && manual) manual_print_guide(guide);
-    else if (command || guide) {
-        if (command) help_print_command(command);
-        if (command && guide) print_plain("\n");
-        if (guide) help_print_guide(guide);
-    } else return help_complain_unknown(word, options->commands, 1);
+    else if (command) help_print_command(command);
+    else if (guide) help_print_guide(guide);
+    else return help_complain_unknown(word, options->commands, 1);
     return 0;
 }
 

@@ -138,7 +138,7 @@ static vp_result find_line_strata(struct loader *loader, vp_error *error) {
     return VP_OK;
 }
 
-/* Looks only at the first element of a list: in "questions", VQA v2 has "questions": [{...}], a line of tally_qa "questions":
+/* Looks only at the first element of a list: VQA v2 has "questions": [{...}], a line of tally_qa "questions":
  * ["..."]. */
 static vp_result see_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     (void)at;
@@ -155,8 +155,8 @@ static int has_objects(const struct source *source, const char *key) {
 /* Rejects a file that is not JSONL: it begins with something else, or is one large JSON value. */
 static vp_result check_lines(const struct source *source, vp_error *error) {
     static const char expected[] =
-        "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images; "
-        "python -m vlmprof.data FILE -o data.jsonl converts other formats";
+        "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images"
+        "; python -m vlmprof.data FILE -o data.jsonl converts other formats";
     char start[4096];
     const char *at = start;
     ssize_t got = source_read(source, 0, start, sizeof start);
@@ -990,8 +990,8 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
         set_metric(dataset, metric, "the first record's answer is one of its options", "");
     if (name && find_row_metric(name, &metric)) set_metric(dataset, metric, "of the first record's \"metric\"", "");
     else if (name)
-        complain(0, "%s: \"metric\" %.60s is not a rule of vlmprof: answers are scored by %s; vlmprof score --scores puts "
-                    "other scores into the results", dataset->path, name, vp_score_metric_of(dataset->metric)->name);
+        complain(0, "%s: \"metric\" %.60s is not a rule of vlmprof: answers are scored by %s; vlmprof score --scores "
+                    "puts other scores into the results", dataset->path, name, vp_score_metric_of(dataset->metric)->name);
     scoring_free(&scoring);
     FREE_ALL(set, name);
 }

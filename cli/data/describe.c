@@ -1,5 +1,5 @@
-/* describe.c: what a loaded data set contains, for sweep --plan. The samples were read when it was loaded, as a sweep reads
- * them; only the shown ones are read again. */
+/* describe.c: what a loaded data set contains, for sweep --plan. The samples were read when it was loaded, as a sweep
+ * reads them; only the shown ones are read again. */
 #include "data/describe.h"
 
 #include "base/console.h"
@@ -79,7 +79,7 @@ int dataset_print(const struct dataset *dataset, const struct model *model) {
                     plural_s((int64_t)all.unusable), all.bad.reason);
     print_answers(dataset);
     if (dataset->kind == KIND_VQA && !dataset->notes_path)
-        print_plain("            no annotations beside the questions file: --annotations FILE gives the answers\n");
+        print_plain("            no annotations next to the questions file: --annotations FILE gives the answers\n");
     if (all.shown.prompt) {
         add_prompt(&prompt, &all.shown, !model);
         print_plain("            a prompt (sample %lld, %zu image%s): \"%s\"\n", (long long)all.shown.id,

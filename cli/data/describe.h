@@ -3,8 +3,8 @@
 #define VLMPROF_CLI_DESCRIBE_H
 #include "data/dataset.h"
 
-/* Prints format, samples, images, answers, metric and a prompt as it is sent, in a few lines on stdout. Returns 0, or an
- * exit code if a sample cannot be read. */
+/* Prints format, samples, images, answers, metric and a prompt, in a few lines on stdout. Returns 0, or an exit code if
+ * a sample cannot be read. */
 int dataset_print(const struct dataset *dataset, const struct model *model);
 
 /* The same as an element of the open array. */

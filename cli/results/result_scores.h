@@ -16,8 +16,8 @@ struct score_request {
     int is_json;
 };
 
-/* Writes each result file that has a score anew into the folder, which must not have a file of its name: its rows get
- * these scores, and its statistics are computed from them. Prints a summary. Returns 0 or an exit code; nothing is
+/* Writes each result file that has a score into the folder, which must not have a file of its name: its rows get these
+ * scores, and its statistics are computed from them. Prints a summary. Returns 0 or an exit code; nothing is
  * written if a line is wrong. */
 int scores_apply(const struct score_request *request);
 

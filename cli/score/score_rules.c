@@ -188,8 +188,8 @@ static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
     [VP_SCORE_SEED_BENCH] = details_vqa_eval,
     [VP_SCORE_CAPTION_JACCARD] = details_jaccard
 };
-/* The rules of --metric: first those of single answers, then those of a whole corpus, which are negative and computed in
- * score_captions.c. */
+/* The rules of --metric: first those of single answers, then those of a whole corpus, which are negative and computed
+ * in score_captions.c. */
 static const struct score_rule SCORE_RULES[] = {
 #define RULE_OF_METRIC(metric, name, ...) {name, VP_SCORE_##metric},
     VP_SCORE_METRICS(RULE_OF_METRIC)
@@ -221,8 +221,8 @@ int unknown_metric(const char *name, int wanted) {
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
         return complain(
             EXIT_USAGE,
-            "--metric: %s scores a whole corpus: sweep with caption_jaccard, then vlmprof score --predictions RESULT.json "
-            "| vlmprof score --metric %s",
+            "--metric: %s scores a whole corpus: sweep with caption_jaccard, then vlmprof score --predictions "
+            "RESULT.json | vlmprof score --metric %s",
             rule->name, rule->name);
     for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
         rule = &SCORE_RULES[i];
