@@ -435,7 +435,8 @@ static void test_plan(void) {
 static void test_same_rejections(void) {
     static const struct { const char *text, *words; } bad[] = {
         {"[{\"question\": \"a?\"}]", "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images; python -m vlmprof.data FILE"},
-        {"index\tquestion\n1\ta?\n", "expected JSONL"}, {"PAR1....", "expected JSONL"}, {"{\"data\": [{\"question\": \"a?\"}]}", "expected JSONL"}, {"", "the file is empty"},
+        {"index\tquestion\n1\ta?\n", "expected JSONL"}, {"PAR1....", "expected JSONL"}, {"{\"data\": [{\"question\": \"a?\"}]}", "expected JSONL"},
+        {"", "the file is empty"},
         {"\xef\xbb\xbf{\"question\": \"a?\"}\n", "a byte order mark is not allowed"},
         {"{\"annotations\": [{\"question_id\": 1, \"answers\": []}]}", "give the questions file as data, and this one with --annotations"},
         {"\n{\"question\": \"a?\", \"usage\": 1}\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n", "line 4: it has no \"image\", but has \"Imgae\""},

@@ -109,7 +109,8 @@ static void test_caption_scores(void) {
     check_case("score: captions as lines; a row without a score is not in the corpus; the last row has the corpus");
     CHECK_INT(cli_with("score --metric CIDEr-D", "{\"id\": \"a\", \"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}\n{\"id\": 2, \"prediction\": \"x\"}\n"
                        "{\"image_id\": 3, \"caption\": \"two cats\", \"captions\": [\"Two cats!\", \"cats\"]}\n", in_folder("stdout"), 0), 0);
-    CHECK(last.out && strstr(last.out, "{\"id\": \"a\", \"cider_d\": ") && strstr(last.out, "{\"id\": 2, \"cider_d\": null, \"score\": null, \"reason\": \"the row has no references to compare with\"}\n{\"image_id\": 3, "));
+    CHECK(last.out && strstr(last.out, "{\"id\": \"a\", \"cider_d\": ") && strstr(last.out, "{\"id\": 2, \"cider_d\": null, \"score\": null, "
+          "\"reason\": \"the row has no references to compare with\"}\n{\"image_id\": 3, "));
     CHECK(last.out && strstr(last.out, "\"corpus\": {") && strstr(last.out, "\"images\": 2, \"tokenizer\": \"built-in tokenizer\"}}\n"));
     CHECK_INT(cli_with("score --metric cider --clean none", "[{\"prediction\": \"A Dog.\", \"references\": [\"a dog\"]}, 3]", in_folder("stdout"), 0), 3);
     CHECK(last.out && strstr(last.out, "\"tokenizer\": null") && strstr(last.out, "line 2: expected one JSON object per image"));

@@ -105,7 +105,8 @@ static void test_ids(void) {
     document d;
     char lines[600];
     check_case("unknown, repeated and missing ids are counted and named; none is guessed");
-    CHECK_INT(apply("{\"id\": \"a\", \"score\": 1}\n{\"id\": 7, \"score\": 1}\n{\"id\": \"7\", \"score\": 1}\n{\"id\": \"c\", \"score\": 1}\n{\"id\": 99, \"score\": 1}\n", "b", ""), 0);
+    CHECK_INT(apply("{\"id\": \"a\", \"score\": 1}\n{\"id\": 7, \"score\": 1}\n{\"id\": \"7\", \"score\": 1}\n{\"id\": \"c\", \"score\": 1}\n"
+                    "{\"id\": 99, \"score\": 1}\n", "b", ""), 0);
     CHECK(last.err && strstr(last.err, "s.jsonl: ids of no sample with an answer: 2 (c, 99)"));
     CHECK(last.err && strstr(last.err, "s.jsonl: ids with several scores, so their samples get none: 1 (7)"));
     CHECK(last.err && strstr(last.err, "s.jsonl: samples without a score: 4 (sample 1 of " LOW "1_blocks2, sample 3 of "));
@@ -126,8 +127,10 @@ static void test_ids(void) {
     }
     check_case("an id that may be a sample's own id or the sample_id of another one has one meaning in all lines");
     mkdir(in_folder("two"), 0777);
-#define SAMPLE(sample, id, pred) "{\"sample_id\": " sample ", \"T_total\": 1, \"accuracy\": 0, \"pred\": \"" pred "\", \"metadata\": {\"id\": " id ", \"question\": \"q\"}}"
-    put("two/x_imgsizetier-low_crops2_topk4_blocks12.json", "{\"dataset_name\": \"x\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": ["
+#define HEAD(name, top_k) "{\"dataset_name\": \"" name "\", \"top_k\": " top_k ", \"num_active_blocks\": 12, \"per_sample_results\": ["
+#define SAMPLE(sample, id, pred) \
+    "{\"sample_id\": " sample ", \"T_total\": 1, \"accuracy\": 0, \"pred\": \"" pred "\", \"metadata\": {\"id\": " id ", \"question\": \"q\"}}"
+    put("two/x_imgsizetier-low_crops2_topk4_blocks12.json", HEAD("x", "4")
         SAMPLE("0", "1", "A") ", " SAMPLE("1", "2", "B") ", " SAMPLE("2", "\"q\"", "C") "]}");
     put("s.jsonl", "{\"id\": 1, \"score\": 1}\n{\"id\": 2, \"score\": 0}\n"); /* both can be own ids: they are */
     CHECK_INT(cli("score %F/two --scores %F/s.jsonl -o %F/own"), 0);
@@ -147,10 +150,10 @@ static void test_ids(void) {
     put("s.jsonl", "{\"sample_id\": 0, \"score\": 1}\n{\"sample_id\": 1, \"score\": 0}\n{\"id\": \"q\", \"score\": 0}\n");
     CHECK_INT(cli("score %F/two --scores %F/s.jsonl -o %F/said"), 0);
     check_case("an id in several data sets; one score for different answers");
-    put("two/y_imgsizetier-low_crops2_topk4_blocks12.json", "{\"dataset_name\": \"y\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": [" SAMPLE("0", "1", "A") "]}");
+    put("two/y_imgsizetier-low_crops2_topk4_blocks12.json", HEAD("y", "4") SAMPLE("0", "1", "A") "]}");
     put("s.jsonl", "{\"id\": 1, \"score\": 1}\n");
     REFUSED("score %F/two --scores %F/s.jsonl -o %F/x", 3, "line 1: 1 is in the data sets x and y");
-    put("two/y_imgsizetier-low_crops2_topk4_blocks12.json", "{\"dataset_name\": \"x\", \"top_k\": 8, \"num_active_blocks\": 12, \"per_sample_results\": [" SAMPLE("0", "1", "B") "]}");
+    put("two/y_imgsizetier-low_crops2_topk4_blocks12.json", HEAD("x", "8") SAMPLE("0", "1", "B") "]}");
     CHECK_INT(cli("score %F/two --scores %F/s.jsonl -o %F/differ"), 0);
     CHECK(last.err && strstr(last.err, "1 line without \"config\" scores samples that configurations answered differently"));
 }
@@ -181,7 +184,7 @@ static void test_rejections(void) {
     REFUSED("score %F/out --scores %F/out -o %F/x", 3, "is a folder");
     REFUSED("score %F/none --scores %F/s.jsonl -o %F/x", 3, "no such file or folder");
     mkdir(in_folder("same"), 0777);
-    put("same/y_imgsizetier-low_crops2_topk4_blocks12.json", "{\"dataset_name\": \"x\", \"top_k\": 9, \"num_active_blocks\": 12, \"per_sample_results\": [" SAMPLE("0", "1", "B") "]}");
+    put("same/y_imgsizetier-low_crops2_topk4_blocks12.json", HEAD("x", "9") SAMPLE("0", "1", "B") "]}");
     put("s.jsonl", "{\"id\": 1, \"score\": 1}\n");
     REFUSED("score %F/two %F/same --scores %F/s.jsonl -o %F/x", 2, "two result files have the name");
     REFUSED("score --name x a", 2, "--name needs --scores");

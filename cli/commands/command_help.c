@@ -1,6 +1,5 @@
 /* command_help.c: help on the program, a command or a topic, as text, as a manual page, or as a shell's completion. */
 #include "base/console.h"
-#include "base/document.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
