@@ -420,7 +420,8 @@ static void test_plan(void) {
     CHECK(last.out && strstr(last.out, "\"format\": \"JSONL\"") && strstr(last.out, "\"num_unusable_images\": 1") && strstr(last.out, "\"num_answered\": 1"));
     CHECK(last.out && strstr(last.out, "\"accuracy_metric\": \"em\"") && strstr(last.out, "\"accuracy_metric_from\": \"of --metric\"") && strstr(last.out, "line 2: "));
     CHECK_INT(cli("sweep --plan --endpoint http://127.0.0.1:1 --endpoint_model m --answer_hint Short. --data samples/questions.jsonl --num_samples 1"), 0);
-    CHECK(last.out && strstr(last.out, "1 sample of 13 of samples/questions.jsonl") && strstr(last.out, "1 image): \"<image>What ") && strstr(last.out, "?\\nShort.\"\n"));
+    CHECK(last.out && strstr(last.out, "1 sample of 13 of samples/questions.jsonl") && strstr(last.out, "1 image): \"<image>What ")
+          && strstr(last.out, "?\\nShort.\"\n"));
     int lines = 0;
     for (const char *line = last.out; line && *line; line = next_line(line)) lines++;
     CHECK(lines <= 25);
@@ -434,7 +435,8 @@ static void test_plan(void) {
 }
 static void test_same_rejections(void) {
     static const struct { const char *text, *words; } bad[] = {
-        {"[{\"question\": \"a?\"}]", "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images; python -m vlmprof.data FILE"},
+        {"[{\"question\": \"a?\"}]", "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images; "
+                                       "python -m vlmprof.data FILE"},
         {"index\tquestion\n1\ta?\n", "expected JSONL"}, {"PAR1....", "expected JSONL"}, {"{\"data\": [{\"question\": \"a?\"}]}", "expected JSONL"},
         {"", "the file is empty"},
         {"\xef\xbb\xbf{\"question\": \"a?\"}\n", "a byte order mark is not allowed"},
