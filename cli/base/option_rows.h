@@ -80,7 +80,7 @@
             "prompt and score known sets like this tool (help tasks; default: vlmevalkit for TSV and CSV, "            \
             "lmms_eval for Parquet and official JSON, none for JSONL)"                                                 \
     }
-/* How the data of load and sweep are read. */
+/* How a sweep's data are read. */
 #define OPTIONS_OF_DATA \
     OPTION_DATA_FORMAT, OPTION_PROMPT_ORIGIN, \
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, \

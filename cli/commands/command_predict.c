@@ -8,7 +8,6 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "commands/predict_server.h"
 #include "measure/noise.h"
 #include "measure/prune.h"
 #include "report/estimator.h"
@@ -32,34 +31,14 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
      "describe a request by counts: passes of the vision encoder (crops and global view); 0: text only"},
     {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL,
-     "prompt positions: BOS, image and text; for a server: all prompt tokens"},
-    OPTION_GROUP("servers"),
-    {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "count the tokens of a size by the rule of this model family; its keys are options (--max_pixels N), as in tile"},
-    {"image_bytes", COUNT, "N", NULL, 0, 1000000000, NULL,
-     "size of the sent image in bytes (default: the data's median); used only by latency models with a cost per byte"},
-    {"rate", REAL, "R", NULL, 0, 1000000000, NULL,
-     "predict for a load of R requests per second, which must be within the rates of the load trials"},
-    {"workers", FLAG, NULL, NULL, 0, 0, NULL,
-     "estimate how many workers --rate needs if vision encoder and language model are separate, from the times of one "
-     "request",
-     .needs = "rate"},
-    {"encoder_ms", TEXTS, "MS [LOW HIGH]", NULL, 0, 0, NULL,
-     "with --workers: the encoder's time for an image, and its interval (default: the latency model's, from twins)",
-     .needs = "workers"},
-    {"busy_percent", REAL, "PERCENT", "80", 1, 99, NULL, "with --workers: maximum utilization of a worker",
-     .needs = "workers"},
-    {"decode_batch", COUNT, "N", "1", 1, 65536, NULL,
-     "with --workers: number of requests that a worker decodes at once, each as fast as a single "
-     "one", .needs = "workers"},
+     "prompt positions: BOS, image and text"},
     RULED_GROUP("knobs", OF_REQUEST),
     OPTION_PREPROCESS,
     OPTION_TIER,
     OPTION_MAX_CROPS,
     OPTION_CROPS,
     {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL,
-     "for a size: the target number of image tokens; with --views: the image tokens that the language model sees; for "
-     "a server: the image's tokens, 0: text only"},
+     "for a size: the target number of image tokens; with --views: the image tokens that the language model sees"},
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts per token (default: the data's median)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
@@ -641,21 +620,15 @@ static int check_predict_options(const struct options *options) {
         return complain(EXIT_USAGE, "predict: sizes cannot be used together with --data or --recalibrate");
     return 0;
 }
-/* Reads the model: of the engine into *estimator, or of servers into their lists. Returns 0 or an exit code. */
-static int read_model(const struct options *options, struct estimator **estimator, struct server_laws *laws,
-                      struct load_laws *loads) {
-    static const char *const schemas[] = {ESTIMATOR_SCHEMA, SERVER_LAWS_SCHEMA};
+static int read_model(const char *path, struct estimator **estimator) {
+    static const char *const schemas[] = {ESTIMATOR_SCHEMA};
     struct model_reader reader;
-    int is_server = 0, code = model_open(&reader, options->operands[0], schemas, 2, &is_server);
-    if (!code) code = predict_server_check(options, is_server);
-    if (!code) code = is_server ? server_laws_read(&reader, laws) : estimator_read(&reader, estimator);
-    if (!code && is_server) code = load_laws_read(&reader, laws->count, loads);
+    int which, code = model_open(&reader, path, schemas, 1, &which);
+    if (!code) code = estimator_read(&reader, estimator);
     model_close(&reader);
     return code;
 }
 static int run_command(const struct options *options) {
-    struct server_laws laws = {NULL, 0};
-    struct load_laws loads = {NULL, 0, {NULL, 0}};
     struct estimator *estimator = NULL;
     struct measurements measurements;
     struct results results;
@@ -663,13 +636,7 @@ static int run_command(const struct options *options) {
     const char *folder = text_of(options, "data") ? text_of(options, "data") : text_of(options, "recalibrate");
     int code;
     if ((code = check_predict_options(options)) != 0) return code;
-    code = read_model(options, &estimator, &laws, &loads);
-    if (!code && !estimator)
-        code = is_given(options, "data") ? predict_server_files(options, &laws)
-                                         : predict_server(options, &laws, &loads);
-    server_laws_free(&laws);
-    load_laws_free(&loads);
-    if (code || !estimator) return code;
+    if ((code = read_model(options->operands[0], &estimator)) != 0) return code;
     if (!folder) code = predict_requests(options, estimator);
     else if ((code = results_read(&results, &folder, 1)) == 0) {
         int64_t experts = estimator->expert_count;
@@ -687,10 +654,9 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_predict = {
-    "predict", "MODEL.json (WxH... | --views N | --vision_tokens N | --data DIR | --recalibrate DIR)",
+    "predict", "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
     "predict mean latencies, with intervals, of requests that were not measured; check the model on other files; adapt "
     "it to another device",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
-    "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json\n"
-    "  vlmprof predict server.json 640x480 --family qwen2-vl --text_tokens 40 --output_tokens 64",
-    SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), "family", run_command};
+    "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json",
+    SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), NULL, run_command};

@@ -1,4 +1,4 @@
-/* fields.c: the keys of journals, result files and load trials, one row per key. */
+/* fields.c: the keys of journals and result files, one row per key. */
 #include "results/fields.h"
 
 #include "base/document.h"

@@ -61,9 +61,6 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
  * Returns 0 or an exit code. */
 int endpoint_choose_model(struct endpoint *endpoint);
 
-/* Returns 0 if the server gives any answer, otherwise EXIT_DEVICE after a message, or EXIT_INTERRUPTED. */
-int endpoint_reach(struct endpoint *endpoint);
-
 /* The server's name and version, a malloc'ed line like "vLLM 0.32.0"; NULL if not reported. */
 char *endpoint_words(struct endpoint *endpoint);
 

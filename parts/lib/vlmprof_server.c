@@ -1089,27 +1089,23 @@ VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_erro
     const vp_result result = vp_impl_server_begin(server, exchange, NULL, error);
     return result == VP_OK ? vp_impl_server_finish_one(server, exchange, NULL, NULL, error) : result;
 }
-VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exchange *exchange, vp_error *error) {
-    const int is_path = *path == '/';
-    const char *at;
-    char *url;
-    for (at = path; *at > ' ' && *at < 0x7f; at++) {}
-    if (is_path ? *at != 0 : vp_impl_server_bad_url(path) != NULL)
-        return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
-    url = vp_impl_server_join(is_path ? server->url : "", path);
-    if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
-    vp_result result = vp_impl_server_begin(server, exchange, url, error);
-    if (result != VP_OK) VP_FREE(url);
-    return result;
-}
 VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
                                vp_error *error) {
     vp_exchange exchange = {0};
+    const char *at;
     char *body = NULL;
     size_t body_bytes = 0;
+    char *url;
     vp_result result;
-    result = vp_server_start_get(server, path, &exchange, error);
-    if (result != VP_OK) return result;
+    for (at = path; *at > ' ' && *at < 0x7f; at++) {}
+    if (*path != '/' || *at)
+        return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
+    url = vp_impl_server_join(server->url, path);
+    if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
+    if ((result = vp_impl_server_begin(server, &exchange, url, error)) != VP_OK) {
+        VP_FREE(url);
+        return result;
+    }
     result = vp_impl_server_finish_one(server, &exchange, &body, &body_bytes, error);
     if (result == VP_OK && exchange.http_status < 400 && !body) {
         body = (char *)VP_CALLOC(1, 1);
@@ -1170,10 +1166,6 @@ VP_API const char *vp_server_library(const vp_server *server) { return (void)ser
 VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error) {
     (void)exchange;
     return vp_server_open(NULL, &server, error);
-}
-VP_API vp_result vp_server_start_get(vp_server *server, const char *url, vp_exchange *exchange, vp_error *error) {
-    (void)url;
-    return vp_server_start(server, exchange, error);
 }
 VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error) {
     (void)until_ns, (void)finished;
