@@ -106,9 +106,7 @@ typedef struct vp_impl_flight {
     int64_t at_ns; uint64_t order; /* due time of the next action; equal times are ordered by `order` */
     size_t place;                 /* index in the heap, from 1; 0: not in the heap */
     int is_flying;                /* 1 if added to libcurl */
-    const char *get_url;          /* NULL: a POST */
-    char *own_url;                /* allocated URL of a GET */
-    int is_foreign;               /* 1: the URL is on another server, which does not get the key */
+    char *get_url;                /* allocated URL of a GET; NULL: a POST */
     int64_t heard_ns;             /* time of the last byte of the answer */
     int status, headers_ended, has_reply;
     size_t header_bytes;
@@ -690,10 +688,9 @@ static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
 }
 static void vp_impl_server_release(vp_impl_flight *flight) {
     vp_server *server = flight->server;
-    VP_FREE(flight->own_url);
+    VP_FREE(flight->get_url);
     VP_FREE(flight->body);
-    flight->own_url = flight->body = NULL;
-    flight->get_url = NULL;
+    flight->get_url = flight->body = NULL;
     flight->body_bytes = flight->body_capacity = 0;
     flight->exchange = NULL;
     flight->next = server->unused;
@@ -882,7 +879,7 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     memset(&flight->broken, 0, sizeof flight->broken);
     failed |= set(flight->easy, VP_IMPL_CURLOPT_URL, flight->get_url ? flight->get_url : server->post_url);
     failed |= set(flight->easy, VP_IMPL_CURLOPT_HTTPHEADER,
-                  flight->is_foreign ? NULL : flight->get_url ? server->get_headers : server->post_headers);
+                  flight->get_url ? server->get_headers : server->post_headers);
     if (flight->get_url) {
         failed |= set(flight->easy, VP_IMPL_CURLOPT_HTTPGET, 1L);
     } else {
@@ -1023,20 +1020,13 @@ static vp_impl_flight *vp_impl_server_take(vp_server *server, const vp_exchange 
     if (server->last_done == flight) server->last_done = before;
     return flight;
 }
-/* Returns 1 if the URL is on this server or NULL. */
-static int vp_impl_server_is_own(const vp_server *server, const char *url) {
-    const size_t bytes = strlen(server->url);
-    return !url || (strncmp(url, server->url, bytes) == 0 && (url[bytes] == '/' || url[bytes] == 0));
-}
-static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *own_url, vp_error *error) {
+static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *get_url, vp_error *error) {
     if (exchange->state != VP_EXCHANGE_NEW)
         return vp_fail(error, VP_ERR_STATE, -1, "exchange", "the exchange was already started");
     vp_impl_flight *flight = vp_impl_server_flight(server);
     if (!flight) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
     flight->exchange = exchange;
-    flight->own_url = own_url;
-    flight->get_url = own_url;
-    flight->is_foreign = !vp_impl_server_is_own(server, own_url);
+    flight->get_url = get_url;
     exchange->state = VP_EXCHANGE_WAITING;
     exchange->attempts = 0;
     memset(&exchange->error, 0, sizeof exchange->error);
@@ -1052,11 +1042,6 @@ VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange
     const vp_result result = vp_impl_server_work(server, NULL, until_ns, error);
     vp_impl_flight *flight = result == VP_OK ? vp_impl_server_take(server, NULL) : NULL;
     *finished = flight ? flight->exchange : NULL;
-    if (flight && flight->get_url) {
-        flight->exchange->reply.text_bytes = vp_impl_server_scrub(server, flight->body, flight->body_bytes);
-        flight->exchange->reply.text = flight->body;
-        flight->body = NULL;
-    }
     if (flight) vp_impl_server_release(flight);
     return result;
 }
@@ -1136,7 +1121,7 @@ VP_API void vp_server_close(vp_server *server) {
                                                "the request was broken off");
         }
         server->curl.curl_easy_cleanup(flight->easy);
-        VP_FREE(flight->own_url);
+        VP_FREE(flight->get_url);
         VP_FREE(flight->body);
         VP_FREE(flight);
     }
