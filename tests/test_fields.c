@@ -1,7 +1,7 @@
 /* test_fields.c: each row of the field tables reads back its own output. A struct filled with a row's extremes goes through the writer, the checker and the reader: the
  * same values must come back, and be written as the same bytes. A value that does not fit must be rejected. */
 #define _POSIX_C_SOURCE 200809L
-#include "load/load_result.h"
+#include "results/fields.h"
 #include "support/check.h"
 
 #include <math.h>
@@ -13,8 +13,7 @@ static const struct { const char *name; const struct fields *fields; } TABLES[] 
     NAMED(RESULT_TWINS), NAMED(DONE), NAMED(FAILED), NAMED(SIZES), NAMED(RESULT_SIZES), NAMED(SERVED_SIZES), NAMED(SENT), NAMED(SENT_IMAGE),
     NAMED(KERNELS), NAMED(KERNEL_STAGE), NAMED(NOISE_LINE), NAMED(NOISE), NAMED(ROW_HEAD), NAMED(ANSWER_TOKENS),
     NAMED(ANSWER), NAMED(MEASURED), NAMED(MEASURED_COST), NAMED(SERVED_RESULT), NAMED(RESULT), NAMED(RESULT_ACCURACY), NAMED(RESULT_VISION),
-    NAMED(RESULT_TIME), NAMED(TOOL_COST), NAMED(LOAD_LEVEL), NAMED(LOAD_SUMMARY), NAMED(LOAD_SERIES),
-    NAMED(LOAD_REQUEST)};
+    NAMED(RESULT_TIME), NAMED(TOOL_COST)};
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
 /* ---- values: the smallest, the largest, one in between, and null if allowed */

@@ -120,13 +120,6 @@ check "24 points" [ "$(grep -c ' ok ' "$work/whole.points")" = 24 ]
 check "killed and resumed: equal answers and counts" diff "$work/whole.points" "$work/killed.points"
 check "a report of a server" "$PROGRAM" report "$work/killed" --output_dir "$work/report"
 
-check "load: two requests at a time" "$PROGRAM" load --endpoint $sized --endpoint_model qwen2_vl_hf --data samples/questions.jsonl --concurrency 2 \
-    --duration_s 2 --max_new_tokens 8 --quiet --output_dir "$work/load"
-check "load: the server's own metrics during the trial" grep -q '"requests_running": ' "$work"/load/*_load_concurrency2.json
-check "load: made-up requests at a rate, 4 in flight at most" "$PROGRAM" load --endpoint $sized --endpoint_model qwen2_vl_hf --random_image 112x84 \
-    --random_prompt 30 --output_tokens 8 --num_samples 8 --request_rate 8 --concurrency 4 --duration_s 2 --quiet --output_dir "$work/load" \
-    --export vllm "$work/vllm.json" openmetrics "$work/metrics.txt"
-
 # ---- the commands of README and guides that ask a server, and all of the guide servers
 { sed -n '/^\$ .*\\$/N; s/ *\\\n */ /; s|^\$ \./||p' README.md
   grep -hE '^    vlmprof ' $(ls cli/guides/*.txt | grep -v servers); } | grep -e ' --endpoint ' >"$work/commands"
@@ -137,7 +130,6 @@ while IFS= read -r command; do
     most=0
     case $command in
         audit*) most=1;;   # it finds that llama.cpp has other limits
-        load*) continue;;  # minutes
     esac
     check "runs: vlmprof $command" bash -c "timeout 120 $PROGRAM $command || [ \$? -le $most ]" </dev/null
 done <"$work/commands"
