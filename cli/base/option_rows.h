@@ -8,6 +8,13 @@
 #define OF_ENGINE \
     .excludes = "endpoint", .because = "the server decides this; --request_knob sets what a request may change"
 
+/* Option rows for one question, to the engine or to a server. */
+#define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}
+#define OPTION_MAX_NEW_TOKENS {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "longest answer in tokens"}
+#define OPTION_COLD \
+    {"cold", FLAG, NULL, NULL, 0, 0, NULL, \
+     "skip the warm-up: the first timed run includes start-up costs, and no other request is sent"}
+
 #define OPTION_MODEL \
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
      "checkpoint folder: config.json, tokenizer.json, and *.safetensors or weights packed by convert; or a GGUF file", \

@@ -10,6 +10,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"predict", "workers", "AIPerf and guidellm test servers under load"},
     {"predict", "rate", "AIPerf and guidellm test servers under load"},
     {"predict", "family", "latency models describe vlmprof's engine; vlmprof tile --family counts tokens"},
+    {"run", "endpoint", "vlmprof ask asks a server"},
     {NULL, NULL, NULL},
 };
 

@@ -131,7 +131,7 @@ static void add_answer_options(struct text_buffer *out, const struct result_file
         text_add_format(out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
     if (file->ignore_eos > 0) text_add_string(out, " --ignore_eos");
 }
-/* The options of `vlmprof run` that send this server the same request; malloc'ed. */
+/* The options of `vlmprof ask` that send this server the same request; malloc'ed. */
 static char *server_options_text(const struct result_file *file) {
     const char *request = knob_text(&file->knobs, KNOB_REQUEST);
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
@@ -188,7 +188,7 @@ static void add_knob_option(struct text_buffer *out, const struct knob_values *k
         shell_word(out, value->text);
     }
 }
-/* The options of `vlmprof run` that set this configuration; malloc'ed. */
+/* The options of `vlmprof run` or ask that set this configuration; malloc'ed. */
 static char *options_text(const struct result_file *file) {
     struct text_buffer out = {NULL, 0, 0};
     if (file->is_served) return server_options_text(file);
@@ -250,7 +250,8 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     pick->is_tied ? "; tied: which of the two is faster is not known" : "");
     else print_plain("  runner-up   none: no other configuration meets the budget\n");
     if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
-        print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
+        print_plain("  run it      vlmprof %s IMAGE -p TEXT %s\n",
+                    results->files[tradeoff->group->paired[pick->config]].is_served ? "ask" : "run", words);
     free(words);
 }
 static void put_picked(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,

@@ -8,10 +8,10 @@
 #include "vlmprof_server.h"
 #include <stddef.h>
 
-#define OPTION_ENDPOINT(must) \
+#define OPTION_ENDPOINT \
     {"endpoint", TEXT, "URL", NULL, 0, 0, NULL, \
      "server to measure, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one", \
-     .is_required = must}
+     .is_required = 1}
 #define OPTION_ENDPOINT_MODEL \
     {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name for the model (default: its only model)"}
 #define ENDPOINT_API_FIRST(id, name, path, text) #name
