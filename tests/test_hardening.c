@@ -347,6 +347,7 @@ static size_t on_terminal(const char *command, char *out, size_t capacity) {
     split(command, room, sizeof room, argv + 1);
     if (master < 0 || grantpt(master) || unlockpt(master) || (slave = open(ptsname(master), O_RDWR | O_NOCTTY)) < 0) return 0;
     if ((child = fork()) == 0) {
+        setenv("NO_COLOR", "1", 1);
         dup2(slave, 1);
         dup2(slave, 2);
         close(slave);
@@ -374,11 +375,11 @@ static void test_terminal(void) {
     content_sent = "{\"model\":\"m\\u001b[31m\",\"choices\":[{\"message\":{\"content\":\"a\\u001b]0;title\\u0007\\u001b[2J\\u009b5m\\u0008\\u007fz\"},"
                    "\"finish_reason\":\"st\\u001b[1mop\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":3},\"timings\":{\"k\\u001b[1m\":\"v\\u001b[2m\"}}";
     server.choose = escapes;
-    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What --color never " URL), out, sizeof out) > 100);
+    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What " URL), out, sizeof out) > 100);
     CHECK_INT(last.code, 0);
     CHECK(strpbrk(out, bad) == NULL && strstr(out, "\xc2\x9b") == NULL && strstr(out, "title") != NULL);
     content_sent = "{\"error\":{\"message\":\"bad \\u001b[31mred\\u009b1m\"}}";
-    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What --color never " URL), out, sizeof out) > 20);
+    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What " URL), out, sizeof out) > 20);
     CHECK_INT(last.code, 4);
     CHECK(strpbrk(out, bad) == NULL && strstr(out, "\xc2\x9b") == NULL && strstr(out, "red") != NULL);
     server.choose = chat_choose;

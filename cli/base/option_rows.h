@@ -156,7 +156,6 @@
     {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "stop recording before a trace exceeds this size"}
 #define OPTIONS_OF_ALL \
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "only print errors on stderr; sweep and merge also omit their table"}, \
-    {"color", CHOICE, "WHEN", "auto", 0, 0, "auto always never", "auto: on a terminal, unless NO_COLOR is set"}, \
     {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
 /* A row that is not an option: the title of the following options in the help. */
 #define OPTION_GROUP(title) \

@@ -11,6 +11,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"predict", "rate", "AIPerf and guidellm test servers under load"},
     {"predict", "family", "latency models describe vlmprof's engine; vlmprof tile --family counts tokens"},
     {"run", "endpoint", "vlmprof ask asks a server"},
+    {NULL, "color", "colours are used on a terminal, unless NO_COLOR is set"},
     {NULL, NULL, NULL},
 };
 
