@@ -78,10 +78,10 @@ static void test_pictures(void) {
     SAYS("(3 measured now, 2 failed)");
     CHECK(holds(in_folder("out"), "37837 x 37840 pixels, the limit is 100000000"));
     remove_folder(in_folder("out"));
-    check_case("the same for a single picture, and with --unique_image");
+    check_case("the same for a single picture, and with --same_image");
     RUNS(3, "ask %F/wraps.png -p What " URL);
     SAYS("37837 x 37840");
-    RUNS(3, "ask %F/wide.png -p What --unique_image " URL);
+    RUNS(3, "ask %F/wide.png -p What --same_image " URL);
     RUNS(3, "run %F/wraps.png -p What --synthetic tiny");
 }
 /* The width in the header of the PNG file in a request's body; 0 if there is none. */

@@ -252,9 +252,8 @@ static void test_rules(void) {
         {&command_sweep, "--data a --plan --use_profiler --row_limit 3", ""},
         {&command_sweep, "--data a --plan --use_profiler --endpoint c", "--use_profiler and --endpoint cannot be used together: only vlmprof"},
         {&command_sweep, "--data a --plan --device cpu --endpoint c", "--device and --endpoint cannot be used together: the server decides this; "},
-        {&command_ask, "--endpoint a --seed 3", "--seed needs --twins N\n"},
-        {&command_ask, "--endpoint a --seed 3 --twins 2", ""},
         {&command_sweep, "--data a --plan --twins 2", "--twins needs --endpoint URL"},
+        {&command_ask, "--endpoint a --twins_method exact", "--twins_method needs --twins N\n"},
         {&command_tile, "--draw x.png", "--draw needs --family NAME, --checkpoint DIR or --compare A,B,...\n"},
         {&command_tile, "--draw x.png --checkpoint a", ""},
         {&command_tile, "--csv --json", "--csv and --json cannot be used together\n"}};

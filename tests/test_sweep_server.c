@@ -307,8 +307,8 @@ static void test_sizes(void) {
     }
     unload(&d);
     remove_folder(in_folder("out"));
-    check_case("--unique_image and --no_cache: all requests differ, and answers are still recorded");
-    RUNS(0, ONE "--unique_image --no_cache --num_runs_per_sample 2 --output_dir %F/out");
+    check_case("--no_cache: all requests differ, and answers are still recorded");
+    RUNS(0, ONE "--no_cache --num_runs_per_sample 2 --output_dir %F/out");
     CHECK(strstr(server.request_body, "\"cache_salt\"") != NULL);
     remove_folder(in_folder("out"));
 }

@@ -136,11 +136,6 @@
 #define OPTION_GROUP_BY \
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
      "group operations by: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}
-#define OPTION_GROUP_BY_INPUT_SHAPE \
-    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, "adds shape to --group_by"}
-#define OPTION_GROUP_BY_STACK_N \
-    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, \
-     "number of innermost stack frames that distinguish rows (default: 1 with --with_stack)"}
 #define OPTION_RECORD_SHAPES \
     {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "record shapes in traces"}
 #define OPTION_PROFILE_MEMORY \
@@ -150,10 +145,7 @@
      "source lines and the ranges around each operation, in the table and in traces"}
 /* All rows that select the contents of the profiler's table of operations. */
 #define OPTIONS_OF_OPERATIONS \
-    OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_GROUP_BY_INPUT_SHAPE, OPTION_GROUP_BY_STACK_N, \
-    OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
-#define OPTION_TRACE_MAX_BYTES \
-    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "stop recording before a trace exceeds this size"}
+    OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
 #define OPTIONS_OF_ALL \
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "only print errors on stderr; sweep and merge also omit their table"}, \
     {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
@@ -163,6 +155,4 @@
 /* The same with rules: RULED_GROUP("profiling", .needs = "profile"). */
 #define RULED_GROUP(title, ...) \
     {title, GROUP, NULL, NULL, 0, 0, NULL, NULL, __VA_ARGS__}
-#define OPTION_SEED_OF_BOOTSTRAP \
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of the bootstrap"}
 #endif

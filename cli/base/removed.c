@@ -12,6 +12,9 @@ const struct removed_word REMOVED_WORDS[] = {
     {"predict", "family", "latency models describe vlmprof's engine; vlmprof tile --family counts tokens"},
     {"run", "endpoint", "vlmprof ask asks a server"},
     {NULL, "color", "colours are used on a terminal, unless NO_COLOR is set"},
+    {NULL, "unique_image", "it is the default; --same_image sends the file unchanged"},
+    {"run", "group_by_input_shape", "use --group_by shape"},
+    {"sweep", "group_by_input_shape", "use --group_by shape"},
     {NULL, NULL, NULL},
 };
 

@@ -44,7 +44,7 @@ static const struct option_spec ASK_OPTIONS[] = {
     {"baseline_model", TEXT, "NAME", NULL, 0, 0, NULL, "model name on that server (default: its only one)",
      .needs = "baseline"},
     {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"},
-    OPTIONS_OF_UNIQUE,
+    OPTION_SAME_IMAGE,
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL,
      "ask the server not to use its prompt cache (by cache_prompt or cache_salt, which hosted servers may reject)"},
     {"family", TEXT, "NAME", NULL, 0, 0, NULL,
@@ -57,13 +57,13 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL, "timed runs, after one untimed warm-up (default: 1)"},
     OPTION_COLD,
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of the order within the pairs of --twins", .needs = "twins"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
 static const double UPLOAD_LEAST_MS = 0.001;
+enum { TWIN_SEED = 42 }; /* of the order within pairs */
 static const double EARLY_GAPS = 5; /* times the median ITL */
 
 struct served_run {
@@ -131,9 +131,9 @@ static int served_load_images(const struct options *options, struct served_run *
     char reason[LINE_BYTES];
     int code = 0;
     if (!state->image_count)
-        return size || is_given(options, "unique_image") || is_same || is_given(options, "family")
+        return size || is_same || is_given(options, "family")
                        || is_given(options, "twins")
-                   ? complain(EXIT_USAGE, "--resize, --unique_image, --same_image, --twins and --family need an image")
+                   ? complain(EXIT_USAGE, "--resize, --same_image, --twins and --family need an image")
                    : 0;
     if (size && read_size("--resize ", size, &wanted.width_px, &wanted.height_px)) return EXIT_USAGE;
     state->images = zeroed(state->image_count, sizeof *state->images);
@@ -223,7 +223,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.no_cache = is_given(options, "no_cache");
     plan.method = twin_method_of(options);
     plan.pairs = (int32_t)number_of(options, "twins");
-    plan.seed = (uint64_t)number_of(options, "seed");
+    plan.seed = TWIN_SEED;
     plan.name = "twins";
     plan.memory = &memory;
     int code = twins_measure(&plan, &state->twins, reason, sizeof reason);

@@ -26,7 +26,6 @@ static const struct option_spec BEST_OPTIONS[] = {
     OPTION_LATENCY,
     {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must meet the budget"},
     OPTION_RESAMPLES,
-    OPTION_SEED_OF_BOOTSTRAP,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
     OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "latency budget in ms"},

@@ -56,7 +56,6 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      "adapt the model to the device of these result files, by one line per stage", .needs = "output"},
     {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL,
      "with --recalibrate: number of measurements to use (short: -n)"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "with --recalibrate: seed of the choice of measurements"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --recalibrate: file for the new model (short: -o)"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -355,6 +354,7 @@ static int predict_requests(const struct options *options, const struct estimato
     return code;
 }
 
+enum { RECALIBRATION_SEED = 42 };
 /* ---- --data: the model's errors on measurements; --recalibrate: a model for another device */
 /* The errors of each stage and of the total, and the share of measurements inside the predicted intervals. */
 struct trial_errors { struct part_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };
@@ -440,7 +440,6 @@ static int predict_files(const struct options *options, const struct estimator *
 
 struct recalibration {
     size_t wanted; /* number of measurements drawn for the lines */
-    uint32_t seed; /* seed of the draw */
     vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* learning curves; draws is 0 if there is none */
     struct trial_errors before, after;                   /* errors on the measurements that were not drawn */
     size_t left;                                         /* number of those measurements */
@@ -481,7 +480,7 @@ static void find_curves(const struct estimator *estimator, const struct measurem
         void *scratch = resize(NULL, bytes, 1);
         for (int k = 0; k < CURVE_COUNT; k++)
             if (vp_affine_learning(pairs + measurements->count, pairs, count, CURVE_POINTS[k], CURVE_DRAWS,
-                                   recalibration->seed, scratch, bytes, &recalibration->curves[part][k])
+                                   RECALIBRATION_SEED, scratch, bytes, &recalibration->curves[part][k])
                 != VP_OK)
                 memset(&recalibration->curves[part][k], 0, sizeof recalibration->curves[part][k]);
         free(scratch);
@@ -512,8 +511,8 @@ static void write_curves(struct document *document, const struct recalibration *
 static void write_recalibration(struct document *document, const struct estimator *estimator,
                                 const struct recalibration *recalibration, const struct measurements *measurements) {
     struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u",
-                  measurements->device, recalibration->wanted, measurements->count, recalibration->seed);
+    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %d",
+                  measurements->device, recalibration->wanted, measurements->count, RECALIBRATION_SEED);
     table = document_table(document, "stage|slope|offset ms|measurements|condition");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         const vp_affine *line = &estimator->model.affine[stage];
@@ -533,7 +532,7 @@ static void put_recalibration(vp_json_writer *writer, const struct recalibration
                               const struct measurements *measurements, const char *folder) {
     PUT(writer, KEY_OBJECT(NULL), KEY("device", measurements->device), KEY("data", folder),
         KEY("measurements", (int64_t)recalibration->wanted), KEY("of", (int64_t)measurements->count),
-        KEY("seed", recalibration->seed));
+        KEY("seed", RECALIBRATION_SEED));
     if (recalibration->left) put_trial(writer, "before", &recalibration->before);
     if (recalibration->left) put_trial(writer, "after", &recalibration->after);
     PUT(writer, KEY_OBJECT("learning_curve"));
@@ -562,7 +561,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     vp_random random;
     vp_result result;
     for (size_t i = 0; i < measurements->count; i++) order[i] = (int64_t)i;
-    vp_random_seed(&random, recalibration->seed);
+    vp_random_seed(&random, RECALIBRATION_SEED);
     vp_random_permutation(&random, order, measurements->count);
     drawn = pick_rows(measurements, order, recalibration->wanted);
     recalibration->left = measurements->count - recalibration->wanted;
@@ -587,7 +586,6 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     vp_json_writer writer;
     int code = 0;
     recalibration->wanted = (size_t)number_of(options, "measurements");
-    recalibration->seed = (uint32_t)number_of(options, "seed");
     if (recalibration->wanted > measurements->count)
         code = complain(EXIT_USAGE, "-n %zu: %s contains only %zu measurements", recalibration->wanted,
                         text_of(options, "recalibrate"), measurements->count);

@@ -22,11 +22,6 @@ static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_AXIS,
     {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
     OPTION_RESAMPLES,
-    OPTION_SEED_OF_BOOTSTRAP,
-    {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL,
-     "minimum latency difference between points of the front, in percent of the median latency"},
-    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL,
-     "... and minimum accuracy difference, in points (1 is 0.01)"},
     {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL,
      "the device's TFLOP/s (default: the highest that any stage reaches here)"},
     {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL,
@@ -110,8 +105,6 @@ static int run_command(const struct options *options) {
             "report: give only one of --markdown, --csv, --json and --html, or --output_dir for all of them");
     if (is_given(options, "peak_tflops")) settings.peak_tflops = opt(options, "peak_tflops")->real;
     if (is_given(options, "peak_gbs")) settings.peak_gbs = opt(options, "peak_gbs")->real;
-    settings.epsilon_share = opt(options, "epsilon_latency")->real / 100;
-    settings.epsilon_accuracy = opt(options, "epsilon_accuracy")->real / 100;
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     report_make(&report, &results, &settings);
     if ((code = report_add_categories(&report, text_of(options, "by"))) != 0) {

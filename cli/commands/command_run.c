@@ -84,7 +84,6 @@ static const struct option_spec RUN_OPTIONS[] = {
      "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
     {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,
      "with --output_dir: write the trace of the first cycle as DIR/chrome_trace.json instead", .needs = "output_dir"},
-    OPTION_TRACE_MAX_BYTES,
     {"cost", FLAG, NULL, NULL, 0, 0, NULL,
      "with --profile: measure the cost of each mode (off, stage, op, trace), by runs in random order"},
     {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL,
