@@ -954,10 +954,6 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .of = &RESULT_TWINS, .null = "--twins was not given, or there is no image") \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
 
-#define ROW_END_ROWS(ELSE) \
-    ELSE(TEXT, "sum", "checksum of the row's text before this key, to detect later changes; missing in older files", \
-         .is_optional = 1)
-
 /* All keys of a result file, of a row in it and of a run in a journal, for `help definitions`. */
 #define RESULT_KEYS(ROW, AT, ELSE) \
     RESULT_ROWS(ROW, 0) SETTING_ROWS(ELSE) RESULT_ACCURACY_ROWS(ROW, 0) RESULT_FIDELITY_ROWS(ROW, 0) \
@@ -966,8 +962,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define SAMPLE_KEYS(ROW, AT, ELSE) \
     ROW_HEAD_ROWS(ROW, 0) SIZES_ROWS(ROW, 0, FIELD_NULL) TOKENS_ROWS(ROW, 0) ANSWER_ROWS(ROW, 0) \
     FIDELITY_ROWS(ROW, 0) ROW_TIMES_ROWS(ELSE) \
-    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE) \
-    ROW_END_ROWS(ELSE)
+    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE)
 #define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
 
 /* The numbers of a sample that reports read, one array per number: means over its runs, times in ms. METRIC_* come

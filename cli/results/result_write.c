@@ -651,8 +651,8 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
         row.bytes = 0;
         vp_json_writer_init_sink(&one, text_sink, &row, 0);
         put_row(&one, &point, &measured, gathered, set->entries[i]->file);
-        if (vp_json_finish(&one) == VP_OK) json_seal(&row); else writer->result = one.result;
-        if (one.result == VP_OK) vp_json_raw(writer, row.data, row.bytes);
+        if (vp_json_finish(&one) == VP_OK) vp_json_raw(writer, row.data, row.bytes);
+        else writer->result = one.result;
     }
     PUT(writer, END_ARRAY, END_OBJECT);
     measured_free(&measured);
