@@ -450,7 +450,7 @@ static void test_refusals(void) {
     REFUSED("sweep --synthetic tiny --data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out", 2, "belongs to another plan");
     check_case("--plan: the grid, and a note that the time must be measured; a journal provides it");
     RUNS(0, ONE "--plan");
-    CHECK(strstr(last.out, "time        not known: the speed of a server must be measured") != NULL);
+    CHECK(strstr(last.out, "time        not known until each configuration has a run") != NULL);
     RUNS(0, ONE "--num_runs_per_sample 1 --output_dir %F/out --plan");
     CHECK(strstr(last.out, "3 runs measured, 0 left") != NULL);
     remove_folder(in_folder("out"));

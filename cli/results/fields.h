@@ -14,7 +14,6 @@
 enum field_type {
     FIELD_INT,    /* integer; any signed integer type. Null if out of range */
     FIELD_NUMBER, /* number; double. Null if not finite */
-    FIELD_MS,     /* number of ms; int64_t ns in memory. Null if negative */
     FIELD_TEXT,   /* string without a NUL; char *. Null if NULL */
     FIELD_BYTES,  /* any string; char *, with its length at `count` */
     FIELD_TRUTH,  /* true or false; int. Null if negative */
@@ -61,9 +60,6 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* fields_put writes the members into the open object, fields_put_object as a new object under `key`. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
-/* fields_csv appends a comma and a CSV field per single value, then a line end. fields_csv_heads appends the keys. */
-void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
-void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
 /* Returns 1 if the object's members fit the rows and it has `others` more members; others -1: any number of them. */
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. Values that are missing or do not fit become null. */
@@ -439,8 +435,7 @@ struct fidelity {
                 "server only, several images: tokens of each by the rule of --family", .unit = NULL) \
     ROW(S, INT, image_tokens_by_rule, point->tokens_by_rule, \
         "server only: tokens of the sent image by the rule of --family", \
-        .column = COLUMN_TOKENS_BY_RULE, .most = INT32_MAX, \
-        .null = "no --family")
+        .most = INT32_MAX, .null = "no --family")
 #define SERVED_SIZES_ROWS(ROW, AT, S) \
     ROW(S, TEXT, tier, knob_text(&point->configuration->knobs, KNOB_TIER), "resolution tier", .null = "none") \
     ROW(S, INT, target_vision_tokens, number_of_knob(&point->configuration->knobs, KNOB_TOKENS), \
@@ -984,7 +979,6 @@ enum {
     /* with --baseline: see FIDELITY_ROWS */
     COLUMN_DIVERGENCE, COLUMN_TOP1, COLUMN_ANSWER_AGREEMENT, COLUMN_FIRST_DIFFERENCE, COLUMN_DIFFERENCE_MARGIN,
     COLUMN_BASELINE_MARGIN, COLUMN_FIDELITY_TOKENS,
-    COLUMN_TOKENS_BY_RULE, /* servers: image tokens by the rule of --family */
     COLUMN_IMAGE_BYTES,    /* size of the image that was sent, in bytes; 0 if none was */
     COLUMN_IMAGE_OUTSIDE,  /* the image's cost by its twins, in ms, and the tokens it adds to the prompt */
     COLUMN_IMAGE_TOKENS,

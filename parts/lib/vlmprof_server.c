@@ -714,7 +714,6 @@ static void vp_impl_server_finish(vp_impl_flight *flight) {
     vp_impl_server_scrub_words(server, reply->failure);
     vp_impl_server_scrub_words(server, reply->model);
     vp_impl_server_scrub_words(server, reply->finish_reason);
-    vp_impl_server_scrub_words(server, reply->id);
     if (reply->timings) vp_impl_server_scrub(server, reply->timings, strlen(reply->timings));
     if (reply->logprobs) vp_impl_server_scrub(server, reply->logprobs, strlen(reply->logprobs));
     reply->text_bytes = vp_impl_server_scrub(server, reply->text, reply->text_bytes);
