@@ -424,7 +424,7 @@ static void test_servers(void) {
         } else CHECK_NEAR(number(&d, 0, "kl_divergence_mean"), 0, 1e-6);
         unload(&d);
     }
-    check_case("`ask --baseline` and `run --endpoint --baseline`");
+    check_case("ask --baseline");
     snprintf(command, sizeof command, "ask -p 'What is this?' --endpoint http://127.0.0.1:%d --endpoint_model b --cold --baseline http://127.0.0.1:%d "
              "--baseline_model a --json", server.port, server.port);
     if (cli_json(command, 0, &d)) {
@@ -432,7 +432,7 @@ static void test_servers(void) {
         CHECK_NEAR(number(&d, 0, "first_difference_index"), 1, 0);
         free(d.nodes);
     }
-    snprintf(command, sizeof command, "run -p 'What is this?' --endpoint http://127.0.0.1:%d --endpoint_model b --cold --baseline http://127.0.0.1:%d "
+    snprintf(command, sizeof command, "ask -p 'What is this?' --endpoint http://127.0.0.1:%d --endpoint_model b --cold --baseline http://127.0.0.1:%d "
              "--baseline_model c", server.port, server.port);
     CHECK_INT(cli(command), 0);
     CHECK(last.out && strstr(last.out, "differs") && strstr(last.out, "no log probabilities"));
