@@ -68,7 +68,6 @@
  *     vlmprof_latency.h     regression, the latency model, recalibration for another device, guardrails
  *     vlmprof_noise.h       other activity of the machine during a measurement
  *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends and times them
- *     vlmprof_load.h        arrivals, objectives and the statistics of a server under load
  *     vlmprof_engine.h      the engine: open a model, run a request, read its times
  *
  * Smallest example (samples/01_count_tokens.c; cc -I. -Iparts samples/01_count_tokens.c -lm)

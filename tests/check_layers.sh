@@ -24,7 +24,6 @@ parts/lib/vlmprof_engine.:  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_chec
 parts/lib/vlmprof_gguf.:    vlmprof.h vlmprof_file vlmprof_config vlmprof_checkpoint vlmprof_gguf
 parts/lib/vlmprof_analysis.: vlmprof.h vlmprof_analysis
 parts/lib/vlmprof_latency.: vlmprof.h vlmprof_analysis vlmprof_latency
-parts/lib/vlmprof_load.:    vlmprof.h vlmprof_analysis vlmprof_load
 parts/lib/vlmprof_noise.:   vlmprof.h vlmprof_noise
 parts/lib/vlmprof_processor.: vlmprof.h vlmprof_families vlmprof_processor
 parts/lib/vlmprof_prompt.:  vlmprof.h vlmprof_prompt
@@ -61,27 +60,16 @@ cli/conform/:               subjects cli/base/ cli/model/ cli/results/ cli/measu
 cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
 cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/
-cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
-cli/load/:                  subjects cli/base/ cli/results/ cli/score/ cli/measure/record.h cli/server/ cli/data/ cli/load/
-cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
-cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/load/load_tables.h cli/page/
-cli/page/load_time.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
+cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h
 cli/commands/commands.h:    cli/base/
-cli/commands/best_objective.: subjects rooms cli/commands/best_objective.h
-cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands/best_objective.h
-cli/commands/predict_workers.: subjects rooms cli/commands/predict_workers.h
-cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h cli/commands/predict_workers.h
-cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
-cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
-cli/commands/command_ask.:  subjects rooms cli/commands/commands.h cli/commands/command_ask.h
 cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/measure/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
     sed -E -f <(
         echo 's#\bsubjects\b#vlmprof.h parts/vlmprof_ parts/lib/vlmprof_#g'
-        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/conform/ cli/data/ cli/sweep/ cli/load/ cli/report/ cli/page/#g'
+        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/conform/ cli/data/ cli/sweep/ cli/report/ cli/page/#g'
         for path in parts/vlmprof_*.h parts/lib/vlmprof_*.h; do
             name=${path##*/}
             echo "s#(^| )${name%.h}( |\$)#\\1$path\\2#g"
@@ -106,12 +94,9 @@ cli/sweep/ranks.:             $engine
 cli/results/reference_layout.:  $engine
 cli/results/result_gather.:     $engine
 cli/results/result_write.:      $engine
-cli/commands/command_best.:    $engine
 cli/commands/command_compare.: $engine
 cli/commands/command_fit.:     $engine
 cli/commands/command_merge.:   $engine
-cli/commands/predict_server.:  $engine
-cli/commands/best_objective.:  $engine
 cli/commands/command_report.:  $engine
 cli/commands/command_score.:   $engine
 cli/commands/command_tile.:    $engine

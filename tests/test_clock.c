@@ -55,7 +55,7 @@ static void test_run(void) {
 static void test_profile(void) {
     check_printed("profile", "run samples/cat.jpg -p 'What?' --tier low --max_new_tokens 3 --ignore_eos --profile --num_runs 1 --row_limit 12 " MODEL);
     check_printed("profile-groups", PROFILE "--group_by stage step --sort_by count --num_runs 4 --active 2 --skip_first 1");
-    check_printed("profile-shapes", PROFILE "--num_runs 1 --group_by_input_shape --sort_by cpu_time --row_limit 20");
+    check_printed("profile-shapes", PROFILE "--num_runs 1 --group_by part shape --sort_by cpu_time --row_limit 20");
     check_printed("profile-block", PROFILE "--num_runs 1 --group_by block --profile_format cprofile --sort_by cumulative --row_limit 30");
     check_printed("profile-csv", PROFILE "--num_runs 1 --profile_format csv");
     check_printed("profile-json", PROFILE "--num_runs 1 --profile_format json --group_by none");

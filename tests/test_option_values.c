@@ -27,7 +27,6 @@ static const struct { const char *command, *words; } BASE[] = {
     {"run", "--synthetic=tiny --prompt=hi --max_new_tokens=1 --threads=1"},
     {"ask", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --prompt=hi --max_new_tokens=1"},
     {"tile", "640x480"},
-    {"load", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --data=%R/samples/questions.jsonl --output_dir=loaded --concurrency=1 --duration_s=0.1 --num_samples=1"},
     {"audit", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --family=gemma3 --sizes=64x64"},
     {"sweep", "--synthetic=tiny --data=%R/samples/questions.jsonl --output_dir=swept --num_samples=1 --max_new_tokens=1 --tier_list=low --top_k_list=2 "
               "--num_active_blocks_list=2 --num_runs_per_sample=1 --threads=1 --quiet"},

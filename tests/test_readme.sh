@@ -1,4 +1,5 @@
 #!/bin/bash
+# slow: runs the commands of README and manual, 20 s
 # Proves that README, manual and samples are true: the README's C block, the manual's example and samples/01 are one text; the samples run and
 # print what is promised; make targets, files, options and commands that the README names exist; commands that need no checkpoint are run.
 CDPATH= cd "$(dirname "$0")/.." || exit 1

@@ -130,7 +130,7 @@ static void test_estimator(void) {
         {"predict-views", "predict %F/model.json --views 3 --sequence 500 --text_tokens 20 --vision_tokens 400", 0},
         {"predict-text", "predict %F/model.json --views 0 --top_k 8 --output_tokens 1", 0}, {"predict-data", "predict %F/model.json --data %F/b --budget_ms 80", 0},
         {"predict-data-json", "predict %F/model.json --data %F/b --json", 0}, {"recalibrate", "predict %F/model.json --recalibrate %F/b -n 30 -o %F/other.json", 0},
-        {"recalibrate-json", "predict %F/model.json --recalibrate %F/b -n 20 --seed 3 -o %F/other.json --json", 0},
+        {"recalibrate-json", "predict %F/model.json --recalibrate %F/b -n 20 -o %F/other.json --json", 0},
         {"predict-other", "predict %F/other.json --data %F/b", 0},
         {"predict-far", "predict %F/model.json --views 90 --sequence 9000 --top_k 60", 2}, {"predict-none", "predict %F/model.json", 2}};
     truth t = truth_default();
@@ -359,7 +359,7 @@ static void test_estimator_words(void) {
         "predict %F/model.json --tier low", "predict %F/model.json --views 2", "predict %F/model.json --views 0 --vision_tokens 100",
         "predict %F/model.json --views 2 --vision_tokens 400 --sequence 400", "predict %F/model.json 640x480 --views 2", "predict %F/model.json 640x480 --top_k 65",
         "predict %F/model.json 640x480 --sequence 5", "predict %F/model.json --data %F/b --recalibrate %F/b", "predict %F/model.json --recalibrate %F/b",
-        "predict %F/model.json 640x480 -n 4", "predict %F/model.json 640x480 --seed 4", "predict %F/model.json --recalibrate %F/b -o %F/x.json --budget_ms 5",
+        "predict %F/model.json 640x480 -n 4", "predict %F/model.json --recalibrate %F/b -o %F/x.json --budget_ms 5",
         "predict %F/model.json 640x480 --data %F/b", "predict %F/model.json --data %F/b --top_k 4", "predict %F/model.json --data %F/b --views 4",
         "predict %F/model.json --recalibrate %F/b -n 100000 -o %F/x.json",
         "predict %F/model.json --views 3 --sequence 2000 --vision_tokens 900 --text_tokens 9 --json",

@@ -14,6 +14,17 @@ const struct removed_word REMOVED_WORDS[] = {
     {"score", "references", "vlmprof score reads the references from the lines of its file"},
     {"score", "baseline", "vlmprof compare compares two sweeps sample by sample"},
     {"score", "by", "vlmprof report --by FIELD prints the accuracy of each category"},
+    {"load", NULL, "sweep --endpoint measures each question at concurrency 1; AIPerf and guidellm test servers under load"},
+    {"best", "slo", "use --budget_ms with --latency and --percentile"},
+    {"best", "slo_share", "use --budget_ms with --percentile"},
+    {"predict", "workers", "AIPerf and guidellm test servers under load"},
+    {"predict", "rate", "AIPerf and guidellm test servers under load"},
+    {"predict", "family", "latency models describe vlmprof's engine; vlmprof tile --family counts tokens"},
+    {"run", "endpoint", "vlmprof ask asks a server"},
+    {NULL, "color", "colours are used on a terminal, unless NO_COLOR is set"},
+    {NULL, "unique_image", "it is the default; --same_image sends the file unchanged"},
+    {"run", "group_by_input_shape", "use --group_by shape"},
+    {"sweep", "group_by_input_shape", "use --group_by shape"},
     {NULL, NULL, NULL},
 };
 

@@ -182,8 +182,8 @@ static void page_provenance(struct text_buffer *out, const struct report *report
         else say_unknown_cost(text, sizeof text, tool, (size_t)file->cost.bare_pairs, "pairs of runs");
         page_list_item(out, "cost of stage times", text);
     }
-    snprintf(text, sizeof text, "vlmprof %s, %zu resamples, seed %u", VLMPROF_VERSION, report->settings.resamples,
-             (unsigned)report->settings.seed);
+    snprintf(text, sizeof text, "vlmprof %s, %zu resamples, seed %d", VLMPROF_VERSION, report->settings.resamples,
+             BOOTSTRAP_SEED);
     page_list_item(out, "report by", text);
     page_list_close(out);
 }

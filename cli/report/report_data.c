@@ -387,7 +387,7 @@ void report_put_e2(vp_json_writer *writer, const struct report *report) {
     PUT(writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-report-e2-1"), KEY("version", VLMPROF_VERSION),
         KEY_TEXTS("warnings", &report->warnings), KEY("latency", METRIC_KEYS[report->settings.axis]),
         KEY("percentile", percentile_text(report->settings.percentile)), KEY("resamples", report->settings.resamples),
-        KEY("seed", report->settings.seed), KEY("epsilon_accuracy", report->settings.epsilon_accuracy),
+        KEY("seed", BOOTSTRAP_SEED), KEY("epsilon_accuracy", EPSILON_ACCURACY),
         KEY_ARRAY("datasets"));
     for (size_t i = 0; i < report->results->group_count; i++) put_tradeoff(writer, report, &report->tradeoffs[i]);
     vp_json_end_array(writer);

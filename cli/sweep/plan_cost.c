@@ -402,64 +402,6 @@ static void put_plan_configuration(vp_json_writer *writer, const struct estimate
         KEY("num_runs_measured", forecast->runs_measured),
         KEY("num_runs_left", configuration_runs_left(estimate, index)), END_OBJECT);
 }
-/* ---- separating bytes from tokens */
-/* Files that are sent unchanged, and the same images resized to as many tokens and sent as PNG, differ in bytes but not
- * in tokens. So the two together give `fit` the cost of each. */
-enum { APART_SIZES = 3, APART_STEP = 4 };
-struct apart { int64_t tokens[APART_SIZES]; size_t count; int has_unchanged, has_resized; };
-static struct apart apart_of(const struct plan *plan) {
-    static const double shares[APART_SIZES] = {0.1, 0.5, 0.9};
-    struct apart apart = {{0}, 0, 0, 0};
-    const struct vp_family *family = plan->variants.count ? plan->variants.items[0].family : NULL;
-    double *tokens = NULL;
-    size_t known = 0;
-    for (size_t i = 0; i < plan->configuration_count; i++)
-        if (knob_is_set(&plan->configurations[i].knobs, KNOB_TOKENS)) apart.has_resized = 1;
-        else apart.has_unchanged = 1;
-    for (size_t set = 0; set < plan->set_count && family; set++)
-        for (size_t i = 0; i < plan->sets[set].count; i++) {
-            const struct entry *entry = &plan->sets[set].samples[i];
-            vp_vision_count count;
-            /* --vision_tokens_list resizes each image by itself; with several, the first is used */
-            if (!entry->image_count || entry->reason
-                || vp_family_count(family, entry->sizes->width_px, entry->sizes->height_px, &count, NULL) != VP_OK)
-                continue;
-            tokens = resize(tokens, known + 1, sizeof *tokens);
-            tokens[known++] = (double)count.total_tokens;
-        }
-    if (known) vp_sort_double(tokens, known);
-    for (int i = 0; i < APART_SIZES && known; i++) {
-        const int64_t at = (int64_t)tokens[(size_t)(shares[i] * (double)(known - 1) + 0.5)] / APART_STEP * APART_STEP;
-        if (at > 0 && (!apart.count || at > apart.tokens[apart.count - 1])) apart.tokens[apart.count++] = at;
-    }
-    /* another size, if all images have one size */
-    if (apart.count == 1) {
-        apart.tokens[1] = apart.tokens[0] * 2;
-        apart.count = 2;
-    }
-    free(tokens);
-    return apart;
-}
-static void print_plan_apart(const struct plan *plan) {
-    const struct apart apart = apart_of(plan);
-    if (!apart.count || (apart.has_unchanged && apart.has_resized)) return;
-    print_plain("fit         tokens and bytes of images grow together here; to fit the cost of each, also sweep the "
-                "images\n            %s, into another folder:",
-                apart.has_unchanged ? "resized to as many tokens, as larger PNG files" : "unchanged");
-    if (apart.has_unchanged) {
-        print_plain(" --vision_tokens_list");
-        for (size_t i = 0; i < apart.count; i++) print_plain(" %lld", (long long)apart.tokens[i]);
-    } else print_plain(" without --vision_tokens_list");
-    print_plain("; then vlmprof fit DIR OTHER_DIR\n");
-}
-static void put_plan_apart(vp_json_writer *writer, const struct plan *plan) {
-    const struct apart apart = apart_of(plan);
-    if (!apart.count || (apart.has_unchanged && apart.has_resized)) return;
-    PUT(writer, KEY_OBJECT("fit_bytes_apart"), KEY_BOOL("unchanged", !apart.has_unchanged),
-        KEY_ARRAY("vision_tokens_list"));
-    for (size_t i = 0; i < apart.count && apart.has_unchanged; i++) vp_json_int(writer, apart.tokens[i]);
-    PUT(writer, END_ARRAY, END_OBJECT);
-}
 static int print_plan_json(const struct estimate *estimate) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
@@ -483,7 +425,6 @@ static int print_plan_json(const struct estimate *estimate) {
         KEY("T_total_mean", estimate->resolution.mean), KEY("T_total_p50", estimate->resolution.p50), END_OBJECT,
         KEY_BOOL("too_few_samples", estimate->fewest < PLAN_SAMPLES_ENOUGH),
         KEY("note", estimate->note[0] ? estimate->note : NULL));
-    if (!estimate->model) put_plan_apart(&writer, estimate->plan);
     put_config(&writer, estimate->options);
     vp_json_end_object(&writer);
     return json_end(&writer);
@@ -612,7 +553,6 @@ static int print_plan(const struct estimate *estimate) {
     print_plan_memory(estimate);
     print_plan_time(estimate);
     print_plan_resolution(estimate);
-    if (!estimate->model) print_plan_apart(plan);
     if (plan->repeats)
         print_plain("note        %s repeats points %zu times; each is measured once\n",
                     text_of(estimate->options, "sampling_strategy"), plan->repeats);

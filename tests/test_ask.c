@@ -1,4 +1,4 @@
-/* test_run_endpoint.c: `run --endpoint` against a server that answers as the model's name requests. Exit codes, both outputs, the requests sent, the
+/* test_ask.c: `ask` against a server that answers as the model's name requests. Exit codes, both outputs, the requests sent, the
  * message of each failure, Ctrl-C, and that the API key never appears. */
 #define _XOPEN_SOURCE 700
 #include "vlmprof.h"
@@ -82,7 +82,7 @@ static hostile_reply choose(hostile_server *asked) {
 /* Asks the model with this name; more: further options, or NULL. */
 static int ask(const char *model, const char *more) {
     asked_before = 0;
-    run("run samples/cat.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model %s --max_new_tokens 8 %s", server.port, model, more ? more : "");
+    run("ask samples/cat.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model %s --max_new_tokens 8 %s", server.port, model, more ? more : "");
     CHECK(!strstr(last.out, KEY) && !strstr(last.err, KEY));
     return last.code;
 }
@@ -129,7 +129,7 @@ static void test_text(void) {
     CHECK_TEXT(last.err, "");
     CHECK_INT(ask("other", "--num_runs 2"), 0);
     shows("run 1; other runs gave different answers");
-    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d/v1/ --endpoint_model good", server.port), 0);
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d/v1/ --endpoint_model good", server.port), 0);
     CHECK(!strstr(last.out, "image    "));
     check_case("values that a server does not report are listed as missing");
     CHECK_INT(ask("nousage", NULL), 0);
@@ -216,10 +216,10 @@ static void test_sent(void) {
     CHECK(strstr(one, "\"cache_prompt\": false") && strstr(one, "\"cache_salt\": \"vlmprof-"));
     CHECK(strstr(one, "\"ignore_eos\": true") && strstr(one, "\"max_tokens\": 8"));
     free(one);
-    CHECK_INT(ask("good", "--resize 8x8 --unique_image --cold"), 0);
+    CHECK_INT(ask("good", "--resize 8x8 --cold"), 0);
     one = sent();
     CHECK(strstr(one, "data:image/png;base64,") && !strstr(one, "cache_salt"));
-    CHECK_INT(ask("good", "--resize 8x8 --unique_image --cold"), 0);
+    CHECK_INT(ask("good", "--resize 8x8 --cold"), 0);
     char *two = sent();
     CHECK(strcmp(one, two) != 0);
     FREE_ALL(one, two);
@@ -238,7 +238,6 @@ static void test_sent(void) {
     CHECK(strstr(two, "data:image/jpeg;base64,/9j/") && strlen(one) == strlen(two)); /* test_virtual checks that they differ */
     CHECK(strstr(last.out, "sent as image/jpeg, 37853 bytes"));
     FREE_ALL(one, two);
-    CHECK_INT(ask("good", "--same_image --unique_image"), 2);
 }
 static void test_key(void) {
     check_case("the API key: from the environment or a file, and in no output");
@@ -285,7 +284,7 @@ static void test_failures(void) {
     CHECK_INT(ask("breaks", NULL), 4);
     CHECK_TEXT(last.out, "");
     CHECK_INT(ask("nonsense", NULL), 3);
-    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4);
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:1 --endpoint_model good --timeout_s 5"), 4);
     said("is the server up");
     CHECK_INT(ask("slow", "--timeout_s 1 --cold"), 4);
     said("the answer is not complete after 1.000 s; 1 piece came, the last after 0.0");
@@ -296,20 +295,15 @@ static void test_failures(void) {
     said("run 3 of 4 failed: the results are those of the 2 before it");
     shows("2 runs after a warm-up");
     check_case("usage");
-    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2);
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d", server.port), 2);
     said("needs --endpoint_model NAME; http://127.0.0.1:");
     said("has: good, cached");
-    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:1"), 4);
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:1"), 4);
     said("is the server up");
-    CHECK_INT(run("run --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 2);
+    CHECK_INT(run("ask --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 2);
     said("-p TEXT");
-    CHECK_INT(ask("good", "--model x"), 2);
-    said("--model and --endpoint cannot be used together");
-    CHECK_INT(ask("good", "--synthetic tiny"), 2);
     CHECK_INT(ask("good", "--top_k 1"), 2);
-    said("--top_k and --endpoint cannot be used together: the server decides");
-    CHECK_INT(ask("good", "--profile"), 2);
-    CHECK_INT(ask("good", "--dump x"), 2);
+    said("unknown option --top_k of ask (run has this option)");
     CHECK_INT(ask("good", "--max_crops 4"), 2);
     CHECK_INT(ask("good", "--max_crops 4 --family molmo"), 0);
     CHECK_INT(ask("good", "--family no-such"), 2);
@@ -323,35 +317,20 @@ static void test_failures(void) {
     CHECK_INT(ask("good", "--request_knob messages[9].content=1"), 2);
     said("messages[9]");
     CHECK_INT(ask("good", "--request_knob nothing"), 2);
-    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --request_knob image_url.detail=low", server.port), 2);
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --request_knob image_url.detail=low", server.port), 2);
     said("there is no image");
-    CHECK_INT(run("run -p Hi --synthetic tiny --no_cache"), 2);
-    said("--no_cache needs --endpoint URL");
-    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2);
-    said("need an image");
-    CHECK_INT(run("run -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2);
-    said("vlmprof: --endpoint: a URL must begin with http://");
-    CHECK_INT(run("run %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
-    said("none.jpg");
-    CHECK_INT(run("run README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
-    said("not a PNG, JPEG, WebP or GIF");
-}
-/* `ask` prints the same lines as `run --endpoint`, except for the measured times */
-static void test_ask(void) {
-    char lines[2][4000];
-    check_case("ask is equivalent to run --endpoint");
-    for (int i = 0; i < 2; i++) {
-        size_t bytes = 0;
-        asked_before = 0;
-        CHECK_INT(run("%s samples/cat.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --max_new_tokens 8", i ? "run" : "ask", server.port), 0);
-        for (const char *line = last.out; *line && bytes + 40 < sizeof lines[0]; line += strcspn(line, "\n"), line += *line == '\n')
-            bytes += (size_t)snprintf(lines[i] + bytes, sizeof lines[0] - bytes, "%.*s\n", (int)strcspn(line, " \n"), line); /* the first words */
-    }
-    CHECK_TEXT(lines[0], lines[1]);
-    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --top_k 2", server.port), 2);
-    said("unknown option --top_k of ask (run has this option)");
     CHECK_INT(run("ask -p Hi"), 2);
     said("ask needs --endpoint URL");
+    CHECK_INT(run("run -p Hi --endpoint http://127.0.0.1:%d", server.port), 2);
+    said("option --endpoint of run was removed: vlmprof ask asks a server");
+    CHECK_INT(run("ask -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good --resize 5x5", server.port), 2);
+    said("need an image");
+    CHECK_INT(run("ask -p Hi --endpoint ftp://127.0.0.1 --endpoint_model good"), 2);
+    said("vlmprof: --endpoint: a URL must begin with http://");
+    CHECK_INT(run("ask %%F/none.jpg -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
+    said("none.jpg");
+    CHECK_INT(run("ask README.md -p Hi --endpoint http://127.0.0.1:%d --endpoint_model good", server.port), 3);
+    said("not a PNG, JPEG, WebP or GIF");
 }
 /* A missing or wrong scheme, and a model that need not be named. */
 static void test_address(void) {
@@ -444,7 +423,7 @@ static void test_interrupt(void) {
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
     if ((child = fork()) == 0) {
         if (!freopen(in_folder("out"), "w", stdout) || !freopen(in_folder("err"), "w", stderr)) _exit(99);
-        execl(program, program, "run", "-p", "Hi", "--endpoint", url, "--endpoint_model", "slow", "--cold", (char *)NULL);
+        execl(program, program, "ask", "-p", "Hi", "--endpoint", url, "--endpoint_model", "slow", "--cold", (char *)NULL);
         _exit(99);
     }
     while (hostile_count(&server, &server.request_count) == before) nanosleep(&tick, NULL);
@@ -473,7 +452,7 @@ static void test_terminal(void) {
         setenv("TERM", "xterm", 1);
         setenv("NO_COLOR", "1", 1);
         if (terminal < 0 || dup2(terminal, 1) < 0 || dup2(terminal, 2) < 0) _exit(99);
-        execl(program, program, "run", "-p", "Hi", "--endpoint", url, "--endpoint_model", "good", "--cold", (char *)NULL);
+        execl(program, program, "ask", "-p", "Hi", "--endpoint", url, "--endpoint_model", "good", "--cold", (char *)NULL);
         _exit(99);
     }
     while ((got = read(control, shown + used, sizeof shown - 1 - used)) > 0) used += (size_t)got; /* EIO: the other end is closed */
@@ -487,7 +466,7 @@ static void test_terminal(void) {
 
 int main(void) {
     unsetenv("OPENAI_API_KEY");
-    if (!program_begin("run-endpoint")) return 1;
+    if (!program_begin("ask")) return 1;
     hostile_start(&server, NULL, 0);
     server.choose = choose;
     test_text();
@@ -495,12 +474,11 @@ int main(void) {
     test_sent();
     test_key();
     test_failures();
-    test_ask();
     test_address();
     test_tls_port();
     test_interrupt();
     test_terminal();
     hostile_stop(&server);
     program_end();
-    return check_done("test_run_endpoint");
+    return check_done("test_ask");
 }
