@@ -204,11 +204,4 @@ say trace_cprofile trace tests/golden/trace/torch_cpu.pt.trace.json --profile_fo
 one=$(ls results/*imgsizetier*.json | head -n 1)
 say rescore rescore "$one"
 say rescore_other rescore "$one" --metric anls
-say convert_hf convert samples/tiny/model hf --max_shard_mb 1
-say convert_packed convert samples/tiny/model packed --layout packed
-say convert_synthetic convert --synthetic tiny made --seed 3
-files hf
-files packed
-files made
-say convert_there convert samples/tiny/model packed --layout packed
 echo "$(find "$keep" -type f | wc -l) files in $keep"
