@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sysconfig
 from pathlib import Path
-from typing import Any, Dict, List, Sequence, Union
+from typing import Any, Dict, Iterator, List, Sequence, Union
 
 from .counts import _wrong_platform
 
@@ -23,19 +23,28 @@ class CommandError(RuntimeError):
         self.code = code
 
 
-def program() -> str:
-    """The path of the program: VLMPROF_PROGRAM, the one that was installed with this package, or the first of PATH."""
-    named = os.environ.get("VLMPROF_PROGRAM")
-    if named:
-        return named
+def _candidates() -> Iterator[Path]:
     for folder in (sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")):
-        path = Path(folder) / "vlmprof"
-        if path.exists():
-            return str(path)
-    beside = Path(__file__).resolve().parent.parent / "bin" / "vlmprof"  # pip install --target
-    found = str(beside) if beside.exists() else shutil.which("vlmprof")
+        yield Path(folder) / "vlmprof"
+    package = Path(__file__).resolve().parent
+    yield package.parent / "bin" / "vlmprof"  # pip install --target
+    yield package.parent.parent / "vlmprof"  # python/ of a checkout
+    noted = package / "checkout"  # pip install ./python: the checkout that it came from
+    if noted.is_file():
+        yield Path(noted.read_text(encoding="utf-8").strip()) / "vlmprof"
+
+
+def program() -> str:
+    """The path of the program: VLMPROF, the one of this package's wheel, that of the checkout, or the first of PATH."""
+    named = os.environ.get("VLMPROF")
+    if named:
+        if not os.access(named, os.X_OK) or os.path.isdir(named):
+            raise FileNotFoundError(f"VLMPROF={named}: there is no such program")
+        return named
+    found = next((str(path) for path in _candidates() if path.is_file() and os.access(path, os.X_OK)), None) or shutil.which("vlmprof")
     if not found:
-        raise _wrong_platform("the program vlmprof was not found: not next to this package, not in PATH")
+        raise FileNotFoundError("the program vlmprof was not found: set VLMPROF=/path/of/vlmprof, put it into PATH, or build it in the "
+                                "checkout that this package came from (make); the wheel of `make wheel` carries it")
     return found
 
 
@@ -67,17 +76,17 @@ def run(args: Words, ok: Sequence[int] = (0,)) -> Any:
     return json.loads(done.stdout.decode(errors="replace"))
 
 
-def sweep(output_dir: Union[str, "os.PathLike[str]"], **options: Any) -> Dict[str, Any]:
+def sweep(output_dir: Union[str, "os.PathLike[str]"], **options: Any) -> Any:
     """`vlmprof sweep`: sweep("results", synthetic="tiny", data="questions.jsonl", tier_list=["low", "high"], num_samples=5). Options: `vlmprof help sweep`."""
     return run(["sweep", "--output_dir", output_dir, *_words(options)])
 
 
-def audit(endpoint: str, endpoint_model: str, **options: Any) -> Dict[str, Any]:
+def audit(endpoint: str, endpoint_model: str, **options: Any) -> Any:
     """`vlmprof audit`: does a server count image tokens by its model's rule? audit("http://127.0.0.1:8000", "NAME", family="qwen3-vl").
     A verdict "different" is a result, not an error."""
     return run(["audit", "--endpoint", endpoint, "--endpoint_model", endpoint_model, *_words(options)], ok=(0, 1))
 
 
-def compare(baseline: Union[str, "os.PathLike[str]"], change: Union[str, "os.PathLike[str]"], **options: Any) -> Dict[str, Any]:
+def compare(baseline: Union[str, "os.PathLike[str]"], change: Union[str, "os.PathLike[str]"], **options: Any) -> Any:
     """`vlmprof compare BASELINE CHANGE` of two folders of result files. A verdict SLOWER is a result, not an error."""
     return run(["compare", baseline, change, *_words(options)], ok=(0, 1))

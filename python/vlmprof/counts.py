@@ -18,14 +18,25 @@ class PlatformError(OSError):
 
 def _wrong_platform(what: str) -> PlatformError:
     return PlatformError(f"{what}; vlmprof has binaries for Linux with glibc 2.28 or later on x86_64 and aarch64, and this is {sys.platform} on "
-                         f"{platform.machine()}. Build it from source: make, make build/libvlmprof.so, then set VLMPROF_PROGRAM=.../vlmprof and "
+                         f"{platform.machine()}. Build it from source: make, make build/libvlmprof.so, then set VLMPROF=.../vlmprof and "
                          "VLMPROF_LIBRARY=.../build/libvlmprof.so")
+
+
+def _library_path() -> Path:
+    """VLMPROF_LIBRARY, the library of this package's wheel, or the one in the build folder of the checkout."""
+    named = os.environ.get("VLMPROF_LIBRARY")
+    package = Path(__file__).resolve().parent
+    tops = [package.parent.parent]
+    if (package / "checkout").is_file():
+        tops.append(Path((package / "checkout").read_text(encoding="utf-8").strip()))
+    places = [Path(named)] if named else [package / "libvlmprof.so", *(top / "build" / "libvlmprof.so" for top in tops)]
+    return next((place for place in places if place.is_file()), places[0])
 
 
 def _load() -> ctypes.CDLL:
     global _library
     if _library is None:
-        path = Path(os.environ.get("VLMPROF_LIBRARY") or Path(__file__).with_name("libvlmprof.so"))
+        path = _library_path()
         try:
             library = ctypes.CDLL(str(path))
         except OSError as error:
