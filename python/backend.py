@@ -1,6 +1,8 @@
-"""The build backend of `pip install ./python` (PEP 517, 660): a wheel of the Python files, with the standard library alone.
+"""The build backend of `pip install ./python` (PEP 517, 660): a wheel of the Python files, with the standard library
+alone.
 
-It needs no compiler and no other package. packaging/wheel.py writes the wheel that carries the program with these functions."""
+It needs no compiler and no other package. packaging/wheel.py writes the wheel that carries the program with these
+functions."""
 import base64
 import hashlib
 import os
@@ -25,13 +27,13 @@ def version() -> str:
 
 def metadata(licences: bool = False) -> str:
     lines = ["Metadata-Version: 2.1", "Name: vlmprof", f"Version: {version()}",
-             "Summary: Profiler of vision-language models: stage times, image tokens, latency and accuracy, of checkpoints, "
-             "servers and torch models", "License: MIT"]
+             "Summary: Profiler of vision-language models: stage times, image tokens, latency and accuracy, of "
+             "checkpoints, servers and torch models", "License: MIT"]
     lines += ["License-File: LICENSE", "License-File: THIRD-PARTY.txt"] if licences else []
     lines.append("Requires-Python: >=3.9")
     for extra, needs in EXTRAS.items():
         lines += [f"Provides-Extra: {extra}", *(f'Requires-Dist: {need}; extra == "{extra}"' for need in needs)]
-    described = (TOP / "README.md").read_text(encoding="utf-8") if licences else "vlmprof: profiler of vision-language models."
+    described = (TOP / "README.md").read_text(encoding="utf-8") if licences else "vlmprof"
     return "\n".join([*lines, "Description-Content-Type: text/markdown", "", described]) + "\n"
 
 
@@ -61,10 +63,12 @@ def write_wheel(output: Any, tag: str, files: Dict[str, bytes], licences: bool =
     return name
 
 
-def build_wheel(wheel_directory: str, config_settings: Optional[Any] = None, metadata_directory: Optional[str] = None) -> str:
+def build_wheel(wheel_directory: str, config_settings: Optional[Any] = None,
+                metadata_directory: Optional[str] = None) -> str:
     """The Python files, and the path of the checkout, where the program is once it is built."""
     return write_wheel(wheel_directory, "py3-none-any", {**package_files(), "vlmprof/checkout": f"{TOP}\n".encode()})
 
 
-def build_editable(wheel_directory: str, config_settings: Optional[Any] = None, metadata_directory: Optional[str] = None) -> str:
+def build_editable(wheel_directory: str, config_settings: Optional[Any] = None,
+                   metadata_directory: Optional[str] = None) -> str:
     return write_wheel(wheel_directory, "py3-none-any", {"vlmprof.pth": f"{HERE}\n".encode()})

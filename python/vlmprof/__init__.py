@@ -23,5 +23,6 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'vlmprof' has no attribute {name!r}")
 
 
-__all__ = ["CommandError", "Count", "PlatformError", "audit", "compare", "count", "count_tokens", "families", "front", "load", "load_trace",
+__all__ = ["CommandError", "Count", "PlatformError", "audit", "compare", "count", "count_tokens", "families", "front",
+           "load", "load_trace",
            "program", "run", "sweep", "tokens_of", "version"]

@@ -16,7 +16,9 @@ Words = Sequence[Union[str, int, float, "os.PathLike[str]"]]
 
 
 class CommandError(RuntimeError):
-    """The program ended with a failure; the text is what it said. code: 1 work failed, 2 usage, 3 input file, 4 memory or device, 5 output."""
+    """The program ended with a failure; the text is what it said.
+
+    code: 1 work failed, 2 usage, 3 input file, 4 memory or device, 5 output"""
 
     def __init__(self, code: int, text: str):
         super().__init__(text.strip() or f"vlmprof ended with {code}")
@@ -41,10 +43,11 @@ def program() -> str:
         if not os.access(named, os.X_OK) or os.path.isdir(named):
             raise FileNotFoundError(f"VLMPROF={named}: there is no such program")
         return named
-    found = next((str(path) for path in _candidates() if path.is_file() and os.access(path, os.X_OK)), None) or shutil.which("vlmprof")
+    found = next((str(path) for path in _candidates() if path.is_file() and os.access(path, os.X_OK)),
+                 None) or shutil.which("vlmprof")
     if not found:
-        raise FileNotFoundError("the program vlmprof was not found: set VLMPROF=/path/of/vlmprof, put it into PATH, or build it in the "
-                                "checkout that this package came from (make); the wheel of `make wheel` carries it")
+        raise FileNotFoundError("the program vlmprof was not found: set VLMPROF=/path/of/vlmprof, put it into PATH, or "
+                                "build it in the checkout that this package came from (make); `make wheel` carries it")
     return found
 
 
@@ -60,13 +63,15 @@ def _words(options: Dict[str, Any]) -> List[str]:
 
 
 def run(args: Words, ok: Sequence[int] = (0,)) -> Any:
-    """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p", "What?", "--synthetic", "tiny"]).
+    """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p",
+    "What?", "--synthetic", "tiny"]).
 
     ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise."""
     words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in args]
     path = program()
     try:
-        done = subprocess.run([path, *words, *(["--json"] if "--json" not in words else [])], capture_output=True, check=False)
+        done = subprocess.run([path, *words, *(["--json"] if "--json" not in words else [])], capture_output=True,
+                              check=False)
     except OSError as error:
         if error.errno == errno.ENOEXEC:
             raise _wrong_platform(f"{path} is for another system or processor") from None
@@ -76,17 +81,18 @@ def run(args: Words, ok: Sequence[int] = (0,)) -> Any:
     return json.loads(done.stdout.decode(errors="replace"))
 
 
-def sweep(output_dir: Union[str, "os.PathLike[str]"], **options: Any) -> Any:
-    """`vlmprof sweep`: sweep("results", synthetic="tiny", data="questions.jsonl", tier_list=["low", "high"], num_samples=5). Options: `vlmprof help sweep`."""
+def sweep(output_dir: Union[str, os.PathLike[str]], **options: Any) -> Any:
+    """`vlmprof sweep` with its options (`vlmprof help sweep`):
+    sweep("results", synthetic="tiny", data="questions.jsonl", tier_list=["low", "high"], num_samples=5)."""
     return run(["sweep", "--output_dir", output_dir, *_words(options)])
 
 
 def audit(endpoint: str, endpoint_model: str, **options: Any) -> Any:
-    """`vlmprof audit`: does a server count image tokens by its model's rule? audit("http://127.0.0.1:8000", "NAME", family="qwen3-vl").
-    A verdict "different" is a result, not an error."""
+    """`vlmprof audit`: does a server count image tokens by its model's rule? audit("http://127.0.0.1:8000", "NAME",
+    family="qwen3-vl"). A verdict "different" is a result, not an error."""
     return run(["audit", "--endpoint", endpoint, "--endpoint_model", endpoint_model, *_words(options)], ok=(0, 1))
 
 
-def compare(baseline: Union[str, "os.PathLike[str]"], change: Union[str, "os.PathLike[str]"], **options: Any) -> Any:
+def compare(baseline: Union[str, os.PathLike[str]], change: Union[str, os.PathLike[str]], **options: Any) -> Any:
     """`vlmprof compare BASELINE CHANGE` of two folders of result files. A verdict SLOWER is a result, not an error."""
     return run(["compare", baseline, change, *_words(options)], ok=(0, 1))

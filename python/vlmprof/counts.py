@@ -17,9 +17,9 @@ class PlatformError(OSError):
 
 
 def _wrong_platform(what: str) -> PlatformError:
-    return PlatformError(f"{what}; vlmprof has binaries for Linux with glibc 2.28 or later on x86_64 and aarch64, and this is {sys.platform} on "
-                         f"{platform.machine()}. Build it from source: make, make build/libvlmprof.so, then set VLMPROF=.../vlmprof and "
-                         "VLMPROF_LIBRARY=.../build/libvlmprof.so")
+    return PlatformError(f"{what}; vlmprof has binaries for Linux with glibc 2.28 or later on x86_64 and aarch64, and "
+                         f"this is {sys.platform} on {platform.machine()}. Build it from source: make, make "
+                         "build/libvlmprof.so, then set VLMPROF=.../vlmprof, VLMPROF_LIBRARY=.../build/libvlmprof.so")
 
 
 def _library_path() -> Path:
@@ -118,21 +118,25 @@ def size_of(image: Any) -> Tuple[int, int]:
     size = getattr(image, "size", None)
     if isinstance(size, tuple) and len(size) == 2:
         return int(size[0]), int(size[1])
-    raise TypeError(f"{type(image).__name__}: expected a path, (width, height), a PIL picture or an array [height, width, channels]")
+    raise TypeError(f"{type(image).__name__}: expected a path, (width, height), a PIL picture or an array [height, "
+                    "width, channels]")
 
 
-def tokens_of(images: Iterable[Union[str, "os.PathLike[str]", Any]], family: str, **settings: Any) -> List[int]:
-    """Tokens of each image: paths of files (read by the program, turned as EXIF says), (width, height) pairs, PIL pictures, arrays [height, width, ..]."""
+def tokens_of(images: Iterable[Union[str, os.PathLike[str], Any]], family: str, **settings: Any) -> List[int]:
+    """Tokens of each image: paths of files (read by the program, turned as EXIF says), (width, height) pairs, PIL
+    pictures, arrays [height, width, ..]."""
     from . import commands
     images = list(images)
     paths = [os.fspath(image) for image in images if isinstance(image, (str, os.PathLike))]
     of_path = {}
     if paths:
-        options = [word for key, value in settings.items() for word in (f"--{key}", str(value).lower() if isinstance(value, bool) else str(value))]
+        options = [word for key, value in settings.items() for word in (f"--{key}", str(value).lower()
+                                                                        if isinstance(value, bool) else str(value))]
         rows = commands.run(["tile", *paths, "--family", family, *options])
         for path, row in zip(paths, rows):
             if row["error"]:
                 raise ValueError(f"{path}: {row['error']}")
             of_path[path] = row["total_tokens"]
-    return [of_path[os.fspath(image)] if isinstance(image, (str, os.PathLike)) else count_tokens(family, *size_of(image), **settings)
+    return [of_path[os.fspath(image)] if isinstance(image, (str, os.PathLike))
+            else count_tokens(family, *size_of(image), **settings)
             for image in images]

@@ -16,7 +16,8 @@ from . import results
 if TYPE_CHECKING:
     import pandas as pd
 
-STYLE = {"font.size": 8, "axes.titlesize": 8, "axes.spines.top": False, "axes.spines.right": False, "legend.frameon": False,
+STYLE = {"font.size": 8, "axes.titlesize": 8, "axes.spines.top": False, "axes.spines.right": False,
+         "legend.frameon": False,
          "figure.constrained_layout.use": True, "pdf.fonttype": 42}
 COLUMN_INCHES = 3.4  # of a paper with two columns
 PARTS = ("T_vision_total", "T_LLM_prefill", "T_LLM_decode")
@@ -39,7 +40,7 @@ def _range(row: Any) -> Tuple[float, float]:
 
 
 def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
-    """Accuracy against latency, a panel for each data set; the front as steps, its members named by the knobs that differ."""
+    """Accuracy against latency, a panel for each data set; the front as steps, its members named by their knobs."""
     plt = _pyplot()
     sets = list(configurations["dataset_name"].unique())
     names = dict(zip(configurations.index, results.names_of(configurations)))
@@ -48,13 +49,16 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
         for panel, dataset in zip(panels[0], sets):
             points = configurations[configurations["dataset_name"] == dataset].dropna(subset=[latency, "accuracy"])
             if not len(points):
-                panel.text(0.5, 0.5, "no configuration has a latency and an accuracy", ha="center", transform=panel.transAxes)
+                panel.text(0.5, 0.5, "no configuration has a latency and an accuracy", ha="center",
+                           transform=panel.transAxes)
                 continue
             errors = list(zip(*[_range(row) for _, row in points.iterrows()]))
-            panel.errorbar(points[latency], points["accuracy"], yerr=errors, fmt="o", ms=3, color="0.65", elinewidth=0.6, zorder=1,
+            panel.errorbar(points[latency], points["accuracy"], yerr=errors, fmt="o", ms=3, color="0.65",
+                           elinewidth=0.6, zorder=1,
                            label="configurations, 95 % interval")
             best = results.front(points, latency)
-            panel.step([*best[latency], points[latency].max()], [*best["accuracy"], best["accuracy"].iloc[-1]], where="post", color="C0",
+            panel.step([*best[latency], points[latency].max()], [*best["accuracy"], best["accuracy"].iloc[-1]],
+                       where="post", color="C0",
                        lw=1, zorder=2)
             panel.plot(best[latency], best["accuracy"], "o", ms=4, color="C0", zorder=3, label="Pareto front")
             for count, (index, row) in enumerate(best.iterrows()):
@@ -68,7 +72,7 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
 
 
 def stages(configurations: pd.DataFrame, samples: pd.DataFrame) -> Any:
-    """The mean time of each stage, a bar for each configuration, the fastest on top. Without stages: T_vision, prefill, decode."""
+    """The mean time of each stage, a bar for each configuration, the fastest on top."""
     plt = _pyplot()
     columns = [name for name in samples.columns if str(name).startswith("stage_")]
     columns = columns or [name for name in PARTS if name in samples.columns]
@@ -96,7 +100,8 @@ def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> 
     (geometric mean) and the difference of the accuracies in points.
 
     >>> import pandas
-    >>> table = pandas.DataFrame({"dataset_name": "a", "tier": ["low", "high"], "T_total_p50": [10.0, 20.0], "accuracy": [0.5, 0.6]})
+    >>> table = pandas.DataFrame({"dataset_name": "a", "tier": ["low", "high"], "T_total_p50": [10.0, 20.0]})
+    >>> table["accuracy"] = [0.5, 0.6]
     >>> table.attrs["settings"] = ["dataset_name", "tier"]
     >>> effect_table(table).round(3).to_dict("records")
     [{'knob': 'tier', 'step': 'low to high', 'ratio': 2.0, 'points': 10.0, 'pairs': 1}]
@@ -126,12 +131,14 @@ def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
         labels = [f"{row['knob']}: {row['step']}" for _, row in table.iterrows()]
         knobs: Dict[str, int] = {knob: i for i, knob in enumerate(table["knob"].unique())}
         colours = [plt.get_cmap("tab10")(knobs[knob] % 10) for knob in table["knob"]]
-        for panel, values, title in ((panels[0], 100 * (table["ratio"] - 1), f"{latency.replace('_p50', '')}, median [%]"),
+        for panel, values, title in ((panels[0], 100 * (table["ratio"] - 1),
+                                      f"{latency.replace('_p50', '')}, median [%]"),
                                      (panels[1], table["points"], "accuracy [points]")):
             panel.barh(range(len(table)), values, color=colours, height=0.6)
             panel.axvline(0, color="0.3", lw=0.6)
             for place, value in enumerate(values):
-                panel.annotate(f"{value:+.1f}", (value, place), xytext=(3 if value >= 0 else -3, 0), textcoords="offset points",
+                panel.annotate(f"{value:+.1f}", (value, place), xytext=(3 if value >= 0 else -3, 0),
+                               textcoords="offset points",
                                ha="left" if value >= 0 else "right", va="center", fontsize=6)
             panel.margins(x=0.25)
             if not len(values) or max(map(abs, values)) < 0.5:
@@ -145,7 +152,8 @@ def effects(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
 FIGURES = ("front", "stages", "effects")
 
 
-def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf", only: Optional[List[str]] = None) -> List[Path]:
+def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf",
+         only: Optional[List[str]] = None) -> List[Path]:
     """Draws the figures of a folder of result files; returns their files."""
     configurations, samples = results.load(folder)
     Path(output).mkdir(parents=True, exist_ok=True)
@@ -160,7 +168,8 @@ def draw(folder: results.PathLike, output: results.PathLike, ending: str = "pdf"
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m vlmprof.plots", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m vlmprof.plots", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", help="result files of vlmprof sweep")
     parser.add_argument("-o", "--output", default="figures", help="folder of the figures (default %(default)s)")
     parser.add_argument("--format", choices=("pdf", "png", "svg"), default="pdf")

@@ -35,8 +35,8 @@ def need_pandas() -> Any:
 
 
 def files_of(folder: PathLike) -> Iterator[Tuple[Path, Dict[str, Any]]]:
-    """A folder's result files, or one file. Other JSON, such as reports, is passed over. A file without "schema" comes from
-    an engine of its own (vlmprof help library) and counts as a result file too."""
+    """A folder's result files, or one file. Other JSON, such as reports, is passed over. A file without "schema" comes
+    from an engine of its own (vlmprof help library) and counts as a result file too."""
     folder = Path(folder)
     for path in [folder] if folder.is_file() else sorted(folder.glob("*.json")):
         try:
@@ -54,7 +54,7 @@ def _median(values: Iterable[Any]) -> Optional[float]:
 
 
 def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
-    """A result file of another engine with what vlmprof sweep writes in addition. Its accuracy's interval is unknown."""
+    """A result file of another engine with what vlmprof sweep writes in addition; its interval is unknown."""
     if "schema" in result:
         return result
     rows = [row for row in result["per_sample_results"] if row.get("status", "ok") == "ok"]
@@ -63,7 +63,8 @@ def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
     own = {"dataset_name": path.name.split("_imgsize")[0].split(".")[0], "num_ok": len(rows),
            "latency_stats": {name + "_p50": _median(row.get(name) for row in rows) for name in sorted(times)}}
     own.update({key: value for key, value in result.items() if key != "accuracy"})
-    return {**own, "accuracy": result.get("accuracy", sum(scores) / len(scores) if scores else None), "accuracy_interval": None}
+    return {**own, "accuracy": result.get("accuracy", sum(scores) / len(scores) if scores else None),
+            "accuracy_interval": None}
 
 
 def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
@@ -88,8 +89,8 @@ def knobs_of(configurations: pd.DataFrame) -> List[str]:
 
 
 def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
-    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms; what was not
-    measured is NaN. Raises FileNotFoundError for a folder without result files."""
+    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms; what was
+    not measured is NaN. Raises FileNotFoundError for a folder without result files."""
     pandas = need_pandas()
     configurations, samples, names = [], [], {}
     for path, result in files_of(folder):
@@ -104,7 +105,8 @@ def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
             own = {key: value for key, value in row.items() if not isinstance(value, (dict, list))}
             stages = {f"stage_{key}": value for key, value in (row.get("stages") or {}).items()}
             metadata = row.get("metadata") or {}
-            samples.append({**settings, **own, **stages, "id": metadata.get("id", row.get("sample_id")), "file": path.name})
+            samples.append({**settings, **own, **stages, "id": metadata.get("id", row.get("sample_id")),
+                            "file": path.name})
     if not configurations:
         raise FileNotFoundError(f"{folder}: there is no result file of vlmprof sweep in it")
     tables = pandas.DataFrame(configurations), pandas.DataFrame(samples)
@@ -132,10 +134,12 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.Data
     [0.5, 0.9]
     """
     if not hasattr(configurations, "dropna"):
-        raise TypeError(f"front needs the table of configurations, not {type(configurations).__name__}: front(vlmprof.load(folder)[0])")
+        raise TypeError(f"front needs the table of configurations, not {type(configurations).__name__}: "
+                        "front(vlmprof.load(folder)[0])")
     best: Dict[Any, float] = {}  # the best accuracy of a data set so far
     kept = []
-    ordered = configurations.dropna(subset=[latency, "accuracy"]).sort_values([latency, "accuracy"], ascending=[True, False])
+    ordered = configurations.dropna(subset=[latency, "accuracy"]).sort_values([latency, "accuracy"],
+                                                                              ascending=[True, False])
     for index, row in ordered.iterrows():
         if row["accuracy"] > best.get(row["dataset_name"], float("-inf")):
             best[row["dataset_name"]] = row["accuracy"]
@@ -144,24 +148,29 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.Data
 
 
 def load_trace(path: PathLike) -> pd.DataFrame:
-    """A row for each operation and annotation: name, where it ran, start, duration and self time [us], and its args. As in
-    `vlmprof trace`, the time of a stage or step outside its operations is its own, and steps are named ProfilerStep*."""
+    """A row for each operation and annotation: name, where it ran, start, duration and self time [us], and its args. As
+    in `vlmprof trace`, the time of a stage or step outside its operations is its own, and steps are named
+    ProfilerStep*."""
     pandas = need_pandas()
     with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
         events = json.load(file)["traceEvents"]
-    rows = [{"name": re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"]), "kind": event["cat"], "pid": event["pid"],
-             "tid": event["tid"], "start_us": event["ts"], "duration_us": event["dur"], "args": event.get("args", {})}
+    rows = [{"name": re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"]), "kind": event["cat"],
+             "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"], "duration_us": event["dur"],
+             "args": event.get("args", {})}
             for event in events if event.get("ph") == "X" and event.get("cat") in TRACED
             and not event["name"].startswith("end of ProfilerStep#")]
     if not rows:
         raise ValueError(f"{path}: there is no operation in it")
     table = pandas.DataFrame(rows)
-    table = table.sort_values(["pid", "tid", "start_us", "duration_us"], ascending=[True, True, True, False], ignore_index=True)
-    times = (table[["start_us", "duration_us"]] * 1000).round().astype("int64")  # ns: whole numbers, so that times that meet are equal
+    table = table.sort_values(["pid", "tid", "start_us", "duration_us"], ascending=[True, True, True, False],
+                              ignore_index=True)
+    # ns: whole numbers, so that times that meet are equal
+    times = (table[["start_us", "duration_us"]] * 1000).round().astype("int64")
     self_ns = times["duration_us"].tolist()
     around: List[Tuple[int, int]] = []
     place = None
-    for index, (pid, tid, start, duration) in enumerate(zip(table["pid"], table["tid"], times["start_us"], times["duration_us"])):
+    for index, (pid, tid, start, duration) in enumerate(zip(table["pid"], table["tid"], times["start_us"],
+                                                            times["duration_us"])):
         if place != (pid, tid):
             around, place = [], (pid, tid)
         while around and around[-1][1] <= start:
@@ -174,7 +183,8 @@ def load_trace(path: PathLike) -> pd.DataFrame:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m vlmprof.results", description="Prints what vlmprof measured, from its files.")
+    parser = argparse.ArgumentParser(prog="python -m vlmprof.results",
+                                     description="Prints what vlmprof measured, from its files.")
     parser.add_argument("folder", nargs="?", help="result files of vlmprof sweep")
     parser.add_argument("--trace", help="trace of vlmprof run --profile --trace: prints its operations")
     parser.add_argument("--top", type=int, default=5, help="operations to print (default %(default)s)")
@@ -185,15 +195,16 @@ def main(arguments: Optional[List[str]] = None) -> int:
         need_pandas().set_option("display.width", 160, "display.max_columns", 30, "display.max_rows", None)
         if options.folder:
             configurations, samples = load(options.folder)
-            columns = ["dataset_name", *knobs_of(configurations), "samples", "T_total_p50", "TTFT_p50", "accuracy", "accuracy_low",
-                       "accuracy_high"]
+            columns = ["dataset_name", *knobs_of(configurations), "samples", "T_total_p50", "TTFT_p50", "accuracy",
+                       "accuracy_low", "accuracy_high"]
             table = configurations[[name for name in columns if name in configurations.columns]].copy()
             table.insert(0, "front", ["*" if index in front(configurations).index else "" for index in table.index])
             print(table.sort_values(["dataset_name", "T_total_p50"]).round(3).to_string(index=False))
             print(f"{len(configurations)} configurations, {len(samples)} samples; times are ms")
         if options.trace:
             operations = load_trace(options.trace)
-            sums = operations.groupby(["kind", "name"]).agg(calls=("name", "size"), total_us=("duration_us", "sum"), self_us=("self_us", "sum"))
+            sums = operations.groupby(["kind", "name"]).agg(calls=("name", "size"), total_us=("duration_us", "sum"),
+                                                            self_us=("self_us", "sum"))
             print(sums.sort_values("self_us", ascending=False).head(options.top).to_string(float_format="%.3f"))
             print(f"{len(operations)} operations")
     except (ImportError, OSError, ValueError, KeyError) as error:

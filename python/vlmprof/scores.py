@@ -5,8 +5,9 @@
     python -m vlmprof.scores results --function mine.py:score -o scores.jsonl
     vlmprof score results --scores scores.jsonl -o scored
 
-A line of the output is {"id", "config", "score"}, the score from 0 to 1: `config` is the result file's name without .json,
-`id` the record's own, else its sample_id. A function gets a prediction and the references, and returns a number."""
+A line of the output is {"id", "config", "score"}, the score from 0 to 1: `config` is the result file's name without
+.json, `id` the record's own, else its sample_id. A function gets a prediction and the references, and returns a
+number."""
 from __future__ import annotations
 
 import argparse
@@ -40,7 +41,7 @@ class Score(NamedTuple):
 
 
 def predictions(folder: PathLike) -> List[Prediction]:
-    """The answers in result files; failed samples have none. Raises FileNotFoundError for a folder without result files."""
+    """The answers in result files; failed samples have none. Raises FileNotFoundError if there is no result file."""
     found: List[Prediction] = []
     files = 0
     for path, result in files_of(folder):
@@ -50,8 +51,10 @@ def predictions(folder: PathLike) -> List[Prediction]:
             if row.get("status", "ok") != "ok" or row.get("pred") is None:
                 continue
             answers = metadata.get("answers", metadata.get("answer", []))
-            found.append(Prediction(metadata.get("id", row["sample_id"]), row["sample_id"], path.stem, str(metadata.get("question", "")),
-                                    [str(text) for text in (answers if isinstance(answers, list) else [answers])], row["pred"]))
+            found.append(Prediction(metadata.get("id", row["sample_id"]), row["sample_id"], path.stem,
+                                    str(metadata.get("question", "")),
+                                    [str(text) for text in (answers if isinstance(answers, list) else [answers])],
+                                    row["pred"]))
     if not files:
         raise FileNotFoundError(f"{folder}: there is no result file of vlmprof sweep in it")
     return found
@@ -95,7 +98,7 @@ def score_of(results: Dict[str, Any], metric: Optional[str] = None) -> float:
     if metric is not None and metric in known:
         return known[metric]
     if metric is not None or not known:
-        raise ScoreError(f"this task has no score {metric or 'per sample'}; it has {', '.join(known or results) or 'none'}")
+        raise ScoreError(f"this task has no score {metric or 'per sample'}; it has {', '.join(known or results)}")
     if len(set(known.values())) > 1:
         raise ScoreError(f"this task has several scores: choose one with --metric: {', '.join(known)}")
     return next(iter(known.values()))
@@ -110,12 +113,14 @@ def by_lmms(of: List[Prediction], name: str, metric: Optional[str] = None, scale
     for one in of:
         place = one.id if isinstance(one.id, int) else one.sample_id
         if place >= len(docs):
-            raise ScoreError(f"sample {one.id}: lmms:{name} has only {len(docs)} documents; was the data made by python -m vlmprof.data lmms:{name}?")
+            raise ScoreError(f"sample {one.id}: lmms:{name} has only {len(docs)} documents; was the data made "
+                             f"by python -m vlmprof.data lmms:{name}?")
         scores.append(_checked(score_of(task.process_results(docs[place], [one.prediction]), metric) / scale, one))
     return scores
 
 
-COCO = {"cider": ("cider.cider", "Cider", 10.0), "rouge": ("rouge.rouge", "Rouge", 1.0), "meteor": ("meteor.meteor", "Meteor", 1.0),
+COCO = {"cider": ("cider.cider", "Cider", 10.0), "rouge": ("rouge.rouge", "Rouge", 1.0),
+        "meteor": ("meteor.meteor", "Meteor", 1.0),
         "bleu": ("bleu.bleu", "Bleu", 1.0)}  # module, class, largest score
 
 
@@ -126,9 +131,11 @@ def by_coco(of: List[Prediction], rule: str) -> List[Score]:
         scorer = getattr(importlib.import_module(f"pycocoevalcap.{module}"), kind)()
         tokenizer = importlib.import_module("pycocoevalcap.tokenizer.ptbtokenizer").PTBTokenizer()
     except ImportError as error:
-        raise ScoreError(f"--coco {rule} needs pycocoevalcap, and Java for its tokenizer: pip install pycocoevalcap ({error})") from None
+        raise ScoreError(f"--coco {rule} needs pycocoevalcap, and Java for its tokenizer: pip install pycocoevalcap "
+                         f"({error})") from None
     scores: List[Score] = []
-    for config in dict.fromkeys(one.config for one in of):  # the statistics of CIDEr are those of one configuration's set
+    # the statistics of CIDEr are those of one configuration's set
+    for config in dict.fromkeys(one.config for one in of):
         mine = [one for one in of if one.config == config]
         references = {place: [{"caption": text} for text in one.answers] for place, one in enumerate(mine)}
         answers = {place: [{"caption": one.prediction}] for place, one in enumerate(mine)}
@@ -151,7 +158,7 @@ def load_function(name: str) -> Callable[[str, List[str]], float]:
             spec.loader.exec_module(module)
         else:
             module = importlib.import_module(where)
-        return getattr(module, function)  # type: ignore[no-any-return]
+        return getattr(module, function)
     except (ImportError, AttributeError, FileNotFoundError) as error:
         raise ScoreError(f"--function {name}: {error}") from None
 
@@ -168,7 +175,8 @@ def _lines(scores: List[Score]) -> Iterator[str]:
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m vlmprof.scores", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m vlmprof.scores", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("results", help="a folder of result files, or one of them")
     by = parser.add_mutually_exclusive_group(required=True)
     by.add_argument("--lmms", metavar="TASK", help="a task of lmms-eval scores")
@@ -180,7 +188,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
     given = parser.parse_args(arguments)
     try:
         found = predictions(given.results)
-        scores = (by_lmms(found, given.lmms, given.metric, given.scale) if given.lmms else by_coco(found, given.coco) if given.coco
+        scores = (by_lmms(found, given.lmms, given.metric, given.scale) if given.lmms else by_coco(found, given.coco)
+                  if given.coco
                   else by_function(found, load_function(given.function), given.scale))
         write(scores, given.output)
     except (ValueError, OSError) as error:  # DataError and ScoreError are ValueErrors

@@ -1,4 +1,5 @@
-"""Compares what two stacks compute for one request, stage by stage, and names the first that differs by more than rounding.
+"""Compares what two stacks compute for one request, stage by stage, and names the first that differs by more than
+rounding.
 
     vlmprof run cat.jpg -p "What is this?" --model DIR --weights fp32 --cold --ignore_eos --dump ours
     vlmprof run cat.jpg -p "What is this?" --model DIR --cold --ignore_eos --dump rounded             # in bf16
@@ -6,7 +7,8 @@
 
 OTHER is another dump of `run --dump`, a folder of another stack's .npy files, or transformers:DIR with --image and -p,
 which runs the model in transformers. Stages, in order: prompt_ids, image, pixels, tower, connector, prefill, tokens; a
-file has the stage's name or the one of `run --dump`. The exit code is 1 if a stage differs (vlmprof help conformance)."""
+file has the stage's name or the one of `run --dump`. The exit code is 1 if a stage differs (vlmprof help
+conformance)."""
 from __future__ import annotations
 
 import argparse
@@ -23,16 +25,19 @@ except ImportError:
     raise ImportError("vlmprof.conform needs numpy: pip install numpy") from None
 
 PathLike = Union[str, "os.PathLike[str]"]
-FILES = {"prompt_ids": ("prompt_ids", "input_ids"), "image": ("image",), "pixels": ("pixels", "pixel_values"), "tower": ("tower",),
-         "connector": ("connector", "image_features"), "prefill": ("prefill", "logits"), "tokens": ("tokens", "output_ids")}
+FILES = {"prompt_ids": ("prompt_ids", "input_ids"), "image": ("image",), "pixels": ("pixels", "pixel_values"),
+         "tower": ("tower",),
+         "connector": ("connector", "image_features"), "prefill": ("prefill", "logits"),
+         "tokens": ("tokens", "output_ids")}
 STAGES = tuple(FILES)
 WHOLE = ("prompt_ids", "image", "tokens")
 PRECISIONS = ("fp32", "fp16", "bf16", "int8", "int4")
 VERDICTS = ("unseen", "equal", "rounding", "parted")
-# Two stacks that round the same function at different points are about as far apart as each is from fp32, or sqrt(2) times
-# that: the bound is SPREAD times the distance of our own rounded run from fp32. In fp32 it is the effect of another order of
-# summation, which grows with the square root of the depth (4 blocks in the models where it was measured). Rounding can flip a
-# choice of experts, which changed the logits of small models by up to 0.19. fp16 has three bits more than bf16.
+# Two stacks that round the same function at different points are about as far apart as each is from fp32, or sqrt(2)
+# times that: the bound is SPREAD times the distance of our own rounded run from fp32. In fp32 it is the effect of
+# another order of summation, which grows with the square root of the depth (4 blocks in the models where it was
+# measured). Rounding can flip a choice of experts, which changed the logits of small models by up to 0.19. fp16 has
+# three bits more than bf16.
 SPREAD, FLIPPED, FP16_OF_BF16 = 4.0, 0.25, 1 / 8
 FP32 = {"pixels": 1e-6, "tower": 1e-5, "connector": 1e-5, "prefill": 2e-5}
 FP32_DEPTH = 4
@@ -72,7 +77,8 @@ class Conformity(NamedTuple):
         """The stages that may be the cause: the first that differs, and the unseen ones before it."""
         first = self.first_difference
         before = self.stages[:STAGES.index(first)] if first else []
-        return [stage.stage for stage in before if stage.verdict == "unseen" and "no image" not in stage.note] + ([first] if first else [])
+        return [stage.stage for stage in before if stage.verdict == "unseen"
+                and "no image" not in stage.note] + ([first] if first else [])
 
 
 class Stack(NamedTuple):
@@ -92,7 +98,8 @@ def load_array(path: Path) -> Any:
     except (ValueError, OSError, EOFError) as error:
         raise ConformError(f"{path}: not a .npy file that numpy.save wrote: {error}") from None
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu":
-        raise ConformError(f"{path}: the type is {getattr(array, 'dtype', type(array).__name__)}; expected float16, float32, float64 or an "
+        raise ConformError(f"{path}: the type is {getattr(array, 'dtype', type(array).__name__)}; expected "
+                           "float16, float32, float64 or an "
                            "integer (bfloat16: convert with .float())")
     if rest:
         raise ConformError(f"{path}: the file has more data than its shape {array.shape} needs")
@@ -120,7 +127,8 @@ def load_stack(folder: PathLike, ours: Optional[Stack] = None) -> Stack:
         if array.size:
             values[stage] = array
     if not values:
-        raise ConformError(f"{folder}: there is no file of any stage; expected some of {', '.join(f'{stage}.npy' for stage in STAGES)}")
+        raise ConformError(f"{folder}: there is no file of any stage; expected some of "
+                           f"{', '.join(f'{stage}.npy' for stage in STAGES)}")
     if (folder / "image_input_idx.npy").is_file():
         index = load_array(folder / "image_input_idx.npy").reshape(-1)
     if "prefill" in values:
@@ -162,7 +170,8 @@ def rounded_to(stack: Stack) -> str:
 def relative_error(tested: Any, reference: Any) -> float:
     """||tested - reference|| / ||reference - mean||.
 
-    >>> relative_error(np.array([1.0, 2.0]), np.array([1.0, 2.0])), round(relative_error(np.array([1.0, 2.1]), np.array([1.0, 2.0])), 3)
+    >>> one = np.array([1.0, 2.0])
+    >>> relative_error(one, one), round(relative_error(np.array([1.0, 2.1]), one), 3)
     (0.0, 0.141)
     """
     difference = float(np.sum((tested - reference) ** 2))
@@ -190,7 +199,7 @@ class Comparison:
         self.ours, self.theirs, self.rounded, self.precision, self.shape = ours, theirs, rounded, precision, shape
 
     def own_distance(self, stage: str) -> float:
-        """The distance of our rounded run from fp32; of the logits, the worst row after equal tokens, as one row is a single draw."""
+        """The distance of our rounded run from fp32; of the logits, the worst row after equal tokens."""
         expected = _expected_rounding(self.shape, stage)
         if self.rounded is None or stage not in self.rounded.values:
             return expected
@@ -230,28 +239,32 @@ class Comparison:
     def real(self, stage: str) -> Stage:
         one, other = self.ours.values[stage], self.theirs.values[stage]
         bound = self.bound(stage)
-        if one.ndim and other.ndim and one.shape[-1] > other.shape[-1] and other.size * one.shape[-1] == one.size * other.shape[-1]:
+        same_rows = one.ndim and other.ndim and other.size * one.shape[-1] == one.size * other.shape[-1]
+        if same_rows and one.shape[-1] > other.shape[-1]:
             one = one[..., :other.shape[-1]]  # a tower with DeepStack: ours has all levels, the last block's first
         if one.size != other.size:
             return Stage(stage, "parted", None, bound, f"{one.size} values here, {other.size} there")
         distance = relative_error(other.reshape(-1), one.reshape(-1))
-        return Stage(stage, "equal" if distance == 0 else "rounding" if distance <= bound else "parted", distance, bound, "")
+        return Stage(stage, "equal" if distance == 0 else "rounding" if distance <= bound else "parted", distance,
+                     bound, "")
 
     def tokens(self) -> Stage:
-        """Answers: where they diverge, and how far apart our logits for the two tokens are. An answer that ends early is no
-        difference if the other one continues after its end."""
+        """Answers: where they diverge, and how far apart our logits for the two tokens are. An answer that ends early
+        is no difference if the other one continues after its end."""
         one, other = self.ours.values["tokens"], self.theirs.values["tokens"].reshape(-1)
         first, both = _first_different(one, other), min(len(one), len(other))
         if first == both or self.ours.steps is None or first >= len(self.ours.steps):
             return Stage("tokens", "equal", 0.0, 0.0, f"{both} tokens compared")
         row = self.ours.steps[first]
         if not 0 <= other[first] < len(row):
-            return Stage("tokens", "parted", None, None, f"token {first}: {other[first]} there; the model has {len(row)}")
+            return Stage("tokens", "parted", None, None,
+                         f"token {first}: {other[first]} there; the model has {len(row)}")
         margin = float(row[one[first]] - row[other[first]])
         tie = TIE_DEVIATIONS * math.sqrt(2) * float(row.std()) * self.bound("prefill") / SPREAD
         word = "a tie" if margin <= tie else "a fault"
         return Stage("tokens", "rounding" if margin <= tie else "parted", margin, tie,
-                     f"token {first}: {one[first]} here, {other[first]} there; {margin:.3g} nats apart in our logits: {word}")
+                     f"token {first}: {one[first]} here, {other[first]} there; {margin:.3g} nats apart in our logits: "
+                     f"{word}")
 
     def stage(self, stage: str) -> Stage:
         if stage not in self.ours.values:
@@ -264,17 +277,19 @@ class Comparison:
         return Conformity(self.precision, [self.stage(stage) for stage in STAGES])
 
 
-def compare(ours: PathLike, theirs: PathLike, rounded: Optional[PathLike] = None, precision: str = "auto", shape: Optional[Shape] = None) -> Conformity:
+def compare(ours: PathLike, theirs: PathLike, rounded: Optional[PathLike] = None, precision: str = "auto",
+            shape: Optional[Shape] = None) -> Conformity:
     """Compares a dump of `vlmprof run --weights fp32 --dump` with another stack's values.
 
-    rounded:   a dump of the same request in the other stack's precision: measures what rounding does; else it is estimated
-    precision: to which the other stack rounds: fp32, fp16, bf16, int8, int4; auto: by its values
+    rounded:   a dump of the same request in the other stack's precision: measures what rounding does; else it is
+    estimated precision: to which the other stack rounds: fp32, fp16, bf16, int8, int4; auto: by its values
     shape:     of the model, for the estimates"""
     one = load_stack(ours)
     other = load_stack(theirs, one)
     shape = shape or Shape()
     in_fp32 = Comparison(one, other, None, "fp32", shape).all()
-    shows_fp32 = any(stage.verdict in ("equal", "rounding") for stage in in_fp32.stages if stage.stage in ("tower", "connector", "prefill"))
+    shows_fp32 = any(stage.verdict in ("equal", "rounding") for stage in in_fp32.stages
+                     if stage.stage in ("tower", "connector", "prefill"))
     if precision == "auto":  # values of fp32 arithmetic need no rounding to explain them
         fits = rounded_to(other)
         precision = "fp32" if shows_fp32 else fits if fits != "fp32" else "bf16" if rounded else "fp32"
@@ -305,7 +320,8 @@ def text_of(conformity: Conformity) -> str:
     elif at.note:
         lines = [f"They diverge at {first}: {at.note}."]
     else:
-        lines = [f"They diverge at {first}: the distance is {at.distance:.2g}, and rounding ({conformity.precision}) explains {at.bound:.2g}."]
+        lines = [f"They diverge at {first}: the distance is {at.distance:.2g}, and rounding ({conformity.precision}) "
+                 f"explains {at.bound:.2g}."]
     if len(conformity.possible_stages) > 1:
         lines.append(f"Not seen, so also possible: {' '.join(conformity.possible_stages[:-1])}.")
     rows = [("stage", "verdict", "distance", "explained by rounding", "")]
@@ -313,7 +329,8 @@ def text_of(conformity: Conformity) -> str:
         rows.append((stage.stage, stage.verdict, "-" if stage.distance is None else f"{stage.distance:.2g}",
                      "-" if stage.bound is None else f"{stage.bound:.2g}", stage.note))
     widths = [max(len(row[i]) for row in rows) for i in range(4)]
-    return "\n".join([*lines, "", *("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)), row[4]]).rstrip() for row in rows)])
+    return "\n".join([*lines, "", *("  ".join([*(cell.ljust(width) for cell, width in zip(row, widths)),
+                                               row[4]]).rstrip() for row in rows)])
 
 
 def _other(given: argparse.Namespace) -> Tuple[str, Optional[Shape]]:
@@ -326,20 +343,25 @@ def _other(given: argparse.Namespace) -> Tuple[str, Optional[Shape]]:
     if not given.prompt:
         raise ConformError("transformers:DIR runs the request itself: give -p TEXT, and --image FILE if it has one")
     output = given.output or f"{given.ours.rstrip('/')}-transformers"
-    dump(model, given.image, given.prompt, output, given.dtype, len(load_stack(given.ours).values.get("tokens", [0] * 8)))
+    dump(model, given.image, given.prompt, output, given.dtype,
+         len(load_stack(given.ours).values.get("tokens", [0] * 8)))
     return output, shape or shape_of(model)
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    parser = argparse.ArgumentParser(prog="python -m vlmprof.conform", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(prog="python -m vlmprof.conform", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("ours", help="dump of vlmprof run --weights fp32 --dump")
     parser.add_argument("theirs", help="another dump, a folder of .npy files, or transformers:DIR")
     parser.add_argument("--rounded", help="dump of the same request in the other stack's precision: what rounding does")
-    parser.add_argument("--precision", choices=("auto", *PRECISIONS), default="auto", help="to which the other stack rounds (default: by its values)")
-    parser.add_argument("--model", help="folder with the model's config.json: its depth and experts, for estimates without --rounded")
+    parser.add_argument("--precision", choices=("auto", *PRECISIONS), default="auto",
+                        help="to which the other stack rounds (default: by its values)")
+    parser.add_argument("--model",
+                        help="folder with the model's config.json: its depth and experts, for estimates")
     parser.add_argument("--image", help="transformers:DIR: the picture of the request")
     parser.add_argument("-p", "--prompt", help="transformers:DIR: its text")
-    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"), help="transformers:DIR: its precision")
+    parser.add_argument("--dtype", default="float32", choices=("float32", "bfloat16", "float16"),
+                        help="transformers:DIR: its precision")
     parser.add_argument("--output", help="transformers:DIR: folder for its values (default: OURS-transformers)")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args(arguments)
@@ -351,7 +373,8 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return 3
     if given.json:
         stages = [stage._asdict() for stage in result.stages]
-        print(json.dumps({"precision": result.precision, "first_difference": result.first_difference, "possible_stages": result.possible_stages,
+        print(json.dumps({"precision": result.precision, "first_difference": result.first_difference,
+                          "possible_stages": result.possible_stages,
                           "stages": stages}, indent=1))
     else:
         print(text_of(result))

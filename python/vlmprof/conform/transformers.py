@@ -7,8 +7,8 @@ from typing import Any, Dict, List, Optional
 
 import numpy
 
-# by class: the module whose output the connector reads (the tower, after its final norm if it has one), and the connector;
-# <: the module's input, -N: from the end, {}: may be missing
+# by class: the module whose output the connector reads (the tower, after its final norm if it has one), and the
+# connector; <: the module's input, -N: from the end, {}: may be missing
 MODULES = {
     "LlavaForConditionalGeneration": ("vision_tower{.vision_model}.encoder.layers.-2", "multi_modal_projector"),
     "SmolVLMForConditionalGeneration": ("vision_model.post_layernorm", "connector"),
@@ -55,7 +55,11 @@ def _watch(model: Any, seen: Dict[str, Any], windows: List[Any]) -> None:
     visual = find(model, "visual")
     if hasattr(visual, "permute_input_for_window_attn"):
         permute = visual.permute_input_for_window_attn
-        visual.permute_input_for_window_attn = lambda values, index, **more: (windows.append(index), permute(values, index, **more))[1]
+
+        def kept(values: Any, index: Any, **more: Any) -> Any:
+            windows.append(index)
+            return permute(values, index, **more)
+        visual.permute_input_for_window_attn = kept
     for name, path in zip(("tower", "connector"), MODULES.get(type(model).__name__, (None, None))):
         module = find(model, path.lstrip("<")) if path else None
         if path and module is not None and path.startswith("<"):
@@ -63,16 +67,18 @@ def _watch(model: Any, seen: Dict[str, Any], windows: List[Any]) -> None:
         elif module is not None:
             module.register_forward_hook(keep(name))
         else:
-            print(f"vlmprof.conform: {type(model).__name__}: the module of the {name} is unknown, so this stage is not seen", file=sys.stderr)
+            print(f"{type(model).__name__}: the module of the {name} is unknown, so it is not seen", file=sys.stderr)
 
 
-def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str = "float32", max_new_tokens: int = 8) -> None:
+def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str = "float32",
+         max_new_tokens: int = 8) -> None:
     """Writes the files of one request to the folder `output`."""
     try:
         import torch
         import transformers
     except ImportError as error:
-        raise ImportError(f"transformers:DIR needs torch and transformers in this Python: pip install torch transformers ({error})") from None
+        raise ImportError("transformers:DIR needs torch and transformers: pip install torch transformers "
+                          f"({error})") from None
     is_blind = not hasattr(transformers.AutoConfig.from_pretrained(model), "vision_config")
     if is_blind and image:
         raise ValueError(f"{model} reads text only: leave --image out")
@@ -81,7 +87,8 @@ def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str 
     network = loader.from_pretrained(model, dtype=getattr(torch, dtype), attn_implementation="eager").eval()
     content: Any = [{"type": "image", "path": image}] if image else []
     content = prompt if is_blind else [*content, {"type": "text", "text": prompt}]
-    inputs = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True, tokenize=True,
+    inputs = processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True,
+                                           tokenize=True,
                                            return_dict=True, return_tensors="pt")
     inputs = {key: value.to(network.dtype) if value.is_floating_point() else value for key, value in inputs.items()}
     seen: Dict[str, Any] = {}
@@ -89,7 +96,8 @@ def dump(model: str, image: Optional[str], prompt: str, output: str, dtype: str 
     if image:
         _watch(network, seen, windows)
     with torch.no_grad():
-        done = network.generate(**inputs, max_new_tokens=max_new_tokens, min_new_tokens=max_new_tokens, do_sample=False, output_logits=True,
+        done = network.generate(**inputs, max_new_tokens=max_new_tokens, min_new_tokens=max_new_tokens, do_sample=False,
+                                output_logits=True,
                                 return_dict_in_generate=True)
     ids = inputs["input_ids"][0]
     values = {"prompt_ids": ids, "prefill": done.logits[0][0], "tokens": done.sequences[0, len(ids):]}

@@ -8,7 +8,7 @@ from .record import DataError, Picture, Row, Sample, decode_base64, id_of, text_
 
 
 def _take(url: str, sample: Sample) -> Optional[Picture]:
-    """The picture of a data: URL, a file: URL or a path. Nothing is downloaded: a web address makes the record unusable."""
+    """The picture of a data: URL, a file: URL or a path. Nothing is downloaded: a web address fails the record."""
     if url.startswith("data:"):
         try:
             head, _, data = url.partition(",")

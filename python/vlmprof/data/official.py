@@ -1,4 +1,4 @@
-"""Records of the official JSON files: DocVQA, InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE, OCRBench, MathVista, TallyQA."""
+"""Official JSON: DocVQA, InfographicVQA, TextVQA, ChartQA, VQA v2, OK-VQA, POPE, OCRBench, MathVista, TallyQA."""
 from __future__ import annotations
 
 import json
@@ -11,7 +11,7 @@ from .record import DataError, Picture, Row, Sample, id_of, letters, text_of, te
 
 
 class Form(NamedTuple):
-    """A file with records that have all of `keys`: the members with question and answers, and the picture's folder and member."""
+    """A file whose records have all of `keys`: the members with question, answers and picture, the picture's folder."""
     keys: str
     task: str
     id: str
@@ -25,9 +25,11 @@ class Form(NamedTuple):
 FORMS = [
     Form("imgname query", "chart_qa", "", "query", "label", "png/", "imgname"),
     Form("question_id text label", "pope", "question_id", "text", None, "", None, "pope_official"),
-    Form("question question_type answer_type precision", "math_vista", "pid", "question", None, "", "image", "mathvista_official"),
+    Form("question question_type answer_type precision", "math_vista", "pid", "question", None, "", "image",
+         "mathvista_official"),
     Form("issimple question", "tally_qa", "question_id", "question", None, "", "image"),
-    Form("image_path dataset_name question", "ocrbench", "id", "question", "answers", "OCRBench_Images/", "image_path", "ocrbench_vlmevalkit"),
+    Form("image_path dataset_name question", "ocrbench", "id", "question", "answers", "OCRBench_Images/", "image_path",
+         "ocrbench_vlmevalkit"),
     Form("image_local_name question", "info_vqa", "questionId", "question", "answers", "", "image_local_name"),
     Form("questionId question image", "doc_qa", "questionId", "question", "answers", "", "image"),
     Form("image_id question set_name", "text_vqa", "question_id", "question", "answers", "", None),
@@ -50,7 +52,8 @@ def read_json(path: Path) -> Any:
                 if line.strip():
                     lines.append(json.loads(line))
             except json.JSONDecodeError as error:
-                raise DataError(f"{path}: " + (f"line {number}: {error.msg}" if lines else f"not JSON: {whole}")) from None
+                raise DataError(f"{path}: " + (f"line {number}: {error.msg}" if lines
+                                               else f"not JSON: {whole}")) from None
         return lines
 
 
@@ -97,13 +100,15 @@ def _read_special(row: Row, form: Form, path: Path, folders: List[Path], sample:
     elif form.task == "math_vista":
         sample.answer = text_of(row.get("answer"))
         sample.options = letters(list(texts_of(row.get("choices"))))
-        sample.more.update({key: row.get(key) for key in ("choices", "precision", "question_type", "answer_type", "unit")})
+        sample.more.update({key: row.get(key) for key in ("choices", "precision", "question_type", "answer_type",
+                                                          "unit")})
 
 
 def official_samples(path: Path, rows: List[Row], form: Form, folders: List[Path]) -> Iterator[Sample]:
     task = TASKS[form.task]
     for number, row in enumerate(rows):
-        sample = Sample(number, id_of(row, [form.id], number), question=text_of(row.get(form.question)), rule=form.rule or task.lmms_rule)
+        sample = Sample(number, id_of(row, [form.id], number), question=text_of(row.get(form.question)), rule=form.rule
+                        or task.lmms_rule)
         if sample.question is None:
             sample.fail(f"\"{form.question}\" must be a string")
         if form.answers:
@@ -142,7 +147,8 @@ def vqa_samples(path: Path, value: Row, notes_path: Optional[Path], task: str, f
     split = str(value.get("data_subtype") or (match.group(1) if match else "")).replace("test-dev2015", "test2015")
     of = TASKS[task]
     for number, row in enumerate(value["questions"]):
-        sample = Sample(number, id_of(row, ["question_id"], number), question=text_of(row.get("question")), rule=of.lmms_rule, answers=[])
+        sample = Sample(number, id_of(row, ["question_id"], number), question=text_of(row.get("question")),
+                        rule=of.lmms_rule, answers=[])
         note = notes.get(row.get("question_id"))
         if note:
             answers = note.get("answers") or []

@@ -37,8 +37,8 @@ class Picture:
             for name in (self.path, Path(self.path).name):
                 if (folder / name).is_file():
                     return folder / name
-        raise DataError(f"picture \"{self.path[:200]}\" was not found in {' and in '.join(str(folder) for folder in folders)}; "
-                        "use --image_dir DIR for another folder")
+        where = " and in ".join(str(folder) for folder in folders)
+        raise DataError(f"picture \"{self.path[:200]}\" was not found in {where}; --image_dir names another folder")
 
 
 def picture_format(data: bytes) -> str:
@@ -120,7 +120,7 @@ def texts_of(value: Any) -> List[str]:
 def id_of(row: Row, keys: List[str], otherwise: int) -> Union[int, str]:
     for key in keys:
         if isinstance(row.get(key), (int, str)) and not isinstance(row[key], bool):
-            return row[key]  # type: ignore[no-any-return]
+            return row[key]
     return otherwise
 
 

@@ -63,7 +63,7 @@ def _cell(row: Row, key: str) -> Optional[str]:
 
 
 class TsvPictures:
-    """The pictures of a table's rows; a short cell is the index of another row, which may itself refer to an earlier one."""
+    """The pictures of a table's rows. A short cell is the index of another row, which may refer to an earlier one."""
 
     def __init__(self, rows: List[Row]):
         self.cells: Dict[str, str] = {}
@@ -134,7 +134,8 @@ def tsv_samples(path: Path, task: Optional[str], rows: List[Row]) -> Iterator[Sa
         if task == "math_vista":
             choices = python_list(_cell(row, "choices") or "")
             sample.more["choices"] = choices or None
-            sample.more.update({key: _cell(row, key) for key in ("question_type", "answer_type", "answer_option") if key in row})
+            sample.more.update({key: _cell(row, key) for key in ("question_type", "answer_type", "answer_option")
+                                if key in row})
         else:
             sample.options = options
         if sample.rule and sample.rule.startswith(_LISTS) and sample.answer is not None:
@@ -179,7 +180,8 @@ def task_of_columns(columns: List[str]) -> Optional[str]:
     for wanted, task in SIGNATURES:
         if have.issuperset(wanted.split()):
             return task
-    return "real_world_qa" if {"image", "question", "answer"} <= have <= {"image", "question", "answer", "image_path"} else None
+    return "real_world_qa" if {"image", "question", "answer"} <= have <= {"image", "question", "answer",
+                                                                          "image_path"} else None
 
 
 def read_columns(path: Path) -> Iterator[List[Row]]:
@@ -272,7 +274,8 @@ def _read_set(row: Row, task: str, sample: Sample) -> None:
         sample.options = letters([text_of(row.get(f"choice_{letter}")) for letter in "abcd"])
     elif task == "math_vista":
         sample.options = letters(list(texts_of(row.get("choices"))))
-        sample.more.update({"choices": row.get("choices") or None, "precision": row.get("precision"), "unit": row.get("unit"),
+        sample.more.update({"choices": row.get("choices") or None, "precision": row.get("precision"),
+                            "unit": row.get("unit"),
                             "question_type": row.get("question_type"), "answer_type": row.get("answer_type")})
     elif task in ("mmmu", "mmmu_pro") and row.get("question_type") != "open":
         sample.options = letters(_list_of(row.get("options")))

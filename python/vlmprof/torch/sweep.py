@@ -10,7 +10,7 @@ import platform
 import random
 import time
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple, Union
 
 import torch
 
@@ -21,13 +21,15 @@ from .timing import Request, stages
 TIERS = ("low", "medium", "high")
 DTYPES = {"float32": "fp32", "bfloat16": "bf16"}  # torch's names: vlmprof's
 Settings = Union[int, Dict[str, Any]]
+_Points = Set[Any]
+_Places = Dict[Any, int]
 
 
 class _Journal:
     """The file that a sweep of vlmprof writes: one JSON object a line; lines refer to others by their place in bytes."""
 
     def __init__(self, path: Path):
-        self.file, self.at = open(path, "xb"), 0
+        self.file, self.at = open(path, "xb"), 0  # noqa: SIM115 - open for the whole sweep
 
     def add(self, line: Dict[str, Any]) -> int:
         data = (json.dumps(line, ensure_ascii=False) + "\n").encode()
@@ -108,7 +110,7 @@ class _Pruned:
     def __init__(self, timed: stages, prune: Optional[Tuple[str, float]], seed: int):
         self.timed, self.prune, self.seed, self.hook = timed, prune, seed, None
 
-    def __enter__(self) -> "_Pruned":
+    def __enter__(self) -> _Pruned:
         if self.prune:
             self.hook = self.timed._modules["connector"][1].register_forward_hook(self._cut)
         return self
@@ -118,6 +120,7 @@ class _Pruned:
             self.hook.remove()
 
     def _cut(self, _module: Any, _inputs: Any, output: Any) -> Any:
+        assert self.prune is not None  # the hook is only set with a method
         index = torch.tensor(_kept(self.prune, output.shape[1], self.seed), device=output.device)
         return output.index_select(1, index)
 
@@ -230,7 +233,9 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Dict[st
         "device_note": None, "gpu": None, "gemm_rows_1": None, "gemm_rows_1024": None, "threads": torch.get_num_threads(), "seed": seed, "clocks": None,
         "argv": ["vlmprof.torch.sweep"], "rank": 0, "world_size": 1, "launcher": "none", "stamp_cost_ns": None, "cold": None}})
     weights_before = {key: value.detach().clone() for key, value in model.state_dict().items()} if len(dtypes) > 1 else None
-    first_dtype, written, last = next(model.parameters()).dtype, set(), {}
+    first_dtype = next(model.parameters()).dtype
+    written: _Points = set()
+    last: _Places = {}
     try:
         for kind in dtypes:
             if weights_before is not None:
@@ -239,7 +244,8 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Dict[st
             for index, row in enumerate(rows):
                 for configuration, tier, text, _ in (one for one in grid if one[3] == kind):
                     _measure(journal, session, timed, processor, row, texts[index], index, configuration, tiers[tier], cuts[text], kind,
-                             dict(num_runs=num_runs, warmup=warmup, max_new_tokens=max_new_tokens, ignore_eos=ignore_eos, seed=seed), written, last)
+                             {"num_runs": num_runs, "warmup": warmup, "max_new_tokens": max_new_tokens, "ignore_eos": ignore_eos, "seed": seed},
+                             written, last)
         journal.add({"finished": True})
     finally:
         journal.file.close()
@@ -250,7 +256,7 @@ def sweep(model: Any, processor: Any, records: Union[str, Path, Iterable[Dict[st
 
 def _measure(journal: _Journal, session: int, timed: stages, processor: Any, row: Dict[str, Any], record: Dict[str, Any], index: int,
              configuration: Dict[str, Any], settings: Settings, cut: Optional[Tuple[str, float]], kind: Any, how: Dict[str, Any],
-             written: set, last: Dict[str, int]) -> None:
+             written: _Points, last: _Places) -> None:
     """Runs one sample in one configuration, and writes its lines."""
     model, now = timed.model, timed._clock or time.perf_counter_ns
     device = next(model.parameters()).device

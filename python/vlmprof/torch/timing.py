@@ -140,7 +140,7 @@ class stages:
         self._views = 0
         self._in_generate = False
 
-    def __enter__(self) -> "stages":
+    def __enter__(self) -> stages:
         for stage, (first, last) in self._modules.items():
             self._hooks.append(first.register_forward_pre_hook(self._begin_of(stage), with_kwargs=True))
             self._hooks.append(last.register_forward_hook(self._end_of(stage)))
@@ -217,6 +217,7 @@ class stages:
 
     def _close(self, output: Any) -> None:
         marks, self._marks = self._marks, None
+        assert marks is not None  # of the call that ends
         total, stamped = marks.end()
         request = Request(total, *attribute(stamped), views=self._views)
         if self._prompt is not None:
