@@ -69,7 +69,7 @@ static void test_help(void) {
 
 /* ---------------------------------------------------------------------------------------------------------------- usage */
 static void test_usage(void) {
-    static const char *const commands[] = {"run", "tile", "audit", "sweep", "tokenize", "convert", "info", "selftest", "score", "rescore", "merge",
+    static const char *const commands[] = {"run", "tile", "audit", "sweep", "tokenize", "convert", "info", "selftest", "score", "merge",
                                            "report", "best", "fit", "predict", "compare", "trace"};
     check_case("usage");
     CHECK_INT(cli(""), 2);

@@ -1,4 +1,4 @@
-/* test_texts.c: the output of tile, trace, fit, predict, score, rescore and tokenize, word by word (tests/golden/texts/text-*), in each of their forms. The tests of
+/* test_texts.c: the output of tile, trace, fit, predict, score and tokenize, word by word (tests/golden/texts/text-*), in each of their forms. The tests of
  * these commands show that the numbers are right; these texts pin words, columns, order and forms. Runs $PROGRAM (default ./vlmprof) from the repository's root; its
  * files are in a temporary folder. KEEP_TEXTS=1 writes the texts again. */
 #define _POSIX_C_SOURCE 200809L
@@ -431,12 +431,11 @@ static void test_report_words(void) {
 }
 static void test_scores(void) {
     static const row rows[] = {
-        {"score-captions", "score --metric cider %F/captions.jsonl", 0}, {"score-bleu", "score --metric bleu_4 %F/captions.jsonl", 0},
-        {"score-rouge", "score --metric rouge_l --clean none %F/captions.jsonl", 0}, {"score-vqa", "score --metric vqa_official %F/answers.jsonl", 0},
+        {"score-captions", "score --metric cider %F/captions.jsonl", 0},
+        {"score-vqa", "score --metric vqa_official %F/answers.jsonl", 0},
         {"score-anls", "score --metric anls %F/answers.jsonl", 0}, {"score-mc", "score --metric mc %F/choices.jsonl", 0},
-        {"score-lists", "score --metric cider %F/lists.jsonl", 0}, {"score-lists-meteor", "score --metric rouge_l %F/lists.jsonl", 0},
-        {"score-none", "score --metric nothing %F/answers.jsonl", 2}, {"rescore", "rescore tests/golden/texts/merge-both-0.json", 0},
-        {"rescore-other", "rescore tests/golden/texts/merge-both-0.json --metric anls", 0}};
+        {"score-lists", "score --metric cider %F/lists.jsonl", 0},
+        {"score-none", "score --metric nothing %F/answers.jsonl", 2}, {"score-predictions", "score --predictions tests/golden/texts/merge-both-0.json", 0}};
     write_text(in_folder("captions.jsonl"), "{\"id\": 1, \"prediction\": \"A cat sits on the mat.\", \"references\": [\"a cat on a mat\", \"the cat sits\"]}\n"
                "{\"id\": 2, \"prediction\": \"two dogs\", \"references\": [\"two dogs run\", \"dogs\"]}\n"
                "{\"id\": 3, \"prediction\": \"\", \"references\": [\"nothing\"]}\n");

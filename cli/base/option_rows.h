@@ -76,20 +76,8 @@
      "inputs of int8 and int4 weights in prompts and images" more ": bf16 (unchanged; weights become bf16, slower), " \
      "int16 or int8 (if the CPU has such products), auto (the fastest that it has); decode steps always have 16-bit " \
      "integers", OF_ENGINE}
-#define DATA_FORMAT_WORDS \
-    "auto vlmprof vqa vlmevalkit csv parquet docvqa infovqa textvqa chartqa pope ocrbench mathvista tallyqa llava " \
-    "llava_questions openai aiperf vllm"
-#define OPTION_DATA_FORMAT \
-    {"data_format", CHOICE, "F", "auto", 0, 0, DATA_FORMAT_WORDS, "format of the data; auto: by content"}
-#define OPTION_PROMPT_ORIGIN                                                                                           \
-    {                                                                                                                  \
-        "prompt_origin", CHOICE, "TOOL", NULL, 0, 0, "lmms_eval vlmevalkit none",                                      \
-            "prompt and score known sets like this tool (help tasks; default: vlmevalkit for TSV and CSV, "            \
-            "lmms_eval for Parquet and official JSON, none for JSONL)"                                                 \
-    }
-/* How a sweep's data are read. */
+/* How the data of a sweep are read. */
 #define OPTIONS_OF_DATA \
-    OPTION_DATA_FORMAT, OPTION_PROMPT_ORIGIN, \
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, \
      "VQA v2's answers (default: the file of the official name in the questions' folder)"}, \
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, \

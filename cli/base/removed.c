@@ -15,6 +15,16 @@ const struct removed_word REMOVED_WORDS[] = {
     {NULL, "unique_image", "it is the default; --same_image sends the file unchanged"},
     {"run", "group_by_input_shape", "use --group_by shape"},
     {"sweep", "group_by_input_shape", "use --group_by shape"},
+    {"data", NULL,
+     "sweep --plan describes a data file; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
+    {NULL, "data_format", "--data takes JSONL; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
+    {NULL, "prompt_origin", "python -m vlmprof.data writes the prompts of other tools into JSONL"},
+    {"rescore", NULL,
+     "vlmprof score --predictions RESULTS prints the answers for any scorer; vlmprof score RESULTS --scores FILE puts "
+     "scores into result files"},
+    {"score", "references", "vlmprof score reads the references from the lines of its file"},
+    {"score", "baseline", "vlmprof compare compares two sweeps sample by sample"},
+    {"score", "by", "vlmprof report --by FIELD prints the accuracy of each category"},
     {NULL, NULL, NULL},
 };
 

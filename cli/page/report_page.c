@@ -149,6 +149,7 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                  {"data", offsetof(struct result_file, data)},
                  {"data hash", offsetof(struct result_file, data_hash)},
                  {"accuracy by", offsetof(struct result_file, accuracy_metric)},
+                 {"scores from", offsetof(struct result_file, accuracy_from)},
                  {"model", offsetof(struct result_file, model)},
                  {"weights", offsetof(struct result_file, knobs.of[KNOB_WEIGHTS].text)},
                  {"importance scores", offsetof(struct result_file, importance)},

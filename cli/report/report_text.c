@@ -623,12 +623,7 @@ static void write_pruning(struct document *document, const struct report *report
     document_add_table(document, &table);
 }
 static void write_categories(struct document *document, const struct report *report) {
-    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
-    if (totals.row_count) {
-        document_text(document, BLOCK_HEADING, "Totals of whole sets");
-        document_text(document, BLOCK_LINE, "95 %% intervals by bootstrap over pictures or questions");
-        document_add_table(document, &totals);
-    }
+    const struct table categories = category_table(&report->categories);
     if (!categories.row_count) return;
     document_text(document, BLOCK_HEADING, "Accuracy by %s", report->by);
     document_add_table(document, &categories);

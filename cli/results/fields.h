@@ -662,6 +662,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
                 "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, \
                 "no row has a score") \
     ROW(S, TEXT, accuracy_metric, set->data.metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
+    ROW(S, TEXT, accuracy_from, NULL, "vlmprof score --scores: name and SHA-256 of the file that the scores are from", \
+        .is_optional = 1, .null = "scored by the rule", .is_read = 1) \
     HEAD_COUNT(S, ROW, accuracy_count, (int64_t)gathered->lists[LIST_ACCURACY].count, "rows with a score") \
     ROW(S, TEXT, accuracy_reason, \
         gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with", \

@@ -199,20 +199,7 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     vp_json_end_object(writer);
 }
 
-/* The mean of scores with its 95 % interval, NaN if there are no scores. Every metric of a sweep scores 0..1. */
-static vp_estimate list_accuracy(const struct number_list *scores) {
-    size_t bytes = vp_bounded_scratch_bytes(scores->count);
-    void *scratch = resize(NULL, bytes, 1);
-    vp_estimate accuracy = estimate_none();
-    vp_bounded_interval interval;
-    accuracy.value = list_mean(scores);
-    if (vp_accuracy_interval(NULL, scores->values, scores->count, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK) {
-        accuracy.low = interval.low;
-        accuracy.high = interval.high;
-    }
-    free(scratch);
-    return accuracy;
-}
+static vp_estimate list_accuracy(const struct number_list *scores) { return mean_score(scores->values, scores->count); }
 static void put_accuracy(vp_json_writer *writer, const struct index_set *set, const struct gathered *gathered) {
     const vp_estimate estimate = list_accuracy(&gathered->lists[LIST_ACCURACY]);
     const struct field_range accuracy = {estimate.low, estimate.high};

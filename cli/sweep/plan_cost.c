@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "data/dataset.h"
+#include "data/describe.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
 #include "sweep/journal_line.h"
@@ -375,17 +375,10 @@ static const char *time_source(const struct estimate *estimate) {
     return isfinite(estimate->seconds) ? "measured" : "none";
 }
 
-static void put_plan_data(vp_json_writer *writer, const struct plan *plan) {
+static void put_plan_data(vp_json_writer *writer, const struct estimate *estimate) {
     PUT(writer, KEY_ARRAY("data"));
-    for (size_t set = 0; set < plan->set_count; set++) {
-        const struct dataset *dataset = &plan->sets[set];
-        int64_t unusable = 0;
-        for (size_t i = 0; i < dataset->count; i++) unusable += dataset->samples[i].reason > 0;
-        PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", dataset->task), KEY("path", dataset->path),
-            KEY("num_samples", dataset->count), KEY("num_unusable_images", unusable),
-            KEY("accuracy_metric", vp_score_metric_of(dataset->metric)->name),
-            KEY("max_new_tokens", dataset->new_tokens), END_OBJECT);
-    }
+    for (size_t set = 0; set < estimate->plan->set_count; set++)
+        dataset_put(writer, &estimate->plan->sets[set], estimate->model);
     vp_json_end_array(writer);
 }
 static void put_plan_configuration(vp_json_writer *writer, const struct estimate *estimate, size_t index) {
@@ -415,7 +408,7 @@ static int print_plan_json(const struct estimate *estimate) {
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-plan-1"),
         KEY("model", estimate->model ? estimate->model->name : NULL),
         KEY_BOOL("synthetic", estimate->model && estimate->model->synthetic));
-    put_plan_data(&writer, estimate->plan);
+    put_plan_data(&writer, estimate);
     PUT(&writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
     PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
@@ -548,21 +541,13 @@ static void print_plan_resolution(const struct estimate *estimate) {
 }
 static int print_plan(const struct estimate *estimate) {
     const struct plan *plan = estimate->plan;
+    int code;
     print_plain("plan        %zu configuration%s, %zu point%s, %d run%s each; %lld runs measured, %lld left\n",
                 plan->configuration_count, plural_s((int64_t)plan->configuration_count), plan->point_count,
                 plural_s((int64_t)plan->point_count), plan->run_count, plural_s((int64_t)plan->run_count),
                 (long long)estimate->runs_measured, (long long)estimate->runs_left);
-    for (size_t set = 0; set < plan->set_count; set++) {
-        const struct dataset *dataset = &plan->sets[set];
-        int64_t unusable = 0;
-        for (size_t i = 0; i < dataset->count; i++) unusable += dataset->samples[i].reason > 0;
-        print_plain("data        %s: %zu sample%s of %s, metric %s, at most %d new tokens\n", dataset->task,
-                    dataset->count, plural_s((int64_t)dataset->count), dataset->path,
-                    vp_score_metric_of(dataset->metric)->name, dataset->new_tokens);
-        if (unusable)
-            print_plain("            %lld of their image%s cannot be used: %s%s\n", (long long)unusable,
-                        plural_s((int64_t)unusable), dataset->reasons[0], dataset->reason_count > 1 ? " ..." : "");
-    }
+    for (size_t set = 0; set < plan->set_count; set++)
+        if ((code = dataset_print(&plan->sets[set], estimate->model)) != 0) return code;
     print_plan_grid(estimate);
     print_plan_baseline(estimate);
     print_plan_memory(estimate);
