@@ -106,7 +106,7 @@ CLI_SOURCES := $(wildcard cli/*/*.c cli/*/*/*.c)
 HEADER_OBJECTS = $(HEADERS:%.h=$(B)/%.o) $(LIB_SOURCES:%.c=$(B)/%.o)
 ENGINE_OBJECTS = $(ENGINE_SOURCES:%.c=$(B)/%.o) $(B)/vlmprof_kernels.o
 GUIDES := $(wildcard cli/guides/*.txt)
-ASSETS := $(wildcard cli/page/*.css cli/page/*.js cli/conform/*.py)
+ASSETS := $(wildcard cli/page/*.css cli/page/*.js)
 CLI_OBJECTS = $(CLI_SOURCES:%.c=$(B)/%.o) $(B)/cli/guides.o $(B)/cli/assets.o
 # sources with hooks for tests, and their objects in the programs that only tests use
 HOOKED := $(shell grep -l VLMPROF_TEST_HOOKS cli.c $(CLI_SOURCES))
@@ -194,10 +194,10 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 $(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/results/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
-# makes the pages' style sheets and scripts, and conform's script, arrays of lines (page.css is PAGE_CSS); cli/page/page.h and cli/conform/script.h declare them
+# makes the pages' style sheets and scripts arrays of lines (page.css is PAGE_CSS); cli/page/page.h declares them
 $(B)/cli/assets.c: $(ASSETS) Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "page/page.h"'; echo '#include "conform/script.h"'; for asset in $(ASSETS); do basename $$asset | sed 's/\(.*\)\.\(.*\)/const char *const \U\1_\2[] = {/'; \
+	@{ echo '#include "page/page.h"'; for asset in $(ASSETS); do basename $$asset | sed 's/\(.*\)\.\(.*\)/const char *const \U\1_\2[] = {/'; \
 	sed -e 's/[\\"?]/\\&/g; s/.*/"&\\n",/' $$asset; echo 'NULL};'; done; } >$@
 $(B)/cli/assets.o: $(B)/cli/assets.c | $(PROBED)
 	@echo "cc  $(ASSETS)"

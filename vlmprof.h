@@ -59,7 +59,7 @@
  *                           and vlmprof_file.h
  *   The other subjects are only in the library build/libvlmprof.a; the headers in parts/lib/ declare them.
  *     vlmprof_config.h      config.json, built-in shapes, a model's tensors
- *     vlmprof_checkpoint.h  safetensors, packed weights; vlmprof_gguf.h: llama.cpp's model files
+ *     vlmprof_checkpoint.h  safetensors
  *     vlmprof_tokenizer.h   BPE from tokenizer.json
  *     vlmprof_processor.h   pixel values and prompts as Hugging Face's processors make them
  *     vlmprof_prompt.h      records of the nine data sets -> prompt text, as the reference builds it

@@ -866,7 +866,6 @@ KERNEL(k_read, float *sums, const float *from, int count, int streams) {
 static int64_t vk_element(int wide) { return wide ? 4 : 2; }
 static int64_t vk_weight_bytes(const vk_linear *linear) {
     int64_t weights = (int64_t)linear->n * linear->k;
-    if (linear->run_count) return (int64_t)vk_runs_bytes(linear);
     if (linear->bits) return weights * linear->bits / 8 + weights / VK_QUANT_BLOCK * 2;
     return weights * vk_element(linear->wide);
 }
@@ -3279,7 +3278,6 @@ static VK_CLONES void vk_tile_plain_wide(float *y, const void *x, size_t ldx, co
 #endif
 #include "kernels/cpu/quant_rows.h"
 #include "kernels/cpu/quant_bytes.h"
-#include "kernels/cpu/gguf_rows.h"
 static int vk_has_c(void) { return 1; }
 
 /* A GEMM kernel: its tile for bf16 and for f32 weights (NULL: it has none), its own panel function for bf16 (NULL:
@@ -3390,7 +3388,7 @@ static int vk_divide_up(int count, int each) { return (count + each - 1) / each;
 static int vk_task_width(const vk_gemm_job *job) { return job->m == 1 ? VK_PAD : VK_TASK_PANELS * VK_PAD; }
 static int vk_task_columns(const vk_gemm_job *job) { return vk_divide_up(job->w->n, vk_task_width(job)); }
 static int vk_task_rows(const vk_gemm_job *job, int threads) {
-    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits && !job->w->run_count ? 1 : 2)),
+    int most = VK_TASK_BYTES / (job->w->k_padded * (job->w->wide ? 4 : job->w->bits ? 1 : 2)),
         blocks;
     int wanted = vk_divide_up(VK_TASKS_A_THREAD * threads, vk_task_columns(job)),
         split = vk_divide_up(job->m, VK_TASK_ROWS_MIN);
@@ -3429,7 +3427,7 @@ static void vk_gemm_task(const vk_cpu *cpu, const vk_gemm_job *job, int64_t task
         if (linear->bits && vk_quant_panel(cpu, kernel, job, &sink, sums, integers, &groups, c / VK_PAD, r0, rows))
             continue;
         if (linear->bits) {
-            vk_quant_widen_panel(cpu, linear, panel, c / VK_PAD, thread);
+            vk_quant_widen_panel(cpu, linear, panel, thread);
             panel = (const char *)vk_quant_room(cpu, thread);
         }
         if (kernel->panel && !linear->wide && job->m > 1) {

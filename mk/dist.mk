@@ -31,7 +31,7 @@ $(B)/portable/vlmprof: $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@echo "zig $@"; $(LINK) $(B)/cli.o $(LIBRARIES) $(foreach library,libgomp.a libgcc.a,$(shell $(CC) -print-file-name=$(library))) $(SYSTEM) -lpthread
 $(B)/portable/libvlmprof.so: $(B)/counts.o
 	@echo "zig $@"; $(LINK) -shared $< -lm
-$(B)/counts.o: packaging/python/counts.c | $(PROBED)
+$(B)/counts.o: python/counts.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(filter-out $(SANITIZE),$(HEADER_FLAGS)) -fPIC $(DEPENDENCIES) -c $< -o $@
 # the same for only this system: the tests load it into a Python without sanitizers

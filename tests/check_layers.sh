@@ -21,7 +21,6 @@ parts/lib/vlmprof_chat.:    vlmprof.h vlmprof_chat
 parts/lib/vlmprof_checkpoint.: vlmprof.h vlmprof_file vlmprof_config vlmprof_checkpoint
 parts/lib/vlmprof_config.:  vlmprof.h vlmprof_config
 parts/lib/vlmprof_engine.:  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
-parts/lib/vlmprof_gguf.:    vlmprof.h vlmprof_file vlmprof_config vlmprof_checkpoint vlmprof_gguf
 parts/lib/vlmprof_analysis.: vlmprof.h vlmprof_analysis
 parts/lib/vlmprof_latency.: vlmprof.h vlmprof_analysis vlmprof_latency
 parts/lib/vlmprof_noise.:   vlmprof.h vlmprof_noise
@@ -31,7 +30,7 @@ parts/lib/vlmprof_server.:  vlmprof.h vlmprof_chat vlmprof_server
 parts/lib/vlmprof_tokenizer.: vlmprof.h vlmprof_unicode vlmprof_tokenizer
 parts/engine/backend.h:     vlmprof.h vlmprof_stages vlmprof_ranges
 parts/engine/host_loops.h:  vlmprof.h
-parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_config vlmprof_checkpoint vlmprof_gguf vlmprof_file vlmprof_engine parts/engine/
+parts/engine/:              vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_config vlmprof_checkpoint vlmprof_file vlmprof_engine parts/engine/
 parts/kernels/:             vlmprof.h vlmprof_stages vlmprof_ranges parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_engine parts/engine/backend.h parts/engine/host_loops.h parts/kernels/
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
@@ -53,10 +52,6 @@ cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_familie
 cli/measure/noise.:         vlmprof.h vlmprof_noise cli/base/ cli/measure/noise.h
 cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
 cli/data/:                  vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/data/
-cli/conform/script.h:
-cli/conform/compare.:        subjects cli/base/ cli/measure/ cli/model/ cli/results/ cli/conform/
-cli/conform/npy.:            vlmprof.h vlmprof_file vlmprof_checkpoint cli/base/memory.h cli/conform/npy.h
-cli/conform/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/server/ cli/conform/
 cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
 cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/
@@ -69,7 +64,7 @@ TABLE
 sets() { # names that stand for several
     sed -E -f <(
         echo 's#\bsubjects\b#vlmprof.h parts/vlmprof_ parts/lib/vlmprof_#g'
-        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/conform/ cli/data/ cli/sweep/ cli/report/ cli/page/#g'
+        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/ cli/report/ cli/page/#g'
         for path in parts/vlmprof_*.h parts/lib/vlmprof_*.h; do
             name=${path##*/}
             echo "s#(^| )${name%.h}( |\$)#\\1$path\\2#g"

@@ -98,8 +98,8 @@ static void test_run_json(void) {
         check_stage_detail(&d, 0, number(&d, 0, "total_sequence_length"), 4);
         check_case("run: the time to open a model is separate from the request");
         s = vp_json_get(&d.json, 0, "opening");
-        check_keys(&d, s, "device_ms memory_ms weights_ms pages_ms page_bytes");
-        CHECK(number(&d, s, "weights_ms") > 0 && number(&d, s, "pages_ms") == 0 && number(&d, s, "page_bytes") == 0);
+        check_keys(&d, s, "device_ms memory_ms weights_ms");
+        CHECK(number(&d, s, "weights_ms") > 0);
         free(d.nodes);
     }
     check_case("run: text only, one token");
@@ -671,14 +671,9 @@ static void test_integers(void) {
     REFUSED("run --synthetic tiny -p What --activations int7", 2, "--activations: unknown value \"int7\"; did you mean int16, int8?");
     REFUSED("run --synthetic tiny -p What --device cpu --activations int8", 2, "neither weights nor vision_weights are int8 or int4; possible are auto, bf16");
     REFUSED("run --synthetic tiny -p What --device cpu --weights int4 --gemm plain --activations int8", 2, "the kernel of --gemm, has no such product");
-    check_case("run --weights int8 with packed weights");
-    CHECK_INT(cli("convert --synthetic tiny %F/packed --layout packed"), 0);
-    CHECK_INT(cli("run --model %F/packed -p What --device cpu --max_new_tokens 2"), 0);
-    CHECK(last.out && strstr(last.out, "\nopening  kernels chosen in ") && strstr(last.out, " GB of a packed file brought into memory in "));
+    check_case("run: how long opening took");
     CHECK_INT(cli("run --synthetic tiny -p What --device cpu --max_new_tokens 2"), 0);
-    CHECK(last.out && strstr(last.out, " s, weights drawn in "));
-    CHECK_INT(cli("run --model %F/packed -p What --device cpu --weights int8 --max_new_tokens 2"), 3);
-    CHECK(last.err && strstr(last.err, "the packed weights are bf16, not --weights int8"));
+    CHECK(last.out && strstr(last.out, "\nopening  kernels chosen in ") && strstr(last.out, " s, weights drawn in "));
 }
 
 int main(void) {

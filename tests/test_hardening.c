@@ -196,33 +196,6 @@ static void test_sent(void) {
     remove_folder(in_folder("out"));
 }
 
-/* ---- GGUF files */
-static void test_convert(void) {
-    static const char *const models[][2] = {{"llama", ""}, {"smollm", ""}, {"qwen3", ""}, {"olmoe", ""}, {"llama", "--mmproj tests/golden/gguf/llava-mmproj.gguf "}};
-    char command[700], *own;
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        const char *input = models[i][1][0] ? "samples/cat.jpg " : "";
-        check_case("convert %s.gguf %s: the folder gives the same answers as the file", models[i][0], models[i][1]);
-        snprintf(command, sizeof command, "convert tests/golden/gguf/%s.gguf %s%%F/model%s", models[i][0], models[i][1], models[i][1][0] ? " --layout packed" : "");
-        CHECK_INT(cli(command), 0);
-        snprintf(command, sizeof command, "run %s-p What --max_new_tokens 8 --model tests/golden/gguf/%s.gguf %s--device cpu --gemm plain", input, models[i][0],
-                 models[i][1]);
-        CHECK_INT(cli(command), 0);
-        own = last.out ? strdup(last.out) : NULL;
-        snprintf(command, sizeof command, "run %s-p What --max_new_tokens 8 --model %%F/model --device cpu --gemm plain", input);
-        CHECK_INT(cli(command), 0);
-        CHECK(own && last.out && own[0] && !strncmp(own, last.out, strcspn(own, "\n")));
-        free(own);
-        remove_folder(in_folder("model"));
-    }
-    check_case("convert: a file that lacks a tensor, and a path that is neither a folder nor a file");
-    REFUSED("convert tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf %F/model", 3, "use --layout packed");
-    REFUSED("convert %F/nothing.gguf %F/model", 3, "no such folder");
-    REFUSED("convert --synthetic tiny --mmproj x %F/model", 2, "--mmproj");
-    write_text(in_folder("text.gguf"), "not a model");
-    REFUSED("convert %F/text.gguf %F/model", 3, "text.gguf");
-}
-
 /* ---- journals */
 /* The start of a value in the first run, and the journal's text, which the caller frees. */
 static char *read_journal(const char *name, size_t *bytes) {
@@ -324,9 +297,6 @@ static void test_links(void) {
     }
     if (listing) closedir(listing);
     CHECK_INT(cli("run samples/cat.jpg -p What --max_new_tokens 2 --model %F/cache/snapshots/1a2b"), 0);
-    CHECK_INT(cli("convert %F/cache/snapshots/1a2b %F/model"), 0);
-    CHECK_INT(cli("run samples/cat.jpg -p What --max_new_tokens 2 --model %F/model"), 0);
-    remove_folder(in_folder("model"));
 }
 /* ---- a terminal */
 /* The program's output on a terminal of its own; its exit code is in last.code. */
@@ -406,7 +376,6 @@ int main(void) {
     test_pictures();
     test_warm_up();
     test_sent();
-    test_convert();
     test_terminal();
     test_journal();
     test_lines();

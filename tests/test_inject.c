@@ -1,4 +1,4 @@
-/* test_inject.c: run, sweep, merge, report and convert, in which the n-th call of a kind fails (tests/fault_injector.c): memory, mmap, opening, reading, writing, fsync,
+/* test_inject.c: run, sweep, merge and report, in which the n-th call of a kind fails (tests/fault_injector.c): memory, mmap, opening, reading, writing, fsync,
  * rename. Each must end by itself with the exit code given in the help, with a message, leave no half-written file, and lose nothing: the same command, run again without
  * faults, gives the result of an unbroken run. The failing calls are spread over the life of the command: some, four times as many with VLMPROF_TEST_ALL=1, all with
  * INJECT_ALL=1. Runs $B/tests/vlmprof-hooks with $B/tests/fault_injector.so. */
@@ -22,8 +22,6 @@ static const struct walk {
      "sweep --synthetic tiny-qwen3-vl-moe --data %F/data.jsonl --output_dir %F/out --quiet --retry_failed " GRID SHORT, 5},
     {"merge", "merge %F/out --quiet", NULL, 20},
     {"report", "report %F/base --output_dir %F/out", NULL, 20},
-    {"convert", "convert tests/golden/models/tiny-b %F/out/model --threads 1", NULL, 4},
-    {"convert packed", "convert tests/golden/othermodels/molmo_7b_o/checkpoint %F/out/model --threads 2 --layout packed", NULL, 4},
 };
 static const struct kind { const char *name, *codes; } KINDS[INJECT_KINDS] = {
     {"memory", "04"}, {"mmap", "04"}, {"opening an input", "03"}, {"opening an output", "5"}, {"reading", "03"},

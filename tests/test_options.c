@@ -51,7 +51,6 @@ static void test_help(void) {
     CHECK(last.out && strstr(last.out, VLMPROF_VERSION));
     CHECK_INT(cli("run -h"), 0);
     REFUSED("run -p a --model allenai/MolmoE-1B-0924", 3, "hf download allenai/MolmoE-1B-0924 --local-dir MolmoE-1B-0924");
-    REFUSED("convert allenai/MolmoE-1B-0924 %F/out", 3, "hf download");
     CHECK_INT(cli("run -p a --model ./none"), 3);
     CHECK(last.err && !strstr(last.err, "hf download"));
     check_case("no colours in a pipe");
@@ -69,7 +68,7 @@ static void test_help(void) {
 
 /* ---------------------------------------------------------------------------------------------------------------- usage */
 static void test_usage(void) {
-    static const char *const commands[] = {"run", "tile", "audit", "sweep", "tokenize", "convert", "info", "selftest", "score", "merge",
+    static const char *const commands[] = {"run", "tile", "audit", "sweep", "tokenize", "info", "selftest", "score", "merge",
                                            "report", "best", "fit", "predict", "compare", "trace"};
     check_case("usage");
     CHECK_INT(cli(""), 2);

@@ -8,7 +8,6 @@
 #include "vlmprof_image.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
-#include "vlmprof_gguf.h"
 
 #include "support/check.h"
 #include "support/json_file.h"
@@ -23,7 +22,6 @@
 void cuda_on_cpu_reset(uint64_t seed);
 #endif
 enum { STEPS = 6, CASES = 3 };
-/* gguf/NAME: model.gguf and mmproj.gguf instead of a checkpoint folder */
 typedef struct family { const char *name, *final_norm, *cases[CASES]; } family;
 static const family families[] = {
     { "olmoe", "model.norm.weight", { "text1", "text2", "text3" } },
@@ -65,25 +63,17 @@ static const family families[] = {
     { "own_gemma3_b", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
     { "own_gemma3_text", "model.norm.weight", { "text1", "text2", "text3" } },
     { "own_qwen3_moe_text", "model.norm.weight", { "text1", "text2", "text3" } },
-    { "gguf/idefics3", "model.text_model.norm.weight", { "text", "image-a", "image-b" } },
-    { "gguf/internvl", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
-    { "gguf/qwen2_5_vl", "model.norm.weight", { "text", "image-a", "image-b" } },
-    { "gguf/qwen3_vl", "model.language_model.norm.weight", { "text", "image-a", "image-b" } },
-    { "gguf/gemma3", "language_model.model.norm.weight", { "text", "image-a", "image-b" } },
-    { "gguf/gemma3_text", "model.norm.weight", { "text1", "text2", "text3" } },
-    { "gguf/llama3", "model.norm.weight", { "text1", "text2", "text3" } },
-    { "gguf/qwen3_moe", "model.norm.weight", { "text1", "text2", "text3" } },
+    { "own_llama3_text", "model.norm.weight", { "text1", "text2", "text3" } },
 };
 enum { FAMILIES = (int)(sizeof families / sizeof families[0]) };
 
 /* ---------------------------------------------------------------------------------------------------------------- cases */
-static int is_gguf(const family *f) { return !strncmp(f->name, "gguf/", 5); }
 static const char *place(const family *f, const char *rest) {
     char path[256];
-    snprintf(path, sizeof path, "%s%s/%s", is_gguf(f) ? "" : "othermodels/", f->name, rest);
+    snprintf(path, sizeof path, "othermodels/%s/%s", f->name, rest);
     return check_golden(path);
 }
-static const char *weights_of(const family *f) { return place(f, is_gguf(f) ? "model.gguf" : "checkpoint/model.safetensors"); }
+static const char *weights_of(const family *f) { return place(f, "checkpoint/model.safetensors"); }
 static int load_npy(const family *f, const char *name, const char *file, check_array *a) {
     char rest[128];
     snprintf(rest, sizeof rest, "%s/%s", name, file);
@@ -304,9 +294,12 @@ static double last_block_error(const vp_checkpoint *checkpoint, const char *norm
     if (!CHECK_INT(vp_checkpoint_find(checkpoint, norm, &weight), VP_OK) || !CHECK(weight.dtype <= VP_DTYPE_BF16)) { free(normed); return NAN; }
     for (int32_t i = 0; i < config->d_model; i++) sum += (double)row[i] * row[i];
     for (int32_t i = 0; i < config->d_model; i++) {
+        uint16_t half;
         float value;
-        vp_dtype_to_f32(weight.dtype, weight.data + i * vp_dtype_block_bytes(weight.dtype), 1, &value);
-        normed[i] = (float)(((double)value + (config->norm_plus_one && !weight.with_one)) * row[i] / sqrt(sum / config->d_model + (double)config->norm_eps));
+        memcpy(&half, weight.data + i * 2, 2);
+        if (weight.dtype == VP_DTYPE_F32) memcpy(&value, weight.data + i * 4, 4);
+        else value = vp_bf16_to_f32(half);
+        normed[i] = (float)(((double)value + config->norm_plus_one) * row[i] / sqrt(sum / config->d_model + (double)config->norm_eps));
     }
     error = relative_error(normed, want, from, config->d_model);
     free(normed);
@@ -381,44 +374,23 @@ static int read_config(const family *f, const char *file, vp_model_config *confi
     free(preprocessor);
     return good;
 }
-/* the sources of a model; GGUF files must outlive the checkpoint */
-typedef struct opened { vp_checkpoint *checkpoint; vp_gguf *gguf, *tower; } opened;
-static void close_files(opened *files) {
-    vp_checkpoint_close(files->checkpoint);
-    vp_gguf_close(files->tower);
-    vp_gguf_close(files->gguf);
-}
-static vp_result open_gguf(const family *f, vp_model_config *config, opened *files, vp_error *error) {
-    char *text = NULL, *preprocessor = NULL;
-    size_t bytes = 0, preprocessor_bytes = 0;
-    vp_result result = vp_gguf_open(weights_of(f), &files->gguf, error);
-    if (result == VP_OK && place(f, "mmproj.gguf")) result = vp_gguf_open(place(f, "mmproj.gguf"), &files->tower, error);
-    if (result == VP_OK) result = vp_gguf_file_text(files->gguf, files->tower, "config.json", &text, &bytes, error);
-    if (result == VP_OK && files->tower)
-        result = vp_gguf_file_text(files->gguf, files->tower, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, error);
-    if (result == VP_OK) result = vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, config, error);
-    if (result == VP_OK) result = vp_gguf_checkpoint(files->gguf, files->tower, config, &files->checkpoint, error);
-    free(text);
-    free(preprocessor);
-    return result;
-}
-static vp_result open_folder(const family *f, const vp_model_config *config, opened *files, vp_error *error) {
+static vp_result open_folder(const family *f, const vp_model_config *config, vp_checkpoint **checkpoint, vp_error *error) {
     char folder[256]; /* the folder that contains the weights */
     snprintf(folder, sizeof folder, "%s", weights_of(f));
     *strrchr(folder, '/') = 0;
-    return vp_checkpoint_open(folder, config, &files->checkpoint, error);
+    return vp_checkpoint_open(folder, config, checkpoint, error);
 }
-static vp_engine *open_engine(const family *f, vp_weights weights, const char *device, const char *gemm, vp_model_config *config, opened *files) {
+static vp_engine *open_engine(const family *f, vp_weights weights, const char *device, const char *gemm, vp_model_config *config, vp_checkpoint **checkpoint) {
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
     vp_error error = { VP_OK, -1, "", "" };
-    memset(files, 0, sizeof *files);
-    if (!is_gguf(f) && !CHECK(read_config(f, "config.json", config))) return NULL;
-    if (!CHECK_INT(is_gguf(f) ? open_gguf(f, config, files, &error) : open_folder(f, config, files, &error), VP_OK)) {
+    *checkpoint = NULL;
+    if (!CHECK(read_config(f, "config.json", config))) return NULL;
+    if (!CHECK_INT(open_folder(f, config, checkpoint, &error), VP_OK)) {
         printf("%s: %s\n", error.where, error.text);
         return NULL;
     }
-    options.config = config; options.checkpoint = files->checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
+    options.config = config; options.checkpoint = *checkpoint; options.weights = weights; options.device = device; options.gemm = gemm;
     options.max_sequence = 512; options.max_views = config->vit_native ? 150 : 13;
     if (strcmp(device, "cpu") && config->d_model % 4) { /* own_llava_a has such a width */
         CHECK_INT(vp_engine_open(&options, &engine, &error), VP_ERR_UNSUPPORTED);
@@ -459,12 +431,12 @@ static void compare_stops(vp_engine *engine, const vp_model_config *config, cons
 }
 static void run_family(const family *f, vp_weights weights, const char *gemm, int first_case, int last_case) {
     vp_model_config config;
-    opened files;
+    vp_checkpoint *checkpoint;
     vp_engine *engine;
     const char *kind = weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16";
     check_case("%s %s %s: open", f->name, kind, gemm ? gemm : "auto");
     if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
-    engine = open_engine(f, weights, TEST_DEVICE, gemm, &config, &files);
+    engine = open_engine(f, weights, TEST_DEVICE, gemm, &config, &checkpoint);
     for (int i = first_case; engine && i <= last_case; i++) {
         test_case c;
         output o;
@@ -474,7 +446,7 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
         check_case("%s %s %s %s", f->name, f->cases[i], kind, gemm ? gemm : "auto");
         if (!load_case(f, f->cases[i], &config, &c)) { check_skip(f->cases[i], "these goldens are not here"); continue; }
         if (run_case(engine, &config, &c, -1, 0, &o) == VP_OK) {
-            if (weights == VP_WEIGHTS_FP32) compare_fp32(files.checkpoint, &config, &c, &o);
+            if (weights == VP_WEIGHTS_FP32) compare_fp32(checkpoint, &config, &c, &o);
             else compare_bf16(&config, &c, &o);
             if (i == 0) compare_bare(engine, &config, &c, &o);
             if (i == 0) compare_stops(engine, &config, &c, &o);
@@ -483,14 +455,14 @@ static void run_family(const family *f, vp_weights weights, const char *gemm, in
         free_case(&c);
     }
     vp_engine_close(engine);
-    close_files(&files);
+    vp_checkpoint_close(checkpoint);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- knobs, configs */
 /* Skipping a block leaves the residual unchanged: the result equals the CPU's and differs from a run with the block. */
 static void test_knobs(const family *f) {
     vp_model_config config;
-    opened files, own_files;
+    vp_checkpoint *checkpoint, *own_checkpoint;
     vp_engine *engine, *cpu;
     test_case c;
     output o, all, own;
@@ -501,8 +473,8 @@ static void test_knobs(const family *f) {
     int64_t step_ns[1];
     check_case("%s: an inactive block, top_k", f->name);
     if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
-    engine = open_engine(f, VP_WEIGHTS_FP32, TEST_DEVICE, NULL, &config, &files);
-    cpu = open_engine(f, VP_WEIGHTS_FP32, "cpu", "plain", &config, &own_files);
+    engine = open_engine(f, VP_WEIGHTS_FP32, TEST_DEVICE, NULL, &config, &checkpoint);
+    cpu = open_engine(f, VP_WEIGHTS_FP32, "cpu", "plain", &config, &own_checkpoint);
     if (engine && cpu && CHECK(load_case(f, f->cases[0], &config, &c))) {
         double difference = 0, change = 0, size = 0;
         run_case(engine, &config, &c, 1, 0, &o);
@@ -532,47 +504,8 @@ static void test_knobs(const family *f) {
     }
     vp_engine_close(engine);
     vp_engine_close(cpu);
-    close_files(&files);
-    close_files(&own_files);
-}
-/* every form that convert writes gives bit-identical results in bf16 */
-static void test_converted(const family *f, int packed) {
-    char directory[300], file[400];
-    vp_model_config config;
-    opened files;
-    vp_checkpoint *other = NULL;
-    vp_engine *engine, *again = NULL;
-    vp_convert_options convert = vp_convert_options_default();
-    vp_engine_options options = vp_engine_options_default();
-    vp_error error;
-    test_case c;
-    output one, two;
-    check_case("%s: converted, %s", f->name, packed ? "packed" : "hf");
-    if (!weights_of(f)) { check_skip(f->name, "no goldens of this model here"); return; }
-    memset(&error, 0, sizeof error);
-    engine = open_engine(f, VP_WEIGHTS_BF16, "cpu", "plain", &config, &files);
-    if (!CHECK(engine && temporary_folder("othermodels", directory, sizeof directory) && load_case(f, f->cases[1], &config, &c))) return;
-    snprintf(file, sizeof file, "%s/%s", directory, packed ? VP_PACKED_FILE : "model.safetensors");
-    convert.config = &config; convert.checkpoint = files.checkpoint; convert.directory = directory; convert.layout = packed ? VP_CONVERT_PACKED : VP_CONVERT_HF;
-    options.weights = VP_WEIGHTS_BF16; options.device = "cpu"; options.gemm = "plain"; options.config = &config; options.max_sequence = 512;
-    options.max_views = config.vit_native ? 150 : 13;
-    if (CHECK_INT(vp_engine_convert(&convert, &error), VP_OK) && CHECK_INT(vp_checkpoint_open(directory, &config, &other, &error), VP_OK)) {
-        options.checkpoint = other;
-        CHECK_INT(vp_engine_open(&options, &again, &error), VP_OK);
-    }
-    if (error.text[0] && !again) printf("%s: %s\n", error.where, error.text);
-    if (again && run_case(engine, &config, &c, -1, 0, &one) == VP_OK && run_case(again, &config, &c, -1, 0, &two) == VP_OK) {
-        CHECK(memcmp(one.logits, two.logits, (size_t)STEPS * (size_t)config.embedding_size * sizeof(float)) == 0);
-        free_output(&one);
-        free_output(&two);
-    }
-    free_case(&c);
-    vp_engine_close(engine);
-    vp_engine_close(again);
-    close_files(&files);
-    vp_checkpoint_close(other);
-    remove(file);
-    rmdir(directory);
+    vp_checkpoint_close(checkpoint);
+    vp_checkpoint_close(own_checkpoint);
 }
 /* A tied head is stored once; with an untied head, the same model has one more embedding table. An integer head is an additional copy. */
 static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, vp_weights head, int tied) {
@@ -592,7 +525,7 @@ static uint64_t weight_bytes(const vp_model_config *config, vp_weights weights, 
 static void test_tied(const family *f) {
     vp_model_config config;
     uint64_t elements;
-    if (!place(f, "checkpoint/config.json")) return; /* not for GGUF files */
+    if (!place(f, "checkpoint/config.json")) return;
     check_case("%s: the size of a tied head", f->name);
     if (!CHECK(read_config(f, "config.json", &config)) || !config.tied_head) return;
     elements = (uint64_t)config.embedding_size * (uint64_t)config.d_model;
@@ -665,7 +598,7 @@ static void test_counted(const family *f) {
     vp_engine_options options = vp_engine_options_default();
     vp_model_config config;
     vp_error error;
-    if (is_gguf(f) || !weights_of(f) || !CHECK(read_config(f, "config.json", &config))) return;
+    if (!weights_of(f) || !CHECK(read_config(f, "config.json", &config))) return;
     if (strcmp(TEST_DEVICE, "cpu") && config.d_model % 4) return;
     options.config = &config; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = config.vit_native ? 150 : 13;
     for (size_t kind = 0; kind < sizeof kinds / sizeof *kinds; kind++) {
@@ -713,8 +646,7 @@ int main(void) {
     for (int i = 0; i < FAMILIES; i++) {
         if (!is_wanted(&families[i])) continue;
         if (is_cpu && check_all()) { /* make test has tried the rest */
-            for (int packed = 0; packed < 2 && !is_gguf(&families[i]); packed++) test_converted(&families[i], packed);
-            for (int k = 0; vp_engine_gemm_name(k) && !is_gguf(&families[i]); k++) /* every GEMM kernel of this processor */
+            for (int k = 0; vp_engine_gemm_name(k); k++) /* every GEMM kernel of this processor */
                 run_family(&families[i], VP_WEIGHTS_BF16, vp_engine_gemm_name(k), 1, 1);
             continue;
         }

@@ -6,7 +6,6 @@
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
-#include "vlmprof_gguf.h"
 #include "vlmprof_image.h"
 
 #include "engine/engine_internal.h"
@@ -333,14 +332,11 @@ typedef struct model {
     vp_model_config config;
     vp_checkpoint *checkpoint;
     vp_engine *engine, *paper;
-    vp_gguf *gguf, *tower;
 } model;
 static void close_model(model *m) {
     vp_engine_close(m->engine);
     vp_engine_close(m->paper);
     vp_checkpoint_close(m->checkpoint);
-    vp_gguf_close(m->tower);
-    vp_gguf_close(m->gguf);
     memset(m, 0, sizeof *m);
 }
 /* folder: of checkpoints, relative to the golden folders. Returns 0 if it does not exist. */
@@ -678,7 +674,7 @@ static void make_input(const vp_model_config *config, int shuffled, input *in) {
     in->masks = (float *)malloc((size_t)(in->views * patches) * sizeof(float));
     for (int32_t i = 0; i < in->views * patches; i++) in->masks[i] = 1.0f;
 }
-/* random weights with a checkpoint's shapes, or gguf/NAME unchanged */
+/* random weights with a checkpoint's shapes */
 static int open_made(const char *name, vp_weights weights, model *m) {
     char path[200];
     size_t bytes = 0, preprocessor_bytes = 0;
@@ -686,22 +682,12 @@ static int open_made(const char *name, vp_weights weights, model *m) {
     vp_engine_options options = vp_engine_options_default();
     vp_error error = { VP_OK, -1, "", "" };
     memset(m, 0, sizeof *m);
-    if (!strncmp(name, "gguf/", 5)) {
-        snprintf(path, sizeof path, "%s/model.gguf", name);
-        CHECK_INT(vp_gguf_open(check_golden(path), &m->gguf, &error), VP_OK);
-        snprintf(path, sizeof path, "%s/mmproj.gguf", name);
-        CHECK_INT(vp_gguf_open(check_golden(path), &m->tower, &error), VP_OK);
-        CHECK_INT(vp_gguf_file_text(m->gguf, m->tower, "config.json", &text, &bytes, &error), VP_OK);
-        CHECK_INT(vp_gguf_file_text(m->gguf, m->tower, "preprocessor_config.json", &preprocessor, &preprocessor_bytes, &error), VP_OK);
-    } else {
-        snprintf(path, sizeof path, "othermodels/%s/checkpoint/config.json", name);
-        text = check_read(check_golden(path), &bytes);
-        snprintf(path, sizeof path, "othermodels/%s/checkpoint/preprocessor_config.json", name);
-        preprocessor = check_read(check_golden(path), &preprocessor_bytes);
-    }
+    snprintf(path, sizeof path, "othermodels/%s/checkpoint/config.json", name);
+    text = check_read(check_golden(path), &bytes);
+    snprintf(path, sizeof path, "othermodels/%s/checkpoint/preprocessor_config.json", name);
+    preprocessor = check_read(check_golden(path), &preprocessor_bytes);
     if (!CHECK(text) || !CHECK_INT(vp_model_config_parse(text, bytes, preprocessor, preprocessor_bytes, &m->config, &error), VP_OK)) printf("%s\n", error.text);
     FREE_ALL(text, preprocessor);
-    if (m->gguf) CHECK_INT(vp_gguf_checkpoint(m->gguf, m->tower, &m->config, &m->checkpoint, &error), VP_OK);
     options.config = &m->config; options.weights = weights; options.device = TEST_DEVICE; options.max_sequence = 512; options.max_views = 30;
     options.checkpoint = m->checkpoint;
     options.prunes = 1;
@@ -961,10 +947,6 @@ int main(void) {
         if (!is_wanted(made[i]) || is_left(i == 6)) continue;
         if (i < 6) test_shortened(made[i]);
         test_every_method(made[i], i % 2 ? VP_WEIGHTS_BF16 : VP_WEIGHTS_FP32);
-    }
-    for (int i = 0; i < 4 && !is_left(0); i++) {
-        static const char *const files[] = { "gguf/internvl", "gguf/idefics3", "gguf/qwen3_vl", "gguf/gemma3" };
-        if (is_wanted(files[i])) test_every_method(files[i], VP_WEIGHTS_FP32);
     }
     if (is_wanted("int8") && !is_left(0)) test_every_method("own_internvl_a", VP_WEIGHTS_INT8);
     if (is_wanted("rejected") && !is_left(1)) test_rejected();

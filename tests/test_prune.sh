@@ -70,33 +70,6 @@ check "kept.npy is the golden case's" [ "$(dumped "$work/dump/kept.npy" d4 128)"
 check "its tokens are the golden case's" [ "$(dumped "$work/dump/tokens.npy" d8 128)" = "$(numbers $golden/fastv-a/case.json tokens)" ]
 check "kept_features.npy has a row for each" grep -aq "'shape': (72, 64)" "$work/dump/kept_features.npy"
 
-# packed weights: the same kept tokens and the same bits
-"$PROGRAM" convert samples/tiny/model "$work/packed" --layout packed --quiet 2>"$work/complaint"
-for model in samples/tiny/model "$work/packed"; do
-    "$PROGRAM" run samples/tiny/pictures/000.png -p "What word is written?" --model "$model" --tier low --prune dart:keep=0.25 --max_new_tokens 4 --cold --quiet \
-        --device cpu --dump "$work/dump-$(basename "$model")" >/dev/null 2>>"$work/complaint"
-done
-check "packed weights keep the same tokens" cmp "$work/dump-model/kept.npy" "$work/dump-packed/kept.npy"
-check "and give the same logits" cmp "$work/dump-model/logits.npy" "$work/dump-packed/logits.npy"
-
-# GGUF files, of one block: as a packed folder made of them, and what has no block to act at is rejected
-"$PROGRAM" convert tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf "$work/from-gguf" --layout packed --quiet 2>"$work/complaint"
-for value in random:keep=0.5 stride:keep=5 visionzip:keep=0.5 visionzip:keep=6,positions=keep divprune:keep=7 pdrop:layers=0,ratios=0.4 pool; do
-    rm -rf "$work/dump-file" "$work/dump-folder"
-    "$PROGRAM" run samples/cat.jpg -p "What?" --model tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf --prune $value --max_new_tokens 4 --cold --quiet \
-        --device cpu --dump "$work/dump-file" >"$work/said" 2>>"$work/complaint"
-    "$PROGRAM" run samples/cat.jpg -p "What?" --model "$work/from-gguf" --prune $value --max_new_tokens 4 --cold --quiet --device cpu --dump "$work/dump-folder" >/dev/null 2>>"$work/complaint"
-    check "GGUF: $value prunes" grep -qE "^prune    $value: [0-9]+ of 16 image tokens" "$work/said"
-    [ "$value" = pool ] || check "GGUF: $value keeps what the packed folder keeps" cmp "$work/dump-file/kept.npy" "$work/dump-folder/kept.npy"
-    check "GGUF: $value gives the packed folder's logits" cmp "$work/dump-file/logits.npy" "$work/dump-folder/logits.npy"
-done
-for value in fastv:keep=0.5,layer=1 dart:keep=12,layer=1; do
-    "$PROGRAM" run samples/cat.jpg -p "What?" --model tests/golden/gguf/llama.gguf --mmproj tests/golden/gguf/llava-mmproj.gguf --prune $value --quiet >/dev/null 2>"$work/complaint"
-    check "GGUF: $value needs a second block" grep -q 'layer 1: the last block that runs is 0' "$work/complaint"
-done
-"$PROGRAM" run -p "What?" --model tests/golden/gguf/llama.gguf --prune random:keep=2 --quiet >/dev/null 2>"$work/complaint"
-check "GGUF without its tower has no image tokens" grep -q 'reads only text, so there are no image tokens' "$work/complaint"
-
 # a sweep: a value that some images are too small for fails there, and nowhere else
 sweep() {
     "$PROGRAM" sweep --synthetic tiny --data samples/questions.jsonl --output_dir "$work/sweep" --tier_list low --num_samples 3 --num_runs_per_sample 1 \

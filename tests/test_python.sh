@@ -11,7 +11,7 @@ finish() { echo "test_python: $passed passed, $failed failed, $skipped skipped";
 "$python" -c 'import ctypes, json, sys; assert sys.version_info >= (3, 8)' 2>/dev/null || { skip "all: no python3 of version 3.8 or later"; finish; }
 program=$(realpath "$PROGRAM") library=$(realpath "$B/libvlmprof.so")
 
-with() { VLMPROF_PROGRAM=$program VLMPROF_LIBRARY=$library PYTHONPATH=packaging/python:tests/python PYTHONDONTWRITEBYTECODE=1 "$python" "$@"; }
+with() { VLMPROF=$program VLMPROF_LIBRARY=$library PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 "$python" "$@"; }
 count() { # count NAME: runs tests/python/NAME.py; its counts become ours
     local p f s counts
     mkdir "$work/$1"

@@ -36,7 +36,6 @@ static void counted_free(void *p) {
 #define realloc(old, bytes) counted_realloc(old, bytes)
 #define free(p) counted_free(p)
 #include "vlmprof.h"
-#include "vlmprof_gguf.h"
 #include "vlmprof_tokenizer.c"
 #undef calloc
 #undef malloc
@@ -200,28 +199,6 @@ static void check_other_text(const vp_tokenizer *t, const row *r) {
     count = row_numbers(r, "random", want_ids);
     bytes = row_text(r, "decoded", want_text, sizeof want_text);
     decode_is(t, want_ids, count, VP_DECODE_SKIP_SPECIAL, want_text, bytes);
-}
-/* the same vocabularies as in llama.cpp's files (tests/tools/gguf_of_folder.py): scores or merges, kinds of tokens, a pattern by name */
-static void test_gguf_vocabularies(void) {
-    static const char *const models[] = { "gemma3", "llava", "smolvlm", "internvl", "llama3" };
-    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
-        char path[128], *text = NULL;
-        size_t bytes = 0;
-        vp_gguf *gguf = NULL;
-        vp_tokenizer *t = NULL;
-        vp_error error = { VP_OK, -1, "", "" };
-        snprintf(path, sizeof path, "gguf/vocabulary-%s.gguf", models[m]);
-        check_case("%s", path);
-        CHECK_INT(vp_gguf_open(check_golden(path), &gguf, &error), VP_OK);
-        CHECK_INT(vp_gguf_file_text(gguf, NULL, "tokenizer.json", &text, &bytes, &error), VP_OK);
-        if (!text || !CHECK_INT(vp_tokenizer_load(text, bytes, &t, &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
-        /* Llama 3: words that are tokens, although no merges produce them */
-        snprintf(path, sizeof path, strcmp(models[m], "llama3") ? "othermodels/%s/texts.jsonl" : "gguf/vocabulary-%s.jsonl", models[m]);
-        if (t) check_rows(path, t, NULL, !strcmp(models[m], "gemma3") ? 44 : !strcmp(models[m], "llama3") ? 50 : 39, check_other_text);
-        vp_tokenizer_free(t);
-        free(text);
-        vp_gguf_close(gguf);
-    }
 }
 /* tokenizers of other models: tests/golden/othermodels/README.md */
 static void test_other_models(void) {
@@ -971,7 +948,6 @@ int main(void) {
     test_tiny();
     test_goldens();
     test_other_models();
-    test_gguf_vocabularies();
     test_metaspace();
     test_other_refusals();
     test_classes();

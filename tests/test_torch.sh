@@ -11,7 +11,7 @@ if ! "$python" -c 'import torch, transformers, PIL' 2>"$work/missing"; then
 fi
 goldens=../shared/goldens/othermodels
 [ -d "$goldens" ] || { goldens=; echo "skipped: checkpoints of the families: no $goldens here"; }
-VLMPROF_PROGRAM=$(realpath "$PROGRAM") VLMPROF_LIBRARY=$(realpath "$B/libvlmprof.so") PYTHONPATH=packaging/python:tests/python PYTHONDONTWRITEBYTECODE=1 \
+VLMPROF=$(realpath "$PROGRAM") VLMPROF_LIBRARY=$(realpath "$B/libvlmprof.so") PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 \
     "$python" tests/python/stages.py "$work" $goldens >"$work/stages" 2>&1
 grep -E '^(FAILED|skipped)' "$work/stages"
 counts=$(grep -oE '^stages: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/stages")
@@ -27,7 +27,7 @@ for sample in samples/torch/*.py; do
     name=$(basename "$sample" .py)
     if [ -z "$goldens" ]; then "$python" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$sample"
     else
-        VLMPROF_PROGRAM=$(realpath "$PROGRAM") VLMPROF_LIBRARY=$(realpath "$B/libvlmprof.so") PYTHONPATH=packaging/python PYTHONDONTWRITEBYTECODE=1 \
+        VLMPROF=$(realpath "$PROGRAM") VLMPROF_LIBRARY=$(realpath "$B/libvlmprof.so") PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
             "$python" "$sample" "$goldens/$(folder_of "$name")/checkpoint" "$work/$name" >"$work/said" 2>&1 && "$PROGRAM" report "$work/$name" >"$work/report" 2>&1
     fi
     if [ $? -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $sample"; tail -n 3 "$work/said"; fi

@@ -57,7 +57,6 @@ static const struct { const char *file, *command; int code; const char *words; }
     {"model/tokenizer.json", "run --model %F/model -p hi", 3, "not a regular file"},
     {"model/tokenizer.json", "tokenize --model %F/model hi", 3, "not a regular file"},
     {"model/model.safetensors", "run --model %F/model -p hi", 3, "not a regular file"},
-    {"model/model.safetensors", "convert %F/model %F/converted", 3, "not a regular file"},
     {"out/journal.jsonl", SWEEP "--output_dir %F/out", 5, "journal.jsonl cannot be opened: it is not a regular file"},
     {"out/journal.jsonl", "merge %F/out", 3, "not a regular file"},
     {"out/journal.jsonl", SWEEP "--output_dir %F/out --plan", 3, "not a regular file"},

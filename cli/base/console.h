@@ -52,8 +52,8 @@ void error_line(char *out, size_t capacity, vp_result result, const vp_error *er
  * already contains it. Returns exit_code, or EXIT_DEVICE if memory is exhausted. */
 int complain_result(int exit_code, const char *what, vp_result result, const vp_error *error);
 
-/* After this call the first signal only sets `interrupted`, and the command ends by itself: a sweep finishes its point,
- * convert removes its temporary files. A second signal ends the program at once. */
+/* After this call the first signal only sets `interrupted`, and the command ends by itself: a sweep finishes its point.
+ * A second signal ends the program at once. */
 void end_in_order(void);
 
 /* Installs the handlers. SIGINT and SIGTERM end the program or, after end_in_order, set `interrupted`, which also ends

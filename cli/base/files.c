@@ -66,6 +66,12 @@ char *join_path(const char *folder, const char *name) {
     return path.data;
 }
 
+int file_is_in(const char *folder, const char *name) {
+    char *path = join_path(folder, name);
+    const int there = access(path, F_OK) == 0;
+    free(path);
+    return there;
+}
 int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity) {
     vp_error error = {VP_OK, -1, "", ""};
     char *path = join_path(folder, name);

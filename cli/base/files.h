@@ -31,6 +31,8 @@ enum { JSON_FILE_BYTES_MAX = 256 << 20, IMAGE_FILE_BYTES_MAX = 1 << 30 };
 
 /* Reads FOLDER/NAME into a malloc'ed text, and adds its bytes to the hash *identity unless that is NULL. */
 int file_read_in(const char *folder, const char *name, char **text, size_t *bytes, uint64_t *identity);
+/* Returns 1 if there is a file of this name in the folder. */
+int file_is_in(const char *folder, const char *name);
 
 /* Returns 1 if the name has the extension of an image file and is not hidden. */
 int is_image_name(const char *name);

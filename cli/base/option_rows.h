@@ -17,11 +17,8 @@
 
 #define OPTION_MODEL \
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
-     "checkpoint folder: config.json, tokenizer.json, and *.safetensors or weights packed by convert; or a GGUF file", \
+     "checkpoint folder: config.json, tokenizer.json, *.safetensors", \
      .excludes = "synthetic endpoint"}
-#define OPTION_MMPROJ \
-    {"mmproj", TEXT, "FILE", NULL, 0, 0, NULL, "the GGUF file of the vision tower, if --model is a GGUF file", \
-     .needs = "model", .because = "it is the vision tower of --model FILE.gguf"}
 #define OPTION_SYNTHETIC \
     {"synthetic", TEXT, "NAME", NULL, 0, 0, NULL, \
      "seeded random weights in a real model's shape (tiny, molmoe-1b, ..): latency is real, answers are noise", \
@@ -55,12 +52,11 @@
      "JSON {\"block\": score}: the first and last blocks run, then the blocks with the best scores", OF_ENGINE}
 #define OPTION_IGNORE_EOS \
     {"ignore_eos", FLAG, NULL, NULL, 0, 0, NULL, "always generate max_new_tokens tokens"}
-#define WEIGHTS_NAMES "bf16 fp32 int8 int4 gguf"
+#define WEIGHTS_NAMES "bf16 fp32 int8 int4"
 #define OPTION_WEIGHTS \
     {"weights", CHOICE, "TYPE", "bf16", 0, 0, WEIGHTS_NAMES, \
      "bf16; fp32: fp32 arithmetic everywhere; int8, int4: the language model's blocks in integers, one scale per 32 " \
-     "values of a row; gguf: a GGUF file's own blocks (Q8_0, Q5_0, Q4_0, Q4_K, Q6_K), the rest bf16; only on the " \
-     "CPU, where it is the default for GGUF files", \
+     "values of a row", \
      OF_ENGINE}
 #define OPTION_HEAD_WEIGHTS \
     {"head_weights", CHOICE, "TYPE", "bf16", 0, 0, "bf16 int8 int4", \

@@ -39,12 +39,6 @@ int64_t number_of(const struct options *options, const char *name) { return opt(
 const char *text_of(const struct options *options, const char *name) { return opt(options, name)->text; }
 int is_given(const struct options *options, const char *name) { return opt(options, name)->given; }
 
-void option_decide(const struct options *options, const char *name, const char *text) {
-    int index = option_find(options->command, name, strlen(name));
-    if (index < 0) abort();
-    if (!options->values[index].given) options->values[index].text = text;
-}
-
 const char *shown_default(const struct option_spec *spec) {
     return strstr(spec->help, "(default") ? NULL : spec->fallback;
 }

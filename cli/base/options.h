@@ -64,10 +64,6 @@ int64_t number_of(const struct options *options, const char *name);
 const char *text_of(const struct options *options, const char *name);
 int is_given(const struct options *options, const char *name);
 
-/* Gives an option that is not on the command line this text instead of its row's default, because the model's files
- * decide. The text lives as long as the options. */
-void option_decide(const struct options *options, const char *name, const char *text);
-
 /* The default shown in the help after a row's text; NULL if there is none or the text already contains it. */
 const char *shown_default(const struct option_spec *spec);
 

@@ -21,7 +21,6 @@
 static const struct option_spec INFO_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
-    OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -94,7 +93,7 @@ enum { PART_VISION, PART_EXPERTS, PART_LANGUAGE, PART_EMBEDDINGS, PART_COUNT };
 
 static const char *const PART_KEYS[PART_COUNT] = {"vision", "experts", "other_llm", "embeddings_and_head"};
 
-static const char *const DTYPE_KEYS[VP_DTYPE_COUNT] = {"F32", "BF16", "F16", "Q8_0", "Q5_0", "Q4_0", "Q4_K", "Q6_K"};
+static const char *const DTYPE_KEYS[VP_DTYPE_COUNT] = {"F32", "BF16", "F16"};
 /* What a checkpoint contains: parameters by part, tensors by type, tokens of the tokenizer. */
 struct holdings { int64_t parameters, parts[PART_COUNT], tensors, dtypes[VP_DTYPE_COUNT], tokens; };
 
@@ -132,40 +131,9 @@ static void read_holdings(const struct model *model, struct holdings *holdings) 
         holdings->tokens += needed > 0;
     }
 }
-/* Size of the weights in bytes with --weights gguf; 0 if the file has no such blocks. */
-static int64_t gguf_weights_bytes(const struct model *model, const struct holdings *holdings) {
-    vp_engine_options settings = vp_engine_options_default();
-    vp_memory_block memory = {NULL, 0, 0, 0};
-    vp_engine *engine = NULL;
-    int block_types = 0;
-    for (int dtype = VP_DTYPE_F16 + 1; dtype < VP_DTYPE_COUNT; dtype++) block_types += holdings->dtypes[dtype] > 0;
-    if (!block_types) return 0;
-    settings.config = &model->config;
-    settings.checkpoint = model->checkpoint;
-    settings.weights = VP_WEIGHTS_GGUF;
-    settings.device = "cpu";
-    settings.max_sequence = settings.counts_only = 1;
-    if (vp_engine_open(&settings, &engine, NULL) != VP_OK) return 0;
-    vp_engine_memory(engine, 0, &memory);
-    vp_engine_close(engine);
-    return (int64_t)memory.bytes;
-}
-
 /* Bytes per token of the KV cache of all blocks, as vp_engine_open allocates it. */
 static int64_t cache_bytes(const struct model *model, int fp32) {
     return (fp32 ? 8 : 4) * (int64_t)model->config.kv_head_count * model->config.head_dim * model->config.block_count;
-}
-
-/* Writes whether the weights are packed, and their types. */
-static void put_packed(vp_json_writer *writer, const struct model *model) {
-    vp_packed packed;
-    const int is = is_packed(model, &packed);
-    put_bool(writer, "packed", is);
-    if (!is) { put_null(writer, "packed_weights"); return; }
-    const uint32_t bits[PRECISIONS] = {packed.block_bits, packed.head_bits, packed.vision_bits};
-    PUT(writer, KEY_OBJECT("packed_weights"));
-    for (int i = 0; i < PRECISIONS; i++) put_text(writer, PRECISION_OPTIONS[i], vp_packed_precision(bits[i]));
-    vp_json_end_object(writer);
 }
 
 static void put_model(vp_json_writer *writer, const struct model *model, const struct holdings *holdings) {
@@ -182,18 +150,13 @@ static void put_model(vp_json_writer *writer, const struct model *model, const s
         KEY("total", holdings->parameters));
     for (int i = 0; i < PART_COUNT; i++) put_int(writer, PART_KEYS[i], holdings->parts[i]);
     PUT(writer, END_OBJECT, KEY("tensors", holdings->tensors), /* tensors of each type */ KEY_OBJECT("dtypes"));
-    for (int i = 0; i < VP_DTYPE_COUNT; i++)
-        if (i <= VP_DTYPE_F16 || holdings->dtypes[i]) put_int(writer, DTYPE_KEYS[i], holdings->dtypes[i]);
+    for (int i = 0; i < VP_DTYPE_COUNT; i++) put_int(writer, DTYPE_KEYS[i], holdings->dtypes[i]);
     vp_json_end_object(writer);
-    put_packed(writer, model);
     PUT(writer, KEY("files", model->file_count), KEY("file_bytes", model->file_bytes));
     for (int fp32 = 0; fp32 < 2; fp32++) {
         PUT(writer, KEY_OBJECT(fp32 ? "fp32" : "bf16"), KEY("weights_bytes", (fp32 ? 4 : 2) * holdings->parameters),
             KEY("kv_cache_bytes_per_token", cache_bytes(model, fp32)), END_OBJECT);
     }
-    if (gguf_weights_bytes(model, holdings))
-        PUT(writer, KEY_OBJECT("gguf"), KEY("weights_bytes", gguf_weights_bytes(model, holdings)),
-            KEY("kv_cache_bytes_per_token", cache_bytes(model, 0)), END_OBJECT);
     vp_json_end_object(writer);
 }
 
@@ -220,11 +183,7 @@ static void print_model(const struct model *model, const struct holdings *holdin
                 (double)holdings->parts[PART_EXPERTS] / 1e6, (double)holdings->parts[PART_LANGUAGE] / 1e6,
                 (double)holdings->parts[PART_EMBEDDINGS] / 1e6);
     if (!model->synthetic) {
-        vp_packed packed;
-        char held[40] = "";
-        if (is_packed(model, &packed)) vp_packed_text(&packed, held);
-        print_plain("files       %lld tensors (%s%s", (long long)holdings->tensors,
-                    held[0] ? "packed for the CPU, " : "", held);
+        print_plain("files       %lld tensors (", (long long)holdings->tensors);
         for (int i = 0, shown = 0; i < VP_DTYPE_COUNT; i++)
             if (holdings->dtypes[i])
                 print_plain("%s%lld %s", shown++ ? ", " : "", (long long)holdings->dtypes[i], DTYPE_KEYS[i]);
@@ -236,9 +195,6 @@ static void print_model(const struct model *model, const struct holdings *holdin
                     fp32 ? "  fp32" : "  bf16", (fp32 ? 4 : 2) * (double)holdings->parameters / 1e9,
                     (long long)cache_bytes(model, fp32), (double)cache_bytes(model,
                     fp32) * config->max_positions / 1e9);
-    if (gguf_weights_bytes(model, holdings))
-        print_plain("  gguf      weights %.4g GB (the file's blocks, on the CPU), KV cache as in bf16\n",
-                    (double)gguf_weights_bytes(model, holdings) / 1e9);
 }
 
 static void put_cpu(vp_json_writer *writer, const struct cpu_info *cpu) {

@@ -36,7 +36,6 @@
 static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
-    OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     OPTION_PROMPT,
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
@@ -362,18 +361,13 @@ static void print_pictures(const struct request *request) {
 static void print_opening(const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
     print_plain("opening  kernels chosen in %.2f s, ", (double)opening.device_ns / 1e9);
-    if (opening.page_bytes)
-        print_plain("%.3g GB of a packed file brought into memory in %.2f s\n", (double)opening.page_bytes / 1e9,
-                    (double)opening.pages_ns / 1e9);
-    else
-        print_plain("weights %s in %.2f s\n", request->model.synthetic ? "drawn" : "loaded",
-                    (double)opening.weights_ns / 1e9);
+    print_plain("weights %s in %.2f s\n", request->model.synthetic ? "drawn" : "loaded",
+                (double)opening.weights_ns / 1e9);
 }
 static void put_opening(vp_json_writer *writer, const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
     PUT(writer, KEY_OBJECT("opening"), KEY("device_ms", (double)opening.device_ns / 1e6),
-        KEY("memory_ms", (double)opening.memory_ns / 1e6), KEY("weights_ms", (double)opening.weights_ns / 1e6),
-        KEY("pages_ms", (double)opening.pages_ns / 1e6), KEY("page_bytes", (int64_t)opening.page_bytes), END_OBJECT);
+        KEY("memory_ms", (double)opening.memory_ns / 1e6), KEY("weights_ms", (double)opening.weights_ns / 1e6), END_OBJECT);
 }
 
 static void print_run(const struct options *options, const struct run_state *state) {

@@ -27,7 +27,6 @@
 static const struct option_spec SELFTEST_OPTIONS[] = {
     OPTION_GROUP("what to test"),
     OPTION_MODEL,
-    OPTION_MMPROJ,
     {"synthetic", TEXT, "NAME", "tiny", 0, 0, NULL, "seeded random weights in a real model's shape (tiny, molmoe-1b, "
                                                     "..)"},
     OPTION_SEED,
@@ -274,10 +273,6 @@ static int selftest_prepare(struct selftest *selftest) {
         || (code = model_load(selftest->options, &selftest->model)) != 0
         || (code = checkpoint_open(&selftest->model)) != 0)
         return code;
-    if (is_packed(&selftest->model, NULL))
-        return complain(EXIT_INPUT,
-                        "%s: packed weights have only one precision, but selftest compares with fp32: give the folder "
-                        "that they were made from", selftest->model.name);
     is_blind = model_is_blind(&selftest->model);
     is_dense = !selftest->model.config.expert_count;
     if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0

@@ -39,7 +39,6 @@
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
-    OPTION_MMPROJ,
     OPTION_SYNTHETIC,
     {"data", WHOLES, "FILE...", NULL, 0, 0, NULL,
      "JSONL (id, image or images, question, answers, options, style, dataset a line), VQA v2's question file, or a "

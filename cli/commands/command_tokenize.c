@@ -40,16 +40,6 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
     OPTIONS_OF_ALL,
 };
 
-static int load_gguf_tokenizer(const char *path, struct model *model) {
-    char *json = NULL;
-    size_t bytes = 0;
-    int code = model_files_open(path, NULL, &model->files);
-    if (!code) code = model_files_read(&model->files, "tokenizer.json", &json, &bytes, NULL);
-    if (!code) code = model_load_tokenizer(json, bytes, path, &model->tokenizer);
-    free(json);
-    model_files_close(&model->files);
-    return code;
-}
 /* Loads the tokenizer of a file, a checkpoint or a preset. Returns 0 or an exit code. */
 static int load_any_tokenizer(const struct options *options, struct model *model) {
     const char *file = text_of(options, "tokenizer");
@@ -64,8 +54,7 @@ static int load_any_tokenizer(const struct options *options, struct model *model
         model->name = text_of(options, "synthetic");
         return model_load_preset(model);
     }
-    if (!file && model_files_is_gguf(text_of(options, "model")))
-        return load_gguf_tokenizer(text_of(options, "model"), model);
+    if (!file && (code = model_check_folder("--model ", text_of(options, "model"))) != 0) return code;
     path = file ? copy_text(file, strlen(file)) : join_path(text_of(options, "model"), "tokenizer.json");
     if ((result = vp_file_read(path, JSON_FILE_BYTES_MAX, &json, &bytes, &error)) != VP_OK)
         code = complain_result(exit_code_of(result), path, result, &error);

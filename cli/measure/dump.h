@@ -18,9 +18,6 @@ void dump_free(vp_dump *dump);
 int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
                const struct pass_result *run, const vp_dump *dump);
 
-/* The pixels of a finished request as in dump_write, malloc'ed, with their shape. */
-float *dump_pixels(const struct session *session, const struct pass_input *input, int *dimensions, int64_t shape[4]);
-
 /* The expected error of n independent roundings to bf16, u * sqrt(n) with u = 2^-9, relative to the features or,
  * with_text, to the logits. n counts: per block of the language model 14 results (norms 2, q k v 3, rotated q k 2,
  * weights and output of attention 2, its linear layer 1, gate up 2, their product 1, down 1) and 7 matrices; per block

@@ -32,13 +32,13 @@ static vp_processor_kind kind_of(const vp_model_config *config) {
 }
 
 /* Reads a JSON file of the folder that may be absent; *text is then NULL. The caller frees *text and parsed->nodes. */
-static int read_optional(const struct model_files *source, const char *name, char **text, struct parsed *parsed,
+static int read_optional(const char *folder, const char *name, char **text, struct parsed *parsed,
                          uint64_t *identity) {
-    char *path = join_path(source->name, name);
+    char *path = join_path(folder, name);
     size_t bytes = 0;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code = model_files_has(source, name) ? model_files_read(source, name, text, &bytes, identity) : 0;
+    int code = file_is_in(folder, name) ? file_read_in(folder, name, text, &bytes, identity) : 0;
     if (!code && *text && (result = parse_json(parsed, *text, bytes, &error)) != VP_OK)
         code = complain_result(EXIT_INPUT, path, result, &error);
     free(path);
@@ -65,17 +65,17 @@ static int read_eos(const char *folder, const vp_json *json, uint32_t object, in
     return 0;
 }
 static int load_eos(struct model *model, const vp_json *config) {
-    const struct model_files *source = &model->files;
+    const char *folder = model->name;
     int32_t found[MORE_EOS_MOST + 1];
     struct parsed generation = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     uint32_t count = 0;
-    int code = read_optional(source, "generation_config.json", &text, &generation, &model->identity);
-    if (!code && text) code = read_eos(source->name, &generation.json, 0, found, &count);
-    if (!code && !count) code = read_eos(source->name, config, 0, found, &count);
+    int code = read_optional(folder, "generation_config.json", &text, &generation, &model->identity);
+    if (!code && text) code = read_eos(folder, &generation.json, 0, found, &count);
+    if (!code && !count) code = read_eos(folder, config, 0, found, &count);
     if (!code && !count) {
         const uint32_t inner = vp_json_get(config, 0, "text_config");
-        if (inner != VP_JSON_NONE) code = read_eos(source->name, config, inner, found, &count);
+        if (inner != VP_JSON_NONE) code = read_eos(folder, config, inner, found, &count);
     }
     if (!code && count) {
         model->ids.eos = found[0];
@@ -110,7 +110,7 @@ static int load_text(struct model *model) {
     vp_error error = {VP_OK, -1, "", ""};
     int code = 0;
     for (int i = 0; i < 2 && !code; i++)
-        code = read_optional(&model->files, names[i], &text[i], &parsed[i], &model->identity);
+        code = read_optional(model->name, names[i], &text[i], &parsed[i], &model->identity);
     vp_result result = code ? VP_OK : vp_processor_read_text(&model->processor, text[0] ? &parsed[0].json : NULL,
                                                              text[1] ? &parsed[1].json : NULL, &error);
     if (result != VP_OK) code = complain_result(EXIT_INPUT, model->name, result, &error);
@@ -139,16 +139,16 @@ static void note_template(struct model *model, int has_template, int is_known) {
  * tokenizer_config.json. */
 static int load_template(struct model *model) {
     static const char *const names[] = {"chat_template.json", "tokenizer_config.json"};
-    const struct model_files *source = &model->files;
+    const char *folder = model->name;
     char *template_text = NULL;
     size_t bytes = 0;
-    int code = model_files_has(source, "chat_template.jinja")
-                   ? model_files_read(source, "chat_template.jinja", &template_text, &bytes, &model->identity)
+    int code = file_is_in(folder, "chat_template.jinja")
+                   ? file_read_in(folder, "chat_template.jinja", &template_text, &bytes, &model->identity)
                    : 0;
     for (int i = 0; i < 2 && !code; i++) {
         struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
         char *text = NULL;
-        code = read_optional(source, names[i], &text, &parsed, &model->identity);
+        code = read_optional(folder, names[i], &text, &parsed, &model->identity);
         if (!code && text && !template_text)
             template_text = whole_text(&parsed.json, vp_json_get(&parsed.json, 0, "chat_template"));
         /* OLMoE's template begins with this token; the others name theirs */

@@ -1,4 +1,4 @@
-/* model.c: a checkpoint's folder, a GGUF file or a synthetic preset, and the engine that runs it. */
+/* model.c: a checkpoint's folder or a synthetic preset, and the engine that runs it. */
 #include "model/model.h"
 
 #include "base/console.h"
@@ -70,15 +70,10 @@ static void weigh_file(struct model *model, const char *path, const char *name) 
 }
 int model_weigh_files(struct model *model) {
     struct text_list names = {NULL, 0};
-    if (model->files.gguf) {
-        weigh_file(model, model->name, "model");
-        if (model->projector) weigh_file(model, model->projector, "projector");
-        return 0;
-    }
     int code = names_of_folder(model->name, &names);
     for (size_t i = 0; i < names.count; i++) {
         const char *name = names.items[i], *dot = strrchr(name, '.');
-        if (strcmp(name, VP_PACKED_FILE) && (!dot || strcmp(dot, ".safetensors"))) continue;
+        if (!dot || strcmp(dot, ".safetensors")) continue;
         char *path = join_path(model->name, name);
         weigh_file(model, path, name);
         free(path);
@@ -154,7 +149,7 @@ static int read_processor_config(struct model *model, struct settings *settings)
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     char *text = NULL;
     size_t bytes = 0;
-    int code = model_files_read(&model->files, "processor_config.json", &text, &bytes, &model->identity);
+    int code = file_read_in(model->name, "processor_config.json", &text, &bytes, &model->identity);
     vp_result result = code ? VP_OK : parse_json(&parsed, text, bytes, NULL);
     uint32_t node = code || result != VP_OK ? VP_JSON_NONE : vp_json_get(&parsed.json, 0, "image_processor");
     if (!code && result != VP_OK)
@@ -169,12 +164,12 @@ static int read_processor_config(struct model *model, struct settings *settings)
 static int settings_read(struct model *model, struct settings *settings) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code = model_files_read(&model->files, "config.json", &settings->config, &settings->config_bytes,
+    int code = file_read_in(model->name, "config.json", &settings->config, &settings->config_bytes,
                                 &model->identity);
-    if (!code && model_files_has(&model->files, "preprocessor_config.json"))
-        code = model_files_read(&model->files, "preprocessor_config.json", &settings->preprocessor,
+    if (!code && file_is_in(model->name, "preprocessor_config.json"))
+        code = file_read_in(model->name, "preprocessor_config.json", &settings->preprocessor,
                                 &settings->preprocessor_bytes, &model->identity);
-    else if (!code && model_files_has(&model->files, "processor_config.json"))
+    else if (!code && file_is_in(model->name, "processor_config.json"))
         code = read_processor_config(model, settings);
     if (!code
         && (result = vp_model_config_parse(settings->config, settings->config_bytes, settings->preprocessor,
@@ -205,23 +200,30 @@ int model_complain_missing(const char *option, const char *name) {
                     "%s --local-dir %s",
                     option, name, name, slash + 1);
 }
+int model_check_folder(const char *option, const char *name) {
+    const size_t length = strlen(name);
+    if (is_folder(name)) return 0;
+    if (length > 5 && !strcmp(name + length - 5, ".gguf"))
+        return complain(EXIT_INPUT, "%s%s: GGUF files are not read any more; make a folder of it in Python: transformers' "
+                                    "from_pretrained(..., gguf_file=...), then save_pretrained", option, name);
+    return model_complain_missing(option, name);
+}
 int model_load_folder(struct model *model) {
     struct settings settings = {0};
     char *tokenizer = NULL, *what;
     size_t tokenizer_bytes = 0;
-    model->identity = HASH_START;
-    int code = model_files_open(model->name, model->projector, &model->files);
+    int code = model_check_folder("--model ", model->name);
     if (code) return code;
-    what = model->files.gguf ? copy_text(model->name, strlen(model->name)) : join_path(model->name, "tokenizer.json");
-    if (!model->files.gguf && !is_folder(model->name)) code = model_complain_missing("--model ", model->name);
-    else if (is_original(model->name))
+    model->identity = HASH_START;
+    what = join_path(model->name, "tokenizer.json");
+    if (is_original(model->name))
         code = complain(
             EXIT_INPUT,
             "%s: this is OLMo's original training format (config.yaml, no config.json), whose tensors have other names "
             "and shapes: first convert it to the Hugging Face format with the model's own script",
             model->name);
     else code = settings_read(model, &settings);
-    if (!code) code = model_files_read(&model->files, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
+    if (!code) code = file_read_in(model->name, "tokenizer.json", &tokenizer, &tokenizer_bytes, &model->identity);
     if (!code) code = model_load_tokenizer(tokenizer, tokenizer_bytes, what, &model->tokenizer);
     if (!code) {
         model->rules = rules_of(&model->config);
@@ -280,80 +282,17 @@ uint32_t gpu_switches_of(const struct options *options) {
     return switches;
 }
 
-int is_packed(const struct model *model, vp_packed *packed) {
-    vp_packed found;
-    return model->checkpoint && vp_checkpoint_packed(model->checkpoint, packed ? packed : &found) == VP_OK;
-}
-const char *const PRECISION_OPTIONS[PRECISIONS] = {"weights", "head_weights", "vision_weights"};
-static int refuse_precision(const struct model *model, const vp_packed *packed, const char *option,
-                            const char *wanted) {
-    char held[40];
-    vp_packed_text(packed, held);
-    return complain(EXIT_INPUT,
-                    "%s: the packed weights are %s, not --%s %s: omit the option, or give the folder that they were "
-                    "made from", model->name, held, option, wanted);
-}
-/* Returns 1 if a tensor of the file has blocks that the CPU can multiply. */
-static int has_blocks(const vp_gguf *gguf) {
-    vp_gguf_tensor tensor;
-    vp_dtype dtype;
-    for (uint64_t i = 0; gguf && vp_gguf_tensor_at(gguf, i, &tensor) == VP_OK; i++)
-        if (vp_gguf_type_dtype(tensor.type, &dtype) && dtype > VP_DTYPE_F16) return 1;
-    return 0;
-}
-/* Uses the blocks of a GGUF file unless an option chooses other weights or a GPU runs the model. */
-static int take_gguf_precision(const struct options *options, const struct model *model) {
-    const int is_listed = has_option(options, "weights_list") && is_given(options, "weights_list");
-    int wanted = is_given(options, "weights") && !strcmp(text_of(options, "weights"), "gguf"), is_cpu;
-    int32_t gpus = 0;
-    for (size_t i = 0; is_listed && i < opt(options, "weights_list")->count; i++)
-        wanted |= !strcmp(opt(options, "weights_list")->items[i], "gguf");
-    if (wanted && (model->synthetic || !model->files.gguf))
-        return complain(EXIT_USAGE, "--weights gguf: expected --model FILE.gguf, got %s", model->name);
-    if (wanted || model->synthetic || !model->files.gguf || is_listed) return 0;
-    is_cpu = !strcmp(text_of(options, "device"), "cpu")
-             || (!strcmp(text_of(options, "device"), "auto") && (vp_device_count(&gpus, NULL) != VP_OK || gpus == 0));
-    if (is_cpu && (has_blocks(model->files.gguf) || has_blocks(model->files.projector)))
-        option_decide(options, "weights", "gguf");
-    return 0;
-}
-/* Replaces precisions that are not given with those of the packed weights. */
-static int take_packed_precisions(const struct options *options, struct model *model) {
-    const char *const *names = PRECISION_OPTIONS;
-    vp_packed packed;
-    int code;
-    if (has_option(options, "weights") && (code = take_gguf_precision(options, model)) != 0) return code;
-    if (model->synthetic || !has_option(options, "weights") || !model_files_has(&model->files, VP_PACKED_FILE))
-        return 0;
-    if ((code = checkpoint_open(model)) != 0) return code;
-    if (!is_packed(model, &packed)) return 0;
-    const char *const held[] = {vp_packed_precision(packed.block_bits), vp_packed_precision(packed.head_bits),
-                                vp_packed_precision(packed.vision_bits)};
-    for (int i = 0; i < PRECISIONS; i++) {
-        if (is_given(options, names[i]) && strcmp(text_of(options, names[i]), held[i]) != 0)
-            return refuse_precision(model, &packed, names[i], text_of(options, names[i]));
-        option_decide(options, names[i], held[i]);
-    }
-    for (size_t i = 0; has_option(options, "weights_list") && i < opt(options, "weights_list")->count; i++)
-        if (strcmp(opt(options, "weights_list")->items[i], held[0]) != 0)
-            return refuse_precision(model, &packed, "weights_list", opt(options, "weights_list")->items[i]);
-    return 0;
-}
-
 int model_load(const struct options *options, struct model *model) {
     memset(model, 0, sizeof *model);
     if (!is_given(options, "model") && !text_of(options, "synthetic"))
         return complain(EXIT_USAGE, "%s needs --model DIR or --synthetic NAME", options->command->name);
     model->synthetic = !is_given(options, "model");
     model->name = text_of(options, model->synthetic ? "synthetic" : "model");
-    model->projector = text_of(options, "mmproj");
-    int code = model->synthetic ? model_load_preset(model) : model_load_folder(model);
-    return code ? code : take_packed_precisions(options, model);
+    return model->synthetic ? model_load_preset(model) : model_load_folder(model);
 }
 void model_free(struct model *model) {
     FREE_ALL(model->prompt_front, model->prompt_note);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
-    model_files_close(&model->files);
     vp_tokenizer_free(model->tokenizer);
 }
 vp_result engine_progress(void *user, const char *what, int64_t done, int64_t total) {
@@ -367,14 +306,13 @@ int checkpoint_open(struct model *model) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = model->synthetic || model->checkpoint
                            ? VP_OK
-                           : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, &error);
+                           : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, &error);
     return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
 }
 vp_weights weights_of(const char *name) {
     return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32
            : !strcmp(name, "int8") ? VP_WEIGHTS_INT8
            : !strcmp(name, "int4") ? VP_WEIGHTS_INT4
-           : !strcmp(name, "gguf") ? VP_WEIGHTS_GGUF
                                     : VP_WEIGHTS_BF16;
 }
 vp_activations activations_of(const char *name) {
@@ -421,7 +359,7 @@ static vp_result engine_settings(const struct options *options, struct model *mo
                                  vp_engine_options *settings, vp_error *error) {
     const vp_result result = model->synthetic || model->checkpoint
                                  ? VP_OK
-                                 : model_files_checkpoint(&model->files, &model->config, &model->checkpoint, error);
+                                 : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, error);
     if (result != VP_OK) return result;
     *settings = engine_options_of(options, model, max_sequence, max_views);
     settings->gemm = text_of(options, "gemm");

@@ -1,9 +1,7 @@
-/* model.h: loads a checkpoint's folder, a GGUF file or a synthetic preset, and opens the engine that runs it. Functions
- * return 0, or an exit code after a message on stderr, unless noted otherwise. */
+/* model.h: loads a checkpoint's folder or a synthetic preset, and opens the engine that runs it. Functions return 0, or an exit code after a message on stderr, unless noted otherwise. */
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "base/options.h"
-#include "model/model_files.h"
 #include "model/rules.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
@@ -13,9 +11,7 @@
 
 enum { MORE_EOS_MOST = 15 };
 struct model {
-    const char *name;      /* the folder, the file or the preset */
-    const char *projector; /* for a file: the file of its tower; NULL if none */
-    struct model_files files;
+    const char *name; /* the folder or the preset */
     int synthetic;    /* 1 if a preset with random weights */
     vp_model_config config;
     const struct model_rules *rules; /* rules of its family */
@@ -58,10 +54,12 @@ int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_to
 /* Complains that a model's folder does not exist. For a name that looks like one on the Hugging Face Hub, gives the
  * command that downloads it. `option` is printed before the name. Returns EXIT_INPUT. */
 int model_complain_missing(const char *option, const char *name);
+/* The same if the path is not a folder; names the way for a GGUF file. Returns 0 or EXIT_INPUT. */
+int model_check_folder(const char *option, const char *name);
 
 /* Load the model that model->name names, except the weights. The rest of *model must be zeroed. */
 int model_load_preset(struct model *model);
-int model_load_folder(struct model *model); /* or a file */
+int model_load_folder(struct model *model);
 
 /* Check --device, that its GPU exists, and --gemm, before anything is loaded or written. */
 int check_device(const struct options *options);
@@ -69,9 +67,8 @@ int check_gemm(const struct options *options);
 int check_gpu_switches(const struct options *options);
 uint32_t gpu_switches_of(const struct options *options); /* vp_gpu_switch, all words of --gpu */
 
-/* Loads the model of --model or --synthetic, except the weights: shape, tokenizer, ids. Packed weights set the
- * precision options that are not given; other precisions are rejected. The caller calls model_free, also after a
- * failure. */
+/* Loads the model of --model or --synthetic, except the weights: shape, tokenizer, ids. The
+ * caller calls model_free, also after a failure. */
 int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);
 
@@ -80,13 +77,6 @@ vp_result engine_progress(void *user, const char *what, int64_t done, int64_t to
 
 /* Opens the weights of a folder, unless they are open or the model is synthetic. */
 int checkpoint_open(struct model *model);
-
-/* The options for how linears are stored, in the language model's blocks, its head, the tower and the connector. */
-enum { PRECISIONS = 3 };
-extern const char *const PRECISION_OPTIONS[PRECISIONS];
-
-/* Returns 1 if the open checkpoint was packed by `convert`, and fills *packed unless it is NULL. */
-int is_packed(const struct model *model, vp_packed *packed);
 
 /* "int8" -> VP_WEIGHTS_INT8; the option's table has the names. */
 vp_weights weights_of(const char *name);

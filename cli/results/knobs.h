@@ -63,8 +63,8 @@ struct vp_model_config;
     ROW(WEIGHTS, "weights", "weights of the language model's linear layers", \
         (OPTION_WEIGHTS, \
          {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL, \
-          "weights of the grid, instead of --weights: every point runs with each of these (bf16, fp32, int8, int4, " \
-          "gguf); one engine per value stays open", .excludes = "weights endpoint"},), \
+          "weights of the grid, instead of --weights: every point runs with each of these (bf16, fp32, int8, int4); " \
+          "one engine per value stays open", .excludes = "weights endpoint"},), \
         (OPTION_WEIGHTS,), no_apply, \
         .null = "not known for a server", \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "weights", .axis_key = "weights", \

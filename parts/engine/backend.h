@@ -182,11 +182,6 @@ typedef struct vk_kernels {
 
 /* A linear layer: y = x W^T + bias. Weights are in-type. Rows of W are padded from k to k_padded. Rows are consecutive
  * if the backend is row_major, otherwise in panels (vlmprof_kernels.cu >>gemm). */
-enum { VK_RUNS_MAX = 3 };
-typedef struct vk_stretch { /* a run of panels of one format: its first panel, and that panel's byte offset */
-    int first, format;
-    size_t at;
-} vk_stretch;
 typedef struct vk_linear {
     void *weights;
     const float *bias; /* f32 [n] or NULL */
@@ -197,14 +192,8 @@ typedef struct vk_linear {
     int wide;
     int bits; /* 8 or 4: integers with a scale for every VK_QUANT_BLOCK values of a row; 0: compute type */
     uint16_t *scales; /* bf16, by row after the integers if the backend is row_major; panels contain their own */
-    /* panels of GGUF blocks: a new run begins when the tensor format changes; bits is then 4. 0: no GGUF blocks */
-    int run_count;
-    vk_stretch runs[VK_RUNS_MAX];
 } vk_linear;
-/* Formats of panels of blocks (kernels/cpu/gguf_rows.h): vp_dtype's numbers. In panels, Q6_K's integers have 8 bits. */
-enum { VK_Q8_0 = 3, VK_Q4_0 = 5, VK_Q4_K = 6, VK_Q6_K = 7, VK_SUPER_BLOCK = 256 };
-/* VK_QUANT_ORDER: identifies the order described in quant_rows.h in packed files; a new order needs a new number */
-enum { VK_QUANT_BLOCK = 32, VK_QUANT_ORDER = 1 };
+enum { VK_QUANT_BLOCK = 32 };
 
 /* y (in-type [m, ldy]; f32 [m, ldy] for _F32) = epilogue(x W^T + bias); ADD: y +=. GELU is exact, GELU_TANH its
  * approximation. */
@@ -404,29 +393,8 @@ static inline size_t vk_panel_bytes(const vk_linear *linear) {
     return linear->bits ? k / VK_QUANT_BLOCK * 32 * (2 + VK_QUANT_BLOCK * (size_t)linear->bits / 8)
                         : k * 32 * (linear->wide ? 4 : 2);
 }
-/* size of the weights of 32 outputs in blocks */
-static inline size_t vk_blocks_bytes(int format, int k_padded) {
-    size_t k = (size_t)k_padded;
-    return format == VK_Q8_0   ? k / VK_QUANT_BLOCK * 32 * 34
-           : format == VK_Q4_0 ? k / VK_QUANT_BLOCK * 32 * 18
-           : format == VK_Q4_K ? k / VK_SUPER_BLOCK * 32 * 148
-                               : k / VK_SUPER_BLOCK * 32 * 274;
-}
-/* the run that contains a panel */
-static inline const vk_stretch *vk_stretch_of(const vk_linear *linear, int panel) {
-    const vk_stretch *run = linear->runs;
-    for (int i = 1; i < linear->run_count; i++) if (linear->runs[i].first <= panel) run = &linear->runs[i];
-    return run;
-}
 static inline char *vk_panel_at(const vk_linear *linear, int panel) {
-    const vk_stretch *run = vk_stretch_of(linear, panel);
-    if (!linear->run_count) return (char *)linear->weights + (size_t)panel * vk_panel_bytes(linear);
-    return (char *)linear->weights + run->at
-           + (size_t)(panel - run->first) * vk_blocks_bytes(run->format, linear->k_padded);
-}
-/* size of a linear in blocks, up to the panel of its last row */
-static inline size_t vk_runs_bytes(const vk_linear *linear) {
-    return (size_t)(vk_panel_at(linear, (linear->n + VK_PAD - 1) / VK_PAD) - vk_panel_at(linear, 0));
+    return (char *)linear->weights + (size_t)panel * vk_panel_bytes(linear);
 }
 /* the address of the scales if the backend is row_major */
 static inline uint16_t *vk_row_scales(const vk_linear *linear) {

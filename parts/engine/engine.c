@@ -87,33 +87,6 @@ VP_API vp_result vp_engine_activations(const vp_engine *engine, vp_activations w
     return VP_ERR_RANGE;
 }
 
-/* Packed weights fit one arithmetic on one kind of device. Anything else is an error, never a silent fallback. packed
- * NULL: nothing to check. */
-static vp_result vk_check_packed(const vp_engine *engine, const vp_packed *packed, vp_error *error) {
-    vk_arena arena = { NULL, 0 };
-    vk_model model = engine->model; /* its tables get pointers from a NULL arena; the next layout replaces them */
-    char text[40];
-    if (!packed) return VP_OK;
-    vp_packed_text(packed, text);
-    if (engine->wide || packed->block_bits != vk_stored_bits(engine->bits.blocks)
-        || packed->head_bits != vk_stored_bits(engine->bits.head)
-        || packed->vision_bits != vk_stored_bits(engine->bits.vision))
-        return vp_failf(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                        "they are %s; another precision needs the folder that they were made from, or one from "
-                        "convert --layout hf", text);
-    if (!engine->backend->host_memory || engine->backend->row_major)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "packed weights",
-                       "they are laid out for the CPU; a GPU needs the folder that they were made from, or one from "
-                       "convert --layout hf; or use --device cpu");
-    vk_layout_model(&arena, &model, &engine->config, 0, &engine->bits);
-    if (packed->panel_columns != VK_PAD || packed->weights_bytes != arena.used
-        || (vk_has_integers(&engine->bits)
-            && (packed->quant_values != VK_QUANT_BLOCK || packed->quant_order != VK_QUANT_ORDER)))
-        return vp_fail(error, VP_ERR_MISMATCH, -1, "packed weights",
-                       "their layout differs from this program's; convert the original folder again");
-    return VP_OK;
-}
-
 void vk_recover(vp_engine *engine) {
     if (engine->queue->error) engine->backend->recover(engine->queue);
 }
@@ -154,8 +127,7 @@ static vp_result vk_load(vp_engine *engine, const vp_engine_options *options, vp
 }
 
 /* finds the backend for the device in the options, and checks the model and its weights against it */
-static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *options, const vp_packed *packed,
-                                 vp_error *error) {
+static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *options, vp_error *error) {
     const char *device = options->device ? options->device : "auto";
     vp_activations used;
     vk_setup setup = {0};
@@ -170,12 +142,7 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
         result = vp_failf(error, VP_ERR_UNSUPPORTED, -1, "hidden_size",
                           "%d is not a multiple of 4, and the GPU's decode steps read four values at once: run this "
                           "model with --device cpu", (int)engine->config.d_model);
-    if (result == VP_OK && engine->bits.file && engine->backend->row_major)
-        result = vp_fail(error, VP_ERR_UNSUPPORTED, -1, "weights",
-                         "a GPU cannot multiply GGUF blocks: use --weights bf16, int8 or int4, or "
-                         "--device cpu");
     if (result == VP_OK) result = vk_model_new(&engine->model, &engine->config, error);
-    if (result == VP_OK) result = vk_check_packed(engine, packed, error);
     if (result != VP_OK) return result;
     result = engine->backend->open(&setup, &engine->queue, error);
     if (result == VP_ERR_DEVICE && error && strcmp(device, "auto") == 0)
@@ -187,21 +154,19 @@ static vp_result vk_open_backend(vp_engine *engine, const vp_engine_options *opt
 }
 
 /* Makes a zeroed engine on its device, without memory yet. After a failure the caller closes *opened. */
-static vp_result vk_begin(const vp_engine_options *options, const vp_packed *packed, vp_engine *opened,
-                          vp_error *error) {
+static vp_result vk_begin(const vp_engine_options *options, vp_engine *opened, vp_error *error) {
     const vp_model_config *config = options->config;
     vp_result result;
     opened->config = *config;
     opened->wide = options->weights == VP_WEIGHTS_FP32;
     opened->bits = vk_precision_of(options->weights, options->head_weights, options->vision_weights);
-    if (options->weights == VP_WEIGHTS_GGUF) opened->bits.file = options->checkpoint;
     opened->max_sequence = options->max_sequence;
     opened->max_views = options->max_views;
     opened->prunes = options->prunes && options->max_views && config->vit_block_count;
     for (int l = 0; l < config->vit_layer_count; l++)
         opened->vit_layer_at[l] = config->vit_layers[l] < 0 ? config->vit_block_count + config->vit_layers[l]
                                                             : config->vit_layers[l];
-    result = vk_open_backend(opened, options, packed, error);
+    result = vk_open_backend(opened, options, error);
     if (result != VP_OK) return result;
     opened->backend->describe(opened->queue, opened->device, sizeof opened->device);
     vk_choose_batches(opened);
@@ -211,14 +176,11 @@ static vp_result vk_begin(const vp_engine_options *options, const vp_packed *pac
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error) {
     vp_result result = vk_check_options(options, error);
     vp_engine *opened;
-    vp_packed mapped;
-    const vp_packed *packed = NULL;
     int64_t at[4] = { vp_clock_ns() }; /* start; device ready; memory ready; weights ready */
     if (result != VP_OK) return result;
-    if (options->checkpoint && vp_checkpoint_packed(options->checkpoint, &mapped) == VP_OK) packed = &mapped;
     opened = calloc(1, sizeof *opened);
     if (!opened) return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
-    result = vk_begin(options, packed, opened, error);
+    result = vk_begin(options, opened, error);
     if (options->counts_only) {
         if (result == VP_OK) result = vk_lay_out(opened, error);
         if (result != VP_OK && opened->queue) vk_recover(opened);
@@ -227,9 +189,9 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
         return result;
     }
     at[1] = vp_clock_ns();
-    if (result == VP_OK) result = vk_allocate(opened, packed, error);
+    if (result == VP_OK) result = vk_allocate(opened, error);
     at[2] = vp_clock_ns();
-    if (result == VP_OK && !packed) result = vk_load(opened, options, error);
+    if (result == VP_OK) result = vk_load(opened, options, error);
     if (result == VP_OK) {
         opened->backend->mark(opened->queue, 0, NULL);
         result = opened->backend->wait(opened->queue, 0, error);
@@ -237,8 +199,7 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
     at[3] = vp_clock_ns();
     opened->opening.device_ns = at[1] - at[0];
     opened->opening.memory_ns = at[2] - at[1];
-    if (!packed) opened->opening.weights_ns = at[3] - at[2];
-    else if (result == VP_OK) vk_bring_pages(opened);
+    opened->opening.weights_ns = at[3] - at[2];
     if (result != VP_OK) {
         if (opened->queue) vk_recover(opened);
         vp_engine_close(opened);

@@ -82,7 +82,6 @@ struct vp_engine {
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes, prune_bytes;
     vp_opening opening;
-    int weights_mapped; /* 1: weights are in a mapped file, outside the allocation */
     size_t paper_bytes; /* counts_only: size of the unused addresses that replace memory; otherwise 0 */
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
@@ -113,7 +112,7 @@ static inline int vk_has_tiles(const vp_engine *engine) {
     return engine->backend->experts && !engine->wide && engine->config.expert_count;
 }
 static inline int vk_has_integers(const vk_precision *bits) {
-    return bits->blocks || bits->head || bits->vision || bits->file;
+    return bits->blocks || bits->head || bits->vision;
 }
 static inline int vk_padded(int n) { return (int)vk_round_up((size_t)n, VK_PAD); }
 static inline int vk_patch_values(const vp_model_config *config) {
@@ -152,9 +151,8 @@ void vk_fill_extent(vp_engine *engine);
 void vk_layout_buffers(vk_arena *arena, vp_engine *engine);
 /* Computes the sizes of weights and buffers; vk_allocate sets their addresses. */
 void vk_measure(vp_engine *engine);
-/* Puts weights and buffers into one allocation; packed weights stay mapped. */
-void vk_bring_pages(vp_engine *engine);
-vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error);
+/* Puts weights and buffers into one allocation. */
+vp_result vk_allocate(vp_engine *engine, vp_error *error);
 /* Sets the same layout with addresses but no memory, for requests that are only counted. */
 vp_result vk_lay_out(vp_engine *engine, vp_error *error);
 void vk_free_paper(vp_engine *engine);
@@ -295,8 +293,6 @@ static inline vk_linear vk_rows_of(const vk_linear *linear, int first, int count
     vk_linear rows = *linear;
     rows.weights = (char *)rows.weights
                    + (size_t)first * (size_t)rows.k_padded * (size_t)(rows.bits ? rows.bits : wide ? 32 : 16) / 8;
-    for (int i = 0; i < rows.run_count; i++) rows.runs[i].first -= first / VK_PAD;
-    if (rows.run_count) rows.weights = linear->weights;
     if (rows.bits) rows.scales += (size_t)first * (size_t)(rows.k_padded / VK_QUANT_BLOCK);
     if (rows.bias) rows.bias += first;
     rows.n = count;

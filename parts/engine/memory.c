@@ -375,23 +375,6 @@ void vk_measure(vp_engine *engine) {
     engine->memory_bytes = weights.used + buffers.used;
 }
 
-/* The pages of a mapped file are loaded on first access. Here all threads together read all pages. */
-void vk_bring_pages(vp_engine *engine) {
-    enum { PAGE = 4096, PIECE = 8 << 20 };
-    const char *weights = (const char *)engine->weights;
-    const size_t bytes = engine->weights_bytes;
-    const int64_t start = vp_clock_ns();
-    uint64_t sum = 0;
-    VK_PRAGMA(omp parallel for schedule(dynamic) num_threads(engine->queue->threads) reduction(+ : sum))
-    for (int64_t piece = 0; piece < (int64_t)((bytes + PIECE - 1) / PIECE); piece++) {
-        const size_t from = (size_t)piece * PIECE, to = from + PIECE < bytes ? from + PIECE : bytes;
-        for (size_t at = from; at < to; at += PAGE) sum += *(volatile const unsigned char *)(weights + at);
-    }
-    (void)sum;
-    engine->opening.pages_ns = vp_clock_ns() - start;
-    engine->opening.page_bytes = bytes;
-}
-
 /* Assigns the addresses and makes the host's tables. Returns 1, or 0 if out of memory. */
 static int vk_place(vp_engine *engine, char *weights_base, char *buffers_base) {
     vk_arena weights = { weights_base, 0 }, buffers = { buffers_base, 0 };
@@ -427,7 +410,7 @@ void vk_free_paper(vp_engine *engine) {
     if (engine->paper_bytes) munmap((void *)(uintptr_t)engine->weights, engine->paper_bytes);
 }
 
-vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *error) {
+vp_result vk_allocate(vp_engine *engine, vp_error *error) {
     vk_arena weights = { NULL, 0 }, buffers = { NULL, 0 };
     uint64_t free_bytes;
     char text[240];
@@ -435,12 +418,7 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
     weights.used = engine->weights_bytes;
     buffers.used = engine->memory_bytes - engine->weights_bytes;
     free_bytes = engine->backend->free_bytes(engine->queue);
-    if (!packed) weights.base = (char *)engine->backend->allocate(engine->queue, engine->memory_bytes);
-    else if (!free_bytes || engine->memory_bytes <= free_bytes) {
-        /* the system counts mapped files as free memory, but a step reads all their pages */
-        buffers.base = (char *)engine->backend->allocate(engine->queue, buffers.used);
-        if (buffers.base) weights.base = (char *)(uintptr_t)packed->weights; /* read-only */
-    }
+    weights.base = (char *)engine->backend->allocate(engine->queue, engine->memory_bytes);
     if (!weights.base && engine->queue->error) return engine->backend->wait(engine->queue, 0, error);
     if (!weights.base) {
         int hopeless = free_bytes && engine->weights_bytes > free_bytes; /* for any request */
@@ -449,13 +427,12 @@ vp_result vk_allocate(vp_engine *engine, const vp_packed *packed, vp_error *erro
                  (double)engine->weights_bytes / 1e9, (double)buffers.used / 1e9, engine->max_sequence,
                  engine->max_views, (double)free_bytes / 1e9, engine->backend->host_memory ? "this machine" : "the GPU",
                  engine->wide ? "--weights bf16 halves it; "
-                 : !engine->bits.blocks && !packed ? "--weights int8 needs half and int4 a third; " : "",
+                 : !engine->bits.blocks ? "--weights int8 needs half and int4 a third; " : "",
                  hopeless ? "even the weights do not fit"
                           : "use fewer crops, a shorter prompt or fewer new tokens");
         return vp_fail(error, VP_ERR_MEMORY, -1, "engine memory", text);
     }
-    if (!packed) buffers.base = weights.base + weights.used;
-    engine->weights_mapped = packed != NULL;
+    buffers.base = weights.base + weights.used;
     if (vk_place(engine, weights.base, buffers.base)
         && engine->backend->use(engine->queue, &engine->extent, engine->buffers.scratch) && vk_send_tables(engine))
         return VP_OK;
@@ -470,7 +447,7 @@ VP_API int32_t vp_engine_memory(const vp_engine *engine, int32_t index, vp_memor
                       + engine->prune_bytes;
     vp_memory_block blocks[8] = {0};
     int32_t count = 0;
-    blocks[count].name = engine->weights_mapped ? "weights, mapped file" : "weights";
+    blocks[count].name = "weights";
     blocks[count++].bytes = engine->weights_bytes;
     blocks[count].bytes_a_position = 2 * element * (uint64_t)vk_kv_width(&engine->config)
                                      * (uint64_t)engine->config.block_count;

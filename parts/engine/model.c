@@ -57,39 +57,14 @@ void vk_model_free(vk_model *model) {
     free(model->vit);
 }
 
-/* Reserves the waiting linear: as blocks if all its tensors are blocks, otherwise in the compute type. */
-static void settle(vk_pass *pass) {
-    vk_linear *linear = pass->waiting;
-    const int runs = linear && pass->blocks && !pass->plain ? linear->run_count : 0;
-    if (!linear) return;
-    pass->waiting = NULL;
-    vk_layout_linear(pass->arena, linear, linear->n, linear->k, pass->waiting_bias, pass->wide, 0, runs);
-}
-/* records the type of a tensor that fills rows of the waiting linear */
-static void note_rows(vk_pass *pass, vk_linear *linear, int first_row, const char *name) {
-    const int format = vk_format_of(pass->bits.file, name), last = linear->run_count - 1;
-    pass->plain |= !format;
-    pass->blocks |= format;
-    if (!format || (last >= 0 && linear->runs[last].format == format)) return;
-    if (first_row % VK_PAD || linear->run_count == VK_RUNS_MAX) {
-        pass->plain = 1; /* two formats in a panel */
-        return;
-    }
-    linear->runs[last + 1].first = first_row / VK_PAD;
-    linear->runs[last + 1].format = format;
-    linear->runs[last + 1].at = 0;
-    linear->run_count++;
-}
-
 void vk_layout_model(vk_arena *arena, vk_model *model, const vp_model_config *config, int wide,
                      const vk_precision *bits) {
-    vk_pass pass = { arena, NULL, wide, *bits, NULL, 0, 0, 0 };
+    vk_pass pass = { arena, NULL, wide, *bits };
     model->description->weights(&pass, model, config);
-    settle(&pass);
 }
 
 vp_result vk_load_model(vk_loader *loader, vk_model *model, const vp_model_config *config) {
-    vk_pass pass = { NULL, loader, loader->wide, { 0, 0, 0, NULL }, NULL, 0, 0, 0 };
+    vk_pass pass = { NULL, loader, loader->wide, { 0, 0, 0 } };
     loader->description = model->description;
     model->description->weights(&pass, model, config);
     return loader->result;
@@ -114,7 +89,6 @@ void vk_pass_scale(vk_pass *pass, float times, float plus) {
 void vk_pass_norm(vk_pass *pass, vk_norm *norm, int width, int flags, const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
-    settle(pass);
     if (pass->arena) vk_layout_norm(pass->arena, norm, width, flags & VK_BIAS);
     else vk_load_norm(pass->loader, text, norm, width);
 }
@@ -122,13 +96,11 @@ void vk_pass_norm(vk_pass *pass, vk_norm *norm, int width, int flags, const char
 void vk_pass_floats(vk_pass *pass, float **values, int rows, int columns, const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
-    settle(pass);
     if (pass->arena) *values = vk_take(pass->arena, (size_t)rows * (size_t)columns, sizeof **values);
     else vk_load_rows(pass->loader, text, *values, rows, columns, 1);
 }
 
 void vk_pass_table(vk_pass *pass, void **table, int rows, int columns) {
-    settle(pass);
     if (pass->arena) *table = vk_take(pass->arena, (size_t)rows * (size_t)columns, pass->wide ? 4 : 2);
 }
 
@@ -145,7 +117,6 @@ void vk_pass_linear(vk_pass *pass, vk_linear *linear, int outputs, int inputs, i
     NAME_OF(text, name);
     vk_pass_place(pass, linear, outputs, inputs, flags);
     vk_pass_rows(pass, linear, 0, outputs, "%s", text);
-    settle(pass);
 }
 
 void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, int flags) {
@@ -153,26 +124,13 @@ void vk_pass_place(vk_pass *pass, vk_linear *linear, int outputs, int inputs, in
                      : flags & VK_LLM  ? pass->bits.blocks
                      : flags & VK_HEAD ? pass->bits.head
                                        : pass->bits.vision;
-    settle(pass);
     if (!pass->arena) return;
-    if (bits || !pass->bits.file || pass->wide || flags & VK_FP32) {
-        vk_layout_linear(pass->arena, linear, outputs, inputs, flags & VK_BIAS, pass->wide || (flags & VK_FP32), bits,
-                         0);
-        return;
-    }
-    pass->waiting = linear;
-    pass->waiting_bias = flags & VK_BIAS;
-    pass->plain = pass->blocks = 0;
-    linear->n = outputs;
-    linear->k = inputs;
-    linear->run_count = 0;
+    vk_layout_linear(pass->arena, linear, outputs, inputs, flags & VK_BIAS, pass->wide || (flags & VK_FP32), bits);
 }
 
 void vk_pass_rows(vk_pass *pass, const vk_linear *linear, int first_row, int rows, const char *name, ...) {
-    char text[NAME_BYTES], tensor[NAME_BYTES + 8];
+    char text[NAME_BYTES];
     NAME_OF(text, name);
-    snprintf(tensor, sizeof tensor, "%s.weight", text);
-    if (pass->waiting == linear) note_rows(pass, pass->waiting, first_row, tensor);
     if (pass->loader) vk_load_linear(pass->loader, text, linear, first_row, rows);
 }
 
@@ -180,8 +138,6 @@ void vk_pass_piece(vk_pass *pass, const vk_linear *linear, int first_row, int ro
                    const char *name, ...) {
     char text[NAME_BYTES];
     NAME_OF(text, name);
-    if (pass->waiting == linear) /* transposed tensors are converted to the compute type */
-        note_rows(pass, pass->waiting, first_row, piece->patch_px || piece->columns ? "" : text);
     if (pass->loader) vk_load_linear_piece(pass->loader, text, linear, first_row, rows, piece);
 }
 
@@ -189,8 +145,6 @@ void vk_pass_patches(vk_pass *pass, vk_linear *linear, int outputs, int side, in
     const vk_piece patches = { 0, outputs, side, frames, 0 };
     char text[NAME_BYTES];
     vk_pass_place(pass, linear, outputs, 3 * side * side, flags);
-    if (pass->waiting) pass->plain = 1;
-    settle(pass);
     if (!pass->loader) return;
     snprintf(text, sizeof text, "%s.weight", name);
     vk_load_linear_piece(pass->loader, text, linear, 0, outputs, &patches);

@@ -9,18 +9,13 @@
 
 #include "weights.h"
 
-/* A description visits its weights once, in loading order, so that a packed file can be written front to back. The same
- * pass assigns addresses (arena) or fills the weights (loader); the other pointer is NULL. Names are printf formats,
- * without ".weight" and ".bias" for norms and linears. */
+/* A description visits its weights once, in loading order. The same pass assigns addresses (arena) or fills the weights
+ * (loader); the other pointer is NULL. Names are printf formats, without ".weight" and ".bias" for norms and linears. */
 typedef struct vk_pass {
     vk_arena *arena;
     vk_loader *loader;
     int wide;
     vk_precision bits;
-    /* A linear without an address yet, because its size depends on the types of the following tensors. plain, blocks:
-     * rows of each kind so far */
-    vk_linear *waiting;
-    int waiting_bias, plain, blocks;
 } vk_pass;
 /* flags: has a bias; stays in fp32 in every mode; belongs to a block of the language model, or to its head (otherwise
  * to tower or connector) */
@@ -62,13 +57,11 @@ float vk_embedding_scale(const vp_model_config *config, int wide); /* rounded to
 void vk_pass_clip(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 void vk_pass_projector(vk_pass *pass, vk_model *model, const vp_model_config *config, const char *prefix);
 extern const vk_draw vk_common_draws[];      /* for those names */
-extern const char *const vk_common_fp32[];
 /* for the Molmo models, whose blocks differ: everything except the head */
 typedef void vk_block_weights(vk_pass *pass, vk_block *block, const vp_model_config *config, int index);
 void vk_pass_molmo_text(vk_pass *pass, vk_model *model, const vp_model_config *config, vk_block_weights *block);
 vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error);
 extern const vk_draw vk_molmo_draws[];
-extern const char *const vk_molmo_fp32[];
 int32_t vk_molmo_is_dead_view(const float *pixels, size_t count);
 
 struct vk_description {
@@ -77,8 +70,6 @@ struct vk_description {
     vp_result (*check)(const vp_model_config *config, vp_error *error);
     void (*weights)(vk_pass *pass, vk_model *model, const vp_model_config *config);
     const vk_draw *draws; /* found by the end of a name, first match; the last entry's name is NULL */
-    /* name endings of matrices that stay fp32 in converted files if bf16 changes a value; the last is NULL */
-    const char *const *fp32;
     int32_t (*is_dead_view)(const float *pixels, size_t count); /* returns 1 if the view has no image; NULL: all have
                                                                  * one */
 };

@@ -22,9 +22,6 @@ const vk_draw vk_common_draws[] = {
     { "cls_token", 0.0f, 0.5f },
     { NULL, 0.0f, 0.0f }
 };
-/* tensors of more than one dimension that the engine uses in fp32 */
-const char *const vk_common_fp32[] = { ".mlp.gate.weight", "position_embedding.weight", "position_embeddings",
-                                       "cls_token", "pos_embed.weight", "patch_embed.proj.weight", NULL };
 
 /* all experts of a layer, in two tensors [experts, inputs, outputs] */
 static void packed_experts(vk_pass *pass, vk_block *block, const vp_model_config *config, const char *prefix,
@@ -108,7 +105,7 @@ void vk_pass_language(vk_pass *pass, vk_model *model, const vp_model_config *con
     char table[96];
     snprintf(table, sizeof table, "%sembed_tokens.weight", prefix);
     once = config->tied_head
-           && !(pass->arena ? pass->bits.head || vk_format_of(pass->bits.file, table) : model->head.bits);
+           && !(pass->arena ? pass->bits.head : model->head.bits);
     if (!once) {
         vk_pass_table(pass, &model->embedding, rows, d);
         vk_pass_scale(pass, vk_embedding_scale(config, pass->wide), 0.0f);

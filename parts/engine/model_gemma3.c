@@ -34,5 +34,5 @@ static void gemma3_text_weights(vk_pass *pass, vk_model *model, const vp_model_c
 }
 
 const vk_description vk_gemma3_text = { "Gemma 3 without a tower", NULL, gemma3_text_weights, gemma3_draws,
-                                        vk_common_fp32, NULL };
-const vk_description vk_gemma3 = { "Gemma 3", NULL, gemma3_weights, gemma3_draws, vk_common_fp32, NULL };
+                                        NULL };
+const vk_description vk_gemma3 = { "Gemma 3", NULL, gemma3_weights, gemma3_draws, NULL };

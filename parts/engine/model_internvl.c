@@ -42,7 +42,7 @@ static void internvl_weights(vk_pass *pass, vk_model *model, const vp_model_conf
     vk_pass_projector(pass, model, config, "multi_modal_projector.");
 }
 
-const vk_description vk_internvl = { "InternVL", NULL, internvl_weights, vk_common_draws, vk_common_fp32, NULL };
+const vk_description vk_internvl = { "InternVL", NULL, internvl_weights, vk_common_draws, NULL };
 
 /* ---- the original form: q, k and v are one matrix */
 #undef TOWER
@@ -83,6 +83,5 @@ static void internvl_chat_weights(vk_pass *pass, vk_model *model, const vp_model
     vk_pass_linear(pass, &model->projector_in, config->projector_dim, in, VK_BIAS, "mlp1.1");
     vk_pass_linear(pass, &model->projector_down, config->d_model, config->projector_dim, VK_BIAS, "mlp1.3");
 }
-static const char *const chat_fp32[] = { "class_embedding", "position_embedding", NULL };
 const vk_description vk_internvl_chat = { "InternVL (original)", NULL, internvl_chat_weights, vk_common_draws,
-                                          chat_fp32, NULL };
+                                          NULL };

@@ -29,4 +29,4 @@ static void molmo_weights(vk_pass *pass, vk_model *model, const vp_model_config 
 }
 
 const vk_description vk_molmo = { "Molmo",        vk_check_molmo_vision, molmo_weights,
-                                 vk_molmo_draws, vk_molmo_fp32,         vk_molmo_is_dead_view };
+                                 vk_molmo_draws, vk_molmo_is_dead_view };

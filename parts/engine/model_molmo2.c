@@ -36,7 +36,7 @@ static void molmo2_weights(vk_pass *pass, vk_model *model, const vp_model_config
     vk_pass_linear(pass, &model->head, config->embedding_size, config->d_model, 0, "lm_head");
 }
 
-const vk_description vk_molmo2 = { "Molmo2", molmo2_check, molmo2_weights, vk_molmo_draws, vk_molmo_fp32, NULL };
+const vk_description vk_molmo2 = { "Molmo2", molmo2_check, molmo2_weights, vk_molmo_draws, NULL };
 
 /* ---- windows over the whole image in one view, and over the joined patches of the crops */
 static int windows_across(int patches, int pool) { return (patches + pool - 1) / pool; }

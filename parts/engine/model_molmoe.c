@@ -12,8 +12,7 @@ vp_result vk_check_molmo_vision(const vp_model_config *config, vp_error *error) 
     return VP_OK;
 }
 
-/* ---- weights, in loading order. Packed files have the same layout, so a change of order, panels or padding needs a
- * new VP_PACKED_VERSION. */
+/* ---- weights, in loading order */
 
 #define VIT "model.vision_backbone.image_vit."
 #define VIT_BLOCK VIT "transformer.resblocks.%d."
@@ -97,8 +96,6 @@ const vk_draw vk_molmo_draws[] = {
     { "pad_embed", 0.0f, 0.3f },
     { NULL, 0.0f, 0.0f }
 };
-/* tensors above with more than one dimension that stay fp32 */
-const char *const vk_molmo_fp32[] = { ".mlp.gate.weight", "pad_embed", "positional_embedding", NULL };
 
 /* the reference treats a view with a pixel of exactly -1 as padding: its features are zeroed */
 int32_t vk_molmo_is_dead_view(const float *pixels, size_t count) {
@@ -108,4 +105,4 @@ int32_t vk_molmo_is_dead_view(const float *pixels, size_t count) {
 }
 
 const vk_description vk_molmoe = { "MolmoE",       vk_check_molmo_vision, molmoe_weights,
-                                  vk_molmo_draws, vk_molmo_fp32,         vk_molmo_is_dead_view };
+                                  vk_molmo_draws, vk_molmo_is_dead_view };

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "host_loops.h"
-#include "vlmprof_gguf.h"
 
 uint64_t vk_mix(uint64_t x) {
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
@@ -18,7 +17,6 @@ uint64_t vk_mix(uint64_t x) {
 
 /* ---- rows of a source */
 
-enum { VK_BLOCK_VALUES_MAX = 256 };
 /* element i of an in-type array */
 static inline void vk_put(void *out, size_t i, float value, int wide) {
     if (wide) ((float *)out)[i] = value;
@@ -67,27 +65,10 @@ static void vk_source_column(const vk_source *source, int64_t row, void *out, in
     }
 }
 
-/* reads `count` values, starting at element `first`; both are whole blocks */
-static void vk_source_blocks(const vp_tensor *tensor, size_t first, int count, void *out, int wide) {
-    int step = vp_dtype_block(tensor->dtype);
-    const unsigned char *block = tensor->data + first / (size_t)step * (size_t)vp_dtype_block_bytes(tensor->dtype);
-    float values[VK_BLOCK_VALUES_MAX];
-    for (int i = 0; i < count; i += step, block += vp_dtype_block_bytes(tensor->dtype)) {
-        vp_dtype_to_f32(tensor->dtype, block, (size_t)step, values);
-        for (int k = 0; k < step; k++) vk_put(out, (size_t)(i + k), values[k], wide);
-    }
-}
-/* the file position of a row in a head with paired rows */
-static int64_t vk_paired_row(const vp_tensor *tensor, int64_t row) {
-    int64_t rows = tensor->shape[0] / tensor->paired_heads, half = rows / 2, in = row % rows;
-    return row - in + (in < half ? 2 * in : 2 * (in - half) + 1);
-}
-
 static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *out, int columns, int padded_columns,
                              int wide) {
     const unsigned char *data = source->tensor.data;
-    int64_t at = source->first + row;
-    size_t first = (size_t)(source->tensor.paired_heads ? vk_paired_row(&source->tensor, at) : at) * (size_t)columns;
+    size_t first = (size_t)(source->first + row) * (size_t)columns;
     int rest = padded_columns - columns;
     if (source->patch_px) {
         vk_source_patch(source, row, out, columns, padded_columns, wide);
@@ -109,8 +90,6 @@ static VK_CLONES void vk_read_row(const vk_source *source, int64_t row, void *ou
             if (wide) ((float *)out)[i] = v;
             else ((uint16_t *)out)[i] = vp_f32_to_bf16(v);
         }
-    } else if (source->tensor.dtype > VP_DTYPE_F16) {
-        vk_source_blocks(&source->tensor, first, columns, out, wide);
     } else if (source->tensor.dtype == VP_DTYPE_BF16 && !wide) {
         memcpy(out, data + first * 2, (size_t)columns * 2);
     } else {
@@ -279,7 +258,7 @@ static VK_ALWAYS void vk_quantise_columns(char *block, const float *lines, int f
     }
 }
 /* Converts VK_QUANT_BLOCK lines of f32, each with one value of all VK_PAD rows, into columns first.. of a block in a
- * panel of integers. The largest value of a row becomes 127 or -127 in 8 bits, and -8 in 4 bits, as in GGUF's Q4_0.
+ * panel of integers. The largest value of a row becomes 127 or -127 in 8 bits, and -8 in 4 bits.
  * Each branch is specialised for its constants. */
 static VK_CLONES void vk_quantise_block(char *block, const float *lines, int first, int count, int bits) {
     if (count == VK_PAD && bits == 8) vk_quantise_columns(block, lines, 0, VK_PAD, 8);
@@ -355,89 +334,6 @@ int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_line
     }
     (void)loader; /* without OpenMP there is one thread */
     return !failed;
-}
-
-/* ---- blocks of GGUF files: their integers and scales in panels, ordered as in kernels/cpu/gguf_rows.h
- *
- * source: llama.cpp ggml/src/ggml-quants.c, dequantize_row_*, get_scale_min_k4 */
-
-/* stores 32 integers of a panel's row; `words`: those of its column */
-static inline void vk_put_words8(uint32_t *words, const int8_t *integers) {
-    for (int j = 0; j < VK_QUANT_BLOCK / 4; j++, integers += 4)
-        words[j * VK_PAD] = (uint32_t)(uint8_t)integers[0] | (uint32_t)(uint8_t)integers[2] << 8
-                            | (uint32_t)(uint8_t)integers[1] << 16 | (uint32_t)(uint8_t)integers[3] << 24;
-}
-static inline void vk_put_words4(uint32_t *words, const int8_t *integers) {
-    for (int j = 0; j < VK_QUANT_BLOCK / 8; j++, integers += 8)
-        words[j * VK_PAD] = (uint32_t)(integers[0] | integers[4] << 4) | (uint32_t)(integers[2] | integers[6] << 4) << 8
-                            | (uint32_t)(integers[1] | integers[5] << 4) << 16
-                            | (uint32_t)(integers[3] | integers[7] << 4) << 24;
-}
-static void vk_put_q4_k(char *panel, int column, const unsigned char *from) {
-    const unsigned char *s = from + 4, *nibbles = from + 16;
-    int8_t integers[VK_QUANT_BLOCK];
-    memcpy(panel + 2 * column, from, 2);
-    memcpy(panel + 2 * VK_PAD + 2 * column, from + 2, 2);
-    panel += 4 * VK_PAD;
-    for (int j = 0; j < 8; j++, panel += VK_PAD * (2 + VK_QUANT_BLOCK / 2)) {
-        panel[column] = (char)(j < 4 ? s[j] & 63 : (s[j + 4] & 15) | s[j - 4] >> 6 << 4);
-        panel[VK_PAD + column] = (char)(j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | s[j] >> 6 << 4);
-        for (int i = 0; i < VK_QUANT_BLOCK; i++) integers[i] = nibbles[j / 2 * 32 + i] >> j % 2 * 4 & 15;
-        vk_put_words4((uint32_t *)(void *)(panel + VK_PAD * 2) + column, integers);
-    }
-}
-static void vk_put_q6_k(char *panel, int column, const unsigned char *from) {
-    const unsigned char *low = from, *high = from + 128, *s = from + 192;
-    int8_t integers[VK_QUANT_BLOCK];
-    memcpy(panel + 2 * column, from + 208, 2);
-    panel += 2 * VK_PAD;
-    for (int j = 0; j < 8; j++, panel += VK_PAD * (2 + VK_QUANT_BLOCK)) {
-        const int in = j % 4;
-        panel[column] = (char)s[2 * j];
-        panel[VK_PAD + column] = (char)s[2 * j + 1];
-        for (int i = 0; i < VK_QUANT_BLOCK; i++)
-            integers[i] = (int8_t)(((low[j / 4 * 64 + in % 2 * 32 + i] >> in / 2 * 4 & 15)
-                                    | (high[j / 4 * 32 + i] >> in * 2 & 3) << 4) - 32);
-        vk_put_words8((uint32_t *)(void *)(panel + VK_PAD * 2) + column, integers);
-    }
-}
-/* converts a block of a file to column `column` of a panel's block */
-static void vk_put_block(char *panel, int column, const unsigned char *from, vp_dtype dtype) {
-    const int format = vk_format_of_type(dtype);
-    uint32_t *words = (uint32_t *)(void *)(panel + VK_PAD * 2) + column;
-    int8_t integers[VK_QUANT_BLOCK];
-    if (format == VK_Q4_K) vk_put_q4_k(panel, column, from);
-    else if (format == VK_Q6_K) vk_put_q6_k(panel, column, from);
-    else {
-        memcpy(panel + 2 * column, from, 2);
-        for (int i = 0; i < VK_QUANT_BLOCK; i++)
-            integers[i] = (int8_t)(dtype == VP_DTYPE_Q5_0 ? ((from[6 + i % 16] >> i / 16 * 4 & 15)
-                                                             | (from[2 + i / 8] >> i % 8 & 1) << 4) - 16
-                                   : dtype == VP_DTYPE_Q8_0 ? from[2 + i] : from[2 + i % 16] >> i / 16 * 4 & 15);
-        if (format == VK_Q8_0) vk_put_words8(words, integers);
-        else vk_put_words4(words, integers);
-    }
-}
-int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows) {
-    const vp_tensor *tensor = &source->tensor;
-    const int format = vk_stretch_of(linear, first_row / VK_PAD)->format, values = vp_dtype_block(tensor->dtype);
-    const size_t bytes = (size_t)vp_dtype_block_bytes(tensor->dtype), blocks = (size_t)(linear->k / values),
-                 panel_bytes = vk_blocks_bytes(format, linear->k_padded) / blocks;
-    if (vk_format_of_type(tensor->dtype) != format || source->times != 0.0f) return 0;
-    VK_PRAGMA(omp parallel for schedule(dynamic) num_threads(loader->threads))
-    for (int p = first_row / VK_PAD; p <= (first_row + rows - 1) / VK_PAD; p++) {
-        char *panel = vk_panel_at(linear, p);
-        for (int c = 0; c < VK_PAD; c++) {
-            const int64_t row = (int64_t)p * VK_PAD + c - first_row, at = source->first + row;
-            const unsigned char *from;
-            if (row < 0 || row >= rows) continue;
-            from = tensor->data + (size_t)(tensor->paired_heads ? vk_paired_row(tensor, at) : at) * blocks * bytes;
-            for (size_t b = 0; b < blocks; b++)
-                vk_put_block(panel + b * panel_bytes, c, from + b * bytes, tensor->dtype);
-        }
-    }
-    (void)loader;
-    return 1;
 }
 
 /* ---- rows of integers */

@@ -10,7 +10,6 @@
 
 #include "host_loops.h"
 #include "model.h"
-#include "vlmprof_gguf.h"
 
 int vk_host_threads(int wanted) {
 #ifdef _OPENMP
@@ -25,31 +24,20 @@ static int vk_bits_of(vp_weights weights) {
     return weights == VP_WEIGHTS_INT8 ? 8 : weights == VP_WEIGHTS_INT4 ? 4 : 0;
 }
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision) {
-    const vk_precision bits = { vk_bits_of(blocks), vk_bits_of(head), vk_bits_of(vision), NULL };
+    const vk_precision bits = { vk_bits_of(blocks), vk_bits_of(head), vk_bits_of(vision) };
     return bits;
 }
 
-void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits,
-                      int runs) {
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits) {
     linear->n = outputs;
     linear->k = inputs;
     linear->k_padded = (int)vk_round_up((size_t)inputs, VK_PAD);
     linear->wide = wide;
-    linear->bits = runs ? 4 : bits;
-    linear->run_count = runs;
-    for (int i = 1; i < runs; i++)
-        linear->runs[i].at = linear->runs[i - 1].at
-                             + (size_t)(linear->runs[i].first - linear->runs[i - 1].first)
-                                   * vk_blocks_bytes(linear->runs[i - 1].format, linear->k_padded);
-    linear->weights = runs ? vk_take(arena, vk_runs_bytes(linear), 1)
-                           : vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) / VK_PAD, vk_panel_bytes(linear));
+    linear->bits = bits;
+    linear->weights = vk_take(arena, vk_round_up((size_t)outputs, VK_PAD) / VK_PAD, vk_panel_bytes(linear));
     linear->scales = vk_row_scales(linear);
     linear->bias = has_bias ? (float *)vk_take(arena, (size_t)outputs, 4) : NULL;
     linear->bias_bf16 = NULL; /* no weight: memory.c */
-}
-int vk_format_of(const vp_checkpoint *checkpoint, const char *name) {
-    vp_tensor tensor;
-    return checkpoint && vp_checkpoint_find(checkpoint, name, &tensor) == VP_OK ? vk_format_of_type(tensor.dtype) : 0;
 }
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias) {
     norm->weight = vk_take(arena, (size_t)width, 4);
@@ -72,12 +60,11 @@ vk_source vk_open_source(vk_loader *loader, const char *name, int64_t rows, int6
         for (int i = 0; i < source.tensor.dimensions; i++) elements *= source.tensor.shape[i];
         if (found != VP_OK)
             loader->result = vp_fail(loader->error, found, -1, name, "the checkpoint has no such tensor");
-        else if (elements != rows * columns || columns % vp_dtype_block(source.tensor.dtype))
+        else if (elements != rows * columns)
             loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
                                      "the shape of the tensor does not match the config");
         else vp_checkpoint_advise(loader->checkpoint, &source.tensor, 1);
         source.row_bytes = (size_t)source.tensor.bytes / (size_t)rows;
-        if (source.tensor.with_one) source.plus = 0.0f;
         return source;
     }
     source.synthetic = 1;
@@ -157,11 +144,7 @@ static void vk_fill_linear(vk_loader *loader, const char *name, const vk_source 
                            int first_row, int rows) {
     const size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
     const int row_major = loader->backend->row_major, is_plain = row_major && !linear->bits;
-    if (linear->run_count) {
-        if (!vk_pack_blocks(loader, source, linear, first_row, rows))
-            loader->result = vp_fail(loader->error, VP_ERR_MISMATCH, -1, name,
-                                     "its type differs from the type that its memory was reserved for");
-    } else if (is_plain)
+    if (is_plain)
         vk_send_rows(loader, source, (char *)linear->weights + (size_t)first_row * row_bytes, rows, linear->k,
                      linear->k_padded, linear->wide);
     else if (!(row_major ? vk_send_integers(loader, source, linear, first_row, rows)
@@ -172,9 +155,7 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
                           const vk_piece *piece) {
     size_t row_bytes = (size_t)linear->k_padded * (linear->wide ? 4 : 2);
     int at_once = rows;
-    vk_source source;
-    if (loader->reached) loader->reached(loader, linear->weights);
-    source = vk_open_source(loader, name, piece->of,
+    vk_source source = vk_open_source(loader, name, piece->of,
                             piece->columns ? piece->columns : linear->k * (piece->patch_px ? piece->frames : 1));
     if (loader->result != VP_OK) return;
     source.first = piece->first;
@@ -192,9 +173,7 @@ void vk_load_linear_piece(vk_loader *loader, const char *name, const vk_linear *
         vk_release_rows(loader, &source, 0, now);
         source.first += now;
     }
-    row_bytes = linear->run_count ? vk_blocks_bytes(vk_format_of_type(source.tensor.dtype), linear->k_padded) / VK_PAD
-                : linear->bits    ? vk_panel_bytes(linear) / VK_PAD
-                                  : row_bytes;
+    if (linear->bits) row_bytes = vk_panel_bytes(linear) / VK_PAD;
     vk_loaded(loader, &source, name, (int64_t)rows * (int64_t)row_bytes);
 }
 

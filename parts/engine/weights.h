@@ -11,11 +11,8 @@ typedef struct vk_description vk_description; /* model.h */
 /* bits of integer linears: the language model's blocks, its head, tower and connector; 0: compute type */
 typedef struct vk_precision {
     int blocks, head, vision;
-    /* keeps this checkpoint's block formats if the three above are 0; NULL: blocks are converted to the compute type */
-    const vp_checkpoint *file;
 } vk_precision;
 vk_precision vk_precision_of(vp_weights blocks, vp_weights head, vp_weights vision);
-static inline uint32_t vk_stored_bits(int bits) { return bits ? (uint32_t)bits : 16; } /* the number in packed files */
 
 /* ---- the weights of the stages */
 typedef struct vk_norm {
@@ -57,16 +54,8 @@ typedef struct vk_model {
     vk_block *blocks;
 } vk_model;
 
-/* reserves memory for a layer's weights in the backend's layout. runs > 0: number of runs of block formats; their first
- * panels and formats are in linear->runs */
-void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits,
-                      int runs);
-/* the panel format for a tensor's quantized blocks: its own, or Q8_0's for Q5_0, whose integers then take 8 bits; 0: it
- * has none, or they are converted to the compute type */
-static inline int vk_format_of_type(vp_dtype dtype) {
-    return dtype == VP_DTYPE_Q5_0 ? VK_Q8_0 : dtype >= VP_DTYPE_Q8_0 ? (int)dtype : 0;
-}
-int vk_format_of(const vp_checkpoint *checkpoint, const char *name);
+/* reserves memory for a layer's weights in the backend's layout */
+void vk_layout_linear(vk_arena *arena, vk_linear *linear, int outputs, int inputs, int has_bias, int wide, int bits);
 void vk_layout_norm(vk_arena *arena, vk_norm *norm, int width, int has_bias);
 
 /* the source of rows of weights: a tensor of the checkpoint, or numbers drawn from its name */
@@ -89,9 +78,6 @@ struct vk_loader {
     int64_t done, total; /* bytes on the device */
     vp_result result;    /* sticky: once it is not VP_OK, nothing more is loaded */
     vp_error *error;
-    /* NULL, or called before a linear is loaded, when everything at lower addresses is complete */
-    void (*reached)(vk_loader *loader, const void *at);
-    void *reached_user;
 };
 
 /* The rows of a tensor with `of` rows that fill rows of a linear. patch_px > 0: a row is a convolution kernel [3,
@@ -139,7 +125,6 @@ static inline float vk_drawn(uint32_t key, uint32_t column) {
 /* ---- pack.c: tensor [rows, k] -> rows of a linear's panels, starting at first_row, or integers and scales if rows are
  * consecutive. Returns 0 if out of memory. */
 int vk_pack_rows(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
-int vk_pack_blocks(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row, int rows);
 int vk_send_integers(const vk_loader *loader, const vk_source *source, const vk_linear *linear, int first_row,
                      int64_t rows);
 

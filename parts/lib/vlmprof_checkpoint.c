@@ -70,13 +70,10 @@ typedef struct vp_impl_entry {
 } vp_impl_entry;
 
 struct vp_checkpoint {
-    vp_packed packed; /* packed.weights is NULL if the checkpoint is not packed */
     vp_impl_shard *shards;
     int32_t shard_count;
     vp_impl_entry *entries; /* sorted by name once all shards are read */
     size_t entry_count, entry_capacity;
-    vp_named_tensor *given; /* NULL, or the tensors of vp_checkpoint_of, by name; the caller then owns the maps */
-    size_t given_count;
 };
 
 typedef struct vp_impl_file_type { const char *name; uint32_t bits; } vp_impl_file_type;
@@ -654,141 +651,7 @@ static vp_result vp_impl_checkpoint_none(const char *directory, vp_error *error)
     if (vp_impl_path_exists(directory, "config.yaml") > 0 || vp_impl_path_exists(directory, "model.pt") > 0)
         return vp_impl_fail_olmo(directory, error);
     return vp_fail(error, VP_ERR_NOT_FOUND, -1, directory,
-                   "this folder has no model.safetensors, model.safetensors.index.json or " VP_PACKED_FILE
-                   " in this folder");
-}
-
-/* --------------------------------------------------------------------------------------------------- packed weights */
-static uint64_t vp_impl_fnv(uint64_t hash, const void *data, size_t bytes) { /* FNV-1a */
-    const unsigned char *raw = (const unsigned char *)data;
-    for (size_t i = 0; i < bytes; i++) hash = (hash ^ raw[i]) * UINT64_C(1099511628211);
-    return hash;
-}
-#define VP_IMPL_FNV_START UINT64_C(14695981039346656037)
-
-/* hashes numbers byte by byte, so that the hash does not depend on this machine's byte order */
-static uint64_t vp_impl_fnv_number(uint64_t hash, int64_t value) {
-    unsigned char bytes[8];
-    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)((uint64_t)value >> (8 * i) & 255);
-    return vp_impl_fnv(hash, bytes, sizeof bytes);
-}
-
-VP_API uint64_t vp_model_hash(const vp_model_config *config) {
-    uint64_t hash = vp_impl_fnv_number(VP_IMPL_FNV_START, config->vit_blocks_needed);
-    vp_tensor_spec spec;
-    for (int64_t i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) {
-        hash = vp_impl_fnv(hash, spec.name, strlen(spec.name) + 1);
-        for (int32_t k = 0; k < 2 || k < spec.dimensions; k++) hash = vp_impl_fnv_number(hash, spec.shape[k]);
-    }
-    return hash;
-}
-
-#define VP_IMPL_PACKED_MAGIC "VLMPACK" /* 8 bytes with its NUL */
-enum { VP_IMPL_PACKED_ORDER = 0x01020304, VP_IMPL_PACKED_SUM_AT = VP_PACKED_HEADER_BYTES - 8 };
-
-VP_API void vp_packed_header(const vp_packed *packed, unsigned char header[VP_PACKED_HEADER_BYTES]) {
-    const uint32_t words[4] = {VP_IMPL_PACKED_ORDER, packed->version, VP_PACKED_HEADER_BYTES, packed->panel_columns};
-    const uint32_t precision[5] = {packed->block_bits, packed->head_bits, packed->vision_bits, packed->quant_values,
-                                   packed->quant_order};
-    memset(header, 0, VP_PACKED_HEADER_BYTES);
-    memcpy(header, VP_IMPL_PACKED_MAGIC, 8);
-    memcpy(header + 8, words, 16);
-    memcpy(header + 24, &packed->model_hash, 8);
-    memcpy(header + 32, &packed->weights_bytes, 8);
-    if (packed->version > 1) memcpy(header + 40, precision, sizeof precision);
-    uint64_t sum = vp_impl_fnv(VP_IMPL_FNV_START, header, VP_IMPL_PACKED_SUM_AT);
-    memcpy(header + VP_IMPL_PACKED_SUM_AT, &sum, 8);
-}
-
-static int vp_impl_packed_has_bits(uint32_t bits) { return bits == 16 || bits == 8 || bits == 4; }
-
-/* reads the fields of a mapped header */
-static void vp_impl_packed_read(const vp_impl_shard *shard, vp_packed *packed) {
-    uint32_t words[5];
-    memcpy(words, shard->map + 12, 12);
-    packed->version = words[0];
-    packed->panel_columns = words[2];
-    memcpy(&packed->model_hash, shard->map + 24, 8);
-    memcpy(&packed->weights_bytes, shard->map + 32, 8);
-    memcpy(words, shard->map + 40, sizeof words);
-    packed->block_bits = packed->version == 1 ? 16 : words[0];
-    packed->head_bits = packed->version == 1 ? 16 : words[1];
-    packed->vision_bits = packed->version == 1 ? 16 : words[2];
-    packed->quant_values = words[3];
-    packed->quant_order = words[4];
-    packed->weights = shard->map + VP_PACKED_HEADER_BYTES;
-}
-
-/* checks the header of a mapped file; the file must have exactly the declared size */
-static vp_result vp_impl_packed_check(const vp_impl_shard *shard, const vp_model_config *config, vp_packed *packed,
-                                      vp_error *error) {
-    unsigned char wanted[VP_PACKED_HEADER_BYTES];
-    uint32_t order;
-    uint64_t there;
-    if (memcmp(shard->map, VP_IMPL_PACKED_MAGIC, 8))
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "this is not a packed file from convert");
-    if (shard->map_bytes < VP_PACKED_HEADER_BYTES)
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the file is truncated within its header");
-    memcpy(&order, shard->map + 8, sizeof order);
-    vp_impl_packed_read(shard, packed);
-    if (order != VP_IMPL_PACKED_ORDER)
-        return vp_fail(error, VP_ERR_UNSUPPORTED, 8, shard->path,
-                       "the weights were packed on a machine with another byte order; convert them here");
-    if (packed->version < 1 || packed->version > VP_PACKED_VERSION)
-        return vp_failf(error, VP_ERR_UNSUPPORTED, 12, shard->path,
-                        "the packed layout is version %lu, but this program reads versions 1 to %d; "
-                        "convert the original folder again",
-                        (unsigned long)packed->version, (int)VP_PACKED_VERSION);
-    there = shard->map_bytes - VP_PACKED_HEADER_BYTES;
-    vp_packed_header(packed, wanted);
-    if (memcmp(shard->map, wanted, sizeof wanted))
-        return vp_fail(error, VP_ERR_FORMAT, 0, shard->path, "the header is damaged; convert again");
-    if (!vp_impl_packed_has_bits(packed->block_bits) || !vp_impl_packed_has_bits(packed->head_bits)
-        || !vp_impl_packed_has_bits(packed->vision_bits))
-        return vp_failf(error, VP_ERR_UNSUPPORTED, 40, shard->path,
-                        "the weights have %lu, %lu and %lu bits, but this program reads 16, 8 and 4; convert again",
-                        (unsigned long)packed->block_bits, (unsigned long)packed->head_bits,
-                        (unsigned long)packed->vision_bits);
-    if (packed->weights_bytes != there)
-        return vp_failf(error, VP_ERR_FORMAT, -1, shard->path,
-                             "the file is %s: it has %llu bytes of weights, its header declares %llu; convert again",
-                             packed->weights_bytes > there ? "truncated" : "too long", (unsigned long long)there,
-                             (unsigned long long)packed->weights_bytes);
-    if (config && packed->model_hash != vp_model_hash(config))
-        return vp_fail(error, VP_ERR_MISMATCH, 24, shard->path,
-                       "the weights were packed for another config.json; convert again");
-    return VP_OK;
-}
-
-static vp_result vp_impl_checkpoint_packed(vp_checkpoint *cp, const char *directory, const vp_model_config *config,
-                                           vp_error *error) {
-    vp_packed packed = {0};
-    vp_result result;
-    cp->shards = (vp_impl_shard *)VP_CALLOC(1, sizeof *cp->shards);
-    if (!cp->shards) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
-    cp->shard_count = 1;
-    cp->shards[0].path = vp_impl_path_join(directory, VP_PACKED_FILE);
-    if (!cp->shards[0].path) return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
-    result = vp_impl_shard_map(&cp->shards[0], error);
-    if (result == VP_OK) result = vp_impl_packed_check(&cp->shards[0], config, &packed, error);
-    if (result == VP_OK) cp->packed = packed;
-    return result;
-}
-
-VP_API vp_result vp_checkpoint_packed(const vp_checkpoint *checkpoint, vp_packed *packed) {
-    if (!checkpoint || !packed) return VP_ERR_RANGE;
-    if (!checkpoint->packed.weights) return VP_ERR_NOT_FOUND;
-    *packed = checkpoint->packed;
-    return VP_OK;
-}
-
-VP_API const char *vp_packed_precision(uint32_t bits) { return bits == 8 ? "int8" : bits == 4 ? "int4" : "bf16"; }
-
-VP_API void vp_packed_text(const vp_packed *packed, char text[40]) {
-    snprintf(text, 40, "%s%s%s%s%s", vp_packed_precision(packed->block_bits), packed->head_bits == 16 ? "" : ", head ",
-             packed->head_bits == 16 ? "" : vp_packed_precision(packed->head_bits),
-             packed->vision_bits == 16 ? "" : ", vision ",
-             packed->vision_bits == 16 ? "" : vp_packed_precision(packed->vision_bits));
+                   "this folder has no model.safetensors or model.safetensors.index.json");
 }
 
 /* -------------------------------------------------------------------------------------------------------- the whole */
@@ -796,15 +659,10 @@ VP_API void vp_packed_text(const vp_packed *packed, char text[40]) {
 static vp_result vp_impl_checkpoint_read(vp_checkpoint *cp, const char *directory, const vp_model_config *config,
                                          vp_error *error) {
     static const char single[] = "model.safetensors", index[] = "model.safetensors.index.json";
-    int there = vp_impl_path_exists(directory, single), indexed = vp_impl_path_exists(directory, index),
-        packed = vp_impl_path_exists(directory, VP_PACKED_FILE);
+    int there = vp_impl_path_exists(directory, single), indexed = vp_impl_path_exists(directory, index);
     vp_result result;
-    if (there < 0 || indexed < 0 || packed < 0)
+    if (there < 0 || indexed < 0)
         return vp_fail(error, VP_ERR_MEMORY, -1, directory, "not enough memory");
-    if (packed && (there || indexed))
-        return vp_fail(error, VP_ERR_MISMATCH, -1, directory,
-                       "there are safetensors next to " VP_PACKED_FILE "; remove one of them");
-    if (packed) return vp_impl_checkpoint_packed(cp, directory, config, error);
     if (there) {
         result = vp_impl_checkpoint_add(cp, directory, single, error);
         if (result == VP_OK && cp->entry_count)
@@ -845,36 +703,6 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
     return VP_OK;
 }
 
-static int vp_impl_given_order(const void *left, const void *right) {
-    return strcmp(((const vp_named_tensor *)left)->name, ((const vp_named_tensor *)right)->name);
-}
-VP_API vp_result vp_checkpoint_of(vp_named_tensor *tensors, size_t count, const unsigned char *const *maps,
-                                  const size_t *map_bytes, int32_t map_count, vp_checkpoint **checkpoint,
-                                  vp_error *error) {
-    vp_checkpoint *cp = (vp_checkpoint *)VP_CALLOC(1, sizeof *cp);
-    if (cp) cp->shards = (vp_impl_shard *)VP_CALLOC((size_t)map_count + 1, sizeof *cp->shards);
-    if (!cp || !cp->shards) {
-        VP_FREE(cp);
-        return vp_fail(error, VP_ERR_MEMORY, -1, "vp_checkpoint_of", "not enough memory");
-    }
-    qsort(tensors, count, sizeof *tensors, vp_impl_given_order);
-    for (size_t i = 1; i < count; i++) {
-        if (strcmp(tensors[i - 1].name, tensors[i].name)) continue;
-        VP_FREE(cp->shards);
-        VP_FREE(cp);
-        return vp_fail(error, VP_ERR_MISMATCH, -1, tensors[i].name, "this tensor appears twice");
-    }
-    for (size_t i = 0; i < (size_t)map_count; i++) {
-        cp->shards[i].map = maps[i];
-        cp->shards[i].map_bytes = map_bytes[i];
-    }
-    cp->shard_count = map_count;
-    cp->given = tensors;
-    cp->given_count = count;
-    *checkpoint = cp;
-    return VP_OK;
-}
-
 static vp_result vp_impl_checkpoint_tensor(const vp_checkpoint *checkpoint, const vp_impl_entry *entry,
                                            vp_tensor *tensor) {
     if (entry->type > VP_DTYPE_F16 || entry->dimensions > VP_TENSOR_DIMENSIONS_MAX) return VP_ERR_UNSUPPORTED;
@@ -889,27 +717,9 @@ static vp_result vp_impl_checkpoint_tensor(const vp_checkpoint *checkpoint, cons
 }
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor) {
     if (!checkpoint || !name || !tensor) return VP_ERR_RANGE;
-    if (checkpoint->given) {
-        vp_named_tensor wanted;
-        const vp_named_tensor *found;
-        vp_impl_format(wanted.name, sizeof wanted.name, "%s", name);
-        found = (const vp_named_tensor *)bsearch(&wanted, checkpoint->given, checkpoint->given_count, sizeof wanted,
-                                                 vp_impl_given_order);
-        if (!found) return VP_ERR_NOT_FOUND;
-        *tensor = found->tensor;
-        return VP_OK;
-    }
     const vp_impl_entry *entry = vp_impl_checkpoint_entry(checkpoint, name);
     return entry ? vp_impl_checkpoint_tensor(checkpoint, entry, tensor) : VP_ERR_NOT_FOUND;
 }
-VP_API vp_result vp_checkpoint_at(const vp_checkpoint *checkpoint, size_t index, vp_tensor *tensor) {
-    if (!checkpoint || !tensor) return VP_ERR_RANGE;
-    if (index >= (checkpoint->given ? checkpoint->given_count : checkpoint->entry_count)) return VP_ERR_NOT_FOUND;
-    if (!checkpoint->given) return vp_impl_checkpoint_tensor(checkpoint, &checkpoint->entries[index], tensor);
-    *tensor = checkpoint->given[index].tensor;
-    return VP_OK;
-}
-
 VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) {
     return checkpoint ? checkpoint->shard_count : 0;
 }
@@ -918,7 +728,7 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
     /* a page fault also maps neighbouring pages, so the range to release is wider than the tensor */
     enum { AROUND = 65536 };
     const vp_impl_shard *shard;
-    if (!checkpoint || !tensor || tensor->shard < 0 || tensor->shard >= checkpoint->shard_count || !tensor->bytes)
+    if (!checkpoint || !tensor || tensor->shard >= checkpoint->shard_count || !tensor->bytes)
         return;
     shard = &checkpoint->shards[tensor->shard];
     size_t begin = (size_t)(tensor->data - shard->map);
@@ -932,14 +742,12 @@ VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tenso
 
 VP_API void vp_checkpoint_close(vp_checkpoint *checkpoint) {
     if (!checkpoint) return;
-    for (size_t k = 0; k < checkpoint->given_count; k++) VP_FREE(checkpoint->given[k].owned);
     for (int32_t i = 0; i < checkpoint->shard_count; i++) {
         vp_impl_shard *shard = &checkpoint->shards[i];
-        if (!checkpoint->given) vp_file_unmap(shard->map, shard->map_bytes);
+        vp_file_unmap(shard->map, shard->map_bytes);
         VP_FREE(shard->names);
         VP_FREE(shard->path);
     }
-    VP_FREE(checkpoint->given);
     VP_FREE(checkpoint->shards);
     VP_FREE(checkpoint->entries);
     VP_FREE(checkpoint);

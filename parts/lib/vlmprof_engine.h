@@ -1,4 +1,4 @@
-/* vlmprof_engine.h - v0.2.0 - the engine's interface: open, run, convert, ceilings - MIT licence
+/* vlmprof_engine.h - v0.2.0 - the engine's interface: open, run, ceilings - MIT licence
  *
  * The model engine runs a request from pixels to token ids, stage by stage, for any model in VP_ARCHITECTURES. Its code
  * is in parts/engine/ and vlmprof_kernels.cu; link libvlmprof.a. An engine owns packed weights, KV cache and all
@@ -18,16 +18,14 @@
 VP_EXTERN_C_BEGIN
 
 /* FP32: fp32 arithmetic everywhere. INT8, INT4: the linears of the language model's blocks are integers, with one scale
- * for every 32 values of a row. Everything else is bf16, but see vp_activations. GGUF, only on the CPU:
- * linears whose tensors are Q8_0, Q5_0, Q4_0, Q4_K or Q6_K keep these integers and scales (Q5_0's and Q6_K's integers
- * take 8 bits each). Everything else is bf16, including embedding tables and linears that mix other types */
+ * for every 32 values of a row. Everything else is bf16, but see vp_activations. */
 typedef enum vp_weights {
-    VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4, VP_WEIGHTS_GGUF
+    VP_WEIGHTS_BF16, VP_WEIGHTS_FP32, VP_WEIGHTS_INT8, VP_WEIGHTS_INT4
 } vp_weights;
 /* Inputs of products of many rows (prompts, images) with INT8 or INT4 weights. BF16: unchanged; weights are widened.
  * INT16: 16 bits, with a scale for every 32 values, on AVX2. INT8: bytes, with a scale for every 32 values on ARM, for
- * every 128 or 512 with AVX-512 VNNI or AMX. AUTO: the fastest that the processor has. A GPU has only BF16, and so have
- * GGUF blocks. Single rows (decode steps) do not depend on it: on a CPU they always become 16-bit integers */
+ * every 128 or 512 with AVX-512 VNNI or AMX. AUTO: the fastest that the processor has. A GPU has only BF16.
+ * Single rows (decode steps) do not depend on it: on a CPU they always become 16-bit integers */
 typedef enum vp_activations {
     VP_ACTIVATIONS_AUTO, VP_ACTIVATIONS_BF16, VP_ACTIVATIONS_INT16, VP_ACTIVATIONS_INT8, VP_ACTIVATIONS_COUNT
 } vp_activations;
@@ -58,8 +56,7 @@ typedef struct vp_gpu_word { const char *word; uint32_t bit; int same_bits; } vp
 VP_API const vp_gpu_word *vp_gpu_word_at(int32_t index);
 typedef struct vp_engine_options {
     const vp_model_config *config;
-    /* NULL: synthetic weights from `seed`. Packed weights are used in place, only on the CPU; the three precisions
-     * below must match theirs (vp_checkpoint_packed) */
+    /* NULL: synthetic weights from `seed` */
     const vp_checkpoint *checkpoint;
     uint64_t seed;
     vp_weights weights;
@@ -126,13 +123,12 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
 
 /* Chooses kernels, reserves memory, and loads or draws the weights. "auto" selects the first CUDA device if
  * vp_device_count reports one, otherwise the CPU; vp_engine_device_note then gives the reason.
- * in:      options  see the fields; checkpoint and config are read only during the call, but a packed checkpoint must
- *                   outlive the engine
+ * in:      options  see the fields; checkpoint and config are read only during the call
  * out:     engine   on success only; release it with vp_engine_close
  * returns: VP_OK; VP_ERR_RANGE: a bad option, or a GEMM kernel that this processor or arithmetic lacks; VP_ERR_DEVICE
  *          the device is missing, is too old, lacks cuBLAS, or failed; VP_ERR_UNSUPPORTED: a shape that the kernels
- *          lack, or packed weights in another precision or for a GPU; VP_ERR_MEMORY with the sizes requested and free;
- *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH: a tensor, or packed weights with another layout; VP_ERR_INTERRUPTED: by
+ *          lack; VP_ERR_MEMORY with the sizes requested and free;
+ *          VP_ERR_NOT_FOUND or VP_ERR_MISMATCH: a tensor; VP_ERR_INTERRUPTED: by
  *          progress
  * memory:  on the device, bf16: 2 bytes per parameter (a tied integer head is a second copy), buffers, and the KV
  *          cache: 4 bytes * kv_head_count * head_dim * blocks per position; fp32: twice that. A GPU also needs 32 MiB
@@ -140,41 +136,13 @@ VP_API vp_result vp_device_energy(int32_t cuda_device, double *joules, vp_error 
  * threads: one engine per thread */
 VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **engine, vp_error *error);
 VP_API void vp_engine_close(vp_engine *engine); /* NULL is allowed */
-/* HF: model.safetensors, or shards and their index, with the names of vp_model_tensor. Values are bf16, except values
- * that bf16 would change in tensors that the engine keeps in fp32 (norms, biases, router, positions). PACKED:
- * VP_PACKED_FILE, which vp_engine_open uses without a copy. Its linears equal those after opening the source with the
- * same precisions. */
-typedef enum vp_convert_layout { VP_CONVERT_HF, VP_CONVERT_PACKED } vp_convert_layout;
-typedef struct vp_convert_options {
-    const vp_model_config *config;
-    const vp_checkpoint *checkpoint; /* NULL: synthetic weights from `seed` */
-    uint64_t seed;
-    const char *directory;           /* must exist; files with the names above are overwritten */
-    vp_convert_layout layout;
-    vp_weights weights, head_weights, vision_weights; /* see vp_engine_options; never FP32; HF: BF16 only */
-    uint64_t shard_bytes;            /* HF: largest size of the tensors in a file, unless one tensor is larger */
-    int32_t threads;                 /* 0: all cores this process may use */
-    vp_progress progress; void *progress_user;
-} vp_convert_options;
-/* HF, bf16, seed 42, shards of 5 GB, all cores; the caller fills in config and directory */
-VP_API vp_convert_options vp_convert_options_default(void);
-/* Writes the weights of a model in another form. In one precision, runs from all forms are bit-identical. All files are
- * on disk when this returns.
- * returns: VP_OK; VP_ERR_RANGE: a bad option; VP_ERR_NOT_FOUND or VP_ERR_MISMATCH: a tensor; VP_ERR_UNSUPPORTED: a
- *          shape that the kernels lack; VP_ERR_WRITE: no space, or a file cannot be written; VP_ERR_MEMORY;
- *          VP_ERR_INTERRUPTED: by progress. Files written before a failure remain
- * memory:  the largest tensor and 64 MiB; PACKED also needs address space for all weights
- * threads: reentrant */
-VP_API vp_result vp_engine_convert(const vp_convert_options *options, vp_error *error);
 
 /* ---- an engine's memory and opening time, and the limits of its device */
 /* The times of the parts of vp_engine_open */
 typedef struct vp_opening {
     int64_t device_ns;  /* preparing the device, measuring and choosing kernels */
     int64_t memory_ns;  /* allocating memory, filling tables */
-    int64_t weights_ns; /* reading or drawing weights, layout, quantising, page faults; 0: packed */
-    int64_t pages_ns;   /* loading all pages of a packed file into memory, so that no request waits for them */
-    uint64_t page_bytes;
+    int64_t weights_ns; /* reading or drawing weights, layout, quantising, page faults */
 } vp_opening;
 VP_API vp_opening vp_engine_opening(const vp_engine *engine);
 /* weights + cache + scratch on the device; with counts_only, the size that they would have */

@@ -1,14 +1,13 @@
 /* bench_peers.c - this project's side of tests/bench/peers.py: for each line on stdin one turn, answered by one line of JSON with milliseconds.
  *   bench_peers engine MODEL VIT_BLOCKS BLOCKS VIEWS TOKENS [WEIGHTS]   vision, prefill, decode a step. MODEL: a preset, with random weights, or
- *                                   a folder or GGUF file of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone.
- *                                   WEIGHTS: bf16; int8 or int4, +head: the head, too; or gguf: the blocks of the file
+ *                                   a folder of a text model. VIT_BLOCKS and BLOCKS: the first ones of a preset; 0: all. VIEWS 0: text alone.
+ *                                   WEIGHTS: bf16; int8 or int4, +head: the head, too
  *   bench_peers tokenizer TOKENIZER_JSON TEXT                     a text file, line by line
  *   bench_peers crops PHOTO                                       a decoded photograph to a global view and 12 crops of normalised patches */
 #include "vlmprof.h"
 #include "vlmprof_checkpoint.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
-#include "vlmprof_gguf.h"
 #include "vlmprof_image.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_tokenizer.h"
@@ -46,7 +45,6 @@ static double stages_ms(const vp_reply *reply, vp_stage first, vp_stage last) {
 }
 static vp_model_config config;
 static vp_checkpoint *checkpoint; /* NULL: weights are random */
-static vp_gguf *gguf;
 static void open_folder(const char *folder) {
     char path[PATH_CHARS], *json = NULL;
     size_t bytes = 0;
@@ -54,15 +52,6 @@ static void open_folder(const char *folder) {
     snprintf(path, sizeof path, "%s/config.json", folder);
     if (vp_file_read(path, SIZE_MAX / 4, &json, &bytes, &error) != VP_OK || vp_model_config_parse(json, bytes, NULL, 0, &config, &error) != VP_OK ||
         vp_checkpoint_open(folder, &config, &checkpoint, &error) != VP_OK) fail(folder, &error);
-    free(json);
-}
-static void open_gguf(const char *file) {
-    char *json = NULL;
-    size_t bytes = 0;
-    vp_error error;
-    if (vp_gguf_open(file, &gguf, &error) != VP_OK || vp_gguf_file_text(gguf, NULL, "config.json", &json, &bytes, &error) != VP_OK ||
-        vp_model_config_parse(json, bytes, NULL, 0, &config, &error) != VP_OK ||
-        vp_gguf_checkpoint(gguf, NULL, &config, &checkpoint, &error) != VP_OK) fail(file, &error);
     free(json);
 }
 static void open_preset(const char *name, int vit_blocks, int blocks) {
@@ -77,15 +66,13 @@ static vp_engine *open_engine(const char *model, int vit_blocks, int blocks, int
     vp_engine_options options = vp_engine_options_default();
     vp_engine *engine = NULL;
     vp_error error;
-    if (strlen(model) > 5 && !strcmp(model + strlen(model) - 5, ".gguf")) open_gguf(model);
-    else if (strchr(model, '/')) open_folder(model);
+    if (strchr(model, '/')) open_folder(model);
     else open_preset(model, vit_blocks, blocks);
     options.config = &config; options.checkpoint = checkpoint; options.device = "cpu"; options.max_sequence = tokens + NEW;
     options.max_views = views ? views : 1;
     if (!strncmp(weights, "int8", 4)) options.weights = VP_WEIGHTS_INT8;
     else if (!strncmp(weights, "int4", 4)) options.weights = VP_WEIGHTS_INT4;
-    else if (!strcmp(weights, "gguf")) options.weights = VP_WEIGHTS_GGUF;
-    else if (strcmp(weights, "bf16")) fail("weights are bf16, int8, int4, int8+head, int4+head or gguf", NULL);
+    else if (strcmp(weights, "bf16")) fail("weights are bf16, int8, int4, int8+head or int4+head", NULL);
     if (strlen(weights) > 4 && !strcmp(weights + 4, "+head")) options.head_weights = options.weights;
     if (vp_engine_open(&options, &engine, &error) != VP_OK) fail("open", &error);
     return engine;
@@ -132,7 +119,6 @@ static int bench_engine(const char *model, int vit_blocks, int blocks, int views
     }
     vp_engine_close(engine);
     vp_checkpoint_close(checkpoint);
-    vp_gguf_close(gguf);
     free((void *)request.pixels); free((void *)request.image_masks); free((void *)request.image_input_idx);
     return 0;
 }

@@ -11,7 +11,7 @@ project, PyTorch and the reference; the others get the language model alone. Mol
     PEERS_OPENVINO   a python with openvino, nncf, torch and transformers (default PEERS_TORCH)
     PEERS_ONNX       a python with onnxruntime_genai and onnx_ir, and torch and transformers to make its files (default PEERS_TORCH)
     PEERS_VLLM       a python with vLLM for the CPU
-    PEERS_LLAMA      a python with xllamacpp, gguf and numpy: bf16, Q8_0, Q4_0, Q4_K_M, heads in bf16; this project runs the last three files, too
+    PEERS_LLAMA      a python with xllamacpp, gguf and numpy: bf16, Q8_0, Q4_0, Q4_K_M, heads in bf16
     PEERS_REFERENCE  a checkout of ChulanZhang/molmo_hf; PEERS_REFERENCE_PYTHON: a python with torch and transformers 4.45 (default PEERS_TORCH)
     PEERS_WEIGHTS    weights of this project next to bf16; +head: the head, too, as in OpenVINO and ONNX Runtime (default "int8 int4 int8+head int4+head")
     PEERS_SHAPE      of SHAPES (default molmoe-1b, the only one that can be cut)
@@ -751,14 +751,6 @@ def main():
             model = name if views != "0" else os.path.join(folder, f"{name}-{blocks}")
             peers = [Peer("vlmprof " + weights, [ours, "engine", model, tower_blocks, cut, views, tokens, weights])
                      for weights in ["bf16", *get("PEERS_WEIGHTS", "int8 int4 int8+head int4+head").split()]]
-            for kind in ("q8_0", "q4_0", "q4_k_m"):
-                if wanted != [""] and "vlmprof " + kind not in wanted:
-                    continue
-                if not has(get("PEERS_LLAMA"), "gguf, numpy") or subprocess.run([get("PEERS_LLAMA"), me, "prepare", "prepare_llama", folder, name, blocks, kind],
-                                                                               check=False).returncode:
-                    left_out("vlmprof " + kind, "PEERS_LLAMA, a python with gguf and numpy, makes its file")
-                else:
-                    peers.append(Peer("vlmprof " + kind, [ours, "engine", os.path.join(folder, f"{name}-{blocks}-{kind}.gguf"), "0", "0", "0", tokens, "gguf"]))
             if name == "molmoe-1b" and reference and has(reference_python, "torch, transformers, einops"):
                 peers.append(Peer("reference bf16", [reference_python, me, "reference", reference, tower_blocks, blocks, views, tokens, threads]))
             elif name == "molmoe-1b":

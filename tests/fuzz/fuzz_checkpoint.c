@@ -1,4 +1,4 @@
-/* fuzz_checkpoint.c: hostile config.json, preprocessor_config.json, safetensors headers, shard indexes, score texts and packed files. The
+/* fuzz_checkpoint.c: hostile config.json, preprocessor_config.json, safetensors headers, shard indexes and score texts. The
  * first byte picks the target. libFuzzer entry. */
 #include "fuzz.h"
 #include "vlmprof.h"
@@ -33,11 +33,11 @@ static void check_error(const vp_error *error) {
 }
 
 /* A folder for each form of a checkpoint; its names lead to files in memory. */
-enum { FOLDER_SINGLE, FOLDER_INDEX, FOLDER_PACKED, FOLDER_COUNT };
+enum { FOLDER_SINGLE, FOLDER_INDEX, FOLDER_COUNT };
 static char folders[FOLDER_COUNT][300];
 static const struct { int folder; const char *name; } links[] = {
-    {FOLDER_SINGLE, "model.safetensors"}, {FOLDER_INDEX, "model.safetensors.index.json"}, {FOLDER_INDEX, "a"}, {FOLDER_PACKED, VP_PACKED_FILE}};
-enum { FILE_SINGLE, FILE_INDEX, FILE_SHARD, FILE_PACKED, FILE_COUNT }; /* in the order of links */
+    {FOLDER_SINGLE, "model.safetensors"}, {FOLDER_INDEX, "model.safetensors.index.json"}, {FOLDER_INDEX, "a"}};
+enum { FILE_SINGLE, FILE_INDEX, FILE_SHARD, FILE_COUNT }; /* in the order of links */
 static struct memory_file files[FILE_COUNT];
 
 static const char *link_path(int file) {
@@ -63,68 +63,6 @@ static void write_file(int file, const uint8_t *prefix, size_t prefix_bytes, con
     if (size) memcpy(all + prefix_bytes, data, size);
     memory_file_fill(&files[file], all, prefix_bytes + size);
     free(all);
-}
-
-/* The first byte says how: 1 the file unchanged, else a header of the next 20 bytes' fields, its sum right; 2 the true length; 4 with the config;
- * 8 and with its hash; 32 the next six bytes are the version, the precisions and the order of integers, else it is version 1; 16 the next three
- * bytes are a change of one byte of the header. The weights follow. */
-static void open_packed(const uint8_t *data, size_t size) {
-    const int how = size ? data[0] : 1;
-    unsigned char header[VP_PACKED_HEADER_BYTES];
-    vp_model_config config;
-    vp_packed packed = {0}, found;
-    vp_checkpoint *cp = NULL;
-    vp_error error;
-    size_t i;
-    MUST(vp_model_config_parse(config_seed, sizeof config_seed - 1, NULL, 0, &config, &error) == VP_OK);
-    if (size) { data++; size--; }
-    if (!(how & 1) && size >= 20) {
-        memcpy(&packed.model_hash, data, 8);
-        memcpy(&packed.weights_bytes, data + 8, 8);
-        memcpy(&packed.panel_columns, data + 16, 4);
-        data += 20;
-        size -= 20;
-        packed.version = 1;
-        if ((how & 32) && size >= 6) {
-            packed.version = data[0];
-            packed.block_bits = data[1];
-            packed.head_bits = data[2];
-            packed.vision_bits = data[3];
-            packed.quant_values = data[4];
-            packed.quant_order = data[5];
-            data += 6;
-            size -= 6;
-        }
-        if (how & 8) packed.model_hash = vp_model_hash(&config);
-        if (how & 2) packed.weights_bytes = (how & 16) && size >= 3 ? size - 3 : size;
-        vp_packed_header(&packed, header);
-        if ((how & 16) && size >= 3) {
-            header[(data[0] | data[1] << 8) % VP_PACKED_HEADER_BYTES] ^= data[2];
-            data += 3;
-            size -= 3;
-        }
-        write_file(FILE_PACKED, header, sizeof header, data, size);
-    } else write_file(FILE_PACKED, header, 0, data, size);
-    error.text[0] = 0;
-    if (vp_checkpoint_open(folders[FOLDER_PACKED], how & 4 ? &config : NULL, &cp, &error) == VP_OK) {
-        volatile unsigned char byte = 0;
-        vp_tensor t;
-        MUST(vp_checkpoint_packed(cp, &found) == VP_OK && vp_checkpoint_find(cp, "x", &t) == VP_ERR_NOT_FOUND);
-        MUST(!(how & 4) || found.model_hash == vp_model_hash(&config));
-        MUST((how & 1) || found.weights_bytes == size);
-        MUST(found.version == 1 || found.version == 2);
-        for (i = 0; i < 3; i++) {
-            const uint32_t bits = i == 0 ? found.block_bits : i == 1 ? found.head_bits : found.vision_bits;
-            MUST(bits == 16 || (found.version == 2 && (bits == 8 || bits == 4)));
-        }
-        for (i = 0; i < found.weights_bytes; i += 997) byte ^= found.weights[i];
-        if (found.weights_bytes) byte ^= found.weights[found.weights_bytes - 1];
-        (void)byte;
-    } else {
-        MUST(cp == NULL);
-        check_error(&error);
-    }
-    vp_checkpoint_close(cp);
 }
 
 static void open_files(const uint8_t *data, size_t size, int index) {
@@ -175,8 +113,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     vp_error error;
     if (size < 1) return 0;
     if (!files[0].path[0]) prepare();
-    switch (data[0] == 5 ? 5 : data[0] % 5) { /* 5 came later: older inputs keep their target */
-        case 5: open_packed(data + 1, size - 1); break;
+    switch (data[0] % 5) {
         case 0:
             if (vp_model_config_parse((const char *)data + 1, size - 1, NULL, 0, &config, &error) == VP_OK) check_config(&config);
             else check_error(&error);

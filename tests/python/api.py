@@ -9,7 +9,7 @@ from pathlib import Path
 import vlmprof
 from checks import check, done, equal, refused, skip
 
-program = os.environ["VLMPROF_PROGRAM"]
+program = os.environ["VLMPROF"]
 work = Path(tempfile.mkdtemp(dir=sys.argv[1]))
 
 
@@ -107,6 +107,6 @@ check("how to build the library", "make build/libvlmprof.so" in said, said)
 check("a library of another platform", "vlmprof has binaries for Linux with glibc 2.28" in said, said)
 (work / "vlmprof").write_bytes(b"\xcf\xfa\xed\xfe another system's program")
 (work / "vlmprof").chmod(0o755)
-os.environ["VLMPROF_PROGRAM"] = str(work / "vlmprof")
+os.environ["VLMPROF"] = str(work / "vlmprof")
 refused("a program of another platform", vlmprof.PlatformError, "is for another system or processor", lambda: vlmprof.run(["info"]))
 done("api")

@@ -184,5 +184,5 @@ refused("a stage that does not exist", ValueError, "the stages are vit, connecto
 with vlmprof.torch.stages(Other(), modules={"vit": "eyes", "connector": "bridge", "language": "brain"}, warmup=0, clock=Clock()) as stages:
     stages.model(torch.zeros(1, 2))
 equal("named modules are timed", (stages.requests[0].order, stages.requests[0].stages["vit"]), (["forward", "vit", "connector", "language"], 1000))
-os.environ["VLMPROF_PROGRAM"] = str(work / "no-program")
+os.environ["VLMPROF"] = str(work / "no-program")
 done("stages")

@@ -203,11 +203,4 @@ done
 say trace_cprofile trace tests/golden/trace/torch_cpu.pt.trace.json --profile_format cprofile --sort_by count --group_by_input_shape
 one=$(ls results/*imgsizetier*.json | head -n 1)
 say score_predictions score --predictions "$one"
-say convert_hf convert samples/tiny/model hf --max_shard_mb 1
-say convert_packed convert samples/tiny/model packed --layout packed
-say convert_synthetic convert --synthetic tiny made --seed 3
-files hf
-files packed
-files made
-say convert_there convert samples/tiny/model packed --layout packed
 echo "$(find "$keep" -type f | wc -l) files in $keep"

@@ -109,13 +109,6 @@ for name, text in (('good', {'metadata': {'total_size': 0}, 'weight_map': {'x': 
     write('checkpoint/index-%s.bin' % name, b'\3' + compact(text).encode())
 write('checkpoint/scores.bin', b'\4' + "Answer: the U.S. dont, 1,000 - İ Σ.\n none Answer: x\n\n (A) 5% 1e3 \u0663 ' 'twas".encode())
 
-# packed files: how (see the fuzzer), then hash, bytes of weights and columns of a panel
-for name, how, change, weights in (('good', 2 | 8, b'', b'w' * 24), ('for-config', 2 | 4 | 8, b'', b'w' * 24), ('another-config', 2 | 4, b'', b'w'), ('empty', 2, b'', b''),
-                                   ('length', 0, b'', b'w' * 24), ('magic', 2 | 16, b'\0\0\1', b'w'), ('order', 2 | 16, b'\x08\0\5', b'w'), ('version', 2 | 16, b'\x0c\0\2', b'w'),
-                                   ('sum', 2 | 16, b'\xff\x0f\1', b'w'), ('zeros', 2 | 16, b'\0\2\1', b'w')):
-    write('checkpoint/packed-%s.bin' % name, b'\5' + bytes([how]) + struct.pack('<QQI', 1, 24 + len(change), 32) + change + weights)
-write('checkpoint/packed-short.bin', b'\5\1VLMPACK\0' + b'\4\3\2\1\1')
-write('checkpoint/packed-no-magic.bin', b'\5\1hello, this is text')
 
 
 # ---- images: one file each of the kinds that the reader tells apart, and headers that lie
@@ -261,46 +254,3 @@ for name, path, value in (('new', 'mm_processor_kwargs.max_pixels', '1024'), ('i
                           ('item', 'messages[0].content[1]', '[]'), ('replaced', 'messages', '{}'), ('key', 'model.x', '1'), ('wrong', 'a..b[', '"')):
     sent('knob-' + name, knob, unknown, path.encode() + b'\xff' + value.encode())
 
-# ---- gguf: a language model of one block with each way to split words; of Llama 3.1's kind (llama-bpe), with the factors of its frequencies
-def gguf_text(text):
-    return struct.pack('<Q', len(text.encode())) + text.encode()
-
-
-def gguf_value(name, value):
-    if isinstance(value, list):
-        kind, items = (8, b''.join(map(gguf_text, value))) if isinstance(value[0], str) else (5, struct.pack('<%di' % len(value), *value))
-        return gguf_text(name) + struct.pack('<IIQ', 9, kind, len(value)) + items
-    kind, form = (8, None) if isinstance(value, str) else (7, '<?') if isinstance(value, bool) else (4, '<I') if isinstance(value, int) else (6, '<f')
-    return gguf_text(name) + struct.pack('<I', kind) + (struct.pack(form, value) if form else gguf_text(value))
-
-
-def gguf_file(values, tensors):
-    """tensors: name -> (ggml's type, shape with the outermost first, bytes)"""
-    head, data = struct.pack('<4sIQQ', b'GGUF', 3, len(tensors), len(values)) + b''.join(gguf_value(*item) for item in values.items()), b''
-    for name, (kind, shape, content) in tensors.items():
-        head += gguf_text(name) + struct.pack('<I%dQIQ' % len(shape), len(shape), *shape[::-1], kind, len(data))
-        data += content + bytes(-len(content) % 32)
-    return head + bytes(-len(head) % 32) + data
-
-
-shown = [byte for byte in range(33, 256) if byte not in range(127, 161) and byte != 173]
-alphabet = [chr(byte) for byte in shown] + [chr(256 + i) for i in range(256 - len(shown))]
-for pre in ('gpt-2', 'olmo', 'smollm', 'qwen2', 'llama-bpe'):
-    values = {'general.architecture': 'llama', 'llama.context_length': 64, 'llama.embedding_length': 16, 'llama.block_count': 1, 'llama.feed_forward_length': 16,
-              'llama.attention.head_count': 2, 'llama.attention.layer_norm_rms_epsilon': 1e-5, 'llama.rope.freq_base': 5e5, 'tokenizer.ggml.model': 'gpt2',
-              'tokenizer.ggml.pre': pre, 'tokenizer.ggml.bos_token_id': 258, 'tokenizer.ggml.eos_token_id': 259, 'tokenizer.ggml.add_bos_token': pre == 'olmo',
-              'tokenizer.chat_template': '{{ messages[0]["content"] }}', 'tokenizer.ggml.merges': ['1 2', '12 3'],
-              'tokenizer.ggml.tokens': alphabet + ['12', '123', '<s>', '</s>'], 'tokenizer.ggml.token_type': [1] * 258 + [3, 4]}
-    tensors = {'token_embd.weight': (1, [8, 16], bytes(256)), 'output_norm.weight': (0, [16], bytes(64))}
-    for name in ('attn_q', 'attn_k', 'attn_v', 'attn_output', 'ffn_gate', 'ffn_up', 'ffn_down'):
-        tensors['blk.0.%s.weight' % name] = (1, [16, 16], bytes(512))
-    for name in ('attn_norm', 'ffn_norm'):
-        tensors['blk.0.%s.weight' % name] = (0, [16], bytes(64))
-    if pre == 'llama-bpe':
-        del values['tokenizer.ggml.add_bos_token']  # Llama 3's files have none, and begin with it
-        factors = []
-        for i in range(4):
-            waves = 8192 / (2 * 3.141592653589793 * 5e5 ** (i / 4))
-            factors.append(1.0 if waves > 4 else 32.0 if waves < 1 else 1 / ((1 - (waves - 1) / 3) / 32 + (waves - 1) / 3))
-        tensors['rope_freqs.weight'] = (0, [4], struct.pack('<4f', *factors))
-    write('gguf/words-' + pre, gguf_file(values, tensors))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small random checkpoints and what transformers computes for them: tests/golden/othermodels/own_*, and as GGUF files tests/golden/gguf/*.
+"""Small random checkpoints and what transformers computes for them: tests/golden/othermodels/own_*.
 
 Run in the repository's root with transformers 5.23.0 and torch 2.15.0 (CPU): python tests/tools/make_model_goldens.py [NAME...]
 Molmo-7B is not in transformers: MOLMO_FILES names a folder with the modeling_molmo.py, config_molmo.py and image_preprocessing_molmo.py
@@ -260,7 +260,7 @@ def narrow(model):
 
 
 def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=None):
-    folder = f"{ROOT}/own_{name}" if not name.startswith("gguf_") else f"tests/golden/gguf/{name[5:]}"
+    folder = f"{ROOT}/own_{name}"
     os.makedirs(f"{folder}/checkpoint", exist_ok=True)
     model.eval()
     fill(model)
@@ -301,12 +301,6 @@ def make(name, kind, model, mean=(0.5, 0.5, 0.5), std=(0.5, 0.5, 0.5), crops=Non
         np.save(f"{at}/block_last.npy", last.numpy().astype(np.float32))
         print(name, case_name, len(ids), "margin %.3f noise %.1e bf16 %.1e" % (min(margins), info["logits_vs_float64"],
                                                                               float((half[0] - logits[0]).norm() / logits[0].norm())))
-    if name.startswith("gguf_"):
-        import gguf_of_folder  # beside this file
-        gguf_of_folder.convert(f"{folder}/checkpoint", f"{folder}/model.gguf", None if kind in TEXT_ONLY else f"{folder}/mmproj.gguf", "bf16")
-        if kind == "idefics3":
-            gguf_of_folder.write_swapped(f"{folder}/mmproj.gguf", f"{folder}/mmproj-old.gguf")
-        shutil.rmtree(f"{folder}/checkpoint")
 
 
 EAGER = {"attn_implementation": "eager"}
@@ -489,30 +483,8 @@ molmo_c = molmo_config(  # the 72B's kind: eight heads share a key, the tower's 
     [-2, -9], 6, [4, 4], dict(image_emb_dim=24, image_num_heads=2, image_head_dim=12, image_mlp_dim=32, image_num_layers=10, image_num_pos=145,
                               image_patch_size=10), hidden_size=64, intermediate_size=72, num_attention_heads=8, num_key_value_heads=1, qkv_bias=True,
     attention_layer_norm=False, norm_after=False, layer_norm_eps=1e-5, rope_theta=1e6)
-# shapes that GGUF files can say, as small as they come
 SMALL = dict(hidden_size=32, intermediate_size=24, num_attention_heads=4, num_key_value_heads=2, rms_norm_eps=1e-6)
-SMALL_TOWER = dict(hidden_size=24, intermediate_size=40, num_hidden_layers=2, num_attention_heads=3, patch_size=6)
-gguf_idefics3 = T.Idefics3Config(text_config=T.LlamaConfig(**SMALL, tie_word_embeddings=True, **TEXT), vision_config=dict(image_size=24, **SMALL_TOWER),
-                                 image_token_id=90, scale_factor=2, tie_word_embeddings=True)
-gguf_internvl = T.InternVLConfig(
-    text_config=T.Qwen2Config(**SMALL, tie_word_embeddings=True, **TEXT), image_token_id=90, tie_word_embeddings=True,
-    vision_config=dict(SMALL_TOWER, image_size=[24, 24], patch_size=[6, 6], attention_bias=True))
-gguf_qwen2_5 = T.Qwen2_5_VLConfig(
-    text_config=qwen_text([1, 2, 1], False, **SMALL, tie_word_embeddings=True), image_token_id=90, tie_word_embeddings=True,
-    vision_config=dict(depth=4, hidden_size=24, intermediate_size=20, num_heads=3, patch_size=6, window_size=36, fullatt_block_indexes=[1, 3],
-                       out_hidden_size=32))
-gguf_qwen3 = T.Qwen3VLConfig(
-    text_config=qwen_text([2, 1, 1], True, head_dim=8, **SMALL, tie_word_embeddings=True), image_token_id=90, tie_word_embeddings=True,
-    vision_config=dict(depth=3, hidden_size=24, intermediate_size=28, num_heads=3, patch_size=6, num_position_embeddings=16, deepstack_visual_indexes=[0, 2],
-                       out_hidden_size=32))
 GEMMA = dict(head_dim=8, query_pre_attn_scalar=8, sliding_window=7)
-gguf_gemma3 = T.Gemma3Config(
-    text_config=T.Gemma3TextConfig(**GEMMA, layer_types=["sliding_attention", "full_attention"] * 2,
-                                   rope_parameters={"full_attention": {"rope_type": "linear", "rope_theta": 50000.0, "factor": 4.0},
-                                                    "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0}},
-                                   **SMALL, **{**TEXT, "num_hidden_layers": 4}),
-    vision_config=dict(model_type="siglip_vision_model", vision_use_head=False, image_size=24, **SMALL_TOWER), image_token_index=94,
-    boi_token_index=91, eoi_token_index=92, mm_tokens_per_image=4)
 llama3_text = T.LlamaConfig(**SMALL, head_dim=16, rope_parameters={"rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0,
                                                                   "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
                             **{**TEXT, "max_position_embeddings": 16384})
@@ -531,16 +503,13 @@ MODELS = (("olmoe_a", "olmoe", olmoe, {}), ("olmoe_b", "olmoe", olmoe_b, {}), ("
                                  ("qwen3_vl_moe_a", "qwen3_vl_moe", qwen3_moe, {}), ("qwen3_vl_moe_b", "qwen3_vl_moe", qwen3_moe_b, {}),
                                  ("gemma3_a", "gemma3", gemma3, {}), ("gemma3_b", "gemma3", gemma3_b, {}),
                                  ("gemma3_text", "gemma3_text", gemma3_text, {}), ("qwen3_moe_text", "qwen3_moe", qwen3_moe_text, {}),
-                                 ("gguf_idefics3", "idefics3", gguf_idefics3, {}), ("gguf_internvl", "internvl", gguf_internvl, {}),
-                                 ("gguf_qwen2_5_vl", "qwen2_5_vl", gguf_qwen2_5, clip), ("gguf_qwen3_vl", "qwen3_vl", gguf_qwen3, {}),
-                                 ("gguf_gemma3", "gemma3", gguf_gemma3, {}), ("gguf_gemma3_text", "gemma3_text", gemma3_text, {}),
-                                 ("gguf_qwen3_moe", "qwen3_moe", qwen3_moe_text, {}), ("gguf_llama3", "llama", llama3_text, {}),
+                                 ("llama3_text", "llama", llama3_text, {}),
                                  ("molmo2_a", "molmo2", molmo2, dict(crops=dict(max_crops=6, overlap_margins=[1, 1], pooling_size=[2, 2]))),
                                  ("molmo2_b", "molmo2", molmo2_b, dict(crops=dict(max_crops=5, overlap_margins=[2, 1], pooling_size=[3, 3]))))
 for name, kind, config, rest in MODELS:
     if sys.argv[1:] and name not in sys.argv[1:] or kind == "molmo" and "MOLMO_FILES" not in os.environ:
         continue
-    if kind.startswith(("qwen", "gemma", "molmo", "idefics3")) or name.startswith("gguf") or name == "internvl_c":
+    if kind.startswith(("qwen", "gemma", "molmo", "idefics3")) or name == "llama3_text" or name == "internvl_c":
         torch.manual_seed(20261123 + sum(name.encode()))
     cls = {"olmoe": T.OlmoeForCausalLM, "llava": T.LlavaForConditionalGeneration, "smolvlm": T.SmolVLMForConditionalGeneration, "idefics3": T.Idefics3ForConditionalGeneration,
            "internvl": T.InternVLForConditionalGeneration, "molmo": MolmoForCausalLM, "qwen2_5_vl": T.Qwen2_5_VLForConditionalGeneration,

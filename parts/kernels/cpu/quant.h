@@ -34,25 +34,15 @@ static VK_CLONES void vk_quant_widen(uint16_t *out, const char *panel, int k_pad
 static void *vk_quant_room(const vk_cpu *cpu, int thread) {
     return (char *)cpu->widened + (size_t)thread * cpu->widened_bytes;
 }
-static void vk_quant_widen_panel(const vk_cpu *cpu, const vk_linear *linear, const char *panel, int index, int thread) {
+static void vk_quant_widen_panel(const vk_cpu *cpu, const vk_linear *linear, const char *panel, int thread) {
     uint16_t *to = (uint16_t *)vk_quant_room(cpu, thread);
-    if (linear->run_count) vk_blocks_widen(to, panel, linear->k_padded, vk_stretch_of(linear, index)->format);
-    else vk_quant_widen(to, panel, linear->k_padded, linear->bits);
-}
-/* blocks of GGUF files and one row of inputs */
-static vk_blocks_row vk_blocks_row_of(const vk_gemm_kernel *kernel) {
-#ifdef VK_X86
-    if (kernel->row[0][0] == vk_row8_vnni) return vk_blocks_row_vnni;
-    if (kernel->row[0][0] == vk_row8_avx512) return vk_blocks_row_avx512;
-#endif
-    (void)kernel;
-    return vk_blocks_row_plain;
+    vk_quant_widen(to, panel, linear->k_padded, linear->bits);
 }
 /* the kernel whose integers the inputs of a job become; NULL: they stay unchanged */
 static const vk_gemm_kernel *vk_integers_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
     if (!job->w->bits || job->m == 0) return NULL;
     if (job->m == 1) return cpu->integers_gemm;
-    return job->w->run_count ? NULL : cpu->many_gemm[cpu->queue.activations];
+    return cpu->many_gemm[cpu->queue.activations];
 }
 static const vk_gemm_kernel *vk_job_kernel(const vk_cpu *cpu, const vk_gemm_job *job) {
     const vk_gemm_kernel *integers = vk_integers_kernel(cpu, job);
@@ -84,8 +74,7 @@ static int vk_quant_panel(const vk_cpu *cpu, const vk_gemm_kernel *kernel, const
     vk_bytes x;
     if (job->m == 1) {
         const vk_fine *fine = (const vk_fine *)(const void *)integers;
-        if (!job->w->run_count) kernel->row[cpu->fetches][bits == 4](sums, fine, panel, k / VK_QUANT_BLOCK);
-        else vk_blocks_row_of(kernel)(sums, fine, panel, k / VK_QUANT_BLOCK, vk_stretch_of(job->w, index)->format);
+        kernel->row[cpu->fetches][bits == 4](sums, fine, panel, k / VK_QUANT_BLOCK);
         vk_finish_rows(sink, sums, 0, 1);
         return 1;
     }

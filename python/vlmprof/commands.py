@@ -1,0 +1,98 @@
+"""The program, called with --json."""
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import subprocess
+import sysconfig
+from pathlib import Path
+from typing import Any, Dict, Iterator, List, Sequence, Union
+
+from .counts import _wrong_platform
+
+Words = Sequence[Union[str, int, float, "os.PathLike[str]"]]
+
+
+class CommandError(RuntimeError):
+    """The program ended with a failure; the text is what it said.
+
+    code: 1 work failed, 2 usage, 3 input file, 4 memory or device, 5 output"""
+
+    def __init__(self, code: int, text: str):
+        super().__init__(text.strip() or f"vlmprof ended with {code}")
+        self.code = code
+
+
+def _candidates() -> Iterator[Path]:
+    for folder in (sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")):
+        yield Path(folder) / "vlmprof"
+    package = Path(__file__).resolve().parent
+    yield package.parent / "bin" / "vlmprof"  # pip install --target
+    yield package.parent.parent / "vlmprof"  # python/ of a checkout
+    noted = package / "checkout"  # pip install ./python: the checkout that it came from
+    if noted.is_file():
+        yield Path(noted.read_text(encoding="utf-8").strip()) / "vlmprof"
+
+
+def program() -> str:
+    """The path of the program: VLMPROF, the one of this package's wheel, that of the checkout, or the first of PATH."""
+    named = os.environ.get("VLMPROF")
+    if named:
+        if not os.access(named, os.X_OK) or os.path.isdir(named):
+            raise FileNotFoundError(f"VLMPROF={named}: there is no such program")
+        return named
+    found = next((str(path) for path in _candidates() if path.is_file() and os.access(path, os.X_OK)),
+                 None) or shutil.which("vlmprof")
+    if not found:
+        raise FileNotFoundError("the program vlmprof was not found: set VLMPROF=/path/of/vlmprof, put it into PATH, or "
+                                "build it in the checkout that this package came from (make); `make wheel` carries it")
+    return found
+
+
+def _words(options: Dict[str, Any]) -> List[str]:
+    words: List[str] = []
+    for key, value in options.items():
+        if value is None or value is False:
+            continue
+        words.append(f"--{key}")
+        if value is not True:
+            words += [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
+    return words
+
+
+def run(args: Words, ok: Sequence[int] = (0,)) -> Any:
+    """Runs `vlmprof ARGS --json` and returns what it printed: run(["tile", "1920x1080"]), run(["run", "cat.jpg", "-p",
+    "What?", "--synthetic", "tiny"]).
+
+    ok: exit codes that are no error; 1 of compare and audit is a verdict. Raises CommandError otherwise."""
+    words = [os.fspath(word) if isinstance(word, os.PathLike) else str(word) for word in args]
+    path = program()
+    try:
+        done = subprocess.run([path, *words, *(["--json"] if "--json" not in words else [])], capture_output=True,
+                              check=False)
+    except OSError as error:
+        if error.errno == errno.ENOEXEC:
+            raise _wrong_platform(f"{path} is for another system or processor") from None
+        raise
+    if done.returncode not in ok:
+        raise CommandError(done.returncode, done.stderr.decode(errors="replace"))
+    return json.loads(done.stdout.decode(errors="replace"))
+
+
+def sweep(output_dir: Union[str, os.PathLike[str]], **options: Any) -> Any:
+    """`vlmprof sweep` with its options (`vlmprof help sweep`):
+    sweep("results", synthetic="tiny", data="questions.jsonl", tier_list=["low", "high"], num_samples=5)."""
+    return run(["sweep", "--output_dir", output_dir, *_words(options)])
+
+
+def audit(endpoint: str, endpoint_model: str, **options: Any) -> Any:
+    """`vlmprof audit`: does a server count image tokens by its model's rule? audit("http://127.0.0.1:8000", "NAME",
+    family="qwen3-vl"). A verdict "different" is a result, not an error."""
+    return run(["audit", "--endpoint", endpoint, "--endpoint_model", endpoint_model, *_words(options)], ok=(0, 1))
+
+
+def compare(baseline: Union[str, os.PathLike[str]], change: Union[str, os.PathLike[str]], **options: Any) -> Any:
+    """`vlmprof compare BASELINE CHANGE` of two folders of result files. A verdict SLOWER is a result, not an error."""
+    return run(["compare", baseline, change, *_words(options)], ok=(0, 1))

@@ -1,0 +1,142 @@
+"""A sample of a data set: prompt, pictures, references, and where it comes from."""
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Union
+
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+Row = Dict[str, Any]
+
+
+class DataError(ValueError):
+    """A file that cannot be read as a data set; the text says what was expected."""
+
+
+@dataclass
+class Picture:
+    """A picture inside the data (`data`) or a file that the data name (`path`)."""
+    path: Optional[str] = None
+    data: Optional[bytes] = None
+
+    def load(self, folders: List[Path]) -> bytes:
+        """The bytes of the picture's file. Raises DataError if there is none."""
+        found = self.find(folders)
+        return found if isinstance(found, bytes) else found.read_bytes()
+
+    def find(self, folders: List[Path]) -> Union[bytes, Path]:
+        """The bytes, or the file: its whole name in one of the folders, else the last part of its name there."""
+        if self.data is not None:
+            return self.data
+        if self.path is None:
+            raise DataError("a picture has neither bytes nor a path")
+        for folder in folders:
+            for name in (self.path, Path(self.path).name):
+                if (folder / name).is_file():
+                    return folder / name
+        where = " and in ".join(str(folder) for folder in folders)
+        raise DataError(f"picture \"{self.path[:200]}\" was not found in {where}; --image_dir names another folder")
+
+
+def picture_format(data: bytes) -> str:
+    """The format of a picture's file, by its first bytes: "png", "jpg", ...
+
+    >>> picture_format(b"\\x89PNG\\r\\n\\x1a\\n...")
+    'png'
+    >>> picture_format(b"no picture")
+    Traceback (most recent call last):
+    vlmprof.data.record.DataError: not a PNG, JPEG, WebP, GIF or BMP file
+    """
+    if data[:8] == b"\x89PNG\r\n\x1a\n":
+        return "png"
+    if data[:3] == b"\xff\xd8\xff":
+        return "jpg"
+    if data[:4] == b"RIFF" and data[8:12] == b"WEBP":
+        return "webp"
+    if data[:6] in (b"GIF87a", b"GIF89a"):
+        return "gif"
+    if data[:2] == b"BM":
+        return "bmp"
+    if data[:4] in (b"II*\0", b"MM\0*"):
+        raise DataError("a TIFF file, which vlmprof does not decode: convert it to PNG")
+    raise DataError("not a PNG, JPEG, WebP, GIF or BMP file")
+
+
+@dataclass
+class Sample:
+    """What is asked, with the text that is sent after the pictures."""
+    row: int
+    id: Union[int, str]
+    question: Optional[str] = None  # as in the data
+    prompt: Optional[str] = None  # as sent; None if `content` has it
+    pictures: List[Picture] = field(default_factory=list)
+    content: List[Row] = field(default_factory=list)  # {"text": ..} and {"image": position}, if they alternate
+    answers: Optional[List[str]] = None
+    answer: Optional[str] = None
+    options: Dict[str, str] = field(default_factory=dict)  # by letter
+    hint: Optional[str] = None
+    rule: Optional[str] = None  # how the tool scores it
+    more: Row = field(default_factory=dict)  # further members: category, split, ...
+    error: Optional[str] = None  # why it cannot be used
+
+    def fail(self, reason: str) -> None:
+        self.error = self.error or reason
+
+    def add_text(self, text: str) -> None:
+        if text:
+            self.content.append({"text": text})
+
+    def add_place(self, position: int) -> None:
+        self.content.append({"image": position})
+
+
+def text_of(value: Any) -> Optional[str]:
+    """A string or a number as text, as it is written; None for anything else.
+
+    >>> text_of("a"), text_of(12), text_of(None), text_of(True)
+    ('a', '12', None, None)
+    """
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return str(value)
+    return None
+
+
+def texts_of(value: Any) -> List[str]:
+    """The texts of a value: one, a list, or a list of {"answer": text}.
+
+    >>> texts_of("a"), texts_of(["a", 2, None]), texts_of([{"answer": "net", "answer_id": 1}])
+    (['a'], ['a', '2'], ['net'])
+    """
+    items = value if isinstance(value, (list, tuple)) else [value]
+    found = (text_of(item.get("answer") if isinstance(item, dict) else item) for item in items)
+    return [text for text in found if text is not None]
+
+
+def id_of(row: Row, keys: List[str], otherwise: int) -> Union[int, str]:
+    for key in keys:
+        if isinstance(row.get(key), (int, str)) and not isinstance(row[key], bool):
+            return row[key]
+    return otherwise
+
+
+def letters(options: List[Optional[str]]) -> Dict[str, str]:
+    """Options by letter; None: there is no such option."""
+    if len(options) > len(LETTERS):
+        raise DataError(f"it has more than {len(LETTERS)} options")
+    return {letter: text for letter, text in zip(LETTERS, options) if text is not None}
+
+
+def decode_base64(text: str) -> bytes:
+    try:
+        return base64.b64decode("".join(text.split()), validate=True)
+    except (binascii.Error, ValueError):
+        raise DataError("the picture is not base64") from None
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,217 @@
+"""vlmprof's result files and traces as pandas DataFrames.
+
+    python -m vlmprof.results build/demo                    # a table, * marks the Pareto front
+    python -m vlmprof.results --trace build/trace.json      # the operations with the most self time
+
+A folder of result files (samples/result.schema.json) becomes two tables: one row for each configuration, one for each
+sample. The columns are what the files have: settings, which come before the accuracy, and every P50 of latency. A knob
+is a setting that differs between the files. vlmprof.plots draws them."""
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+import statistics
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Optional, Tuple, Union
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PathLike = Union[str, Path]
+TRACED = ("cpu_op", "user_annotation", "cuda_runtime", "cuda_driver", "kernel", "gpu_memcpy", "gpu_memset")
+BOOKKEEPING = {"schema", "plan", "status", "num_ok", "num_failed", "num_missing", "data_hash"}  # no settings
+
+
+def need_pandas() -> Any:
+    try:
+        import pandas
+    except ImportError:
+        raise ImportError("tables need pandas: pip install pandas (or \"vlmprof[pandas]\"); without it "
+                          "vlmprof.run([\"report\", folder]) returns a dict") from None
+    return pandas
+
+
+def files_of(folder: PathLike) -> Iterator[Tuple[Path, Dict[str, Any]]]:
+    """A folder's result files, or one file. Other JSON, such as reports, is passed over. A file without "schema" comes
+    from an engine of its own (vlmprof help library) and counts as a result file too."""
+    folder = Path(folder)
+    for path in [folder] if folder.is_file() else sorted(folder.glob("*.json")):
+        try:
+            result = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:  # not JSON, or not UTF-8
+            raise ValueError(f"{path}: {error}") from None
+        if isinstance(result, dict) and isinstance(result.get("per_sample_results"), list):
+            if str(result.get("schema", "vlmprof-sweep-")).startswith("vlmprof-sweep-"):
+                yield path, result
+
+
+def _median(values: Iterable[Any]) -> Optional[float]:
+    known = [value for value in values if value is not None]
+    return statistics.median(known) if known else None
+
+
+def _complete(path: Path, result: Dict[str, Any]) -> Dict[str, Any]:
+    """A result file of another engine with what vlmprof sweep writes in addition; its interval is unknown."""
+    if "schema" in result:
+        return result
+    rows = [row for row in result["per_sample_results"] if row.get("status", "ok") == "ok"]
+    scores = [row["accuracy"] for row in rows if row.get("accuracy") is not None]
+    times = {key for row in rows for key, value in row.items() if isinstance(value, float) and re.match("T_|TTFT", key)}
+    own = {"dataset_name": path.name.split("_imgsize")[0].split(".")[0], "num_ok": len(rows),
+           "latency_stats": {name + "_p50": _median(row.get(name) for row in rows) for name in sorted(times)}}
+    own.update({key: value for key, value in result.items() if key != "accuracy"})
+    return {**own, "accuracy": result.get("accuracy", sum(scores) / len(scores) if scores else None),
+            "accuracy_interval": None}
+
+
+def settings_of(result: Dict[str, Any]) -> Dict[str, Any]:
+    """A file's settings: its members before the accuracy that are one text or number.
+
+    >>> settings_of({"schema": "x", "tier": "low", "top_k": 2, "accuracy": 0.5, "num_runs": 3})
+    {'tier': 'low', 'top_k': 2}
+    """
+    settings = {}
+    for key, value in result.items():
+        if key == "accuracy":
+            break
+        if key not in BOOKKEEPING and not isinstance(value, (dict, list)):
+            settings[key] = value
+    return settings
+
+
+def knobs_of(configurations: pd.DataFrame) -> List[str]:
+    """The settings that differ between the configurations: those that name them."""
+    names = configurations.attrs.get("settings", [])
+    return [name for name in names if name != "dataset_name" and configurations[name].nunique(dropna=False) > 1]
+
+
+def load(folder: PathLike) -> Tuple[pd.DataFrame, pd.DataFrame]:
+    """(configurations, samples): a row for each result file, a row for each sample of each file. Times are ms; what was
+    not measured is NaN. Raises FileNotFoundError for a folder without result files."""
+    pandas = need_pandas()
+    configurations, samples, names = [], [], {}
+    for path, result in files_of(folder):
+        result = _complete(path, result)
+        settings = settings_of(result)
+        names.update(dict.fromkeys(settings))
+        low, high = result.get("accuracy_interval") or (None, None)
+        p50 = {key: value for key, value in result.get("latency_stats", {}).items() if key.endswith("_p50")}
+        configurations.append({**settings, "samples": result.get("num_ok"), **p50, "accuracy": result.get("accuracy"),
+                               "accuracy_low": low, "accuracy_high": high, "file": path.name})
+        for row in result["per_sample_results"]:
+            own = {key: value for key, value in row.items() if not isinstance(value, (dict, list))}
+            stages = {f"stage_{key}": value for key, value in (row.get("stages") or {}).items()}
+            metadata = row.get("metadata") or {}
+            samples.append({**settings, **own, **stages, "id": metadata.get("id", row.get("sample_id")),
+                            "file": path.name})
+    if not configurations:
+        raise FileNotFoundError(f"{folder}: there is no result file of vlmprof sweep in it")
+    tables = pandas.DataFrame(configurations), pandas.DataFrame(samples)
+    for table in tables:
+        measured = [name for name in table.columns if re.match("T_|TTFT|accuracy(_low|_high)?$|stage_", str(name))]
+        table[measured] = table[measured].astype(float)
+        table.attrs["settings"] = list(names)
+    return tables
+
+
+def names_of(configurations: pd.DataFrame) -> List[str]:
+    """A short name for each configuration, from the knobs that differ: "low, top_k 2"."""
+    knobs = knobs_of(configurations)
+    return [", ".join(str(row[knob]) if isinstance(row[knob], str) else f"{knob} {row[knob]:g}" for knob in knobs
+                      if row[knob] is not None and row[knob] == row[knob]) or str(row["dataset_name"])
+            for _, row in configurations.iterrows()]
+
+
+def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> pd.DataFrame:
+    """The configurations that no other one of their data set beats, by rising latency.
+
+    >>> import pandas
+    >>> table = pandas.DataFrame({"dataset_name": "a", "T_total_p50": [3.0, 1.0, 2.0], "accuracy": [0.9, 0.5, 0.4]})
+    >>> front(table)["accuracy"].tolist()
+    [0.5, 0.9]
+    """
+    if not hasattr(configurations, "dropna"):
+        raise TypeError(f"front needs the table of configurations, not {type(configurations).__name__}: "
+                        "front(vlmprof.load(folder)[0])")
+    best: Dict[Any, float] = {}  # the best accuracy of a data set so far
+    kept = []
+    ordered = configurations.dropna(subset=[latency, "accuracy"]).sort_values([latency, "accuracy"],
+                                                                              ascending=[True, False])
+    for index, row in ordered.iterrows():
+        if row["accuracy"] > best.get(row["dataset_name"], float("-inf")):
+            best[row["dataset_name"]] = row["accuracy"]
+            kept.append(index)
+    return configurations.loc[kept]
+
+
+def load_trace(path: PathLike) -> pd.DataFrame:
+    """A row for each operation and annotation: name, where it ran, start, duration and self time [us], and its args. As
+    in `vlmprof trace`, the time of a stage or step outside its operations is its own, and steps are named
+    ProfilerStep*."""
+    pandas = need_pandas()
+    with (gzip.open if str(path).endswith(".gz") else open)(path, "rt", encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    rows = [{"name": re.sub("^ProfilerStep#.*", "ProfilerStep*", event["name"]), "kind": event["cat"],
+             "pid": event["pid"], "tid": event["tid"], "start_us": event["ts"], "duration_us": event["dur"],
+             "args": event.get("args", {})}
+            for event in events if event.get("ph") == "X" and event.get("cat") in TRACED
+            and not event["name"].startswith("end of ProfilerStep#")]
+    if not rows:
+        raise ValueError(f"{path}: there is no operation in it")
+    table = pandas.DataFrame(rows)
+    table = table.sort_values(["pid", "tid", "start_us", "duration_us"], ascending=[True, True, True, False],
+                              ignore_index=True)
+    # ns: whole numbers, so that times that meet are equal
+    times = (table[["start_us", "duration_us"]] * 1000).round().astype("int64")
+    self_ns = times["duration_us"].tolist()
+    around: List[Tuple[int, int]] = []
+    place = None
+    for index, (pid, tid, start, duration) in enumerate(zip(table["pid"], table["tid"], times["start_us"],
+                                                            times["duration_us"])):
+        if place != (pid, tid):
+            around, place = [], (pid, tid)
+        while around and around[-1][1] <= start:
+            around.pop()
+        if around:
+            self_ns[around[-1][0]] -= duration  # the innermost operation around this one
+        around.append((index, start + duration))
+    table["self_us"] = [ns / 1000 for ns in self_ns]
+    return table
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m vlmprof.results",
+                                     description="Prints what vlmprof measured, from its files.")
+    parser.add_argument("folder", nargs="?", help="result files of vlmprof sweep")
+    parser.add_argument("--trace", help="trace of vlmprof run --profile --trace: prints its operations")
+    parser.add_argument("--top", type=int, default=5, help="operations to print (default %(default)s)")
+    options = parser.parse_args(arguments)
+    if not options.folder and not options.trace:
+        parser.error("nothing to load: give a folder of result files, or --trace FILE")
+    try:
+        need_pandas().set_option("display.width", 160, "display.max_columns", 30, "display.max_rows", None)
+        if options.folder:
+            configurations, samples = load(options.folder)
+            columns = ["dataset_name", *knobs_of(configurations), "samples", "T_total_p50", "TTFT_p50", "accuracy",
+                       "accuracy_low", "accuracy_high"]
+            table = configurations[[name for name in columns if name in configurations.columns]].copy()
+            table.insert(0, "front", ["*" if index in front(configurations).index else "" for index in table.index])
+            print(table.sort_values(["dataset_name", "T_total_p50"]).round(3).to_string(index=False))
+            print(f"{len(configurations)} configurations, {len(samples)} samples; times are ms")
+        if options.trace:
+            operations = load_trace(options.trace)
+            sums = operations.groupby(["kind", "name"]).agg(calls=("name", "size"), total_us=("duration_us", "sum"),
+                                                            self_us=("self_us", "sum"))
+            print(sums.sort_values("self_us", ascending=False).head(options.top).to_string(float_format="%.3f"))
+            print(f"{len(operations)} operations")
+    except (ImportError, OSError, ValueError, KeyError) as error:
+        print(f"vlmprof.results: {error}", file=sys.stderr)
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
