@@ -234,10 +234,9 @@ static int read_lines(struct score_job *job) {
         end = memchr(line, '\n', (size_t)(text + bytes - line));
         if (!end) end = text + bytes;
         if (strspn(line, " \t\r") >= (size_t)(end - line)) continue;
-        if ((size_t)(end - line) > job->request->line_most)
+        if ((size_t)(end - line) > LINE_BYTES_MOST)
             code = complain(EXIT_INPUT, "%s: %s", path,
-                            line_limit_text(limit, sizeof limit, number, (uint64_t)(end - line),
-                                            (int64_t)(job->request->line_most / 1000000)));
+                            line_limit_text(limit, sizeof limit, number, (uint64_t)(end - line)));
         else if (parse_json(&parsed, line, (size_t)(end - line), &error) != VP_OK
                  || !node_is(&parsed.json, 0, VP_JSON_OBJECT))
             code = complain(EXIT_INPUT, "%s: line %lld: expected a JSON object {\"id\": .., \"score\": ..}", path,

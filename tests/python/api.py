@@ -92,11 +92,6 @@ if pandas is not None:
     refused("front of a folder's name", TypeError, "front needs the table of configurations, not str", lambda: vlmprof.front("own"))
     (own / "b.json").write_text('{"per_sample_results": [NaN')
     refused("a broken file is named", ValueError, "b.json: ", lambda: vlmprof.load(own))
-    (work / "load").mkdir()
-    trial = {"schema": "vlmprof-load-1", "summary": {"TTFT_p50": 12.5}, "requests": [{"status": "ok"}, {"status": "failed"}]}
-    (work / "load" / "questions_load_rate1.json").write_text(json.dumps(trial))
-    trials, requests = vlmprof.load(work / "load")
-    equal("load: a row for each trial and request", (len(trials), len(requests), trials["summary.TTFT_p50"][0]), (1, 2, 12.5))
 
 # ---- another platform
 code = "import vlmprof\ntry: vlmprof.count_tokens('qwen3-vl', 1, 1)\nexcept vlmprof.PlatformError as error: print(error)"
