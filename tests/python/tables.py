@@ -64,6 +64,11 @@ if "pandas" in have:
     trace = vlmprof.load_trace(work / "trace.json")
     check("load_trace: self times are parts of the durations", (trace["self_us"] >= -0.001).all() and (trace["self_us"] <= trace["duration_us"] + 0.001).all(),
           trace[trace["self_us"] < 0])
+    said = subprocess.run([os.environ["VLMPROF"], "trace", str(work / "trace.json"), "--sort_by", "self_cpu_time_total", "--json"], capture_output=True, check=True)
+    rows = json.loads(said.stdout)["ops"]["rows"]
+    sums = trace.groupby("name")["self_us"].sum()
+    equal("load_trace: the self times are those of vlmprof trace", [round(float(sums[row["name"]]), 3) for row in rows[:5]],
+          [round(row["host_self_ns"] / 1000, 3) for row in rows[:5]])
     said = subprocess.run([sys.executable, "-m", "vlmprof.results", "--trace", str(work / "trace.json")], capture_output=True, check=False).stdout.decode()
     check("its operations are printed", said.endswith(f"{len(trace)} operations\n"), said)
 else:
