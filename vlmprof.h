@@ -54,7 +54,7 @@
  *                           Ubuntu: libstb-dev). Its first lines explain VLMPROF_STB_IMAGE, VLMPROF_STB_EXTERNAL and
  *                           VLMPROF_NO_STB
  *     vlmprof_ranges.h      ranges of a program's own code, table of operations, schedule
- *     vlmprof_score.h       scoring rules; also copy vlmprof_score_tools.h and vlmprof_unicode.h
+ *     vlmprof_score.h       scoring rules; also copy vlmprof_unicode.h
  *     vlmprof_trace.h       Chrome traces as torch.profiler writes them; also copy vlmprof_ranges.h, vlmprof_stages.h
  *                           and vlmprof_file.h
  *   The other subjects are only in the library build/libvlmprof.a; the headers in parts/lib/ declare them.
@@ -63,12 +63,11 @@
  *     vlmprof_tokenizer.h   BPE from tokenizer.json
  *     vlmprof_processor.h   pixel values and prompts as Hugging Face's processors make them
  *     vlmprof_prompt.h      records of the nine data sets -> prompt text, as the reference builds it
- *     vlmprof_caption.h     CIDEr-D, BLEU and ROUGE-L of captions, with a built-in tokenizer
+ *     vlmprof_caption.h     CIDEr-D of captions, with a built-in tokenizer
  *     vlmprof_analysis.h    tests and verdicts, Pareto fronts, coupling of knobs
  *     vlmprof_latency.h     regression, the latency model, recalibration for another device, guardrails
  *     vlmprof_noise.h       other activity of the machine during a measurement
  *     vlmprof_chat.h        requests to chat servers and their answers; vlmprof_server.h sends and times them
- *     vlmprof_load.h        arrivals, objectives and the statistics of a server under load
  *     vlmprof_engine.h      the engine: open a model, run a request, read its times
  *
  * Smallest example (samples/01_count_tokens.c; cc -I. -Iparts samples/01_count_tokens.c -lm)

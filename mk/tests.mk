@@ -34,7 +34,7 @@ $(B)/tests/vlmprof-clock.o: vlmprof.h tests/support/counting_clock.h | $(PROBED)
 $(B)/tests/vlmprof-clock: $(B)/tests/vlmprof-clock.o $(HOOKED_OBJECTS) $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
-# the same with a simulated server and clock: load, audit and ask do not wait, and print the same each time
+# the same with a simulated server and clock: audit and ask do not wait, and print the same each time
 $(B)/tests/vlmprof-virtual.o: tests/support/virtual_server.h | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) $(DEPENDENCIES) -x c -c $< -o $@
@@ -49,7 +49,7 @@ $(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
 # then stays in the archive. An old program is removed first, because a failed build must not leave one to run.
 # Tests and samples are compiled at -O0, because compiling takes longer than running them; those that compute much get -O1. Benchmarks that
 # include the kernels get the product's flags.
-COMPUTING := tests/test_gemm.c tests/test_kernels.c tests/test_engine.c tests/test_intervals.c tests/test_analysis.c tests/test_latency.c tests/test_load.c
+COMPUTING := tests/test_gemm.c tests/test_kernels.c tests/test_engine.c tests/test_intervals.c tests/test_analysis.c tests/test_latency.c
 LEVEL = $(if $(filter $(COMPUTING),$<),-O1,$(if $(filter tests/test_% samples/%,$<),-O0))
 BENCH_OF_KERNELS := $(shell grep -l 'include "vlmprof_kernels.cu"' $(BENCH_SOURCES))
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \

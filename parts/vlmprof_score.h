@@ -151,12 +151,8 @@ VP_API vp_result vp_score_mc(const char *prediction, const char *const *options,
  * source:  mmmu_eval_utils.py, parse_multi_choice_response */
 VP_API vp_result vp_score_mmmu_choice(const char *prediction, const char *const *options, size_t option_count,
                                       char *scratch, size_t scratch_bytes, int32_t *index);
-/* The numbers that MMMU's open rule finds in a text: first those with thousands separators, then those with exponents,
- * then the others.
- * out:     numbers  texts in scratch, each with NUL
- * source:  mmmu_eval_utils.py, extract_numbers */
+/* Texts in scratch, each with NUL. */
 typedef struct vp_score_texts { const char *const *texts; size_t count; } vp_score_texts;
-VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t scratch_bytes, vp_score_texts *numbers);
 /* The rule's result for a prediction: two sets, in scratch; strings in byte order, numbers ascending with NaN last. */
 typedef struct vp_score_mmmu_answer {
     vp_score_texts strings;
@@ -172,7 +168,7 @@ typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SC
  * the experiments, 1: scores are only 0 or 1, required references, function). Rules in the experiments'
  * compute_accuracy run with its cleaning (LAST); rules only in VqaEval run with that cleaning (FREQUENT). References:
  * NONE, a LIST that may be empty, at least ONE. PLAIN(NAME): vp_score_NAME, which takes prediction and references;
- * WHOLE(NAME): vp_impl_score_NAME, which takes the whole sample; TOOL(NAME), TOOL_OF(NAME, variant): vp_impl_tool_NAME.
+ * WHOLE(NAME): vp_impl_score_NAME, which takes the whole sample.
  * A new rule needs a line here and its function. For the details that the score command shows next to a score, see
  * SCORE_DETAILS in cli/score/score_rules.c. */
 #define VP_SCORE_METRICS(X) \
@@ -189,43 +185,7 @@ typedef enum vp_score_cleaning { VP_SCORE_CLEAN_NONE, VP_SCORE_CLEAN_LAST, VP_SC
     X(A_OKVQA, "a_okvqa", " a_okvqa_score ", NONE, FREQUENT, 0, LIST, PLAIN(a_okvqa)) \
     X(REAL_WORLD_QA, "real_world_qa", " real_world_qa_score ", NONE, FREQUENT, 1, ONE, WHOLE(real_world)) \
     X(SEED_BENCH, "seed_bench", " seed_bench_score ", FREQUENT, FREQUENT, 1, NONE, WHOLE(seed_bench)) \
-    X(MATH_VISTA, "math_vista_local", " math_vista math_vista_score ", NONE, FREQUENT, 1, ONE, WHOLE(vista)) \
-    X(CAPTION_JACCARD, "caption_jaccard", " ", NONE, LAST, 0, LIST, PLAIN(caption_jaccard)) \
-    VP_SCORE_TOOL_METRICS(X)
-/* The same for rules of other tools, named after them: VLMEvalKit (.._vlmevalkit), lmms-eval (.._lmms) and the official
- * scripts (.._official). None of them cleans. Their code is in vlmprof_score_tools.h. */
-#define VP_SCORE_TOOL_METRICS(X) \
-    X(MCQ_VK, "mcq_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(mcq_vk)) \
-    X(MCQ_CIRCULAR_VK, "mcq_circular_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(mcq_vk)) \
-    X(MMMU_VK, "mmmu_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL_OF(mmmu_vk, 0)) \
-    X(MMMU_PRO_COT_VK, "mmmu_pro_cot_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL_OF(mmmu_vk, 1)) \
-    X(MCQ_LMMS, "mcq_lmms", " ", NONE, NONE, 1, ONE, TOOL(mcq_lmms)) \
-    X(REALWORLDQA_LMMS, "realworldqa_lmms", " ", NONE, NONE, 1, ONE, TOOL(realworld)) \
-    X(MMBENCH_LMMS, "mmbench_static_lmms", " ", NONE, NONE, 1, ONE, TOOL(mmbench)) \
-    X(AI2D_LMMS, "ai2d_lmms", " ", NONE, NONE, 1, ONE, TOOL(ai2d)) \
-    X(SCIENCEQA_LMMS, "scienceqa_lmms", " ", NONE, NONE, 1, ONE, TOOL(scienceqa)) \
-    X(SEED_BENCH_LMMS, "seed_bench_lmms", " ", NONE, NONE, 1, ONE, TOOL(seed)) \
-    X(MMMU_OFFICIAL, "mmmu_official", " ", NONE, NONE, 1, ONE, WHOLE(mmmu)) \
-    X(MMMU_LMMS, "mmmu_lmms", " ", NONE, NONE, 1, ONE, TOOL(mmmu_lmms)) \
-    X(MMMU_PRO_OFFICIAL, "mmmu_pro_official", " ", NONE, NONE, 1, ONE, TOOL(pro)) \
-    X(MMMU_PRO_LMMS, "mmmu_pro_lmms", " ", NONE, NONE, 1, ONE, TOOL(pro_lmms)) \
-    X(YES_NO_VK, "yes_no_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(yes_no)) \
-    X(MME_LMMS, "mme_lmms", " ", NONE, NONE, 1, ONE, TOOL(mme)) \
-    X(POPE_LMMS, "pope_lmms", " ", NONE, NONE, 1, ONE, TOOL(pope_lmms)) \
-    X(POPE_OFFICIAL, "pope_official", " ", NONE, NONE, 1, ONE, TOOL(pope)) \
-    X(ANLS_VK, "anls_vlmevalkit", " ", NONE, NONE, 0, ONE, TOOL_OF(anls, 0)) \
-    X(ANLS_LMMS, "anls_lmms", " ", NONE, NONE, 0, ONE, TOOL_OF(anls, 1)) \
-    X(RELAXED_VK, "relaxed_vlmevalkit", " ", NONE, NONE, 1, ONE, WHOLE(relaxed_vk)) \
-    X(RELAXED_LMMS, "relaxed_lmms", " ", NONE, NONE, 1, ONE, PLAIN(relaxed)) \
-    X(VQA_VK, "vqa_vlmevalkit", " ", NONE, NONE, 0, ONE, TOOL_OF(vqa, VP_SCORE_VQA_VK)) \
-    X(TEXTVQA_LMMS, "textvqa_lmms", " ", NONE, NONE, 0, ONE, TOOL_OF(vqa, VP_SCORE_TEXTVQA_LMMS)) \
-    X(VQAV2_LMMS, "vqav2_lmms", " ", NONE, NONE, 0, ONE, TOOL_OF(vqa, VP_SCORE_VQAV2_LMMS)) \
-    X(OCRBENCH_VK, "ocrbench_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL_OF(ocrbench, 0)) \
-    X(OCRBENCH_LMMS, "ocrbench_lmms", " ", NONE, NONE, 1, ONE, TOOL_OF(ocrbench, 1)) \
-    X(TALLYQA_VK, "tallyqa_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(tally)) \
-    X(MATHVISTA_OFFICIAL, "mathvista_official", " ", NONE, NONE, 1, ONE, TOOL_OF(vista, 0)) \
-    X(MATHVISTA_LMMS, "mathvista_lmms", " ", NONE, NONE, 1, ONE, TOOL_OF(vista, 1)) \
-    X(MATHVISTA_VK, "mathvista_vlmevalkit", " ", NONE, NONE, 1, ONE, TOOL(vista_vk))
+    X(CAPTION_JACCARD, "caption_jaccard", " ", NONE, LAST, 0, LIST, PLAIN(caption_jaccard))
 typedef enum vp_score_metric {
 #define VP_IMPL_SCORE_ENUM(metric, ...) VP_SCORE_##metric,
     VP_SCORE_METRICS(VP_IMPL_SCORE_ENUM)
@@ -254,19 +214,12 @@ typedef struct vp_score_sample {
     const char *const *references; size_t reference_count;
     /* 1: the only reference was a string, not a list; vqa_seed then compares it unprocessed */
     int is_plain_reference;
-    const char *const *options; size_t option_count;        /* math_vista: the choices */
+    const char *const *options; size_t option_count;
     const char *const *option_names; size_t option_name_count;
     int64_t answer_index;                                   /* -1: no index */
     /* NULL: no type. mmmu without a type is multiple choice if there are options */
-    const char *question_type, *answer_type;
-    int64_t precision;                                      /* math_vista; INT64_MIN: no precision */
-    int is_real_precision;                                  /* mathvista_lmms: the data contain 1.0 */
-    const char *category;                                   /* ocrbench: the question's category; NULL: not known */
+    const char *question_type;
 } vp_score_sample;
-/* Returns 1 if the metric is named after another tool. */
-VP_INLINE int vp_score_is_tool(vp_score_metric metric) {
-    return metric > VP_SCORE_CAPTION_JACCARD && metric < VP_SCORE_METRIC_COUNT;
-}
 VP_API vp_score_sample vp_score_sample_default(void);
 typedef struct vp_score_outcome {
     double score;         /* NaN if there is none */
@@ -274,10 +227,6 @@ typedef struct vp_score_outcome {
     int is_unparsed;      /* no answer was found where the reference would pick one at random; score is NaN */
     int32_t option_index; /* the chosen option; -1 if there is none */
     const char *cleaned;  /* the text that was scored, in scratch */
-    const char *parsed;   /* math_vista and other tools' rules: the extracted answer, in scratch; NULL if there is
-                           * none */
-    int is_unread;        /* other tools' rules: 1: no answer was extracted, which counts as wrong; 2: a refusal was
-                           * found */
     int is_nearest;       /* 1: the answer names no option; the rule took the nearest by edit distance */
 } vp_score_outcome;
 /* Cleans a prediction and scores it.
@@ -1696,30 +1645,6 @@ static void vp_impl_score_texts_of(vp_impl_score_pool *pool, const vp_impl_score
     texts->count = count;
 }
 
-typedef struct vp_impl_score_span_list { vp_impl_score_span *spans; size_t count; } vp_impl_score_span_list;
-static void vp_impl_score_keep_span(void *user, vp_impl_score_span span) {
-    vp_impl_score_span_list *list = (vp_impl_score_span_list *)user;
-    list->spans[list->count++] = span;
-}
-
-VP_API vp_result vp_score_mmmu_numbers(const char *text, char *scratch, size_t scratch_bytes, vp_score_texts *numbers) {
-    vp_impl_score_pool pool = vp_impl_score_pool_of(scratch, scratch_bytes);
-    vp_impl_score_span_list list;
-    vp_score_texts made;
-    size_t count = 0;
-    if (!text || !scratch || !numbers) return VP_ERR_RANGE;
-    for (int kind = 0; kind < 3; kind++)
-        vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_count_number, &count);
-    list.spans = (vp_impl_score_span *)vp_impl_score_take(&pool, count + 1, sizeof *list.spans);
-    list.count = 0;
-    if (!list.spans) return VP_ERR_CAPACITY;
-    for (int kind = 0; kind < 3; kind++)
-        vp_impl_score_find_numbers(vp_impl_score_span_of(text), kind, vp_impl_score_keep_span, &list);
-    vp_impl_score_texts_of(&pool, list.spans, list.count, &made);
-    if (pool.full) return VP_ERR_CAPACITY;
-    *numbers = made;
-    return VP_OK;
-}
 
 /* NaN last */
 static int vp_impl_score_number_before(double left, double right) {
@@ -1751,93 +1676,6 @@ VP_API vp_result vp_score_mmmu_parse(const char *prediction, char *scratch, size
     answer->strings = strings;
     answer->numbers = found.numbers;
     answer->number_count = kept;
-    return VP_OK;
-}
-
-/* -------------------------------------------------------------------------------------------------------- MathVista */
-/* str() of an integer, given as the digits of the rounded value */
-static const char *vp_impl_score_integer_text(vp_impl_score_pool *pool, double value, int negative) {
-    char text[VP_IMPL_SCORE_DIGITS + 1];
-    size_t digits = vp_impl_score_round_digits(value, 0, text + 1);
-    if (!digits) return "0";
-    text[0] = '-';
-    return vp_impl_score_keep(pool, vp_impl_score_span_from(text + !negative, text + 1 + digits));
-}
-
-/* normalize_extracted_answer for a number; NULL: Python's None */
-static const char *vp_impl_score_vista_number(vp_impl_score_pool *pool, const vp_score_sample *sample) {
-    char text[32];
-    double value = 0;
-    if (!vp_impl_score_float(pool, vp_impl_score_span_of(sample->prediction), &value)) return NULL;
-    if (!strcmp(sample->answer_type, "integer") || sample->precision == INT64_MIN) {
-        if (!(fabs(value) < HUGE_VAL)) return NULL;
-        if (!strcmp(sample->answer_type, "integer")) value = value < 0 ? ceil(value) : floor(value);
-        return vp_impl_score_integer_text(pool, value, value < 0);
-    }
-    if (value != value) return "nan";
-    if (!(fabs(value) < HUGE_VAL)) return value < 0 ? "-inf" : "inf";
-    size_t bytes = vp_number_format(vp_impl_score_round(value, sample->precision), text);
-    return vp_impl_score_keep(pool, vp_impl_score_span_from(text, text + bytes));
-}
-
-/* the choice that the local path selects: the text rule on letters, then a letter before ":", a single letter, or the
- * nearest choice */
-static vp_result vp_impl_score_vista_choice(vp_impl_score_pool *pool, const vp_score_sample *sample,
-                                            vp_score_outcome *outcome) {
-    const char **letters = (const char **)vp_impl_score_take(pool, sample->option_count + 1, sizeof *letters), *text,
-               *end;
-    char letter = 0;
-    vp_impl_score_span picked;
-    vp_result result;
-    size_t i, nearest = SIZE_MAX, distance;
-    int32_t found = 0;
-    /* in the reference, letters after Z are duplicates in lower case */
-    if (sample->option_count > 32) return VP_ERR_MISMATCH;
-    for (i = 0; letters && i < sample->option_count; i++) {
-        const char one = (char)('A' + i);
-        letters[i] = vp_impl_score_keep(pool, vp_impl_score_span_from(&one, &one + 1));
-    }
-    if (pool->full) return VP_ERR_CAPACITY;
-    result = vp_impl_score_select(pool, sample->prediction, letters, sample->option_count, &found,
-                                  &outcome->is_nearest);
-    if (result != VP_OK) return result;
-    picked = vp_impl_score_trimmed(vp_impl_score_span_of(sample->options[found]));
-    for (text = picked.text, end = text + picked.bytes; text + 1 < end && !letter; text++)
-        if (text[1] == ':' && ((*text >= 'A' && *text <= 'Z') || (*text >= 'a' && *text <= 'z')))
-            letter = (char)(*text >= 'a' ? *text - 32 : *text);
-    if (letter) picked = vp_impl_score_span_from(&letter, &letter + 1);
-    if (picked.bytes == 1 && picked.text[0] >= 'A' && (size_t)(picked.text[0] - 'A') < sample->option_count) {
-        outcome->option_index = picked.text[0] - 'A';
-        return VP_OK;
-    }
-    for (i = 0; i < sample->option_count; i++) {
-        distance = vp_impl_score_distance(pool, picked, vp_impl_score_span_of(sample->options[i]));
-        if (distance < nearest) { nearest = distance; found = (int32_t)i; }
-    }
-    if (pool->full) return VP_ERR_CAPACITY;
-    outcome->option_index = found;
-    return VP_OK;
-}
-
-static vp_result vp_impl_score_vista(vp_impl_score_pool *pool, const vp_score_sample *sample,
-                                     vp_score_outcome *outcome) {
-    const char *parsed = sample->prediction;
-    vp_result result;
-    if (!sample->question_type) {
-        outcome->reason = "the row has no question type";
-        return VP_OK;
-    }
-    if (!strcmp(sample->question_type, "multi_choice")) {
-        result = vp_impl_score_vista_choice(pool, sample, outcome);
-        if (result == VP_ERR_MISMATCH) outcome->reason = "the row has no choices, or too many";
-        if (result != VP_OK) return result == VP_ERR_MISMATCH ? VP_OK : result;
-        parsed = sample->options[outcome->option_index];
-    } else if (sample->answer_type
-               && (!strcmp(sample->answer_type, "integer") || !strcmp(sample->answer_type, "float")))
-        parsed = vp_impl_score_vista_number(pool, sample);
-    if (pool->full) return VP_ERR_CAPACITY;
-    outcome->parsed = parsed;
-    outcome->score = parsed && !strcmp(parsed, sample->references[0]);
     return VP_OK;
 }
 
@@ -1895,7 +1733,6 @@ VP_API vp_score_sample vp_score_sample_default(void) {
     vp_score_sample sample;
     memset(&sample, 0, sizeof sample);
     sample.answer_index = -1;
-    sample.precision = INT64_MIN;
     return sample;
 }
 
@@ -2000,22 +1837,15 @@ static vp_result vp_impl_score_anls_rule(vp_impl_score_pool *pool, const vp_scor
     return VP_OK;
 }
 
-#include "vlmprof_score_tools.h"
-
 typedef enum vp_impl_score_needs { VP_IMPL_SCORE_NONE, VP_IMPL_SCORE_LIST, VP_IMPL_SCORE_ONE } vp_impl_score_needs;
 static const struct {
     vp_impl_score_needs references;
     vp_result (*plain)(const char *prediction, const char *const *references, size_t reference_count, char *scratch,
                        size_t scratch_bytes, double *score);
     vp_result (*whole)(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome);
-    void (*tool)(vp_impl_score_pool *pool, const vp_score_sample *sample, vp_score_outcome *outcome);
-    void (*tool_of)(vp_impl_score_pool *pool, const vp_score_sample *sample, int variant, vp_score_outcome *outcome);
-    int variant;
 } vp_impl_score_rules[] = {
-#define VP_IMPL_SCORE_PLAIN(name) vp_score_##name, NULL, NULL, NULL, 0
-#define VP_IMPL_SCORE_WHOLE(name) NULL, vp_impl_score_##name, NULL, NULL, 0
-#define VP_IMPL_SCORE_TOOL(name) NULL, NULL, vp_impl_tool_##name, NULL, 0
-#define VP_IMPL_SCORE_TOOL_OF(name, variant) NULL, NULL, NULL, vp_impl_tool_##name, variant
+#define VP_IMPL_SCORE_PLAIN(name) vp_score_##name, NULL
+#define VP_IMPL_SCORE_WHOLE(name) NULL, vp_impl_score_##name
 #define VP_IMPL_SCORE_RULE(metric, name, others, own, run, binary, references, function) \
     {VP_IMPL_SCORE_##references, VP_IMPL_SCORE_##function},
     VP_SCORE_METRICS(VP_IMPL_SCORE_RULE)
@@ -2026,10 +1856,7 @@ static vp_result vp_impl_score_by_metric(vp_score_metric metric, const vp_score_
     if (vp_impl_score_rules[metric].plain)
         return vp_impl_score_rules[metric].plain(sample->prediction, sample->references, sample->reference_count,
                                                  pool->next, pool->left, &outcome->score);
-    if (vp_impl_score_rules[metric].whole) return vp_impl_score_rules[metric].whole(pool, sample, outcome);
-    if (vp_impl_score_rules[metric].tool) vp_impl_score_rules[metric].tool(pool, sample, outcome);
-    else vp_impl_score_rules[metric].tool_of(pool, sample, vp_impl_score_rules[metric].variant, outcome);
-    return pool->full ? VP_ERR_CAPACITY : VP_OK;
+    return vp_impl_score_rules[metric].whole(pool, sample, outcome);
 }
 
 static int vp_impl_score_sample_is_whole(const vp_score_sample *sample) {
@@ -2057,8 +1884,8 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     needed = vp_impl_score_rules[metric].references;
     cleaned = *sample;
     made.score = (double)NAN;
-    made.reason = made.parsed = NULL;
-    made.is_unparsed = made.is_unread = made.is_nearest = 0;
+    made.reason = NULL;
+    made.is_unparsed = made.is_nearest = 0;
     made.option_index = -1;
     if (cleaning != VP_SCORE_CLEAN_NONE) {
         text = (char *)vp_impl_score_take(&pool, strlen(sample->prediction) + 1, 1);

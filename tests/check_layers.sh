@@ -13,8 +13,7 @@ trap 'rm -rf "$work"' EXIT
 # FILE or FOLDER/ or PATTERN, a colon, and FILES, FOLDERS/ or names of sets. vlmprof_x is parts/vlmprof_x.h or parts/lib/vlmprof_x.h.
 cat >"$work/may" <<'TABLE'
 vlmprof.h:
-parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode vlmprof_score_tools
-parts/vlmprof_score_tools.h: vlmprof_score
+parts/vlmprof_score.h:      vlmprof.h vlmprof_unicode
 parts/vlmprof_trace.h:      vlmprof.h vlmprof_file vlmprof_ranges vlmprof_stages
 parts/vlmprof_:             vlmprof.h
 parts/lib/vlmprof_caption.: vlmprof.h vlmprof_unicode vlmprof_caption
@@ -24,7 +23,6 @@ parts/lib/vlmprof_config.:  vlmprof.h vlmprof_config
 parts/lib/vlmprof_engine.:  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_checkpoint
 parts/lib/vlmprof_analysis.: vlmprof.h vlmprof_analysis
 parts/lib/vlmprof_latency.: vlmprof.h vlmprof_analysis vlmprof_latency
-parts/lib/vlmprof_load.:    vlmprof.h vlmprof_analysis vlmprof_load
 parts/lib/vlmprof_noise.:   vlmprof.h vlmprof_noise
 parts/lib/vlmprof_processor.: vlmprof.h vlmprof_families vlmprof_processor
 parts/lib/vlmprof_prompt.:  vlmprof.h vlmprof_prompt
@@ -47,38 +45,26 @@ cli/model/webp_gif.:     vlmprof.h vlmprof_image cli/base/ cli/model/webp_gif.h
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/model/image.h cli/tile/
-cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/formats/ cli/score/
-cli/formats/:               vlmprof.h vlmprof_file vlmprof_unicode cli/base/ cli/formats/
+cli/score/:                 vlmprof.h vlmprof_file vlmprof_score vlmprof_caption vlmprof_analysis cli/base/ cli/score/
 cli/trace/:                 vlmprof.h vlmprof_file vlmprof_ranges vlmprof_trace cli/base/ cli/trace/
 cli/help/:                  vlmprof.h vlmprof_families cli/base/ cli/help/
 cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_families vlmprof_chat vlmprof_server vlmprof_noise cli/base/ cli/results/ cli/model/image.h cli/tile/ cli/server/
 cli/measure/noise.:         vlmprof.h vlmprof_noise cli/base/ cli/measure/noise.h
 cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
-cli/data/:                  vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/formats/ cli/data/
+cli/data/:                  vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/data/
 cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
 cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/
-cli/load/load_law.:         vlmprof.h vlmprof_load vlmprof_latency cli/base/ cli/report/ cli/load/
-cli/load/:                  subjects cli/base/ cli/results/ cli/score/ cli/measure/record.h cli/server/ cli/data/ cli/load/
-cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise vlmprof_load cli/base/ cli/formats/tasks.h cli/score/ cli/results/ cli/report/ cli/measure/noise.h
-cli/page/load_page.:        vlmprof.h cli/base/ cli/load/load_result.h cli/load/load_tables.h cli/page/
-cli/page/load_time.:        vlmprof.h cli/base/ cli/load/load_result.h cli/page/
+cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h
 cli/commands/commands.h:    cli/base/
-cli/commands/best_objective.: subjects rooms cli/commands/best_objective.h
-cli/commands/command_best.c: subjects rooms cli/commands/commands.h cli/commands/best_objective.h
-cli/commands/predict_workers.: subjects rooms cli/commands/predict_workers.h
-cli/commands/predict_server.: subjects rooms cli/commands/predict_server.h cli/commands/predict_workers.h
-cli/commands/command_predict.c: subjects rooms cli/commands/commands.h cli/commands/predict_server.h
-cli/commands/command_run.c: subjects rooms cli/commands/commands.h cli/commands/command_ask.h
-cli/commands/command_ask.:  subjects rooms cli/commands/commands.h cli/commands/command_ask.h
 cli/commands/:              subjects rooms cli/commands/commands.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/measure/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
     sed -E -f <(
         echo 's#\bsubjects\b#vlmprof.h parts/vlmprof_ parts/lib/vlmprof_#g'
-        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/formats/ cli/data/ cli/sweep/ cli/load/ cli/report/ cli/page/#g'
+        echo 's#\brooms\b#cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/trace/ cli/help/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/ cli/report/ cli/page/#g'
         for path in parts/vlmprof_*.h parts/lib/vlmprof_*.h; do
             name=${path##*/}
             echo "s#(^| )${name%.h}( |\$)#\\1$path\\2#g"
@@ -92,8 +78,6 @@ cli/results/:                 $engine
 cli/tile/:                    $engine
 cli/score/:                   $engine
 cli/trace/:                   $engine
-cli/formats/:                 $engine
-cli/commands/command_data.:    $engine
 cli/help/:                    $engine
 cli/server/:                  $engine
 cli/report/:                  $engine
@@ -105,14 +89,10 @@ cli/sweep/ranks.:             $engine
 cli/results/reference_layout.:  $engine
 cli/results/result_gather.:     $engine
 cli/results/result_write.:      $engine
-cli/commands/command_best.:    $engine
 cli/commands/command_compare.: $engine
 cli/commands/command_fit.:     $engine
 cli/commands/command_merge.:   $engine
-cli/commands/predict_server.:  $engine
-cli/commands/best_objective.:  $engine
 cli/commands/command_report.:  $engine
-cli/commands/command_rescore.: $engine
 cli/commands/command_score.:   $engine
 cli/commands/command_tile.:    $engine
 cli/commands/command_trace.:   $engine

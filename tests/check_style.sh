@@ -83,7 +83,7 @@ banners=$(sed -n '/#ifndef VLMPROF_H/,$p' vlmprof.h | grep -oE '>>[a-z_]+' | sor
 rule "table of contents and banners name the same tags" "$(diff <(echo "$manual") <(echo "$banners"))"
 tracked=$(git ls-files 2>/dev/null)
 tracked=${tracked:-$(find . -path ./build -prune -o -type f -print)}
-rule "nothing else at the top level" "$(sed 's|/.*||' <<<"${tracked//.\//}" | sort -u | grep -vxE '\.ci|\.gitignore|LICENSE|Makefile|README\.md|cli|cli\.c|mk|packaging|parts|samples|tests|vlmprof\.h|vlmprof_kernels\.cu|vlmprof|build|')"
+rule "nothing else at the top level" "$(sed 's|/.*||' <<<"${tracked//.\//}" | sort -u | grep -vxE '\.ci|\.gitignore|LICENSE|Makefile|README\.md|cli|cli\.c|mk|packaging|parts|python|samples|tests|vlmprof\.h|vlmprof_kernels\.cu|vlmprof|build|')"
 rule "nothing that an editor or a patch left" "$(grep -E '\.(orig|rej|bak|swp)$|~$' <<<"$tracked")"
 # (make runs tests/test_*.sh; a script that names itself alone does not count)
 rule "each script is named by a target, another script, a test, a guide or a README" "$(find Makefile mk packaging README.md .ci/run cli parts samples tests -type f \

@@ -1,6 +1,6 @@
 /* full_size.c - the engine at the real model's size: random weights in the shape of MolmoE-1B, one request of 3 views, 433 positions and 8 new tokens. Two GEMM kernels,
  * independent programs for nearly all of the arithmetic, must agree. The cache must agree with recomputing. Memory must stay below 20 GB. Prints stage times. Takes
- * minutes and 15 GB, so `make full-size` runs it, not `make test`. links: engine
+ * minutes and 15 GB, so `make full-size` runs it, not `make test`.
  *
  * Allowed differences: both kernels multiply the same bf16 numbers exactly and add them in fp32 in a different order. Activations are then rounded to bf16, and a value
  * close to a rounding border goes to either side. The reference's own error under bf16 is 0.006 to 0.031 relative in most small models of tests/golden/models, and 0.068

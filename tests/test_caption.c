@@ -11,7 +11,7 @@ typedef struct set {
     char name[64];
     size_t image_count;
     vp_caption_image images[IMAGES_MAX], tokenised[IMAGES_MAX]; /* the same arrays if the set has no raw texts */
-    vp_caption_scores wanted[IMAGES_MAX], corpus;
+    double wanted[IMAGES_MAX], corpus;
 } set;
 static vp_json_node nodes[NODES_MAX];
 static vp_json json;
@@ -52,19 +52,16 @@ static vp_caption_image image_at(uint32_t object, const char *candidate, const c
     for (i = 0; i < image.reference_count; i++) texts[i] = text_at(vp_json_at(&json, list, i));
     return image;
 }
-static vp_caption_scores scores_at(uint32_t object) {
-    uint32_t bleu = vp_json_get(&json, object, "bleu"), i;
-    vp_caption_scores s;
-    for (i = 0; i < 4; i++) CHECK_INT(vp_json_to_double(&json, vp_json_at(&json, bleu, i), &s.bleu[i]), VP_OK);
-    CHECK_INT(vp_json_to_double(&json, vp_json_get(&json, object, "cider_d"), &s.cider_d), VP_OK);
-    CHECK_INT(vp_json_to_double(&json, vp_json_get(&json, object, "rouge_l"), &s.rouge_l), VP_OK);
-    return s;
+static double score_at(uint32_t object) {
+    double score = (double)NAN;
+    CHECK_INT(vp_json_to_double(&json, vp_json_get(&json, object, "cider_d"), &score), VP_OK);
+    return score;
 }
 static void set_read(uint32_t object, set *s) {
     uint32_t list = vp_json_get(&json, object, "images"), i;
     int raw;
     CHECK_INT(vp_json_text(&json, vp_json_get(&json, object, "name"), s->name, sizeof s->name, NULL), VP_OK);
-    s->corpus = scores_at(vp_json_get(&json, object, "corpus"));
+    s->corpus = score_at(vp_json_get(&json, object, "corpus"));
     s->image_count = json.nodes[list].count;
     if (!CHECK(s->image_count <= IMAGES_MAX)) exit(1);
     for (i = 0; i < s->image_count; i++) {
@@ -72,30 +69,25 @@ static void set_read(uint32_t object, set *s) {
         raw = vp_json_get(&json, image, "candidate_tokenised") != VP_JSON_NONE;
         s->images[i] = image_at(image, "candidate", "references");
         s->tokenised[i] = raw ? image_at(image, "candidate_tokenised", "references_tokenised") : s->images[i];
-        s->wanted[i] = scores_at(image);
+        s->wanted[i] = score_at(image);
     }
 }
 
 /* 1e-10 relative, 1e-12 absolute; NaN fails */
 static int near_enough(double got, double wanted) { return fabs(got - wanted) <= 1e-12 || fabs(got - wanted) <= 1e-10 * fabs(wanted); }
-static int agree(const vp_caption_scores *a, const vp_caption_scores *b) {
-    int i, good = near_enough(a->cider_d, b->cider_d) && near_enough(a->rouge_l, b->rouge_l);
-    for (i = 0; i < 4; i++) good = good && near_enough(a->bleu[i], b->bleu[i]);
-    return good;
-}
-static void check_scores(const vp_caption_scores *got, const vp_caption_scores *wanted) {
-    check_note(agree(got, wanted), __FILE__, __LINE__, "BLEU %.12g %.12g %.12g %.12g CIDEr-D %.12g ROUGE-L %.12g, expected %.12g %.12g %.12g %.12g %.12g %.12g",
-               got->bleu[0], got->bleu[1], got->bleu[2], got->bleu[3], got->cider_d, got->rouge_l, wanted->bleu[0], wanted->bleu[1], wanted->bleu[2],
-               wanted->bleu[3], wanted->cider_d, wanted->rouge_l);
+/* One check of all scores of a set; a failure names the first that differs. */
+static void check_scores(const set *s, const double *each, double corpus) {
+    size_t i = 0;
+    while (i < s->image_count && near_enough(each[i], s->wanted[i])) i++;
+    check_note(i == s->image_count && near_enough(corpus, s->corpus), __FILE__, __LINE__, "image %zu of %s: %.12g, expected %.12g; corpus %.12g, expected %.12g",
+               i, s->name, i < s->image_count ? each[i] : 0.0, i < s->image_count ? s->wanted[i] : 0.0, corpus, s->corpus);
 }
 
 /* --------------------------------------------------------------------------- the rules once more, slow and plain, with mistakes on demand
  * Words in place of bigrams in the penalty would change nothing: the two differ by one on both sides unless a text is empty, whose product is 0. */
-typedef enum mistake { NONE, NO_PENALTY, SIGMA_5, REFERENCES_AS_DOCUMENTS, NOT_CLIPPED, BINARY_COUNTS, NO_NORM, SHORTEST, LONGER_ON_TIES, SUM_CLIP, MEAN_BLEU,
-    ROUGE_PAIRED, BETA_1, MISTAKES } mistake;
+typedef enum mistake { NONE, NO_PENALTY, SIGMA_5, REFERENCES_AS_DOCUMENTS, NOT_CLIPPED, BINARY_COUNTS, NO_NORM, MISTAKES } mistake;
 static const char *const mistake_names[] = {"no mistake", "no length penalty", "sigma 5", "document frequency over references", "not clipped", "counts as 0 or 1",
-    "no norm", "shortest reference", "the longer reference on ties", "clipped by the sum over references", "BLEU as a mean of images", "ROUGE of the best reference",
-    "beta 1"};
+    "no norm"};
 enum { WORDS_MAX = 64, TEXTS_MAX = 512 };
 typedef struct line { int word[WORDS_MAX], count; } line;
 typedef struct plain { line lines[TEXTS_MAX]; vp_caption_text words[4096]; int word_count; } plain;
@@ -161,120 +153,47 @@ static double plain_cider(const set *s, const line *c, const line *r, mistake m)
     }
     return sum / 4.0;
 }
-static void bleu_of(const double *correct, const double *guesses, double words, double reference_words, double *bleu) {
-    double product = 1.0, ratio = (words + 1e-15) / (reference_words + 1e-9);
-    for (int n = 0; n < 4; n++) {
-        product *= (correct[n] + 1e-15) / (guesses[n] + 1e-9);
-        bleu[n] = pow(product, 1.0 / (n + 1)) * (ratio < 1.0 ? exp(1.0 - 1.0 / ratio) : 1.0);
-    }
-}
-static double subsequence(const line *a, const line *b) {
-    static int row[2][WORDS_MAX + 1];
-    memset(row, 0, sizeof row);
-    for (int i = 0; i < a->count; i++)
-        for (int j = 0; j < b->count; j++) {
-            int *now = row[(i + 1) & 1], *before = row[i & 1];
-            now[j + 1] = a->word[i] == b->word[j] ? before[j] + 1 : before[j + 1] > now[j] ? before[j + 1] : now[j];
-        }
-    return row[a->count & 1][b->count];
-}
-static void plain_image(const set *s, size_t first, size_t reference_count, mistake m, vp_caption_scores *out, double *correct, double *guesses, double *words,
-                        double *reference_words) {
-    const line *c = &book.lines[first];
-    double precision = 0.0, recall = 0.0, paired = 0.0, beta2 = m == BETA_1 ? 1.0 : 1.44;
-    int n, i, closest = -1;
-    out->cider_d = 0.0;
-    for (size_t r = 1; r <= reference_count; r++) {
-        const line *l = &book.lines[first + r];
-        double common = subsequence(c, l), p = common / (c->count ? c->count : 1), q = common / (l->count ? l->count : 1);
-        int nearer = closest < 0 || abs(l->count - c->count) < abs(closest - c->count);
-        int tie = closest >= 0 && abs(l->count - c->count) == abs(closest - c->count) && (m == LONGER_ON_TIES ? l->count > closest : l->count < closest);
-        if (!c->count && !l->count) p = q = 1.0; /* one empty word on each side */
-        out->cider_d += plain_cider(s, c, l, m) * 10.0 / (double)reference_count;
-        if (p > precision) precision = p;
-        if (q > recall) recall = q;
-        if (p > 0.0 && (1.0 + beta2) * p * q / (q + beta2 * p) > paired) paired = (1.0 + beta2) * p * q / (q + beta2 * p);
-        if (m == SHORTEST ? closest < 0 || l->count < closest : nearer || tie) closest = l->count;
-    }
-    out->rouge_l = m == ROUGE_PAIRED ? paired : precision > 0.0 ? (1.0 + beta2) * precision * recall / (recall + beta2 * precision) : 0.0;
-    *words = c->count;
-    *reference_words = closest;
-    for (n = 1; n <= 4; n++) {
-        correct[n - 1] = 0.0;
-        guesses[n - 1] = c->count >= n ? c->count - n + 1 : 0;
-        for (i = 0; i + n <= c->count; i++) {
-            int count = occurrences(c, c->word + i, n), clip = 0;
-            if (!first_time(c, i, n)) continue;
-            for (size_t r = 1; r <= reference_count; r++) {
-                int there = occurrences(&book.lines[first + r], c->word + i, n);
-                clip = m == SUM_CLIP ? clip + there : there > clip ? there : clip;
-            }
-            correct[n - 1] += count < clip ? count : clip;
-        }
-    }
-    bleu_of(correct, guesses, *words, *reference_words, out->bleu);
-}
 /* Returns 1 if the rules with this mistake still give the golden values of a set. */
 static int plain_agrees(const set *s, mistake m) {
-    double sums[10] = {0}, one[10];
-    vp_caption_scores got, mean = {0};
+    double mean = 0.0;
     size_t image, reference, at = 0;
-    int i, good = 1;
+    int good = 1;
     book.word_count = 0;
     for (image = 0; image < s->image_count; image++) {
         line_read(&book.lines[at++], &s->tokenised[image].candidate);
         for (reference = 0; reference < s->images[image].reference_count; reference++) line_read(&book.lines[at++], &s->tokenised[image].references[reference]);
     }
     for (image = at = 0; image < s->image_count; image++) {
-        plain_image(s, at, s->images[image].reference_count, m, &got, one, one + 4, one + 8, one + 9);
-        at += s->images[image].reference_count + 1;
-        good = good && agree(&got, &s->wanted[image]);
-        for (i = 0; i < 10; i++) sums[i] += one[i];
-        mean.cider_d += got.cider_d / (double)s->image_count;
-        mean.rouge_l += got.rouge_l / (double)s->image_count;
-        for (i = 0; i < 4; i++) mean.bleu[i] += got.bleu[i] / (double)s->image_count;
+        const size_t count = s->images[image].reference_count;
+        double got = 0.0;
+        for (reference = 1; reference <= count; reference++) got += plain_cider(s, &book.lines[at], &book.lines[at + reference], m) * 10.0 / (double)count;
+        at += count + 1;
+        good = good && near_enough(got, s->wanted[image]);
+        mean += got / (double)s->image_count;
     }
-    if (m != MEAN_BLEU) bleu_of(sums, sums + 4, sums[8], sums[9], mean.bleu);
-    return good && agree(&mean, &s->corpus);
+    return good && near_enough(mean, s->corpus);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- properties */
 static void permuted(const set *s) {
     static vp_caption_image images[IMAGES_MAX];
-    vp_caption_scores each[IMAGES_MAX], again[IMAGES_MAX], corpus, other;
+    double each[IMAGES_MAX], again[IMAGES_MAX], corpus, other;
+    int same_scores = 1;
     size_t i, n = s->image_count;
     check_case("%s: the order of the images does not matter", s->name);
     for (i = 0; i < n; i++) images[i] = s->tokenised[(i * 7 + 3) % n]; /* 7 does not divide any set's number of images */
     CHECK(n % 7 != 0);
     CHECK_INT(vp_caption_corpus(s->tokenised, n, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
     CHECK_INT(vp_caption_corpus(images, n, VP_CAPTION_TOKENISED, again, &other, NULL), VP_OK);
-    for (i = 0; i < n; i++) CHECK(memcmp(&again[i], &each[(i * 7 + 3) % n], sizeof *each) == 0);
-    check_scores(&other, &corpus);
+    for (i = 0; i < n; i++) same_scores &= again[i] == each[(i * 7 + 3) % n];
+    CHECK(same_scores && near_enough(other, corpus));
 }
-static void equal_to_a_reference(const set *s) {
-    static vp_caption_image images[IMAGES_MAX];
-    vp_caption_scores each[IMAGES_MAX], corpus;
-    check_case("%s: a candidate equal to a reference has BLEU 1 and ROUGE 1", s->name);
-    for (size_t i = 0; i < s->image_count; i++) {
-        images[i] = s->tokenised[i];
-        images[i].candidate = images[i].references[images[i].reference_count - 1];
-    }
-    CHECK_INT(vp_caption_corpus(images, s->image_count, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
-    for (size_t i = 0; i < s->image_count; i++) {
-        int words = 1;
-        for (size_t k = 0; k < images[i].candidate.bytes; k++) words += images[i].candidate.text[k] == ' ';
-        for (int n = 0; n < 4 && n < words; n++) CHECK_NEAR(each[i].bleu[n], 1.0, 1e-8); /* off by the 1e-9 that is added to the counts */
-        CHECK_NEAR(each[i].rouge_l, 1.0, 1e-15);
-        CHECK(each[i].cider_d >= 0.0 && each[i].cider_d <= 10.0 + 1e-12);
-    }
-}
-
 static void check_sets(void) {
     static set sets[8];
-    static vp_caption_scores each[IMAGES_MAX + 1];
-    size_t bytes = 0, needed, i, k, count;
+    static double each[IMAGES_MAX + 1];
+    size_t bytes = 0, needed, k, count;
     char *file = check_read(check_golden("scores/captions.json"), &bytes);
-    vp_caption_scores corpus;
+    double corpus;
     if (!file) { check_skip("captions.json", "golden file not found"); return; }
     check_case("captions.json can be parsed");
     if (!CHECK_INT(vp_json_parse(file, bytes, nodes, NODES_MAX, &json, &needed, NULL), VP_OK)) { free(file); return; }
@@ -289,12 +208,10 @@ static void check_sets(void) {
             memset(each, 0x55, sizeof each);
             memset(&corpus, 0xff, sizeof corpus);
             CHECK_INT(vp_caption_corpus(images, s->image_count, raw ? VP_CAPTION_RAW : VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
-            for (i = 0; i < s->image_count; i++) check_scores(&each[i], &s->wanted[i]);
+            check_scores(s, each, corpus);
             CHECK_INT(*(unsigned char *)&each[s->image_count], 0x55);
-            check_scores(&corpus, &s->corpus);
         }
         permuted(s);
-        equal_to_a_reference(s);
     }
     for (int m = NONE; m < MISTAKES; m++) {
         int good = 1;
@@ -318,24 +235,21 @@ static vp_caption_image image_of(const char *candidate, const vp_caption_text *r
 
 static void check_odd_texts(void) {
     vp_caption_text texts[3], zero;
-    vp_caption_image images[2];
-    vp_caption_scores each[2], corpus;
+    vp_caption_image images[3];
+    double each[3], corpus;
     char nul[] = "a\0b a\0c", other[] = "a\0b a\0d";
-    check_case("words are separated by any white space, ROUGE's by single spaces, as in the reference");
+    check_case("words are separated by any white space");
     texts[0] = text_of("a dog runs");
-    images[0] = image_of("a  dog\t\xE2\x80\x83runs\n", texts, 1); /* the long gap is U+2003 */
-    CHECK_INT(vp_caption_corpus(images, 1, VP_CAPTION_TOKENISED, each, NULL, NULL), VP_OK);
-    CHECK_NEAR(each[0].bleu[2], 1.0, 1e-8);
-    /* a, an empty word and the rest: 1 of 3 words on both sides */
-    CHECK_NEAR(each[0].rouge_l, 1.0 / 3.0, 1e-15);
-    check_case("an empty candidate");
-    images[0] = image_of("", texts, 1);
     texts[1] = text_of("");
-    images[1] = image_of("", texts, 2);
-    CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
-    CHECK(each[0].rouge_l == 0.0 && each[0].cider_d == 0.0 && each[0].bleu[0] == 0.0);
-    CHECK_NEAR(each[1].rouge_l, 1.0, 1e-15); /* an empty word compared with an empty word */
-    CHECK(corpus.bleu[3] >= 0.0 && corpus.bleu[3] < 1e-6);
+    images[0] = image_of("a  dog\t\xE2\x80\x83runs\n", texts, 1); /* the long gap is U+2003 */
+    images[1] = image_of("", texts + 1, 1);
+    images[2] = image_of("a dog runs", texts, 1);
+    CHECK_INT(vp_caption_corpus(images, 3, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
+    CHECK_NEAR(each[0], each[2], 0);
+    CHECK(each[0] > 0 && each[1] == 0);
+    check_case("a corpus of one image scores 0");
+    CHECK_INT(vp_caption_corpus(images, 1, VP_CAPTION_RAW, each, &corpus, NULL), VP_OK);
+    CHECK(each[0] == 0 && corpus == 0);
     check_case("NUL is a character, and a NULL text of zero bytes is empty");
     zero.text = NULL;
     zero.bytes = 0;
@@ -345,17 +259,15 @@ static void check_odd_texts(void) {
     images[0] = image_of("", texts, 2);
     images[0].candidate.text = nul;
     images[0].candidate.bytes = sizeof nul - 1;
-    CHECK_INT(vp_caption_corpus(images, 1, VP_CAPTION_TOKENISED, each, NULL, NULL), VP_OK);
-    CHECK_NEAR(each[0].bleu[0], 0.5, 1e-8);
-    images[0].candidate = zero;
-    CHECK_INT(vp_caption_corpus(images, 1, VP_CAPTION_RAW, each, NULL, NULL), VP_OK);
-    CHECK_NEAR(each[0].rouge_l, 1.0, 1e-15);
+    images[1] = image_of("x", texts + 1, 1);
+    CHECK_INT(vp_caption_corpus(images, 2, VP_CAPTION_TOKENISED, each, NULL, NULL), VP_OK);
+    CHECK(each[0] > 0 && each[0] < 10 && each[1] == 0);
 }
 
 static void check_errors(void) {
     vp_caption_text texts[2];
     vp_caption_image images[2];
-    vp_caption_scores each[2], corpus, poison;
+    double each[2], corpus, poison;
     vp_error error;
     char out[16];
     size_t needed = 77;
@@ -481,7 +393,7 @@ static void check_many(void) {
     vp_caption_image *images = (vp_caption_image *)malloc(COUNT * sizeof *images);
     vp_caption_text *texts = (vp_caption_text *)malloc(2 * COUNT * sizeof *texts);
     char (*lines)[32] = (char (*)[32])malloc(COUNT * sizeof *lines);
-    vp_caption_scores *each = (vp_caption_scores *)malloc(COUNT * sizeof *each), corpus;
+    double *each = (double *)malloc(COUNT * sizeof *each), corpus;
     check_case("%d images, each with its own word", (int)COUNT);
     for (size_t i = 0; i < COUNT; i++) {
         snprintf(lines[i], sizeof lines[i], "a dog and word%d here", (int)i);
@@ -491,48 +403,14 @@ static void check_many(void) {
     }
     CHECK_INT(vp_caption_corpus(images, COUNT, VP_CAPTION_TOKENISED, each, &corpus, NULL), VP_OK);
     /* only n-grams with the image's own word count, and the other reference has none: half of 10 * (1 + 1 + 1 + 1) / 4 */
-    for (size_t i = 0; i < COUNT; i += 777) CHECK_NEAR(each[i].cider_d, 5.0, 1e-12);
-    CHECK_NEAR(corpus.cider_d, 5.0, 1e-10);
-    CHECK_NEAR(corpus.bleu[3], 1.0, 1e-8);
+    for (size_t i = 0; i < COUNT; i += 777) CHECK_NEAR(each[i], 5.0, 1e-12);
+    CHECK_NEAR(corpus, 5.0, 1e-10);
     FREE_ALL(images, texts, lines, each);
-}
-
-/* subsequences of texts longer than 64 words, in which a carry passes from one machine word to the next */
-static void check_long_texts(void) {
-    static char a[4096], b[4096];
-    vp_caption_text reference;
-    vp_caption_image image;
-    vp_caption_scores got;
-    uint32_t state = 20261121;
-    check_case("ROUGE-L of 300 words, seed %u", (unsigned)state);
-    for (int turn = 0; turn < 20; turn++) {
-        static int row[2][301];
-        int i, j, words[2][300];
-        size_t bytes[2] = {0, 0};
-        for (i = 0; i < 600; i++) {
-            char *text = i < 300 ? a : b;
-            state = state * 1664525u + 1013904223u;
-            words[i / 300][i % 300] = (int)(state >> 24) % (2 + turn);
-            bytes[i / 300] += (size_t)snprintf(text + bytes[i / 300], 8, "%s%d", i % 300 ? " " : "", words[i / 300][i % 300]);
-        }
-        memset(row, 0, sizeof row);
-        for (i = 0; i < 300; i++)
-            for (j = 0; j < 300; j++) {
-                int *now = row[(i + 1) & 1], *before = row[i & 1];
-                now[j + 1] = words[0][i] == words[1][j] ? before[j] + 1 : before[j + 1] > now[j] ? before[j + 1] : now[j];
-            }
-        double common = row[0][300] / 300.0; /* precision and recall are equal */
-        reference = text_of(b);
-        image = image_of(a, &reference, 1);
-        CHECK_INT(vp_caption_corpus(&image, 1, VP_CAPTION_TOKENISED, &got, NULL, NULL), VP_OK);
-        CHECK_NEAR(got.rouge_l, common, 1e-14);
-    }
 }
 
 int main(void) {
     check_sets();
     check_odd_texts();
-    check_long_texts();
     check_many();
     check_errors();
     check_tokens();

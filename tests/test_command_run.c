@@ -370,7 +370,7 @@ static void test_bad_input(void) {
     write_text(in_folder("d.jsonl"), "{\"question\": \"a\", \"answers\": [1]}\n");
     REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "\"answers\"");
     write_text(in_folder("d.jsonl"), "\n \n");
-    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "expected JSONL, JSON, TSV, CSV, Parquet or Arrow");
+    REFUSED("sweep --synthetic tiny --data %F/d.jsonl --output_dir %F/x", 3, "there is no line in it");
     REFUSED("sweep --synthetic tiny --data %F/d.jsonl %F/d.jsonl --output_dir %F/x", 2, "twice");
     check_case("unusable folders");
     write_text(in_folder("file"), "x");

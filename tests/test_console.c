@@ -45,12 +45,12 @@ static void test_quiet(void) {
     check_case("--quiet silences warnings, not errors");
     CHECK_INT(HEARD(complain(0, "a warning")), 0);
     CHECK_TEXT(room_said, "vlmprof: a warning\n");
-    console_configure(1, "auto");
+    console_configure(1);
     CHECK_INT(HEARD(complain(0, "a warning")), 0);
     CHECK_TEXT(room_said, "");
     HEARD(complain(3, "an error"));
     CHECK_TEXT(room_said, "vlmprof: an error\n");
-    console_configure(0, "auto");
+    console_configure(0);
 }
 static void test_visible(void) {
     check_case("control bytes of an answer are shown as numbers, except line ends and tabs");

@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
 #include "cli/data/dataset.c"
+#include "base/sha256.h"
 #include "commands/commands.h"
 #include "support/command.h"
 #include "support/scan.h"
@@ -405,6 +406,146 @@ static void test_vanished(void) {
     unload(&d);
     remove_folder(in_folder("out"));
 }
+/* ---- what a plan says of data, and what plan and sweep reject alike */
+#define PLAN "sweep --plan --synthetic tiny --output_dir %F/o --data "
+static void test_plan(void) {
+    check_case("--plan: format, samples, images, answers, metric and its reason, a prompt as sent");
+    write_text(in_folder("p.jsonl"), "{\"id\": 1, \"question\": \"a\\nb?\", \"options\": [\"red\", \"blue\"], \"answer\": \"B\"}\n{\"question\": \"c?\", \"image\": \"no.png\"}\n");
+    CHECK_INT(cli(PLAN "%F/p.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "data        p: 2 samples of ") && strstr(last.out, "p.jsonl (JSONL), 1 image, at most 16 new tokens\n"));
+    CHECK(last.out && strstr(last.out, "            1 sample cannot be used; the first: line 2: ") && strstr(last.out, "/no.png: there is no such file\n"));
+    CHECK(last.out && strstr(last.out, "            answers of 1 of 2 samples, 1 each; metric mc (the first record's answer is one of its options)\n"));
+    CHECK(last.out && strstr(last.out, "            a prompt (sample 0, 0 images): \" User: a\\nb?\\nA: red\\nB: blue\\n Assistant:\"\n"));
+    CHECK_INT(cli(PLAN "%F/p.jsonl --metric em --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"format\": \"JSONL\"") && strstr(last.out, "\"num_unusable_images\": 1") && strstr(last.out, "\"num_answered\": 1"));
+    CHECK(last.out && strstr(last.out, "\"accuracy_metric\": \"em\"") && strstr(last.out, "\"accuracy_metric_from\": \"of --metric\"") && strstr(last.out, "line 2: "));
+    CHECK_INT(cli("sweep --plan --endpoint http://127.0.0.1:1 --endpoint_model m --answer_hint Short. --data samples/questions.jsonl --num_samples 1"), 0);
+    CHECK(last.out && strstr(last.out, "1 sample of 13 of samples/questions.jsonl") && strstr(last.out, "1 image): \"<image>What ")
+          && strstr(last.out, "?\\nShort.\"\n"));
+    int lines = 0;
+    for (const char *line = last.out; line && *line; line = next_line(line)) lines++;
+    CHECK(lines <= 25);
+    write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
+    CHECK_INT(cli(PLAN "%F/p.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "metric anls (of the first record's \"metric\")"));
+    write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"metric\": \"mcq_lmms\"}\n");
+    CHECK_INT(cli(PLAN "%F/p.jsonl"), 0);
+    CHECK(last.err && strstr(last.err, "\"metric\" mcq_lmms is not a rule of vlmprof: answers are scored by vqa_seed"));
+    CHECK(last.out && strstr(last.out, "no answers, so nothing is scored"));
+}
+static void test_same_rejections(void) {
+    static const struct { const char *text, *words; } bad[] = {
+        {"[{\"question\": \"a?\"}]", "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images; "
+                                       "python -m vlmprof.data FILE"},
+        {"index\tquestion\n1\ta?\n", "expected JSONL"}, {"PAR1....", "expected JSONL"}, {"{\"data\": [{\"question\": \"a?\"}]}", "expected JSONL"},
+        {"", "the file is empty"},
+        {"\xef\xbb\xbf{\"question\": \"a?\"}\n", "a byte order mark is not allowed"},
+        {"{\"annotations\": [{\"question_id\": 1, \"answers\": []}]}", "give the questions file as data, and this one with --annotations"},
+        {"\n{\"question\": \"a?\", \"usage\": 1}\n\n{\"question\": \"a?\", \"Imgae\": \"no.jpg\"}\n", "line 4: it has no \"image\", but has \"Imgae\""},
+        {"{\"question\": \"a?\", \"img\": \"no.jpg\"}\n", "line 1: it has no \"image\", but has \"img\""},
+        {"{\"question\": \"a?\", \"image\": \"data:image/png;base64,iVBO\"}\n", "line 1: its \"image\" is a data URI"},
+        {"{\"image\": \"a.png\", \"images\": [\"b.png\"], \"question\": \"q\"}", "it has \"image\" and \"images\": put all into \"images\""},
+        {"{\"images\": \"b.png\", \"question\": \"q\"}", "\"images\" must be an array of strings"},
+        {"{\"images\": [\"b.png\", 3], \"question\": \"q\"}", "\"images\" must be an array of strings"},
+        {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" in the record"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"text\": \"q\"}, {\"image\": 0}]}", "each image once"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"},
+        {"{\"images\": [\"b.png\", \"c.png\"], \"question\": \"q\", \"image_places\": [1, 0]}", "ascending byte offsets into the question"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        check_case("plan and sweep reject the same: %s", bad[i].words);
+        write_text(in_folder("k.jsonl"), bad[i].text);
+        REFUSED(PLAN "%F/k.jsonl", 3, bad[i].words);
+        REFUSED("sweep --synthetic tiny --output_dir %F/o --data %F/k.jsonl", 3, bad[i].words);
+    }
+    check_case("notes on data: few reference answers, repeated ids");
+    write_text(in_folder("k.jsonl"), "{\"id\": 4, \"question\": \"a?\", \"answers\": [\"b\"]}\n{\"id\": 4, \"question\": \"\", \"answers\": [\"b\", \"b\", \"c\"]}\n");
+    CHECK_INT(cli(PLAN "%F/k.jsonl"), 0);
+    CHECK(last.err && strstr(last.err, "1 sample has fewer than 3 reference answers") && strstr(last.err, "1 id is there more than once: "));
+    CHECK(last.out && strstr(last.out, "answers of 2 of 2 samples, 1 to 3 each; metric vqa_seed (the default)"));
+    CHECK_INT(cli(PLAN "%F/k.jsonl --metric em"), 0);
+    CHECK(last.err && !strstr(last.err, "reference answers"));
+    check_case("removed: data and its options");
+    REFUSED("data x", 2, "\"data\" was removed: sweep --plan describes a data file; python -m vlmprof.data");
+    REFUSED(PLAN "x --prompt_origin none", 2, "was removed: python -m vlmprof.data");
+}
+static void test_pictures(void) {
+    static const struct { const char *name; int32_t width, height; } pictures[] = {{"g1.gif", 33, 21}, {"w0.webp", 7, 5}};
+    char digits[65];
+    check_case("SHA-256");
+    sha256_text("abc", 3, digits);
+    CHECK_TEXT(digits, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    for (size_t i = 0; i < 2; i++) {
+        char path[200];
+        size_t bytes = 0, wanted_bytes = 0;
+        int32_t width = 0, height = 0;
+        vp_error error = {VP_OK, -1, "", ""};
+        vp_image image = {0, 0, NULL};
+        check_case("any_image_decode: %s as Pillow reads it", pictures[i].name);
+        snprintf(path, sizeof path, "tests/golden/datasets/pictures/%s", pictures[i].name);
+        char *file = check_read(path, &bytes);
+        strcat(path, ".rgb");
+        char *wanted = check_read(path, &wanted_bytes);
+        if (!CHECK(file && wanted)) return;
+        vp_result result = any_image_decode((const uint8_t *)file, bytes, &image, &error);
+        if (result == VP_ERR_UNSUPPORTED && strstr(error.text, "libwebp is not installed")) check_skip(pictures[i].name, "libwebp is not installed");
+        else if (CHECK(result == VP_OK && image.width_px == pictures[i].width && image.height_px == pictures[i].height)) {
+            CHECK(wanted_bytes == (size_t)image.width_px * (size_t)image.height_px * 3 && !memcmp(image.rgb, wanted, wanted_bytes));
+            CHECK(any_image_size((const uint8_t *)file, bytes, &width, &height, NULL) == VP_OK && width == image.width_px && height == image.height_px);
+            vp_image_free(&image);
+            CHECK(any_image_decode((const uint8_t *)file, bytes * 2 / 3, &image, &error) == VP_ERR_FORMAT);
+        }
+        FREE_ALL(file, wanted);
+    }
+    check_case("a sample with a TIFF picture fails, with a hint");
+    write_text(in_folder("tiff.jsonl"), "{\"question\": \"a?\", \"image\": \"t0.tif\"}\n{\"question\": \"b?\"}\n");
+    CHECK_INT(cli(PLAN "%F/tiff.jsonl --image_dir tests/golden/datasets/pictures"), 0);
+    CHECK(last.out && strstr(last.out, "the first: line 1: tests/golden/datasets/pictures/t0.tif: ") && strstr(last.out, "TIFF"));
+}
+/* the row of a sample in a result file, whatever its configuration's name is */
+static uint32_t several_row(const document *d, int64_t sample) {
+    const uint32_t rows = member(d, 0, "per_sample_results");
+    for (uint32_t i = rows + 1; i < d->nodes[rows].end; i = d->nodes[i].end) {
+        int64_t id = -1;
+        vp_json_to_int(&d->json, member(d, i, "sample_id"), &id);
+        if (id == sample) return i;
+    }
+    return VP_JSON_NONE;
+}
+static void test_several_images(void) {
+    document d;
+    check_case("sweep: several images per record, before and within the text, next to records with one and with none");
+    write_text(in_folder("several.jsonl"),
+             "{\"images\": [\"mix-200x150.png\", \"waves-90x60.png\"], \"question\": \"What differs?\", \"answers\": [\"x\"]}\n"
+             "{\"image\": \"mix-200x150.png\", \"question\": \"What?\", \"answers\": [\"x\"]}\n"
+             "{\"images\": [\"waves-90x60.png\", \"rings-61x130.png\", \"mix-200x150.png\"], \"content\": [{\"text\": \"First \"}, {\"image\": 0}, "
+             "{\"text\": \"then \"}, {\"image\": 1}, {\"text\": \"and \"}, {\"image\": 2}, {\"text\": \"what comes next?\"}], \"answers\": [\"x\"]}\n"
+             "{\"question\": \"What?\", \"answers\": [\"x\"]}\n{\"images\": [\"mix-200x150.png\", \"gone.png\"], \"question\": \"What?\"}\n");
+    cli("sweep --model tests/golden/othermodels/smolvlm/checkpoint --max_new_tokens 2 --num_samples 9 --num_runs_per_sample 1 --threads 1 --quiet "
+        "--image_dir tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
+    if (!CHECK(load(&d, in_folder("several/several_imgsizeasis_topk0_blocks4.json")))) return;
+    uint32_t row = several_row(&d, 0);
+    CHECK(is_text(&d, row, "prompt", "<|im_start|>User:<image><image>What differs?<end_of_utterance>\nAssistant:"));
+    CHECK_INT(d.nodes[member(&d, row, "vision_tokens_of_images")].count, 2);
+    row = several_row(&d, 1);
+    CHECK(member(&d, row, "vision_tokens_of_images") == VP_JSON_NONE && member(&d, row, "num_images") == VP_JSON_NONE);
+    row = several_row(&d, 2);
+    CHECK(is_text(&d, row, "prompt", "<|im_start|>User: First <image>then <image>and <image>what comes next?<end_of_utterance>\nAssistant:"));
+    CHECK_INT(d.nodes[member(&d, row, "vision_tokens_of_images")].count, 3);
+    CHECK(is_text(&d, several_row(&d, 4), "status", "failed"));
+    CHECK(is_text(&d, several_row(&d, 3), "status", "ok")); /* a record without an image is measured as text */
+    unload(&d);
+    CHECK_INT(cli("report %F/several"), 0);
+    CHECK(last.out && strstr(last.out, "2 of 4 measured samples have several images, up to 3"));
+    check_case("a model that takes one image fails samples with several, with the reason");
+    cli("sweep --synthetic tiny --tier_list low --max_new_tokens 1 --num_samples 9 --num_runs_per_sample 1 --threads 1 --image_dir "
+        "tests/golden/othermodels/images --output_dir %F/several --data %F/several.jsonl");
+    CHECK(last.err && strstr(last.err, "2 images, but at most one is possible: Molmo's published preprocessing accepts only one image per prompt"));
+    check_case("report --by: the accuracy of each value of a field");
+    CHECK_INT(cli("report --by question %F/several"), 0);
+    CHECK(last.out && strstr(last.out, "Accuracy by question") && strstr(last.out, "What differs?"));
+    CHECK_INT(cli("report --by nothing %F/several"), 2);
+    CHECK(last.err && strstr(last.err, "no scored sample has this field in its record; the fields are "));
+}
 /* exit code of a command, and its peak memory */
 static int most_kb(const char *command, long *most) {
     pid_t child = start(command, NULL, in_folder("stdout"), 0);
@@ -447,6 +588,10 @@ int main(void) {
     test_changed_notes();
     test_reasons();
     test_vanished();
+    test_plan();
+    test_same_rejections();
+    test_pictures();
+    test_several_images();
     test_flat();
     model_free(&tiny);
     return command_end("test_dataset");

@@ -3,7 +3,7 @@
  * report that it is broken, leak nothing, and work again in a new engine. Runs on the emulated GPU (tests/emulator/cuda_on_cpu.h), whose n-th call of a kind can be made
  * to fail. It also emulates machines without a GPU, with an old driver, an old or small GPU, without cuBLAS, or with another NVML. Also tests what only a GPU has: timing
  * by events of its own kinds, on a clock that shows each kernel exactly.
- * links: engine */
+ */
 #include "vlmprof.h"
 #include "vlmprof_stages.h"
 #include "vlmprof_engine.h"

@@ -1,7 +1,7 @@
 /* test_fields.c: each row of the field tables reads back its own output. A struct filled with a row's extremes goes through the writer, the checker and the reader: the
  * same values must come back, and be written as the same bytes. A value that does not fit must be rejected. */
 #define _POSIX_C_SOURCE 200809L
-#include "load/load_result.h"
+#include "results/fields.h"
 #include "support/check.h"
 
 #include <math.h>
@@ -13,8 +13,7 @@ static const struct { const char *name; const struct fields *fields; } TABLES[] 
     NAMED(RESULT_TWINS), NAMED(DONE), NAMED(FAILED), NAMED(SIZES), NAMED(RESULT_SIZES), NAMED(SERVED_SIZES), NAMED(SENT), NAMED(SENT_IMAGE),
     NAMED(KERNELS), NAMED(KERNEL_STAGE), NAMED(NOISE_LINE), NAMED(NOISE), NAMED(ROW_HEAD), NAMED(ANSWER_TOKENS),
     NAMED(ANSWER), NAMED(MEASURED), NAMED(MEASURED_COST), NAMED(SERVED_RESULT), NAMED(RESULT), NAMED(RESULT_ACCURACY), NAMED(RESULT_VISION),
-    NAMED(RESULT_TIME), NAMED(TOOL_COST), NAMED(LOAD_LEVEL), NAMED(LOAD_SUMMARY), NAMED(LOAD_SERIES),
-    NAMED(LOAD_REQUEST)};
+    NAMED(RESULT_TIME), NAMED(TOOL_COST)};
 enum { TABLE_COUNT = sizeof TABLES / sizeof *TABLES };
 
 /* ---- values: the smallest, the largest, one in between, and null if allowed */
@@ -70,7 +69,6 @@ static void fill_value(const struct field *row, char *to, int variant, int in_li
     switch (row->type) {
     case FIELD_INT: set_integer(at, row->bytes, integer(row, row->bytes, variant)); break;
     case FIELD_NUMBER: memcpy(at, &value, sizeof value); break;
-    case FIELD_MS: set_integer(at, row->bytes, variant == NONE ? -1 : variant == LEAST ? 0 : variant == MOST ? LINE_NS_MAX : 1234567); break;
     case FIELD_TRUTH: set_integer(at, row->bytes, variant == NONE ? -1 : variant != LEAST); break;
     case FIELD_PAIR:
         set_integer(at, row->bytes / 2, integer(row, 8, variant));
@@ -148,7 +146,7 @@ static void check_table(const char *name, const struct fields *fields, int varia
         check_note(!strcmp(text, again), __FILE__, __LINE__, "%s %d: %.500s is read as %.500s", name, variant, text, again);
         for (uint32_t i = 0; i < fields->count; i++) { /* for numbers, the memory itself */
             const struct field *row = &fields->rows[i];
-            const int is_number = row->type == FIELD_INT || row->type == FIELD_TRUTH || row->type == FIELD_NUMBER || row->type == FIELD_MS;
+            const int is_number = row->type == FIELD_INT || row->type == FIELD_TRUTH || row->type == FIELD_NUMBER;
             if (is_number && !row->is_elsewhere && variant != NONE)
                 check_note(!memcmp(filled + row->offset, back + row->offset, row->bytes), __FILE__, __LINE__, "%s %d: %s", name, variant, row->key);
         }

@@ -134,7 +134,7 @@ static void test_sums(void) {
 }
 static void test_forms(void) {
     static const char *const forms[] = {"--group_by shape stage part block step place", "--profile_format folded -o %F/t",
-        "--group_by_input_shape --sort_by count --row_limit 2", "--cost --cost_rounds 6", "--repeat 2 --wait 1 --active 1", "--json"};
+        "--group_by part shape --sort_by count --row_limit 2", "--cost --cost_rounds 6", "--repeat 2 --wait 1 --active 1", "--json"};
     const char *said;
     char *page;
     int calls;

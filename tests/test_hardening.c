@@ -78,13 +78,10 @@ static void test_pictures(void) {
     SAYS("(3 measured now, 2 failed)");
     CHECK(holds(in_folder("out"), "37837 x 37840 pixels, the limit is 100000000"));
     remove_folder(in_folder("out"));
-    check_case("the same for a single picture, and with --unique_image");
+    check_case("the same for a single picture, and with --same_image");
     RUNS(3, "ask %F/wraps.png -p What " URL);
     SAYS("37837 x 37840");
-    RUNS(3, "ask %F/wide.png -p What --unique_image " URL);
-    RUNS(0, "load " URL "--data %F/lies.jsonl --concurrency 1 --duration_s 0.2 --output_dir %F/load");
-    SAYS("2 of 3 samples are skipped");
-    remove_folder(in_folder("load"));
+    RUNS(3, "ask %F/wide.png -p What --same_image " URL);
     RUNS(3, "run %F/wraps.png -p What --synthetic tiny");
 }
 /* The width in the header of the PNG file in a request's body; 0 if there is none. */
@@ -194,48 +191,9 @@ static void test_sent(void) {
     usage_sent = "{\"prompt_tokens\":9223372036854775807,\"completion_tokens\":9223372036854775807}";
     RUNS(3, SWEEP);
     SAYS("is not a count");
-    RUNS(3, "load " URL "--data %F/set.jsonl --concurrency 1 --duration_s 1 --output_dir %F/load");
     usage_sent = "{}";
     server.choose = chat_choose;
     remove_folder(in_folder("out"));
-    remove_folder(in_folder("load"));
-}
-
-/* ---- trials of load */
-#define LOAD "load " URL "--data %F/set.jsonl --max_new_tokens 4 --output_dir %F/load "
-static void test_load(void) {
-    static const char *const altered[][2] = {{"\"summary\"", "\"goodput_per_s\": "}, {"\"summary\"", "\"output_tokens\": "}, {"\"summary\"", "\"num_failed\": "},
-        {"\"p50\"", "\"value\": "}};
-    char *text, *changed, *at;
-    size_t bytes = 0;
-    check_case("two loads into one folder: the second exits with 2 and changes nothing");
-    chat.answers = 0;
-    pid_t first = start(with_port(LOAD "--concurrency 1 --duration_s 3"), NULL, in_folder("first.out"), 0);
-    for (int i = 0; i < 4000 && chat.answers < 3; i++) pause_ms(1);
-    cli_with(with_port(LOAD "--concurrency 1 --duration_s 1"), NULL, in_folder("stdout"), 0);
-    CHECK_INT(last.code, 2);
-    SAYS("another load is writing to this folder");
-    finish(first, in_folder("first.out"));
-    CHECK_INT(last.code, 0);
-    RUNS(0, LOAD "--concurrency 1 --duration_s 3"); /* already present */
-    RUNS(0, "report %F/load");
-    check_case("a summary that contradicts its requests is an error with both numbers");
-    text = check_read(in_folder("load/set_load_concurrency1.json"), &bytes);
-    if (!CHECK(text != NULL)) return;
-    for (size_t i = 0; i < sizeof altered / sizeof *altered; i++) {
-        changed = malloc(bytes + 2);
-        at = strstr(strstr(text, altered[i][0]), altered[i][1]) + strlen(altered[i][1]);
-        memcpy(changed, text, (size_t)(at - text));
-        changed[at - text] = '9'; /* one more digit */
-        memcpy(changed + (at - text) + 1, at, bytes - (size_t)(at - text));
-        write_file(in_folder("load/set_load_concurrency1.json"), changed, bytes + 1);
-        RUNS(3, "report %F/load");
-        SAYS("but its requests give");
-        RUNS(3, "best %F/load --slo ttft:500");
-        free(changed);
-    }
-    free(text);
-    remove_folder(in_folder("load"));
 }
 
 /* ---- journals */
@@ -301,8 +259,6 @@ static void test_lines(void) {
     fclose(file);
     REFUSED("sweep --synthetic tiny --data %F/long.jsonl --output_dir %F/out", 3, "line 2 has 70000000 bytes, above the limit of 64 MB");
     REFUSED("score --metric anls %F/long.jsonl", 3, "line 2 has 70000000 bytes, above the limit of 64 MB");
-    RUNS(3, "load " URL "--data %F/long.jsonl --concurrency 1 --output_dir %F/out");
-    SAYS("line 2 has 70000000 bytes");
     check_case("--line_max_mb changes the limit");
     memset(line, 'x', 1299998);
     memcpy(line + 1299998, "\n", 2);
@@ -315,8 +271,8 @@ static void test_lines(void) {
     memcpy(line, head, sizeof head - 1);
     memcpy(line + 1299998 - (sizeof tail - 1), tail, sizeof tail - 1);
     write_text(in_folder("long.jsonl"), line);
-    RUNS(3, "load " URL "--data %F/long.jsonl --concurrency 1 --duration_s 0.1 --line_max_mb 1 --output_dir %F/out");
-    RUNS(0, "load " URL "--data %F/long.jsonl --concurrency 1 --duration_s 0.1 --line_max_mb 2 --output_dir %F/out");
+    RUNS(3, "sweep " URL "--data %F/long.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --line_max_mb 1 --output_dir %F/out");
+    RUNS(0, "sweep " URL "--data %F/long.jsonl --max_new_tokens 2 --num_runs_per_sample 1 --line_max_mb 2 --output_dir %F/out");
     free(line);
     remove_folder(in_folder("out"));
 }
@@ -361,6 +317,7 @@ static size_t on_terminal(const char *command, char *out, size_t capacity) {
     split(command, room, sizeof room, argv + 1);
     if (master < 0 || grantpt(master) || unlockpt(master) || (slave = open(ptsname(master), O_RDWR | O_NOCTTY)) < 0) return 0;
     if ((child = fork()) == 0) {
+        setenv("NO_COLOR", "1", 1);
         dup2(slave, 1);
         dup2(slave, 2);
         close(slave);
@@ -388,11 +345,11 @@ static void test_terminal(void) {
     content_sent = "{\"model\":\"m\\u001b[31m\",\"choices\":[{\"message\":{\"content\":\"a\\u001b]0;title\\u0007\\u001b[2J\\u009b5m\\u0008\\u007fz\"},"
                    "\"finish_reason\":\"st\\u001b[1mop\"}],\"usage\":{\"prompt_tokens\":20,\"completion_tokens\":3},\"timings\":{\"k\\u001b[1m\":\"v\\u001b[2m\"}}";
     server.choose = escapes;
-    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What --color never " URL), out, sizeof out) > 100);
+    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What " URL), out, sizeof out) > 100);
     CHECK_INT(last.code, 0);
     CHECK(strpbrk(out, bad) == NULL && strstr(out, "\xc2\x9b") == NULL && strstr(out, "title") != NULL);
     content_sent = "{\"error\":{\"message\":\"bad \\u001b[31mred\\u009b1m\"}}";
-    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What --color never " URL), out, sizeof out) > 20);
+    CHECK(on_terminal(with_port("ask samples/cat.jpg -p What " URL), out, sizeof out) > 20);
     CHECK_INT(last.code, 4);
     CHECK(strpbrk(out, bad) == NULL && strstr(out, "\xc2\x9b") == NULL && strstr(out, "red") != NULL);
     server.choose = chat_choose;
@@ -424,7 +381,6 @@ int main(void) {
     test_pictures();
     test_warm_up();
     test_sent();
-    test_load();
     test_terminal();
     test_journal();
     test_lines();

@@ -1,4 +1,5 @@
 #!/bin/bash
+# slow: builds and installs two projects, 6 s
 # Proves that an installation serves: a C project built with pkg-config, a C++ one with CMake, moved to another folder too; its manual pages have no
 # roff error; its completions complete; uninstall leaves no file behind.
 CDPATH= cd "$(dirname "$0")/.." || exit 1

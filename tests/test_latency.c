@@ -232,51 +232,6 @@ static void test_signs(void) {
     }
 }
 
-static void test_leave_out(void) {
-    enum { DATA = 90, COLUMNS = 4, GROUPS = 7 };
-    double x[DATA * COLUMNS], y[DATA], w[DATA], part_x[DATA * COLUMNS], part_y[DATA], part_w[DATA], got[DATA], kept[DATA];
-    static const unsigned char sign[COLUMNS] = {0, 1, 1, 0};
-    const size_t bytes = vp_linear_leave_out_scratch_bytes(COLUMNS, GROUPS);
-    void *scratch = memory(bytes);
-    uint32_t groups[DATA];
-    vp_linear_options options = vp_linear_options_default(), other;
-    vp_random random;
-    size_t i, j, g, n;
-    int row = 0;
-    check_case("leaving out a group equals a fit without it");
-    vp_random_seed(&random, 3);
-    for (i = 0; i < DATA; i++) {
-        for (j = 0; j < COLUMNS; j++) x[i * COLUMNS + j] = j ? normal_draw(&random) * (double)j : 1;
-        y[i] = 5 + x[i * COLUMNS + 1] - x[i * COLUMNS + 2] + normal_draw(&random);
-        w[i] = 0.1 + vp_random_double(&random);
-        groups[i] = (uint32_t)vp_random_below(&random, GROUPS - 1);
-        if (groups[i] == 4) groups[i] = 5; /* group 4 is empty */
-    }
-    options.weights = w;
-    options.nonnegative = sign;
-    CHECK_INT(vp_linear_leave_out(x, y, groups, DATA, COLUMNS, GROUPS, &options, scratch, bytes, got, NULL), VP_OK);
-    for (g = 0; g < GROUPS; g++) {
-        vp_linear fit;
-        for (i = 0, n = 0; i < DATA; i++) {
-            if (groups[i] == g) continue;
-            memcpy(part_x + n * COLUMNS, x + i * COLUMNS, COLUMNS * sizeof *x);
-            part_y[n] = y[i];
-            part_w[n++] = w[i];
-        }
-        other = options;
-        other.weights = part_w;
-        CHECK_INT(vp_linear_compute(part_x, part_y, n, COLUMNS, &other, &fit, NULL), VP_OK);
-        for (i = 0; i < DATA; i++) if (groups[i] == g) NEAR(got[i], vp_linear_value(&fit, x + i * COLUMNS), 1e-10, 1e-12);
-    }
-    memcpy(kept, got, sizeof got);
-    CHECK_INT(vp_linear_leave_out(x, y, groups, DATA, COLUMNS, GROUPS, &options, scratch, bytes / 2, got, NULL), VP_ERR_CAPACITY);
-    CHECK_INT(vp_linear_leave_out(x, y, groups, DATA, COLUMNS, 3, &options, scratch, bytes, got, NULL), VP_ERR_RANGE);
-    for (i = 0; i < DATA; i++) if (groups[i] != 5) x[i * COLUMNS + 3] = 2; /* without group 5 a column is constant */
-    CHECK_INT(vp_linear_leave_out(x, y, groups, DATA, COLUMNS, GROUPS, &options, scratch, bytes, got, NULL), VP_ERR_MISMATCH);
-    CHECK(memcmp(kept, got, sizeof got) == 0);
-    free(scratch);
-}
-
 static void test_linear_errors(void) {
     double x[4] = {1, 1, 1, 1}, y[4] = {1, 2, 3, 4}, w[4] = {1, 1, 1, 1}, scratch[4];
     vp_linear_options options = vp_linear_options_default();
@@ -838,7 +793,6 @@ int main(void) {
     test_recalibration_golden();
     test_linear();
     test_signs();
-    test_leave_out();
     test_linear_errors();
     test_latency_rows();
     test_latency_weights();

@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
 #include "vlmprof_families.h"
-#include "vlmprof_load.h"
 #include "vlmprof_noise.h"
 #include "support/check.h"
 #include "support/folder.h"
@@ -39,16 +38,9 @@ static void test_json(void) {
     CHECK_NEAR(value, -0.0025, 0);
 }
 static void test_words(void) {
-    vp_arrivals arrivals;
     vp_noise_reading reading;
-    vp_slo slo = {0, 0, 0, 0};
     static vp_family family;
-    check_case("numbers of load, families and the system use decimal points");
-    CHECK_INT(vp_arrivals_parse("gamma:0.25", 3, 5, &arrivals), VP_OK);
-    CHECK_NEAR(arrivals.shape, 0.25, 0);
-    CHECK_INT(vp_slo_parse("tpot:50.5,ttft:.5", &slo, NULL), VP_OK);
-    CHECK(slo.tpot_ms == 50.5 && slo.ttft_ms == 0.5);
-    CHECK_INT(vp_slo_parse("tpot:50,5", &slo, NULL), VP_ERR_FORMAT);
+    check_case("numbers of families and the system use decimal points");
     vp_family_default(vp_family_find("gemma3"), &family);
     CHECK_INT(vp_family_set(&family, "min_ratio_to_activate", "1.25", NULL), VP_OK);
     CHECK_NEAR(family.ratio, 1.25, 0);

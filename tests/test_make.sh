@@ -1,4 +1,5 @@
 #!/bin/bash
+# slow: reads each recipe with bash, 10 s
 # Proves that the Makefile's targets are consistent: `make help` lists each of them and nothing else; bash accepts every recipe, with and without nvcc,
 # with and without a GPU driver; the files that recipes name exist.
 CDPATH= cd "$(dirname "$0")/.." || exit 1

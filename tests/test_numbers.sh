@@ -1,4 +1,5 @@
 #!/bin/bash
+# slow: what make numbers does, which few people run
 # test_numbers.sh: what `make numbers` does, on a template of its own: figures in their places, a figure that cannot be had here, a command that fails or
 # prints something else; and guide numbers is made of its template. Nothing is measured. Ends with a count line.
 CDPATH= cd "$(dirname "$0")/.." || exit 1

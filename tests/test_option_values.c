@@ -26,12 +26,11 @@ static char program[4096], root[2048], *long_value, *long_digits;
 static const struct { const char *command, *words; } BASE[] = {
     {"run", "--synthetic=tiny --prompt=hi --max_new_tokens=1 --threads=1"},
     {"ask", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --prompt=hi --max_new_tokens=1"},
-    {"tile", "640x480"}, {"data", "%R/samples/questions.jsonl"},
-    {"load", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --data=%R/samples/questions.jsonl --output_dir=loaded --concurrency=1 --duration_s=0.1 --num_samples=1"},
+    {"tile", "640x480"},
     {"audit", "--endpoint=http://127.0.0.1:%P --endpoint_model=m --family=gemma3 --sizes=64x64"},
     {"sweep", "--synthetic=tiny --data=%R/samples/questions.jsonl --output_dir=swept --num_samples=1 --max_new_tokens=1 --tier_list=low --top_k_list=2 "
               "--num_active_blocks_list=2 --num_runs_per_sample=1 --threads=1 --quiet"},
-    {"merge", "r"}, {"tokenize", "--tokenizer=%R/samples/tiny/model/tokenizer.json hello"}, {"score", "--metric=em rows.jsonl"}, {"rescore", "result.json"},
+    {"merge", "r"}, {"tokenize", "--tokenizer=%R/samples/tiny/model/tokenizer.json hello"}, {"score", "--metric=em rows.jsonl"},
     {"report", "r"}, {"fit", "r"}, {"predict", "model.json 640x480"}, {"best", "r --budget_ms=1000"}, {"compare", "r r"},
     {"trace", "t.json"}, {"info", ""}, {"help", ""}, {"selftest", "--synthetic=tiny-gemma3 --threads=1"},
 };

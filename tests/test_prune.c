@@ -1,3 +1,4 @@
+/* slow-emulated: each pruning method on the emulated GPU, 7 s; in make test test_model runs there */
 /* test_prune.c - pruned image tokens: the rules on given numbers (tests/golden/pruning/select), with the device's kernels if there are any; whole requests of
  * models/ and others/ in fp32: kept tokens, positions, rows of every block, tokens, features, logits; counts against the work done; rejections with their reasons. With
  * TEST_DEVICE: the same on that device.

@@ -1,6 +1,6 @@
 #!/bin/bash
 # slow: fetches a server of 210 MB by the network
-# vlmprof against a real server: llama.cpp's own, with small models of random weights on this machine (tests/servers). run, sweep and audit see what
+# vlmprof against a real server: llama.cpp's own, with small models of random weights on this machine (tests/servers). ask, sweep and audit see what
 # the server counts; an ignored knob and a dropped image are found; a killed sweep goes on with the same answers; an API key is written nowhere.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 PROGRAM=${PROGRAM:-./vlmprof}
@@ -12,7 +12,7 @@ skip() {
 }
 place=build/servers-venv # one for every build folder
 reason=$(mkdir -p build && flock "$place.lock" tests/servers/venv.sh "$place") || skip "$reason"
-reason=$("$PROGRAM" run --endpoint http://127.0.0.1:9 --endpoint_model m -p x 2>&1 | grep 'libcurl') && skip "$reason"
+reason=$("$PROGRAM" ask --endpoint http://127.0.0.1:9 --endpoint_model m -p x 2>&1 | grep 'libcurl') && skip "$reason"
 python=$place/bin/python
 
 # serve NAME OPTIONS...: starts a server; NAME is then its address. It ends with this script: its input does.
@@ -31,7 +31,7 @@ serve() {
 }
 number() { sed -nE 's/^ *"'"$1"'": ([-0-9.]+|null|true|false),?$/\1/p' "$work/result.json" | head -n 1; } # number KEY of the last ask
 string() { sed -nE 's/^ *"'"$1"'": "(.*)",?$/\1/p' "$work/result.json" | head -n 1; }
-ask() { "$PROGRAM" run --json --quiet --cold -p "What is this?" --max_new_tokens 12 "$@" >"$work/result.json" 2>"$work/err" || { cat "$work/err"; return 1; }; }
+ask() { "$PROGRAM" ask --json --quiet --cold -p "What is this?" --max_new_tokens 12 "$@" >"$work/result.json" 2>"$work/err" || { cat "$work/err"; return 1; }; }
 
 for family in llava_1_5 qwen2_vl_hf; do
     check "the files of $family are written" "$python" tests/servers/tiny_gguf.py $family "$work/$family"
@@ -43,12 +43,12 @@ serve sized "$work/qwen2_vl_hf" --min_tokens 4 --max_tokens 256
 serve deaf "$work/llava_1_5" --drop_images
 limits="--family qwen2_vl_hf --min_pixels 3136 --max_pixels 200704" # of that server: 28 x 28 pixels a token
 
-# ---- run: the answer; the prompt is the image's tokens and the text's
-check "run without the key fails" [ "$("$PROGRAM" run --endpoint $fixed --endpoint_model llava_1_5 -p x >"$work/none" 2>&1; echo $?)" = 4 ]
+# ---- ask: the answer; the prompt is the image's tokens and the text's
+check "ask without the key fails" [ "$("$PROGRAM" ask --endpoint $fixed --endpoint_model llava_1_5 -p x >"$work/none" 2>&1; echo $?)" = 4 ]
 export OPENAI_API_KEY=$key
-check "run asks" ask --endpoint $fixed --endpoint_model llava_1_5
+check "ask asks a question" ask --endpoint $fixed --endpoint_model llava_1_5
 text_tokens=$(number prompt_tokens)
-check "run asks about an image" ask --endpoint $fixed/v1 --endpoint_model llava_1_5 --family llava_1_5 --same_image samples/cat.jpg
+check "ask asks about an image" ask --endpoint $fixed/v1 --endpoint_model llava_1_5 --family llava_1_5 --same_image samples/cat.jpg
 check "an image costs what the rule says: $(number prompt_tokens) = $text_tokens text + 1 before an image + 576" \
     [ $(($(number prompt_tokens) - text_tokens - 1)) = "$(number image_tokens_by_rule)" ]
 check "the answer has 12 tokens and 12 pieces" [ "$(number completion_tokens) $(number pieces)" = "12 12" ]
@@ -60,7 +60,7 @@ unset OPENAI_API_KEY
 check "the key comes from a file" ask --endpoint $fixed --endpoint_model llava_1_5 --api_key_file "$work/key" --same_image samples/cat.jpg
 check "the same question has the same answer" [ "$(string answer)" = "$answer" ]
 check "the server's cache is seen" [ "$(number cached_tokens)" -gt 500 ]
-OTHER_KEY=$key check "the key comes from another variable" ask --endpoint $fixed --endpoint_model llava_1_5 --api_key_env OTHER_KEY samples/cat.jpg --unique_image
+OTHER_KEY=$key check "the key comes from another variable" ask --endpoint $fixed --endpoint_model llava_1_5 --api_key_env OTHER_KEY samples/cat.jpg
 check "an image of its own is in no cache" [ "$(number cached_tokens)" -lt 100 ]
 ask --endpoint $sized --endpoint_model qwen2_vl_hf
 text_tokens=$(number prompt_tokens)
@@ -120,13 +120,6 @@ check "24 points" [ "$(grep -c ' ok ' "$work/whole.points")" = 24 ]
 check "killed and resumed: equal answers and counts" diff "$work/whole.points" "$work/killed.points"
 check "a report of a server" "$PROGRAM" report "$work/killed" --output_dir "$work/report"
 
-check "load: two requests at a time" "$PROGRAM" load --endpoint $sized --endpoint_model qwen2_vl_hf --data samples/questions.jsonl --concurrency 2 \
-    --duration_s 2 --max_new_tokens 8 --quiet --output_dir "$work/load"
-check "load: the server's own metrics during the trial" grep -q '"requests_running": ' "$work"/load/*_load_concurrency2.json
-check "load: made-up requests at a rate, 4 in flight at most" "$PROGRAM" load --endpoint $sized --endpoint_model qwen2_vl_hf --random_image 112x84 \
-    --random_prompt 30 --output_tokens 8 --num_samples 8 --request_rate 8 --concurrency 4 --duration_s 2 --quiet --output_dir "$work/load" \
-    --export vllm "$work/vllm.json" openmetrics "$work/metrics.txt"
-
 # ---- the commands of README and guides that ask a server, and all of the guide servers
 { sed -n '/^\$ .*\\$/N; s/ *\\\n */ /; s|^\$ \./||p' README.md
   grep -hE '^    vlmprof ' $(ls cli/guides/*.txt | grep -v servers); } | grep -e ' --endpoint ' >"$work/commands"
@@ -137,7 +130,6 @@ while IFS= read -r command; do
     most=0
     case $command in
         audit*) most=1;;   # it finds that llama.cpp has other limits
-        load*) continue;;  # minutes
     esac
     check "runs: vlmprof $command" bash -c "timeout 120 $PROGRAM $command || [ \$? -le $most ]" </dev/null
 done <"$work/commands"

@@ -267,7 +267,7 @@ static void test_command(void) {
     server.choose = answer;
     for (image_ms = 40; image_ms >= 0; image_ms -= 40) {
         check_case("run --twins: an image that takes %d ms longer than a text of the same number of tokens", image_ms);
-        CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 9 --json", server.port), 0);
+        CHECK_INT(run("ask samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 9 --json", server.port), 0);
         CHECK(number_of_key("\"low\": ") <= number_of_key("\"ms\": ") && number_of_key("\"high\": ") >= number_of_key("\"ms\": ")); /* test_virtual.c checks it exactly */
         CHECK(number_of_key("\"pairs\": ") > 8 && number_of_key("\"prompt_tokens\": ") > 51);
         CHECK(number_of_key("\"floor_ms\": ") >= 10); /* the server's own wait */
@@ -277,9 +277,9 @@ static void test_command(void) {
     }
     check_case("as text; without an image it is rejected");
     image_ms = 40;
-    CHECK_INT(run("run samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 0);
+    CHECK_INT(run("ask samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 0);
     CHECK(strstr(last.out, "T_image_outside") != NULL && strstr(last.out, "5 pairs") != NULL);
-    CHECK_INT(run("run -p what --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 2);
+    CHECK_INT(run("ask -p what --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 2);
     hostile_stop(&server);
 }
 
@@ -419,20 +419,20 @@ static void test_sweep(void) {
     free(before);
     CHECK_INT(run("%s --output_dir %%F/adjusted --twins_method adjusted", command), 0);
     CHECK(strstr(last.err, "adjusted") != NULL);
-    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200", server.port), 3);
+    CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200", server.port), 3);
     CHECK(strstr(last.err, "the nearest has") != NULL && strstr(last.err, "--twins_method adjusted") != NULL);
-    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
+    CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --twins_method adjusted --json",
                   server.port), 0);
     CHECK(strstr(last.out, "\"method\": \"adjusted\"") != NULL && number_of_key("\"pairs_adjusted\": ") == 5);
     check_case("texts answered from a cache: no pair counts, with a warning");
     steps_of_texts = 1;
     is_cached_always = 1;
-    CHECK_INT(run("run samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json", server.port), 0);
+    CHECK_INT(run("ask samples/cat.jpg -p 'What is it?' --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5 --resize 200x200 --json", server.port), 0);
     CHECK(strstr(last.err, "5 of 5 pairs of twins were dropped: the server's cache answered them") != NULL);
     CHECK(number_of_key("\"pairs_cached\": ") == 5 && isnan(number_of_key("\"ms\": ")) | (number_of_key("\"ms\": ") == 0));
     is_cached_always = 0;
     check_case("rejected: a method without twins, twins without a server");
-    CHECK_INT(run("run samples/cat.jpg -p x --endpoint http://127.0.0.1:%d --endpoint_model m --twins_method adjusted", server.port), 2);
+    CHECK_INT(run("ask samples/cat.jpg -p x --endpoint http://127.0.0.1:%d --endpoint_model m --twins_method adjusted", server.port), 2);
     CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --twins 5 --output_dir %%F/no"), 2);
     hostile_stop(&server);
 }
@@ -445,7 +445,7 @@ int main(void) {
     test_pairs();
     test_adjusted();
     test_json();
-    if (run("run -p x --endpoint http://127.0.0.1:1 --endpoint_model m --cold") == 4 && strstr(last.err, "libcurl")) check_skip("run --twins", "libcurl is not there");
+    if (run("ask -p x --endpoint http://127.0.0.1:1 --endpoint_model m --cold") == 4 && strstr(last.err, "libcurl")) check_skip("ask --twins", "libcurl is not there");
     else {
         test_command();
         test_sweep();

@@ -15,19 +15,11 @@ static volatile sig_atomic_t ends_in_order;
 static int progress_is_open; /* the terminal shows a progress line without a newline yet */
 
 static int is_quiet;
-static enum { COLORS_AUTO, COLORS_ALWAYS, COLORS_NEVER } colors;
-
-void console_configure(int quiet, const char *color) {
-    is_quiet = quiet;
-    colors = !strcmp(color, "always") ? COLORS_ALWAYS : !strcmp(color, "never") ? COLORS_NEVER : COLORS_AUTO;
-}
+void console_configure(int quiet) { is_quiet = quiet; }
 const char *color_bytes(FILE *out, enum console_color color) {
     static const char *const bytes[] = {"\033[0m", "\033[1m", "\033[31m", "\033[32m", "\033[33m"};
     const char *off = getenv("NO_COLOR"), *terminal = getenv("TERM");
-    if (colors == COLORS_NEVER) return "";
-    if (colors == COLORS_AUTO && ((off && *off) || !terminal || !strcmp(terminal, "dumb") || !isatty(fileno(out))))
-        return "";
-    return bytes[color];
+    return (off && *off) || !terminal || !strcmp(terminal, "dumb") || !isatty(fileno(out)) ? "" : bytes[color];
 }
 
 void hide_control_bytes(char *text) {

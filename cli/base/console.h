@@ -12,11 +12,11 @@ enum { LINE_BYTES = 992 }; /* capacity of an error line, for the place and the t
 /* 1 after a signal that followed end_in_order. A sweep then finishes its current point. */
 extern volatile sig_atomic_t interrupted;
 
-/* Options of all commands: --quiet silences progress, notes and warnings; --color is "always", "never", or "auto": on a
- * terminal, unless the environment has NO_COLOR with a value or TERM=dumb. */
-void console_configure(int quiet, const char *color);
+/* quiet: no progress, notes and warnings (--quiet). */
+void console_configure(int quiet);
 
-/* The bytes that start a colour on this stream, or end it (COLOR_END); "" if the stream has no colours. */
+/* The bytes that start a colour on this stream, or end it (COLOR_END). "" if it is not a terminal, or if the environment
+ * has NO_COLOR with a value or TERM=dumb. */
 /* The argument with this number is a format of printf, and the others follow it. */
 #if defined(__GNUC__)
 #define PRINTS(number) __attribute__((format(printf, number, number + 1)))

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -39,13 +38,6 @@ int make_folder(const char *path) {
     }
     free(prefix);
     return 0;
-}
-int lock_folder(const char *path, const char *who, int *lock) {
-    *lock = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (*lock < 0 || flock(*lock, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) return 0;
-    close(*lock);
-    *lock = -1;
-    return complain(EXIT_USAGE, "%s: another %s is writing to this folder", path, who);
 }
 size_t line_read(FILE *file, char **text, size_t *capacity, size_t most) {
     size_t bytes = 0;

@@ -15,10 +15,6 @@ int folder_check(const char *path);
 /* Makes a folder and its parents. */
 int make_folder(const char *path);
 
-/* Locks a folder against other processes that take this lock, until *lock is closed. *lock is -1 if the folder cannot
- * be locked. If another process has the lock, returns EXIT_USAGE after a message that names `who`. */
-int lock_folder(const char *path, const char *who, int *lock);
-
 /* Reads a line with its newline. Returns its length in bytes; *text receives at most `most` of them and a NUL. Returns
  * 0 if the file has ended or cannot be read. */
 size_t line_read(FILE *file, char **text, size_t *capacity, size_t most);

@@ -220,33 +220,3 @@ vp_result bad_member(vp_error *error, const char *key, const char *want) {
     snprintf(text, sizeof text, "\"%s\" must be %s", key, want);
     return vp_fail(error, VP_ERR_FORMAT, -1, "", text);
 }
-
-/* ---- the checksum of an object */
-static uint64_t hash_values(const char *text, size_t bytes) {
-    uint64_t hash = HASH_START;
-    int is_quoted = 0;
-    for (size_t i = 0; i < bytes; i++) {
-        if (!is_quoted && strchr(" \t\r\n", text[i]) && text[i]) continue;
-        if (text[i] == '"') is_quoted = !is_quoted;
-        hash = hash_bytes(hash, text + i, 1);
-        if (is_quoted && text[i] == '\\' && i + 1 < bytes) hash = hash_bytes(hash, text + ++i, 1);
-    }
-    return hash;
-}
-void json_seal(struct text_buffer *object) {
-    char member[40];
-    object->bytes--; /* the last brace */
-    snprintf(member, sizeof member, ", \"sum\": \"%016llx\"}",
-             (unsigned long long)hash_values(object->data, object->bytes));
-    text_add_string(object, member);
-}
-int json_seal_fits(const vp_json *json, uint32_t object) {
-    const uint32_t sum = vp_json_get(json, object, "sum");
-    const size_t start = json->nodes[object].start;
-    char digits[20];
-    size_t end;
-    if (sum == VP_JSON_NONE) return 1;
-    for (end = json->nodes[sum - 1].start; end > start && json->text[end] != ','; end--) continue;
-    snprintf(digits, sizeof digits, "%016llx", (unsigned long long)hash_values(json->text + start, end - start));
-    return json->nodes[sum].end == json->nodes[object].end && vp_json_equals(json, sum, digits);
-}

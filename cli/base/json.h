@@ -47,12 +47,6 @@ void json_compact_members(vp_json_writer *writer, const vp_json *json, uint32_t 
                           const void *context);
 int json_depth(const vp_json *json, uint32_t node); /* levels of objects and lists; 0 for any other value */
 
-/* Adds "sum" to a complete object as its last member: FNV-1a of the text before it, without white space between values.
- * The sum therefore stays valid if the file is re-indented. */
-void json_seal(struct text_buffer *object);
-/* Returns 1 if the object has no "sum", or one that matches its text. */
-int json_seal_fits(const vp_json *json, uint32_t object);
-
 /* An object received from a server, malloc'ed and on one line. NULL if the text is NULL, is not an object, or is nested
  * deeper than FOREIGN_DEPTH_MAX. Journals and results add levels around it, and the limit of a text is 64. */
 enum { FOREIGN_DEPTH_MAX = 48 };

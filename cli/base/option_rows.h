@@ -8,6 +8,13 @@
 #define OF_ENGINE \
     .excludes = "endpoint", .because = "the server decides this; --request_knob sets what a request may change"
 
+/* Option rows for one question, to the engine or to a server. */
+#define OPTION_PROMPT {"prompt", TEXT, "TEXT", NULL, 0, 0, NULL, "the question (short: -p)"}
+#define OPTION_MAX_NEW_TOKENS {"max_new_tokens", COUNT, "N", "32", 1, 1000000, NULL, "longest answer in tokens"}
+#define OPTION_COLD \
+    {"cold", FLAG, NULL, NULL, 0, 0, NULL, \
+     "skip the warm-up: the first timed run includes start-up costs, and no other request is sent"}
+
 #define OPTION_MODEL \
     {"model", TEXT, "DIR", NULL, 0, 0, NULL, \
      "checkpoint folder: config.json, tokenizer.json, *.safetensors", \
@@ -65,20 +72,8 @@
      "inputs of int8 and int4 weights in prompts and images" more ": bf16 (unchanged; weights become bf16, slower), " \
      "int16 or int8 (if the CPU has such products), auto (the fastest that it has); decode steps always have 16-bit " \
      "integers", OF_ENGINE}
-#define DATA_FORMAT_WORDS \
-    "auto vlmprof vqa vlmevalkit csv parquet docvqa infovqa textvqa chartqa pope ocrbench mathvista tallyqa llava " \
-    "llava_questions openai aiperf vllm"
-#define OPTION_DATA_FORMAT \
-    {"data_format", CHOICE, "F", "auto", 0, 0, DATA_FORMAT_WORDS, "format of the data; auto: by content"}
-#define OPTION_PROMPT_ORIGIN                                                                                           \
-    {                                                                                                                  \
-        "prompt_origin", CHOICE, "TOOL", NULL, 0, 0, "lmms_eval vlmevalkit none",                                      \
-            "prompt and score known sets like this tool (help tasks; default: vlmevalkit for TSV and CSV, "            \
-            "lmms_eval for Parquet and official JSON, none for JSONL)"                                                 \
-    }
-/* How the data of load and sweep are read. */
+/* How the data of a sweep are read. */
 #define OPTIONS_OF_DATA \
-    OPTION_DATA_FORMAT, OPTION_PROMPT_ORIGIN, \
     {"annotations", TEXT, "FILE", NULL, 0, 0, NULL, \
      "VQA v2's answers (default: the file of the official name in the questions' folder)"}, \
     {"image_dir", TEXT, "DIR", NULL, 0, 0, NULL, \
@@ -125,11 +120,6 @@
 #define OPTION_GROUP_BY \
     {"group_by", TEXTS, "WHAT...", "part", 0, 0, NULL, \
      "group operations by: none, or some of shape stage part (of the model) block step (of decoding) place (line)"}
-#define OPTION_GROUP_BY_INPUT_SHAPE \
-    {"group_by_input_shape", FLAG, NULL, NULL, 0, 0, NULL, "adds shape to --group_by"}
-#define OPTION_GROUP_BY_STACK_N \
-    {"group_by_stack_n", COUNT, "N", NULL, 0, 8, NULL, \
-     "number of innermost stack frames that distinguish rows (default: 1 with --with_stack)"}
 #define OPTION_RECORD_SHAPES \
     {"record_shapes", FLAG, NULL, NULL, 0, 0, NULL, "record shapes in traces"}
 #define OPTION_PROFILE_MEMORY \
@@ -139,13 +129,9 @@
      "source lines and the ranges around each operation, in the table and in traces"}
 /* All rows that select the contents of the profiler's table of operations. */
 #define OPTIONS_OF_OPERATIONS \
-    OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_GROUP_BY_INPUT_SHAPE, OPTION_GROUP_BY_STACK_N, \
-    OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
-#define OPTION_TRACE_MAX_BYTES \
-    {"trace_max_bytes", COUNT, "N", "250000000", 1, INT64_MAX, NULL, "stop recording before a trace exceeds this size"}
+    OPTION_SORT_BY, OPTION_ROW_LIMIT, OPTION_GROUP_BY, OPTION_RECORD_SHAPES, OPTION_PROFILE_MEMORY, OPTION_WITH_STACK
 #define OPTIONS_OF_ALL \
     {"quiet", FLAG, NULL, NULL, 0, 0, NULL, "only print errors on stderr; sweep and merge also omit their table"}, \
-    {"color", CHOICE, "WHEN", "auto", 0, 0, "auto always never", "auto: on a terminal, unless NO_COLOR is set"}, \
     {"help", FLAG, NULL, NULL, 0, 0, NULL, "this text"}
 /* A row that is not an option: the title of the following options in the help. */
 #define OPTION_GROUP(title) \
@@ -153,6 +139,4 @@
 /* The same with rules: RULED_GROUP("profiling", .needs = "profile"). */
 #define RULED_GROUP(title, ...) \
     {title, GROUP, NULL, NULL, 0, 0, NULL, NULL, __VA_ARGS__}
-#define OPTION_SEED_OF_BOOTSTRAP \
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of the bootstrap"}
 #endif

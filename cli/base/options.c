@@ -126,7 +126,7 @@ int has_word(const char *words, const char *word) {
 static int is_path_option(const char *name) {
     return has_word(
         "model data html output_dir sizes checkpoint draw tokenizer dump importance_scores_file annotations image_dir "
-        "output images baseline recalibrate trace api_key_file ca_file",
+        "output scores baseline recalibrate trace api_key_file ca_file",
         name);
 }
 static int is_list(const struct option_spec *spec) {

@@ -4,6 +4,27 @@
 #include <string.h>
 
 const struct removed_word REMOVED_WORDS[] = {
+    {"load", NULL, "sweep --endpoint measures each question at concurrency 1; AIPerf and guidellm test servers under load"},
+    {"best", "slo", "use --budget_ms with --latency and --percentile"},
+    {"best", "slo_share", "use --budget_ms with --percentile"},
+    {"predict", "workers", "AIPerf and guidellm test servers under load"},
+    {"predict", "rate", "AIPerf and guidellm test servers under load"},
+    {"predict", "family", "latency models describe vlmprof's engine; vlmprof tile --family counts tokens"},
+    {"run", "endpoint", "vlmprof ask asks a server"},
+    {NULL, "color", "colours are used on a terminal, unless NO_COLOR is set"},
+    {NULL, "unique_image", "it is the default; --same_image sends the file unchanged"},
+    {"run", "group_by_input_shape", "use --group_by shape"},
+    {"sweep", "group_by_input_shape", "use --group_by shape"},
+    {"data", NULL,
+     "sweep --plan describes a data file; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
+    {NULL, "data_format", "--data takes JSONL; python -m vlmprof.data SOURCE -o data.jsonl converts other formats"},
+    {NULL, "prompt_origin", "python -m vlmprof.data writes the prompts of other tools into JSONL"},
+    {"rescore", NULL,
+     "vlmprof score --predictions RESULTS prints the answers for any scorer; vlmprof score RESULTS --scores FILE puts "
+     "scores into result files"},
+    {"score", "references", "vlmprof score reads the references from the lines of its file"},
+    {"score", "baseline", "vlmprof compare compares two sweeps sample by sample"},
+    {"score", "by", "vlmprof report --by FIELD prints the accuracy of each category"},
     {"convert", NULL, "weights are packed as the model opens; transformers' save_pretrained writes a bf16 folder"},
     {"conform", NULL, "run --dump writes a request's stages; python -m vlmprof.conform DUMP OTHER compares them"},
     {NULL, "mmproj", "GGUF files are not read any more; transformers' save_pretrained makes a folder of one"},

@@ -1,8 +1,6 @@
-/* command_ask.c: asks a server one question and times the answer from outside. `run --endpoint` does the same. The
- * options become a struct served_run (served_prepare). The request is sent and timed (runs_measure). The answer, its
- * cost and any doubts about them are printed as text or JSON. */
-#include "commands/command_ask.h"
-
+/* command_ask.c: asks a server one question and times the answer from outside. The options become a struct served_run
+ * (served_prepare). The request is sent and timed (runs_measure). The answer, its cost and any doubts about them are
+ * printed as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/json.h"
@@ -15,6 +13,9 @@
 #include "measure/measure.h"
 #include "measure/served_answer.h"
 #include "server/ask.h"
+#include "server/endpoint.h"
+#include "server/knobs.h"
+#include "server/unique.h"
 #include "server/picture.h"
 #include "server/checks/twin_pairs.h"
 #include "tile/family.h"
@@ -32,7 +33,23 @@
 
 static const struct option_spec ASK_OPTIONS[] = {
     OPTION_GROUP("the server"),
-    OPTIONS_OF_ASK(1),
+    OPTION_ENDPOINT,
+    OPTION_ENDPOINT_MODEL,
+    OPTIONS_OF_CLIENT,
+    OPTION_REQUEST_KNOB,
+    OPTIONS_OF_TWINS,
+    {"baseline", TEXT, "URL", NULL, 0, 0, NULL,
+     "another server, asked the same question: reports whether the answers are equal and, if both servers return log "
+     "probabilities, how far apart the next-token distributions are"},
+    {"baseline_model", TEXT, "NAME", NULL, 0, 0, NULL, "model name on that server (default: its only one)",
+     .needs = "baseline"},
+    {"resize", TEXT, "WxH", NULL, 0, 0, NULL, "resize the image before it is sent"},
+    OPTION_SAME_IMAGE,
+    {"no_cache", FLAG, NULL, NULL, 0, 0, NULL,
+     "ask the server not to use its prompt cache (by cache_prompt or cache_salt, which hosted servers may reject)"},
+    {"family", TEXT, "NAME", NULL, 0, 0, NULL,
+     "also count the image's tokens by the rule of this model family; its keys are options (--max_pixels N), as in "
+     "tile"},
     OPTION_GROUP("the question"),
     OPTION_PROMPT,
     OPTION_MAX_NEW_TOKENS,
@@ -40,13 +57,13 @@ static const struct option_spec ASK_OPTIONS[] = {
     OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL, "timed runs, after one untimed warm-up (default: 1)"},
     OPTION_COLD,
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of the order within the pairs of --twins", .needs = "twins"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
 
 static const double UPLOAD_LEAST_MS = 0.001;
+enum { TWIN_SEED = 42 }; /* of the order within pairs */
 static const double EARLY_GAPS = 5; /* times the median ITL */
 
 struct served_run {
@@ -114,9 +131,9 @@ static int served_load_images(const struct options *options, struct served_run *
     char reason[LINE_BYTES];
     int code = 0;
     if (!state->image_count)
-        return size || is_given(options, "unique_image") || is_same || is_given(options, "family")
+        return size || is_same || is_given(options, "family")
                        || is_given(options, "twins")
-                   ? complain(EXIT_USAGE, "--resize, --unique_image, --same_image, --twins and --family need an image")
+                   ? complain(EXIT_USAGE, "--resize, --same_image, --twins and --family need an image")
                    : 0;
     if (size && read_size("--resize ", size, &wanted.width_px, &wanted.height_px)) return EXIT_USAGE;
     state->images = zeroed(state->image_count, sizeof *state->images);
@@ -151,7 +168,7 @@ static int served_prepare(const struct options *options, struct served_run *stat
     struct question *question = &state->question;
     int code;
     if (!text_of(options, "prompt"))
-        return complain(EXIT_USAGE, "%s needs a question: -p TEXT", options->command->name);
+        return complain(EXIT_USAGE, "ask needs a question: -p TEXT");
     state->paths = options->operands;
     state->image_count = options->operand_count;
     if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
@@ -159,7 +176,7 @@ static int served_prepare(const struct options *options, struct served_run *stat
                         (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
     if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
-        return complain(EXIT_USAGE, "--request_knob: run takes only one value per knob; sweep takes several");
+        return complain(EXIT_USAGE, "--request_knob: ask takes only one value per knob; sweep takes several");
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
@@ -206,7 +223,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.no_cache = is_given(options, "no_cache");
     plan.method = twin_method_of(options);
     plan.pairs = (int32_t)number_of(options, "twins");
-    plan.seed = (uint64_t)number_of(options, "seed");
+    plan.seed = TWIN_SEED;
     plan.name = "twins";
     plan.memory = &memory;
     int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
@@ -604,7 +621,7 @@ static void print_served_json(const struct options *options, const struct served
     runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
 }
 
-int ask_command(const struct options *options) {
+static int run_command(const struct options *options) {
     struct served_run state;
     const struct way server = {&state, ask_pass, NULL};
     char reason[LINE_BYTES];
@@ -647,4 +664,4 @@ const struct command command_ask = {
     "ask", "[IMAGE...] -p TEXT --endpoint URL", "ask a server one question and time the answer from outside",
     "vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5\n"
     "  vlmprof ask cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --twins 20",
-    IMAGES_MOST, COMMAND_OPTIONS(ASK_OPTIONS), "family", ask_command};
+    IMAGES_MOST, COMMAND_OPTIONS(ASK_OPTIONS), "family", run_command};

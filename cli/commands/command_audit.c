@@ -33,7 +33,7 @@ enum { ASKED_WITHOUT = 4 };
 
 static const struct option_spec AUDIT_OPTIONS[] = {
     OPTION_GROUP("the server"),
-    OPTION_ENDPOINT(1),
+    OPTION_ENDPOINT,
     OPTION_ENDPOINT_MODEL,
     OPTIONS_OF_CLIENT,
     OPTION_REQUEST_KNOB,

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "base/option_rows.h"
 #include "base/options.h"
-#include "commands/best_objective.h"
 #include "commands/commands.h"
 #include "report/pruning.h"
 #include "report/report.h"
@@ -27,21 +26,13 @@ static const struct option_spec BEST_OPTIONS[] = {
     OPTION_LATENCY,
     {"percentile", CHOICE, "P", "95", 0, 0, "50 95 99 mean", "percentile over samples that must meet the budget"},
     OPTION_RESAMPLES,
-    OPTION_SEED_OF_BOOTSTRAP,
     {"dataset_name", TEXT, "NAME", NULL, 0, 0, NULL, "data set to use, if the files come from several"},
     OPTION_GROUP("limits"),
     {"budget_ms", REAL, "MS", NULL, 0, 1000000000, NULL, "latency budget in ms"},
-    {"slo", TEXT, "LIMITS", NULL, 0, 0, NULL,
-     "instead of a budget: limits that a good sample, or a good request of a load trial, must meet: "
-     "ttft:MS,tpot:MS,e2e:MS, or some of them",
-     .excludes = "budget_ms latency percentile"},
-    {"slo_share", REAL, "PERCENT", "95", 1, 99, NULL, "with --slo: share of the samples or requests that must be good",
-     .needs = "slo"},
     {"min_accuracy", REAL, "A", NULL, 0, 1000, NULL, "minimum accuracy, such as 0.6"},
     {"require_better_than", CHOICE, "WHAT", NULL, 0, 0, "random",
      "drop pruned configurations unless they are more accurate than random tokens of the same number (the whole 95 % "
-     "interval of the paired difference must be above 0)",
-     .excludes = "slo"},
+     "interval of the paired difference must be above 0)"},
     OPTION_GROUP("output"),
     OPTION_JSON,
     OPTIONS_OF_ALL,
@@ -139,7 +130,7 @@ static void add_answer_options(struct text_buffer *out, const struct result_file
         text_add_format(out, " --max_new_tokens %lld", (long long)file->max_new_tokens);
     if (file->ignore_eos > 0) text_add_string(out, " --ignore_eos");
 }
-/* The options of `vlmprof run` that send this server the same request; malloc'ed. */
+/* The options of `vlmprof ask` that send this server the same request; malloc'ed. */
 static char *server_options_text(const struct result_file *file) {
     const char *request = knob_text(&file->knobs, KNOB_REQUEST);
     struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
@@ -196,7 +187,7 @@ static void add_knob_option(struct text_buffer *out, const struct knob_values *k
         shell_word(out, value->text);
     }
 }
-/* The options of `vlmprof run` that set this configuration; malloc'ed. */
+/* The options of `vlmprof run` or ask that set this configuration; malloc'ed. */
 static char *options_text(const struct result_file *file) {
     struct text_buffer out = {NULL, 0, 0};
     if (file->is_served) return server_options_text(file);
@@ -258,7 +249,8 @@ static void print_pick(const struct results *results, const struct tradeoff *tra
                     pick->is_tied ? "; tied: which of the two is faster is not known" : "");
     else print_plain("  runner-up   none: no other configuration meets the budget\n");
     if (!results->files[tradeoff->group->paired[pick->config]].is_foreign)
-        print_plain("  run it      vlmprof run IMAGE -p TEXT %s\n", words);
+        print_plain("  run it      vlmprof %s IMAGE -p TEXT %s\n",
+                    results->files[tradeoff->group->paired[pick->config]].is_served ? "ask" : "run", words);
     free(words);
 }
 static void put_picked(vp_json_writer *writer, const struct results *results, const struct tradeoff *tradeoff,
@@ -325,30 +317,20 @@ static int complain_of_budget(const struct results *results, const struct tradeo
         METRIC_KEYS[settings->axis], more, setting_text(&results->files[tradeoff->group->paired[fastest]], name),
         number_short(tradeoff->at_latency[fastest]).text, tradeoff->at_accuracy[fastest]);
 }
-/* Reads --slo. Returns 0 or an exit code. */
-static int objective_of(const struct options *options, struct objective *objective) {
-    objective->text = text_of(options, "slo");
-    objective->share = opt(options, "slo_share")->real / 100;
-    if (!objective->text && !is_given(options, "budget_ms"))
-        return complain(EXIT_USAGE, "best needs --budget_ms MS or --slo LIMITS");
-    if (!objective->text) return 0;
-    return load_slo_read(objective->text, &objective->slo);
-}
-/* Warns on stderr about missing data, noise, and accuracies that do not differ, which concern every pick. */
-static void print_notes(const struct results *results, const struct tradeoff *tradeoff, int is_by_budget) {
+/* Warns on stderr about missing data, noise, and accuracies that do not differ. */
+static void print_notes(const struct results *results, const struct tradeoff *tradeoff) {
     struct text_list warnings = {NULL, 0};
     results_warn_of_noise(results, &warnings);
     for (size_t i = 0; i < results->notes.count; i++) print_note("vlmprof: %s\n", results->notes.items[i]);
     for (size_t i = 0; i < warnings.count; i++) print_note("vlmprof: %s\n", warnings.items[i]);
-    if (is_by_budget && accuracies_are_equal(tradeoff))
+    if (accuracies_are_equal(tradeoff))
         print_note("vlmprof: all accuracies are equal: the fastest was chosen\n");
     if (results->files[tradeoff->group->first].synthetic)
         print_note("vlmprof: synthetic weights: latency is real, accuracy is not\n");
     text_list_free(&warnings);
 }
 /* Picks a configuration from sweeps. Returns the exit code. */
-static int best_of_results(const struct options *options, const struct objective *objective,
-                           struct report_settings *settings) {
+static int best_of_results(const struct options *options, struct report_settings *settings) {
     const struct result_group *group;
     struct results results;
     struct tradeoff tradeoff = {0};
@@ -366,13 +348,11 @@ static int best_of_results(const struct options *options, const struct objective
         if (!tradeoff.reason[0] && is_given(options, "require_better_than"))
             require_better_than_random(&results, &tradeoff);
         if (tradeoff.reason[0]) code = complain(EXIT_INPUT, "best: %s", tradeoff.reason);
-        else if (!objective->text && !can_pick_best(&results, &tradeoff, settings, &pick))
+        else if (!can_pick_best(&results, &tradeoff, settings, &pick))
             code = complain_of_budget(&results, &tradeoff, settings);
         else {
-            print_notes(&results, &tradeoff, !objective->text);
-            if (objective->text)
-                code = best_of_sweep(options, objective, &results, &tradeoff, settings->min_accuracy, options_text);
-            else if (is_given(options, "json")) code = put_pick(&results, &tradeoff, settings, &pick);
+            print_notes(&results, &tradeoff);
+            if (is_given(options, "json")) code = put_pick(&results, &tradeoff, settings, &pick);
             else print_pick(&results, &tradeoff, settings, &pick);
         }
     }
@@ -382,30 +362,20 @@ static int best_of_results(const struct options *options, const struct objective
 }
 static int run_command(const struct options *options) {
     struct report_settings settings = report_settings_of(options);
-    struct objective objective;
-    struct load_levels levels = {NULL, 0};
-    int code;
     if (!options->operand_count)
         return complain(EXIT_USAGE, "best needs a folder of result files; see vlmprof best --help");
-    if ((code = objective_of(options, &objective)) != 0) return code;
-    if (is_given(options, "budget_ms")) settings.budget = opt(options, "budget_ms")->real;
+    if (!is_given(options, "budget_ms")) return complain(EXIT_USAGE, "best needs --budget_ms MS");
+    settings.budget = opt(options, "budget_ms")->real;
     if (is_given(options, "min_accuracy")) settings.min_accuracy = opt(options, "min_accuracy")->real;
-    if (objective.text && (code = load_levels_read(&levels, options->operands, options->operand_count)) != 0)
-        return code;
-    if (objective.text && !levels.count && isfinite(objective.slo.accuracy))
-        return complain(EXIT_USAGE, "best: accuracy in --slo is only for load trials; for sweeps, use --min_accuracy");
-    code = levels.count ? best_of_load(options, &objective, &levels) : best_of_results(options, &objective, &settings);
-    load_levels_free(&levels);
-    return code;
+    return best_of_results(options, &settings);
 }
 
 const struct command command_best = {
     "best",
-    "DIR... (--budget_ms MS | --slo LIMITS)",
-    "find the most accurate configuration within a latency budget, and the probability that it meets the budget; for "
-    "load trials, find the highest load",
+    "DIR... --budget_ms MS",
+    "find the most accurate configuration within a latency budget, and the probability that it meets the budget",
     "vlmprof best results --budget_ms 250\n  vlmprof best results --budget_ms 30 --latency prefill --percentile 99 "
-    "--min_accuracy 0.6 --json\n  vlmprof best results --slo ttft:500,tpot:50",
+    "--min_accuracy 0.6 --json",
     SIZE_MAX,
     COMMAND_OPTIONS(BEST_OPTIONS),
     NULL,

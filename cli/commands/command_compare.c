@@ -9,8 +9,6 @@
 #include "base/options.h"
 #include "base/verdicts.h"
 #include "commands/commands.h"
-#include "load/load_compare.h"
-#include "load/load_result.h"
 #include "measure/noise.h"
 #include "report/accuracy.h"
 #include "report/report.h"
@@ -869,39 +867,14 @@ static int check_force(const struct options *options) {
     }
     return 0;
 }
-/* Compares load trials. Returns the exit code; *is_load becomes 1 if there are any. */
-static int compare_loads(const struct options *options, int *is_load) {
-    static const char *const of_sweeps[] = {"plan", "effect", "all"};
-    struct load_levels before = {NULL, 0}, after = {NULL, 0};
-    int code = load_levels_read(&before, options->operands, 1);
-    if (!code) code = load_levels_read(&after, options->operands + 1, 1);
-    *is_load = before.count || after.count;
-    if (!code && *is_load && (!before.count || !after.count))
-        code = complain(EXIT_USAGE, "compare: %s contains load trials, but %s does not",
-                        options->operands[before.count ? 0 : 1], options->operands[before.count ? 1 : 0]);
-    for (size_t i = 0; i < sizeof of_sweeps / sizeof *of_sweeps && *is_load && !code; i++)
-        if (is_given(options, of_sweeps[i]))
-            code = complain(EXIT_USAGE, "compare: --%s is for sweeps, but %s contains load trials", of_sweeps[i],
-                            options->operands[0]);
-    if (!code && *is_load)
-        code = load_compare(&before, &after, options->operands,
-                            &(const struct load_margins){opt(options, "margin")->real / 100,
-                                                         opt(options, "accuracy_margin")->real / 100,
-                                                         is_forced(options, "images"), is_given(options, "json"),
-                                                         is_given(options, "fail_on_unsure")});
-    load_levels_free(&before);
-    load_levels_free(&after);
-    return code;
-}
 static int run_command(const struct options *options) {
-    int code, is_load;
+    int code;
     if (!(opt(options, "margin")->real > 0) || !(opt(options, "accuracy_margin")->real > 0))
         return complain(EXIT_USAGE, "compare: with a margin of 0, nothing would count as the same; use a larger one");
     if (options->operand_count != 2)
         return complain(EXIT_USAGE,
                         "compare needs two folders or files of results, before and after; see vlmprof compare --help");
     if ((code = check_force(options)) != 0) return code;
-    if ((code = compare_loads(options, &is_load)) != 0 || is_load) return code;
     struct comparison_job job = {.options = options, .margin = opt(options, "margin")->real / 100,
                                  .accuracy_margin = opt(options, "accuracy_margin")->real / 100,
                                  .effect = opt(options, "effect")->real / 100};
@@ -935,7 +908,6 @@ static int run_command(const struct options *options) {
 
 const struct command command_compare = {
     "compare", "A B",
-    "check whether B is slower or less accurate than A, paired by sample and configuration, or by load for load "
-    "trials; exit 1 if so",
+    "check whether B is slower or less accurate than A, paired by sample and configuration; exit 1 if so",
     "vlmprof compare before after --margin 2\n  vlmprof compare results-h100 results-h200 --force device --json",
     SIZE_MAX, COMMAND_OPTIONS(COMPARE_OPTIONS), NULL, run_command};

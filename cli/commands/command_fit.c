@@ -1,6 +1,5 @@
-/* command_fit.c: fits a latency model to result files. The model describes each stage's latency or, for servers, TTFT
- * and the time per token. It is written to a file. Its errors on rows that the fit did not see, and its coefficients,
- * are printed as text or JSON. */
+/* command_fit.c: fits a latency model of the engine's stages to result files. It is written to a file. Its errors on
+ * rows that the fit did not see, and its coefficients, are printed as text or JSON. */
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
@@ -8,12 +7,9 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "load/load_law.h"
-#include "load/load_result.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "report/model_file.h"
-#include "report/server_law.h"
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
 
@@ -106,41 +102,6 @@ static void write_fit(struct document *document, const struct estimator *estimat
     write_coefficients(document, estimator);
     if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }
-/* ---- servers */
-/* Writes the latency models as the JSON of a model file. */
-static void put_server_model(vp_json_writer *writer, const void *laws, const void *loads) {
-    PUT(writer, KEY_OBJECT(NULL));
-    server_laws_put(writer, laws);
-    load_laws_put(writer, loads);
-    PUT(writer, END_OBJECT);
-}
-static int fit_servers(const struct options *options, const struct results *results) {
-    struct load_levels levels = {NULL, 0};
-    struct load_laws loads = {NULL, 0, {NULL, 0}};
-    struct server_laws laws;
-    const struct saved_model saved = {put_server_model, &laws, &loads};
-    struct document document = {NULL, 0, NULL};
-    if (is_given(options, "features") || is_given(options, "num_experts"))
-        return complain(EXIT_USAGE, "fit: --features and --num_experts are only for vlmprof's engine, but %s comes "
-                                    "from a server",
-                        results->files[0].path);
-    int code = server_laws_fit(results, &laws);
-    if (!code) code = load_levels_read(&levels, options->operands, options->operand_count);
-    if (!code) code = load_laws_fit(&levels, results, &laws, &loads);
-    if (!code) code = save_model(options, &saved);
-    if (!code && is_given(options, "json")) code = model_print(&saved, 1);
-    else if (!code) {
-        document_list(&document, "Notes", &results->notes);
-        server_laws_describe(&document, &laws);
-        load_laws_describe(&document, &laws, &loads);
-        code = print_document(&document);
-    }
-    load_levels_free(&levels);
-    load_laws_free(&loads);
-    server_laws_free(&laws);
-    return code;
-}
-
 static int fit_engine(const struct options *options, const struct results *results) {
     struct estimator *estimator;
     struct evaluation evaluation;
@@ -175,14 +136,13 @@ static int run_command(const struct options *options) {
     if (!options->operand_count)
         return complain(EXIT_USAGE, "fit needs folders of result files; see vlmprof fit --help");
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
-    code = are_all_served(&results) ? fit_servers(options, &results) : fit_engine(options, &results);
+    code = fit_engine(options, &results);
     results_free(&results);
     return code;
 }
 
 const struct command command_fit = {
     "fit", "DIR... [-o MODEL.json]",
-    "fit a model of mean latencies (of the engine's stages or of a server) to result files, and report its error on "
-    "unseen configurations",
-    "vlmprof fit results -o model.json\n  vlmprof fit server-sweep server-load -o server.json",
+    "fit a model of the stages' mean latencies to result files, and report its error on unseen configurations",
+    "vlmprof fit results -o model.json",
     SIZE_MAX, COMMAND_OPTIONS(FIT_OPTIONS), NULL, run_command};

@@ -1,10 +1,8 @@
 /* command_help.c: help on the program, a command or a topic, as text, as a manual page, or as a shell's completion. */
 #include "base/console.h"
-#include "base/document.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "formats/tasks.h"
 #include "help/completion.h"
 #include "help/guide.h"
 #include "help/help_text.h"
@@ -29,23 +27,7 @@ static const struct command *command_of(const struct command *const *commands, c
 }
 static void print_names(const struct command *const *commands) {
     for (size_t i = 0; commands[i]; i++) print_plain("%s\n", commands[i]->name);
-    for (const struct guide *guide = GUIDES; guide->name; guide++)
-        if (!command_of(commands, guide->name)) print_plain("%s\n", guide->name);
-}
-/* Prints the known evaluation sets below their guide. */
-static int print_tasks(void) {
-    struct document document = {0};
-    struct text_list *cells = document_table(&document, "name|set|tokens|lmms-eval metric|VLMEvalKit metric");
-    for (size_t i = 0; task_at(i); i++) {
-        const struct task *task = task_at(i);
-        text_list_copy(cells, task->name);
-        text_list_copy(cells, task->title);
-        if (task->new_tokens) text_list_add(cells, "%d", task->new_tokens);
-        else text_list_copy(cells, "the model's");
-        text_list_copy(cells, task->lmms_metric);
-        text_list_copy(cells, task->vlmevalkit_metric);
-    }
-    return print_document(&document);
+    for (const struct guide *guide = GUIDES; guide->name; guide++) print_plain("%s\n", guide->name);
 }
 static int run_help(const struct options *options) {
     const char *word = options->operand_count ? options->operands[0] : NULL;
@@ -62,12 +44,9 @@ static int run_help(const struct options *options) {
     else if (!word) help_print_program(stdout, options->commands);
     else if (command && manual) manual_print_command(command);
     else if (guide && manual) manual_print_guide(guide);
-    else if (command || guide) {
-        if (command) help_print_command(command);
-        if (command && guide) print_plain("\n"); /* for `data`: the command, then its guide */
-        if (guide) help_print_guide(guide);
-        if (guide && !strcmp(guide->name, "tasks")) return print_tasks();
-    } else return help_complain_unknown(word, options->commands, 1);
+    else if (command) help_print_command(command);
+    else if (guide) help_print_guide(guide);
+    else return help_complain_unknown(word, options->commands, 1);
     return 0;
 }
 

@@ -8,7 +8,6 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "commands/predict_server.h"
 #include "measure/noise.h"
 #include "measure/prune.h"
 #include "report/estimator.h"
@@ -32,34 +31,14 @@ static const struct option_spec PREDICT_OPTIONS[] = {
     {"views", COUNT, "N", NULL, 0, 100000, NULL,
      "describe a request by counts: passes of the vision encoder (crops and global view); 0: text only"},
     {"sequence", COUNT, "N", NULL, 1, 1000000000, NULL,
-     "prompt positions: BOS, image and text; for a server: all prompt tokens"},
-    OPTION_GROUP("servers"),
-    {"family", TEXT, "NAME", NULL, 0, 0, NULL,
-     "count the tokens of a size by the rule of this model family; its keys are options (--max_pixels N), as in tile"},
-    {"image_bytes", COUNT, "N", NULL, 0, 1000000000, NULL,
-     "size of the sent image in bytes (default: the data's median); used only by latency models with a cost per byte"},
-    {"rate", REAL, "R", NULL, 0, 1000000000, NULL,
-     "predict for a load of R requests per second, which must be within the rates of the load trials"},
-    {"workers", FLAG, NULL, NULL, 0, 0, NULL,
-     "estimate how many workers --rate needs if vision encoder and language model are separate, from the times of one "
-     "request",
-     .needs = "rate"},
-    {"encoder_ms", TEXTS, "MS [LOW HIGH]", NULL, 0, 0, NULL,
-     "with --workers: the encoder's time for an image, and its interval (default: the latency model's, from twins)",
-     .needs = "workers"},
-    {"busy_percent", REAL, "PERCENT", "80", 1, 99, NULL, "with --workers: maximum utilization of a worker",
-     .needs = "workers"},
-    {"decode_batch", COUNT, "N", "1", 1, 65536, NULL,
-     "with --workers: number of requests that a worker decodes at once, each as fast as a single "
-     "one", .needs = "workers"},
+     "prompt positions: BOS, image and text"},
     RULED_GROUP("knobs", OF_REQUEST),
     OPTION_PREPROCESS,
     OPTION_TIER,
     OPTION_MAX_CROPS,
     OPTION_CROPS,
     {"vision_tokens", COUNT, "N", NULL, 0, 1000000, NULL,
-     "for a size: the target number of image tokens; with --views: the image tokens that the language model sees; for "
-     "a server: the image's tokens, 0: text only"},
+     "for a size: the target number of image tokens; with --views: the image tokens that the language model sees"},
     {"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts per token (default: the data's median)"},
     {"num_active_blocks", COUNT, "N", NULL, 1, 1000000, NULL, "decoder blocks that run (default: the data's median)"},
     {"weights", CHOICE, "TYPE", NULL, 0, 0, WEIGHTS_NAMES,
@@ -77,7 +56,6 @@ static const struct option_spec PREDICT_OPTIONS[] = {
      "adapt the model to the device of these result files, by one line per stage", .needs = "output"},
     {"measurements", COUNT, "N", "25", 2, INT32_MAX, NULL,
      "with --recalibrate: number of measurements to use (short: -n)"},
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "with --recalibrate: seed of the choice of measurements"},
     {"output", TEXT, "FILE", NULL, 0, 0, NULL, "with --recalibrate: file for the new model (short: -o)"},
     OPTION_GROUP("output"),
     OPTION_JSON,
@@ -376,6 +354,7 @@ static int predict_requests(const struct options *options, const struct estimato
     return code;
 }
 
+enum { RECALIBRATION_SEED = 42 };
 /* ---- --data: the model's errors on measurements; --recalibrate: a model for another device */
 /* The errors of each stage and of the total, and the share of measurements inside the predicted intervals. */
 struct trial_errors { struct part_errors errors[ESTIMATE_PARTS]; double inside[ESTIMATE_PARTS]; };
@@ -461,7 +440,6 @@ static int predict_files(const struct options *options, const struct estimator *
 
 struct recalibration {
     size_t wanted; /* number of measurements drawn for the lines */
-    uint32_t seed; /* seed of the draw */
     vp_affine_curve curves[ESTIMATE_PARTS][CURVE_COUNT]; /* learning curves; draws is 0 if there is none */
     struct trial_errors before, after;                   /* errors on the measurements that were not drawn */
     size_t left;                                         /* number of those measurements */
@@ -502,7 +480,7 @@ static void find_curves(const struct estimator *estimator, const struct measurem
         void *scratch = resize(NULL, bytes, 1);
         for (int k = 0; k < CURVE_COUNT; k++)
             if (vp_affine_learning(pairs + measurements->count, pairs, count, CURVE_POINTS[k], CURVE_DRAWS,
-                                   recalibration->seed, scratch, bytes, &recalibration->curves[part][k])
+                                   RECALIBRATION_SEED, scratch, bytes, &recalibration->curves[part][k])
                 != VP_OK)
                 memset(&recalibration->curves[part][k], 0, sizeof recalibration->curves[part][k]);
         free(scratch);
@@ -533,8 +511,8 @@ static void write_curves(struct document *document, const struct recalibration *
 static void write_recalibration(struct document *document, const struct estimator *estimator,
                                 const struct recalibration *recalibration, const struct measurements *measurements) {
     struct text_list *table;
-    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %u",
-                  measurements->device, recalibration->wanted, measurements->count, recalibration->seed);
+    document_text(document, BLOCK_HEADING, "Recalibration to %s: %zu of %zu measurements, drawn with seed %d",
+                  measurements->device, recalibration->wanted, measurements->count, RECALIBRATION_SEED);
     table = document_table(document, "stage|slope|offset ms|measurements|condition");
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         const vp_affine *line = &estimator->model.affine[stage];
@@ -554,7 +532,7 @@ static void put_recalibration(vp_json_writer *writer, const struct recalibration
                               const struct measurements *measurements, const char *folder) {
     PUT(writer, KEY_OBJECT(NULL), KEY("device", measurements->device), KEY("data", folder),
         KEY("measurements", (int64_t)recalibration->wanted), KEY("of", (int64_t)measurements->count),
-        KEY("seed", recalibration->seed));
+        KEY("seed", RECALIBRATION_SEED));
     if (recalibration->left) put_trial(writer, "before", &recalibration->before);
     if (recalibration->left) put_trial(writer, "after", &recalibration->after);
     PUT(writer, KEY_OBJECT("learning_curve"));
@@ -583,7 +561,7 @@ static int recalibrate(struct estimator *estimator, const struct measurements *m
     vp_random random;
     vp_result result;
     for (size_t i = 0; i < measurements->count; i++) order[i] = (int64_t)i;
-    vp_random_seed(&random, recalibration->seed);
+    vp_random_seed(&random, RECALIBRATION_SEED);
     vp_random_permutation(&random, order, measurements->count);
     drawn = pick_rows(measurements, order, recalibration->wanted);
     recalibration->left = measurements->count - recalibration->wanted;
@@ -608,7 +586,6 @@ static int predict_recalibrate(const struct options *options, struct estimator *
     vp_json_writer writer;
     int code = 0;
     recalibration->wanted = (size_t)number_of(options, "measurements");
-    recalibration->seed = (uint32_t)number_of(options, "seed");
     if (recalibration->wanted > measurements->count)
         code = complain(EXIT_USAGE, "-n %zu: %s contains only %zu measurements", recalibration->wanted,
                         text_of(options, "recalibrate"), measurements->count);
@@ -641,21 +618,15 @@ static int check_predict_options(const struct options *options) {
         return complain(EXIT_USAGE, "predict: sizes cannot be used together with --data or --recalibrate");
     return 0;
 }
-/* Reads the model: of the engine into *estimator, or of servers into their lists. Returns 0 or an exit code. */
-static int read_model(const struct options *options, struct estimator **estimator, struct server_laws *laws,
-                      struct load_laws *loads) {
-    static const char *const schemas[] = {ESTIMATOR_SCHEMA, SERVER_LAWS_SCHEMA};
+static int read_model(const char *path, struct estimator **estimator) {
+    static const char *const schemas[] = {ESTIMATOR_SCHEMA};
     struct model_reader reader;
-    int is_server = 0, code = model_open(&reader, options->operands[0], schemas, 2, &is_server);
-    if (!code) code = predict_server_check(options, is_server);
-    if (!code) code = is_server ? server_laws_read(&reader, laws) : estimator_read(&reader, estimator);
-    if (!code && is_server) code = load_laws_read(&reader, laws->count, loads);
+    int which, code = model_open(&reader, path, schemas, 1, &which);
+    if (!code) code = estimator_read(&reader, estimator);
     model_close(&reader);
     return code;
 }
 static int run_command(const struct options *options) {
-    struct server_laws laws = {NULL, 0};
-    struct load_laws loads = {NULL, 0, {NULL, 0}};
     struct estimator *estimator = NULL;
     struct measurements measurements;
     struct results results;
@@ -663,13 +634,7 @@ static int run_command(const struct options *options) {
     const char *folder = text_of(options, "data") ? text_of(options, "data") : text_of(options, "recalibrate");
     int code;
     if ((code = check_predict_options(options)) != 0) return code;
-    code = read_model(options, &estimator, &laws, &loads);
-    if (!code && !estimator)
-        code = is_given(options, "data") ? predict_server_files(options, &laws)
-                                         : predict_server(options, &laws, &loads);
-    server_laws_free(&laws);
-    load_laws_free(&loads);
-    if (code || !estimator) return code;
+    if ((code = read_model(options->operands[0], &estimator)) != 0) return code;
     if (!folder) code = predict_requests(options, estimator);
     else if ((code = results_read(&results, &folder, 1)) == 0) {
         int64_t experts = estimator->expert_count;
@@ -687,10 +652,9 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_predict = {
-    "predict", "MODEL.json (WxH... | --views N | --vision_tokens N | --data DIR | --recalibrate DIR)",
+    "predict", "MODEL.json (WxH... | --views N | --data DIR | --recalibrate DIR)",
     "predict mean latencies, with intervals, of requests that were not measured; check the model on other files; adapt "
     "it to another device",
     "vlmprof predict model.json 640x480 1280x720 --tier medium --top_k 4 --output_tokens 16 --budget_ms 250\n"
-    "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json\n"
-    "  vlmprof predict server.json 640x480 --family qwen2-vl --text_tokens 40 --output_tokens 64",
-    SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), "family", run_command};
+    "  vlmprof predict model.json --recalibrate other-device -n 50 -o other.json",
+    SIZE_MAX, COMMAND_OPTIONS(PREDICT_OPTIONS), NULL, run_command};

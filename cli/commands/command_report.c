@@ -8,8 +8,6 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "load/load_tables.h"
-#include "page/load_page.h"
 #include "report/report.h"
 #include "report/report_data.h"
 #include "page/report_page.h"
@@ -24,11 +22,6 @@ static const struct option_spec REPORT_OPTIONS[] = {
     OPTION_AXIS,
     {"percentile", CHOICE, "P", "50", 0, 0, "50 95 99 mean", "percentile over samples of that latency"},
     OPTION_RESAMPLES,
-    OPTION_SEED_OF_BOOTSTRAP,
-    {"epsilon_latency", REAL, "PERCENT", "1", 0, 100, NULL,
-     "minimum latency difference between points of the front, in percent of the median latency"},
-    {"epsilon_accuracy", REAL, "POINTS", "1", 0, 100, NULL,
-     "... and minimum accuracy difference, in points (1 is 0.01)"},
     {"peak_tflops", REAL, "T", NULL, 0, 1000000, NULL,
      "the device's TFLOP/s (default: the highest that any stage reaches here)"},
     {"peak_gbs", REAL, "G", NULL, 0, 1000000, NULL,
@@ -92,36 +85,10 @@ static int write_report_files(const struct report *report, const char *folder) {
     }
     return code;
 }
-/* The report of load trials, as text, Markdown or a page. */
-static int report_load(const struct options *options, const struct load_levels *levels, report_form form) {
-    struct text_buffer out = {NULL, 0, 0};
-    const char *file = form == FORM_HTML ? text_of(options, "html") : NULL;
-    int code = load_levels_check(levels, "report");
-    if (code) return code;
-    if (form == FORM_CSV || form == FORM_JSON || text_of(options, "output_dir"))
-        return complain(EXIT_USAGE, "load trials can be reported as text, --markdown or --html; their files are "
-                                    "already JSON");
-    if (form == FORM_HTML) code = load_page_write(levels, &out);
-    else {
-        struct document document = {NULL, 0, NULL};
-        struct text_list findings = {NULL, 0};
-        load_findings(levels, &findings);
-        document_list(&document, "Findings", &findings);
-        document_text(&document, BLOCK_HEADING, "Trials");
-        code = load_levels_add(&document, levels->items, levels->count);
-        document_print(&document, form == FORM_MARKDOWN, &out);
-        text_list_free(&findings);
-        document_free(&document);
-    }
-    if (!code) code = file ? file_write_text(file, &out) : print_whole(&out);
-    free(out.data);
-    return code;
-}
 static int run_command(const struct options *options) {
     static const char *const forms[] = {"", "markdown", "csv", "json", "html"};
     struct report_settings settings = report_settings_of(options);
     report_form form = FORM_TEXT;
-    struct load_levels levels;
     struct results results;
     struct report report;
     int code = 0, asked = 0;
@@ -138,13 +105,6 @@ static int run_command(const struct options *options) {
             "report: give only one of --markdown, --csv, --json and --html, or --output_dir for all of them");
     if (is_given(options, "peak_tflops")) settings.peak_tflops = opt(options, "peak_tflops")->real;
     if (is_given(options, "peak_gbs")) settings.peak_gbs = opt(options, "peak_gbs")->real;
-    settings.epsilon_share = opt(options, "epsilon_latency")->real / 100;
-    settings.epsilon_accuracy = opt(options, "epsilon_accuracy")->real / 100;
-    if ((code = load_levels_read(&levels, options->operands, options->operand_count)) != 0 || levels.count) {
-        if (!code) code = report_load(options, &levels, form);
-        load_levels_free(&levels);
-        return code;
-    }
     if ((code = results_read(&results, options->operands, options->operand_count)) != 0) return code;
     report_make(&report, &results, &settings);
     if ((code = report_add_categories(&report, text_of(options, "by"))) != 0) {
@@ -173,7 +133,7 @@ static int run_command(const struct options *options) {
 
 const struct command command_report = {
     "report", "DIR...",
-    "show where the time of a sweep goes, and what accuracy it buys; for load trials: findings, tables and plots",
+    "show where the time of a sweep goes, and what accuracy it buys",
     "vlmprof report results\n  vlmprof report results --latency prefill --percentile 95 --output_dir answers\n"
     "  vlmprof report results --html=report.html",
     SIZE_MAX, COMMAND_OPTIONS(REPORT_OPTIONS), NULL, run_command};

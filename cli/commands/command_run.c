@@ -10,7 +10,6 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "commands/command_ask.h"
 #include "measure/dump.h"
 #include "measure/input.h"
 #include "measure/measure.h"
@@ -40,13 +39,11 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_SYNTHETIC,
     OPTION_PROMPT,
     {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
-     .excludes = "raw_prompt endpoint"},
-    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT unchanged", OF_ENGINE},
+     .excludes = "raw_prompt"},
+    {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT unchanged"},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
      "print the prompt's text and token ids as JSON and exit; the model does not run",
-     .excludes = "profile dump endpoint"},
-    RULED_GROUP("a server instead of a model", .needs = "endpoint"),
-    OPTIONS_OF_ASK(0),
+     .excludes = "profile dump"},
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -63,15 +60,12 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_COLD,
     OPTION_MAX_NEW_TOKENS,
     OPTION_IGNORE_EOS,
-    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of synthetic weights and, with --twins, of the order within "
-                                                    "pairs",
-     .excludes = "endpoint", .unless = "twins", .because = "a server has its own weights"},
+    {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of synthetic weights"},
     OPTION_DEVICE,
     OPTION_THREADS,
     OPTION_GEMM,
     OPTION_GPU,
-    RULED_GROUP("profiling", .needs = "profile", .excludes = "endpoint",
-                .because = "only vlmprof's own engine has operations"),
+    RULED_GROUP("profiling", .needs = "profile"),
     {"profile", FLAG, NULL, NULL, 0, 0, NULL,
      "time every operation of the requests that the schedule records; prints torch.profiler's table instead of the "
      "stages"},
@@ -89,7 +83,6 @@ static const struct option_spec RUN_OPTIONS[] = {
      "with --profile: a Chrome trace of each recorded cycle, DIR/profiler_traces/<worker>.<ns>.pt.trace.json"},
     {"chrome_trace", FLAG, NULL, NULL, 0, 0, NULL,
      "with --output_dir: write the trace of the first cycle as DIR/chrome_trace.json instead", .needs = "output_dir"},
-    OPTION_TRACE_MAX_BYTES,
     {"cost", FLAG, NULL, NULL, 0, 0, NULL,
      "with --profile: measure the cost of each mode (off, stage, op, trace), by runs in random order"},
     {"cost_rounds", COUNT, "N", "20", 2, 100000, NULL,
@@ -109,7 +102,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_GROUP("output"),
     {"dump", TEXT, "DIR", NULL, 0, 0, NULL,
      "write inputs, features, residuals, logits and tokens as .npy files (times then include copying)",
-     .excludes = "profile endpoint"},
+     .excludes = "profile"},
     OPTION_JSON,
     OPTIONS_OF_ALL,
 };
@@ -488,7 +481,6 @@ static int run_command(const struct options *options) {
     struct run_state state = {0};
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
     int code;
-    if (is_given(options, "endpoint")) return ask_command(options);
     if (profiles && (code = profiler_check(options)) != 0) return code;
     code = run_prepare(options, &state.request);
     if (!code && !shows) code = profiles ? profile_run(options, &state.request) : run_measure(options, &state);
@@ -506,10 +498,9 @@ static int run_command(const struct options *options) {
 }
 
 const struct command command_run = {
-    "run", "[IMAGE...] -p TEXT (--model DIR | --synthetic NAME | --endpoint URL)",
+    "run", "[IMAGE...] -p TEXT (--model DIR | --synthetic NAME)",
     "answer one question and show where the milliseconds go",
     "vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --max_new_tokens 8\n"
     "  vlmprof run cat.jpg -p \"What is this?\" --model checkpoint --device cuda:0 --num_runs 5 --json\n"
-    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json\n"
-    "  vlmprof run cat.jpg -p \"What is this?\" --endpoint http://127.0.0.1:8000 --endpoint_model NAME --num_runs 5",
-    IMAGES_MOST, COMMAND_OPTIONS(RUN_OPTIONS), "family", run_command};
+    "  vlmprof run cat.jpg -p \"What is this?\" --synthetic tiny --profile --row_limit 10 --trace trace.json",
+    IMAGES_MOST, COMMAND_OPTIONS(RUN_OPTIONS), NULL, run_command};

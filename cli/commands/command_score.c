@@ -1,14 +1,12 @@
-/* command_score.c: scores answers from a file or stdin; needs no model. Each line of JSON is printed again with its
- * score. score/score_rules.c and score/score_captions.c do the work. */
+/* command_score.c: scores answers from a file or stdin, prints the answers in result files for other scorers, and puts
+ * their scores into result files; needs no model. score/ and results/result_scores.c do the work. */
 #include "base/console.h"
 #include "base/json.h"
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "score/score_by.h"
+#include "results/result_scores.h"
 #include "score/score_captions.h"
-#include "score/score_groups.h"
-#include "score/score_pairs.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
@@ -19,17 +17,21 @@
 static const struct option_spec SCORE_OPTIONS[] = {
     OPTION_GROUP("scoring"),
     {"metric", TEXT, "M", NULL, 0, 0, NULL,
-     "scoring rule: vqa_seed, vqa_official, em, anls, mmmu, cider, bleu ..; an unknown one lists all",
-     .is_required = 1},
+     "scoring rule: vqa_seed, vqa_official, em, anls, mc, mmmu, cider ..; an unknown one lists all"},
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
     OPTION_LINE_MAX,
-    {"references", TEXT, "DATA", NULL, 0, 0, NULL,
-     "take the references from a data set that --data reads, joined by id; FILE then needs only id and prediction"},
-    {"baseline", TEXT, "FILE", NULL, 0, 0, NULL,
-     "also score this file by the same rule, and compare row by row (paired by id): mean difference and interval"},
-    {"by", TEXT, "FIELD", NULL, 0, 0, NULL, "also the mean for each value of a field of the rows, such as category"},
+    RULED_GROUP("scores of other scorers, for result files or the folder of a sweep", .excludes = "metric clean"),
+    {"predictions", FLAG, NULL, NULL, 0, 0, NULL,
+     "print the answers, one JSON object per line: id, sample_id, config, prediction, and the sample's record",
+     .excludes = "scores metric clean"},
+    {"scores", TEXT, "FILE", NULL, 0, 0, NULL,
+     "lines {\"id\": ID, \"score\": 0..1}, the ID being that of the record or a sample_id; \"config\" limits a line to "
+     "one result file; these scores become the accuracy"},
+    {"name", TEXT, "NAME", "scores", 0, 0, NULL, "name of the scores, as accuracy_metric", .needs = "scores"},
+    {"output", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the new result files; none is overwritten",
+     .needs = "scores"},
     OPTION_GROUP("output"),
     OPTION_JSON_LINES,
     OPTIONS_OF_ALL,
@@ -66,36 +68,43 @@ static int score_captions(struct score_job *job, int metric) {
     return code;
 }
 
+/* --predictions and --scores. */
+static int handle_results(const struct options *options) {
+    const struct score_request request = {
+        .file = text_of(options, "scores"), .name = text_of(options, "name"), .folder = text_of(options, "output"),
+        .operands = options->operands, .operand_count = options->operand_count,
+        .line_most = (size_t)number_of(options, "line_max_mb") * 1000000, .is_json = is_given(options, "json")};
+    if (!options->operand_count)
+        return complain(EXIT_USAGE, "score --%s needs result files or the folder of a sweep",
+                        request.file ? "scores" : "predictions");
+    if (!request.file) return predictions_print(options->operands, options->operand_count);
+    if (!request.folder) return complain(EXIT_USAGE, "score --scores needs -o DIR for the new result files");
+    if (!request.name[0]) return complain(EXIT_USAGE, "--name must not be empty");
+    return scores_apply(&request);
+}
 static int run_command(const struct options *options) {
-    struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
-    struct score_groups_by by = {{NULL, 0}, NULL};
     const struct score_rule *rule;
     struct score_job job = {.options = options, .name = text_of(options, "metric")};
+    if (is_given(options, "predictions") || is_given(options, "scores")) return handle_results(options);
+    if (!job.name) return complain(EXIT_USAGE, "score needs --metric M, --predictions, or --scores FILE");
+    if (options->operand_count > 1) return complain(EXIT_USAGE, "score --metric reads one file, or stdin");
     if ((rule = score_rule_find(job.name)) == NULL) return unknown_metric(job.name, METRICS);
-    if (is_given(options, "baseline")) job.pairs = &pairs;
-    if (is_given(options, "by")) job.by = &by;
-    if (job.by && is_corpus(rule))
-        return complain(EXIT_USAGE, "--by: %s scores a whole corpus, not single rows", job.name);
-    if (job.pairs && is_corpus(rule))
-        return complain(EXIT_USAGE, "--baseline: %s scores a whole corpus, not single rows", job.name);
     int code = score_read(&job);
-    if (!code && (rule->metric == RULE_MME_SETS || rule->metric == RULE_POPE_SETS))
-        code = score_sets(&job, rule->metric);
-    else if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
-    pairs_free(&pairs);
+    if (!code) code = is_corpus(rule) ? score_captions(&job, rule->metric) : score_rows(&job, rule);
     tally_free(&job.tally);
-    by_free(&by);
     FREE_ALL(job.text, (void *)job.lines, job.line_bytes, job.line_numbers);
     return code;
 }
 
 const struct command command_score = {
     "score",
-    "--metric M [FILE.jsonl]",
-    "score answers by a rule, one JSON object per line, from a file or stdin",
+    "--metric M [FILE.jsonl] | --predictions RESULTS... | RESULTS... --scores FILE -o DIR",
+    "score answers by a rule, or put the scores of another scorer into result files",
     "vlmprof score --metric anls answers.jsonl   # lines like {\"prediction\": \"a cat\", \"references\": [\"cat\", "
-    "\"a cat\"]}",
-    1,
+    "\"a cat\"]}\n"
+    "  vlmprof score --predictions results >answers.jsonl\n"
+    "  vlmprof score results --scores scores.jsonl --name llm_judge -o scored",
+    SIZE_MAX,
     COMMAND_OPTIONS(SCORE_OPTIONS),
     NULL,
     run_command};

@@ -66,7 +66,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      "text added below each question, like \"Answer with a single word or phrase.\", which scoring rules for short "
      "answers need"},
     {"no_cache", FLAG, NULL, NULL, 0, 0, NULL, "ask the servers not to use their prompt caches"},
-    OPTIONS_OF_UNIQUE,
+    OPTION_SAME_IMAGE,
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
     KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS)
@@ -111,7 +111,6 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"use_profiler_on_all_samples", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: every sample"},
     OPTIONS_OF_OPERATIONS,
     {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace of each in profiler_traces"},
-    OPTION_TRACE_MAX_BYTES,
     OPTION_GROUP("output"),
     {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal",
      .is_required = 1, .unless = "plan"},

@@ -5,8 +5,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "data/table_rows.h"
-#include "formats/table.h"
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
@@ -31,7 +29,6 @@ void dataset_free(struct dataset *dataset) {
     FREE_ALL(dataset->notes_path, dataset->subtype);
     for (size_t i = 0; dataset->samples && i < dataset->count; i++) free(dataset->samples[i].sizes);
     FREE_ALL(dataset->samples, dataset->task);
-    table_rows_close(dataset->table);
 }
 
 /* ---- records: their positions and strata */
@@ -141,7 +138,7 @@ static vp_result find_line_strata(struct loader *loader, vp_error *error) {
     return VP_OK;
 }
 
-/* Looks only at the first element of "questions": VQA v2 has "questions": [{...}], a line of tally_qa "questions":
+/* Looks only at the first element of a list: VQA v2 has "questions": [{...}], a line of tally_qa "questions":
  * ["..."]. */
 static vp_result see_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
     (void)at;
@@ -149,11 +146,31 @@ static vp_result see_question(void *user, const vp_json *value, int64_t at, size
     *(int *)user = node_is(value, 0, VP_JSON_OBJECT);
     return vp_fail(error, VP_ERR_INTERRUPTED, -1, "", "seen");
 }
-static int is_vqa(const struct source *source) {
+static int has_objects(const struct source *source, const char *key) {
     int seen = 0;
-    struct stream_visitor visitor = {"questions", see_question, NULL, &seen, 0};
+    struct stream_visitor visitor = {key, see_question, NULL, &seen, 0};
     stream_walk(source, &visitor, NULL);
     return seen;
+}
+/* Rejects a file that is not JSONL: it begins with something else, or is one large JSON value. */
+static vp_result check_lines(const struct source *source, vp_error *error) {
+    static const char expected[] =
+        "expected JSONL ({\"question\": .., \"image\": ..} in each line), VQA v2's questions file or a folder of images"
+        "; python -m vlmprof.data FILE -o data.jsonl converts other formats";
+    char start[4096];
+    const char *at = start;
+    ssize_t got = source_read(source, 0, start, sizeof start);
+    if (got < 0) return vp_fail(error, VP_ERR_READ, 0, source->path, strerror(errno));
+    if (!got) return vp_fail(error, VP_ERR_FORMAT, 0, source->path, "the file is empty");
+    while (at < start + got && *at && strchr(" \t\r\n", *at)) at++;
+    /* a byte order mark has its own message */
+    if (at < start + got && *at != '{' && *at != '\xEF')
+        return vp_fail(error, VP_ERR_FORMAT, at - start, source->path, expected);
+    if (has_objects(source, "annotations"))
+        return vp_fail(error, VP_ERR_FORMAT, 0, source->path,
+                       "these are the annotations of VQA v2, which have no questions: give the questions file as data, "
+                       "and this one with --annotations");
+    return has_objects(source, "data") ? vp_fail(error, VP_ERR_FORMAT, 0, source->path, expected) : VP_OK;
 }
 /* Adds a question of VQA v2. */
 static vp_result take_question(void *user, const vp_json *value, int64_t at, size_t bytes, vp_error *error) {
@@ -216,6 +233,21 @@ static vp_result find_images(struct loader *loader, vp_error *error) {
 }
 
 /* ---- annotations of VQA v2 */
+/* v2_OpenEnded_mscoco_val2014_questions.json -> v2_mscoco_val2014_annotations.json, which the caller frees; NULL if the
+ * name is not an official one, or the file is missing. */
+static char *find_annotations(const char *path) {
+    static const char word[] = "OpenEnded_", tail[] = "_questions.json";
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *open_ended = strstr(name, word),
+               *end = strstr(name, tail);
+    struct text_buffer text = {NULL, 0, 0};
+    if (!open_ended || !end || end < open_ended + strlen(word) || end[strlen(tail)]) return NULL;
+    text_add(&text, path, (size_t)(open_ended - path));
+    text_add(&text, open_ended + strlen(word), (size_t)(end - open_ended) - strlen(word));
+    text_add_string(&text, "_annotations.json");
+    if (access(text.data, F_OK) == 0) return text.data;
+    free(text.data);
+    return NULL;
+}
 COMPARE_BY(compare_questions, struct question_at, id)
 /* Sets *first to the index of the first question that an annotation belongs to, or its insertion index, and *id to its
  * question id. An id can occur more than once. */
@@ -317,12 +349,12 @@ static int check_references(const char *path, const vp_json *json, const struct 
     return good ? 0 : bad_record(path, sample->id, "\"answers\" must be an array of strings");
 }
 
-/* The number of images that a record names, in a data set that may have images. */
+/* The number of images that a record names. */
 static int32_t named_images(const struct dataset *dataset, const vp_json *json) {
-    const uint32_t list = vp_json_get(json, 0, dataset->kind == KIND_TABLE ? "images_sha256" : "images");
+    const uint32_t list = vp_json_get(json, 0, "images");
     if (dataset->kind == KIND_VQA) return 1;
     if (node_is(json, list, VP_JSON_ARRAY)) return (int32_t)json->nodes[list].count;
-    return dataset->kind != KIND_TABLE && has_value(json, 0, "image");
+    return has_value(json, 0, "image");
 }
 /* Inserts a question into the model's conversation and counts the tokens. Returns 0 or an exit code. */
 static int make_conversation(const struct dataset *dataset, const struct model *model, int32_t image_count,
@@ -422,19 +454,26 @@ static char *official_image(const struct dataset *dataset, int64_t image_id) {
     return first;
 }
 
-/* Lists the images of the record that was read. An unusable record gets the data set's path instead. */
-static void take_table_images(const struct dataset *dataset, struct sample *sample) {
-    text_list_free(&sample->images);
-    if (table_rows_reason(dataset->table)[0]) text_list_copy(&sample->images, dataset->path);
-    else table_rows_pictures(dataset->table, &sample->images, &sample->own_images);
-    sample->no_image = !sample->images.count;
+/* Returns 1 for a misspelled "image" or "images", such as "Image" or "imgae". */
+static int is_near_image(const char *key) {
+    char lower[16] = "";
+    for (size_t i = 0; key[i] && i + 1 < sizeof lower; i++) lower[i] = (char)tolower((unsigned char)key[i]);
+    return edit_distance(lower, "image") <= 1 || edit_distance(lower, "images") <= 1;
 }
-
 /* A record that has no "image" but names an image under another key is not a question without an image. Returns 0 or an
  * exit code after a message. */
 static int check_image_key(const char *path, const vp_json *json, const struct sample *sample) {
-    char text[160];
-    return has_other_image_key(json, text, sizeof text) ? bad_record(path, sample->id, text) : 0;
+    static const char *const others = "picture img image_path image_url image_file img_path photo pictures imgs "
+                                      "image_paths image_urls";
+    char text[160] = "";
+    for (uint32_t key = 1; key < json->nodes[0].end && !text[0]; key = json->nodes[key + 1].end) {
+        char *name = node_text(json, key);
+        if (name && strcmp(name, "image") != 0 && strcmp(name, "images") != 0 && has_value(json, 0, name)
+            && (has_word(others, name) || is_near_image(name)))
+            snprintf(text, sizeof text, "it has no \"image\", but has \"%.40s\": rename that key to \"image\"", name);
+        free(name);
+    }
+    return text[0] ? bad_record(path, sample->id, text) : 0;
 }
 /* Reads "image", a name, or "images", a list of names. Returns 0 or an exit code. */
 static int read_image_names(const struct dataset *dataset, const vp_json *json, struct sample *sample) {
@@ -453,7 +492,8 @@ static int read_image_names(const struct dataset *dataset, const vp_json *json, 
                                                                  : "\"image\" must be a string");
         if (!strncmp(name, "data:", 5)) {
             free(name);
-            return bad_record(dataset->path, sample->id, IMAGE_IS_INLINE);
+            return bad_record(dataset->path, sample->id,
+                              "its \"image\" is a data URI: write the picture to a file and its path here");
         }
         text_list_take(&sample->images, image_path_of(dataset, name));
         free(name);
@@ -478,10 +518,6 @@ static int read_record(const struct dataset *dataset, const struct model *model,
     if ((code = read_prompt(dataset, model, json, sample)) != 0
         || (code = check_references(dataset->path, json, sample)) != 0)
         return code;
-    if (dataset->kind == KIND_TABLE) {
-        take_table_images(dataset, sample);
-        return 0;
-    }
     if (dataset->kind == KIND_VQA) {
         vp_json_to_int(json, vp_json_get(json, 0, "image_id"), &image_id); /* was checked when it was found */
         text_list_take(&sample->images, official_image(dataset, image_id));
@@ -559,7 +595,6 @@ static vp_result fetch_texts(const struct dataset *dataset, struct record_reader
     vp_result result = VP_OK;
     reader->text.bytes = reader->note_text.bytes = 0;
     if (dataset->kind == KIND_FOLDER) make_folder_record(dataset, dataset->names.items[entry->id], &reader->text);
-    else if (dataset->kind == KIND_TABLE) table_rows_record(dataset->table, entry->id, &reader->text);
     else result = source_text(&dataset->source, entry->start, entry->bytes, &reader->text, error);
     if (result == VP_OK && entry->note_start >= 0)
         result = source_text(&dataset->notes, entry->note_start, entry->note_bytes, &reader->note_text, error);
@@ -614,7 +649,7 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
     if (entry->image_count)
         memcpy(sample->sizes, entry->sizes, (size_t)entry->image_count * sizeof *sample->sizes);
     if (!code && entry->reason) {
-        const char *image = dataset->kind == KIND_TABLE ? NULL : unusable_image(entry, sample);
+        const char *image = unusable_image(entry, sample);
         char reason[LINE_BYTES];
         if (dataset->kind == KIND_LINES)
             snprintf(reason, sizeof reason, "line %lld: %.320s%s%.440s", (long long)entry->id + 1, image ? image : "",
@@ -641,12 +676,6 @@ int sample_images(const struct sample *sample, vp_image **images, char *reason, 
         const struct image_px *size = &sample->sizes[i];
         vp_image *image = &(*images)[i];
         code = load_image(path, image, reason, capacity);
-        if (code && text_list_has(&sample->own_images, path)) { /* the temporary file says nothing to a reader */
-            char *why = copy_text(reason, strlen(reason));
-            snprintf(reason, capacity, "row %lld, picture %zu: %.400s", (long long)sample->id + 1, i + 1,
-                     !strncmp(why, path, strlen(path)) ? why + strlen(path) + strspn(why + strlen(path), ": ") : why);
-            free(why);
-        }
         if (code || (image->width_px == size->width_px && image->height_px == size->height_px)) continue;
         snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, and had %d x %d when the sweep was planned",
                  path, image->width_px, image->height_px, size->width_px, size->height_px);
@@ -686,67 +715,20 @@ static int read_image_size(struct dataset *dataset, const char *path, struct ent
     return 0;
 }
 
-/* ---- tables */
-/* Opens the data set as a table, unless it is of another kind: a folder of images, a pipe, VQA v2's pair of files, or
- * plain lines of our own format. */
-static vp_result open_table(struct dataset *dataset, vp_error *error) {
-    struct text_list files = {NULL, 0};
-    int has_files, is_pair = 0;
-    struct source source;
-    vp_result result;
-    if (is_folder(dataset->path)) {
-        table_files(dataset->path, &files);
-        has_files = files.count > 0;
-        text_list_free(&files);
-        if (!has_files) return VP_OK;
-    } else {
-        if (vp_path_kind(dataset->path) != VP_PATH_FILE) return VP_OK;
-        if ((result = source_open(&source, dataset->path, error)) != VP_OK) return result;
-        is_pair = is_vqa(&source);
-        source_close(&source);
-        if (is_pair && !text_of(dataset->options, "prompt_origin")) return VP_OK;
-    }
-    if ((result = table_rows_open(&dataset->table, dataset->options, dataset->path, error)) != VP_OK) return result;
-    if (!table_rows_is_plain(dataset->table)) dataset->kind = KIND_TABLE;
-    else {
-        table_rows_close(dataset->table);
-        dataset->table = NULL;
-    }
-    return VP_OK;
-}
-/* Adds the rows that the tool keeps, and reads their strata. */
-static vp_result find_rows(struct loader *loader, vp_error *error) {
-    struct record_reader *reader = &loader->reader;
-    struct table_rows *table = loader->dataset->table;
-    vp_result result = VP_OK;
-    for (int64_t i = 0; i < table->row_count && result == VP_OK; i++) {
-        reader->text.bytes = 0;
-        if (table_rows_drops(table, i)) continue;
-        if (loader->field) table_rows_record(table, i, &reader->text);
-        result = add_place(loader, 0, 0, i, error);
-        if (result == VP_OK && loader->field
-            && parse_json(&reader->scratch, reader->text.data, reader->text.bytes, NULL) == VP_OK)
-            read_stratum(loader, &reader->scratch.json, loader->population - 1);
-    }
-    if (result == VP_OK && table->tables[0].origin != ORIGIN_NONE) loader->dataset->defaults = NULL;
-    return result;
-}
 /* ---- a whole data set */
 /* Finds the kind of the data set, its records and, if there is a field, their strata. */
 static vp_result find_records(struct loader *loader, vp_error *error) {
     struct stream_visitor visitor = {"questions", take_question, take_member, loader, 0};
     struct dataset *dataset = loader->dataset;
     vp_result result;
-    if ((result = open_table(dataset, error)) != VP_OK) return result;
-    if (dataset->kind == KIND_TABLE) return find_rows(loader, error);
     if (is_folder(dataset->path)) {
         dataset->kind = KIND_FOLDER;
         return find_images(loader, error);
     }
     if ((result = source_open(&dataset->source, dataset->path, error)) != VP_OK) return result;
-    dataset->kind = is_vqa(&dataset->source) ? KIND_VQA : KIND_LINES;
+    dataset->kind = has_objects(&dataset->source, "questions") ? KIND_VQA : KIND_LINES;
     if (dataset->kind == KIND_LINES) {
-        result = find_lines(loader, error);
+        if ((result = check_lines(&dataset->source, error)) == VP_OK) result = find_lines(loader, error);
         return result == VP_OK && loader->field ? find_line_strata(loader, error) : result;
     }
     if (!dataset->defaults) dataset->defaults = vp_prompt_dataset_find("coco_2014_vqa");
@@ -763,7 +745,7 @@ static int check_data_options(const struct loader *loader) {
         return complain(EXIT_USAGE, "--data %s is a folder of images: give the question with -p TEXT", dataset->path);
     if (dataset->kind != KIND_FOLDER && is_given(options, "prompt"))
         return complain(EXIT_USAGE, "-p needs a folder of images; %s has its own questions", dataset->path);
-    if (dataset->kind != KIND_VQA && dataset->kind != KIND_TABLE && is_given(options, "annotations"))
+    if (dataset->kind != KIND_VQA && is_given(options, "annotations"))
         return complain(EXIT_USAGE, "--annotations needs VQA v2's question file; %s is not one", dataset->path);
     if (dataset->kind == KIND_FOLDER && is_given(options, "image_dir"))
         return complain(EXIT_USAGE, "--image_dir needs files; --data %s is a folder", dataset->path);
@@ -833,12 +815,6 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
     int code = 0;
     entry->image_count = (int32_t)sample->images.count;
     entry->sizes = entry->image_count ? zeroed(sample->images.count, sizeof *entry->sizes) : NULL;
-    if (entry->image_count && dataset->kind == KIND_TABLE && table_rows_reason(dataset->table)[0]) {
-        snprintf(reason, sizeof reason, "row %lld: %.440s", (long long)sample->id + 1,
-                 table_rows_reason(dataset->table));
-        entry->reason = (unsigned char)add_reason(dataset, reason);
-        return 0;
-    }
     if (too_many_images(model, sample)) {
         snprintf(reason, sizeof reason, "%zu images, but at most one is possible: %s", sample->images.count,
                  too_many_images(model, sample));
@@ -859,9 +835,7 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
  * readable when the sweep continues, and the plan is then still the same. */
 static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const struct sample *sample) {
     /* the location of a VQA v2 image depends on the existing files; its record names it */
-    const char *image = dataset->kind == KIND_VQA     ? text_of(dataset->options, "image_dir")
-                        : dataset->kind == KIND_TABLE ? NULL /* the record has its hash */
-                                                      : first_image(sample);
+    const char *image = dataset->kind == KIND_VQA ? text_of(dataset->options, "image_dir") : first_image(sample);
     hash = hash_text(hash_text(hash_text(hash, sample->record), sample->prompt), image);
     for (size_t i = 1; dataset->kind == KIND_LINES && i < sample->images.count; i++)
         hash = hash_text(hash, sample->images.items[i]);
@@ -891,19 +865,28 @@ int dataset_check_usable(const struct dataset *dataset, const struct model *mode
     if (!dataset->count || count_bad(dataset, &reason) < dataset->count) return 0;
     if ((code = dataset_sample(dataset, model, 0, &first)) != 0) return code;
     code = complain(EXIT_INPUT, "%s: no sample can be used, so there is nothing to measure; the first: %.400s",
-                    dataset->path, dataset->kind == KIND_TABLE ? reason : first.reason);
+                    dataset->path, first.reason);
     sample_free(&first);
     return code;
 }
-/* 1: a record with 1 or 2 reference answers. */
-static int lacks_answers(struct scoring *scoring, const vp_json *json) {
+/* Counts the answers of a record. */
+static void count_answers(struct loader *loader, struct scoring *scoring, const vp_json *json,
+                          const struct entry *entry) {
+    struct dataset *dataset = loader->dataset;
+    const vp_score_sample *sample = &scoring->sample;
     scoring_clear(scoring);
-    if (scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0)) return 0;
+    if (scoring_read(scoring, VP_SCORE_VQA_SEED, json, 0)) return;
+    if (sample->reference_count) {
+        if (!dataset->most_answers || sample->reference_count < dataset->least_answers)
+            dataset->least_answers = sample->reference_count;
+        if (sample->reference_count > dataset->most_answers) dataset->most_answers = sample->reference_count;
+    }
+    dataset->answered += sample->reference_count || (sample->option_count && sample->answer_index >= 0);
     scoring->sample.is_plain_reference = 0;
-    return has_few_answers(scoring, VP_SCORE_VQA_SEED);
+    loader->few_answers += !entry->reason && has_few_answers(scoring, VP_SCORE_VQA_SEED);
 }
-/* Lines that `data --output` wrote of another tool's data: the file's name says nothing about their prompts, and the
- * first line has the set's answer length. */
+/* Lines whose prompts are complete ("prompt_origin"): the file's name says nothing about them, and the first line has
+ * the answer length. */
 static void take_tokens(struct loader *loader) {
     const vp_json *json = &loader->reader.scratch.json;
     char *origin = loader->dataset->kind == KIND_LINES ? node_text(json, vp_json_get(json, 0, "prompt_origin")) : NULL;
@@ -933,7 +916,7 @@ static int check_samples(struct loader *loader) {
     uint64_t *ids;
     size_t id_count = 0, repeated;
     const vp_json_node *id;
-    int code = 0, tells = dataset->kind == KIND_TABLE;
+    int code = 0, tells = 0;
     dataset->hash = HASH_START;
     ids = resize(NULL, dataset->count + 1, sizeof *ids);
     for (size_t i = 0; i < dataset->count && !code; i++) {
@@ -953,9 +936,9 @@ static int check_samples(struct loader *loader) {
             if (has_value(json, 0, "id") && (id = &json->nodes[vp_json_get(json, 0, "id")]) != NULL)
                 ids[id_count++] = hash_bytes(HASH_START, json->text + id->start, (size_t)id->bytes);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);
-            loader->few_answers += !entry->reason && lacks_answers(&scoring, json);
+            count_answers(loader, &scoring, json, entry);
             tells |= too_many_images(loader->model, &sample) != NULL;
-            entry->is_text = dataset->kind != KIND_TABLE && sample.no_image;
+            entry->is_text = sample.no_image;
             if (!entry->reason && entry->image_count) loader->with_images++;
             else if (!entry->reason && !entry->is_text) loader->without++;
             dataset->hash = hash_sample(dataset->hash, dataset, &sample);
@@ -990,27 +973,25 @@ static char *task_name(const struct options *options, const char *path) {
     dot = is_folder(path) ? NULL : strrchr(start, '.');
     return copy_text(start, (size_t)((dot && dot > start ? dot : end) - start));
 }
-/* The metric of the first sampled row. */
-static int settle_table_metric(struct dataset *dataset) {
-    struct text_buffer record = {NULL, 0, 0};
-    const char *name;
-    vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : "", &dataset->metric);
-    if (dataset->count && table_rows_record(dataset->table, dataset->samples[0].id, &record)
-        && (name = dataset->table->example.metric) != NULL)
-        find_row_metric(name, &dataset->metric);
-    free(record.data);
-    return 0;
+static void set_metric(struct dataset *dataset, vp_score_metric metric, const char *from, const char *detail) {
+    dataset->metric = metric;
+    snprintf(dataset->metric_from, sizeof dataset->metric_from, "%s%.60s", from, detail);
 }
 /* The metric of the first line, if the data set's name says none. */
 static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
     char *set = node_text(json, vp_json_get(json, 0, "dataset"));
     char *name = node_text(json, vp_json_get(json, 0, "metric"));
-    vp_score_metric unknown;
+    vp_score_metric unknown, metric = dataset->metric;
     struct scoring scoring = {0};
     vp_score_metric_for_dataset("", &unknown);
-    if (set && dataset->metric == unknown) vp_score_metric_for_dataset(set, &dataset->metric);
-    if (dataset->metric == unknown && !dataset->defaults) dataset->metric = scoring_default_metric(&scoring, json);
-    if (name) find_row_metric(name, &dataset->metric);
+    if (set && metric == unknown) vp_score_metric_for_dataset(set, &metric);
+    if (metric != dataset->metric) set_metric(dataset, metric, "of the first record's \"dataset\" ", set);
+    if (metric == unknown && !dataset->defaults && (metric = scoring_default_metric(&scoring, json)) != unknown)
+        set_metric(dataset, metric, "the first record's answer is one of its options", "");
+    if (name && find_row_metric(name, &metric)) set_metric(dataset, metric, "of the first record's \"metric\"", "");
+    else if (name)
+        complain(0, "%s: \"metric\" %.60s is not a rule of vlmprof: answers are scored by %s; vlmprof score --scores "
+                    "puts other scores into the results", dataset->path, name, vp_score_metric_of(dataset->metric)->name);
     scoring_free(&scoring);
     FREE_ALL(set, name);
 }
@@ -1018,14 +999,21 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
  * of the record's "dataset", else mc if the record's answer is one of its options. Returns 0 or an exit code. */
 static int settle_metric(const struct model *model, struct dataset *dataset) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
+    vp_score_metric metric, unknown;
     struct sample sample;
+    const char *name;
     int code;
     /* command_sweep has checked the word */
     if (text_of(dataset->options, "metric")
-        && vp_score_metric_find(text_of(dataset->options, "metric"), &dataset->metric) == VP_OK)
+        && vp_score_metric_find(text_of(dataset->options, "metric"), &metric) == VP_OK) {
+        set_metric(dataset, metric, "of --metric", "");
         return 0;
-    if (dataset->kind == KIND_TABLE) return settle_table_metric(dataset);
-    vp_score_metric_for_dataset(dataset->defaults ? dataset->defaults->name : dataset->task, &dataset->metric);
+    }
+    name = dataset->defaults ? dataset->defaults->name : dataset->task;
+    vp_score_metric_for_dataset("", &unknown);
+    vp_score_metric_for_dataset(name, &metric);
+    if (metric == unknown && !dataset->defaults) set_metric(dataset, metric, "the default", "");
+    else set_metric(dataset, metric, "of the data set ", name);
     if (!dataset->count) return 0;
     if ((code = dataset_sample(dataset, model, 0, &sample)) != 0) return code;
     if (parse_json(&parsed, sample.record, strlen(sample.record), NULL) == VP_OK)
@@ -1035,11 +1023,6 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     return 0;
 }
 
-/* The answer length that lmms-eval allows for this set; 0 if unknown. */
-static int32_t task_tokens(const struct dataset *dataset) {
-    const struct table *table = dataset->kind == KIND_TABLE ? dataset->table->tables : NULL;
-    return table ? table_new_tokens(table) : 0;
-}
 static void warn_without_images(const struct model *model, const struct dataset *dataset) {
     for (size_t i = 0; i < dataset->count; i++) if (dataset->samples[i].image_count) return;
     if (dataset->count && !(model && model_is_blind(model)))
@@ -1055,8 +1038,6 @@ int dataset_load(const struct options *options, const struct model *model, struc
     dataset->source.fd = dataset->notes.fd = -1;
     dataset->task = task_name(options, dataset->path);
     dataset->defaults = vp_prompt_dataset_find(dataset->task);
-    if (!dataset->defaults && text_of(options, "dataset_name") && task_find(text_of(options, "dataset_name")))
-        dataset->defaults = vp_prompt_dataset_find(task_find(text_of(options, "dataset_name"))->name); /* an alias */
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
     vp_result result = find_records(&loader, &error);
     int code = result == VP_OK
@@ -1064,9 +1045,8 @@ int dataset_load(const struct options *options, const struct model *model, struc
                    : complain_result(EXIT_INPUT, dataset->path, result, &error);
     if (!code && !loader.population)
         code = complain(EXIT_INPUT, "%s: there is no %s in it", dataset->path,
-                        dataset->kind == KIND_VQA     ? "question"
-                        : dataset->kind == KIND_TABLE ? "row"
-                                                      : "line");
+                        dataset->kind == KIND_VQA ? "question" : "line");
+    dataset->record_count = loader.population;
     if (!code) code = choose_records(&loader, &chosen);
     if (!code) code = keep_places(&loader, chosen);
     FREE_ALL(chosen, loader.places, loader.strata, loader.question_ids, loader.questions);
@@ -1074,7 +1054,6 @@ int dataset_load(const struct options *options, const struct model *model, struc
     reader_free(&loader.reader);
     dataset->new_tokens = is_given(options, "max_new_tokens") ? (int32_t)number_of(options, "max_new_tokens")
                           : loader.new_tokens                 ? loader.new_tokens
-                          : task_tokens(dataset)              ? task_tokens(dataset)
                           : dataset->defaults                 ? dataset->defaults->max_new_tokens
                                                               : 16;
     if (!code) warn_without_images(model, dataset);

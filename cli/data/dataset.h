@@ -1,4 +1,4 @@
-/* dataset.h: data sets: JSONL, VQA v2, folders of images, tables of other formats. Loading finds and draws the
+/* dataset.h: data sets: JSONL, VQA v2, folders of images. Loading finds and draws the
  * positions of the sampled records; samples are then read one after another. Functions return 0, or an exit code after
  * a message on stderr, unless noted otherwise. If model is NULL, the samples are for chat servers: a prompt is the
  * question as a message (build_message), and nothing is tokenized. */
@@ -14,9 +14,7 @@
 #include "vlmprof_score.h"
 
 enum { REASONS_MAX = 255 };
-/* KIND_TABLE: any other format that cli/formats reads */
-typedef enum data_kind { KIND_LINES, KIND_VQA, KIND_FOLDER, KIND_TABLE } data_kind;
-struct table_rows;
+typedef enum data_kind { KIND_LINES, KIND_VQA, KIND_FOLDER } data_kind;
 
 /* A sampled record: what a plan needs of it, and the position of its text. Positions are byte offsets in the file. */
 struct entry {
@@ -40,11 +38,12 @@ struct dataset {
     struct source source; /* open as long as the data set, because samples are read when they are needed */
     struct source notes; char *notes_path; /* KIND_VQA: annotations; NULL if none */
     struct text_list names;                /* KIND_FOLDER: names of the images */
-    struct table_rows *table;              /* KIND_TABLE */
     char *subtype;                         /* KIND_VQA: "val2014" */
     const vp_prompt_dataset *defaults;     /* prompts and answer length; NULL if not one of the nine known data sets */
     int32_t new_tokens;
     vp_score_metric metric;
+    char metric_from[120];                 /* why this metric */
+    size_t record_count, answered, least_answers, most_answers; /* samples with answers; least and most per sample */
     struct entry *samples; size_t count;   /* ascending by id */
     char *reasons[REASONS_MAX]; int32_t reason_count;
     uint64_t hash; /* hash of all sampled records, prompts and image paths */

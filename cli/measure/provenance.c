@@ -15,7 +15,7 @@ void put_options(vp_json_writer *writer, const struct options *options) {
     for (size_t i = 0; i < options->command->option_count; i++) {
         const struct option_spec *spec = &options->command->options[i];
         const struct option_value *value = &options->values[i];
-        if (spec->kind == GROUP || !strcmp(spec->name, "help") || !strcmp(spec->name, "color")) continue;
+        if (spec->kind == GROUP || !strcmp(spec->name, "help")) continue;
         vp_json_key(writer, spec->name);
         if (spec->kind == FLAG) vp_json_bool(writer, value->given);
         else if (!value->text) vp_json_null(writer);

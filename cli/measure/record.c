@@ -13,8 +13,6 @@
 
 void sample_free(struct sample *sample) {
     FREE_ALL(sample->record, sample->question, sample->style, sample->prompt);
-    for (size_t i = 0; i < sample->own_images.count; i++) unlink(sample->own_images.items[i]);
-    text_list_free(&sample->own_images);
     text_list_free(&sample->images);
     FREE_ALL(sample->sizes, sample->places, sample->text_ids, sample->reason);
 }
@@ -187,7 +185,7 @@ void put_answer(vp_json_writer *writer, const char *key, const struct pass_resul
     if (run) vp_json_string_bytes(writer, run->answer, run->answer_bytes); else vp_json_null(writer);
 }
 void score_point(const struct point *point, struct scoring *scoring, vp_score_outcome *outcome) {
-    vp_score_outcome none = {(double)NAN, NULL, 0, -1, NULL, NULL};
+    vp_score_outcome none = {(double)NAN, NULL, 0, -1, NULL, 0};
     struct parsed record = {{NULL, NULL, 0}, NULL, 0};
     vp_result result;
     memset(scoring, 0, sizeof *scoring);

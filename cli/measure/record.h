@@ -20,7 +20,6 @@ struct sample {
     struct text_list images;      /* paths of the images */
     struct image_px *sizes;       /* [images.count]; NULL if not known yet */
     size_t *places;               /* [images.count]: byte offsets in a server's prompt; NULL: all at the start */
-    struct text_list own_images;  /* files made for this sample, deleted with it */
     int32_t *text_ids; int32_t text_count;
     int no_image, no_bos;             /* 1 if the prompts of its data set have no image, or no BOS */
     const vp_prompt_dataset *dataset; /* sets its prompt and answer length; NULL: not one of the nine known */

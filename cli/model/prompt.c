@@ -38,11 +38,8 @@ static vp_result read_member_index(const vp_json *json, const char *key, int64_t
 
 /* Counts the images that the record names. */
 static uint32_t image_count_of(const vp_json *json) {
-    const char *const keys[] = {"images", "images_sha256"};
-    for (int i = 0; i < 2; i++) {
-        const uint32_t list = vp_json_get(json, 0, keys[i]);
-        if (node_is(json, list, VP_JSON_ARRAY)) return json->nodes[list].count;
-    }
+    const uint32_t list = vp_json_get(json, 0, "images");
+    if (node_is(json, list, VP_JSON_ARRAY)) return json->nodes[list].count;
     return has_value(json, 0, "image") != 0;
 }
 /* "content": texts and positions of images, [{"text": ..}, {"image": 0}, ..], with each image once and in order. They

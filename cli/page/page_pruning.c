@@ -119,12 +119,11 @@ void page_pruning(struct text_buffer *out, const struct report *report) {
     page_section_close(out);
 }
 void page_categories(struct text_buffer *out, const struct report *report) {
-    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
+    const struct table categories = category_table(&report->categories);
     char caption[120];
-    if (!totals.row_count && !categories.row_count) return;
-    page_section_open(out, "categories", "Categories and totals");
-    if (totals.row_count) page_table_of(out, "Totals of whole sets, 95 % intervals by bootstrap over groups", &totals);
+    if (!categories.row_count) return;
+    page_section_open(out, "categories", "Categories");
     snprintf(caption, sizeof caption, "Accuracy by %.60s", report->by ? report->by : "");
-    if (categories.row_count) page_table_of(out, caption, &categories);
+    page_table_of(out, caption, &categories);
     page_section_close(out);
 }

@@ -149,6 +149,7 @@ static void page_provenance(struct text_buffer *out, const struct report *report
                  {"data", offsetof(struct result_file, data)},
                  {"data hash", offsetof(struct result_file, data_hash)},
                  {"accuracy by", offsetof(struct result_file, accuracy_metric)},
+                 {"scores from", offsetof(struct result_file, accuracy_from)},
                  {"model", offsetof(struct result_file, model)},
                  {"weights", offsetof(struct result_file, knobs.of[KNOB_WEIGHTS].text)},
                  {"importance scores", offsetof(struct result_file, importance)},
@@ -181,8 +182,8 @@ static void page_provenance(struct text_buffer *out, const struct report *report
         else say_unknown_cost(text, sizeof text, tool, (size_t)file->cost.bare_pairs, "pairs of runs");
         page_list_item(out, "cost of stage times", text);
     }
-    snprintf(text, sizeof text, "vlmprof %s, %zu resamples, seed %u", VLMPROF_VERSION, report->settings.resamples,
-             (unsigned)report->settings.seed);
+    snprintf(text, sizeof text, "vlmprof %s, %zu resamples, seed %d", VLMPROF_VERSION, report->settings.resamples,
+             BOOTSTRAP_SEED);
     page_list_item(out, "report by", text);
     page_list_close(out);
 }

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { PROFILE_LAUNCHES_MOST = 1 << 20, PROFILE_ROWS_MOST = 1 << 17 };
+enum { PROFILE_LAUNCHES_MOST = 1 << 20, PROFILE_ROWS_MOST = 1 << 17, TRACE_BYTES_MOST = 250000000 };
 
 static const char *const STAGE_RANGES[VP_STAGE_COUNT] = {
 #define STAGE_RANGE(name, text) "stage::" text,
@@ -51,7 +51,7 @@ static int is_folded(const struct options *options) {
 /* --group_by as flags; profiler_check has checked its words. */
 static uint32_t groups_of(const struct options *options) {
     const struct option_value *value = opt(options, "group_by");
-    uint32_t flags = is_given(options, "group_by_input_shape") ? (uint32_t)VP_OPS_BY_SHAPE : 0;
+    uint32_t flags = 0;
     if (is_folded(options)) flags |= VP_OPS_BY_PART | VP_OPS_BY_BLOCK;
     for (size_t i = 0; i < value->count; i++)
         for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS; k++)
@@ -60,10 +60,7 @@ static uint32_t groups_of(const struct options *options) {
 }
 /* The number of stack frames that distinguish rows. */
 static int32_t stack_frames_of(const struct options *options) {
-    return is_folded(options)                    ? (int32_t)VP_OP_STACK_LIMIT
-           : is_given(options, "group_by_stack_n") ? (int32_t)number_of(options, "group_by_stack_n")
-           : is_given(options, "with_stack")     ? 1
-                                                 : 0;
+    return is_folded(options) ? (int32_t)VP_OP_STACK_LIMIT : is_given(options, "with_stack");
 }
 
 /* An upper bound for the launches of a request, at most a million. */
@@ -277,7 +274,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     free(profiler->trace_path);
     profiler->trace_path = copy_text(path, strlen(path));
     settings.path = path;
-    settings.max_bytes = (uint64_t)number_of(profiler->options, "trace_max_bytes");
+    settings.max_bytes = TRACE_BYTES_MOST;
     settings.record_shapes = is_given(profiler->options, "record_shapes");
     settings.with_stack = is_given(profiler->options, "with_stack");
     settings.profile_memory = is_given(profiler->options, "profile_memory");
@@ -343,9 +340,8 @@ int profiler_trace_end(struct profiler *profiler) {
     if (result != VP_OK) code = complain_result(exit_code_of(result), profiler->trace_path, result, &error);
     else if (info.truncated)
         text_list_add(&profiler->notes,
-                      "%s: recording stopped at --trace_max_bytes %lld: %lld steps and %lld launches are missing",
-                      profiler->trace_path, (long long)number_of(profiler->options, "trace_max_bytes"),
-                      (long long)info.dropped_steps, (long long)info.dropped_launches);
+                      "%s: recording stopped at %lld bytes: %lld steps and %lld launches are missing",
+                      profiler->trace_path, (long long)TRACE_BYTES_MOST, (long long)info.dropped_steps, (long long)info.dropped_launches);
     if (result == VP_OK)
         text_list_add(&profiler->notes, "trace written: %s (%lld events, %llu bytes)", profiler->trace_path,
                       (long long)info.events, (unsigned long long)info.bytes);

@@ -1,4 +1,4 @@
-/* latency_model.c: code shared by the latency models of the engine and of servers. */
+/* latency_model.c: errors, ranges, coefficients and predictions of a latency model. */
 #include "report/latency_model.h"
 
 #include "vlmprof_analysis.h"
@@ -11,13 +11,8 @@
 double form_number(const struct model_form *form, const void *request, int which) {
     const char *at = (const char *)request + form->numbers[which].offset;
     int32_t count;
-    double value;
-    if (form->are_counts) {
-        memcpy(&count, at, sizeof count);
-        return count;
-    }
-    memcpy(&value, at, sizeof value);
-    return value;
+    memcpy(&count, at, sizeof count);
+    return count;
 }
 static const void *request_at(const struct model_form *form, const void *requests, size_t i) {
     return (const char *)requests + i * form->request_bytes;
@@ -28,15 +23,12 @@ void ranges_find(const struct model_form *form, int count, const void *requests,
                  struct number_range *ranges) {
     double *values = resize(NULL, request_count, sizeof *values);
     for (int which = 0; which < count; which++) {
-        size_t known = 0;
-        for (size_t i = 0; i < request_count; i++) {
-            const double value = form_number(form, request_at(form, requests, i), which);
-            if (isfinite(value)) values[known++] = value;
-        }
-        vp_sort_double(values, known);
-        ranges[which].least = known ? values[0] : (double)NAN;
-        ranges[which].median = known ? values[(known - 1) / 2] : (double)NAN;
-        ranges[which].most = known ? values[known - 1] : (double)NAN;
+        for (size_t i = 0; i < request_count; i++)
+            values[i] = form_number(form, request_at(form, requests, i), which);
+        vp_sort_double(values, request_count);
+        ranges[which].least = values[0];
+        ranges[which].median = values[(request_count - 1) / 2];
+        ranges[which].most = values[request_count - 1];
     }
     free(values);
 }
@@ -44,37 +36,26 @@ void ranges_put(vp_json_writer *writer, const struct model_form *form, int count
     PUT(writer, KEY_OBJECT("ranges"));
     for (int which = 0; which < count; which++) {
         const struct number_range *range = &ranges[which];
-        const char *name = form->numbers[which].name;
-        if (!isfinite(range->least)) PUT(writer, KEY_NULL(name));
-        else if (form->are_counts)
-            PUT(writer, KEY_OBJECT(name), KEY("least", (int64_t)range->least), KEY("median", (int64_t)range->median),
-                KEY("most", (int64_t)range->most), END_OBJECT);
-        else
-            PUT(writer, KEY_OBJECT(name), KEY("least", range->least), KEY("median", range->median),
-                KEY("most", range->most), END_OBJECT);
+        PUT(writer, KEY_OBJECT(form->numbers[which].name), KEY("least", (int64_t)range->least),
+            KEY("median", (int64_t)range->median), KEY("most", (int64_t)range->most), END_OBJECT);
     }
     PUT(writer, END_OBJECT);
 }
-static double read_bound(struct model_reader *reader, uint32_t range, const char *key, double least, int is_count) {
-    return is_count ? (double)model_count(reader, range, key, (int64_t)least, 1000000000)
-                    : model_number(reader, range, key, least, 1e12);
+static double read_bound(struct model_reader *reader, uint32_t range, const char *key, double least) {
+    return (double)model_count(reader, range, key, (int64_t)least, 1000000000);
 }
 void ranges_read(struct model_reader *reader, uint32_t object, const struct model_form *form, int count,
                  struct number_range *ranges) {
-    const int is_count = form->are_counts;
     for (int which = 0; which < count && !reader->code; which++) {
         const char *name = form->numbers[which].name;
         struct number_range *range = &ranges[which];
-        uint32_t node = vp_json_get(&reader->parsed.json, object, name);
         snprintf(reader->where, sizeof reader->where, "ranges");
-        range->least = range->median = range->most = (double)NAN;
-        if (!is_count && node_is(&reader->parsed.json, node, VP_JSON_NULL)) continue;
-        node = model_member(reader, object, name, VP_JSON_OBJECT);
+        uint32_t node = model_member(reader, object, name, VP_JSON_OBJECT);
         snprintf(reader->where, sizeof reader->where, "ranges.%s", name);
         if (reader->code) return;
-        range->least = read_bound(reader, node, "least", 0, is_count);
-        range->median = read_bound(reader, node, "median", range->least, is_count);
-        range->most = read_bound(reader, node, "most", range->median, is_count);
+        range->least = read_bound(reader, node, "least", 0);
+        range->median = read_bound(reader, node, "median", range->least);
+        range->most = read_bound(reader, node, "most", range->median);
     }
 }
 void range_warn(const struct model_form *form, int which, const struct number_range *range, const void *requests,
@@ -87,9 +68,9 @@ void range_warn(const struct model_form *form, int which, const struct number_ra
     }
     if (outside)
         text_list_add(warnings,
-                      "extrapolation: %s %.0f is outside %.0f..%.0f, the range in the data of the %s (%zu of %zu "
+                      "extrapolation: %s %.0f is outside %.0f..%.0f, the range in the data of the model (%zu of %zu "
                       "requests)",
-                      form->numbers[which].name, value, range->least, range->most, form->word, outside, count);
+                      form->numbers[which].name, value, range->least, range->most, outside, count);
 }
 
 /* ---- errors */

@@ -1,6 +1,5 @@
-/* latency_model.h: the common part of the latency models of the engine (estimator.h) and of servers (server_law.h). A
- * model predicts the parts of a request from its numbers. Its form names them. Errors, ranges, coefficients and
- * predictions of any form are written, read and shown here. */
+/* latency_model.h: errors, ranges, coefficients and predictions of a latency model, as text and JSON. A model predicts
+ * the parts of a request from its numbers. Its form names them. */
 #ifndef VLMPROF_CLI_LATENCY_MODEL_H
 #define VLMPROF_CLI_LATENCY_MODEL_H
 #include "base/document.h"
@@ -15,20 +14,18 @@
 
 enum { MODEL_PARTS_MOST = VP_LATENCY_STAGE_COUNT + 1 };
 struct model_form {
-    const char *word;                 /* name of the model: "model", "law" */
     const char *part_heading, *kind_heading; /* columns of its tables */
     const char *total;                /* the part that a budget limits */
     int part_count;                   /* the last one is the total */
     const char *(*part_key)(int part), *(*part_name)(int part); /* names for programs; names for readers */
     int kind_count, split_count;      /* the compared models; the data that a prediction must not have seen */
     const char *const *kind_keys, *const *split_keys, *const *split_names;
-    const struct column *numbers;     /* number of a request: int32_t for counts, otherwise double, NaN if unknown */
-    int are_counts;
+    const struct column *numbers;     /* int32_t counts of a request */
     size_t request_bytes;
 };
 double form_number(const struct model_form *form, const void *request, int which);
 
-/* ---- ranges of the data that a model was fitted to; least is NaN if unknown */
+/* ---- ranges of the data that a model was fitted to */
 struct number_range { double least, median, most; };
 void ranges_find(const struct model_form *form, int count, const void *requests, size_t request_count,
                  struct number_range *ranges);

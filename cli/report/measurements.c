@@ -43,8 +43,8 @@ vp_latency_features features_of(const struct measurements *measurements, int kin
 }
 
 const struct model_form ENGINE_FORM = {
-    "model", "stage", "features", "", ESTIMATE_PARTS, part_name, part_name, ESTIMATE_KINDS, SPLIT_COUNT,
-    ESTIMATE_KIND_KEYS, SPLIT_KEYS, SPLIT_NAMES, ESTIMATE_KNOBS, 1, sizeof(vp_latency_request)};
+    "stage", "features", "", ESTIMATE_PARTS, part_name, part_name, ESTIMATE_KINDS, SPLIT_COUNT, ESTIMATE_KIND_KEYS,
+    SPLIT_KEYS, SPLIT_NAMES, ESTIMATE_KNOBS, sizeof(vp_latency_request)};
 int32_t knob_at(const vp_latency_request *request, int knob) {
     return (int32_t)form_number(&ENGINE_FORM, request, knob);
 }

@@ -609,8 +609,8 @@ void report_make(struct report *report, const struct results *results, const str
 }
 int report_add_categories(struct report *report, const char *field) {
     report->by = field;
-    return categories_read(report->results, field, report_full_name, &report->categories, &report->totals,
-                           &report->warnings);
+    return field ? categories_read(report->results, field, report_full_name, &report->categories, &report->warnings)
+                 : 0;
 }
 void report_free(struct report *report) {
     for (size_t i = 0; report->tradeoffs && i < report->results->group_count; i++) {
@@ -622,7 +622,6 @@ void report_free(struct report *report) {
     curves_free(&report->curves);
     FREE_ALL(report->items, report->tradeoffs, report->pruned);
     category_rows_free(&report->categories);
-    category_rows_free(&report->totals);
 }
 const char *report_baseline(const struct results *results, size_t group) {
     const struct result_file *files = &results->files[results->groups[group].first];

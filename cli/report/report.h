@@ -21,14 +21,14 @@ struct report {
     struct tradeoff *tradeoffs;         /* [results->group_count] */
     struct pruned_rows *pruned;         /* [results->group_count] */
     const char *by;                     /* --by: the field of `categories`; NULL if none */
-    struct category_rows categories, totals;
+    struct category_rows categories;
 };
 
 /* Replaces the stages in reports of only servers. */
 extern const char STAGES_UNKNOWN_TEXT[];
 
 /* results must live as long as the report. report_add_categories reads the result files again for --by FIELD (may be
- * NULL) and for totals of sets; it returns 0 or an exit code. */
+ * NULL); it returns 0 or an exit code. */
 void report_make(struct report *report, const struct results *results, const struct report_settings *settings);
 int report_add_categories(struct report *report, const char *field);
 void report_free(struct report *report);

@@ -430,11 +430,8 @@ static void write_front(struct document *document, const struct report *report, 
     else
         document_text(
             document, BLOCK_LINE,
-            "member: share of %zu resamples in which it is on the front; *: after a step of at least %s ms and %.3g "
-            "point%s",
-            report->settings.resamples, number_short(tradeoff->epsilon_latency).text,
-            100 * report->settings.epsilon_accuracy,
-            plural_s(fabs(report->settings.epsilon_accuracy - 0.01) < 1e-9));
+            "member: share of %zu resamples in which it is on the front; *: after a step of at least %s ms and %g point",
+            report->settings.resamples, number_short(tradeoff->epsilon_latency).text, 100 * EPSILON_ACCURACY);
     if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
         document_text(document, BLOCK_LINE,
                       "with only %zu sample%s, even a share of 0 or 100 %% of the resamples is uncertain",
@@ -625,12 +622,7 @@ static void write_pruning(struct document *document, const struct report *report
     document_add_table(document, &table);
 }
 static void write_categories(struct document *document, const struct report *report) {
-    const struct table categories = category_table(&report->categories, 0), totals = category_table(&report->totals, 1);
-    if (totals.row_count) {
-        document_text(document, BLOCK_HEADING, "Totals of whole sets");
-        document_text(document, BLOCK_LINE, "95 %% intervals by bootstrap over pictures or questions");
-        document_add_table(document, &totals);
-    }
+    const struct table categories = category_table(&report->categories);
     if (!categories.row_count) return;
     document_text(document, BLOCK_HEADING, "Accuracy by %s", report->by);
     document_add_table(document, &categories);

@@ -22,7 +22,6 @@ struct report_settings report_settings_of(const struct options *options) {
                               ? -1
                               : strtod(text_of(options, "percentile"), NULL);
     settings.resamples = (size_t)number_of(options, "resamples");
-    settings.seed = (uint32_t)number_of(options, "seed");
     settings.peak_tflops = settings.peak_gbs = (double)NAN;
     settings.budget = HUGE_VAL;
     settings.min_accuracy = -HUGE_VAL;
@@ -205,7 +204,7 @@ static void find_gains(struct tradeoff *tradeoff) {
         }
     }
 }
-static void find_front(struct tradeoff *tradeoff, const struct report_settings *settings) {
+static void find_front(struct tradeoff *tradeoff) {
     vp_epsilon epsilon;
     double *sorted = resize(NULL, tradeoff->config_count, sizeof *sorted);
     vp_statistics middle;
@@ -223,8 +222,8 @@ static void find_front(struct tradeoff *tradeoff, const struct report_settings *
     }
     vp_statistics_compute(tradeoff->at_latency, tradeoff->config_count, sorted, &middle);
     free(sorted);
-    epsilon.latency = tradeoff->epsilon_latency = settings->epsilon_share * middle.p50;
-    epsilon.accuracy = settings->epsilon_accuracy;
+    epsilon.latency = tradeoff->epsilon_latency = 0.01 * middle.p50;
+    epsilon.accuracy = EPSILON_ACCURACY;
     epsilon.relative = 0;
     if (vp_pareto_front(tradeoff->at_latency, tradeoff->at_accuracy, tradeoff->config_count, VP_PARETO_FIRST,
                         tradeoff->front, &tradeoff->front_count)
@@ -264,7 +263,7 @@ static void bootstrap_points(struct tradeoff *tradeoff, const struct report_sett
     size_t bytes = vp_bootstrap_scratch_bytes(tradeoff->config_count, tradeoff->sample_count, settings->resamples);
     double *sorted;
     options.resamples = settings->resamples;
-    options.seed = settings->seed;
+    options.seed = BOOTSTRAP_SEED;
     options.percentile = settings->percentile;
     options.budget = settings->budget;
     options.min_accuracy = settings->min_accuracy;
@@ -339,7 +338,7 @@ void tradeoff_make(struct tradeoff *tradeoff, const struct results *results, con
         bootstrap_points(tradeoff, settings);
     }
     if (tradeoff->reason[0]) return;
-    find_front(tradeoff, settings);
+    find_front(tradeoff);
     find_knobs(tradeoff, results);
     if (!tradeoff->knobs.knob_count) return;
     find_effects(tradeoff);

@@ -1,4 +1,4 @@
-/* fields.c: the keys of journals, result files and load trials, one row per key. */
+/* fields.c: the keys of journals and result files, one row per key. */
 #include "results/fields.h"
 
 #include "base/document.h"
@@ -56,7 +56,6 @@ FIELD_TABLE(RESULT_TIME, struct result_time, RESULT_TIME_ROWS(FIELD_ROW, struct 
 FIELD_TABLE(TOOL_COST, struct tool_cost, TOOL_COST_ROWS(FIELD_ROW, struct tool_cost))
 FIELD_TABLE(NOISE, vp_noise_summary, NOISE_ROWS(FIELD_AT, vp_noise_summary))
 
-static const double MS_MAX = 1e12;
 
 /* ---- values in memory */
 static int64_t int_at(const char *at, size_t bytes) {
@@ -96,7 +95,6 @@ static int is_null(const struct field *row, const char *at) {
     if (row->type == FIELD_STAGES || (!may_be && !is_pointer(row))) return 0;
     switch (row->type) {
     case FIELD_INT: return int_at(at, row->bytes) < row->least || int_at(at, row->bytes) > row->most;
-    case FIELD_MS:
     case FIELD_TRUTH: return int_at(at, row->bytes) < 0;
     case FIELD_NUMBER: return !isfinite(number_at(at));
     case FIELD_PAIR: return int_at(at, row->bytes / 2) < row->least;
@@ -160,7 +158,6 @@ static void put_value(vp_json_writer *writer, const struct field *row, const cha
     switch (row->type) {
     case FIELD_INT: vp_json_int(writer, int_at(at, row->bytes)); break;
     case FIELD_NUMBER: json_double_or_null(writer, rounded(row, number_at(at))); break;
-    case FIELD_MS: vp_json_double(writer, (double)int_at(at, row->bytes) / 1e6); break;
     case FIELD_TEXT: json_lossy(writer, text_at(at)); break;
     case FIELD_BYTES:
         vp_json_string_bytes(writer, text_at(at), (size_t)int_at(from + row->count, row->count_bytes));
@@ -192,33 +189,6 @@ void fields_put_object(vp_json_writer *writer, const char *key, const struct fie
     PUT(writer, KEY_OBJECT(key));
     fields_put(writer, fields, from);
     vp_json_end_object(writer);
-}
-
-/* ---- into a line of CSV */
-static int is_in_csv(const struct field *row) {
-    return !row->is_elsewhere && row->type <= FIELD_TRUTH; /* the types up to this one are single values */
-}
-void fields_csv_heads(struct text_buffer *out, const struct fields *fields) {
-    for (uint32_t i = 0; i < fields->count; i++)
-        if (is_in_csv(&fields->rows[i])) text_add_format(out, ",%s", fields->rows[i].key);
-    text_add_string(out, "\n");
-}
-void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from) {
-    for (uint32_t i = 0; i < fields->count; i++) {
-        const struct field *row = &fields->rows[i];
-        const char *at = (const char *)from + row->offset;
-        if (!is_in_csv(row)) continue;
-        if (is_null(row, at)) text_add_string(out, ",");
-        else if (row->type == FIELD_NUMBER) csv_number(out, number_at(at));
-        else if (row->type == FIELD_MS) csv_number(out, (double)int_at(at, row->bytes) / 1e6);
-        else if (row->type == FIELD_INT || row->type == FIELD_TRUTH)
-            text_add_format(out, ",%lld", (long long)int_at(at, row->bytes));
-        else {
-            text_add_string(out, ",");
-            csv_text(out, text_at(at));
-        }
-    }
-    text_add_string(out, "\n");
 }
 
 /* ---- checking an object against its rows */
@@ -286,7 +256,6 @@ static int fits(const vp_json *json, uint32_t node, const struct field *row) {
     if (row->null && node_is(json, node, VP_JSON_NULL)) return 1;
     switch (row->type) {
     case FIELD_INT: return is_integer(json, node, row);
-    case FIELD_MS:
     case FIELD_NUMBER: return is_number(json, node, row);
     case FIELD_TEXT: return is_text(json, node, row);
     case FIELD_BYTES: return node_is(json, node, VP_JSON_STRING);
@@ -400,7 +369,6 @@ static void read_value(const vp_json *json, uint32_t node, const struct field *r
         set_int(at, row->bytes, value);
         break;
     case FIELD_NUMBER: memcpy(at, &number, sizeof number); break;
-    case FIELD_MS: set_int(at, row->bytes, number >= 0 && number < MS_MAX ? llround(number * 1e6) : -1); break;
     case FIELD_TEXT: set_text(at, node_text(json, node)); break;
     case FIELD_BYTES:
         if (!is_null_there) read_bytes(json, node, row, to);

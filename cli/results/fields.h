@@ -1,4 +1,4 @@
-/* fields.h: the keys of journals, result files and load trials, one row per key.
+/* fields.h: the keys of journals and result files, one row per key.
  * A row describes a value and how to get it. The rows generate the struct of a line, the code that fills it, the
  * writer, the checker, the reader, samples/result.schema.json and the lists in `help definitions`. To add a key, add a
  * row. */
@@ -14,7 +14,6 @@
 enum field_type {
     FIELD_INT,    /* integer; any signed integer type. Null if out of range */
     FIELD_NUMBER, /* number; double. Null if not finite */
-    FIELD_MS,     /* number of ms; int64_t ns in memory. Null if negative */
     FIELD_TEXT,   /* string without a NUL; char *. Null if NULL */
     FIELD_BYTES,  /* any string; char *, with its length at `count` */
     FIELD_TRUTH,  /* true or false; int. Null if negative */
@@ -61,9 +60,6 @@ struct fields { const struct field *rows; uint32_t count; size_t bytes; };
 /* fields_put writes the members into the open object, fields_put_object as a new object under `key`. */
 void fields_put(vp_json_writer *writer, const struct fields *fields, const void *from);
 void fields_put_object(vp_json_writer *writer, const char *key, const struct fields *fields, const void *from);
-/* fields_csv appends a comma and a CSV field per single value, then a line end. fields_csv_heads appends the keys. */
-void fields_csv(struct text_buffer *out, const struct fields *fields, const void *from);
-void fields_csv_heads(struct text_buffer *out, const struct fields *fields);
 /* Returns 1 if the object's members fit the rows and it has `others` more members; others -1: any number of them. */
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. Values that are missing or do not fit become null. */
@@ -439,8 +435,7 @@ struct fidelity {
                 "server only, several images: tokens of each by the rule of --family", .unit = NULL) \
     ROW(S, INT, image_tokens_by_rule, point->tokens_by_rule, \
         "server only: tokens of the sent image by the rule of --family", \
-        .column = COLUMN_TOKENS_BY_RULE, .most = INT32_MAX, \
-        .null = "no --family")
+        .most = INT32_MAX, .null = "no --family")
 #define SERVED_SIZES_ROWS(ROW, AT, S) \
     ROW(S, TEXT, tier, knob_text(&point->configuration->knobs, KNOB_TIER), "resolution tier", .null = "none") \
     ROW(S, INT, target_vision_tokens, number_of_knob(&point->configuration->knobs, KNOB_TOKENS), \
@@ -667,6 +662,8 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
                 "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, \
                 "no row has a score") \
     ROW(S, TEXT, accuracy_metric, set->data.metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
+    ROW(S, TEXT, accuracy_from, NULL, "vlmprof score --scores: name and SHA-256 of the file that the scores are from", \
+        .is_optional = 1, .null = "scored by the rule", .is_read = 1) \
     HEAD_COUNT(S, ROW, accuracy_count, (int64_t)gathered->lists[LIST_ACCURACY].count, "rows with a score") \
     ROW(S, TEXT, accuracy_reason, \
         gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with", \
@@ -954,161 +951,6 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
          .of = &RESULT_TWINS, .null = "--twins was not given, or there is no image") \
     ELSE(OBJECT, "T_image_outside", OUTSIDE_WORDS, .of = &OUTSIDE, .null = "no pair was measured")
 
-#define ROW_END_ROWS(ELSE) \
-    ELSE(TEXT, "sum", "checksum of the row's text before this key, to detect later changes; missing in older files", \
-         .is_optional = 1)
-
-/* ---- a load trial: its summary, its numbers with intervals, and the keys of a request that reports read */
-#define LOAD_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .least = INT64_MIN, .most = INT64_MAX)
-#define LOAD_NUMBER(S, AT, key, member, words) AT(S, NUMBER, key, member, words, .null = "not known")
-#define LOAD_SUMMARY_ROWS(AT, S) \
-    LOAD_COUNT(S, AT, "requests_due", due, "requests that were due within the window") \
-    LOAD_COUNT(S, AT, "num_failed", failed, "due requests that failed") \
-    LOAD_COUNT(S, AT, "num_incomplete", incomplete, "due requests whose answer the server did not report as complete") \
-    LOAD_COUNT(S, AT, "num_empty", empty, "due requests with an empty answer: neither failed nor good") \
-    LOAD_COUNT(S, AT, "late_sends", late, "due requests that were sent late because the client was busy") \
-    LOAD_COUNT(S, AT, "num_retried", retried, "due requests that were sent again") \
-    LOAD_COUNT(S, AT, "new_connections", new_connections, "due requests with a new connection") \
-    LOAD_COUNT(S, AT, "prompt_tokens", prompt_tokens, "total prompt tokens of the requests") \
-    LOAD_COUNT(S, AT, "output_tokens", output_tokens, "total output tokens of the requests") \
-    LOAD_COUNT(S, AT, "cached_tokens", cached_tokens, "total cached tokens of the requests") \
-    LOAD_COUNT(S, AT, "cached_tokens_known", cached_known, "requests whose cached tokens are known") \
-    LOAD_COUNT(S, AT, "accuracy_count", accuracy_count, "answers with a score") \
-    LOAD_NUMBER(S, AT, "window_from_s", from_s, "start of the window, after the ramp") \
-    LOAD_NUMBER(S, AT, "window_to_s", to_s, "end of the window, before the cool-down") \
-    LOAD_NUMBER(S, AT, "latest_send_ms", latest_ms, "longest delay of a request that was sent late") \
-    LOAD_NUMBER(S, AT, "offered_per_s", offered, "requests due per second") \
-    LOAD_NUMBER(S, AT, "ended_per_s", ended, "requests that ended, per second") \
-    LOAD_NUMBER(S, AT, "input_tokens_per_s", input_rate, "prompt tokens of requests that ended, per second") \
-    LOAD_NUMBER(S, AT, "output_tokens_per_s", output_rate, "output tokens per second") \
-    LOAD_NUMBER(S, AT, "total_tokens_per_s", token_rate, "prompt and output tokens per second") \
-    LOAD_NUMBER(S, AT, "mean_in_flight", in_flight, "requests at once, mean over the window") \
-    LOAD_NUMBER(S, AT, "E2E_growth", growth, \
-                "P50 of E2E in the last third of the window divided by that in the first third") \
-    LOAD_NUMBER(S, AT, "goodput_per_s", goodput, "good requests per second") \
-    LOAD_NUMBER(S, AT, "correct_goodput_per_s", correct, "good requests with a correct answer, per second") \
-    LOAD_NUMBER(S, AT, "accuracy", accuracy.value, "mean score") \
-    AT(S, RANGE, "goodput_interval", goodput_low, "95 % interval of goodput_per_s", .null = "too few requests") \
-    AT(S, RANGE, "correct_goodput_interval", correct_low, "95 % interval of correct_goodput_per_s", \
-       .null = "no score") \
-    AT(S, RANGE, "accuracy_interval", accuracy.low, "95 % interval of accuracy", .null = "no score") \
-    AT(S, OBJECT, "good_share", good_share, "share of the requests without empty answers that met the objective", \
-       .of = &LOAD_SERIES)
-/* A trial's settings, in three parts of its file; request_knobs and the size of the load are between them. */
-#define LOAD_SERVER_ROWS(AT, S) \
-    AT(S, TEXT, "schema", schema, "name and version of this layout") \
-    AT(S, TEXT, "plan", plan, "fingerprint of the server, the data and the options") \
-    AT(S, TEXT, "dataset_name", task, "name of the data set") \
-    AT(S, TEXT, "metric", metric, "scoring rule of the answers") \
-    AT(S, TEXT, "endpoint", endpoint, "base URL of the server") \
-    AT(S, TEXT, "endpoint_model", model, "the server's name for the model") \
-    AT(S, TEXT, "endpoint_api", api, "API of the requests") \
-    AT(S, TEXT, "server", server, "name and version reported by the server", .null = "not reported")
-#define LOAD_SIZE_ROWS(AT, S) \
-    AT(S, TEXT, "status", status, "partial: a signal ended the trial", .choices = "complete|partial") \
-    AT(S, NUMBER, "request_rate", rate, "requests per second", .null = "set by concurrency") \
-    AT(S, INT, "concurrency", concurrency, "requests at once", .least = 1, .most = INT32_MAX, .null = "set by rate") \
-    AT(S, INT, "max_concurrency", places, "at a rate: most requests at once; further requests wait in the client", \
-       .least = 1, .most = INT32_MAX, .null = "not limited", .is_optional = 1)
-#define LOAD_WAY_ROWS(AT, S) \
-    AT(S, TEXT, "arrivals", arrivals, "arrival process", .null = "set by concurrency") \
-    AT(S, NUMBER, "duration_s", duration_s, "time during which requests were sent", .unit = "s") \
-    AT(S, TEXT, "ended_early", ended_early, "why --find_rate ended the trial before its time: no request met the " \
-       "objective any more, or the budget ended", .choices = "hopeless|budget", .null = "it did not end early", \
-       .is_optional = 1) \
-    AT(S, NUMBER, "ramp_s", ramp_s, "time at the start, outside the window", .unit = "s") \
-    AT(S, NUMBER, "cool_down_s", cool_down_s, "time at the end, outside the window", .unit = "s") \
-    AT(S, INT, "max_new_tokens", new_tokens, "maximum tokens per answer", .most = INT32_MAX) \
-    AT(S, TEXT, "images", images, "unique: each request had its own pixels; same: the unchanged file (--same_image)", \
-       .null = "no sample has an image", .choices = "unique|same") \
-    AT(S, TRUTH, "no_cache", no_cache, "the server was asked not to use its prompt cache") \
-    AT(S, INT, "num_samples", sample_count, "different requests, repeated during the trial", .most = INT32_MAX) \
-    AT(S, TEXT, "slo", slo, "limits that a good request meets", .null = "none") \
-    AT(S, NUMBER, "slo_share", slo_share, "share of good requests that --find_rate requires", \
-       .null = "not required") \
-    AT(S, INT, "arrival_seed", arrival_seed, "seed of the arrivals", .most = UINT32_MAX, .null = "not known") \
-    AT(S, INT, "begin_unix_s", begin_unix_s, "start of the trial, Unix time; its time stamps count from it", \
-       .most = INT64_MAX, .null = "not known") \
-    AT(S, NUMBER, "client_cpu_share", client_cpu, "CPU time of the client's threads divided by the trial's duration", \
-       .null = "not reported by the system") \
-    AT(S, NUMBER, "client_delay_share", client_delay, \
-       "time that the client's threads waited for a CPU, divided by the trial's duration", \
-       .null = "not reported by the system") \
-    AT(S, TRUTH, "client_busy", client_busy, "these shares can explain high latencies")
-/* A request of a trial. Requests are in the order in which they were due. */
-#define LOAD_STAMP(S, AT, key, member, words) \
-    AT(S, MS, key, member, words, .unit = "ms", .null = "the event did not happen")
-#define LOAD_LATENCY(S, AT, key, index, words) \
-    AT(S, NUMBER, key, latency[index], words, .unit = "ms", .null = "not known for this request")
-#define LOAD_LATENCY_ROWS(ROW, AT, S) \
-    ROW(S, AT, "TTFT", LOAD_TTFT, "time from due_ms to first_ms") \
-    ROW(S, AT, "T_total", LOAD_E2E, "time from due_ms to last_ms") \
-    ROW(S, AT, "TTFT_from_send", LOAD_TTFT_SENT, "time from start_ms to first_ms") \
-    ROW(S, AT, "T_total_from_send", LOAD_E2E_SENT, "time from start_ms to last_ms") \
-    ROW(S, AT, "T_decode_per_token", LOAD_TPOT, "time from first_ms to last_ms per token after the first")
-/* Series that only a summary has. */
-#define LOAD_SPREAD_ROWS(ROW, AT, S) \
-    ROW(S, AT, "ITL", LOAD_ITL, "times between consecutive pieces of all answers") \
-    ROW(S, AT, "queued", LOAD_QUEUED, "time from due_ms until one of max_concurrency slots was free")
-#define LOAD_TOKENS(S, AT, key, member, words) \
-    AT(S, INT, key, member, words, .most = INT64_MAX, .null = "not reported by the server")
-#define LOAD_REQUEST_ROWS(AT, S) \
-    AT(S, INT, "sample_id", sample_id, "0-based line number in the data set", .most = INT64_MAX, .null = "not known") \
-    AT(S, TEXT, "request_id", record.id, "the server's id of the request", .null = "none") \
-    AT(S, PAIR, "image_size", image_size, "[height, width] of the image that was sent", .unit = "px", .least = 1, \
-       .most = INT32_MAX, .null = "no image") \
-    LOAD_STAMP(S, AT, "due_ms", record.due_ns, "time at which it was due, since the start of the trial") \
-    LOAD_STAMP(S, AT, "start_ms", record.start_ns, "start of sending") \
-    LOAD_STAMP(S, AT, "sent_ms", record.sent_ns, "last byte sent") \
-    LOAD_STAMP(S, AT, "headers_ms", record.headers_ns, "response headers received") \
-    LOAD_STAMP(S, AT, "first_ms", record.first_ns, "first piece of the answer received") \
-    LOAD_STAMP(S, AT, "last_ms", record.last_ns, "last piece received") \
-    LOAD_STAMP(S, AT, "end_ms", record.end_ns, "end of the response") \
-    LOAD_LATENCY_ROWS(LOAD_LATENCY, AT, S) \
-    AT(S, INT, "pieces", record.piece_count, "pieces of the answer", .most = INT64_MAX) \
-    AT(S, MS, "longest_gap_ms", record.longest_gap_ns, "longest time between two pieces", .unit = "ms", \
-       .null = "fewer than two pieces") \
-    AT(S, INTS, "gaps_us", record.gaps_us, "times between consecutive pieces; missing in older files", \
-       FIELD_COUNT_AT(S, record.gap_count), FIELD_ITEMS(S, record.gaps_us), .most = INT32_MAX, .is_optional = 1) \
-    AT(S, MS, "queued_ms", record.queued_ns, "time from due_ms until one of max_concurrency slots was free", \
-       .unit = "ms", .null = "not limited", .is_optional = 1) \
-    LOAD_TOKENS(S, AT, "prompt_tokens", record.usage.prompt_tokens, "prompt tokens by the server's count") \
-    LOAD_TOKENS(S, AT, "completion_tokens", record.usage.completion_tokens, "tokens of the answer") \
-    LOAD_TOKENS(S, AT, "cached_tokens", record.usage.cached_tokens, "prompt tokens read from a cache") \
-    LOAD_TOKENS(S, AT, "image_tokens", record.usage.image_tokens, "image tokens of the prompt") \
-    AT(S, INT, "attempts", record.attempts, "number of times the request was sent", .most = INT32_MAX) \
-    AT(S, TRUTH, "new_connection", record.is_new_connection, "the request opened a connection") \
-    AT(S, BYTES, "pred", record.answer, "text of the answer; of a broken stream, the text before it broke", \
-       FIELD_COUNT_AT(S, record.answer_bytes), .null = "the request failed before any text") \
-    AT(S, NUMBER, "accuracy", record.accuracy, "score of the answer", .null = "not scored") \
-    AT(S, TRUTH, "empty", record.is_empty, "the answer had no text") \
-    AT(S, TEXT, "failed", record.reason, "why the request failed", .null = "it did not fail")
-/* Samples of the server's metrics. */
-#define LOAD_PROM(S, AT, key, index, words) \
-    AT(S, NUMBER, key, values[index], words, .null = "not reported by the server", .is_optional = 1)
-#define LOAD_PROM_ROWS(ROW, AT, S) \
-    ROW(S, AT, "requests_waiting", PROM_WAITING, "requests in the server's queue") \
-    ROW(S, AT, "requests_running", PROM_RUNNING, "requests in progress") \
-    ROW(S, AT, "kv_cache_share", PROM_KV, "share of the KV cache in use") \
-    ROW(S, AT, "prefix_hit_share", PROM_PREFIX, \
-        "share of prompt tokens found in the prefix cache since the previous sample") \
-    ROW(S, AT, "encoder_hit_share", PROM_ENCODER, \
-        "share of images found in the encoder cache since the previous sample") \
-    ROW(S, AT, "accepted_share", PROM_SPECULATIVE, "share of speculative tokens accepted since the previous sample") \
-    ROW(S, AT, "preempted", PROM_PREEMPTED, "requests preempted since the previous sample")
-#define LOAD_SAMPLE_ROWS(AT, S) \
-    LOAD_STAMP(S, AT, "at_ms", at_ns, "time of the sample, since the start of the trial") \
-    LOAD_PROM_ROWS(LOAD_PROM, AT, S)
-#define LOAD_SAMPLES_ROWS(AT, S) \
-    AT(S, TEXT, "metrics_url", metrics_url, "URL of the server's metrics", .null = "none", .is_optional = 1) \
-    AT(S, OBJECTS, "metrics", metrics, "samples of the server's metrics during the trial", \
-       FIELD_COUNT_AT(S, metric_count), .of = &LOAD_SAMPLE, .is_optional = 1)
-#define LOAD_SERIES_ROWS(AT, S) \
-    LOAD_NUMBER(S, AT, "value", value, "value over the requests") \
-    AT(S, RANGE, "interval", low, "95 % interval that allows for correlated requests", \
-       .null = "too few requests") \
-    LOAD_NUMBER(S, AT, "correlation_time", correlation_time, "correlation time, in requests")
-
 /* All keys of a result file, of a row in it and of a run in a journal, for `help definitions`. */
 #define RESULT_KEYS(ROW, AT, ELSE) \
     RESULT_ROWS(ROW, 0) SETTING_ROWS(ELSE) RESULT_ACCURACY_ROWS(ROW, 0) RESULT_FIDELITY_ROWS(ROW, 0) \
@@ -1117,8 +959,7 @@ void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 #define SAMPLE_KEYS(ROW, AT, ELSE) \
     ROW_HEAD_ROWS(ROW, 0) SIZES_ROWS(ROW, 0, FIELD_NULL) TOKENS_ROWS(ROW, 0) ANSWER_ROWS(ROW, 0) \
     FIDELITY_ROWS(ROW, 0) ROW_TIMES_ROWS(ELSE) \
-    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE) \
-    ROW_END_ROWS(ELSE)
+    MEASURED_ROWS(ROW, 0) ROW_FLAGS_ROWS(ELSE) MEASURED_COST_ROWS(ROW, 0) SENT_ROWS(ROW, AT, 0) ROW_SERVED_ROWS(ELSE)
 #define RUN_KEYS(ROW, AT, ELSE) RUN_ROWS(ROW, AT, 0) SERVED_PASS_ROWS(AT, 0)
 
 /* The numbers of a sample that reports read, one array per number: means over its runs, times in ms. METRIC_* come
@@ -1140,7 +981,6 @@ enum {
     /* with --baseline: see FIDELITY_ROWS */
     COLUMN_DIVERGENCE, COLUMN_TOP1, COLUMN_ANSWER_AGREEMENT, COLUMN_FIRST_DIFFERENCE, COLUMN_DIFFERENCE_MARGIN,
     COLUMN_BASELINE_MARGIN, COLUMN_FIDELITY_TOKENS,
-    COLUMN_TOKENS_BY_RULE, /* servers: image tokens by the rule of --family */
     COLUMN_IMAGE_BYTES,    /* size of the image that was sent, in bytes; 0 if none was */
     COLUMN_IMAGE_OUTSIDE,  /* the image's cost by its twins, in ms, and the tokens it adds to the prompt */
     COLUMN_IMAGE_TOKENS,

@@ -202,6 +202,19 @@ vp_estimate estimate_none(void) {
     vp_estimate estimate = {(double)NAN, (double)NAN, (double)NAN};
     return estimate;
 }
+vp_estimate mean_score(const double *scores, size_t count) {
+    size_t bytes = vp_bounded_scratch_bytes(count);
+    void *scratch = resize(NULL, bytes, 1);
+    vp_estimate mean = estimate_none();
+    vp_bounded_interval interval;
+    mean.value = count ? vp_statistics_mean(scores, count) : (double)NAN;
+    if (vp_accuracy_interval(NULL, scores, count, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK) {
+        mean.low = interval.low;
+        mean.high = interval.high;
+    }
+    free(scratch);
+    return mean;
+}
 vp_estimate median_of(double *values, size_t count) {
     vp_estimate estimate = estimate_none();
     vp_statistics statistics;

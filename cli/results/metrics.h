@@ -165,6 +165,9 @@ extern const char OPS_COLUMNS_TEXT[]; /* definitions of the times in the table o
 
 vp_estimate estimate_none(void); /* all NaN */
 
+/* The mean of scores in 0..1 and its 95 % interval, NaN if there are no scores. */
+vp_estimate mean_score(const double *scores, size_t count);
+
 /* The median and its 95 % interval, NaN if there are too few values. Sorts the values. */
 vp_estimate median_of(double *values, size_t count);
 

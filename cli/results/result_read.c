@@ -320,12 +320,6 @@ static int read_row(struct result_file *file, const vp_json *json, uint32_t obje
         }
     }
     if (!has_id) return result_fail(file, json, object, row, "sample_id", "is missing");
-    if (!json_seal_fits(json, object)) {
-        char words[80];
-        snprintf(words, sizeof words, "the row of sample_id %lld", (long long)file->ids[file->count]);
-        return result_fail(file, json, object, row, words, "was changed after it was written: its \"sum\" does not "
-                                                           "match");
-    }
     if (failed) {
         if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
         return 0;
@@ -645,8 +639,7 @@ static void read_result(struct result_file *file, struct parsed *scratch) {
     } else {
         schema = result_text(json, 0, "schema");
         rows = vp_json_get(json, 0, "per_sample_results");
-        if (schema && (!strncmp(schema, "vlmprof-report", 14) || !strncmp(schema, "vlmprof-estimator", 17)
-                       || !strncmp(schema, "vlmprof-load-", 13)))
+        if (schema && (!strncmp(schema, "vlmprof-report", 14) || !strncmp(schema, "vlmprof-estimator", 17)))
             file->kind = FILE_OWN_REPORT;
         else if (!node_is(json, rows, VP_JSON_ARRAY) || (schema && strncmp(schema, "vlmprof-sweep-", 14)))
             file->kind = FILE_OTHER_JSON;
@@ -1093,9 +1086,7 @@ static int keep_results(struct results *results, const struct text_list *paths, 
         if (!code && file->error[0] && (must || file->kind != FILE_NOT_JSON))
             code = complain(file->error_code, "%s", file->error);
         else if (!code && file->kind == FILE_OWN_REPORT && is_named[i])
-            code = complain(EXIT_INPUT, strstr(file->path, "_load_")
-                                            ? "%s is a trial of load; a result file of a sweep is needed"
-                                            : "%s is a report, not a result file", file->path);
+            code = complain(EXIT_INPUT, "%s is a report, not a result file", file->path);
         if (file->kind == FILE_OTHER_JSON && !others++) first_other = paths->items[i];
         if (file->kind == FILE_NOT_JSON) {
             if (!broken++) memcpy(first_error, file->error, sizeof first_error);

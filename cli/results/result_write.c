@@ -199,20 +199,7 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     vp_json_end_object(writer);
 }
 
-/* The mean of scores with its 95 % interval, NaN if there are no scores. Every metric of a sweep scores 0..1. */
-static vp_estimate list_accuracy(const struct number_list *scores) {
-    size_t bytes = vp_bounded_scratch_bytes(scores->count);
-    void *scratch = resize(NULL, bytes, 1);
-    vp_estimate accuracy = estimate_none();
-    vp_bounded_interval interval;
-    accuracy.value = list_mean(scores);
-    if (vp_accuracy_interval(NULL, scores->values, scores->count, 0, 1, 0.95, scratch, bytes, &interval) == VP_OK) {
-        accuracy.low = interval.low;
-        accuracy.high = interval.high;
-    }
-    free(scratch);
-    return accuracy;
-}
+static vp_estimate list_accuracy(const struct number_list *scores) { return mean_score(scores->values, scores->count); }
 static void put_accuracy(vp_json_writer *writer, const struct index_set *set, const struct gathered *gathered) {
     const vp_estimate estimate = list_accuracy(&gathered->lists[LIST_ACCURACY]);
     const struct field_range accuracy = {estimate.low, estimate.high};
@@ -651,8 +638,8 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
         row.bytes = 0;
         vp_json_writer_init_sink(&one, text_sink, &row, 0);
         put_row(&one, &point, &measured, gathered, set->entries[i]->file);
-        if (vp_json_finish(&one) == VP_OK) json_seal(&row); else writer->result = one.result;
-        if (one.result == VP_OK) vp_json_raw(writer, row.data, row.bytes);
+        if (vp_json_finish(&one) == VP_OK) vp_json_raw(writer, row.data, row.bytes);
+        else writer->result = one.result;
     }
     PUT(writer, END_ARRAY, END_OBJECT);
     measured_free(&measured);

@@ -1,10 +1,11 @@
-/* score_captions.c: scores a whole corpus of captions: BLEU, CIDEr-D, ROUGE-L.
+/* score_captions.c: scores a whole corpus of captions: CIDEr-D.
  * Every text is split into words when it is added. The library scores the complete corpus. Rows that cannot be scored
  * keep a reason and are excluded. */
 #include "score/score_captions.h"
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "vlmprof_caption.h"
 #include "vlmprof_score.h"
 
 #include <math.h>
@@ -12,14 +13,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+struct caption_row {
+    char *id, *reason;             /* owned; id is JSON; each may be NULL */
+    const char *id_key;            /* the key of the id in the output */
+    const char *trouble;           /* why there is no score; NULL if there is one */
+    size_t first, reference_count; /* its texts: the candidate, then the references */
+    int has_words;                 /* 1 if the words differ from the given texts, or were given as words */
+};
+struct captions {
+    int by_words;           /* 1 if texts are already words, separated by white space */
+    int with_summary;       /* 1 with --json: a line with the summary comes last */
+    size_t tokenised_count; /* texts that the built-in tokenizer split into words */
+    vp_caption_text *texts; size_t text_count, text_capacity; /* owned */
+    struct caption_row *rows; size_t row_count, row_capacity;
+};
+
 static void captions_clear(struct captions *captions) {
     for (size_t i = 0; i < captions->text_count; i++) free((void *)(size_t)captions->texts[i].text);
-    for (size_t i = 0; i < captions->row_count; i++) {
-        FREE_ALL(captions->rows[i].id, captions->rows[i].reason, captions->rows[i].cleaned);
-    }
+    for (size_t i = 0; i < captions->row_count; i++) FREE_ALL(captions->rows[i].id, captions->rows[i].reason);
     captions->text_count = captions->row_count = captions->tokenised_count = 0;
 }
-void captions_free(struct captions *captions) {
+static void captions_free(struct captions *captions) {
     captions_clear(captions);
     FREE_ALL(captions->texts, captions->rows);
 }
@@ -45,7 +59,9 @@ static int has_changed_text(struct captions *captions, const char *text, int is_
     captions->texts[captions->text_count++].bytes = used;
     return strcmp(own, text) != 0;
 }
-struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id, const char *id_key) {
+/* Adds a row without texts. `id` is a node of `json` or VP_JSON_NONE. The row is valid until the next one is added. */
+static struct caption_row *caption_add_row(struct captions *captions, const vp_json *json, uint32_t id,
+                                           const char *id_key) {
     if (captions->row_count == captions->row_capacity) {
         captions->row_capacity = captions->row_capacity * 2 + 256;
         captions->rows = resize(captions->rows, captions->row_capacity, sizeof *captions->rows);
@@ -63,8 +79,10 @@ struct caption_row *caption_add_row(struct captions *captions, const vp_json *js
     }
     return row;
 }
-void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring, const vp_json *json,
-                 uint32_t object, const char *candidate, int is_words) {
+/* Adds the texts of a row: the candidate, NULL for none, and the references of `object`. Sets the row's `trouble` if it
+ * cannot be scored. is_words: the texts are already words. */
+static void caption_add(struct captions *captions, struct caption_row *row, struct scoring *scoring,
+                        const vp_json *json, uint32_t object, const char *candidate, int is_words) {
     const int splits_nothing = is_words || captions->by_words;
     const char *trouble = NULL;
     if (is_words) {
@@ -95,23 +113,8 @@ static void caption_add_object(struct captions *captions, struct scoring *scorin
                 scoring_own(scoring, node_text(json, vp_json_get(json, object, keys[key]))), key == 0);
 }
 
-/* The score of a row or a corpus by this metric. */
-static double caption_number(int metric, const vp_caption_scores *scores) {
-    return metric <= RULE_BLEU_1 && metric >= RULE_BLEU_4 ? scores->bleu[RULE_BLEU_1 - metric]
-           : metric == RULE_ROUGE_L                       ? scores->rouge_l
-                                                          : scores->cider_d;
-}
-/* Writes all numbers; null if `scores` is NULL. */
-static void put_caption_scores(vp_json_writer *writer, const vp_caption_scores *scores) {
-    vp_json_key(writer, "bleu");
-    if (scores) vp_json_begin_array(writer); else vp_json_null(writer);
-    for (int i = 0; i < 4 && scores; i++) vp_json_double(writer, scores->bleu[i]);
-    if (scores) vp_json_end_array(writer);
-    put_double(writer, "cider_d", scores ? scores->cider_d : (double)NAN);
-    put_double(writer, "rouge_l", scores ? scores->rouge_l : (double)NAN);
-}
 /* The scores of the corpus, and of each row that has one, in row order. */
-struct caption_result { vp_caption_scores *each, corpus; size_t scored_count; };
+struct caption_result { double *each, corpus; size_t scored_count; };
 /* Scores all rows without trouble, even if there are none. Returns 0 or an exit code. */
 static int captions_score(const struct captions *captions, const char *source, struct caption_result *scored) {
     vp_caption_image *images = resize(NULL, captions->row_count, sizeof *images);
@@ -136,34 +139,33 @@ static int captions_score(const struct captions *captions, const char *source, s
     return complain_result(exit_code_of(result), source, result, &error);
 }
 static void put_caption_row(vp_json_writer *writer, const struct captions *captions, const struct caption_row *row,
-                            int metric, const vp_caption_scores *scores) {
+                            int metric, double score) {
     if (row->id) {
         vp_json_key(writer, row->id_key);
         vp_json_raw(writer, row->id, strlen(row->id));
     }
-    if (row->cleaned) put_text(writer, "pred_cleaned", row->cleaned);
     if (metric == RULE_CAPTIONS && row->has_words) {
         PUT(writer, KEY("candidate_tokenised", captions->texts[row->first].text), KEY_ARRAY("references_tokenised"));
         for (size_t i = 1; i <= row->reference_count; i++) json_lossy(writer, captions->texts[row->first + i].text);
         vp_json_end_array(writer);
     }
-    put_caption_scores(writer, scores);
-    put_double(writer, "score", scores ? caption_number(metric, scores) : (double)NAN);
+    PUT(writer, KEY("cider_d", score), KEY("score", score));
     if (row->trouble) put_text(writer, "reason", row->trouble);
 }
+/* NaN without a scored row. */
+static double corpus_score(const struct caption_result *scored) {
+    return scored->scored_count ? scored->corpus : (double)NAN;
+}
 static void put_caption_corpus(vp_json_writer *writer, const struct captions *captions,
-                               const struct caption_result *scored, int metric) {
-    PUT(writer, KEY_OBJECT("corpus"));
-    put_caption_scores(writer, scored->scored_count ? &scored->corpus : NULL);
-    PUT(writer, KEY("score", scored->scored_count ? caption_number(metric, &scored->corpus) : (double)NAN),
+                               const struct caption_result *scored) {
+    PUT(writer, KEY_OBJECT("corpus"), KEY("cider_d", corpus_score(scored)), KEY("score", corpus_score(scored)),
         KEY("images", scored->scored_count), KEY("tokenizer", captions->tokenised_count ? "built-in tokenizer" : NULL),
         END_OBJECT);
 }
 /* Prints the summary of a corpus on stderr, and with --json also as a line on stdout. `name` is the set's name or NULL.
  * Returns 0 or an exit code. */
-static int caption_summary(const struct captions *captions, const struct caption_result *scored, int metric,
+static int caption_summary(const struct captions *captions, const struct caption_result *scored,
                            const char *metric_name, const char *name, const char *source) {
-    const vp_caption_scores *scores = &scored->corpus;
     char label[160];
     if (captions->with_summary) {
         struct text_buffer line = {NULL, 0, 0};
@@ -172,7 +174,7 @@ static int caption_summary(const struct captions *captions, const struct caption
         summary_begin(&writer, &line);
         PUT(&writer, KEY("metric", metric_name), KEY("name", name), KEY("rows", captions->row_count),
             KEY("scored", scored->scored_count), KEY("unscored", (int64_t)(captions->row_count - scored->scored_count)),
-            KEY("score", scored->scored_count ? caption_number(metric, scores) : (double)NAN));
+            KEY("score", corpus_score(scored)));
         code = summary_end(&writer, &line, source);
         free(line.data);
         if (code) return code;
@@ -182,14 +184,13 @@ static int caption_summary(const struct captions *captions, const struct caption
     print_note("vlmprof: %s: %lld row%s", label, (long long)captions->row_count,
                plural_s((int64_t)captions->row_count));
     if (scored->scored_count)
-        print_note(", corpus of %lld: BLEU-1..4 %.6f %.6f %.6f %.6f, CIDEr-D %.6f, ROUGE-L %.6f (%s)",
-                   (long long)scored->scored_count, scores->bleu[0], scores->bleu[1], scores->bleu[2], scores->bleu[3],
-                   scores->cider_d, scores->rouge_l,
+        print_note(", corpus of %lld: CIDEr-D %.6f (%s)", (long long)scored->scored_count, scored->corpus,
                    captions->tokenised_count ? "built-in tokenizer" : "words verbatim");
     print_note("; %lld without a score\n", (long long)(captions->row_count - scored->scored_count));
     return 0;
 }
-int captions_print(const struct captions *captions, int metric, const char *name, const char *source) {
+/* Scores all rows together and prints one line per row; the last one also has the corpus. Returns 0 or an exit code. */
+static int captions_print(const struct captions *captions, int metric, const char *name, const char *source) {
     struct text_buffer line = {NULL, 0, 0};
     struct caption_result scored;
     vp_json_writer writer;
@@ -199,12 +200,12 @@ int captions_print(const struct captions *captions, int metric, const char *name
         vp_json_writer_init_sink(&writer, text_sink, &line, 0);
         vp_json_begin_object(&writer);
         put_caption_row(&writer, captions, &captions->rows[i], metric,
-                        captions->rows[i].trouble ? NULL : &scored.each[k++]);
-        if (i + 1 == captions->row_count) put_caption_corpus(&writer, captions, &scored, metric);
+                        captions->rows[i].trouble ? (double)NAN : scored.each[k++]);
+        if (i + 1 == captions->row_count) put_caption_corpus(&writer, captions, &scored);
         vp_json_end_object(&writer);
         code = score_put_line(&writer, &line, source);
     }
-    if (!code) code = caption_summary(captions, &scored, metric, name, NULL, source);
+    if (!code) code = caption_summary(captions, &scored, name, NULL, source);
     FREE_ALL(scored.each, line.data);
     return code;
 }
@@ -217,12 +218,12 @@ static void put_caption_set(vp_json_writer *writer, const struct captions *capti
     for (size_t i = 0, k = 0; i < captions->row_count; i++) {
         const struct caption_row *row = &captions->rows[i];
         vp_json_begin_object(writer);
-        put_caption_row(writer, captions, row, metric, row->trouble ? NULL : &scored->each[k++]);
+        put_caption_row(writer, captions, row, metric, row->trouble ? (double)NAN : scored->each[k++]);
         vp_json_end_object(writer);
     }
     vp_json_end_array(writer);
-    put_caption_corpus(writer, captions, scored, metric);
-    put_double(writer, "score", scored->scored_count ? caption_number(metric, &scored->corpus) : (double)NAN);
+    put_caption_corpus(writer, captions, scored);
+    put_double(writer, "score", corpus_score(scored));
     if (!scored->scored_count) put_text(writer, "reason", "no image of the set has a prediction and references");
     vp_json_end_object(writer);
 }
@@ -246,7 +247,7 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
         put_caption_set(&writer, &captions, &scored, metric, name);
         code = score_put_line(&writer, &line, job->source);
     }
-    if (!code) code = caption_summary(&captions, &scored, metric, job->name, name, job->source);
+    if (!code) code = caption_summary(&captions, &scored, job->name, name, job->source);
     FREE_ALL(scored.each, line.data, name);
     captions_free(&captions);
     return code;

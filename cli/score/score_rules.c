@@ -6,11 +6,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "formats/table.h"
-#include "score/score_answers.h"
-#include "score/score_by.h"
-#include "score/score_circles.h"
-#include "score/score_pairs.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
@@ -176,14 +171,7 @@ static void details_mmmu(const struct shown *row) {
     int choice = row->outcome->option_index >= 0 || row->outcome->is_unparsed;
     (choice ? details_mmmu_choice : details_mmmu_open)(row);
 }
-static void details_vista(const struct shown *row) {
-    put_text(row->writer, "normalised", row->outcome->parsed);
-}
-/* Rules of other tools: writes the tool's reading of the answer. */
-static void details_tool(const struct shown *row) {
-    put_text(row->writer, "parsed", row->outcome->parsed);
-}
-/* The details that rules of VP_SCORE_METRICS write. Rules of other tools write what was read; others nothing. */
+/* The details that rules of VP_SCORE_METRICS write. */
 typedef void score_details(const struct shown *row);
 static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
     [VP_SCORE_VQA_SEED] = details_vqa_seed,
@@ -198,26 +186,16 @@ static score_details *const SCORE_DETAILS[VP_SCORE_METRIC_COUNT] = {
     [VP_SCORE_MMMU_OPEN] = details_mmmu_open,
     [VP_SCORE_REAL_WORLD_QA] = details_real_world,
     [VP_SCORE_SEED_BENCH] = details_vqa_eval,
-    [VP_SCORE_MATH_VISTA] = details_vista,
-    [VP_SCORE_CAPTION_JACCARD] = details_jaccard,
-    [VP_SCORE_MMMU_OFFICIAL] = details_mmmu
+    [VP_SCORE_CAPTION_JACCARD] = details_jaccard
 };
-/* The rules of --metric: first those of single answers, then those of whole sets and of a whole corpus, which are
- * negative and computed in score_captions.c. */
+/* The rules of --metric: first those of single answers, then those of a whole corpus, which are negative and computed
+ * in score_captions.c. */
 static const struct score_rule SCORE_RULES[] = {
 #define RULE_OF_METRIC(metric, name, ...) {name, VP_SCORE_##metric},
     VP_SCORE_METRICS(RULE_OF_METRIC)
 #undef RULE_OF_METRIC
-    {"mme_sets", RULE_MME_SETS},
-    {"pope_sets", RULE_POPE_SETS},
     {"captions", RULE_CAPTIONS},
     {"cider", RULE_CIDER_D},
-    {"bleu", RULE_BLEU_4},
-    {"bleu_1", RULE_BLEU_1},
-    {"bleu_2", RULE_BLEU_1 - 1},
-    {"bleu_3", RULE_BLEU_1 - 2},
-    {"bleu_4", RULE_BLEU_4},
-    {"rouge_l", RULE_ROUGE_L},
 };
 
 enum { SCORE_RULE_COUNT = sizeof SCORE_RULES / sizeof SCORE_RULES[0] };
@@ -226,7 +204,7 @@ int is_corpus(const struct score_rule *rule) { return rule->metric < 0; }
 const struct score_rule *score_rule_find(const char *name) {
     vp_score_metric metric;
     int known = vp_score_metric_find(name, &metric) == VP_OK;
-    char plain[32] = ""; /* papers write CIDEr-D, BLEU-4, ROUGE-L */
+    char plain[32] = ""; /* papers write CIDEr-D */
     for (size_t i = 0; name[i] && i + 1 < sizeof plain; i++)
         plain[i] = name[i] == '-' ? '_' : (char)tolower((unsigned char)name[i]);
     if (!strcmp(plain, "cider_d")) return score_rule_find("cider");
@@ -240,14 +218,11 @@ int unknown_metric(const char *name, int wanted) {
     char names[1024] = "";
     size_t used = 0;
     const struct score_rule *rule = score_rule_find(name);
-    if (wanted == METRICS_OF_ROWS && rule && rule->metric <= RULE_MME_SETS)
-        return complain(EXIT_USAGE, "--metric: %s scores whole sets: use vlmprof score --metric %s FILE", rule->name,
-                        rule->name);
     if (wanted == METRICS_OF_ROWS && rule && is_corpus(rule))
         return complain(
             EXIT_USAGE,
-            "--metric: %s scores a whole corpus: sweep with caption_jaccard, then vlmprof rescore RESULT.json --metric "
-            "%s",
+            "--metric: %s scores a whole corpus: sweep with caption_jaccard, then vlmprof score --predictions "
+            "RESULT.json | vlmprof score --metric %s",
             rule->name, rule->name);
     for (int i = 0; i < SCORE_RULE_COUNT && used < sizeof names; i++) {
         rule = &SCORE_RULES[i];
@@ -257,9 +232,6 @@ int unknown_metric(const char *name, int wanted) {
     return complain_word("metric", "rule", name, names);
 }
 
-static score_details *details_of(int metric) {
-    return SCORE_DETAILS[metric] || !vp_score_is_tool((vp_score_metric)metric) ? SCORE_DETAILS[metric] : details_tool;
-}
 /* The cleaning that --clean selects. */
 static vp_score_cleaning cleaning_of(const char *clean, const vp_score_metric_info *info) {
     if (!strcmp(clean, "none")) return VP_SCORE_CLEAN_NONE;
@@ -282,23 +254,11 @@ static const char *read_row(struct scoring *scoring, int metric, const vp_json *
     trouble = scoring_read(scoring, metric, json, 0);
     return scoring->sample.prediction ? trouble : "the row has no text as a prediction";
 }
-/* Scores a line that contains all circular rows of a question. */
-static void score_circle(struct score_job *job, struct scoring *scoring, const vp_json *json, vp_json_writer *writer) {
-    double score;
-    int undecided = 0;
-    const char *trouble = score_circular(scoring, json, vp_json_get(json, 0, "rows"), &score, &undecided);
-    put_id(writer, json);
-    if (!trouble) put_bool(writer, "undecided", undecided);
-    put_double(writer, "score", score);
-    if (trouble) put_text(writer, "reason", trouble);
-    vp_json_end_object(writer);
-    tally_add(&job->tally, score, 0, 0);
-}
 /* Scores one line of the input and writes its row. For an invalid line, the row has a reason instead of a score. */
 static void score_row(struct score_job *job, const struct score_rule *rule, struct scoring *scoring,
                       struct parsed *parsed, size_t line, vp_json_writer *writer) {
     const char *trouble = NULL;
-    vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, NULL, 0, 0};
+    vp_score_outcome outcome = {(double)NAN, NULL, 0, -1, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     char reason[LINE_BYTES];
     int is_empty;
@@ -311,34 +271,24 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
                  (long long)(error.offset < 0 ? 0 : error.offset));
         trouble = reason;
         job->bad_lines++;
-    } else if (job->circles && vp_json_get(&parsed->json, 0, "rows") != VP_JSON_NONE) {
-        score_circle(job, scoring, &parsed->json, writer);
-        return;
     } else trouble = read_row(scoring, rule->metric, &parsed->json, writer);
-    if (!trouble && !is_corpus(rule)) {
+    if (!trouble) {
         const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)rule->metric);
-        const char *clean = has_option(job->options, "clean") ? text_of(job->options, "clean") : "rule";
-        vp_score_cleaning cleaning = cleaning_of(clean, info);
+        vp_score_cleaning cleaning = cleaning_of(text_of(job->options, "clean"), info);
         result = scoring_run(scoring, (vp_score_metric)rule->metric, cleaning, &outcome);
         if (result != VP_OK) trouble = vp_result_text(result);
     }
-    if (!trouble && !is_corpus(rule) && details_of(rule->metric))
-        details_of(rule->metric)(&(struct shown){writer, scoring, &scoring->sample, &parsed->json, &outcome});
+    if (!trouble && SCORE_DETAILS[rule->metric])
+        SCORE_DETAILS[rule->metric](&(struct shown){writer, scoring, &scoring->sample, &parsed->json, &outcome});
     if (!trouble) trouble = outcome.reason;
     put_double(writer, "score", outcome.score);
     if (trouble) put_text(writer, "reason", trouble);
     vp_json_end_object(writer);
-    job->tally.unread_count += outcome.is_unread != 0;
     job->tally.nearest_count += outcome.is_nearest;
-    job->few_count += !is_corpus(rule) && has_few_answers(scoring, (vp_score_metric)rule->metric);
-    job->empty_count += !is_corpus(rule) && scoring->sample.references && !scoring->sample.reference_count;
+    job->few_count += has_few_answers(scoring, (vp_score_metric)rule->metric);
+    job->empty_count += scoring->sample.references && !scoring->sample.reference_count;
     job->whole_count += rule->metric == VP_SCORE_VQA_SEED && scoring->sample.is_plain_reference;
     is_empty = scoring->sample.prediction && !(outcome.cleaned ? outcome.cleaned : scoring->sample.prediction)[0];
-    if (job->by && parsed->json.node_count)
-        by_add(job->by, &parsed->json, text_of(job->options, "by"), job->tally.is_binary, is_empty, &outcome);
-    if (job->pairs && parsed->json.node_count)
-        pairs_add(job->pairs, &parsed->json, outcome.is_unparsed ? 0 : outcome.score);
-    if (job->circles && isfinite(outcome.score)) circles_add(job->circles, &parsed->json, 0, outcome.score);
     tally_add(&job->tally, outcome.score, outcome.is_unparsed, is_empty);
 }
 
@@ -392,20 +342,6 @@ void score_list(struct score_job *job, const vp_json *json, uint32_t list) {
     }
 }
 
-/* Makes rows from an answer file of another tool. */
-static int take_answers(struct score_job *job, const char *path) {
-    enum answers_kind kind = answers_kind(job->text, job->text_bytes);
-    struct text_buffer rows = {NULL, 0, 0};
-    if (kind == ANSWERS_NONE) return 0;
-    if (kind == ANSWERS_VLMEVALKIT && !strcmp(path, "-"))
-        return complain(EXIT_USAGE, "a table of VLMEvalKit must be a file, not stdin");
-    int code = answers_convert(kind, job->source, job->text, job->text_bytes, &rows);
-    free(job->text);
-    job->text = rows.data;
-    job->text_bytes = rows.bytes;
-    if (!code) print_note("vlmprof: %s: answers of %s\n", job->source, answers_tool(kind));
-    return code;
-}
 /* Returns 1 if the text is one JSON object with the "schema" of a result file. */
 static int is_result_file(const struct score_job *job) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
@@ -419,13 +355,12 @@ static int is_result_file(const struct score_job *job) {
     return is_one;
 }
 int score_read(struct score_job *job) {
-    const char *path = job->path ? job->path : job->options->operand_count ? job->options->operands[0] : "-";
+    const char *path = job->options->operand_count ? job->options->operands[0] : "-";
     vp_error error = {VP_OK, -1, "", ""};
     struct text_buffer text = {NULL, 0, 0};
     char piece[65536];
     size_t bytes;
     vp_result result;
-    int code;
     job->source = strcmp(path, "-") ? path : "stdin";
     if (strcmp(path, "-")) {
         result = is_folder(path) ? vp_fail(&error, VP_ERR_READ, -1, path, "is a folder; expected a JSONL file")
@@ -440,11 +375,9 @@ int score_read(struct score_job *job) {
         job->text = text.data;
         job->text_bytes = text.bytes;
     }
-    if (foreign_format((const unsigned char *)job->text, job->text_bytes) && memcmp(job->text, "PK", 2) != 0)
-        return complain(EXIT_INPUT, "%s: this is %s", job->source,
-                        foreign_format((const unsigned char *)job->text, job->text_bytes));
-    if (is_result_file(job)) return complain(EXIT_INPUT, "%s is a result file: use vlmprof rescore", job->source);
-    if ((code = take_answers(job, path)) != 0) return code;
+    if (is_result_file(job))
+        return complain(EXIT_INPUT, "%s is a result file: vlmprof score --predictions prints its answers as lines",
+                        job->source);
     score_lines(job);
     return job->line_count ? 0 : complain(EXIT_INPUT, "%s: the file has no lines", job->source);
 }
@@ -459,160 +392,50 @@ int score_check_lines(const struct score_job *job) {
     return 0;
 }
 
-/* Scores the rows of --baseline by the same rule, and pairs them with the job's by their ids. */
-static int score_baseline(struct score_job *job, const struct score_rule *rule) {
-    struct pairs pairs = {NULL, 0, 0, NULL, NULL, 0};
-    struct score_job other = {.options = job->options, .name = job->name, .path = text_of(job->options, "baseline"),
-                              .pairs = &pairs, .is_silent = 1};
-    int code = score_read(&other);
-    if (!code) code = score_rows(&other, rule);
-    if (!code) code = pairs_join(job->pairs, &pairs, job->source, other.source);
-    pairs_free(&pairs);
-    tally_free(&other.tally);
-    FREE_ALL(other.text, (void *)other.lines, other.line_bytes, other.line_numbers);
-    return code;
-}
-/* Returns 1 if a row has one of the keys; `fields` gets those of the first row. */
-static int has_row_with(const struct score_job *job, struct parsed *parsed, const char *const *keys, size_t count,
-                        struct text_buffer *fields) {
+/* Returns 0, or an exit code after a message with the fields of the first row if no row has a prediction. */
+static int check_fields(const struct score_job *job, struct parsed *parsed) {
+    static const char *const keys[] = {"prediction", "text", "pred"};
+    struct text_buffer fields = {NULL, 0, 0};
     int is_there = 0;
     for (size_t i = 0; i < job->line_count && !is_there; i++) {
         if (parse_json(parsed, job->lines[i], job->line_bytes[i], NULL) != VP_OK
             || !node_is(&parsed->json, 0, VP_JSON_OBJECT))
             continue;
-        for (size_t k = 0; k < count; k++) is_there |= vp_json_get(&parsed->json, 0, keys[k]) != VP_JSON_NONE;
-        if (!fields->bytes) add_fields(&parsed->json, 0, fields);
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            is_there |= vp_json_get(&parsed->json, 0, keys[k]) != VP_JSON_NONE;
+        if (!fields.bytes) add_fields(&parsed->json, 0, &fields);
     }
-    return is_there || !fields->bytes;
-}
-/* Returns 0, or an exit code after a message with the fields of the first row: no row has a prediction, or none has
- * the field of --by. */
-static int check_fields(const struct score_job *job, struct parsed *parsed) {
-    static const char *const keys[] = {"prediction", "text", "pred", "rows"};
-    const char *by = job->by ? text_of(job->options, "by") : NULL;
-    struct text_buffer fields = {NULL, 0, 0};
-    int code = 0;
-    if (by && !has_row_with(job, parsed, &by, 1, &fields))
-        code = complain(EXIT_USAGE, "--by %s: no row has this field; the fields are %s", by, fields.data);
-    else if (!has_row_with(job, parsed, keys, sizeof keys / sizeof *keys, &fields))
-        code = complain(EXIT_INPUT, "%s: no row has a \"prediction\" to score; the fields are %s", job->source,
-                        fields.data);
+    int code = is_there || !fields.bytes
+                   ? 0
+                   : complain(EXIT_INPUT, "%s: no row has a \"prediction\" to score; the fields are %s", job->source,
+                              fields.data);
     free(fields.data);
     return code;
-}
-/* ---- --references */
-/* Hashes an id, a number or text as in both files: 7 and "7" are one id. 0: there is no id. */
-static uint64_t id_hash(const char *text, size_t bytes) {
-    const size_t quote = bytes > 1 && text[0] == '"';
-    return hash_bytes(HASH_START, text + quote, bytes - 2 * quote) | 1;
-}
-/* Adds a row for the prediction of the job's parsed line: its id, the prediction and what the record has. */
-static void put_joined(const vp_json *json, uint32_t id, struct table *table, size_t index, struct row *row,
-                       struct example *example, struct text_buffer *out) {
-    static const char *const keys[] = {"prediction", "text", "pred", "answer"}; /* VQA's results have "answer" */
-    vp_json_writer writer;
-    size_t key = 0;
-    while (key < 3 && !has_value(json, 0, keys[key])) key++;
-    table_example(table, index, row, example);
-    vp_json_writer_init_sink(&writer, text_sink, out, 0);
-    vp_json_begin_object(&writer);
-    vp_json_key(&writer, "id");
-    json_node(&writer, json, id);
-    if (has_value(json, 0, keys[key])) {
-        vp_json_key(&writer, "prediction");
-        json_node(&writer, json, vp_json_get(json, 0, keys[key]));
-    }
-    table_put_record(&writer, table, example);
-    vp_json_end_object(&writer);
-    vp_json_finish(&writer);
-    text_add(out, "\n", 1);
-}
-/* Replaces the job's lines by rows with the references of the data set's records of the same ids. */
-static int join_references(struct score_job *job, struct parsed *parsed) {
-    struct table_wish wish = {NULL, NULL, NULL, NULL, NULL};
-    const char *path = text_of(job->options, "references");
-    struct text_buffer joined = {NULL, 0, 0};
-    struct note_key *keys, wanted = {0, 0};
-    struct example example = {0};
-    struct table table;
-    struct row row = {0};
-    size_t count = 0, missing = 0;
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = table_open(&table, path, &wish, &error);
-    if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
-    keys = resize(NULL, table.row_count + 1, sizeof *keys);
-    for (size_t i = 0; i < table.row_count; i++) {
-        if (!table_example(&table, i, &row, &example)) continue;
-        keys[count].record = i;
-        keys[count++].id = (int64_t)(id_hash(example.id.data, example.id.bytes) >> 1);
-    }
-    qsort(keys, count, sizeof *keys, compare_notes);
-    for (size_t i = 0; i < job->line_count; i++) {
-        const vp_json *json = &parsed->json;
-        const struct note_key *found = NULL;
-        uint32_t id = VP_JSON_NONE;
-        if (parse_json(parsed, job->lines[i], job->line_bytes[i], NULL) == VP_OK && node_is(json, 0, VP_JSON_OBJECT))
-            id = vp_json_get(json, 0, has_value(json, 0, "id") ? "id" : "question_id");
-        if (id != VP_JSON_NONE) {
-            wanted.id = (int64_t)(id_hash(json->text + json->nodes[id].start, (size_t)json->nodes[id].bytes) >> 1);
-            found = bsearch(&wanted, keys, count, sizeof *keys, compare_notes);
-        }
-        if (found) put_joined(json, id, &table, found->record, &row, &example, &joined);
-        else missing++;
-    }
-    free(keys);
-    row_free(&row);
-    example_free(&example);
-    table_close(&table);
-    if (!joined.bytes)
-        return complain(EXIT_INPUT, "--references %s: no record has the id of a row of %s", path, job->source);
-    if (missing)
-        print_note("vlmprof: left out: %zu row%s whose id %s lacks\n", missing, plural_s((int64_t)missing), path);
-    free(job->text);
-    job->text = joined.data;
-    job->text_bytes = joined.bytes;
-    job->line_count = 0;
-    score_lines(job);
-    return 0;
-}
-/* The elements of an array as lines, and references joined. */
-static int settle_lines(struct score_job *job, struct parsed *parsed) {
-    if (job->text_bytes && job->text[0] == '[' && parse_json(parsed, job->text, job->text_bytes, NULL) == VP_OK)
-        score_list(job, &parsed->json, 0);
-    return has_option(job->options, "references") && is_given(job->options, "references")
-               ? join_references(job, parsed) : 0;
 }
 int score_rows(struct score_job *job, const struct score_rule *rule) {
     struct scoring scoring = {0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     struct text_buffer line = {NULL, 0, 0};
-    struct circles circles = {NULL, 0, 0};
     vp_json_writer writer;
     int code = score_check_lines(job);
-    const int is_tool = rule->metric >= 0 && vp_score_is_tool((vp_score_metric)rule->metric);
-    if (!code) code = settle_lines(job, &parsed);
+    if (job->text_bytes && job->text[0] == '[' && parse_json(&parsed, job->text, job->text_bytes, NULL) == VP_OK)
+        score_list(job, &parsed.json, 0);
     if (!code) code = check_fields(job, &parsed);
-    if (rule->metric == VP_SCORE_MCQ_CIRCULAR_VK) job->circles = &circles;
-    job->tally.keeps_values = !is_corpus(rule);
-    job->tally.is_binary = rule->metric >= 0 && vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
+    job->tally.keeps_values = 1;
+    job->tally.is_binary = vp_score_metric_of((vp_score_metric)rule->metric)->is_binary;
     for (size_t i = 0; !code && i < job->line_count; i++) {
         line.bytes = 0;
         vp_json_writer_init_sink(&writer, text_sink, &line, 0);
         score_row(job, rule, &scoring, &parsed, i, &writer);
-        if (!job->is_silent) code = score_put_line(&writer, &line, job->source);
+        code = score_put_line(&writer, &line, job->source);
     }
-    if (!code && !job->is_silent && job->pairs) code = score_baseline(job, rule);
-    if (!code && !job->is_silent && is_given(job->options, "json")) {
+    if (!code && is_given(job->options, "json")) {
         line.bytes = 0;
         summary_begin(&writer, &line);
         tally_put(&writer, &job->tally, job->name);
-        if (is_tool) put_int(&writer, "unread", job->tally.unread_count);
-        circles_put(&writer, &circles);
-        if (job->pairs) pairs_put(&writer, job->pairs);
-        if (job->by) by_put(&writer, job->by, job->name, is_tool);
         code = summary_end(&writer, &line, job->source);
     }
-    if (!code && !job->is_silent) {
+    if (!code) {
         char few[200];
         tally_print(&job->tally, job->name);
         if (job->empty_count)
@@ -626,10 +449,6 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
                        "equal one scores 1; in a list, [\"TEXT\"], it is one person's answer and scores 1/3\n",
                        job->whole_count, job->whole_count == 1 ? " has" : "s have");
     }
-    if (!code && job->pairs && !job->is_silent) pairs_print(job->pairs);
-    if (!code && job->by) by_print(job->by);
-    if (!code && !job->is_silent) circles_print(&circles);
-    circles_free(&circles);
     if (!code && job->bad_lines)
         code = complain(EXIT_INPUT, "%s: %d line%s %s why", job->source, job->bad_lines,
                         plural_s((int64_t)job->bad_lines),

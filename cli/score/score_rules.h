@@ -8,9 +8,6 @@
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 
-struct circles;
-struct pairs;
-struct score_groups_by;
 struct score_job {
     const struct options *options;
     const char *name, *source;     /* the requested metric; the file, or "stdin" */
@@ -20,21 +17,14 @@ struct score_job {
     struct tally tally;
     int bad_lines; /* number of lines that are not JSON objects */
     int by_words;  /* 1 if captions are already words, separated by white space */
-    const char *path;        /* NULL for the operand */
-    struct pairs *pairs;     /* scores by id, for --baseline; NULL if not given */
-    int is_silent;           /* 1 for the rows of --baseline itself: nothing is printed */
     size_t whole_count;      /* rows of vqa_seed with one text instead of a list */
     size_t empty_count;      /* rows with an empty list of references */
     size_t few_count;        /* rows of a VQA rule with 1 or 2 reference answers */
-    struct score_groups_by *by; /* tallies of --by; NULL if not given */
-    struct circles *circles; /* questions of circular rows; NULL for other rules */
 };
 
-/* Metrics of a whole corpus of captions, as negative values of score_rule.metric, which select the number that is the
- * score. BLEU-2 and BLEU-3 are between the other two. RULE_CAPTIONS is CIDEr-D and also writes the words. */
-enum { RULE_CIDER_D = -1, RULE_BLEU_1 = -2, RULE_BLEU_4 = -5, RULE_ROUGE_L = -6, RULE_CAPTIONS = -7 };
-/* Metrics of whole sets of yes/no answers. */
-enum { RULE_MME_SETS = -20, RULE_POPE_SETS = -21 };
+/* Metrics of a whole corpus of captions, as negative values of score_rule.metric. Both are CIDEr-D; RULE_CAPTIONS also
+ * writes the words. */
+enum { RULE_CIDER_D = -1, RULE_CAPTIONS = -2 };
 
 struct score_rule {
     const char *name;

@@ -94,10 +94,8 @@ static int64_t scoring_index(const struct scoring *scoring, const vp_json *json,
     return index;
 }
 
-static int is_tool(int metric) { return metric >= 0 && vp_score_is_tool((vp_score_metric)metric); }
 static int is_mmmu(int metric) {
-    return metric == VP_SCORE_MMMU_OFFICIAL || metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE ||
-           metric == VP_SCORE_MMMU_OPEN;
+    return metric == VP_SCORE_MMMU || metric == VP_SCORE_MMMU_CHOICE || metric == VP_SCORE_MMMU_OPEN;
 }
 
 /* Returns 1 if MMMU's rules need this answer as a letter: it is an index, or the text of an option. */
@@ -125,19 +123,17 @@ static const char *read_options(struct scoring *scoring, const vp_json *json, ui
 static const char *read_references(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
     static const char *const keys[] = {"answer", "references", "reference", "answers", "captions", "answer"};
     vp_score_sample *sample = &scoring->sample;
-    const int is_answer_first = is_mmmu(metric) || metric == VP_SCORE_MATH_VISTA;
-    for (size_t i = !is_answer_first; i < sizeof keys / sizeof *keys && !sample->references; i++) {
+    for (size_t i = !is_mmmu(metric); i < sizeof keys / sizeof *keys && !sample->references; i++) {
         uint32_t node = vp_json_get(json, object, keys[i]);
         int is_index = node_is(json, node, VP_JSON_NUMBER) && sample->option_count && !is_mmmu(metric)
-                       && !is_tool(metric) && !strcmp(keys[i], "answer");
+                       && !strcmp(keys[i], "answer");
         if (!has_value(json, object, keys[i]) || is_index) continue;
         if (!scoring_can_read_list(scoring, 0, json, node, &sample->references, &sample->reference_count))
             return "the references must be texts";
         /* data sets have "answers"; a text is a list of one, as in a sweep */
         sample->is_plain_reference = node_is(json, node, VP_JSON_STRING)
                                      && (metric != VP_SCORE_VQA_SEED || strcmp(keys[i], "answers") != 0);
-        if ((is_mmmu(metric) || (is_tool(metric) && node_is(json, node, VP_JSON_NUMBER)))
-            && wants_letter(scoring, json, node)) {
+        if (is_mmmu(metric) && wants_letter(scoring, json, node)) {
             char letter = (char)('A' + sample->answer_index);
             scoring->lists[0][0] = scoring_own(scoring, copy_text(&letter, 1));
         }
@@ -145,25 +141,12 @@ static const char *read_references(struct scoring *scoring, int metric, const vp
     return NULL;
 }
 
-/* "precision": an integer, or 2.0 as in a data frame. */
-static void read_precision(vp_score_sample *sample, const vp_json *json, uint32_t node) {
-    if (vp_json_to_int(json, node, &sample->precision) != VP_OK) sample->precision = INT64_MIN;
-    sample->is_real_precision = node_is(json, node, VP_JSON_NUMBER)
-                                && memchr(json->text + json->nodes[node].start, '.', (size_t)json->nodes[node].bytes);
-}
 const char *scoring_read(struct scoring *scoring, int metric, const vp_json *json, uint32_t object) {
     vp_score_sample *sample = &scoring->sample;
-    const char *trouble = read_options(scoring, json, object), *dataset;
+    const char *trouble = read_options(scoring, json, object);
     if (trouble) return trouble;
     sample->answer_index = scoring_index(scoring, json, object);
     sample->question_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "question_type")));
-    sample->answer_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "answer_type")));
-    if (!sample->question_type) /* MMMU-Pro: standard or vision */
-        sample->question_type = scoring_own(scoring, node_text(json, vp_json_get(json, object, "kind")));
-    read_precision(sample, json, vp_json_get(json, object, "precision"));
-    sample->category = scoring_own(scoring, node_text(json, vp_json_get(json, object, "category")));
-    dataset = scoring_own(scoring, node_text(json, vp_json_get(json, object, "dataset")));
-    if (metric == VP_SCORE_OCRBENCH_LMMS && dataset) sample->category = dataset; /* lmms-eval finds formulas by it */
     return read_references(scoring, metric, json, object);
 }
 
@@ -230,16 +213,15 @@ static const char *tally_interval(const struct tally *tally, double *low, double
 }
 void tally_print(const struct tally *tally, const char *metric) {
     double low = 0, high = 0, error = tally_error(tally);
-    const int64_t unreadable = tally->unparsed_count + tally->unread_count;
     const char *interval = tally_interval(tally, &low, &high);
     print_note("vlmprof: %s: %lld row%s", metric, (long long)tally->row_count, plural_s(tally->row_count));
     if (tally->scored_count) print_note(", mean %.6f over %lld", tally->mean, (long long)tally->scored_count);
     if (isfinite(error)) print_note(", standard error %.6f", error);
     if (interval) print_note(", 95 %% interval %.6f to %.6f (%s)", low, high, interval);
     if (tally->unscored_count) print_note("; %lld without a score", (long long)tally->unscored_count);
-    if (unreadable)
-        print_note("; %lld answer%s the rule could not read (0 in the mean)", (long long)unreadable,
-                   plural_s(unreadable));
+    if (tally->unparsed_count)
+        print_note("; %lld answer%s the rule could not read (0 in the mean)", (long long)tally->unparsed_count,
+                   plural_s(tally->unparsed_count));
     if (tally->nearest_count)
         print_note("; %lld name%s no option: the rule took the nearest one, a guess", (long long)tally->nearest_count,
                    tally->nearest_count == 1 ? "s" : "");

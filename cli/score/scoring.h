@@ -57,7 +57,6 @@ struct tally {
     int keeps_values; /* 1: of fractional scores, for their interval; tally_free frees them */
     double *values; size_t value_capacity;
     int64_t row_count, scored_count, unscored_count, unparsed_count, empty_count;
-    int64_t unread_count; /* for rules of other tools: answers that the rule could not read */
     int64_t nearest_count; /* answers that name no option: the rule took the nearest one */
     double mean, spread; /* statistics of the scored rows; spread: sum of squared distances from the mean (Welford) */
 };

@@ -221,13 +221,6 @@ static void models_text(struct endpoint *endpoint, struct text_buffer *out) {
 static int complain_away(const char *reason) {
     return complain(EXIT_DEVICE, "%.600s; is the server up at this address?", reason);
 }
-int endpoint_reach(struct endpoint *endpoint) {
-    struct text_list names = {NULL, 0};
-    char reason[LINE_BYTES];
-    const int code = endpoint_models(endpoint, &names, reason, sizeof reason);
-    text_list_free(&names);
-    return endpoint->is_away ? complain_away(reason) : code == EXIT_INTERRUPTED ? code : 0;
-}
 int endpoint_choose_model(struct endpoint *endpoint) {
     struct text_list names = {NULL, 0};
     struct text_buffer text = {NULL, 0, 0};

@@ -8,10 +8,10 @@
 #include "vlmprof_server.h"
 #include <stddef.h>
 
-#define OPTION_ENDPOINT(must) \
+#define OPTION_ENDPOINT \
     {"endpoint", TEXT, "URL", NULL, 0, 0, NULL, \
      "server to measure, with or without /v1: vLLM, SGLang, llama.cpp, TGI, Ollama or a hosted one", \
-     .is_required = must}
+     .is_required = 1}
 #define OPTION_ENDPOINT_MODEL \
     {"endpoint_model", TEXT, "NAME", NULL, 0, 0, NULL, "the server's name for the model (default: its only model)"}
 #define ENDPOINT_API_FIRST(id, name, path, text) #name
@@ -60,9 +60,6 @@ int endpoint_models(struct endpoint *endpoint, struct text_list *names, char *re
 /* Without --endpoint_model, takes the server's only model and reports it, or complains with the names of all models.
  * Returns 0 or an exit code. */
 int endpoint_choose_model(struct endpoint *endpoint);
-
-/* Returns 0 if the server gives any answer, otherwise EXIT_DEVICE after a message, or EXIT_INTERRUPTED. */
-int endpoint_reach(struct endpoint *endpoint);
 
 /* The server's name and version, a malloc'ed line like "vLLM 0.32.0"; NULL if not reported. */
 char *endpoint_words(struct endpoint *endpoint);

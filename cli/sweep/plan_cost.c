@@ -1,13 +1,12 @@
-/* plan_cost.c: sweep --plan: the memory and time of a sweep, and the differences that its samples can resolve. The time
- * of a pass is its work as counted by the engine (request_count), divided by the rates of a small model with the same
- * widths on this machine. */
+/* plan_cost.c: sweep --plan: the work and memory of a sweep as the engine counts them, its time as an earlier journal
+ * gives it, and the differences that its samples can resolve. */
 #include "sweep/plan_cost.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "data/dataset.h"
+#include "data/describe.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
 #include "sweep/journal_line.h"
@@ -28,152 +27,29 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* ---- this machine's rates: a few passes of a model with the same widths, few blocks and random weights */
-enum { CALIBRATION_TEXT = 32, CALIBRATION_TOKENS = 4, CALIBRATION_RUNS = 3 };
-
-struct rates {
+/* ---- what the engine of one kind of weights needs; it is opened only to count */
+struct needs {
     const char *weights;
-    struct session counter; /* an engine of the whole model, only for counting */
-    char reason[LINE_BYTES]; /* why there are no rates; "" if there are */
-    char device[160];
-    double flops_ns[VP_STAGE_COUNT], bytes_ns[VP_STAGE_COUNT]; /* FLOPs and bytes per ns of a stage */
-    double view_ns;       /* time of preprocess and h2d per view */
-    uint64_t memory_bytes, free_bytes; /* memory that the whole model needs, and free memory; 0: not known */
-    double seconds;       /* duration of the calibration */
+    struct session counter;
+    char reason[LINE_BYTES]; /* why nothing can be counted; "" if it can */
+    uint64_t memory_bytes, free_bytes; /* 0: not known */
 };
-/* Returns 1 if many tokens pass through the stage at once, so its arithmetic can be the limit. */
-static int is_compute_stage(int stage) {
-    return stage == VP_STAGE_VIT || stage == VP_STAGE_CONNECTOR || stage == VP_STAGE_PREFILL;
-}
-static int64_t parameter_count(const vp_model_config *config) {
-    vp_tensor_spec spec;
-    int64_t sum = 0;
-    for (int64_t i = 0; vp_model_tensor(config, i, &spec) == VP_OK; i++) {
-        int64_t elements = 1;
-        for (int32_t k = 0; k < spec.dimensions; k++) elements *= spec.shape[k];
-        sum += elements;
-    }
-    return sum;
-}
-/* A model with the same widths and few enough blocks, experts and words that it opens quickly. */
-static vp_model_config calibration_config(const vp_model_config *whole) {
-    vp_model_config config = *whole;
-    if (parameter_count(whole) <= 64000000) return config;
-    if (config.vit_block_count > VP_VIT_LAYERS_MAX) {
-        config.vit_block_count = config.vit_blocks_needed = VP_VIT_LAYERS_MAX;
-        for (int32_t i = 0; i < config.vit_layer_count; i++) config.vit_layers[i] = -1 - i;
-    }
-    config.block_count = 1;
-    if (config.expert_count > 32 && config.top_k <= 32) config.expert_count = 32;
-    if (config.embedding_size > 8192) config.embedding_size = config.vocab_size = 8192;
-    return config;
-}
-/* One request of CALIBRATION_TEXT tokens and, if the image is cut, a grey image. The session's model has few words: all
- * special ids are 0, except the image's token. */
-static vp_result calibration_pass(struct session *session, const struct cuts *cuts, struct pass_result *run,
-                                  vp_error *error) {
-    const struct model *model = session->model;
-    const vp_layout *layout = cuts ? &cuts->whole : NULL;
-    const int32_t features = layout ? layout->feature_tokens : 0, block_count = model->config.block_count;
-    int32_t *ids, *blocks = resize(NULL, (size_t)block_count, sizeof *blocks);
-    vp_image image = {0, 0, NULL};
-    struct pass_input input = {0};
-    vp_result result;
-    for (int32_t i = 0; i < block_count; i++) blocks[i] = i;
-    if (layout) {
-        image.width_px = layout->width_px;
-        image.height_px = layout->height_px;
-        image.rgb = resize(NULL, (size_t)layout->width_px * (size_t)layout->height_px, 3);
-        memset(image.rgb, 100, (size_t)layout->width_px * (size_t)layout->height_px * 3);
-        input.images = &image;
-    }
-    input.cuts = cuts;
-    input.no_bos = !model->rules->is_tiled;
-    input.text_count = CALIBRATION_TEXT;
-    input.top_k = model->config.top_k;
-    input.blocks = blocks;
-    input.block_count = block_count;
-    input.new_tokens = CALIBRATION_TOKENS;
-    input.ignore_eos = 1;
-    input.text_ids = ids = zeroed((size_t)sequence_of(&input), sizeof *ids);
-    for (int32_t i = 1; i < sequence_of(&input); i++) ids[i] = i <= features ? model->image_token : 2 + i % 250;
-    result = request_run(session, &input, run, error);
-    FREE_ALL(image.rgb, blocks, ids);
-    return result;
-}
-/* Measures the rates: the fastest of some passes. If that fails, there is still a plan, but without an estimate, and
- * rates->reason is set. Returns 0 or EXIT_INTERRUPTED. */
-static int calibrate(const struct options *options, const struct model *model, const struct plan *plan,
-                     struct rates *rates) {
-    struct model small = *model;
-    vp_engine_options settings;
+static void needs_find(const struct options *options, const struct model *model, const struct plan *plan,
+                       struct needs *needs) {
+    const int32_t sequence = plan->max_sequence > 0 ? plan->max_sequence : 1;
+    vp_engine_options settings = engine_options_of(options, model, sequence, plan->max_views);
     vp_error error = {VP_OK, -1, "", ""};
-    /* with crops, the whole image and one crop */
-    const int32_t tokens = model->rules->is_tiled ? 2 * vp_geometry_tokens_per_crop(&model->config.geometry) : 0;
-    const struct image_size size = {NULL, tokens, NULL, 0, NULL};
-    struct pass_result *run = runs_make(1, CALIBRATION_TOKENS);
-    const struct image_px px = {640, 480};
-    struct cuts cuts = {0};
-    int32_t views = 0, sequence = CALIBRATION_TEXT + CALIBRATION_TOKENS;
-    int64_t start = vp_clock_ns();
-    vp_result result = VP_OK;
-    small.config = calibration_config(&model->config);
-    small.checkpoint = NULL;
-    memset(&small.ids, 0, sizeof small.ids);
-    small.image_token = 1;
-    struct session session = {.model = &small};
-    session.energy.update_ns = -1; /* do not read its counter */
-    if (plan->has_images && (result = model_cut(model, &size, &px, 1, &cuts, &error)) == VP_OK) {
-        views = cuts.whole.views;
-        sequence += cuts.whole.image_tokens;
-    }
-    if (sequence < plan->max_sequence) sequence = plan->max_sequence;
-    settings = engine_options_of(options, &small, sequence, views > plan->max_views ? views : plan->max_views);
     settings.gemm = text_of(options, "gemm");
-    settings.weights = weights_of(rates->weights);
-    if (result == VP_OK) result = engine_begin(&settings, &session.engine, &error);
-    for (int i = 0; i < CALIBRATION_RUNS && result == VP_OK && !interrupted; i++) {
-        const vp_stage_times *times = &run->times;
-        result = calibration_pass(&session, views ? &cuts : NULL, run, &error);
-        for (int stage = 0; stage < VP_STAGE_COUNT && i && result == VP_OK; stage++) { /* the first is a warm-up */
-            double ns = (double)(times->device_ns[stage] > 0 ? times->device_ns[stage] : 1);
-            rates->flops_ns[stage] = fmax(rates->flops_ns[stage], (double)times->flops[stage] / ns);
-            rates->bytes_ns[stage] = fmax(rates->bytes_ns[stage], (double)times->bytes[stage] / ns);
-        }
-        if (views && result == VP_OK)
-            rates->view_ns = (double)(times->wall_ns[VP_STAGE_PREPROCESS] + times->device_ns[VP_STAGE_H2D]) / views;
-    }
-    close_progress();
-    if (session.engine) snprintf(rates->device, sizeof rates->device, "%s", vp_engine_device(session.engine));
-    session_free(&session);
-    runs_free(run, 1);
-    cuts_free(&cuts);
-    settings.config = &model->config;
-    settings.max_sequence = plan->max_sequence > 0 ? plan->max_sequence : 1;
-    settings.max_views = plan->max_views;
+    settings.weights = weights_of(needs->weights);
     settings.counts_only = 1;
-    rates->counter.model = model;
-    if (result == VP_OK) result = engine_begin(&settings, &rates->counter.engine, &error);
-    if (result == VP_OK) {
-        rates->memory_bytes = vp_engine_bytes(rates->counter.engine);
-        rates->free_bytes = vp_engine_free_bytes(rates->counter.engine);
+    needs->counter.model = model;
+    vp_result result = engine_begin(&settings, &needs->counter.engine, &error);
+    if (result != VP_OK) {
+        error_line(needs->reason, sizeof needs->reason, result, &error);
+        return;
     }
-    if (result != VP_OK) error_line(rates->reason, sizeof rates->reason, result, &error);
-    rates->seconds = (double)(vp_clock_ns() - start) / 1e9;
-    return interrupted ? EXIT_INTERRUPTED : 0;
-}
-/* The time of a pass. A stage of many tokens takes the time of its arithmetic, or of reading its bytes at the rate of
- * decode, whichever is longer; the other stages take the time of their bytes. */
-static double pass_ns(const struct rates *rates, const vp_stage_times *work, int32_t views) {
-    double sum = views * rates->view_ns;
-    for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
-        double by_flops = is_compute_stage(i) ? (double)work->flops[i] / rates->flops_ns[i] : 0;
-        /* the calibration does not prune; pruning reads keys and features once */
-        const int reads = is_compute_stage(i) || i == VP_STAGE_PRUNE ? VP_STAGE_DECODE : i;
-        double by_bytes = (double)work->bytes[i] / rates->bytes_ns[reads];
-        if (work->ran[i]) sum += by_flops > by_bytes ? by_flops : by_bytes;
-    }
-    return sum;
+    needs->memory_bytes = vp_engine_bytes(needs->counter.engine);
+    needs->free_bytes = vp_engine_free_bytes(needs->counter.engine);
 }
 
 /* ---- the forecast of a configuration */
@@ -183,19 +59,23 @@ struct forecast {
     int64_t count;   /* samples that can run */
     int64_t longest; /* longest sequence of these samples */
     double kept, cache_bytes; /* with --prune_list: sums over these of the kept image tokens and their KV caches */
-    double ns, squares; /* estimate of one run: sums over these of the time and of its square */
+    double flops, bytes; /* sums over these of the work of one run */
     /* what the journals in output_dir contain */
-    double measured_ns; int64_t runs_measured, points_done, points_failed;
+    double measured_ns, squares; /* sums over the runs of the time and of its square */
+    int64_t runs_measured, points_done, points_failed;
     int64_t compared; /* points that are compared with the baseline */
 };
-/* The times of passes of one shape: the samples of a configuration have few shapes. */
-struct shape_cost { int32_t rows, cols, views, sequence; uint64_t images; double ns; };
+/* The work of passes of one shape: the samples of a configuration have few shapes. */
+struct shape_cost { int32_t rows, cols, views, sequence; uint64_t images; double flops, bytes; };
 struct shape_costs { struct shape_cost *items; size_t count; };
-/* The time of a pass from its counted work; 0 without rates: see rates->reason. */
-static double pass_cost(struct rates *rates, const struct pass_input *input, struct shape_costs *known) {
-    struct shape_cost shape = {0, 0, 0, sequence_of(input), HASH_START, 0};
+/* Adds the counted work of a pass. If it cannot be counted, needs->reason says why. */
+static void add_work(struct needs *needs, const struct pass_input *input, struct shape_costs *known,
+                     struct forecast *forecast) {
+    struct shape_cost shape = {.sequence = sequence_of(input), .images = HASH_START};
     vp_error error = {VP_OK, -1, "", ""};
     vp_stage_times work;
+    size_t at = 0;
+    if (needs->reason[0]) return;
     if (layout_of(input)) {
         shape.rows = layout_of(input)->tiling.rows;
         shape.cols = layout_of(input)->tiling.cols;
@@ -203,37 +83,42 @@ static double pass_cost(struct rates *rates, const struct pass_input *input, str
     }
     for (int32_t i = 0; input->cuts && input->cuts->count > 1 && i < input->cuts->count; i++)
         shape.images = hash_bytes(shape.images, (const char *)&input->cuts->views[i], sizeof *input->cuts->views);
-    for (size_t i = 0; i < known->count; i++) {
-        const struct shape_cost *item = &known->items[i];
+    for (; at < known->count; at++) {
+        const struct shape_cost *item = &known->items[at];
         if (item->rows == shape.rows && item->cols == shape.cols && item->views == shape.views
-            && item->sequence == shape.sequence && item->images == shape.images)
-            return item->ns;
+            && item->sequence == shape.sequence && item->images == shape.images) break;
     }
-    vp_result result = request_count(&rates->counter, input, &work, &error);
-    if (result != VP_OK) {
-        error_line(rates->reason, sizeof rates->reason, result, &error);
-        return 0;
+    if (at == known->count) {
+        vp_result result = request_count(&needs->counter, input, &work, &error);
+        if (result != VP_OK) {
+            error_line(needs->reason, sizeof needs->reason, result, &error);
+            return;
+        }
+        for (int stage = 0; stage < VP_STAGE_COUNT; stage++) {
+            shape.flops += (double)work.flops[stage];
+            shape.bytes += (double)work.bytes[stage];
+        }
+        known->items = resize(known->items, known->count + 1, sizeof *known->items);
+        known->items[known->count++] = shape;
     }
-    shape.ns = pass_ns(rates, &work, shape.views);
-    known->items = resize(known->items, known->count + 1, sizeof *known->items);
-    known->items[known->count++] = shape;
-    return shape.ns;
+    forecast->flops += known->items[at].flops;
+    forecast->bytes += known->items[at].bytes;
 }
 /* Returns 1 if the plan specifies which image tokens are kept. */
 static int is_pruned(const struct plan *plan) { return plan->named >> KNOB_PRUNE & 1; }
 /* Adds the effect of pruning on a sample. Returns 0 if that cannot be computed. */
-static int forecast_pruning(const struct rates *rates, const struct pass_input *input, struct forecast *forecast) {
+static int forecast_pruning(const struct needs *needs, const struct pass_input *input, struct forecast *forecast) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_pruned pruned;
-    if (request_pruned(&rates->counter, input, weights_of(rates->weights), &pruned, &error) != VP_OK) return 0;
+    if (request_pruned(&needs->counter, input, weights_of(needs->weights), &pruned, &error) != VP_OK) return 0;
     if (input->prune.how.method != VP_PRUNE_NONE) forecast->kept += pruned.kept_tokens;
     else if (layout_of(input)) forecast->kept += layout_of(input)->feature_tokens;
     forecast->cache_bytes += (double)pruned.cache_bytes;
     return 1;
 }
-/* Adds up a configuration's samples; without rates the times are not estimated. */
+/* Adds up a configuration's samples. */
 static void forecast_configuration(const struct plan *plan, const struct model *model,
-                                   const struct configuration *configuration, struct rates *rates,
+                                   const struct configuration *configuration, struct needs *needs,
                                    struct forecast *forecast) {
     struct shape_costs known = {NULL, 0};
     struct cuts storage = {0};
@@ -243,7 +128,6 @@ static void forecast_configuration(const struct plan *plan, const struct model *
         const struct cuts *cuts = configuration_cuts(model, configuration, entry, &storage, reason, sizeof reason);
         const struct sample sample = {.text_count = entry->text_count, .no_bos = entry->no_bos};
         struct pass_input input;
-        double ns;
         configuration_input(plan, configuration, &sample, cuts, NULL, &input);
         if (cuts) {
             forecast->layouts++;
@@ -251,15 +135,13 @@ static void forecast_configuration(const struct plan *plan, const struct model *
             forecast->vision_tokens += cuts->whole.feature_tokens;
         }
         if (reason[0] || positions_of(&input) > model->config.max_positions
-            || (is_pruned(plan) && !forecast_pruning(rates, &input, forecast))) {
+            || (is_pruned(plan) && !forecast_pruning(needs, &input, forecast))) {
             forecast->failing++;
             continue;
         }
         if (sequence_of(&input) > forecast->longest) forecast->longest = sequence_of(&input);
         forecast->count++;
-        ns = rates->reason[0] ? 0 : pass_cost(rates, &input, &known);
-        forecast->ns += ns;
-        forecast->squares += ns * ns;
+        add_work(needs, &input, &known, forecast);
     }
     free(known.items);
     cuts_free(&storage);
@@ -331,6 +213,7 @@ static int read_measured(const struct plan *plan, const char *path, struct forec
             forecast[i].compared += vp_json_get(json, 0, "fidelity") != VP_JSON_NONE;
             if (!(ns > 0)) break;
             forecast[i].measured_ns += ns;
+            forecast[i].squares += ns * ns;
             forecast[i].runs_measured++;
             break;
         }
@@ -365,14 +248,13 @@ struct estimate {
     const struct model *model;
     const struct plan *plan;
     const struct baseline *baseline;
-    struct rates *rates; size_t rate_count; /* one per weights of the plan; for servers only one, with the reason */
+    struct needs *needs; size_t needs_count; /* one per weights of the plan; none for servers */
     struct forecast *configurations;
-    double scale;     /* measured / estimated time, over the configurations that have both; 1 if none has */
     int64_t runs_measured, runs_left;
     int64_t follow_left, baseline_left; /* untimed passes that follow a baseline's answers, or give them */
     double seconds;   /* time of the remaining runs and passes; NaN: not known */
     size_t fewest;    /* samples of the smallest data set */
-    double variation; /* largest variation of T_total over samples; NaN: not known */
+    double variation; /* largest variation of T_total over the measured runs of a configuration; NaN: not known */
     vp_resolution resolution;
     char note[LINE_BYTES];
 };
@@ -380,12 +262,10 @@ struct estimate {
 static const double PLAN_DISCORDANCE = 0.2;
 enum { PLAN_SAMPLES_ENOUGH = 500 };
 
-/* T_total of one run in ms, mean over samples: measured if possible, otherwise estimated; NaN: not known. */
+/* T_total of one run in ms, mean over the measured ones; NaN: none was measured. */
 static double configuration_ms(const struct estimate *estimate, size_t index) {
     const struct forecast *forecast = &estimate->configurations[index];
-    if (forecast->runs_measured) return forecast->measured_ns / (double)forecast->runs_measured / 1e6;
-    return forecast->count && forecast->ns > 0 ? forecast->ns / (double)forecast->count * estimate->scale / 1e6
-                                               : (double)NAN;
+    return forecast->runs_measured ? forecast->measured_ns / (double)forecast->runs_measured / 1e6 : (double)NAN;
 }
 /* The number of closed points, except points known to have failed. */
 static int64_t points_closed(const struct forecast *forecast) {
@@ -399,37 +279,32 @@ static int64_t configuration_runs_left(const struct estimate *estimate, size_t i
     int64_t done = forecast->runs_measured > closed ? forecast->runs_measured : closed;
     return done < all ? all - done : 0;
 }
-/* The estimates of all configurations, and the variation of their times over samples. */
-static void estimate_configurations(struct estimate *estimate) {
+/* Counts the work of all configurations. */
+static void count_configurations(struct estimate *estimate) {
     estimate->fewest = SIZE_MAX;
-    estimate->variation = (double)NAN;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         struct forecast *forecast = &estimate->configurations[i];
         const struct configuration *configuration = &estimate->plan->configurations[i];
         if (estimate->model)
             forecast_configuration(estimate->plan, estimate->model, configuration,
-                                   &estimate->rates[configuration->weights_at], forecast);
+                                   &estimate->needs[configuration->weights_at], forecast);
         else forecast_served(configuration, forecast);
         if (configuration->set->count < estimate->fewest) estimate->fewest = configuration->set->count;
-        if (!forecast->count || !(forecast->ns > 0)) continue;
-        double mean = forecast->ns / (double)forecast->count;
-        double spread = sqrt(fmax(0, forecast->squares / (double)forecast->count - mean * mean)) / mean;
-        if (!(spread <= estimate->variation)) estimate->variation = spread;
     }
 }
-/* Adds the part that is already measured, and its ratio to the estimates. Returns 0 or an exit code. */
-static int compare_with_journals(struct estimate *estimate) {
-    double measured_ns = 0, estimated_ns = 0;
+/* Adds what the journals in output_dir have measured. Returns 0 or an exit code. */
+static int add_journals(struct estimate *estimate) {
     int code = read_journals(estimate->options, estimate->plan, estimate->configurations, estimate->note,
                              sizeof estimate->note);
+    estimate->variation = (double)NAN;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         const struct forecast *forecast = &estimate->configurations[i];
+        const double count = (double)forecast->runs_measured, mean = forecast->measured_ns / count;
         estimate->runs_measured += forecast->runs_measured;
-        if (!forecast->runs_measured || !(forecast->ns > 0)) continue;
-        measured_ns += forecast->measured_ns;
-        estimated_ns += forecast->ns / (double)forecast->count * (double)forecast->runs_measured;
+        if (forecast->runs_measured < 2) continue;
+        double spread = sqrt(fmax(0, forecast->squares / count - mean * mean)) / mean;
+        if (!(spread <= estimate->variation)) estimate->variation = spread;
     }
-    estimate->scale = estimated_ns > 0 ? measured_ns / estimated_ns : 1;
     return code;
 }
 /* With --baseline each point runs once more to follow the baseline's answer, which takes about as long as a run. If the
@@ -464,8 +339,8 @@ static double baseline_bytes(const struct estimate *estimate) {
 /* Fills the estimate. Returns 0 or an exit code. */
 static int look_ahead(struct estimate *estimate) {
     int code;
-    estimate_configurations(estimate);
-    if ((code = compare_with_journals(estimate)) != 0) return code;
+    count_configurations(estimate);
+    if ((code = add_journals(estimate)) != 0) return code;
     estimate->seconds = 0;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         int64_t left = configuration_runs_left(estimate, i);
@@ -479,43 +354,31 @@ static int look_ahead(struct estimate *estimate) {
     if (!isfinite(estimate->variation)) estimate->resolution.mean = estimate->resolution.p50 = (double)NAN;
     return 0;
 }
-/* Why there is no estimate; "" if there is one for all weights. */
-static const char *no_rates(const struct estimate *estimate) {
-    for (size_t i = 0; i < estimate->rate_count; i++)
-        if (estimate->rates[i].reason[0]) return estimate->rates[i].reason;
+/* Why the work cannot be counted; "" if it can. */
+static const char *no_count(const struct estimate *estimate) {
+    for (size_t i = 0; i < estimate->needs_count; i++)
+        if (estimate->needs[i].reason[0]) return estimate->needs[i].reason;
     return "";
 }
 /* Memory for all engines, which are open at once; 0: not known. */
 static uint64_t all_bytes(const struct estimate *estimate) {
     uint64_t sum = 0;
-    for (size_t i = 0; i < estimate->rate_count; i++) {
-        if (!estimate->rates[i].memory_bytes) return 0;
-        sum += estimate->rates[i].memory_bytes;
+    for (size_t i = 0; i < estimate->needs_count; i++) {
+        if (!estimate->needs[i].memory_bytes) return 0;
+        sum += estimate->needs[i].memory_bytes;
     }
     return sum;
 }
-/* The source of the expected time, in the words of --plan. */
+/* The source of the expected time: "measured", "nothing left" or "none". */
 static const char *time_source(const struct estimate *estimate) {
-    int is_estimated = 0;
-    for (size_t i = 0; i < estimate->plan->configuration_count; i++)
-        is_estimated |= !estimate->configurations[i].runs_measured && configuration_runs_left(estimate, i) > 0;
-    if (!is_estimated) return estimate->runs_measured ? "measured" : estimate->runs_left ? "none" : "nothing left";
-    return no_rates(estimate)[0]      ? "none"
-           : estimate->runs_measured ? "estimate, scaled by what is measured"
-                                    : "estimate";
+    if (!estimate->runs_left && !estimate->runs_measured) return "nothing left";
+    return isfinite(estimate->seconds) ? "measured" : "none";
 }
 
-static void put_plan_data(vp_json_writer *writer, const struct plan *plan) {
+static void put_plan_data(vp_json_writer *writer, const struct estimate *estimate) {
     PUT(writer, KEY_ARRAY("data"));
-    for (size_t set = 0; set < plan->set_count; set++) {
-        const struct dataset *dataset = &plan->sets[set];
-        int64_t unusable = 0;
-        for (size_t i = 0; i < dataset->count; i++) unusable += dataset->samples[i].reason > 0;
-        PUT(writer, KEY_OBJECT(NULL), KEY("dataset_name", dataset->task), KEY("path", dataset->path),
-            KEY("num_samples", dataset->count), KEY("num_unusable_images", unusable),
-            KEY("accuracy_metric", vp_score_metric_of(dataset->metric)->name),
-            KEY("max_new_tokens", dataset->new_tokens), END_OBJECT);
-    }
+    for (size_t set = 0; set < estimate->plan->set_count; set++)
+        dataset_put(writer, &estimate->plan->sets[set], estimate->model);
     vp_json_end_array(writer);
 }
 static void put_plan_configuration(vp_json_writer *writer, const struct estimate *estimate, size_t index) {
@@ -533,83 +396,11 @@ static void put_plan_configuration(vp_json_writer *writer, const struct estimate
     if (is_pruned(estimate->plan))
         PUT(writer, KEY("kept_vision_tokens_mean", forecast->kept / count),
             KEY("kv_cache_bytes_mean", forecast->cache_bytes / count));
-    PUT(writer,
-        KEY("T_total_estimate", forecast->count && forecast->ns > 0
-                                    ? forecast->ns / (double)forecast->count / 1e6 : (double)NAN),
-        KEY("T_total_measured", forecast->runs_measured ? configuration_ms(estimate, index) : (double)NAN),
+    PUT(writer, KEY("flops_mean", forecast->flops > 0 ? forecast->flops / count : (double)NAN),
+        KEY("bytes_mean", forecast->bytes > 0 ? forecast->bytes / count : (double)NAN),
+        KEY("T_total_measured", configuration_ms(estimate, index)),
         KEY("num_runs_measured", forecast->runs_measured),
         KEY("num_runs_left", configuration_runs_left(estimate, index)), END_OBJECT);
-}
-static void put_calibration(vp_json_writer *writer, const struct rates *rates) {
-    PUT(writer, KEY_OBJECT(NULL), KEY("weights", rates->weights),
-        KEY("reason", rates->reason[0] ? rates->reason : NULL), KEY("device", rates->device[0] ? rates->device : NULL),
-        KEY("seconds", rates->seconds));
-    for (int i = VP_STAGE_VIT; i <= VP_STAGE_DECODE; i++) {
-        char key[48];
-        int compute = is_compute_stage(i);
-        double rate = compute ? rates->flops_ns[i] * 1e9 : rates->bytes_ns[i] * 1e9;
-        snprintf(key, sizeof key, "%s_%s_per_s", vp_stage_name((vp_stage)i), compute ? "flops" : "bytes");
-        put_double(writer, key, rate > 0 ? rate : (double)NAN);
-    }
-    PUT(writer, KEY("view_ms", rates->view_ns / 1e6), END_OBJECT);
-}
-/* ---- separating bytes from tokens */
-/* Files that are sent unchanged, and the same images resized to as many tokens and sent as PNG, differ in bytes but not
- * in tokens. So the two together give `fit` the cost of each. */
-enum { APART_SIZES = 3, APART_STEP = 4 };
-struct apart { int64_t tokens[APART_SIZES]; size_t count; int has_unchanged, has_resized; };
-static struct apart apart_of(const struct plan *plan) {
-    static const double shares[APART_SIZES] = {0.1, 0.5, 0.9};
-    struct apart apart = {{0}, 0, 0, 0};
-    const struct vp_family *family = plan->variants.count ? plan->variants.items[0].family : NULL;
-    double *tokens = NULL;
-    size_t known = 0;
-    for (size_t i = 0; i < plan->configuration_count; i++)
-        if (knob_is_set(&plan->configurations[i].knobs, KNOB_TOKENS)) apart.has_resized = 1;
-        else apart.has_unchanged = 1;
-    for (size_t set = 0; set < plan->set_count && family; set++)
-        for (size_t i = 0; i < plan->sets[set].count; i++) {
-            const struct entry *entry = &plan->sets[set].samples[i];
-            vp_vision_count count;
-            /* --vision_tokens_list resizes each image by itself; with several, the first is used */
-            if (!entry->image_count || entry->reason
-                || vp_family_count(family, entry->sizes->width_px, entry->sizes->height_px, &count, NULL) != VP_OK)
-                continue;
-            tokens = resize(tokens, known + 1, sizeof *tokens);
-            tokens[known++] = (double)count.total_tokens;
-        }
-    if (known) vp_sort_double(tokens, known);
-    for (int i = 0; i < APART_SIZES && known; i++) {
-        const int64_t at = (int64_t)tokens[(size_t)(shares[i] * (double)(known - 1) + 0.5)] / APART_STEP * APART_STEP;
-        if (at > 0 && (!apart.count || at > apart.tokens[apart.count - 1])) apart.tokens[apart.count++] = at;
-    }
-    /* another size, if all images have one size */
-    if (apart.count == 1) {
-        apart.tokens[1] = apart.tokens[0] * 2;
-        apart.count = 2;
-    }
-    free(tokens);
-    return apart;
-}
-static void print_plan_apart(const struct plan *plan) {
-    const struct apart apart = apart_of(plan);
-    if (!apart.count || (apart.has_unchanged && apart.has_resized)) return;
-    print_plain("fit         tokens and bytes of images grow together here; to fit the cost of each, also sweep the "
-                "images\n            %s, into another folder:",
-                apart.has_unchanged ? "resized to as many tokens, as larger PNG files" : "unchanged");
-    if (apart.has_unchanged) {
-        print_plain(" --vision_tokens_list");
-        for (size_t i = 0; i < apart.count; i++) print_plain(" %lld", (long long)apart.tokens[i]);
-    } else print_plain(" without --vision_tokens_list");
-    print_plain("; then vlmprof fit DIR OTHER_DIR\n");
-}
-static void put_plan_apart(vp_json_writer *writer, const struct plan *plan) {
-    const struct apart apart = apart_of(plan);
-    if (!apart.count || (apart.has_unchanged && apart.has_resized)) return;
-    PUT(writer, KEY_OBJECT("fit_bytes_apart"), KEY_BOOL("unchanged", !apart.has_unchanged),
-        KEY_ARRAY("vision_tokens_list"));
-    for (size_t i = 0; i < apart.count && apart.has_unchanged; i++) vp_json_int(writer, apart.tokens[i]);
-    PUT(writer, END_ARRAY, END_OBJECT);
 }
 static int print_plan_json(const struct estimate *estimate) {
     vp_json_writer writer;
@@ -617,7 +408,7 @@ static int print_plan_json(const struct estimate *estimate) {
     PUT(&writer, KEY_OBJECT(NULL), KEY("schema", "vlmprof-plan-1"),
         KEY("model", estimate->model ? estimate->model->name : NULL),
         KEY_BOOL("synthetic", estimate->model && estimate->model->synthetic));
-    put_plan_data(&writer, estimate->plan);
+    put_plan_data(&writer, estimate);
     PUT(&writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
     PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
@@ -629,20 +420,11 @@ static int print_plan_json(const struct estimate *estimate) {
     PUT(&writer, KEY("expected_seconds", estimate->seconds),
         KEY("expected_from", time_source(estimate)),
         KEY("engine_bytes", all_bytes(estimate) ? (double)all_bytes(estimate) : (double)NAN));
-    vp_json_key(&writer, "calibration"); /* for the first weights */
-    put_calibration(&writer, estimate->rates);
-    if (estimate->rate_count > 1) {
-        vp_json_key(&writer, "calibrations"); /* for all weights */
-        vp_json_begin_array(&writer);
-        for (size_t i = 0; i < estimate->rate_count; i++) put_calibration(&writer, &estimate->rates[i]);
-        vp_json_end_array(&writer);
-    }
     PUT(&writer, KEY_OBJECT("resolution"), KEY("num_samples", estimate->fewest), KEY("discordance", PLAN_DISCORDANCE),
         KEY("accuracy", estimate->resolution.accuracy), KEY("T_total_variation", estimate->variation),
         KEY("T_total_mean", estimate->resolution.mean), KEY("T_total_p50", estimate->resolution.p50), END_OBJECT,
         KEY_BOOL("too_few_samples", estimate->fewest < PLAN_SAMPLES_ENOUGH),
         KEY("note", estimate->note[0] ? estimate->note : NULL));
-    if (!estimate->model) put_plan_apart(&writer, estimate->plan);
     put_config(&writer, estimate->options);
     vp_json_end_object(&writer);
     return json_end(&writer);
@@ -659,19 +441,20 @@ static void print_plan_grid(const struct estimate *estimate) {
     for (size_t i = 0; i < estimate->plan->configuration_count; i++)
         if ((int)strlen(estimate->plan->configurations[i].file_name) > width)
             width = (int)strlen(estimate->plan->configurations[i].file_name);
-    print_plain("%-*s  crops  vision_tokens  longest  T_total_ms  runs_left  failing%s\n", width, "configuration",
-                is_pruned(estimate->plan) ? "  kept_tokens  KV_cache_MB" : "");
+    print_plain("%-*s  crops  vision_tokens  longest   GFLOP  T_total_ms  runs_left  failing%s\n", width,
+                "configuration", is_pruned(estimate->plan) ? "  kept_tokens  KV_cache_MB" : "");
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         const struct forecast *forecast = &estimate->configurations[i];
         double layouts = forecast->layouts ? (double)forecast->layouts : is_served ? (double)NAN : 1,
-               count = forecast->count ? (double)forecast->count : (double)NAN, ms = configuration_ms(estimate, i);
-        char time[32] = "-", crops[32], tokens[32], longest[32], kept[32], cache[32];
-        if (isfinite(ms)) snprintf(time, sizeof time, "%s%.4g", forecast->runs_measured ? "" : "~", ms);
-        print_plain("%-*s  %5s  %13s  %7s  %10s  %9lld  %7lld", width,
+               count = forecast->count ? (double)forecast->count : (double)NAN;
+        char time[32], crops[32], tokens[32], longest[32], work[32], kept[32], cache[32];
+        print_plain("%-*s  %5s  %13s  %7s  %6s  %10s  %9lld  %7lld", width,
                     estimate->plan->configurations[i].file_name,
                     plan_cell("%.1f", is_served ? (double)NAN : (double)forecast->crops / layouts, crops),
                     plan_cell("%.1f", (double)forecast->vision_tokens / layouts, tokens),
-                    plan_cell("%.0f", is_served ? (double)NAN : (double)forecast->longest, longest), time,
+                    plan_cell("%.0f", is_served ? (double)NAN : (double)forecast->longest, longest),
+                    plan_cell("%.4g", forecast->flops > 0 ? forecast->flops / count / 1e9 : (double)NAN, work),
+                    plan_cell("%.4g", configuration_ms(estimate, i), time),
                     (long long)configuration_runs_left(estimate, i),
                     (long long)forecast->failing);
         if (is_pruned(estimate->plan))
@@ -681,23 +464,23 @@ static void print_plan_grid(const struct estimate *estimate) {
     }
 }
 static void print_plan_memory(const struct estimate *estimate) {
-    const uint64_t bytes = all_bytes(estimate), free_bytes = estimate->rates[0].free_bytes;
+    const uint64_t bytes = all_bytes(estimate), free_bytes = bytes ? estimate->needs[0].free_bytes : 0;
     uint64_t of_weights[8] = {0};
     struct text_buffer sets = {NULL, 0, 0};
     if (!bytes) return;
     print_plain("memory      %.4g GB on %s: weights, KV cache and buffers\n", (double)bytes / 1e9,
-                estimate->rates[0].device);
-    for (size_t i = 0; i < estimate->rate_count && estimate->rate_count > 1; i++)
-        print_plain("            %.4g GB for %s\n", (double)estimate->rates[i].memory_bytes / 1e9,
-                    estimate->rates[i].weights);
-    for (size_t i = 0; i < estimate->rate_count; i++) of_weights[i] = estimate->rates[i].memory_bytes;
+                vp_engine_device(estimate->needs[0].counter.engine));
+    for (size_t i = 0; i < estimate->needs_count && estimate->needs_count > 1; i++)
+        print_plain("            %.4g GB for %s\n", (double)estimate->needs[i].memory_bytes / 1e9,
+                    estimate->needs[i].weights);
+    for (size_t i = 0; i < estimate->needs_count; i++) of_weights[i] = estimate->needs[i].memory_bytes;
     plan_fitting(&sets, estimate->plan, of_weights, free_bytes);
     if (free_bytes && bytes > free_bytes)
         print_plain("            %.4g GB are free: the sweep would %s%s\n", (double)free_bytes / 1e9,
-                    estimate->rate_count == 1 ? "drop its largest configurations"
+                    estimate->needs_count == 1 ? "drop its largest configurations"
                     : sets.bytes             ? "be rejected; these fit together: "
                                              : "be rejected: none of them fits",
-                    estimate->rate_count > 1 && sets.bytes ? sets.data : "");
+                    estimate->needs_count > 1 && sets.bytes ? sets.data : "");
     free(sets.data);
 }
 static void print_plan_baseline(const struct estimate *estimate) {
@@ -712,26 +495,20 @@ static void print_plan_baseline(const struct estimate *estimate) {
     print_plain("\n");
 }
 static void print_plan_time(const struct estimate *estimate) {
-    const char *from = time_source(estimate);
-    if (isfinite(estimate->seconds) && strcmp(from, "none")) {
-        int64_t seconds = (int64_t)ceil(estimate->seconds);
-        char passes[64] = "";
-        if (estimate->follow_left)
-            snprintf(passes, sizeof passes, " and %lld untimed passes",
-                     (long long)(estimate->follow_left + estimate->baseline_left));
-        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up (%s)\n",
-                    (long long)(seconds / 3600), (long long)(seconds / 60 % 60), (long long)(seconds % 60),
-                    (long long)estimate->runs_left, passes, from);
-    } else print_plain("time        not known: %s\n", no_rates(estimate)[0] ? no_rates(estimate) : "no sample can run");
-    for (size_t i = 0; i < estimate->rate_count && strncmp(from, "estimate", 8) == 0; i++) {
-        const struct rates *rates = &estimate->rates[i];
-        print_plain("            %s%s (%.1f s): vit %.4g, prefill %.4g TFLOP/s, decode %.4g GB/s%s\n",
-                    i ? "and of " : "from each stage's FLOPs and bytes and the rates of a few blocks",
-                    i ? rates->weights : "", rates->seconds, rates->flops_ns[VP_STAGE_VIT] / 1e3,
-                    rates->flops_ns[VP_STAGE_PREFILL] / 1e3, rates->bytes_ns[VP_STAGE_DECODE],
-                    i + 1 < estimate->rate_count ? ""
-                                                : ";\n            answers are assumed to be as long as allowed");
-    }
+    const int64_t seconds = isfinite(estimate->seconds) ? (int64_t)ceil(estimate->seconds) : 0;
+    char passes[64] = "";
+    if (estimate->follow_left)
+        snprintf(passes, sizeof passes, " and %lld untimed passes",
+                 (long long)(estimate->follow_left + estimate->baseline_left));
+    if (no_count(estimate)[0]) print_plain("work        not known: %s\n", no_count(estimate));
+    if (!estimate->runs_left && !estimate->follow_left)
+        print_plain("time        %s\n", estimate->runs_measured ? "0: all runs are measured" : "0: no sample can run");
+    else if (isfinite(estimate->seconds))
+        print_plain("time        %lld:%02lld:%02lld for %lld runs%s, without decoding images and warming up "
+                    "(measured)\n", (long long)(seconds / 3600), (long long)(seconds / 60 % 60),
+                    (long long)(seconds % 60), (long long)estimate->runs_left, passes);
+    else print_plain("time        not known until each configuration has a run: start the sweep, stop it with Ctrl-C "
+                     "after the\n            first sample, and ask again with the same --output_dir\n");
 }
 /* 6 pairs that differ in one direction have a two-sided p of 2 / 2^6, the least number below 5 % */
 enum { MCNEMAR_LEAST = 6 };
@@ -749,7 +526,7 @@ static void print_plan_resolution(const struct estimate *estimate) {
     else print_plain("resolution  %zu samples are too few to distinguish two accuracies\n", estimate->fewest);
     if (isfinite(resolution->mean))
         print_plain(
-            "            %s mean latencies that differ by %.2g %%, P50s by %.2g %% (spread between samples: %.2g %%; "
+            "            %s mean latencies that differ by %.2g %%, P50s by %.2g %% (spread between runs: %.2g %%; "
             "paired comparisons resolve smaller differences)\n",
             isfinite(resolution->accuracy) ? "and" : "but they distinguish", 100 * resolution->mean,
             100 * resolution->p50, 100 * estimate->variation);
@@ -764,27 +541,18 @@ static void print_plan_resolution(const struct estimate *estimate) {
 }
 static int print_plan(const struct estimate *estimate) {
     const struct plan *plan = estimate->plan;
+    int code;
     print_plain("plan        %zu configuration%s, %zu point%s, %d run%s each; %lld runs measured, %lld left\n",
                 plan->configuration_count, plural_s((int64_t)plan->configuration_count), plan->point_count,
                 plural_s((int64_t)plan->point_count), plan->run_count, plural_s((int64_t)plan->run_count),
                 (long long)estimate->runs_measured, (long long)estimate->runs_left);
-    for (size_t set = 0; set < plan->set_count; set++) {
-        const struct dataset *dataset = &plan->sets[set];
-        int64_t unusable = 0;
-        for (size_t i = 0; i < dataset->count; i++) unusable += dataset->samples[i].reason > 0;
-        print_plain("data        %s: %zu sample%s of %s, metric %s, at most %d new tokens\n", dataset->task,
-                    dataset->count, plural_s((int64_t)dataset->count), dataset->path,
-                    vp_score_metric_of(dataset->metric)->name, dataset->new_tokens);
-        if (unusable)
-            print_plain("            %lld of their image%s cannot be used: %s%s\n", (long long)unusable,
-                        plural_s((int64_t)unusable), dataset->reasons[0], dataset->reason_count > 1 ? " ..." : "");
-    }
+    for (size_t set = 0; set < plan->set_count; set++)
+        if ((code = dataset_print(&plan->sets[set], estimate->model)) != 0) return code;
     print_plan_grid(estimate);
     print_plan_baseline(estimate);
     print_plan_memory(estimate);
     print_plan_time(estimate);
     print_plan_resolution(estimate);
-    if (!estimate->model) print_plan_apart(plan);
     if (plan->repeats)
         print_plain("note        %s repeats points %zu times; each is measured once\n",
                     text_of(estimate->options, "sampling_strategy"), plan->repeats);
@@ -796,18 +564,15 @@ int plan_cost_show(const struct options *options, const struct model *model, con
     int code = 0;
     struct estimate estimate = {.options = options, .model = model, .plan = plan, .baseline = baseline};
     estimate.configurations = zeroed(plan->configuration_count, sizeof *estimate.configurations);
-    estimate.rate_count = model ? plan->weights_count : 1;
-    estimate.rates = zeroed(estimate.rate_count, sizeof *estimate.rates);
-    for (size_t i = 0; i < estimate.rate_count && model && !code; i++) {
-        estimate.rates[i].weights = plan->weights[i];
-        code = calibrate(options, model, plan, &estimate.rates[i]);
+    estimate.needs_count = model ? plan->weights_count : 0;
+    estimate.needs = zeroed(estimate.needs_count + 1, sizeof *estimate.needs);
+    for (size_t i = 0; i < estimate.needs_count; i++) {
+        estimate.needs[i].weights = plan->weights[i];
+        needs_find(options, model, plan, &estimate.needs[i]);
     }
-    if (!model)
-        snprintf(estimate.rates[0].reason, sizeof estimate.rates[0].reason,
-                 "the speed of a server must be measured; after a sweep has started, --plan reads its journal");
     if (!code) code = look_ahead(&estimate);
     if (!code) code = is_given(options, "json") ? print_plan_json(&estimate) : print_plan(&estimate);
-    for (size_t i = 0; i < estimate.rate_count; i++) session_free(&estimate.rates[i].counter);
-    FREE_ALL(estimate.configurations, estimate.rates);
+    for (size_t i = 0; i < estimate.needs_count; i++) session_free(&estimate.needs[i].counter);
+    FREE_ALL(estimate.configurations, estimate.needs);
     return code;
 }

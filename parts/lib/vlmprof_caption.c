@@ -765,8 +765,8 @@ typedef struct vp_impl_caption_list { void *data; size_t count, capacity; } vp_i
 typedef struct vp_impl_caption_entry { size_t start, bytes; uint64_t hash; } vp_impl_caption_entry;
 /* id 0: a free slot */
 typedef struct vp_impl_caption_gram { uint32_t prefix, word, id; } vp_impl_caption_gram;
-/* a text's words from str.split(), and from split(" ") for ROUGE-L (usually the same) */
-typedef struct vp_impl_caption_line { size_t first, count, rouge_first, rouge_count; } vp_impl_caption_line;
+/* the words of a text: an index into `numbers` */
+typedef struct vp_impl_caption_line { size_t first, count; } vp_impl_caption_line;
 typedef struct vp_impl_caption_book {
     vp_impl_caption_list letters, words, numbers, lines, scratch;
     uint32_t *word_table;  /* number + 1, or 0 */
@@ -775,13 +775,10 @@ typedef struct vp_impl_caption_book {
     size_t gram_table_size, gram_count;
     /* [n - 1][i]: the n-gram that begins at index i of `numbers`; [0] are the numbers themselves */
     uint32_t *grams[VP_IMPL_CAPTION_N];
-    uint32_t *document_count, *in_candidate, *in_reference, *in_both; /* [numbers of words and n-grams] */
+    uint32_t *document_count, *in_candidate, *in_reference; /* [numbers of words and n-grams] */
     /* [4 * words of the longest text] distinct n-grams */
     uint32_t *candidate_list, *reference_list;
     double *log_of;                                                   /* [images + 1] log of a count */
-    /* [words]: bits of a word's positions in 64 words of the candidate */
-    uint64_t *places;
-    unsigned char *carry;                                             /* [words of the longest text] */
     size_t line_words_max;
 } vp_impl_caption_book;
 
@@ -865,36 +862,22 @@ static vp_result vp_impl_caption_full(const vp_impl_caption_book *book) {
     return book->numbers.count >= VP_IMPL_CAPTION_WORDS_MAX ? VP_ERR_RANGE : VP_OK;
 }
 
-/* Splits a tokenised text; also at single spaces if that gives different words. */
+/* Splits a tokenised text. */
 static vp_result vp_impl_caption_split(vp_impl_caption_book *book, const char *text, size_t bytes) {
     const char *at = text, *end = text + bytes, *start = text;
     vp_impl_caption_line line = {0};
     size_t length = 1;
-    int plain = 1;
-    line.first = line.rouge_first = book->numbers.count;
+    line.first = book->numbers.count;
     for (;; at += length) {
         uint32_t code = at < end ? vp_unicode_get(at, end, &length) : ' ';
         if (!vp_unicode_is_space(code)) continue;
         if (vp_impl_caption_full(book) != VP_OK) return VP_ERR_RANGE;
         if (at > start && !vp_impl_caption_add_word(book, start, (size_t)(at - start))) return VP_ERR_MEMORY;
-        if (at == start || code != ' ') plain = 0;
         if (at >= end) break;
         start = at + length;
     }
-    line.count = line.rouge_count = book->numbers.count - line.first;
-    if (!plain) {
-        line.rouge_first = book->numbers.count;
-        for (at = start = text;; at++) {
-            if (at < end && *at != ' ') continue;
-            if (vp_impl_caption_full(book) != VP_OK) return VP_ERR_RANGE;
-            if (!vp_impl_caption_add_word(book, start, (size_t)(at - start))) return VP_ERR_MEMORY;
-            if (at >= end) break;
-            start = at + 1;
-        }
-        line.rouge_count = book->numbers.count - line.rouge_first;
-    }
+    line.count = book->numbers.count - line.first;
     if (line.count > book->line_words_max) book->line_words_max = line.count;
-    if (line.rouge_count > book->line_words_max) book->line_words_max = line.rouge_count;
     if (!vp_impl_caption_reserve(&book->lines, 1, sizeof line)) return VP_ERR_MEMORY;
     ((vp_impl_caption_line *)book->lines.data)[book->lines.count++] = line;
     return VP_OK;
@@ -974,14 +957,11 @@ static vp_result vp_impl_caption_prepare(vp_impl_caption_book *book, size_t imag
     book->document_count = (uint32_t *)VP_CALLOC(numbers, sizeof(uint32_t));
     book->in_candidate = (uint32_t *)VP_CALLOC(numbers, sizeof(uint32_t));
     book->in_reference = (uint32_t *)VP_CALLOC(numbers, sizeof(uint32_t));
-    book->in_both = (uint32_t *)VP_CALLOC(numbers, sizeof(uint32_t));
     book->candidate_list = (uint32_t *)VP_CALLOC(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
     book->reference_list = (uint32_t *)VP_CALLOC(longest, VP_IMPL_CAPTION_N * sizeof(uint32_t));
-    book->places = (uint64_t *)VP_CALLOC(book->words.count + 1, sizeof(uint64_t));
-    book->carry = (unsigned char *)VP_CALLOC(longest, 1);
     book->log_of = (double *)VP_MALLOC(bytes);
-    if (!book->document_count || !book->in_candidate || !book->in_reference || !book->in_both || !book->candidate_list
-        || !book->reference_list || !book->places || !book->carry || !book->log_of)
+    if (!book->document_count || !book->in_candidate || !book->in_reference || !book->candidate_list
+        || !book->reference_list || !book->log_of)
         return VP_ERR_MEMORY;
     /* an n-gram without a reference counts as occurring in one image */
     for (i = 0; i <= image_count; i++) book->log_of[i] = i ? log((double)i) : 0.0;
@@ -1000,12 +980,9 @@ static void vp_impl_caption_release(vp_impl_caption_book *book) {
     VP_FREE(book->document_count);
     VP_FREE(book->in_candidate);
     VP_FREE(book->in_reference);
-    VP_FREE(book->in_both);
     VP_FREE(book->candidate_list);
     VP_FREE(book->reference_list);
     VP_FREE(book->log_of);
-    VP_FREE(book->places);
-    VP_FREE(book->carry);
 }
 
 /* counts the images whose references contain an n-gram; in_candidate temporarily contains the last such image */
@@ -1041,46 +1018,7 @@ static void vp_impl_caption_count(const vp_impl_caption_book *book, const vp_imp
     first[n] = found;
 }
 
-/* length of the longest common subsequence, 64 words of the candidate at a time, one bit each (Hyyro 2004,
- * "Bit-parallel LCS-length") */
-static size_t vp_impl_caption_common(const vp_impl_caption_book *book, const vp_impl_caption_line *candidate,
-                                     const vp_impl_caption_line *reference) {
-    const uint32_t *candidate_words = book->grams[0] + candidate->rouge_first,
-                   *reference_words = book->grams[0] + reference->rouge_first;
-    size_t start, i, common = 0;
-    memset(book->carry, 0, reference->rouge_count);
-    for (start = 0; start < candidate->rouge_count; start += 64) {
-        size_t width = candidate->rouge_count - start < 64 ? candidate->rouge_count - start : 64;
-        uint64_t open = ~(uint64_t)0;
-        for (i = 0; i < width; i++) book->places[candidate_words[start + i]] |= (uint64_t)1 << i;
-        for (i = 0; i < reference->rouge_count; i++) {
-            uint64_t here = open & book->places[reference_words[i]], sum = open + here, more = sum + book->carry[i];
-            book->carry[i] = (unsigned char)(sum < open || more < sum);
-            open = more | (open ^ here);
-        }
-        for (i = 0; i < width; i++) {
-            common += (size_t)(~open >> i & 1);
-            book->places[candidate_words[start + i]] = 0;
-        }
-    }
-    return common;
-}
-
-/* BLEU's counts, of one image or of all */
-typedef struct vp_impl_caption_bleu {
-    uint64_t correct[VP_IMPL_CAPTION_N], guesses[VP_IMPL_CAPTION_N], words, reference_words;
-} vp_impl_caption_bleu;
-
-static void vp_impl_caption_bleu_score(const vp_impl_caption_bleu *counts, double bleu[VP_IMPL_CAPTION_N]) {
-    double product = 1.0, ratio = ((double)counts->words + 1e-15) / ((double)counts->reference_words + 1e-9);
-    for (size_t n = 0; n < VP_IMPL_CAPTION_N; n++) {
-        product *= ((double)counts->correct[n] + 1e-15) / ((double)counts->guesses[n] + 1e-9);
-        bleu[n] = pow(product, 1.0 / (double)(n + 1));
-        if (ratio < 1.0) bleu[n] *= exp(1.0 - 1.0 / ratio);
-    }
-}
-
-/* CIDEr-D of one reference, summed over n. The n-grams shared with the candidate are recorded in in_both, for BLEU. */
+/* CIDEr-D of one reference, summed over n. */
 static double vp_impl_caption_similarity(vp_impl_caption_book *book, const vp_impl_caption_line *candidate,
                                          const vp_impl_caption_line *reference, const double norms[VP_IMPL_CAPTION_N],
                                          double log_images) {
@@ -1099,8 +1037,6 @@ static double vp_impl_caption_similarity(vp_impl_caption_book *book, const vp_im
                          mine = candidate_times * weight, theirs = reference_times * weight;
             product += (mine < theirs ? mine : theirs) * theirs;
             norm += theirs * theirs;
-            if ((candidate_times < reference_times ? candidate_times : reference_times) > book->in_both[number])
-                book->in_both[number] = candidate_times < reference_times ? candidate_times : reference_times;
             book->in_reference[number] = 0;
         }
         norm = sqrt(norm);
@@ -1110,12 +1046,11 @@ static double vp_impl_caption_similarity(vp_impl_caption_book *book, const vp_im
     return sum;
 }
 
-/* Scores one image: `candidate` is its line, and the lines of its references follow. */
-static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_caption_line *candidate,
-                                  size_t reference_count, double log_images, vp_impl_caption_bleu *counts,
-                                  vp_caption_scores *scores) {
-    size_t first[VP_IMPL_CAPTION_N + 1], n, i, reference, closest = 0, distance = SIZE_MAX;
-    double norms[VP_IMPL_CAPTION_N] = {0.0, 0.0, 0.0, 0.0}, similarity = 0.0, precision = 0.0, recall = 0.0;
+/* CIDEr-D of one image: `candidate` is its line, and the lines of its references follow. */
+static double vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_caption_line *candidate,
+                                    size_t reference_count, double log_images) {
+    size_t first[VP_IMPL_CAPTION_N + 1], n, i;
+    double norms[VP_IMPL_CAPTION_N] = {0.0, 0.0, 0.0, 0.0}, similarity = 0.0;
     vp_impl_caption_count(book, candidate, book->in_candidate, book->candidate_list, first);
     for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
         for (i = first[n]; i < first[n + 1]; i++) {
@@ -1126,59 +1061,25 @@ static void vp_impl_caption_image(vp_impl_caption_book *book, const vp_impl_capt
         }
         norms[n] = sqrt(norms[n]);
     }
-    for (reference = 1; reference <= reference_count; reference++) {
-        const vp_impl_caption_line *line = candidate + reference;
-        const size_t apart = line->count < candidate->count ? candidate->count - line->count
-                                                            : line->count - candidate->count;
-        const double common = (double)vp_impl_caption_common(book, candidate, line);
-        similarity += vp_impl_caption_similarity(book, candidate, line, norms, log_images);
-        if (apart < distance || (apart == distance && line->count < closest)) {
-            distance = apart;
-            closest = line->count;
-        }
-        if (common / (double)candidate->rouge_count > precision) precision = common / (double)candidate->rouge_count;
-        if (common / (double)line->rouge_count > recall) recall = common / (double)line->rouge_count;
-    }
-    memset(counts, 0, sizeof *counts);
-    counts->words = candidate->count;
-    counts->reference_words = closest;
-    for (n = 0; n < VP_IMPL_CAPTION_N; n++) {
-        counts->guesses[n] = candidate->count > n ? candidate->count - n : 0;
-        for (i = first[n]; i < first[n + 1]; i++) {
-            counts->correct[n] += book->in_both[book->candidate_list[i]];
-            book->in_both[book->candidate_list[i]] = book->in_candidate[book->candidate_list[i]] = 0;
-        }
-    }
-    vp_impl_caption_bleu_score(counts, scores->bleu);
-    scores->cider_d = similarity / (double)VP_IMPL_CAPTION_N / (double)reference_count * 10.0;
-    scores->rouge_l = precision != 0.0 && recall != 0.0
-                          ? (1.0 + 1.2 * 1.2) * precision * recall / (recall + 1.2 * 1.2 * precision)
-                          : 0.0;
+    for (i = 1; i <= reference_count; i++)
+        similarity += vp_impl_caption_similarity(book, candidate, candidate + i, norms, log_images);
+    for (i = 0; i < first[VP_IMPL_CAPTION_N]; i++) book->in_candidate[book->candidate_list[i]] = 0;
+    return similarity / (double)VP_IMPL_CAPTION_N / (double)reference_count * 10.0;
 }
 
 static void vp_impl_caption_score(vp_impl_caption_book *book, const vp_caption_image *images, size_t image_count,
-                                  vp_caption_scores *each, vp_caption_scores *corpus) {
+                                  double *each, double *corpus) {
     const vp_impl_caption_line *line = (const vp_impl_caption_line *)book->lines.data;
-    vp_impl_caption_bleu sums = {0}, counts;
-    vp_caption_scores mean = {0}, scores;
+    double sum = 0.0;
     vp_impl_caption_count_documents(book, images, image_count);
     for (size_t image = 0; image < image_count; image++) {
-        vp_impl_caption_image(book, line, images[image].reference_count, book->log_of[image_count], &counts, &scores);
+        const double score = vp_impl_caption_image(book, line, images[image].reference_count,
+                                                   book->log_of[image_count]);
         line += images[image].reference_count + 1;
-        if (each) each[image] = scores;
-        for (size_t n = 0; n < VP_IMPL_CAPTION_N; n++) {
-            sums.correct[n] += counts.correct[n];
-            sums.guesses[n] += counts.guesses[n];
-        }
-        sums.words += counts.words;
-        sums.reference_words += counts.reference_words;
-        mean.cider_d += scores.cider_d;
-        mean.rouge_l += scores.rouge_l;
+        if (each) each[image] = score;
+        sum += score;
     }
-    vp_impl_caption_bleu_score(&sums, mean.bleu);
-    mean.cider_d /= (double)image_count;
-    mean.rouge_l /= (double)image_count;
-    if (corpus) *corpus = mean;
+    if (corpus) *corpus = sum / (double)image_count;
 }
 
 static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_caption_image *images,
@@ -1196,7 +1097,7 @@ static vp_result vp_impl_caption_read_all(vp_impl_caption_book *book, const vp_c
 }
 
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
-                                   vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error) {
+                                   double *each, double *corpus, vp_error *error) {
     vp_impl_caption_book book = {0};
     vp_message where = {{0}, 0};
     vp_result result;

@@ -1,4 +1,4 @@
-/* vlmprof_caption.h - v0.2.0 - CIDEr-D, BLEU and ROUGE-L of captions - MIT licence
+/* vlmprof_caption.h - v0.2.0 - CIDEr-D of captions - MIT licence
  *
  * Corpus scores of captions, equal to pycocoevalcap 1.2's, with a built-in tokenizer instead of its Java program.
  * vp_caption_corpus allocates memory and releases it before it returns; vp_caption_tokenise allocates nothing. */
@@ -18,11 +18,6 @@ typedef struct vp_caption_image {
 } vp_caption_image;
 /* texts are used unchanged (words between white space), or are first passed through vp_caption_tokenise */
 typedef enum vp_caption_input { VP_CAPTION_TOKENISED, VP_CAPTION_RAW } vp_caption_input;
-typedef struct vp_caption_scores {
-    double bleu[4];  /* BLEU-1 .. BLEU-4, 0..1 */
-    double cider_d;  /* 0..10; always 0 in a corpus of one image */
-    double rouge_l;  /* 0..1 */
-} vp_caption_scores;
 
 /* Splits a caption into words: lower case, Penn Treebank rules, no punctuation, one space between words. It follows the
  * rules below, but not every rule of the program that it replaces, so printed numbers that depend on it are marked
@@ -41,7 +36,7 @@ typedef struct vp_caption_scores {
  * threads: reentrant */
 VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, size_t capacity, size_t *needed);
 
-/* CIDEr-D, BLEU-1..4 and ROUGE-L of each image and of the corpus.
+/* CIDEr-D of each image and of the corpus, 0..10; always 0 in a corpus of one image.
  * in:      images       [image_count], at least 1; document frequencies come from this corpus, so a score depends on
  *                       all images
  *          input        the form of the texts
@@ -50,20 +45,16 @@ VP_API vp_result vp_caption_tokenise(const char *text, size_t bytes, char *out, 
  *          error        may be NULL; names the image
  * returns: VP_OK; VP_ERR_RANGE: no image, a NULL text, an image without references (omit it), over 2^29 words in total;
  *          VP_ERR_MEMORY
- * rule:    BLEU: counts clipped by the largest count in any reference; reference length: the closest, and the shorter
- *          of two; product of (correct + 1e-15) / (words + 1e-9), k-th root, times exp(1 - 1 / ratio) when ratio =
- *          (length + 1e-15) / (reference length + 1e-9) < 1; corpus: the same over summed counts. CIDEr-D: weight of an
- *          n-gram = count * (log images - log max(1, images whose references contain it)); cosine with the candidate's
- *          weight clipped to the reference's, times exp(-d^2 / 72), d = difference in bigram counts; mean over n = 1..4
- *          and the references, times 10. ROUGE-L: largest precision and largest recall over the references, beta 1.2,
- *          words between single spaces. Corpus scores of the last two: means over the images.
- * source:  pycocoevalcap 1.2: bleu/bleu_scorer.py, cider/cider_scorer.py, rouge/rouge.py
+ * rule:    weight of an n-gram = count * (log images - log max(1, images whose references contain it)); cosine with the
+ *          candidate's weight clipped to the reference's, times exp(-d^2 / 72), d = difference in bigram counts; mean
+ *          over n = 1..4 and the references, times 10. Corpus: the mean over the images
+ * source:  pycocoevalcap 1.2: cider/cider_scorer.py
  * numeric: double; within 1e-10 of the reference. n-grams with equal hashes are compared, so two are never confused
  * memory:  at most 32 bytes per word, 64 per text and 100 per distinct word or n-gram of 2 to 4 words, released at the
- *          end. Time is linear in the words; ROUGE-L adds candidate words * reference words / 64
+ *          end. Time is linear in the words
  * threads: reentrant */
 VP_API vp_result vp_caption_corpus(const vp_caption_image *images, size_t image_count, vp_caption_input input,
-                                   vp_caption_scores *each, vp_caption_scores *corpus, vp_error *error);
+                                   double *each, double *corpus, vp_error *error);
 
 VP_EXTERN_C_END
 #endif /* VLMPROF_CAPTION_H */

@@ -611,12 +611,6 @@ static vp_result vp_impl_chat_keep_text(vp_chat_reply *reply, char **member, con
         return vp_impl_chat_fail(reply, VP_ERR_FORMAT, name, "the server sent something that is not text");
     return vp_impl_chat_keep(reply, member, json, node);
 }
-/* Stores the server's request id, if it is a text. */
-static vp_result vp_impl_chat_keep_id(vp_chat_reply *reply, const vp_json *json, uint32_t object) {
-    const uint32_t id = vp_json_get(json, object, "id");
-    if (id == VP_JSON_NONE || json->nodes[id].type != VP_JSON_STRING) return VP_OK;
-    return vp_impl_chat_keep(reply, &reply->id, json, id);
-}
 /* {"error": "text"}, {"error": {"message": "text"}}: the value with the most specific message. */
 static uint32_t vp_impl_chat_said(const vp_json *json, uint32_t error) {
     const uint32_t message = vp_json_get(json, error, "message");
@@ -826,7 +820,6 @@ static vp_result vp_impl_chat_read_chat(vp_chat_reply *reply, const vp_json *jso
     const uint32_t choices = vp_json_get(json, 0, "choices");
     uint32_t choice, place = 0;
     vp_result result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, 0, "model"), "model");
-    if (result == VP_OK) result = vp_impl_chat_keep_id(reply, json, 0);
     if (result == VP_OK && vp_impl_chat_is_set(json, choices)) {
         if (json->nodes[choices].type != VP_JSON_ARRAY)
             return vp_impl_chat_fail(reply, VP_ERR_FORMAT, "choices", "the server sent something that is not a list");
@@ -876,7 +869,6 @@ static vp_result vp_impl_chat_response(vp_chat_reply *reply, const vp_json *json
         result = vp_impl_chat_outputs(reply, json, vp_json_get(json, response, "output"));
     if (result == VP_OK)
         result = vp_impl_chat_keep_text(reply, &reply->model, json, vp_json_get(json, response, "model"), "model");
-    if (result == VP_OK) result = vp_impl_chat_keep_id(reply, json, response);
     if (result == VP_OK)
         result = vp_impl_chat_keep_text(reply, &reply->finish_reason, json,
                                         vp_impl_chat_is_set(json, why) ? why : status, "status");
@@ -1128,7 +1120,6 @@ VP_API void vp_chat_reply_free(vp_chat_reply *reply) {
     VP_FREE(reply->reasoning);
     VP_FREE(reply->finish_reason);
     VP_FREE(reply->model);
-    VP_FREE(reply->id);
     VP_FREE(reply->timings);
     VP_FREE(reply->logprobs);
     VP_FREE(reply->failure);

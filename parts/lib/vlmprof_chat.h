@@ -113,7 +113,7 @@ typedef struct vp_chat_reply {
     char *text; size_t text_bytes;           /* the answer; may contain NULs; an uncounted NUL follows */
     char *reasoning; size_t reasoning_bytes; /* a reasoning model's text before the answer; "" if none */
     vp_chat_usage usage;
-    char *finish_reason, *model, *id;        /* texts from the server; NULL: not reported */
+    char *finish_reason, *model;             /* texts from the server; NULL: not reported */
     char *timings;                           /* the server's own times as a JSON object; NULL: not reported.
                                               * llama.cpp: "timings"; Ollama: its durations; vLLM: "metrics" */
     char *logprobs;                          /* chat completions: choices[0].logprobs as JSON, from the first part that

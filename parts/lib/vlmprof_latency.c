@@ -409,16 +409,6 @@ VP_API vp_result vp_linear_errors_compute(const double *measured, const double *
     return VP_OK;
 }
 
-VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_count) {
-    size_t bytes = 64;
-    if (columns < 1 || columns > VP_LINEAR_COLUMNS_LIMIT) return SIZE_MAX;
-    vp_arena_need(&bytes, group_count, (columns + 1) * (columns + 1) * sizeof(double));
-    vp_arena_need(&bytes, group_count, (columns + 1) * (columns + 1) * sizeof(double));
-    vp_arena_need(&bytes, group_count, columns * sizeof(double));
-    vp_arena_need(&bytes, group_count, sizeof(uint64_t));
-    return bytes;
-}
-
 /* working memory of leave-one-out: for each group a triangle, a triangle of all later groups, coefficients and a row
  * count */
 typedef struct vp_impl_leave_out {
@@ -513,23 +503,6 @@ static double vp_impl_leave_out_value(const vp_impl_leave_out *folds, size_t gro
     double sum = 0.0;
     for (size_t j = 0; j + 1 < folds->width; j++) sum += coefficient[j] * x[j];
     return sum;
-}
-
-VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows,
-                                     size_t columns, size_t group_count, const vp_linear_options *options,
-                                     void *scratch, size_t scratch_bytes, double *predicted, vp_error *error) {
-    vp_impl_leave_out folds;
-    vp_result result;
-    if (!groups || !predicted) return vp_fail(error, VP_ERR_RANGE, -1, "fit", "groups or predicted is NULL");
-    if (vp_impl_linear_check(x, y, rows, columns, options, error) != VP_OK) return VP_ERR_RANGE;
-    result = vp_impl_leave_out_take(&folds, columns, groups, rows, group_count, scratch, scratch_bytes, error);
-    if (result != VP_OK) return result;
-    for (size_t i = 0; i < rows; i++)
-        vp_impl_leave_out_row(&folds, groups[i], x + i * columns, y[i], options->weights ? options->weights[i] : 1.0);
-    result = vp_impl_leave_out_solve(&folds, options->nonnegative, options->drop_dependent, error);
-    for (size_t i = 0; result == VP_OK && i < rows; i++)
-        predicted[i] = vp_impl_leave_out_value(&folds, groups[i], x + i * columns);
-    return result;
 }
 
 /* ---- the cost of a request */
@@ -890,7 +863,13 @@ VP_API void vp_latency_limits_apply(const vp_latency_limits *limits, double valu
 }
 
 VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count) {
-    return vp_linear_leave_out_scratch_bytes(VP_LATENCY_COLUMNS_LIMIT, group_count);
+    const size_t columns = VP_LATENCY_COLUMNS_LIMIT;
+    size_t bytes = 64;
+    vp_arena_need(&bytes, group_count, (columns + 1) * (columns + 1) * sizeof(double));
+    vp_arena_need(&bytes, group_count, (columns + 1) * (columns + 1) * sizeof(double));
+    vp_arena_need(&bytes, group_count, columns * sizeof(double));
+    vp_arena_need(&bytes, group_count, sizeof(uint64_t));
+    return bytes;
 }
 
 VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_stage stage,
@@ -899,7 +878,7 @@ VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_s
                                       size_t scratch_bytes, double *predicted, vp_error *error) {
     double x[VP_LATENCY_COLUMNS_LIMIT];
     vp_latency_request any = {0};
-    vp_impl_leave_out folds;
+    vp_impl_leave_out folds = {0};
     vp_linear fit;
     vp_impl_latency_weigh weigh = {0};
     vp_result result;

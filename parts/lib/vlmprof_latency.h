@@ -80,16 +80,6 @@ typedef struct vp_linear_errors {
  * returns: VP_OK; VP_ERR_RANGE: count 0 or a value that is not finite */
 VP_API vp_result vp_linear_errors_compute(const double *measured, const double *predicted, size_t count,
                                           double *scratch, vp_linear_errors *errors);
-VP_API size_t vp_linear_leave_out_scratch_bytes(size_t columns, size_t group_count);
-/* Leave-one-group-out: a fit of all other groups (configurations, image sizes) predicts each row.
- * in:      groups     uint32 [rows], 0..group_count - 1; groups may be empty
- * out:     predicted  double [rows], on success only
- * returns: as vp_linear_compute, VP_ERR_MISMATCH if the rows outside a group cannot be fitted; VP_ERR_CAPACITY
- * numeric: as vp_linear_compute on the other rows; time grows with rows + groups, not with their product
- * memory:  60 KB of stack */
-VP_API vp_result vp_linear_leave_out(const double *x, const double *y, const uint32_t *groups, size_t rows,
-                                     size_t columns, size_t group_count, const vp_linear_options *options,
-                                     void *scratch, size_t scratch_bytes, double *predicted, vp_error *error);
 
 /* ---- the latency of a request: one linear model per stage */
 #define VP_LATENCY_STAGES(X) X(VISION, "vision") X(PREFILL, "prefill") X(DECODE, "decode") X(OTHER, "other")
@@ -207,7 +197,7 @@ VP_API size_t vp_latency_leave_out_scratch_bytes(size_t group_count);
  *          measured   double [rows], times of this stage
  * out:     predicted  double [rows]; NaN where measured is NaN or the stage did not run
  * rule:    PHYSICAL: rows weigh as in vp_latency_fit of all rows
- * returns: as vp_latency_fit and vp_linear_leave_out */
+ * returns: as vp_latency_fit; VP_ERR_MISMATCH if the rows outside a group cannot be fitted; VP_ERR_CAPACITY */
 VP_API vp_result vp_latency_leave_out(vp_latency_features features, vp_latency_stage stage,
                                       const vp_latency_request *requests, const double *measured,
                                       const uint32_t *groups, size_t rows, size_t group_count, void *scratch,

@@ -106,9 +106,7 @@ typedef struct vp_impl_flight {
     int64_t at_ns; uint64_t order; /* due time of the next action; equal times are ordered by `order` */
     size_t place;                 /* index in the heap, from 1; 0: not in the heap */
     int is_flying;                /* 1 if added to libcurl */
-    const char *get_url;          /* NULL: a POST */
-    char *own_url;                /* allocated URL of a GET */
-    int is_foreign;               /* 1: the URL is on another server, which does not get the key */
+    char *get_url;                /* allocated URL of a GET; NULL: a POST */
     int64_t heard_ns;             /* time of the last byte of the answer */
     int status, headers_ended, has_reply;
     size_t header_bytes;
@@ -690,10 +688,9 @@ static vp_impl_flight *vp_impl_server_flight(vp_server *server) {
 }
 static void vp_impl_server_release(vp_impl_flight *flight) {
     vp_server *server = flight->server;
-    VP_FREE(flight->own_url);
+    VP_FREE(flight->get_url);
     VP_FREE(flight->body);
-    flight->own_url = flight->body = NULL;
-    flight->get_url = NULL;
+    flight->get_url = flight->body = NULL;
     flight->body_bytes = flight->body_capacity = 0;
     flight->exchange = NULL;
     flight->next = server->unused;
@@ -717,7 +714,6 @@ static void vp_impl_server_finish(vp_impl_flight *flight) {
     vp_impl_server_scrub_words(server, reply->failure);
     vp_impl_server_scrub_words(server, reply->model);
     vp_impl_server_scrub_words(server, reply->finish_reason);
-    vp_impl_server_scrub_words(server, reply->id);
     if (reply->timings) vp_impl_server_scrub(server, reply->timings, strlen(reply->timings));
     if (reply->logprobs) vp_impl_server_scrub(server, reply->logprobs, strlen(reply->logprobs));
     reply->text_bytes = vp_impl_server_scrub(server, reply->text, reply->text_bytes);
@@ -882,7 +878,7 @@ static void vp_impl_server_launch(vp_impl_flight *flight) {
     memset(&flight->broken, 0, sizeof flight->broken);
     failed |= set(flight->easy, VP_IMPL_CURLOPT_URL, flight->get_url ? flight->get_url : server->post_url);
     failed |= set(flight->easy, VP_IMPL_CURLOPT_HTTPHEADER,
-                  flight->is_foreign ? NULL : flight->get_url ? server->get_headers : server->post_headers);
+                  flight->get_url ? server->get_headers : server->post_headers);
     if (flight->get_url) {
         failed |= set(flight->easy, VP_IMPL_CURLOPT_HTTPGET, 1L);
     } else {
@@ -1023,20 +1019,13 @@ static vp_impl_flight *vp_impl_server_take(vp_server *server, const vp_exchange 
     if (server->last_done == flight) server->last_done = before;
     return flight;
 }
-/* Returns 1 if the URL is on this server or NULL. */
-static int vp_impl_server_is_own(const vp_server *server, const char *url) {
-    const size_t bytes = strlen(server->url);
-    return !url || (strncmp(url, server->url, bytes) == 0 && (url[bytes] == '/' || url[bytes] == 0));
-}
-static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *own_url, vp_error *error) {
+static vp_result vp_impl_server_begin(vp_server *server, vp_exchange *exchange, char *get_url, vp_error *error) {
     if (exchange->state != VP_EXCHANGE_NEW)
         return vp_fail(error, VP_ERR_STATE, -1, "exchange", "the exchange was already started");
     vp_impl_flight *flight = vp_impl_server_flight(server);
     if (!flight) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
     flight->exchange = exchange;
-    flight->own_url = own_url;
-    flight->get_url = own_url;
-    flight->is_foreign = !vp_impl_server_is_own(server, own_url);
+    flight->get_url = get_url;
     exchange->state = VP_EXCHANGE_WAITING;
     exchange->attempts = 0;
     memset(&exchange->error, 0, sizeof exchange->error);
@@ -1052,11 +1041,6 @@ VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange
     const vp_result result = vp_impl_server_work(server, NULL, until_ns, error);
     vp_impl_flight *flight = result == VP_OK ? vp_impl_server_take(server, NULL) : NULL;
     *finished = flight ? flight->exchange : NULL;
-    if (flight && flight->get_url) {
-        flight->exchange->reply.text_bytes = vp_impl_server_scrub(server, flight->body, flight->body_bytes);
-        flight->exchange->reply.text = flight->body;
-        flight->body = NULL;
-    }
     if (flight) vp_impl_server_release(flight);
     return result;
 }
@@ -1089,27 +1073,23 @@ VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_erro
     const vp_result result = vp_impl_server_begin(server, exchange, NULL, error);
     return result == VP_OK ? vp_impl_server_finish_one(server, exchange, NULL, NULL, error) : result;
 }
-VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exchange *exchange, vp_error *error) {
-    const int is_path = *path == '/';
-    const char *at;
-    char *url;
-    for (at = path; *at > ' ' && *at < 0x7f; at++) {}
-    if (is_path ? *at != 0 : vp_impl_server_bad_url(path) != NULL)
-        return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
-    url = vp_impl_server_join(is_path ? server->url : "", path);
-    if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
-    vp_result result = vp_impl_server_begin(server, exchange, url, error);
-    if (result != VP_OK) VP_FREE(url);
-    return result;
-}
 VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
                                vp_error *error) {
     vp_exchange exchange = {0};
+    const char *at;
     char *body = NULL;
     size_t body_bytes = 0;
+    char *url;
     vp_result result;
-    result = vp_server_start_get(server, path, &exchange, error);
-    if (result != VP_OK) return result;
+    for (at = path; *at > ' ' && *at < 0x7f; at++) {}
+    if (*path != '/' || *at)
+        return vp_fail(error, VP_ERR_RANGE, -1, "path", "expected a path that begins with / and contains no blanks");
+    url = vp_impl_server_join(server->url, path);
+    if (!url) return vp_fail(error, VP_ERR_MEMORY, -1, "server", "not enough memory for a request");
+    if ((result = vp_impl_server_begin(server, &exchange, url, error)) != VP_OK) {
+        VP_FREE(url);
+        return result;
+    }
     result = vp_impl_server_finish_one(server, &exchange, &body, &body_bytes, error);
     if (result == VP_OK && exchange.http_status < 400 && !body) {
         body = (char *)VP_CALLOC(1, 1);
@@ -1140,7 +1120,7 @@ VP_API void vp_server_close(vp_server *server) {
                                                "the request was broken off");
         }
         server->curl.curl_easy_cleanup(flight->easy);
-        VP_FREE(flight->own_url);
+        VP_FREE(flight->get_url);
         VP_FREE(flight->body);
         VP_FREE(flight);
     }
@@ -1170,10 +1150,6 @@ VP_API const char *vp_server_library(const vp_server *server) { return (void)ser
 VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error) {
     (void)exchange;
     return vp_server_open(NULL, &server, error);
-}
-VP_API vp_result vp_server_start_get(vp_server *server, const char *url, vp_exchange *exchange, vp_error *error) {
-    (void)url;
-    return vp_server_start(server, exchange, error);
 }
 VP_API vp_result vp_server_step(vp_server *server, int64_t until_ns, vp_exchange **finished, vp_error *error) {
     (void)until_ns, (void)finished;

@@ -88,11 +88,6 @@ VP_API void vp_exchange_free(vp_exchange *exchange); /* frees the reply; body an
  * returns: VP_OK; VP_ERR_STATE: it is not NEW; VP_ERR_MEMORY */
 VP_API vp_result vp_server_start(vp_server *server, vp_exchange *exchange, vp_error *error);
 
-/* Starts a GET alongside the requests in flight, of a path below the base URL or of a whole URL. Only URLs on the same
- * server get the API key. vp_server_step returns the exchange; reply.text is the body.
- * returns: VP_OK; VP_ERR_RANGE: not a path or URL; VP_ERR_STATE: the exchange is not NEW; VP_ERR_MEMORY */
-VP_API vp_result vp_server_start_get(vp_server *server, const char *path, vp_exchange *exchange, vp_error *error);
-
 /* Works until an exchange is DONE or FAILED, or until the time until_ns (0: no limit). If nothing is in flight, it
  * sleeps until then.
  * out:     finished  that exchange; NULL: until_ns was reached, or there is no limit and nothing is in flight
@@ -109,7 +104,7 @@ VP_API vp_result vp_server_ask(vp_server *server, vp_exchange *exchange, vp_erro
 /* Sends a GET of a path below the base URL ("/v1/models", "/props"), for a server's information about itself.
  * out:     text, bytes  on success only; malloc'ed, followed by an uncounted NUL
  *          status       HTTP status; text is set only for a status below 400
- * returns: VP_OK; as vp_server_ask */
+ * returns: VP_OK; VP_ERR_RANGE: not a path; otherwise as vp_server_ask */
 VP_API vp_result vp_server_get(vp_server *server, const char *path, int *status, char **text, size_t *bytes,
                                vp_error *error);
 

@@ -44,18 +44,13 @@ static size_t cut(const uint8_t *data, size_t bytes, vp_caption_text *texts, vp_
     return image_count;
 }
 
-static void check_scores(const vp_caption_scores *s) {
-    int n;
-    for (n = 0; n < 4; n++) MUST(s->bleu[n] >= 0.0 && s->bleu[n] <= 1.0);
-    MUST(s->cider_d >= 0.0 && s->cider_d <= 10.0 + 1e-9);
-    MUST(s->rouge_l >= 0.0 && s->rouge_l <= 1.0 + 1e-12);
-}
+static void check_score(double score) { MUST(score >= 0.0 && score <= 10.0 + 1e-9); }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
     static vp_caption_text texts[TEXTS_MAX];
     static vp_caption_image images[IMAGES_MAX];
-    vp_caption_scores each[IMAGES_MAX], corpus, alone;
+    double each[IMAGES_MAX], corpus, alone;
     vp_caption_input input;
     vp_error error;
     size_t count, i, without = 0;
@@ -70,9 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes) {
         return 0;
     }
     MUST(without == 0);
-    check_scores(&corpus);
-    for (i = 0; i < count; i++) check_scores(&each[i]);
-    MUST(vp_caption_corpus(images, 1, input, NULL, &alone, NULL) == VP_OK && alone.cider_d == 0.0 && alone.rouge_l == each[0].rouge_l);
-    MUST(memcmp(alone.bleu, each[0].bleu, sizeof alone.bleu) == 0);
+    check_score(corpus);
+    for (i = 0; i < count; i++) check_score(each[i]);
+    MUST(vp_caption_corpus(images, 1, input, NULL, &alone, NULL) == VP_OK && alone == 0.0);
     return 0;
 }

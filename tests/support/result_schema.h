@@ -25,7 +25,6 @@ SCHEMA_TABLE(ROW_TIMES, ROW_TIMES_ROWS(FIELD_ELSE))
 SCHEMA_TABLE(RUN_FLAGS, RUN_FLAGS_ROWS(FIELD_ELSE))
 SCHEMA_TABLE(ROW_FLAGS, ROW_FLAGS_ROWS(FIELD_ELSE))
 SCHEMA_TABLE(ROW_SERVED, ROW_SERVED_ROWS(FIELD_ELSE))
-SCHEMA_TABLE(ROW_END, ROW_END_ROWS(FIELD_ELSE))
 static const char *const PARTS_OF_STATISTICS[] = {"mean", "std", "p50", "p95", "p99"};
 
 static vp_json_writer schema_writer;
@@ -264,7 +263,7 @@ static void put_object_of(const struct fields *const *tables, size_t count, int 
 /* The metrics of a row, whose members come from many tables. */
 static void put_row_schema(void) {
     static const struct fields *const tables[] = {&ROW_HEAD, &RESULT_SIZES, &ANSWER_TOKENS, &ANSWER, &FIDELITY, &ROW_TIMES,
-                                                  &MEASURED, &ROW_FLAGS,    &MEASURED_COST, &SENT,   &ROW_SERVED, &ROW_END};
+                                                  &MEASURED, &ROW_FLAGS,    &MEASURED_COST, &SENT,   &ROW_SERVED};
     enum { TABLES = sizeof tables / sizeof *tables };
     begin_list("required");
     for (int metric = 0; metric < METRIC_STAGE; metric++) if (!is_left_out(metric, (double)NAN)) vp_json_string(&schema_writer, METRIC_KEYS[metric]);

@@ -106,7 +106,7 @@ input=samples/questions.jsonl say tokenize_records tokenize --synthetic tiny --j
 for rule in anls em vqa_official mmmu vqa_seed nonsense; do
     input=tests/golden/scores/anls.jsonl say "score_$rule" score --metric $rule
 done
-for rule in cider bleu; do
+for rule in cider; do
     printf '{"id": 1, "prediction": "a cat sits", "references": ["a cat is sitting", "the cat sits"]}\n{"id": 2, "prediction": "two dogs", "references": ["two dogs run", "dogs"]}\n' >captions
     say "score_$rule" score --metric $rule captions
 done
@@ -202,6 +202,5 @@ for table in summary annotations ops kernels launches tracks memory; do
 done
 say trace_cprofile trace tests/golden/trace/torch_cpu.pt.trace.json --profile_format cprofile --sort_by count --group_by_input_shape
 one=$(ls results/*imgsizetier*.json | head -n 1)
-say rescore rescore "$one"
-say rescore_other rescore "$one" --metric anls
+say score_predictions score --predictions "$one"
 echo "$(find "$keep" -type f | wc -l) files in $keep"
