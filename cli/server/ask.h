@@ -20,7 +20,7 @@ struct question {
     const vp_chat_knob *knobs; size_t knob_count;
 };
 
-/* Builds the body of a request: *exchange is new and ready for endpoint_ask. On failure error->where names the knob
+/* Builds the body of a request: *exchange is new and ready for endpoint_try. On failure error->where names the knob
  * that the body does not accept. Free it with ask_free. */
 vp_result ask_begin(const struct endpoint *endpoint, const struct question *question, vp_exchange *exchange,
                     vp_error *error);

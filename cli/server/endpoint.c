@@ -318,8 +318,3 @@ int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason,
     free(line.data);
     return result == VP_ERR_MEMORY ? EXIT_DEVICE : result == VP_ERR_RANGE ? EXIT_INPUT : exit_code_of(result);
 }
-int endpoint_ask(struct endpoint *endpoint, vp_exchange *exchange) {
-    char reason[LINE_BYTES];
-    const int code = endpoint_try(endpoint, exchange, reason, sizeof reason);
-    return code && code != EXIT_INTERRUPTED ? complain(code, "%s", reason) : code;
-}

@@ -230,7 +230,7 @@ static void put_enum(const struct field *row) {
     vp_json_end_array(&schema_writer);
 }
 static void put_field(const struct fields *table, const struct field *row) {
-    static const char *const types[] = {"integer", "number", "number", "string", "string", "boolean", "array",  "array",
+    static const char *const types[] = {"integer", "number", "string", "string", "boolean", "array",  "array",
                                         "array",   "array",  "object", "object", "object",  "array", "array"};
     const int is_pair = row->type == FIELD_PAIR || row->type == FIELD_WHOLES || row->type == FIELD_RANGE;
     member(row->key);
