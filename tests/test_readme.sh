@@ -115,8 +115,8 @@ check "definitions say what TPOT is, once" [ "$(grep -A1 '^  T_decode_per_token$
 for key in $(grep -ohE 'ROW\("[A-Za-z_]+"' cli/results/metrics.h | cut -d'"' -f2); do
     check "definitions have $key" grep -qE "^  $key$" "$work/printed"
 done
-# (llama.cpp's, SGLang's and vLLM's own options aside)
-for option in $(grep -ohE -e '--[a-z][a-z_-]+' cli/guides/*.txt | grep -vxE -e '--(metrics|enable-metrics|save-result|save-detailed)' | sort -u); do
+# (llama.cpp's, SGLang's and vLLM's own options, and those of python -m vlmprof.NAME, aside)
+for option in $(grep -ohE -e '--[a-z][a-z_-]+' cli/guides/*.txt | grep -vxE -e '--(metrics|enable-metrics|save-result|save-detailed)' | grep -vxF -f <(grep -ohE -e '--[a-z_]+' python/vlmprof/*/__init__.py) | sort -u); do
     check "the guides' option $option exists" grep -qE -e "^ +$option\b|$option N|tile --family.*$option" <(cat "$work/all-help" <("$PROGRAM" tile --list_families | grep -oE '\b[a-z_]+=' | sed -E 's/(.*)=/  --\1/'))
 done
 # (the commands of guide numbers measure for minutes; test_servers.sh runs those of guide servers)
