@@ -1,7 +1,7 @@
 /* fields.h: the keys of journals and result files, one row per key.
  * A row is the type, unit, words and limits of a value. The rows generate the struct of a line, the writer, the
- * checker, the reader, samples/result.schema.json and the lists in `help definitions`. The part of the program that measures a
- * value fills the struct. To add a key, add a row, and an assignment where its struct is filled. */
+ * checker, the reader, samples/result.schema.json and the lists in `help definitions`. The part of the program that
+ * measures a value fills the struct. To add a key, add a row, and an assignment where its struct is filled. */
 #ifndef VLMPROF_CLI_FIELDS_H
 #define VLMPROF_CLI_FIELDS_H
 #include "base/json.h"
