@@ -28,11 +28,12 @@ static void apply_prune(struct pass_input *input, const struct knob_value *value
     (void)prune_read(value->text, &input->prune, reason, sizeof reason); /* prune_check has already checked it */
     input->prune.how.image_tokens = input->cuts ? input->cuts->whole.feature_tokens : 0;
 }
+/* Images are cut, and engines with their weights opened, before there is a request. */
 static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {
     [KNOB_TOP_K] = apply_top_k,
     [KNOB_BLOCKS] = apply_blocks,
     [KNOB_ACTIVATIONS] = apply_activations,
-    [KNOB_PRUNE] = apply_prune, /* images are cut, and weights chosen, before there is a request */
+    [KNOB_PRUNE] = apply_prune,
 };
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)
