@@ -989,7 +989,8 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
     if (name && find_row_metric(name, &metric)) set_metric(dataset, metric, "of the first record's \"metric\"", "");
     else if (name)
         complain(0, "%s: \"metric\" %.60s is not a rule of vlmprof: answers are scored by %s; vlmprof score --scores "
-                    "puts other scores into the results", dataset->path, name, vp_score_metric_of(dataset->metric)->name);
+                    "puts other scores into the results", dataset->path, name,
+                 vp_score_metric_of(dataset->metric)->name);
     scoring_free(&scoring);
     FREE_ALL(set, name);
 }

@@ -294,8 +294,8 @@ static int match_line(struct score_job *job, size_t index, int are_own) {
         if (!row->has_answer || (line->file != SIZE_MAX && row->file != line->file)) continue;
         if (first && strcmp(first->dataset_name, files[row->file].dataset_name))
             return complain(EXIT_INPUT, "%s: line %lld: %.80s is in the data sets %.60s and %.60s: \"config\" in the "
-                                        "line limits it to one result file", job->request->file, (long long)line->number,
-                            line->name, first->dataset_name, files[row->file].dataset_name);
+                                        "line limits it to one result file", job->request->file,
+                            (long long)line->number, line->name, first->dataset_name, files[row->file].dataset_name);
         first = &files[row->file];
         if (row->line != SIZE_MAX) line->is_repeated = row->is_double = 1;
         row->line = index;
