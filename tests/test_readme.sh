@@ -99,32 +99,6 @@ else
     echo "skipped: samples/stub_server.py: libcurl is not there, or Python: $(tail -n 1 "$work/missing")"
 fi
 
-# load_results.py, on what the commands left: its table has each file and sample, its self times are those of vlmprof trace
-check "load_results.py names what it needs" grep -q "pip install pandas matplotlib" samples/load_results.py packaging/python/vlmprof/results.py
-if "$python" -c 'import pandas, matplotlib' 2>"$work/missing"; then
-    check "load_results.py shows its help" "$python" samples/load_results.py --help
-    check "load_results.py loads results and a trace" "$python" samples/load_results.py "$work/build/readme-sweep" --png "$work/front.png" --trace "$work/build/trace.json"
-    cp "$work/out" "$work/loaded"
-    check "load_results.py has a row for each of 8 configurations" [ "$(grep -cE ' +questions +(low|medium) +[12] +[24] +3 ' "$work/loaded")" -eq 8 ]
-    check "load_results.py counts samples" grep -q '^8 configurations, 24 samples; times are ms$' "$work/loaded"
-    check "load_results.py draws a PNG" [ "$(head -c 4 "$work/front.png" | tail -c 3)" = PNG ]
-    "$PROGRAM" trace "$work/build/trace.json" --sort_by self_cpu_time_total --json >"$work/trace-table"
-    cat >"$work/top.py" <<'EOF'
-import json, sys
-rows = json.load(open(sys.argv[1]))["ops"]["rows"][:5]
-for row in rows: print(row["name"], row["calls"], "%.3f" % (row["host_self_ns"] / 1000))
-EOF
-    check "load_results.py has the operations and self times of vlmprof trace" diff <("$python" "$work/top.py" "$work/trace-table") \
-        <(sed -nE 's/^(cpu_op|user_annotation)? +(.*[^ ]) +([0-9]+) +[0-9.]+ +([0-9.]+)$/\2 \3 \4/p' "$work/loaded")
-    mkdir "$work/nothing"
-    check "load_results.py refuses a folder without results" [ "$("$python" samples/load_results.py "$work/nothing" 2>&1; echo $?)" = \
-        "load_results.py: $work/nothing: there is no result file of vlmprof sweep in it
-1" ]
-else
-    echo "skipped: samples/load_results.py: $(tail -n 1 "$work/missing") (PYTHON=path of one that has pandas and matplotlib)"
-    skipped=$((skipped + 1))
-fi
-
 # guides: each says its name and summary; every option that they name is one of a command's; lines "    vlmprof .." are run, those with files of
 # yours (DIR, FILE, OUT, A B, model.json) or 15 GB only looked up
 for name in $("$PROGRAM" help --list); do "$PROGRAM" help "$name"; done >"$work/all-help"
@@ -141,8 +115,8 @@ check "definitions say what TPOT is, once" [ "$(grep -A1 '^  T_decode_per_token$
 for key in $(grep -ohE 'ROW\("[A-Za-z_]+"' cli/results/metrics.h | cut -d'"' -f2); do
     check "definitions have $key" grep -qE "^  $key$" "$work/printed"
 done
-# (llama.cpp's, SGLang's and vLLM's own options aside)
-for option in $(grep -ohE -e '--[a-z][a-z_-]+' cli/guides/*.txt | grep -vxE -e '--(metrics|enable-metrics|save-result|save-detailed)' | sort -u); do
+# (llama.cpp's, SGLang's and vLLM's own options, and those of python -m vlmprof.NAME, aside)
+for option in $(grep -ohE -e '--[a-z][a-z_-]+' cli/guides/*.txt | grep -vxE -e '--(metrics|enable-metrics|save-result|save-detailed)' | grep -vxF -f <(grep -ohE -e '--[a-z_]+' python/vlmprof/*/__init__.py) | sort -u); do
     check "the guides' option $option exists" grep -qE -e "^ +$option\b|$option N|tile --family.*$option" <(cat "$work/all-help" <("$PROGRAM" tile --list_families | grep -oE '\b[a-z_]+=' | sed -E 's/(.*)=/  --\1/'))
 done
 # (the commands of guide numbers measure for minutes; test_servers.sh runs those of guide servers)

@@ -26,7 +26,7 @@ const struct removed_word REMOVED_WORDS[] = {
     {"score", "baseline", "vlmprof compare compares two sweeps sample by sample"},
     {"score", "by", "vlmprof report --by FIELD prints the accuracy of each category"},
     {"convert", NULL, "weights are packed as the model opens; transformers' save_pretrained writes a bf16 folder"},
-    {"conform", NULL, "run --dump DIR writes a request's stages; python -m vlmprof.conform DIR OTHER compares two stacks"},
+    {"conform", NULL, "run --dump writes a request's stages; python -m vlmprof.conform DUMP OTHER compares them"},
     {NULL, "mmproj", "GGUF files are not read any more; transformers' save_pretrained makes a folder of one"},
     {NULL, NULL, NULL},
 };

@@ -367,7 +367,8 @@ static void print_opening(const struct request *request) {
 static void put_opening(vp_json_writer *writer, const struct request *request) {
     const vp_opening opening = vp_engine_opening(request->session.engine);
     PUT(writer, KEY_OBJECT("opening"), KEY("device_ms", (double)opening.device_ns / 1e6),
-        KEY("memory_ms", (double)opening.memory_ns / 1e6), KEY("weights_ms", (double)opening.weights_ns / 1e6), END_OBJECT);
+        KEY("memory_ms", (double)opening.memory_ns / 1e6), KEY("weights_ms", (double)opening.weights_ns / 1e6),
+        END_OBJECT);
 }
 
 static void print_run(const struct options *options, const struct run_state *state) {

@@ -72,7 +72,8 @@ static float *frames_of(const vp_geometry *geometry, int64_t patches, const floa
         frames[i] = pixels[(i / (6 * area) * area + i % area) * 3 + i % (6 * area) / (2 * area)];
     return frames;
 }
-static float *dump_pixels(const struct session *session, const struct pass_input *input, int *dimensions, int64_t shape[4]) {
+static float *dump_pixels(const struct session *session, const struct pass_input *input, int *dimensions,
+                          int64_t shape[4]) {
     const vp_geometry *geometry = &session->model->config.geometry;
     const float *pixels = (const float *)session->inputs.pixels.data;
     const int64_t side = vp_geometry_patches_per_side(geometry), views = layout_of(input) ? layout_of(input)->views : 0,

@@ -204,8 +204,9 @@ int model_check_folder(const char *option, const char *name) {
     const size_t length = strlen(name);
     if (is_folder(name)) return 0;
     if (length > 5 && !strcmp(name + length - 5, ".gguf"))
-        return complain(EXIT_INPUT, "%s%s: GGUF files are not read any more; make a folder of it in Python: transformers' "
-                                    "from_pretrained(..., gguf_file=...), then save_pretrained", option, name);
+        return complain(EXIT_INPUT,
+                        "%s%s: GGUF files are not read any more; make a folder of it in Python: transformers' "
+                        "from_pretrained(..., gguf_file=...), then save_pretrained", option, name);
     return model_complain_missing(option, name);
 }
 int model_load_folder(struct model *model) {

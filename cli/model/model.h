@@ -1,4 +1,5 @@
-/* model.h: loads a checkpoint's folder or a synthetic preset, and opens the engine that runs it. Functions return 0, or an exit code after a message on stderr, unless noted otherwise. */
+/* model.h: loads a checkpoint's folder or a synthetic preset, and opens the engine that runs it. Functions return
+ * 0, or an exit code after a message on stderr, unless noted otherwise. */
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
 #include "base/options.h"

@@ -49,8 +49,8 @@ void endpoint_close(struct endpoint *endpoint);
 int endpoint_is_local(const struct endpoint *endpoint);
 
 /* Sends one exchange and waits for its end. Returns 0, EXIT_INTERRUPTED without a message, or an exit code: 4 if the
- * server is unreachable, rejects the request or breaks the connection; 3 for an invalid answer. The message
- * is in `reason`. */
+ * server is unreachable, rejects the request or breaks the connection; 3 for an invalid answer. The message goes to
+ * `reason`. */
 int endpoint_try(struct endpoint *endpoint, vp_exchange *exchange, char *reason, size_t capacity);
 
 /* Gets the names of the server's models. Returns 0 or an exit code with a line in `reason`. */

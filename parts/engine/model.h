@@ -10,7 +10,8 @@
 #include "weights.h"
 
 /* A description visits its weights once, in loading order. The same pass assigns addresses (arena) or fills the weights
- * (loader); the other pointer is NULL. Names are printf formats, without ".weight" and ".bias" for norms and linears. */
+ * (loader); the other pointer is NULL. Names are printf formats, without ".weight" and ".bias" for norms and linears.
+ */
 typedef struct vk_pass {
     vk_arena *arena;
     vk_loader *loader;

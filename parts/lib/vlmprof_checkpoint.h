@@ -38,9 +38,8 @@ typedef struct vp_checkpoint vp_checkpoint; /* one mapped safetensors file or a 
  *          config      NULL: any set of tensors is accepted
  * out:     checkpoint  on success only; close it with vp_checkpoint_close
  * returns: VP_OK; VP_ERR_NOT_FOUND: no folder, no weights or a missing shard; VP_ERR_READ; VP_ERR_FORMAT: a malformed
- *          file; VP_ERR_MISMATCH: names or shapes differ from the index or the config; VP_ERR_UNSUPPORTED: pytorch_model.bin, OLMo's original format,
- *          or a needed tensor that is not F32, BF16 or F16;
- *          VP_ERR_MEMORY
+ *          file; VP_ERR_MISMATCH: names or shapes differ from the index or the config; VP_ERR_UNSUPPORTED:
+ *          pytorch_model.bin, OLMo's original format, or a needed tensor that is not F32, BF16 or F16; VP_ERR_MEMORY
  * rule:    header <= 100,000,000 bytes of JSON that begins with "{"; offsets tile the whole buffer without holes or
  *          overlaps; keys are unique. The index has plain file names: a slash, a backslash or ".." is VP_ERR_FORMAT, so
  *          that it cannot point outside the folder. Symbolic links are followed, because Hugging Face's cache consists

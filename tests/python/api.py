@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import vlmprof
-from checks import check, done, equal, refused, skip
+from checks import check, done, equal, refused
 
 program = os.environ["VLMPROF"]
 work = Path(tempfile.mkdtemp(dir=sys.argv[1]))
@@ -72,26 +72,13 @@ try:
 except vlmprof.CommandError as error:
     equal("and its exit code", error.code, 2)
 
-# ---- tables
-try:
-    import pandas
-except ImportError:
-    pandas = None
-    refused("no pandas: what to do", ImportError, "pip install pandas", lambda: vlmprof.load(work / "sweep"))
-    skip("tables", "no pandas")
-if pandas is not None:
-    configurations, samples = vlmprof.load(work / "sweep")
-    equal("load: a row for each configuration and sample", (len(configurations), len(samples)), (2, 6))
-    refused("a folder that is no result folder", FileNotFoundError, "there is no result file of vlmprof sweep in it", lambda: vlmprof.load(work))
-    own = work / "own"
-    own.mkdir()
-    (own / "a.json").write_text(json.dumps({"model": "mine", "per_sample_results": [{"sample_id": 0, "T_total": 2.0, "accuracy": 1.0}, {"sample_id": 1, "T_total": 4.0}]}))
-    configurations, samples = vlmprof.load(own)
-    equal("load: an engine's own file", (configurations["dataset_name"][0], configurations["T_total_p50"][0], configurations["accuracy"][0], len(samples)), ("a", 3.0, 1.0, 2))
-    equal("its front", len(vlmprof.front(configurations)), 1)
-    refused("front of a folder's name", TypeError, "front needs the table of configurations, not str", lambda: vlmprof.front("own"))
-    (own / "b.json").write_text('{"per_sample_results": [NaN')
-    refused("a broken file is named", ValueError, "b.json: ", lambda: vlmprof.load(own))
+# ---- where the program is found: VLMPROF, the checkout, PATH; a clear error otherwise
+named = os.environ.pop("VLMPROF")
+equal("the checkout's program", vlmprof.program(), str(Path(__file__).resolve().parents[2] / "vlmprof"))
+os.environ["VLMPROF"] = "nowhere/vlmprof"
+refused("VLMPROF names no program", FileNotFoundError, "VLMPROF=nowhere/vlmprof: there is no such program", vlmprof.program)
+os.environ["VLMPROF"] = named
+equal("VLMPROF", vlmprof.program(), named)
 
 # ---- another platform
 code = "import vlmprof\ntry: vlmprof.count_tokens('qwen3-vl', 1, 1)\nexcept vlmprof.PlatformError as error: print(error)"

@@ -1,0 +1,193 @@
+"""vlmprof.data: the goldens of each format give their ids, prompts, references and pictures, what it writes is read by `vlmprof sweep`, bad files are named,
+and a task object of lmms-eval's kind is asked."""
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+from checks import check, done, equal, refused, skip
+from vlmprof import data
+from vlmprof.data import lmms, tables
+
+work = Path(tempfile.mkdtemp(dir=sys.argv[1]))
+shared = Path("../shared/goldens/datasets")
+golden = shared if shared.is_dir() else Path("tests/golden/datasets")
+if not golden.is_dir():
+    skip("data", f"no {shared} and no {golden}")
+    done("data")
+missing = []
+for module in ("pandas", "pyarrow"):
+    try:
+        __import__(module)
+    except ImportError:
+        missing.append(module)
+        skip("tables", f"no {module}")
+
+
+def needs_missing(path):
+    return path.suffix in (".tsv", ".csv") and "pandas" in missing or path.suffix in (".parquet", ".arrow") and "pyarrow" in missing
+
+
+def lines(path):
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
+
+
+def hashes(pictures, folders):
+    return [hashlib.sha256(picture.load(folders)).hexdigest() for picture in pictures]
+
+
+# ---- every row of every format
+def row_differs(sample, want, folders, knows_text):
+    """The first member of the golden row that the sample has not; None: they agree. `more` has members of one format."""
+    own = {"id": sample.id, "question": sample.prompt, "content": sample.content, "answers": sample.answers, "answer": sample.answer,
+           "options": sample.options or None, "metric": sample.rule, "question_raw": sample.question,
+           "image_paths": [picture.path for picture in sample.pictures]}
+    for key, value in want.items():
+        if key in ("file", "row") or (key == "content" and not knows_text):
+            continue
+        if key == "error" or (key == "images" and value is None):
+            got, value = bool(sample.error), True
+        elif key == "images":
+            got, value = hashes(sample.pictures, folders), [image["sha256"] for image in value]
+        else:
+            got = own.get(key, sample.more.get(key))
+        if got != value:
+            return f"{key}: {got!r}, wanted {value!r}"
+    return sample.error if "error" not in want else None
+
+
+formats = 0
+for expected in sorted(golden.glob("*/expected.jsonl")):
+    folder, wanted = expected.parent, {}
+    if folder.name == "parquet_features":
+        continue
+    for row in lines(expected):
+        wanted.setdefault(row["file"], []).append(row)
+    for file, rows in wanted.items():
+        if needs_missing(folder / file):
+            continue
+        formats += 1
+        opened = data.open_source(folder / file)
+        samples = {sample.row: sample for sample in opened.samples}
+        slip = golden == shared and folder.name == "openai_messages"  # these goldens have "this" where the first row of the data has "that"
+        bad = [f"row {row['row']}: {differs}" for row in rows
+               if (differs := row_differs(samples[row["row"]], row, opened.folders, not (slip and row["row"] == 0)) if row["row"] in samples else "missing")]
+        equal(f"{folder.name}/{file}", (bad, len(samples)), ([], len(rows)))
+        output = work / f"{folder.name}-{file}.jsonl"
+        report = data.convert(folder / file, output)
+        usable = sum(not sample.error and (not sample.pictures or "image_paths" not in row) for sample, row in zip(samples.values(), rows))
+        check(f"{folder.name}/{file}: written", report.written >= usable - len(report.left_out) and report.written == len(lines(output)), report.lines())
+        written = {json.dumps(line["id"]): line for line in lines(output)}
+        for sample in samples.values():
+            line = written.get(json.dumps(sample.id))
+            if line and len(written) == len(rows):
+                paths = [line["image"]] if "image" in line else line.get("images", [])
+                equal(f"{file}, row {sample.row}: its pictures are files", [hashlib.sha256((work / path).read_bytes()).hexdigest() for path in paths],
+                      hashes(sample.pictures, opened.folders))
+check("all formats", formats >= (40 if not missing else 10), formats)
+
+# ---- the program reads what is written
+for file in ("docvqa_json-val_v1.0_withQT.json", "llava_conversations-llava_mini.json", "vlmevalkit_tsv-MMBench_mini.tsv", "hf_parquet-mmmu_validation.parquet"):
+    path = work / f"{file}.jsonl"
+    if not path.exists():
+        continue
+    sweep = ["sweep", "--synthetic", "tiny-qwen3-vl-moe", "--data", str(path), "--output_dir", str(work / f"sweep-{file}"), "--num_runs_per_sample", "1",
+             "--max_new_tokens", "2", "--quiet"]
+    said = subprocess.run([os.environ["VLMPROF"], *sweep], capture_output=True, check=False)
+    check(f"vlmprof sweep reads {file}", said.returncode in (0, 1), said.stderr.decode())
+    result = json.loads(next((work / f"sweep-{file}").glob("*.json")).read_text())
+    asked = {json.dumps(row["metadata"]["id"]): row for row in result["per_sample_results"]}
+    for line in lines(path):
+        row = asked[json.dumps(line["id"])]
+        text = line.get("question") or "".join(part.get("text", "") for part in line["content"])
+        check(f"{file}: the prompt is sent as it is", row["status"] != "ok" or text in row["prompt"] or "content" in line, (text, row.get("prompt")))
+
+# ---- tables written in many ways, damaged ones, other types
+if "pyarrow" not in missing:
+    def plain(value):
+        """A value of pyarrow or of the goldens: of a picture only the hash of its bytes."""
+        if isinstance(value, dict) and "bytes" in value:
+            return value.get("sha256") or hashlib.sha256(value["bytes"]).hexdigest()
+        if isinstance(value, dict):
+            return {key: plain(item) for key, item in value.items()}
+        return [plain(item) for item in value] if isinstance(value, list) else value
+
+    features = golden / "parquet_features"
+    for files, expected in ((sorted(row["file"] for row in lines(features / "files.jsonl")), "expected.jsonl"), (["datasets_2_16.parquet"], "datasets_2_16.expected.jsonl")):
+        for file in files:
+            rows = [plain(row) for batch in tables.read_columns(features / file) for row in batch]
+            want = [{key: value for key, value in row.items() if key in rows[0]} for row in map(plain, lines(features / expected))]
+            got = [{key: row[key] for key in one} for row, one in zip(rows, want)]
+            equal(f"a table written as {file}", (len(rows), json.dumps(got, sort_keys=True)), (len(want), json.dumps(want, sort_keys=True)))
+    for path in sorted(features.glob("bad_*.parquet")):
+        refused(f"{path.name} is named", data.DataError, path.name, lambda path=path: data.read(path))
+    import pyarrow
+    table = pyarrow.table({"question": ["What?", "Why?"], "answers": [["a"], ["b", "c"]], "options": [None, ["x", "y"]], "images": [[], [b"\x89PNG\r\n\x1a\n" + bytes(9)]]})
+    for name, writer in (("stream.arrow", pyarrow.ipc.new_stream), ("file.arrow", pyarrow.ipc.new_file)):
+        with writer(str(work / name), table.schema) as out:
+            out.write_table(table)
+        got = data.read(work / name)
+        equal(f"{name}: an unknown table", [(one.prompt, one.answers, one.options, len(one.pictures)) for one in got],
+              [("What?", ["a"], {}, 0), ("Why?", ["b", "c"], {"A": "x", "B": "y"}, 1)])
+    shards = work / "shards"
+    shards.mkdir()
+    for i in range(2):
+        with pyarrow.ipc.new_stream(str(shards / f"data-0000{i}-of-00002.arrow"), table.schema) as out:
+            out.write_table(table)
+    equal("a folder of shards", [one.row for one in data.read(shards)], [0, 1, 2, 3])
+
+# ---- what cannot be used is named
+for name, content, words in (("empty.json", "[]", "no record"), ("broken.jsonl", '{"a": 1}\n{"a": ', "line 2"), ("text.json", "hello", "not JSON"),
+                             ("latin.json", b'{"a": "\xe9"}', "not UTF-8"), ("numbers.json", "[1, 2]", "expected a list of records"),
+                             ("own.jsonl", '{"question": "a", "answers": []}', "vlmprof sweep --data reads it directly"), ("a.zip", b"PK\3\4", "unpack it"),
+                             ("model.bin", b"GGUF\3\0", "unpack it")):
+    (work / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    refused(f"{name}: {words}", data.DataError, words, lambda name=name: data.read(work / name))
+refused("no such file", data.DataError, "no such file", lambda: data.read(work / "nowhere.tsv"))
+refused("an unknown data set", data.DataError, "no such data set; known are doc_qa", lambda: data.read(golden / "docvqa_json/val_v1.0_withQT.json", dataset_name="mnist"))
+(work / "lost.jsonl").write_text('{"question_id": 1, "text": "Where?", "image": "none.png"}\n{"question_id": 2, "text": "What?"}\n')
+report = data.convert(work / "lost.jsonl", work / "found.jsonl")
+equal("a missing picture leaves its row out", (report.written, list(report.left_out.values())), (1, [[0]]))
+check("and is named", 'picture "none.png" was not found in' in report.lines()[1] and "left out, row 0" in report.lines()[1], report.lines())
+environment = {**os.environ, "PYTHONWARNINGS": "error"}
+said = subprocess.run([sys.executable, "-m", "vlmprof.data", str(work / "lost.jsonl"), "-o", str(work / "out.jsonl")], capture_output=True, check=False, env=environment)
+equal("python -m vlmprof.data", (said.returncode, said.stderr.decode().startswith("lost.jsonl (llava question): 1 samples written, 1 left out")), (0, True))
+said = subprocess.run([sys.executable, "-m", "vlmprof.data", "lmms:none", "-o", str(work / "out.jsonl")], capture_output=True, check=False)
+check("lmms-eval is not installed: exit code 3 and what to do", said.returncode == 3 and b"pip install lmms-eval" in said.stderr, said)
+
+# ---- a task object as lmms-eval has them, with a picture of PIL's kind
+class Visual:
+    def convert(self, mode):
+        equal("lmms: the mode", mode, "RGB")
+        return self
+
+    def save(self, out, form):
+        out.write(Path("samples/sign.png").read_bytes())
+
+
+class Task:
+    config = types.SimpleNamespace(generation_kwargs={"max_new_tokens": 16})
+    has_test_docs = staticmethod(lambda: False)
+    validation_docs = staticmethod(lambda: [{"q": "What?", "a": "x"}, {"q": "Film?", "a": ["x", "y"]}])
+    doc_to_text = staticmethod(lambda doc: doc["q"] + "\nShort.")
+    doc_to_target = staticmethod(lambda doc: doc["a"])
+    doc_to_visual = staticmethod(lambda doc: [Visual()] if doc["q"] == "What?" else ["film.mp4"])
+    process_results = staticmethod(lambda doc, results: {"exact_match": float(results[0] in doc["a"])})
+
+
+package = types.ModuleType("lmms_eval.tasks")
+package.TaskManager = lambda: None
+package.get_task_dict = lambda names, manager: {"group": {names[0]: Task}} if names == ["small"] else {"a": Task, "b": Task}
+sys.modules.update({"lmms_eval": types.ModuleType("lmms_eval"), "lmms_eval.tasks": package})
+report = data.convert("lmms:small", work / "lmms.jsonl")
+row = lines(work / "lmms.jsonl")[0]
+equal("lmms: a record", {key: row[key] for key in ("id", "question", "answers", "max_new_tokens", "rule")},
+      {"id": 0, "question": "What?\nShort.", "answers": ["x"], "max_new_tokens": 16, "rule": "lmms:small"})
+equal("lmms: its picture", (work / row["image"]).read_bytes(), Path("samples/sign.png").read_bytes())
+check("lmms: what is not a picture is left out", "not a picture" in "".join(report.left_out), report)
+refused("lmms: a group of several", data.DataError, "is a group: choose one of a, b", lambda: lmms.load_task("many"))
+done("data")

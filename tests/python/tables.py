@@ -1,0 +1,151 @@
+"""Result files and traces as tables, figures and scores: columns come from the files, figures are drawn, scores have the form that `vlmprof score` reads."""
+import doctest
+import importlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import types
+from pathlib import Path
+
+import vlmprof
+from checks import check, done, equal, refused, skip
+from vlmprof import results, scores
+
+work = Path(tempfile.mkdtemp(dir=sys.argv[1]))
+have = {}
+for module in ("pandas", "matplotlib", "numpy", "pyarrow"):
+    try:
+        have[module] = importlib.import_module(module)
+    except ImportError:
+        skip(module, f"no {module}")
+
+# ---- docstrings
+for name, needs in (("data.record", None), ("data.prompts", None), ("data.tables", None), ("results", "pandas"), ("plots", "pandas"), ("scores", None),
+                    ("conform", "numpy"), ("commands", None), ("counts", None)):
+    if needs is None or needs in have:
+        module = importlib.import_module(f"vlmprof.{name}")
+        equal(f"the examples in vlmprof.{name}", doctest.testmod(module).failed, 0)
+
+# ---- a sweep, and the same with other accuracies
+made = vlmprof.sweep(work / "sweep", synthetic="tiny", data="samples/questions.jsonl", tier_list=["low", "medium"], top_k_list=[1, 2], num_samples=3,
+                     num_runs_per_sample=1, max_new_tokens=2, quiet=True)
+equal("sweep has all configurations", len(made["configurations"]), 4)
+for number, (path, result) in enumerate(results.files_of(work / "sweep")):
+    result.update(accuracy=0.4 + 0.1 * number, accuracy_interval=[0.35 + 0.1 * number, 0.45 + 0.1 * number], request_rate=float(number))
+    order = [*list(result)[:list(result).index("accuracy")], "request_rate", *list(result)[list(result).index("accuracy"):]]
+    path.write_text(json.dumps({key: result[key] for key in dict.fromkeys(order)}))
+
+if "pandas" in have:
+    configurations, samples = vlmprof.load(work / "sweep")
+    equal("load: a row for each configuration and sample", (len(configurations), len(samples)), (4, 12))
+    equal("its knobs are those of the files, a new one too", results.knobs_of(configurations), ["tier", "top_k", "request_rate"])
+    check("every P50 of the files is a column", {"T_total_p50", "TTFT_p50", "T_LLM_decode_p50"} <= set(configurations.columns), list(configurations.columns))
+    check("stages of the samples", {"stage_vit", "stage_decode", "id", "pred", "output_tokens"} <= set(samples.columns), list(samples.columns))
+    equal("names", results.names_of(configurations)[0], "low, top_k 1, request_rate 0")
+    equal("the front rises", vlmprof.front(configurations)["accuracy"].is_monotonic_increasing, True)
+    refused("a folder that is no result folder", FileNotFoundError, "there is no result file of vlmprof sweep in it", lambda: vlmprof.load(work))
+    own = work / "own"
+    own.mkdir()
+    (own / "a.json").write_text(json.dumps({"model": "mine", "per_sample_results": [{"sample_id": 0, "T_total": 2.0, "accuracy": 1.0}, {"sample_id": 1, "T_total": 4.0}]}))
+    table, rows = vlmprof.load(own)
+    equal("load: an engine's own file", (table["dataset_name"][0], table["T_total_p50"][0], table["accuracy"][0], len(rows)), ("a", 3.0, 1.0, 2))
+    equal("its front", len(vlmprof.front(table)), 1)
+    refused("front of a folder's name", TypeError, "front needs the table of configurations, not str", lambda: vlmprof.front("own"))
+    (own / "b.json").write_text('{"per_sample_results": [NaN')
+    refused("a broken file is named", ValueError, "b.json: ", lambda: vlmprof.load(own))
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    said = subprocess.run([sys.executable, "-m", "vlmprof.results", str(work / "sweep")], capture_output=True, check=False, env=environment).stdout.decode()
+    check("python -m vlmprof.results", said.endswith("4 configurations, 12 samples; times are ms\n") and said.count("*") >= 1, said)
+    subprocess.run([os.environ["VLMPROF"], "run", "-p", "What?", "--synthetic", "tiny", "--max_new_tokens", "2", "--profile", "--trace", str(work / "trace.json"), "--quiet"],
+                   capture_output=True, check=True)
+    trace = vlmprof.load_trace(work / "trace.json")
+    check("load_trace: self times are parts of the durations", (trace["self_us"] >= -0.001).all() and (trace["self_us"] <= trace["duration_us"] + 0.001).all(),
+          trace[trace["self_us"] < 0])
+    said = subprocess.run([os.environ["VLMPROF"], "trace", str(work / "trace.json"), "--sort_by", "self_cpu_time_total", "--json"], capture_output=True, check=True)
+    rows = json.loads(said.stdout)["ops"]["rows"]
+    sums = trace.groupby("name")["self_us"].sum()
+    equal("load_trace: the self times are those of vlmprof trace", [round(float(sums[row["name"]]), 3) for row in rows[:5]],
+          [round(row["host_self_ns"] / 1000, 3) for row in rows[:5]])
+    said = subprocess.run([sys.executable, "-m", "vlmprof.results", "--trace", str(work / "trace.json")], capture_output=True, check=False).stdout.decode()
+    check("its operations are printed", said.endswith(f"{len(trace)} operations\n"), said)
+else:
+    refused("no pandas: what to do", ImportError, "pip install pandas", lambda: vlmprof.load(work / "sweep"))
+if "pandas" in have and "matplotlib" in have:
+    from vlmprof import plots
+    for ending, magic in (("png", b"\x89PNG"), ("pdf", b"%PDF"), ("svg", b"<?xml")):
+        drawn = plots.draw(work / "sweep", work / "figures", ending)
+        equal(f"figures as {ending}", [(path.name, path.read_bytes()[:len(magic)]) for path in drawn], [(f"{name}.{ending}", magic) for name in plots.FIGURES])
+    one, more = plots.front(configurations), plots.stages(configurations, samples)
+    equal("the front has a panel and names its members", (len(one.axes), len(one.axes[0].texts)), (1, len(vlmprof.front(configurations))))
+    equal("a bar for each configuration", len(more.axes[0].get_yticks()), 4)
+    table = plots.effect_table(configurations.drop(columns="request_rate").assign(request_rate=1))
+    equal("effects: one row for each step of a knob", table["knob"].tolist(), ["tier", "top_k"])
+    equal("over all pairs", table["pairs"].tolist(), [2, 2])
+    equal("accuracy in points", table["points"].round(6).tolist(), [20.0, 10.0])
+
+# ---- scores
+found = scores.predictions(work / "sweep")
+equal("predictions: one for each sample and configuration", (len(found), found[0].id, found[0].question), (12, "q01", "What color is the suit?"))
+equal("and its references", found[0].answers.count("orange"), 9)
+config = found[0].config
+(work / "mine.py").write_text("def score(prediction, references):\n    return 50 if len(references) == 10 else 0\n")
+said = subprocess.run([sys.executable, "-m", "vlmprof.scores", str(work / "sweep"), "--function", f"{work}/mine.py:score", "--scale", "100", "-o", str(work / "scores.jsonl")],
+                      capture_output=True, check=False, env={**os.environ, "PYTHONWARNINGS": "error"})
+rows = [json.loads(line) for line in (work / "scores.jsonl").read_text().splitlines()]
+equal("python -m vlmprof.scores", (said.returncode, len(rows), rows[0]), (0, 12, {"id": "q01", "config": config, "score": 0.5}))
+check("it says the mean", f"{config}: 3 scores, mean 0.5000" in said.stderr.decode(), said)
+refused("a score outside 0 to 1", scores.ScoreError, "sample q01 of", lambda: scores.by_function(found, lambda prediction, references: 2))
+refused("NaN is no score", scores.ScoreError, "expected 0 to 1", lambda: scores.by_function(found, lambda prediction, references: float("nan")))
+refused("no such function", scores.ScoreError, "mine.py:none", lambda: scores.load_function(f"{work}/mine.py:none"))
+refused("no result file", FileNotFoundError, "no result file", lambda: scores.predictions(work / "figures"))
+help_text = subprocess.run([os.environ["VLMPROF"], "help", "score"], capture_output=True, check=False).stdout
+if b"--scores" in help_text:
+    (work / "mean").mkdir()
+    said = subprocess.run([os.environ["VLMPROF"], "score", str(work / "sweep"), "--scores", str(work / "scores.jsonl"), "-o", str(work / "mean" / "new")], capture_output=True, check=False)
+    check("vlmprof score --scores reads them", said.returncode == 0, said.stderr.decode())
+    new = [result["accuracy"] for _, result in results.files_of(work / "mean" / "new")]
+    equal("they are the accuracy", new, [0.5] * 4)
+    said = subprocess.run([os.environ["VLMPROF"], "score", "--predictions", str(work / "sweep")], capture_output=True, check=False)
+    equal("score --predictions has the same answers", sorted(json.loads(line)["prediction"] for line in said.stdout.decode().splitlines()),
+          sorted(one.prediction for one in found))
+else:
+    skip("scores in the program", "this program has no score --scores")
+
+
+class Task:
+    has_test_docs = staticmethod(lambda: True)
+    test_docs = staticmethod(lambda: [{"a": index % 3} for index in range(13)])
+    process_results = staticmethod(lambda doc, answers: {"exact_match": {"question": 1, "score": doc["a"] / 2}, "submission": {"id": 1}})
+
+
+package = types.ModuleType("lmms_eval.tasks")
+package.TaskManager = lambda: None
+package.get_task_dict = lambda names, manager: {names[0]: Task}
+sys.modules.update({"lmms_eval": types.ModuleType("lmms_eval"), "lmms_eval.tasks": package})
+equal("lmms-eval scores each document", [one.score for one in scores.by_lmms(found, "small")[:3]], [one.sample_id % 3 / 2 for one in found[:3]])
+refused("another data set", scores.ScoreError, "has only 13 documents", lambda: scores.by_lmms([found[0]._replace(id=13)], "small"))
+
+
+class Cider:
+    def compute_score(self, references, answers):
+        check("captions in pycocoevalcap's form", all(isinstance(text, str) for texts in answers.values() for text in texts), answers)
+        return 5.0, [5.0] * len(answers)
+
+
+class PTBTokenizer:
+    def tokenize(self, captions):
+        return {key: [caption["caption"] for caption in value] for key, value in captions.items()}
+
+
+for name, members in (("cider.cider", {"Cider": Cider}), ("tokenizer.ptbtokenizer", {"PTBTokenizer": PTBTokenizer})):
+    refused("pycocoevalcap is not installed", scores.ScoreError, "pip install pycocoevalcap", lambda: scores.by_coco(found, "cider"))
+    module = types.ModuleType(f"pycocoevalcap.{name}")
+    module.__dict__.update(members)
+    sys.modules[f"pycocoevalcap.{name}"] = module
+sys.modules.update({"pycocoevalcap": types.ModuleType("pycocoevalcap"), "pycocoevalcap.cider": types.ModuleType("cider"), "pycocoevalcap.tokenizer": types.ModuleType("tokenizer")})
+equal("CIDEr as a share of 10", {one.score for one in scores.by_coco(found, "cider")}, {0.5})
+shutil.rmtree(work)
+done("tables")
