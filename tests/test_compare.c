@@ -444,7 +444,8 @@ static void test_color(void) {
     for (int off = 0; off < 2; off++) {
         char line[1200];
         check_case("compare: colours on a terminal, NO_COLOR=%s", off ? "1" : "");
-        snprintf(line, sizeof line, "TERM=xterm NO_COLOR=%s script -qec '%s compare \"$TEST_FOLDER/a\" \"$TEST_FOLDER/b\" --all' \"$TEST_FOLDER/typescript\" >/dev/null 2>&1",
+        snprintf(line, sizeof line,
+                 "TERM=xterm NO_COLOR=%s script -qec '%s compare \"$TEST_FOLDER/a\" \"$TEST_FOLDER/b\" --all' \"$TEST_FOLDER/typescript\" >/dev/null 2>&1",
                  off ? "1" : "", program);
         CHECK_INT(WEXITSTATUS(system(line)), 1);
         char *shown = text_of_file(in_folder("typescript"));

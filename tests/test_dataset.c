@@ -410,7 +410,8 @@ static void test_vanished(void) {
 #define PLAN "sweep --plan --synthetic tiny --output_dir %F/o --data "
 static void test_plan(void) {
     check_case("--plan: format, samples, images, answers, metric and its reason, a prompt as sent");
-    write_text(in_folder("p.jsonl"), "{\"id\": 1, \"question\": \"a\\nb?\", \"options\": [\"red\", \"blue\"], \"answer\": \"B\"}\n{\"question\": \"c?\", \"image\": \"no.png\"}\n");
+    write_text(in_folder("p.jsonl"), "{\"id\": 1, \"question\": \"a\\nb?\", \"options\": [\"red\", \"blue\"], \"answer\": \"B\"}\n"
+               "{\"question\": \"c?\", \"image\": \"no.png\"}\n");
     CHECK_INT(cli(PLAN "%F/p.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "data        p: 2 samples of ") && strstr(last.out, "p.jsonl (JSONL), 1 image, at most 16 new tokens\n"));
     CHECK(last.out && strstr(last.out, "            1 sample cannot be used; the first: line 2: ") && strstr(last.out, "/no.png: there is no such file\n"));

@@ -41,10 +41,10 @@ static void test_write(void) {
     put_range(&writer, "c", 1, infinity);
     put_interval(&writer, "d", 1, 0, 1);
     put_interval(&writer, "e", 0, 0, 1);
-    put_list(&writer, "f", &list);
+    PUT(&writer, KEY_TEXTS("f", &list));
     text_list_copy(&list, "x");
     text_list_copy(&list, "\x80");
-    put_list(&writer, "g", &list);
+    PUT(&writer, KEY_TEXTS("g", &list));
     CHECK_TEXT(end(), "{\"a\": [1.5, -2.0], \"b\": null, \"c\": null, \"d\": [0.0, 1.0], \"e\": null, \"f\": [], \"g\": [\"x\", \"?\"]}");
     text_list_free(&list);
 }

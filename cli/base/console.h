@@ -15,8 +15,8 @@ extern volatile sig_atomic_t interrupted;
 /* quiet: no progress, notes and warnings (--quiet). */
 void console_configure(int quiet);
 
-/* The bytes that start a colour on this stream, or end it (COLOR_END). "" if it is not a terminal, or if the environment
- * has NO_COLOR with a value or TERM=dumb. */
+/* The bytes that start a colour on this stream, or end it (COLOR_END). "" if it is not a terminal, or if the
+ * environment has NO_COLOR with a value or TERM=dumb. */
 /* The argument with this number is a format of printf, and the others follow it. */
 #if defined(__GNUC__)
 #define PRINTS(number) __attribute__((format(printf, number, number + 1)))

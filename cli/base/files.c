@@ -53,9 +53,9 @@ size_t line_read(FILE *file, char **text, size_t *capacity, size_t most) {
     (*text)[bytes < most ? bytes : most] = 0;
     return bytes;
 }
-const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes, int64_t most_mb) {
-    snprintf(out, capacity, "line %lld has %llu bytes, above the limit of %lld MB (--line_max_mb)", (long long)number,
-             (unsigned long long)bytes, (long long)most_mb);
+const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes) {
+    snprintf(out, capacity, "line %lld has %llu bytes, above the limit of %d MB", (long long)number,
+             (unsigned long long)bytes, LINE_BYTES_MOST / 1000000);
     return out;
 }
 char *join_path(const char *folder, const char *name) {

@@ -15,11 +15,14 @@ int folder_check(const char *path);
 /* Makes a folder and its parents. */
 int make_folder(const char *path);
 
+enum { LINE_BYTES_MOST = 64000000 }; /* longer lines of data are an error */
+
 /* Reads a line with its newline. Returns its length in bytes; *text receives at most `most` of them and a NUL. Returns
  * 0 if the file has ended or cannot be read. */
 size_t line_read(FILE *file, char **text, size_t *capacity, size_t most);
-/* The error for line `number`, counted from 1, which is longer than --line_max_mb. Returns out. */
-const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes, int64_t most_mb);
+
+/* The error for line `number`, counted from 1, which is longer than the limit. Returns out. */
+const char *line_limit_text(char *out, size_t capacity, int64_t number, uint64_t bytes);
 
 /* FOLDER/NAME, malloc'ed. */
 char *join_path(const char *folder, const char *name);

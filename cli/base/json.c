@@ -180,10 +180,6 @@ void put_range(vp_json_writer *writer, const char *key, double low, double high)
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high) {
     put_range(writer, key, known ? low : (double)NAN, high);
 }
-void put_list(vp_json_writer *writer, const char *key, const struct text_list *list) {
-    vp_json_key(writer, key);
-    json_texts(writer, list);
-}
 struct json_member json_member_text(const char *key, const char *text) {
     return (struct json_member){key, text ? MEMBER_TEXT : MEMBER_NULL, .text = text};
 }

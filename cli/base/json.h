@@ -59,7 +59,6 @@ void put_range(vp_json_writer *writer, const char *key, double low, double high)
 void put_interval(vp_json_writer *writer, const char *key, int known, double low, double high);
 
 void json_texts(vp_json_writer *writer, const struct text_list *texts);
-void put_list(vp_json_writer *writer, const char *key, const struct text_list *list);
 
 /* Writes several members of an object, in order:
  *     PUT(writer, KEY("name", text), KEY("count", 3), KEY_OBJECT("times"), KEY("mean_ms", mean), END_OBJECT);

@@ -104,8 +104,6 @@
      "x axis of accuracy plots: a latency, or the energy of a request or of an output token (GPU)"}
 #define OPTION_RESAMPLES \
     {"resamples", COUNT, "N", "1000", 10, 1000000, NULL, "bootstrap resamples of the samples"}
-#define OPTION_LINE_MAX \
-    {"line_max_mb", COUNT, "N", "64", 1, 2047, NULL, "maximum line length in MB; longer lines are an error"}
 #define OPTION_JSON \
     {"json", FLAG, NULL, NULL, 0, 0, NULL, "JSON on stdout instead of text"}
 #define OPTION_JSON_LINES \

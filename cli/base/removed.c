@@ -4,7 +4,7 @@
 #include <string.h>
 
 const struct removed_word REMOVED_WORDS[] = {
-    {"load", NULL, "sweep --endpoint measures each question at concurrency 1; AIPerf and guidellm test servers under load"},
+    {"load", NULL, "sweep --endpoint measures each question at concurrency 1; AIPerf and guidellm measure load"},
     {"best", "slo", "use --budget_ms with --latency and --percentile"},
     {"best", "slo_share", "use --budget_ms with --percentile"},
     {"predict", "workers", "AIPerf and guidellm test servers under load"},

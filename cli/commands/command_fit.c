@@ -46,7 +46,7 @@ static void write_coefficients(struct document *document, const struct estimator
     const char *names[VP_LATENCY_COLUMNS_LIMIT];
     char heading[40];
     snprintf(heading, sizeof heading, "%s features, ", ESTIMATE_KIND_KEYS[estimator->model.features]);
-    struct text_list *table = coefficients_table(document, &ENGINE_FORM, heading);
+    struct text_list *table = coefficients_table(document, heading);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         stage_columns(estimator, stage, names);
         if (estimator->model.fitted[stage])
@@ -98,7 +98,7 @@ static void write_fit(struct document *document, const struct estimator *estimat
             "noise floor: the runs of a sample vary, so the mean of its T_total is off by %.2f %% on average; no MAPE "
             "of the total can be lower, and load that drifts between samples adds to it",
             100 * evaluation->noise);
-    errors_describe(document, &ENGINE_FORM, evaluation->errors[0][0]);
+    errors_describe(document, evaluation->errors[0][0]);
     write_coefficients(document, estimator);
     if (evaluation->reference_ms > 0) write_guardrails(document, evaluation, SPLIT_NAMES[evaluation->guardrail_split]);
 }

@@ -140,7 +140,7 @@ static void warn_of_ranges(const struct estimator *estimator, const vp_latency_r
     for (int k = 0; k < knob_count_of(estimator->model.features); k++) {
         /* only the features of VP_LATENCY_SEED use these knobs */
         if ((k == FEATURE_TEXT || k == FEATURE_TIER) && estimator->model.features != VP_LATENCY_SEED) continue;
-        range_warn(&ENGINE_FORM, k, &estimator->ranges[k], requests, count, warnings);
+        range_warn(k, &estimator->ranges[k], requests, count, warnings);
     }
     for (size_t i = 0; i < count && !estimator->knows_pruning; i++) {
         if (!requests[i].dropped_tokens) continue;
@@ -177,7 +177,7 @@ static void write_prediction(struct document *document, const vp_latency_request
                                   prediction->high[ESTIMATE_TOTAL]).text,
                   size, size[0] ? ": " : "", request->views, request->vision_tokens, pruned, request->text_tokens,
                   request->sequence, experts, request->active_blocks, request->output_tokens, weights);
-    prediction_describe(document, &ENGINE_FORM, prediction, budget);
+    prediction_describe(document, prediction, budget);
 }
 static void put_prediction(vp_json_writer *writer, const vp_latency_request *request, const char *size,
                            const struct prediction *prediction, double budget) {
@@ -187,7 +187,7 @@ static void put_prediction(vp_json_writer *writer, const vp_latency_request *req
     if (request->dropped_tokens)
         PUT(writer, KEY("kept_vision_tokens", request->vision_tokens - request->dropped_tokens),
             KEY("num_full_blocks", request->full_blocks));
-    prediction_put(writer, &ENGINE_FORM, prediction, budget);
+    prediction_put(writer, prediction, budget);
     PUT(writer, END_OBJECT);
 }
 static int print_predictions_json(const struct estimator *estimator, const struct asked *asked,
@@ -393,7 +393,7 @@ static void write_trial(struct document *document, const char *heading, const st
 static void put_trial(vp_json_writer *writer, const char *key, const struct trial_errors *errors) {
     PUT(writer, KEY_OBJECT(key));
     vp_json_key(writer, "errors");
-    parts_put(writer, &ENGINE_FORM, errors->errors);
+    parts_put(writer, errors->errors);
     PUT(writer, KEY_OBJECT("share_within_intervals"));
     for (int part = 0; part < ESTIMATE_PARTS; part++) PUT(writer, KEY(part_name(part), errors->inside[part]));
     PUT(writer, END_OBJECT, END_OBJECT);
@@ -619,9 +619,8 @@ static int check_predict_options(const struct options *options) {
     return 0;
 }
 static int read_model(const char *path, struct estimator **estimator) {
-    static const char *const schemas[] = {ESTIMATOR_SCHEMA};
     struct model_reader reader;
-    int which, code = model_open(&reader, path, schemas, 1, &which);
+    int code = model_open(&reader, path, ESTIMATOR_SCHEMA);
     if (!code) code = estimator_read(&reader, estimator);
     model_close(&reader);
     return code;

@@ -21,7 +21,6 @@ static const struct option_spec SCORE_OPTIONS[] = {
     {"clean", CHOICE, "HOW", "rule", 0, 0, "rule none last frequent run",
      "cleaning of predictions: the rule's own (captions: built-in tokenizer), none, the last line, the most "
      "frequent line, or as in a sweep"},
-    OPTION_LINE_MAX,
     RULED_GROUP("scores of other scorers, for result files or the folder of a sweep", .excludes = "metric clean"),
     {"predictions", FLAG, NULL, NULL, 0, 0, NULL,
      "print the answers, one JSON object per line: id, sample_id, config, prediction, and the sample's record",
@@ -73,7 +72,7 @@ static int handle_results(const struct options *options) {
     const struct score_request request = {
         .file = text_of(options, "scores"), .name = text_of(options, "name"), .folder = text_of(options, "output"),
         .operands = options->operands, .operand_count = options->operand_count,
-        .line_most = (size_t)number_of(options, "line_max_mb") * 1000000, .is_json = is_given(options, "json")};
+        .is_json = is_given(options, "json")};
     if (!options->operand_count)
         return complain(EXIT_USAGE, "score --%s needs result files or the folder of a sweep",
                         request.file ? "scores" : "predictions");

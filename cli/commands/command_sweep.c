@@ -55,7 +55,6 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"num_samples", COUNT, "N", "1000", 1, INT32_MAX, NULL,
      "samples drawn from each data file, the same for all configurations"},
     {"stratify_by", TEXT, "FIELD", NULL, 0, 0, NULL, "keep the shares of this field's values when drawing samples"},
-    OPTION_LINE_MAX,
     RULED_GROUP("servers", .needs = "endpoint"),
     OPTION_ENDPOINTS,
     OPTION_ENDPOINT_MODELS,

@@ -30,7 +30,6 @@ static const struct option_spec TOKENIZE_OPTIONS[] = {
      "lines are objects: adds \"ids\" to \"text\", \"text\" to \"ids\", or \"prompt_text\" and \"ids\" to a data set's "
      "record"},
     {"seed", COUNT, "S", "42", 0, UINT32_MAX, NULL, "seed of caption prompts for records without one"},
-    OPTION_LINE_MAX,
     OPTION_GROUP("decoding"),
     {"decode", FLAG, NULL, NULL, 0, 0, NULL, "in reverse: TEXT or lines are token ids, and the output is text"},
     {"skip_special", FLAG, NULL, NULL, 0, 0, NULL, "with --decode: omit special tokens", .needs = "decode"},
@@ -289,7 +288,6 @@ static int run_command(const struct options *options) {
                                                                                                       : encode_line;
     struct model model = {0};
     char *text = NULL;
-    const size_t most = (size_t)number_of(options, "line_max_mb") * 1000000;
     size_t capacity = 0, bytes;
     char limit[160];
     struct tokenize_job job = {.decode = is_given(options, "decode")};
@@ -302,11 +300,11 @@ static int run_command(const struct options *options) {
     job.tokenizer = model.tokenizer;
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = take(&job, options->operands[i], strlen(options->operands[i]), (int64_t)i + 1);
-    for (int64_t line = 1; !code && !options->operand_count && (bytes = line_read(stdin, &text, &capacity, most)) > 0;
+    for (int64_t line = 1; !code && !options->operand_count && (bytes = line_read(stdin, &text, &capacity, LINE_BYTES_MOST)) > 0;
          line++) {
-        if (bytes > most)
+        if (bytes > LINE_BYTES_MOST)
             code = complain(EXIT_INPUT, "stdin: %s",
-                            line_limit_text(limit, sizeof limit, line, bytes, number_of(options, "line_max_mb")));
+                            line_limit_text(limit, sizeof limit, line, bytes));
         else {
             if (text[bytes - 1] == '\n') text[--bytes] = 0;
             code = take(&job, text, bytes, line);

@@ -92,7 +92,6 @@ static void read_stratum(struct loader *loader, const vp_json *json, size_t inde
 static vp_result find_lines(struct loader *loader, vp_error *error) {
     const struct source *source = &loader->dataset->source;
     char *piece = resize(NULL, WINDOW_BYTES, 1);
-    const int64_t most_mb = number_of(loader->dataset->options, "line_max_mb");
     int64_t start = 0, offset = 0, number = 0;
     char text[160];
     int blank = 1;
@@ -104,10 +103,9 @@ static vp_result find_lines(struct loader *loader, vp_error *error) {
                 blank &= piece[i] == ' ' || piece[i] == '\t' || piece[i] == '\r';
                 continue;
             }
-            if (!blank && offset + i - start > most_mb * 1000000)
+            if (!blank && offset + i - start > LINE_BYTES_MOST)
                 result = vp_fail(error, VP_ERR_RANGE, start, source->path,
-                                 line_limit_text(text, sizeof text, number + 1, (uint64_t)(offset + i - start),
-                                                 most_mb));
+                                 line_limit_text(text, sizeof text, number + 1, (uint64_t)(offset + i - start)));
             else if (!blank) result = add_place(loader, start, offset + i - start, number, error);
             start = offset + i + 1;
             blank = 1;
@@ -991,7 +989,8 @@ static void settle_line_metric(struct dataset *dataset, const vp_json *json) {
     if (name && find_row_metric(name, &metric)) set_metric(dataset, metric, "of the first record's \"metric\"", "");
     else if (name)
         complain(0, "%s: \"metric\" %.60s is not a rule of vlmprof: answers are scored by %s; vlmprof score --scores "
-                    "puts other scores into the results", dataset->path, name, vp_score_metric_of(dataset->metric)->name);
+                    "puts other scores into the results", dataset->path, name,
+                 vp_score_metric_of(dataset->metric)->name);
     scoring_free(&scoring);
     FREE_ALL(set, name);
 }

@@ -341,7 +341,8 @@ int profiler_trace_end(struct profiler *profiler) {
     else if (info.truncated)
         text_list_add(&profiler->notes,
                       "%s: recording stopped at %lld bytes: %lld steps and %lld launches are missing",
-                      profiler->trace_path, (long long)TRACE_BYTES_MOST, (long long)info.dropped_steps, (long long)info.dropped_launches);
+                      profiler->trace_path, (long long)TRACE_BYTES_MOST, (long long)info.dropped_steps,
+                      (long long)info.dropped_launches);
     if (result == VP_OK)
         text_list_add(&profiler->notes, "trace written: %s (%lld events, %llu bytes)", profiler->trace_path,
                       (long long)info.events, (unsigned long long)info.bytes);

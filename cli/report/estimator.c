@@ -345,7 +345,7 @@ int estimator_make(const struct measurements *measurements, const struct results
         estimator->architecture = copy_text(results->files[0].architecture, strlen(results->files[0].architecture));
     estimator->device = copy_text(measurements->device, strlen(measurements->device));
     estimator->provenance = provenance_of(results, measurements);
-    ranges_find(&ENGINE_FORM, ESTIMATE_KNOB_COUNT, measurements->requests, measurements->count, estimator->ranges);
+    ranges_find(ESTIMATE_KNOB_COUNT, measurements->requests, measurements->count, estimator->ranges);
     find_correlations(measurements, estimator);
     find_limits(measurements, estimator);
     estimator->knows_pruning = measurements->pruned > 0;
@@ -422,7 +422,7 @@ static void put_measured_predicted(vp_json_writer *writer, const struct evaluati
 }
 static void put_evaluation(vp_json_writer *writer, const struct evaluation *evaluation) {
     PUT(writer, KEY_OBJECT("evaluation"));
-    errors_put(writer, &ENGINE_FORM, evaluation->errors[0][0]);
+    errors_put(writer, evaluation->errors[0][0]);
     PUT(writer, KEY("predicted", ESTIMATE_LOCATION), KEY("measured", ESTIMATE_LOCATION),
         KEY("run_noise_mape_percent", 100 * evaluation->noise));
     put_guardrails(writer, evaluation, SPLIT_KEYS[evaluation->guardrail_split]);
@@ -461,7 +461,7 @@ void estimator_put(vp_json_writer *writer, const void *model, const void *evalua
         vp_json_key(writer, "recalibration");
         vp_json_raw(writer, estimator->recalibration, strlen(estimator->recalibration));
     }
-    ranges_put(writer, &ENGINE_FORM, knob_count_of(estimator->model.features), estimator->ranges);
+    ranges_put(writer, knob_count_of(estimator->model.features), estimator->ranges);
     PUT(writer, KEY_OBJECT("stages"));
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT; stage++) {
         vp_json_key(writer, part_name(stage));
@@ -474,7 +474,7 @@ void estimator_put(vp_json_writer *writer, const void *model, const void *evalua
         PUT(writer, END_ARRAY);
     }
     PUT(writer, END_ARRAY);
-    limits_put(writer, &ENGINE_FORM, estimator->limits);
+    limits_put(writer, estimator->limits);
     if (evaluation) put_evaluation(writer, evaluation);
     PUT(writer, END_OBJECT);
 }
@@ -522,7 +522,7 @@ static void read_limits(struct model_reader *reader, struct estimator *estimator
     reader->where[0] = 0;
     if (parts == VP_JSON_NONE) return;
     parts = model_member(reader, 0, "held_out_ratios", VP_JSON_OBJECT);
-    limits_read(reader, parts, &ENGINE_FORM, estimator->limits);
+    limits_read(reader, parts, estimator->limits);
 }
 static void read_estimator_nodes(struct model_reader *reader, struct estimator *estimator) {
     const vp_json *json = &reader->parsed.json;
@@ -557,7 +557,7 @@ static void read_estimator_nodes(struct model_reader *reader, struct estimator *
         else model_fail(reader, item, "warnings", "contains a value that is not text");
         free(text);
     }
-    ranges_read(reader, ranges, &ENGINE_FORM, knob_count_of(estimator->model.features), estimator->ranges);
+    ranges_read(reader, ranges, knob_count_of(estimator->model.features), estimator->ranges);
     for (int stage = 0; stage < VP_LATENCY_STAGE_COUNT && !reader->code; stage++) {
         snprintf(reader->where, sizeof reader->where, "stages");
         read_stage_model(reader, stages, estimator, stage);

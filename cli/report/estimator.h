@@ -4,7 +4,7 @@
 #define VLMPROF_CLI_ESTIMATOR_H
 #include "base/document.h"
 #include "base/memory.h"
-#include "report/measurements.h"
+#include "report/latency_model.h"
 #include "results/result_read.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"

@@ -8,23 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-double form_number(const struct model_form *form, const void *request, int which) {
-    const char *at = (const char *)request + form->numbers[which].offset;
-    int32_t count;
-    memcpy(&count, at, sizeof count);
-    return count;
-}
-static const void *request_at(const struct model_form *form, const void *requests, size_t i) {
-    return (const char *)requests + i * form->request_bytes;
-}
-
 /* ---- ranges */
-void ranges_find(const struct model_form *form, int count, const void *requests, size_t request_count,
+void ranges_find(int count, const vp_latency_request *requests, size_t request_count,
                  struct number_range *ranges) {
     double *values = resize(NULL, request_count, sizeof *values);
     for (int which = 0; which < count; which++) {
         for (size_t i = 0; i < request_count; i++)
-            values[i] = form_number(form, request_at(form, requests, i), which);
+            values[i] = knob_at(&requests[i], which);
         vp_sort_double(values, request_count);
         ranges[which].least = values[0];
         ranges[which].median = values[(request_count - 1) / 2];
@@ -32,11 +22,11 @@ void ranges_find(const struct model_form *form, int count, const void *requests,
     }
     free(values);
 }
-void ranges_put(vp_json_writer *writer, const struct model_form *form, int count, const struct number_range *ranges) {
+void ranges_put(vp_json_writer *writer, int count, const struct number_range *ranges) {
     PUT(writer, KEY_OBJECT("ranges"));
     for (int which = 0; which < count; which++) {
         const struct number_range *range = &ranges[which];
-        PUT(writer, KEY_OBJECT(form->numbers[which].name), KEY("least", (int64_t)range->least),
+        PUT(writer, KEY_OBJECT(ESTIMATE_KNOBS[which].name), KEY("least", (int64_t)range->least),
             KEY("median", (int64_t)range->median), KEY("most", (int64_t)range->most), END_OBJECT);
     }
     PUT(writer, END_OBJECT);
@@ -44,10 +34,10 @@ void ranges_put(vp_json_writer *writer, const struct model_form *form, int count
 static double read_bound(struct model_reader *reader, uint32_t range, const char *key, double least) {
     return (double)model_count(reader, range, key, (int64_t)least, 1000000000);
 }
-void ranges_read(struct model_reader *reader, uint32_t object, const struct model_form *form, int count,
+void ranges_read(struct model_reader *reader, uint32_t object, int count,
                  struct number_range *ranges) {
     for (int which = 0; which < count && !reader->code; which++) {
-        const char *name = form->numbers[which].name;
+        const char *name = ESTIMATE_KNOBS[which].name;
         struct number_range *range = &ranges[which];
         snprintf(reader->where, sizeof reader->where, "ranges");
         uint32_t node = model_member(reader, object, name, VP_JSON_OBJECT);
@@ -58,19 +48,19 @@ void ranges_read(struct model_reader *reader, uint32_t object, const struct mode
         range->most = read_bound(reader, node, "most", range->median);
     }
 }
-void range_warn(const struct model_form *form, int which, const struct number_range *range, const void *requests,
+void range_warn(int which, const struct number_range *range, const vp_latency_request *requests,
                 size_t count, struct text_list *warnings) {
     size_t outside = 0;
     double value = 0;
     for (size_t i = 0; i < count; i++) {
-        const double at = form_number(form, request_at(form, requests, i), which);
+        const double at = knob_at(&requests[i], which);
         if ((at < range->least || at > range->most) && !outside++) value = at;
     }
     if (outside)
         text_list_add(warnings,
                       "extrapolation: %s %.0f is outside %.0f..%.0f, the range in the data of the model (%zu of %zu "
                       "requests)",
-                      form->numbers[which].name, value, range->least, range->most, outside, count);
+                      ESTIMATE_KNOBS[which].name, value, range->least, range->most, outside, count);
 }
 
 /* ---- errors */
@@ -156,17 +146,17 @@ static void put_part_errors(vp_json_writer *writer, const char *key, const struc
             KEY("p95_absolute_ms", errors->p95_absolute), KEY("max_absolute_ms", errors->max_absolute),
             KEY("bias_ms", errors->bias), KEY_RANGE("bias_ms_interval", part->bias_low, part->bias_high), END_OBJECT);
 }
-void parts_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors) {
+void parts_put(vp_json_writer *writer, const struct part_errors *errors) {
     PUT(writer, KEY_OBJECT(NULL));
-    for (int part = 0; part < form->part_count; part++) put_part_errors(writer, form->part_key(part), &errors[part]);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) put_part_errors(writer, part_name(part), &errors[part]);
     PUT(writer, END_OBJECT);
 }
-void errors_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors) {
-    for (int kind = 0; kind < form->kind_count; kind++) {
-        PUT(writer, KEY_OBJECT(form->kind_keys[kind]));
-        for (int split = 0; split < form->split_count; split++) {
-            vp_json_key(writer, form->split_keys[split]);
-            parts_put(writer, form, errors + (kind * form->split_count + split) * form->part_count);
+void errors_put(vp_json_writer *writer, const struct part_errors *errors) {
+    for (int kind = 0; kind < ESTIMATE_KINDS; kind++) {
+        PUT(writer, KEY_OBJECT(ESTIMATE_KIND_KEYS[kind]));
+        for (int split = 0; split < SPLIT_COUNT; split++) {
+            vp_json_key(writer, SPLIT_KEYS[split]);
+            parts_put(writer, errors + (kind * SPLIT_COUNT + split) * ESTIMATE_PARTS);
         }
         PUT(writer, END_OBJECT);
     }
@@ -193,16 +183,14 @@ void formula_add(struct document *document, const char *formula, const struct pa
                       number_estimate(100, held_out->of.mape, held_out->mape_low, held_out->mape_high).text);
     else document_text(document, BLOCK_LINE, "%s", formula);
 }
-void errors_describe(struct document *document, const struct model_form *form, const struct part_errors *errors) {
-    char heads[120];
-    snprintf(heads, sizeof heads, "%s%s", form->kind_heading, "|rows predicted|" ERROR_COLUMNS);
-    for (int part = 0; part < form->part_count; part++) {
-        document_text(document, BLOCK_HEADING, "Errors of %s", form->part_name(part));
-        struct text_list *table = document_table(document, heads);
-        for (int kind = 0; kind < form->kind_count; kind++)
-            for (int split = 0; split < form->split_count; split++)
-                error_row(table, split ? "" : form->kind_keys[kind], form->split_names[split],
-                          &errors[(kind * form->split_count + split) * form->part_count + part]);
+void errors_describe(struct document *document, const struct part_errors *errors) {
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        document_text(document, BLOCK_HEADING, "Errors of %s", part_name(part));
+        struct text_list *table = document_table(document, "features|rows predicted|" ERROR_COLUMNS);
+        for (int kind = 0; kind < ESTIMATE_KINDS; kind++)
+            for (int split = 0; split < SPLIT_COUNT; split++)
+                error_row(table, split ? "" : ESTIMATE_KIND_KEYS[kind], SPLIT_NAMES[split],
+                          &errors[(kind * SPLIT_COUNT + split) * ESTIMATE_PARTS + part]);
     }
 }
 void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *part) {
@@ -219,11 +207,9 @@ void error_row(struct text_list *table, const char *first, const char *second, c
     else text_list_add(table, "-");
     text_list_add(table, "%zu", errors->count);
 }
-struct text_list *coefficients_table(struct document *document, const struct model_form *form, const char *heading) {
-    char heads[80];
-    snprintf(heads, sizeof heads, "%s|feature|coefficient|interval|unit|state", form->part_heading);
+struct text_list *coefficients_table(struct document *document, const char *heading) {
     document_text(document, BLOCK_HEADING, "Coefficients (%s95 %% intervals)", heading);
-    return document_table(document, heads);
+    return document_table(document, "stage|feature|coefficient|interval|unit|state");
 }
 void coefficients_add(struct text_list *table, const char *part, const vp_linear *fit, const char *const *names) {
     for (int column = 0; column < fit->columns; column++) {
@@ -239,20 +225,19 @@ void coefficients_add(struct text_list *table, const char *part, const vp_linear
         text_list_add(table, "%s", LINEAR_STATE_KEYS[fit->state[column]]);
     }
 }
-void limits_put(vp_json_writer *writer, const struct model_form *form, const vp_latency_limits *limits) {
+void limits_put(vp_json_writer *writer, const vp_latency_limits *limits) {
     PUT(writer, KEY_OBJECT("held_out_ratios"));
-    for (int part = 0; part < form->part_count; part++) {
-        if (!limits[part].count) PUT(writer, KEY_NULL(form->part_key(part)));
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        if (!limits[part].count) PUT(writer, KEY_NULL(part_name(part)));
         else
-            PUT(writer, KEY_OBJECT(form->part_key(part)), KEY("rows", (int64_t)limits[part].count),
+            PUT(writer, KEY_OBJECT(part_name(part)), KEY("rows", (int64_t)limits[part].count),
                 KEY("low", limits[part].low), KEY("high", limits[part].high), END_OBJECT);
     }
     PUT(writer, END_OBJECT);
 }
-void limits_read(struct model_reader *reader, uint32_t parts, const struct model_form *form,
-                 vp_latency_limits *limits) {
-    for (int part = 0; part < form->part_count && !reader->code; part++) {
-        const char *key = form->part_key(part);
+void limits_read(struct model_reader *reader, uint32_t parts, vp_latency_limits *limits) {
+    for (int part = 0; part < ESTIMATE_PARTS && !reader->code; part++) {
+        const char *key = part_name(part);
         uint32_t object = vp_json_get(&reader->parsed.json, parts, key);
         snprintf(reader->where, sizeof reader->where, "held_out_ratios");
         if (node_is(&reader->parsed.json, object, VP_JSON_NULL)) continue;
@@ -267,12 +252,14 @@ void limits_read(struct model_reader *reader, uint32_t parts, const struct model
 }
 
 /* ---- predictions */
-static const char *verdict_of(const struct prediction *prediction, int total, double budget) {
+static const char *verdict_of(const struct prediction *prediction, double budget) {
+    const int total = ESTIMATE_TOTAL;
     return prediction->high[total] <= budget ? "holds" : prediction->low[total] > budget ? "exceeds" : "unsure";
 }
 /* The share of requests like this one within a budget. Each side of the prediction is treated as half of a normal
  * distribution, with the width of that side of the interval. */
-static double share_within(const struct prediction *prediction, int total, double budget) {
+static double share_within(const struct prediction *prediction, double budget) {
+    const int total = ESTIMATE_TOTAL;
     const double value = prediction->value[total],
                  side = budget < value ? value - prediction->low[total] : prediction->high[total] - value;
     return 1 - vp_normal_tail((budget - value) / (side / vp_normal_quantile(0.5 + MODEL_LEVEL / 2)));
@@ -282,16 +269,11 @@ void estimate_cells(struct text_list *table, vp_estimate estimate) {
     const char *range = strchr(text.text, '[');
     CELLS(table, number_value(estimate.value, estimate.low, estimate.high).text, range ? range : "-");
 }
-void prediction_describe(struct document *document, const struct model_form *form, const struct prediction *prediction,
-                         double budget) {
-    const int total = form->part_count - 1;
-    char heads[80];
-    struct text_list *table;
-    snprintf(heads, sizeof heads, "%s|" ESTIMATE_LOCATION " ms|95 %% interval|of", form->part_heading);
-    table = document_table(document, heads);
-    for (int part = 0; part < form->part_count; part++) {
+void prediction_describe(struct document *document, const struct prediction *prediction, double budget) {
+    struct text_list *table = document_table(document, "stage|" ESTIMATE_LOCATION " ms|95 % interval|of");
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
         const int runs = !prediction->is_idle[part], is_known = runs && isfinite(prediction->low[part]);
-        text_list_add(table, "%s", form->part_name(part));
+        text_list_add(table, "%s", part_name(part));
         if (runs)
             estimate_cells(table, (vp_estimate){prediction->value[part], prediction->low[part],
                                                 prediction->high[part]});
@@ -299,15 +281,13 @@ void prediction_describe(struct document *document, const struct model_form *for
         text_list_add(table, "%s", !is_known ? "-" : prediction->is_limited[part] ? "held-out ratios" : "Student");
     }
     if (isfinite(budget))
-        document_text(document, BLOCK_LINE, "budget %.3f ms%s: %s, with probability %s", budget, form->total,
-                      verdict_of(prediction, total, budget),
-                      number_formatted("%.3f", share_within(prediction, total, budget)).text);
+        document_text(document, BLOCK_LINE, "budget %.3f ms: %s, with probability %s", budget,
+                      verdict_of(prediction, budget), number_formatted("%.3f", share_within(prediction, budget)).text);
 }
-void prediction_put(vp_json_writer *writer, const struct model_form *form, const struct prediction *prediction,
+void prediction_put(vp_json_writer *writer, const struct prediction *prediction,
                     double budget) {
-    const int total = form->part_count - 1;
-    for (int part = 0; part < form->part_count; part++) {
-        const char *key = form->part_key(part);
+    for (int part = 0; part < ESTIMATE_PARTS; part++) {
+        const char *key = part_name(part);
         const double low = prediction->low[part];
         if (prediction->is_idle[part] || !isfinite(prediction->value[part])) PUT(writer, KEY_NULL(key));
         else
@@ -318,6 +298,6 @@ void prediction_put(vp_json_writer *writer, const struct model_form *form, const
                 END_OBJECT);
     }
     if (isfinite(budget))
-        PUT(writer, KEY("budget_ms", budget), KEY("verdict", verdict_of(prediction, total, budget)),
-            KEY("probability_within_budget", share_within(prediction, total, budget)));
+        PUT(writer, KEY("budget_ms", budget), KEY("verdict", verdict_of(prediction, budget)),
+            KEY("probability_within_budget", share_within(prediction, budget)));
 }

@@ -1,10 +1,11 @@
 /* latency_model.h: errors, ranges, coefficients and predictions of a latency model, as text and JSON. A model predicts
- * the parts of a request from its numbers. Its form names them. */
+ * the parts of a request from its numbers. */
 #ifndef VLMPROF_CLI_LATENCY_MODEL_H
 #define VLMPROF_CLI_LATENCY_MODEL_H
 #include "base/document.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "report/measurements.h"
 #include "report/model_file.h"
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
@@ -12,29 +13,16 @@
 /* The statistic of predictions, and of a sample's time over its runs: the mean, not the median. */
 #define ESTIMATE_LOCATION "mean"
 
-enum { MODEL_PARTS_MOST = VP_LATENCY_STAGE_COUNT + 1 };
-struct model_form {
-    const char *part_heading, *kind_heading; /* columns of its tables */
-    const char *total;                /* the part that a budget limits */
-    int part_count;                   /* the last one is the total */
-    const char *(*part_key)(int part), *(*part_name)(int part); /* names for programs; names for readers */
-    int kind_count, split_count;      /* the compared models; the data that a prediction must not have seen */
-    const char *const *kind_keys, *const *split_keys, *const *split_names;
-    const struct column *numbers;     /* int32_t counts of a request */
-    size_t request_bytes;
-};
-double form_number(const struct model_form *form, const void *request, int which);
-
 /* ---- ranges of the data that a model was fitted to */
 struct number_range { double least, median, most; };
-void ranges_find(const struct model_form *form, int count, const void *requests, size_t request_count,
+void ranges_find(int count, const vp_latency_request *requests, size_t request_count,
                  struct number_range *ranges);
-void ranges_put(vp_json_writer *writer, const struct model_form *form, int count, const struct number_range *ranges);
-void ranges_read(struct model_reader *reader, uint32_t object, const struct model_form *form, int count,
+void ranges_put(vp_json_writer *writer, int count, const struct number_range *ranges);
+void ranges_read(struct model_reader *reader, uint32_t object, int count,
                  struct number_range *ranges);
 
 /* Warns about requests with a number outside its range. */
-void range_warn(const struct model_form *form, int which, const struct number_range *range, const void *requests,
+void range_warn(int which, const struct number_range *range, const vp_latency_request *requests,
                 size_t count, struct text_list *warnings);
 
 /* ---- errors */
@@ -58,9 +46,9 @@ void part_limits_of(const double *measured, const double *predicted, size_t coun
 
 /* Errors of all parts, written as an object that is a value. Errors [kinds, splits, parts], written as members of the
  * open object, or as a table for each part. */
-void parts_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors);
-void errors_put(vp_json_writer *writer, const struct model_form *form, const struct part_errors *errors);
-void errors_describe(struct document *document, const struct model_form *form, const struct part_errors *errors);
+void parts_put(vp_json_writer *writer, const struct part_errors *errors);
+void errors_put(vp_json_writer *writer, const struct part_errors *errors);
+void errors_describe(struct document *document, const struct part_errors *errors);
 
 /* "vision = 0.84 + 19.5 views": the terms in use; the buffer's data is malloc'ed. Also as a line of the document, with
  * the error on rows that the fit did not see. */
@@ -72,20 +60,19 @@ void formula_add(struct document *document, const char *formula, const struct pa
 void error_row(struct text_list *table, const char *first, const char *second, const struct part_errors *errors);
 
 /* Opens the table of coefficients, and adds those of a part. */
-struct text_list *coefficients_table(struct document *document, const struct model_form *form, const char *heading);
+struct text_list *coefficients_table(struct document *document, const char *heading);
 void coefficients_add(struct text_list *table, const char *part, const vp_linear *fit, const char *const *names);
 
 /* "held_out_ratios": the limits of each part; null with too few rows (then Student's intervals). */
-void limits_put(vp_json_writer *writer, const struct model_form *form, const vp_latency_limits *limits);
-void limits_read(struct model_reader *reader, uint32_t object, const struct model_form *form,
-                 vp_latency_limits *limits);
+void limits_put(vp_json_writer *writer, const vp_latency_limits *limits);
+void limits_read(struct model_reader *reader, uint32_t object, vp_latency_limits *limits);
 
 /* ---- predictions */
 /* ms of each part; NaN if the part is not in the model or its interval is unknown. */
 struct prediction {
-    double value[MODEL_PARTS_MOST], low[MODEL_PARTS_MOST], high[MODEL_PARTS_MOST];
-    int is_limited[MODEL_PARTS_MOST]; /* 1 if the interval comes from held-out ratios, not Student's */
-    int is_idle[MODEL_PARTS_MOST];    /* 1 if the request does not have the part */
+    double value[ESTIMATE_PARTS], low[ESTIMATE_PARTS], high[ESTIMATE_PARTS];
+    int is_limited[ESTIMATE_PARTS]; /* 1 if the interval comes from held-out ratios, not Student's */
+    int is_idle[ESTIMATE_PARTS];    /* 1 if the request does not have the part */
 };
 
 /* Adds two cells: a number and its interval. */
@@ -93,9 +80,9 @@ void estimate_cells(struct text_list *table, vp_estimate estimate);
 
 /* Adds a table of the parts, and whether the total meets a budget (NaN: none). The same as members of the open
  * object. */
-void prediction_describe(struct document *document, const struct model_form *form, const struct prediction *prediction,
+void prediction_describe(struct document *document, const struct prediction *prediction,
                          double budget);
-void prediction_put(vp_json_writer *writer, const struct model_form *form, const struct prediction *prediction,
+void prediction_put(vp_json_writer *writer, const struct prediction *prediction,
                     double budget);
 
 #endif

@@ -42,11 +42,10 @@ vp_latency_features features_of(const struct measurements *measurements, int kin
     return kind == VP_LATENCY_PHYSICAL && measurements->weights_vary ? VP_LATENCY_WEIGHTS : (vp_latency_features)kind;
 }
 
-const struct model_form ENGINE_FORM = {
-    "stage", "features", "", ESTIMATE_PARTS, part_name, part_name, ESTIMATE_KINDS, SPLIT_COUNT, ESTIMATE_KIND_KEYS,
-    SPLIT_KEYS, SPLIT_NAMES, ESTIMATE_KNOBS, sizeof(vp_latency_request)};
 int32_t knob_at(const vp_latency_request *request, int knob) {
-    return (int32_t)form_number(&ENGINE_FORM, request, knob);
+    int32_t count;
+    memcpy(&count, (const char *)request + ESTIMATE_KNOBS[knob].offset, sizeof count);
+    return count;
 }
 const char *part_name(int part) {
     return part == ESTIMATE_TOTAL ? "total" : vp_latency_stage_name((vp_latency_stage)part);

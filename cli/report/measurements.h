@@ -4,7 +4,7 @@
 #include "base/document.h"
 #include "base/memory.h"
 #include "base/options.h"
-#include "report/latency_model.h"
+#include "report/model_file.h"
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
 
@@ -12,11 +12,11 @@
 #define ESTIMATE_LEVEL MODEL_LEVEL
 
 /* Parts of a request: the stages of vp_latency_stage, then the total. */
-enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS, ESTIMATE_KINDS = VP_LATENCY_MEAN + 1 };
+enum { ESTIMATE_TOTAL = VP_LATENCY_STAGE_COUNT, ESTIMATE_PARTS };
 
 /* ESTIMATE_KINDS are compared. The physical one is ESTIMATE_WEIGHTS if the measurements have several kinds of
  * weights. */
-enum { ESTIMATE_WEIGHTS = VP_LATENCY_WEIGHTS, ESTIMATE_KEYS };
+enum { ESTIMATE_KINDS = VP_LATENCY_MEAN + 1, ESTIMATE_WEIGHTS = VP_LATENCY_WEIGHTS, ESTIMATE_KEYS };
 
 /* The data that a prediction must not have seen: none, the row's configuration, or its image size. */
 enum { SPLIT_NONE, SPLIT_CONFIG, SPLIT_SIZE, SPLIT_COUNT };
@@ -43,7 +43,6 @@ enum { FEATURE_TEXT = 2, FEATURE_OUTPUT = 4, FEATURE_TIER, FEATURE_EXPERTS, FEAT
 int knob_count_of(vp_latency_features features);
 
 extern const struct column ESTIMATE_KNOBS[ESTIMATE_KNOB_COUNT];
-extern const struct model_form ENGINE_FORM;
 
 /* A number of a request, by its index in ESTIMATE_KNOBS. */
 int32_t knob_at(const vp_latency_request *request, int knob);

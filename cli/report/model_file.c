@@ -186,15 +186,11 @@ static int has_schema(const struct model_reader *reader, const char *schema) {
     return node_is(&reader->parsed.json, 0, VP_JSON_OBJECT)
            && vp_json_equals(&reader->parsed.json, vp_json_get(&reader->parsed.json, 0, "schema"), schema);
 }
-int model_open(struct model_reader *reader, const char *path, const char *const *schemas, int count, int *which) {
+int model_open(struct model_reader *reader, const char *path, const char *schema) {
     reader->code = parse_model(reader, path);
-    *which = 0;
-    if (reader->code) return reader->code;
-    while (*which < count && !has_schema(reader, schemas[*which])) (*which)++;
-    if (*which < count) return 0;
-    *which = 0;
-    return reader->code = complain(EXIT_INPUT, "%s is not a model of vlmprof fit: its schema is not %s", path,
-                                   schemas[0]);
+    if (!reader->code && !has_schema(reader, schema))
+        reader->code = complain(EXIT_INPUT, "%s is not a model of vlmprof fit: its schema is not %s", path, schema);
+    return reader->code;
 }
 void model_close(struct model_reader *reader) {
     FREE_ALL(reader->parsed.nodes, reader->text);

@@ -30,9 +30,8 @@ int model_print(const struct saved_model *saved, int indent);
  * complaints are not printed. */
 struct model_reader { const char *path; char *text; struct parsed parsed; int code; char where[128]; };
 
-/* Reads a file whose schema is one of these; *which is the index of its schema. Returns 0 or an exit code. model_close
- * frees the reader in both cases. */
-int model_open(struct model_reader *reader, const char *path, const char *const *schemas, int count, int *which);
+/* Reads a file with this schema. Returns 0 or an exit code. model_close frees the reader in both cases. */
+int model_open(struct model_reader *reader, const char *path, const char *schema);
 void model_close(struct model_reader *reader);
 void model_check_duplicates(struct model_reader *reader); /* complains about a duplicate key in an object */
 

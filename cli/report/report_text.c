@@ -430,7 +430,8 @@ static void write_front(struct document *document, const struct report *report, 
     else
         document_text(
             document, BLOCK_LINE,
-            "member: share of %zu resamples in which it is on the front; *: after a step of at least %s ms and %g point",
+            "member: share of %zu resamples in which it is on the front; *: after a step of at least %s ms and %g "
+            "point",
             report->settings.resamples, number_short(tradeoff->epsilon_latency).text, 100 * EPSILON_ACCURACY);
     if (!tradeoff->is_corpus && tradeoff->sample_count < SAMPLES_FEW)
         document_text(document, BLOCK_LINE,

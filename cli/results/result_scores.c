@@ -234,10 +234,9 @@ static int read_lines(struct score_job *job) {
         end = memchr(line, '\n', (size_t)(text + bytes - line));
         if (!end) end = text + bytes;
         if (strspn(line, " \t\r") >= (size_t)(end - line)) continue;
-        if ((size_t)(end - line) > job->request->line_most)
+        if ((size_t)(end - line) > LINE_BYTES_MOST)
             code = complain(EXIT_INPUT, "%s: %s", path,
-                            line_limit_text(limit, sizeof limit, number, (uint64_t)(end - line),
-                                            (int64_t)(job->request->line_most / 1000000)));
+                            line_limit_text(limit, sizeof limit, number, (uint64_t)(end - line)));
         else if (parse_json(&parsed, line, (size_t)(end - line), &error) != VP_OK
                  || !node_is(&parsed.json, 0, VP_JSON_OBJECT))
             code = complain(EXIT_INPUT, "%s: line %lld: expected a JSON object {\"id\": .., \"score\": ..}", path,
@@ -295,8 +294,8 @@ static int match_line(struct score_job *job, size_t index, int are_own) {
         if (!row->has_answer || (line->file != SIZE_MAX && row->file != line->file)) continue;
         if (first && strcmp(first->dataset_name, files[row->file].dataset_name))
             return complain(EXIT_INPUT, "%s: line %lld: %.80s is in the data sets %.60s and %.60s: \"config\" in the "
-                                        "line limits it to one result file", job->request->file, (long long)line->number,
-                            line->name, first->dataset_name, files[row->file].dataset_name);
+                                        "line limits it to one result file", job->request->file,
+                            (long long)line->number, line->name, first->dataset_name, files[row->file].dataset_name);
         first = &files[row->file];
         if (row->line != SIZE_MAX) line->is_repeated = row->is_double = 1;
         row->line = index;

@@ -12,7 +12,6 @@ int predictions_print(const char *const *operands, size_t operand_count);
 struct score_request {
     const char *file, *name, *folder; /* of the scores; of the metric; where the new result files go */
     const char *const *operands; size_t operand_count;
-    size_t line_most;                 /* longest line, in bytes */
     int is_json;
 };
 

@@ -383,12 +383,11 @@ int score_read(struct score_job *job) {
 }
 
 int score_check_lines(const struct score_job *job) {
-    const int64_t most_mb = number_of(job->options, "line_max_mb");
     char text[160];
     for (size_t i = 0; i < job->line_count; i++)
-        if (job->line_bytes[i] > (size_t)most_mb * 1000000)
+        if (job->line_bytes[i] > LINE_BYTES_MOST)
             return complain(EXIT_INPUT, "%s: %s", job->source,
-                            line_limit_text(text, sizeof text, job->line_numbers[i], job->line_bytes[i], most_mb));
+                            line_limit_text(text, sizeof text, job->line_numbers[i], job->line_bytes[i]));
     return 0;
 }
 

@@ -46,7 +46,7 @@ int score_put_line(vp_json_writer *writer, struct text_buffer *line, const char 
 void summary_begin(vp_json_writer *writer, struct text_buffer *line);
 int summary_end(vp_json_writer *writer, struct text_buffer *line, const char *source);
 
-/* Returns 0, or EXIT_INPUT after a message if a line is longer than --line_max_mb. */
+/* Returns 0, or EXIT_INPUT after a message if a line is too long. */
 int score_check_lines(const struct score_job *job);
 /* Makes the elements of a JSON array the job's lines. */
 void score_list(struct score_job *job, const vp_json *json, uint32_t list);

@@ -28,9 +28,8 @@ static struct text_buffer write_model(const struct estimator *estimator) {
 }
 
 static int read_model(const char *path, struct estimator **estimator) {
-    static const char *const schemas[] = {ESTIMATOR_SCHEMA};
     struct model_reader reader;
-    int which = -1, code = model_open(&reader, path, schemas, 1, &which);
+    int code = model_open(&reader, path, ESTIMATOR_SCHEMA);
     if (!code) code = estimator_read(&reader, estimator);
     model_close(&reader);
     return code;

@@ -15,8 +15,6 @@ static void make_report(const struct results *results, int choice) {
     settings.axis = choice & 8 ? METRIC_TOTAL : METRIC_PREFILL;
     settings.percentile = choice & 16 ? -1 : 50;
     settings.resamples = 10;
-    settings.seed = 1;
-    settings.epsilon_share = settings.epsilon_accuracy = 0.01;
     settings.peak_tflops = settings.peak_gbs = choice & 32 ? 100 : (double)NAN;
     settings.budget = INFINITY;
     settings.min_accuracy = -INFINITY;
