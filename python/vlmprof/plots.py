@@ -110,7 +110,9 @@ def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> 
     knobs, rows = results.knobs_of(configurations), []
     for knob in knobs:
         others = ["dataset_name", *(name for name in knobs if name != knob)]
-        order = configurations.groupby(knob, dropna=False)[latency].mean().sort_values().index.tolist()
+        values = configurations.groupby(knob, dropna=False)[latency].mean()  # numbers in their order, words by latency
+        is_number = pandas.api.types.is_numeric_dtype(configurations[knob])
+        order = (values if is_number else values.sort_values()).index.tolist()
         for low, high in zip(order, order[1:]):
             pairs = [(a, b) for _, group in configurations.groupby(others, dropna=False)
                      for _, a in group[group[knob] == low].iterrows() for _, b in group[group[knob] == high].iterrows()]
