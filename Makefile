@@ -182,7 +182,7 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
 	@{ echo '#include "help/guide.h"'; echo '#include "results/fields.h"'; echo '#include "results/knobs.h"'; \
 	echo '#define FIRST(first, ...) first'; \
-	echo '#define ROW_LINES(S, type, key, value, ...) "  " #key, "      " FIRST(__VA_ARGS__, 0),'; \
+	echo '#define ROW_LINES(S, type, key, ...) "  " #key, "      " FIRST(__VA_ARGS__, 0),'; \
 	echo '#define AT_LINES(S, type, key, member, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
 	echo '#define KNOB_LINES(id, key, words, ...) "  " key, "      " words,'; \
 	echo '#define ELSE_LINES(type, key, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \

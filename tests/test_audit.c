@@ -37,14 +37,14 @@ static void test_corners(void) {
         vp_family family;
         vp_family_default(vp_family_at(i), &family);
         for (size_t k = 0; k < 3; k++) {
-            const size_t count = corners_for(&family, CORNER_PIXELS_DEFAULT, mosts[k], 0), again = corners_for(&family, CORNER_PIXELS_DEFAULT, mosts[k], 1);
+            const size_t count = corners_for(&family, 4194304, mosts[k], 0), again = corners_for(&family, 4194304, mosts[k], 1);
             check_note(count >= CORNERS_LEAST && count <= mosts[k] && count == again, __FILE__, __LINE__, "%s: %zu of %zu", family.preset->name, count, mosts[k]);
             CHECK(!memcmp(corners[0], corners[1], count * sizeof *corners[0]));
             for (size_t a = 0; a < count; a++) {
                 const struct corner *corner = &corners[0][a];
                 check_note(tokens(&family, corner->width_px, corner->height_px) == corner->count.total_tokens && corner->count.total_tokens > 0, __FILE__, __LINE__,
                            "%s: %dx%d", family.preset->name, corner->width_px, corner->height_px);
-                CHECK((int64_t)corner->width_px * corner->height_px <= CORNER_PIXELS_DEFAULT);
+                CHECK((int64_t)corner->width_px * corner->height_px <= 4194304);
                 for (size_t b = 0; b < a; b++) CHECK(corners[0][b].width_px != corner->width_px || corners[0][b].height_px != corner->height_px);
             }
         }
@@ -55,7 +55,7 @@ static void test_corners(void) {
         size_t count, steps = 0, thin = 0, wide = 0, tiny = 0;
         vp_family_default(vp_family_at(i), &family);
         if (!strcmp(family.preset->rule, "constant") || !strcmp(family.preset->rule, "gemini")) continue;
-        count = corners_for(&family, CORNER_PIXELS_DEFAULT, CORNERS_DEFAULT, 0);
+        count = corners_for(&family, 4194304, CORNERS_DEFAULT, 0);
         for (size_t a = 0; a < count; a++) {
             const struct corner *at = &corners[0][a], *before = at - 1;
             wide += at->width_px >= 30 * at->height_px;
@@ -77,7 +77,7 @@ static void test_corners(void) {
         vp_family family;
         int32_t least = INT32_MAX, most = 0;
         vp_family_default(preset_of("qwen2-vl"), &family);
-        for (size_t a = 0, count = corners_for(&family, CORNER_PIXELS_DEFAULT, 60, 0); a < count; a++) {
+        for (size_t a = 0, count = corners_for(&family, 4194304, 60, 0); a < count; a++) {
             if (strcmp(corners[0][a].why, "at a step of the width")) continue;
             if (corners[0][a].width_px < least) least = corners[0][a].width_px;
             if (corners[0][a].width_px > most) most = corners[0][a].width_px;
@@ -92,7 +92,7 @@ static void test_corners(void) {
         CHECK_INT(vp_family_set(&family, "max_pixels", "1003520", NULL), VP_OK);
         lifted = family;
         CHECK_INT(vp_family_set(&lifted, "max_pixels", "1099511627776", NULL), VP_OK);
-        count = corners_for(&family, CORNER_PIXELS_DEFAULT, CORNERS_DEFAULT, 0);
+        count = corners_for(&family, 4194304, CORNERS_DEFAULT, 0);
         CHECK_INT(notes.count, 0);
         for (size_t i = 0; i < count; i++) {
             const struct corner *at = &corners[0][i];
@@ -106,7 +106,7 @@ static void test_corners(void) {
         CHECK_INT(found, 1);
         CHECK_INT(lower, 1);
         vp_family_default(preset_of("qwen2-vl"), &family);
-        corners_for(&family, CORNER_PIXELS_DEFAULT, CORNERS_DEFAULT, 0);
+        corners_for(&family, 4194304, CORNERS_DEFAULT, 0);
         CHECK_INT(notes.count, 1);
         CHECK(notes.count == 1 && strstr(notes.items[0], "max_pixels = 12845056 is not tested"));
         corners_for(&family, 20000000, CORNERS_DEFAULT, 0);
@@ -163,7 +163,7 @@ static void measure(const char *asked, const char *asked_keys, const char *measu
     set_keys(&rule.family, asked_keys);
     vp_family_default(preset_of(measured), &truth.family);
     set_keys(&truth.family, measured_keys);
-    const size_t count = corners_for(&rule.family, CORNER_PIXELS_DEFAULT, CORNERS_DEFAULT, 0);
+    const size_t count = corners_for(&rule.family, 4194304, CORNERS_DEFAULT, 0);
     size_count = 0;
     for (size_t i = 0; i < count; i++) {
         const struct corner *corner = &corners[0][i];

@@ -426,6 +426,14 @@ static void test_plan(void) {
     int lines = 0;
     for (const char *line = last.out; line && *line; line = next_line(line)) lines++;
     CHECK(lines <= 25);
+    write_text(in_folder("p.jsonl"), "{\"question\": \"Pick:\\nA. red\\nB. blue\\n\", \"options\": [\"red\", \"blue\"], "
+               "\"hint\": \"h\", \"answer\": \"B\", \"prompt_origin\": \"x\", "
+               "\"max_new_tokens\": 5}\n");
+    CHECK_INT(cli(PLAN "%F/p.jsonl"), 0); /* a complete prompt: nothing is added */
+    CHECK(last.out && strstr(last.out, "\" User: Pick:\\nA. red\\nB. blue\\n Assistant:\"\n") && strstr(last.out, "metric mc (")
+          && strstr(last.out, "at most 5 new tokens"));
+    CHECK_INT(cli("sweep --plan --endpoint http://127.0.0.1:1 --endpoint_model m --data %F/p.jsonl"), 0);
+    CHECK(last.out && strstr(last.out, "0 images): \"Pick:\\nA. red\\nB. blue\\n\"\n"));
     write_text(in_folder("p.jsonl"), "{\"question\": \"a?\", \"answer\": \"b\", \"metric\": \"anls\"}\n");
     CHECK_INT(cli(PLAN "%F/p.jsonl"), 0);
     CHECK(last.out && strstr(last.out, "metric anls (of the first record's \"metric\")"));
@@ -450,8 +458,7 @@ static void test_same_rejections(void) {
         {"{\"images\": [\"b.png\", 3], \"question\": \"q\"}", "\"images\" must be an array of strings"},
         {"{\"images\": [\"b.png\"], \"question\": \"q\", \"content\": [{\"image\": 0}]}", "no \"question\" in the record"},
         {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"text\": \"q\"}, {\"image\": 0}]}", "each image once"},
-        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"},
-        {"{\"images\": [\"b.png\", \"c.png\"], \"question\": \"q\", \"image_places\": [1, 0]}", "ascending byte offsets into the question"}};
+        {"{\"images\": [\"b.png\", \"c.png\"], \"content\": [{\"image\": 1}, {\"image\": 0}]}", "N from 0 in order"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         check_case("plan and sweep reject the same: %s", bad[i].words);
         write_text(in_folder("k.jsonl"), bad[i].text);

@@ -18,7 +18,7 @@
 #include "profile/profiler.h"
 #include "sweep/ranks.h"
 #include "server/endpoint.h"
-#include "results/result_write.h"
+#include "sweep/result_write.h"
 #include "sweep/served_point.h"
 #include "sweep/sweep_point.h"
 #include "vlmprof.h"

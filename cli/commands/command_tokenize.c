@@ -300,8 +300,8 @@ static int run_command(const struct options *options) {
     job.tokenizer = model.tokenizer;
     for (size_t i = 0; i < options->operand_count && !code; i++)
         code = take(&job, options->operands[i], strlen(options->operands[i]), (int64_t)i + 1);
-    for (int64_t line = 1; !code && !options->operand_count && (bytes = line_read(stdin, &text, &capacity, LINE_BYTES_MOST)) > 0;
-         line++) {
+    for (int64_t line = 1; !code && !options->operand_count; line++) {
+        if ((bytes = line_read(stdin, &text, &capacity, LINE_BYTES_MOST)) == 0) break;
         if (bytes > LINE_BYTES_MOST)
             code = complain(EXIT_INPUT, "stdin: %s",
                             line_limit_text(limit, sizeof limit, line, bytes));

@@ -13,7 +13,6 @@ int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout) 
 }
 
 /* ---- setting the knobs of the engine in a request */
-static void no_apply(struct pass_input *input, const struct knob_value *value) { (void)input; (void)value; }
 static void apply_top_k(struct pass_input *input, const struct knob_value *value) {
     input->top_k = (int32_t)value->number;
 }
@@ -29,11 +28,16 @@ static void apply_prune(struct pass_input *input, const struct knob_value *value
     (void)prune_read(value->text, &input->prune, reason, sizeof reason); /* prune_check has already checked it */
     input->prune.how.image_tokens = input->cuts ? input->cuts->whole.feature_tokens : 0;
 }
-#define APPLY_OF(id, key, words, sweep, run, apply, ...) apply,
-static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {KNOB_ROWS(APPLY_OF)};
+/* Images are cut, and engines with their weights opened, before there is a request. */
+static void (*const APPLY[KNOB_COUNT])(struct pass_input *, const struct knob_value *) = {
+    [KNOB_TOP_K] = apply_top_k,
+    [KNOB_BLOCKS] = apply_blocks,
+    [KNOB_ACTIVATIONS] = apply_activations,
+    [KNOB_PRUNE] = apply_prune,
+};
 void input_apply_knobs(struct pass_input *input, const struct knob_values *values) {
     for (int knob = 0; knob < KNOB_COUNT; knob++)
-        if (knob_is_set(values, knob)) APPLY[knob](input, &values->of[knob]);
+        if (knob_is_set(values, knob) && APPLY[knob]) APPLY[knob](input, &values->of[knob]);
 }
 
 void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample) {

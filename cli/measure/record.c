@@ -61,7 +61,33 @@ void put_point_layout(vp_json_writer *writer, const struct point *point) {
     const struct field_ints each = {tokens, image_count};
     struct sizes sizes;
     for (int64_t i = 0; i < image_count; i++) tokens[i] = point->cuts->each[i].feature_tokens;
-    SIZES_ROWS(FIELD_FILL, &sizes, FIELD_NULL)
+    sizes.tier = knob_text(point->knobs, KNOB_TIER);
+    sizes.target_vision_tokens = layout ? point->target_tokens : -1;
+    sizes.target_crops = layout ? point->target_crops : -1;
+    sizes.top_k = number_of_knob(point->knobs, KNOB_TOP_K);
+    sizes.num_active_blocks = number_of_knob(point->knobs, KNOB_BLOCKS);
+    sizes.theoretical_num_crops = layout ? layout->crops : -1;
+    sizes.theoretical_tiling = layout_tiling(layout);
+    sizes.theoretical_image_size = layout_canvas(layout);
+    sizes.theoretical_vision_tokens = layout ? layout->theoretical_tokens : -1;
+    sizes.actual_num_crops = layout ? layout->crops : -1;
+    sizes.actual_tiling = layout_tiling(layout);
+    sizes.actual_image_size = layout_canvas(layout);
+    sizes.actual_vision_tokens = layout ? layout->feature_tokens : -1;
+    sizes.num_images = image_count ? image_count : -1;
+    sizes.num_views = image_count ? layout->views : -1;
+    sizes.vision_tokens_of_images = each;
+    sizes.input_text_tokens = point->sample->text_count;
+    sizes.actual_text_tokens = point->sample->text_count;
+    sizes.total_sequence_length = -1;
+    if (layout || !point->sample->images.count)
+        sizes.total_sequence_length =
+            !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count;
+    sizes.activations_used = point->activations;
+    sizes.kept_vision_tokens = point->kept_tokens;
+    sizes.mean_sequence_length = pruned_rows(point);
+    sizes.kv_cache_bytes = point->cache_bytes;
+    sizes.kv_cache_bytes_unpruned = point->full_cache_bytes;
     fields_put(writer, &RESULT_SIZES, &sizes);
     free(tokens);
 }
@@ -96,7 +122,16 @@ void put_served_layout(vp_json_writer *writer, const struct point *point, const 
 static void put_served_run(vp_json_writer *writer, const struct served *served) {
     struct served_result result;
     result.usage = served->usage;
-    SERVED_RESULT_ROWS(FIELD_FILL, FIELD_SKIP, &result)
+    result.model = served->model;
+    result.finish_reason = served->finish_reason;
+    result.pieces = (int64_t)served->piece_count;
+    result.attempts = served->attempts;
+    result.new_connection = served->is_new_connection;
+    result.streamed = served->is_streamed;
+    result.sent_ms = served_ms(served->sent_ns);
+    result.headers_ms = served_ms(served->headers_ns);
+    result.first_output_ms = served_ms(served->first_output_ns);
+    result.server_timings = served->timings;
     PUT(writer, KEY_OBJECT(NULL));
     fields_put(writer, &SERVED_RESULT, &result);
     PUT(writer, END_OBJECT);
@@ -121,7 +156,9 @@ static const struct pass_result *first_run(const struct point *point) {
 void put_point_tokens(vp_json_writer *writer, const struct point *point) {
     const struct pass_result *run = first_run(point);
     struct tokens tokens;
-    TOKENS_ROWS(FIELD_FILL, &tokens)
+    tokens.output_tokens = !run ? -1 : run->served ? run->served->usage.completion_tokens : run->token_count;
+    tokens.content_tokens = run && !run->served ? run->token_count - (run->ended_by_eos != 0) : -1;
+    tokens.ends_with_eos = run && (!run->served || run->served->finish_reason) ? run->ended_by_eos != 0 : -1;
     fields_put(writer, &ANSWER_TOKENS, &tokens);
 }
 
@@ -227,7 +264,16 @@ static struct field_ints token_ids(const struct point *point) {
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *outcome) {
     const struct pass_result *run = first_run(point);
     struct answer answer;
-    ANSWER_ROWS(FIELD_FILL, &answer)
+    answer.accuracy = outcome->is_unparsed ? 0 : outcome->score;
+    answer.accuracy_reason = outcome->is_unparsed ? NULL : outcome->reason;
+    answer.pred = bytes_of(run);
+    answer.pred_cleaned = run ? outcome->cleaned : NULL;
+    answer.unparsed = run ? outcome->is_unparsed : -1;
+    answer.truncated = run && !point->ignore_eos ? is_truncated(run) : -1;
+    answer.empty = run && outcome->cleaned ? !outcome->cleaned[0] : -1;
+    answer.output_token_ids = token_ids(point);
+    answer.answers_equal_over_runs = run ? answers_are_equal(point->runs, point->run_count) : -1;
+    answer.prompt = point->sample->prompt;
     fields_put(writer, &ANSWER, &answer);
 }
 

@@ -67,23 +67,6 @@ static vp_result read_content(const vp_json *json, struct prompt_fields *fields,
     text_list_take(&fields->questions, question.data ? question.data : copy_text("", 0));
     return good && found == images ? VP_OK : bad_member(error, "content", want);
 }
-/* "image_places" of a table's record. */
-static vp_result read_places(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
-    const uint32_t list = vp_json_get(json, 0, "image_places"), images = image_count_of(json);
-    const size_t most = fields->questions.count ? strlen(fields->questions.items[0]) : 0;
-    int64_t place = 0, before = 0;
-    uint32_t found = 0;
-    if (!has_value(json, 0, "image_places")) return VP_OK;
-    fields->places = resize(NULL, (size_t)images + 1, sizeof *fields->places);
-    for (uint32_t i = list + 1; node_is(json, list, VP_JSON_ARRAY) && i < json->nodes[list].end && found < images;
-         i = json->nodes[i].end, before = place) {
-        if (vp_json_to_int(json, i, &place) != VP_OK || place < before || place > (int64_t)most) break;
-        fields->places[found++] = (size_t)place;
-    }
-    return images && found == images && json->nodes[list].count == images
-               ? VP_OK
-               : bad_member(error, "image_places", "ascending byte offsets into the question, one for each image");
-}
 vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, vp_error *error) {
     const char *const keys[] = {"dataset", "style", "hint", "question_type"};
     char **const texts[] = {&fields->dataset, &fields->style, &fields->hint, &fields->question_type};
@@ -100,15 +83,18 @@ vp_result read_prompt_fields(const vp_json *json, struct prompt_fields *fields, 
         if (result == VP_OK) text_list_take(&fields->questions, question);
     }
     if (result == VP_OK && has_value(json, 0, "content")) result = read_content(json, fields, error);
-    else if (result == VP_OK) result = read_places(json, fields, error);
     if (result == VP_OK) result = read_member_text(json, "prompt_origin", &origin, error);
     fields->is_asked = origin && strcmp(origin, "none");
     free(origin);
-    if (!has_value(json, 0, options) && !fields->is_asked
-        && node_is(json, vp_json_get(json, 0, "choices"), VP_JSON_ARRAY))
+    if (!has_value(json, 0, options) && node_is(json, vp_json_get(json, 0, "choices"), VP_JSON_ARRAY))
         options = "choices";
-    fields->has_options = has_value(json, 0, options);
-    if (result == VP_OK) result = read_member_texts(json, options, &fields->options, error);
+    if (fields->is_asked) { /* nothing is added to its question */
+        free(fields->hint);
+        fields->hint = NULL;
+    } else {
+        fields->has_options = has_value(json, 0, options);
+        if (result == VP_OK) result = read_member_texts(json, options, &fields->options, error);
+    }
     if (result == VP_OK) result = read_member_index(json, "seed", &fields->seed, error);
     if (result == VP_OK) result = read_member_index(json, "index", &fields->index, error);
     if (result == VP_OK) result = read_member_index(json, "rng_seed", &fields->rng_seed, error);

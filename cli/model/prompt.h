@@ -9,7 +9,7 @@
 struct prompt_fields {
     char *dataset, *style, *hint, *question_type;
     struct text_list questions;
-    int is_asked;     /* 1: "prompt_origin" names a tool, whose prompt the question is; options are in it already */
+    int is_asked;     /* 1: "prompt_origin" names a tool, whose complete prompt the question is */
     size_t *places;   /* byte offsets of the images in the question; NULL if before it */
     struct text_list options; int has_options; /* 1 if the record has options, perhaps an empty list */
     int64_t seed, index, rng_seed; /* seed of captions; -1 if absent */

@@ -118,8 +118,7 @@ static void measure_row(struct measurements *measurements, const struct result_f
     static const int columns[] = {METRIC_VISION, METRIC_PREFILL, METRIC_DECODE};
     double *stages = measurements->measured + measurements->count * VP_LATENCY_STAGE_COUNT;
     vp_latency_request *request = &measurements->requests[measurements->count];
-    if (file->is_served || request_of_row(file, row, expert_count, request)
-        || !(result_at(file, METRIC_PREFILL, row) > 0)) {
+    if (request_of_row(file, row, expert_count, request) || !(result_at(file, METRIC_PREFILL, row) > 0)) {
         measurements->incomplete++;
         return;
     }

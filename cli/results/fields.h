@@ -1,7 +1,7 @@
 /* fields.h: the keys of journals and result files, one row per key.
- * A row describes a value and how to get it. The rows generate the struct of a line, the code that fills it, the
- * writer, the checker, the reader, samples/result.schema.json and the lists in `help definitions`. To add a key, add a
- * row. */
+ * A row is the type, unit, words and limits of a value. The rows generate the struct of a line, the writer, the
+ * checker, the reader, samples/result.schema.json and the lists in `help definitions`. The part of the program that
+ * measures a value fills the struct. To add a key, add a row, and an assignment where its struct is filled. */
 #ifndef VLMPROF_CLI_FIELDS_H
 #define VLMPROF_CLI_FIELDS_H
 #include "base/json.h"
@@ -67,10 +67,10 @@ void fields_read(const vp_json *json, uint32_t object, const struct fields *fiel
 /* Frees what fields_read allocated, and zeroes the struct. */
 void fields_free(const struct fields *fields, void *of);
 
-/* ---- the three forms of a row. ROW(S, TYPE, key, value, words, members of struct field...): struct S has a member of
+/* ---- the three forms of a row. ROW(S, TYPE, key, words, members of struct field...): struct S has a member of
  * this name. AT(S, TYPE, "key", member, words, ...): the value is in this member of S. ELSE(TYPE, "key", words, ...):
  * other code writes the value. */
-#define FIELD_ROW(S, type_, key_, value_, ...) \
+#define FIELD_ROW(S, type_, key_, ...) \
     {.key = #key_, .type = FIELD_##type_, .offset = offsetof(S, key_), .bytes = sizeof(((S *)0)->key_), \
      .words = __VA_ARGS__},
 #define FIELD_AT(S, type_, key_, member, ...) \
@@ -84,7 +84,7 @@ void fields_free(const struct fields *fields, void *of);
 #define FIELD_TABLE(name, S, ...) \
     static const struct field name##_ROW[] = {__VA_ARGS__}; \
     const struct fields name = {name##_ROW, sizeof name##_ROW / sizeof *name##_ROW, sizeof(S)};
-/* The members of the struct, and the statements that fill it. The names in `value` must be in scope. */
+/* The members of the struct. */
 #define FIELD_MEMBER(S, type_, key_, ...) FIELD_C_##type_ key_;
 #define FIELD_C_INT int64_t
 #define FIELD_C_NUMBER double
@@ -97,7 +97,6 @@ void fields_free(const struct fields *fields, void *of);
 #define FIELD_C_OBJECTS void *
 #define FIELD_C_BYTES struct field_bytes
 #define FIELD_C_INTS struct field_ints
-#define FIELD_FILL(line, type_, key_, value_, ...) (line)->key_ = value_;
 #define FIELD_SKIP(...)
 
 /* ---- lines of a journal */
@@ -109,23 +108,18 @@ void fields_free(const struct fields *fields, void *of);
 enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* runs per point, rows per tiling */
 
 #define HEAD_ROWS(ROW, ELSE, S) \
-    ROW(S, TEXT, schema, JOURNAL_SCHEMA, "name and version of this layout") \
-    ROW(S, TEXT, plan, sweep->index.plan, "fingerprint of everything that decides the measured points") \
-    ROW(S, INT, rank, sweep->rank.rank, "rank of the process", .most = INT32_MAX) \
-    ROW(S, INT, world_size, sweep->rank.world_size, "processes that share the work", .least = 1, .most = INT32_MAX) \
-    ROW(S, TEXT, model, sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name, "name of the model") \
-    ROW(S, TRUTH, synthetic, sweep->model.synthetic, "weights are seeded random numbers") \
-    ROW(S, TEXT, timing, sweep->served ? "off" : text_of(sweep->options, "timing"), "off: only T_total is measured") \
-    ROW(S, TRUTH, ignore_eos, sweep->plan.ignore_eos, "answers continue after the end token") \
-    ROW(S, INT, num_runs_per_sample, sweep->plan.run_count, "timed runs of each sample", .least = 1, \
-        .most = INT32_MAX) \
-    ROW(S, INT, num_total_blocks, sweep->model.config.block_count, "decoder blocks of the model; 0: a server", \
-        .most = INT32_MAX) \
-    ROW(S, INT, bare_every, sweep->bare_every, "every Nth point also runs without stage times; 0: none", \
-        .most = INT32_MAX) \
-    ROW(S, TEXT, architecture, \
-        sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture), "kind of model", \
-        .is_optional = 1) \
+    ROW(S, TEXT, schema, "name and version of this layout") \
+    ROW(S, TEXT, plan, "fingerprint of everything that decides the measured points") \
+    ROW(S, INT, rank, "rank of the process", .most = INT32_MAX) \
+    ROW(S, INT, world_size, "processes that share the work", .least = 1, .most = INT32_MAX) \
+    ROW(S, TEXT, model, "name of the model") \
+    ROW(S, TRUTH, synthetic, "weights are seeded random numbers") \
+    ROW(S, TEXT, timing, "off: only T_total is measured") \
+    ROW(S, TRUTH, ignore_eos, "answers continue after the end token") \
+    ROW(S, INT, num_runs_per_sample, "timed runs of each sample", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, num_total_blocks, "decoder blocks of the model; 0: a server", .most = INT32_MAX) \
+    ROW(S, INT, bare_every, "every Nth point also runs without stage times; 0: none", .most = INT32_MAX) \
+    ROW(S, TEXT, architecture, "kind of model", .is_optional = 1) \
     ELSE(OBJECT, "model_shape", "dimensions of the model, from its checkpoint", .is_optional = 1, .of = &MODEL_SHAPE) \
     ELSE(OBJECT, "server", "settings of a sweep of servers, the same for all of them", .is_optional = 1, \
          .of = &SERVER) \
@@ -134,18 +128,15 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ELSE(LIST, "configs", "the configurations of the grid")
 /* From the checkpoint's config. Heads written by older versions lack it. */
 #define MODEL_SHAPE_ROWS(ROW, S) \
-    ROW(S, INT, num_experts, config->expert_count, "experts of a decoder block; 0: a dense MLP", \
-        .most = INT32_MAX) \
-    ROW(S, INT, top_k, config->top_k, "experts per token in training; 0: no experts", \
-        .most = INT32_MAX) \
-    ROW(S, INT, d_model, config->d_model, "width of the decoder", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, n_heads, config->head_count, "attention heads of a decoder block", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, n_layers, config->block_count, "decoder blocks", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, expert_dim, config->expert_dim, "hidden width of an expert; 0: no experts", \
-        .most = INT32_MAX) \
-    ROW(S, INT, vocab_size, config->vocab_size, "tokens in the vocabulary", .least = 1, .most = INT32_MAX) \
-    ROW(S, INT, vit_width, config->vit_width, "width of the vision encoder", .most = INT32_MAX) \
-    ROW(S, INT, vit_layers, config->vit_block_count, "blocks of the vision encoder", .most = INT32_MAX)
+    ROW(S, INT, num_experts, "experts of a decoder block; 0: a dense MLP", .most = INT32_MAX) \
+    ROW(S, INT, top_k, "experts per token in training; 0: no experts", .most = INT32_MAX) \
+    ROW(S, INT, d_model, "width of the decoder", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, n_heads, "attention heads of a decoder block", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, n_layers, "decoder blocks", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, expert_dim, "hidden width of an expert; 0: no experts", .most = INT32_MAX) \
+    ROW(S, INT, vocab_size, "tokens in the vocabulary", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, vit_width, "width of the vision encoder", .most = INT32_MAX) \
+    ROW(S, INT, vit_layers, "blocks of the vision encoder", .most = INT32_MAX)
 #define SERVER_ROWS(ELSE) \
     ELSE(LIST, "endpoints", "base URLs") \
     ELSE(LIST, "endpoint_models", "model names used by the servers") \
@@ -154,17 +145,16 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ELSE(TEXT, "family", "model family whose rule counts image tokens", .null = "no --family") \
     ELSE(JSON, "family_keys", "keys of the rule set on the command line")
 #define DATA_ROWS(ROW, S) \
-    ROW(S, TEXT, task, dataset->task, "--dataset_name, or the data file's stem with _ turned into -") \
-    ROW(S, TEXT, path, dataset->path, "path of the data set as given") \
-    ROW(S, TEXT, metric, vp_score_metric_of(dataset->metric)->name, "scoring rule") \
-    ROW(S, INT, max_new_tokens, dataset->new_tokens, "maximum tokens per answer", .most = INT32_MAX) \
-    ROW(S, INT, num_samples, (int64_t)dataset->count, "samples", .most = LINE_COUNT_MAX) \
-    ROW(S, TEXT, content_hash, hash, "hash of the sampled records, prompts and image sizes")
+    ROW(S, TEXT, task, "--dataset_name, or the data file's stem with _ turned into -") \
+    ROW(S, TEXT, path, "path of the data set as given") \
+    ROW(S, TEXT, metric, "scoring rule") \
+    ROW(S, INT, max_new_tokens, "maximum tokens per answer", .most = INT32_MAX) \
+    ROW(S, INT, num_samples, "samples", .most = LINE_COUNT_MAX) \
+    ROW(S, TEXT, content_hash, "hash of the sampled records, prompts and image sizes")
 /* without its knobs */
 #define CONFIGURATION_ROWS(ROW, S) \
-    ROW(S, TEXT, file_name, configuration->file_name, "name of its result file") \
-    ROW(S, INT, set, (int64_t)(configuration->set - sweep->plan.sets), "0-based index of its data set", \
-        .most = INT32_MAX)
+    ROW(S, TEXT, file_name, "name of its result file") \
+    ROW(S, INT, set, "0-based index of its data set", .most = INT32_MAX)
 #define SESSION_ROWS(ELSE) \
     ELSE(TEXT, "version", "version of vlmprof") \
     ELSE(TEXT, "build", "compiler and CUDA toolkit") \
@@ -183,42 +173,39 @@ enum { LINE_RUNS_MAX = 10000, LINE_SIDE_MAX = 32767, STAGE_NUMBERS = 5 }; /* run
     ELSE(TEXT, "client", "servers only: library that sent the requests") \
     ELSE(LIST, "servers", "servers only: each server's description of itself")
 #define SAMPLE_ROWS(ROW, ELSE, S) \
-    ROW(S, INT, sample, sample->id, "0-based line number in the data set", .most = INT64_MAX) \
-    ROW(S, INT, set, (int64_t)set, "0-based index of its data set", .most = INT32_MAX) \
-    ROW(S, TEXT, prompt, sample->prompt, "text that is tokenized") \
-    ROW(S, INT, input_text_tokens, sweep->served ? -1 : sample->text_count, "tokens of the prompt's text", \
-        .most = INT32_MAX, .null = "not known for a server") \
+    ROW(S, INT, sample, "0-based line number in the data set", .most = INT64_MAX) \
+    ROW(S, INT, set, "0-based index of its data set", .most = INT32_MAX) \
+    ROW(S, TEXT, prompt, "text that is tokenized") \
+    ROW(S, INT, input_text_tokens, "tokens of the prompt's text", .most = INT32_MAX, .null = "not known for a server") \
     ELSE(JSON, "metadata", "members of the data set's record")
 
 /* A line of a point. */
 #define POINT_ROWS(ROW, S) \
-    ROW(S, TEXT, config, point->configuration->file_name, "file name of the configuration") \
-    ROW(S, INT, sample_id, sample->id, "0-based line number in the data set", .most = INT64_MAX) \
-    ROW(S, INT, prev, point->last, "byte offset of the point's previous line; -1: none", .least = -1, .most = INT64_MAX)
+    ROW(S, TEXT, config, "file name of the configuration") \
+    ROW(S, INT, sample_id, "0-based line number in the data set", .most = INT64_MAX) \
+    ROW(S, INT, prev, "byte offset of the point's previous line; -1: none", .least = -1, .most = INT64_MAX)
 #define SESSION_OF_ROWS(ROW, S) \
-    ROW(S, INT, session, sweep->engine->session_at, "byte offset of the session's line; -1: none", .least = -1, \
-        .most = INT64_MAX)
+    ROW(S, INT, session, "byte offset of the session's line; -1: none", .least = -1, .most = INT64_MAX)
 #define ANY_RUN_ROWS(ROW, AT, S) \
     POINT_ROWS(ROW, S) \
-    ROW(S, INT, run, point->runs, "index of the run in its point, from 0", .most = LINE_RUNS_MAX - 1) \
+    ROW(S, INT, run, "index of the run in its point, from 0", .most = LINE_RUNS_MAX - 1) \
     SESSION_OF_ROWS(ROW, S) \
-    ROW(S, INT, unix_s, (int64_t)time(NULL), "end of the run, Unix time", .most = LINE_COUNT_MAX) \
+    ROW(S, INT, unix_s, "end of the run, Unix time", .most = LINE_COUNT_MAX) \
     AT(S, INT, "total_ns", pass.total_ns, "T_total", .least = 1, .most = LINE_NS_MAX) \
     AT(S, BYTES, "answer", pass.answer, "text of the answer", FIELD_COUNT_AT(S, pass.answer_bytes))
 #define KEPT_FIELD(id, key, unit_, meaning, value, S, AT) \
     AT(S, NUMBER, key, pass.kept[KEPT_##id], meaning, .unit = unit_, .is_optional = 1)
 #define RUN_ROWS(ROW, AT, S) \
     ANY_RUN_ROWS(ROW, AT, S) \
-    ROW(S, INT, stamps, sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS, "number of time stamps or events", \
-        .most = LINE_COUNT_MAX) \
+    ROW(S, INT, stamps, "number of time stamps or events", .most = LINE_COUNT_MAX) \
     AT(S, STAGES, "stages", pass.times, "[wall ns, device ns, launches, FLOPs, bytes] of each stage that ran") \
     AT(S, INTS, "step_ns", pass.step_ns, "time of each decode step", FIELD_ITEMS(S, pass.step_ns), \
        FIELD_COUNT_AT(S, step_count), .most = LINE_NS_MAX) \
     AT(S, INTS, "tokens", pass.tokens, "ids of the new tokens", FIELD_ITEMS(S, pass.tokens), \
        FIELD_COUNT_AT(S, pass.token_count), .most = INT32_MAX) \
     AT(S, TRUTH, "ended_by_eos", pass.ended_by_eos, "the model ended its answer") \
-    ROW(S, TRUTH, throttled, sweep->is_throttled, "the device was throttled") \
-    ROW(S, JSON, telemetry, telemetry, "clocks, power, temperature", .null = "not read") \
+    ROW(S, TRUTH, throttled, "the device was throttled") \
+    ROW(S, JSON, telemetry, "clocks, power, temperature", .null = "not read") \
     KEPT_ROWS(KEPT_FIELD, S, AT) \
     AT(S, NUMBER, "energy_resolution_j", pass.energy_resolution_j, "energy used during one step of the counter", \
        .unit = "J", .is_optional = 1)
@@ -267,16 +254,14 @@ struct bare_pair { int64_t bare_ns, staged_ns; int bare_first; };
     SESSION_OF_ROWS(ROW, S)
 /* A token count is 0 if its request was not made. */
 #define TWINS_REASON(ROW, S) \
-    ROW(S, TEXT, reason, reason[0] ? reason : NULL, "why there are no pairs, or fewer than requested", \
-        .null = "all pairs were made")
+    ROW(S, TEXT, reason, "why there are no pairs, or fewer than requested", .null = "all pairs were made")
 #define TWINS_PAIRS(ROW, S) \
-    ROW(S, OBJECTS, pairs, twins->pairs, "the pairs, in the order in which they ran", .of = &TWIN_PAIR, \
-        FIELD_COUNT_AT(S, count))
+    ROW(S, OBJECTS, pairs, "the pairs, in the order in which they ran", .of = &TWIN_PAIR, FIELD_COUNT_AT(S, count))
 #define TWINS_OBJECT_ROWS(ROW, S) \
-    ROW(S, TEXT, method, text_of(sweep->options, "twins_method"), "--twins_method", .choices = "exact|adjusted") \
+    ROW(S, TEXT, method, "--twins_method", .choices = "exact|adjusted") \
     TWINS_REASON(ROW, S) \
-    ROW(S, INT, prompt_tokens, twins->prompt_tokens, "prompt tokens of the image request", .most = INT32_MAX) \
-    ROW(S, INT, image_tokens, twins->image_tokens, "prompt_tokens minus the tokens of the question without the image", \
+    ROW(S, INT, prompt_tokens, "prompt tokens of the image request", .most = INT32_MAX) \
+    ROW(S, INT, image_tokens, "prompt_tokens minus the tokens of the question without the image", \
         .least = -INT32_MAX, .most = INT32_MAX) \
     TWINS_PAIRS(ROW, S)
 #define TWINS_ROWS(ROW, AT, S) \
@@ -345,127 +330,109 @@ struct fidelity {
 #define FIELD_MS_MAX INT64_C(1000000000000) /* thirty years: sums and squares of such values are still finite */
 #define DONE_ROWS(ROW, ELSE, S) \
     POINT_ROWS(ROW, S) \
-    ROW(S, INT, done, point->runs, "number of runs", .least = 1, .most = LINE_RUNS_MAX) \
-    ROW(S, TEXT, stop, vp_stop_name((int32_t)stop), "what ended the runs", .choices = "runs|interval|box|max") \
-    ROW(S, INT, retries, point->retries, "requests repeated after a device error", .most = INT32_MAX) \
+    ROW(S, INT, done, "number of runs", .least = 1, .most = LINE_RUNS_MAX) \
+    ROW(S, TEXT, stop, "what ended the runs", .choices = "runs|interval|box|max") \
+    ROW(S, INT, retries, "requests repeated after a device error", .most = INT32_MAX) \
     ELSE(JSON, "sizes", "values derived from the layout of the image")
 #define FAILED_ROWS(ROW, ELSE, S) \
     POINT_ROWS(ROW, S) \
-    ROW(S, TEXT, failed, reason, "why it failed") \
-    ROW(S, INT, attempts, point->retries + 1, "number of attempts", .most = INT32_MAX) \
-    ROW(S, INT, retries, point->retries, "requests repeated after a device error", .most = INT32_MAX) \
+    ROW(S, TEXT, failed, "why it failed") \
+    ROW(S, INT, attempts, "number of attempts", .most = INT32_MAX) \
+    ROW(S, INT, retries, "requests repeated after a device error", .most = INT32_MAX) \
     ELSE(JSON, "sizes", "values derived from the layout of the image")
 /* One number per image; not written for a single image. */
-#define SEVERAL_ROW(ROW, S, key, value, words, ...) \
-    ROW(S, INTS, key, value, words, FIELD_COUNT_AT(S, key.count), .stride = sizeof(int32_t), \
+#define SEVERAL_ROW(ROW, S, key, words, ...) \
+    ROW(S, INTS, key, words, FIELD_COUNT_AT(S, key.count), .stride = sizeof(int32_t), \
         .item_bytes = sizeof(int32_t), .most = INT32_MAX, .is_optional = 1, __VA_ARGS__)
 /* NULLS: nulls that occur only in results of servers. */
 #define SIZES_ROWS(ROW, S, NULLS) \
-    ROW(S, TEXT, tier, knob_text(point->knobs, KNOB_TIER), "resolution tier", .choices = "low|medium|high", \
-        .null = "chosen by vision tokens") \
-    ROW(S, INT, target_vision_tokens, layout ? point->target_tokens : -1, "requested vision tokens", \
-        .most = INT32_MAX, .null = "no image") \
-    ROW(S, INT, target_crops, layout ? point->target_crops : -1, "requested crops", .most = INT32_MAX, \
-        .null = "no image") \
-    ROW(S, INT, top_k, number_of_knob(point->knobs, KNOB_TOP_K), \
+    ROW(S, TEXT, tier, "resolution tier", .choices = "low|medium|high", .null = "chosen by vision tokens") \
+    ROW(S, INT, target_vision_tokens, "requested vision tokens", .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, target_crops, "requested crops", .most = INT32_MAX, .null = "no image") \
+    ROW(S, INT, top_k, \
         "experts per token; 0: a model without experts", .most = INT32_MAX NULLS("not known for a server")) \
-    ROW(S, INT, num_active_blocks, number_of_knob(point->knobs, KNOB_BLOCKS), "decoder blocks that run", \
-        .most = INT32_MAX NULLS("not known for a server")) \
-    ROW(S, INT, theoretical_num_crops, layout ? layout->crops : -1, "crops without the global view", \
-        .most = INT32_MAX, .null = "no image") \
-    ROW(S, PAIR, theoretical_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
+    ROW(S, INT, num_active_blocks, "decoder blocks that run", .most = INT32_MAX NULLS("not known for a server")) \
+    ROW(S, INT, theoretical_num_crops, "crops without the global view", .most = INT32_MAX, .null = "no image") \
+    ROW(S, PAIR, theoretical_tiling, "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
         .null = "no image, or several") \
-    ROW(S, PAIR, theoretical_image_size, layout_canvas(layout), "size of the tiling, [height, width]", .unit = "px", \
+    ROW(S, PAIR, theoretical_image_size, "size of the tiling, [height, width]", .unit = "px", \
         .most = INT32_MAX, .null = "no image, or several") \
-    ROW(S, INT, theoretical_vision_tokens, layout ? layout->theoretical_tokens : -1, \
+    ROW(S, INT, theoretical_vision_tokens, \
         "vision tokens if crops did not overlap", .most = INT32_MAX, .null = "no image") \
-    ROW(S, INT, actual_num_crops, layout ? layout->crops : -1, "crops without the global view", \
+    ROW(S, INT, actual_num_crops, "crops without the global view", \
         .column = COLUMN_VIEWS, .most = INT32_MAX, .null = "no image") \
-    ROW(S, PAIR, actual_tiling, layout_tiling(layout), "[rows, columns] of crops", .most = LINE_SIDE_MAX, \
-        .null = "no image, or several") \
-    ROW(S, PAIR, actual_image_size, layout_canvas(layout), \
+    ROW(S, PAIR, actual_tiling, "[rows, columns] of crops", .most = LINE_SIDE_MAX, .null = "no image, or several") \
+    ROW(S, PAIR, actual_image_size, \
         "size of the tiling, [height, width]; on a server: size of the image that was sent", .unit = "px", \
         .most = INT32_MAX, .null = "no image, or several") \
-    ROW(S, INT, actual_vision_tokens, layout ? layout->feature_tokens : -1, \
+    ROW(S, INT, actual_vision_tokens, \
         "vision tokens in the sequence; on a server: by the server's count", .column = COLUMN_VISION_TOKENS, \
         .most = INT32_MAX, .null = "no image") \
-    ROW(S, INT, num_images, image_count ? image_count : -1, "images of the request, if there are several", \
+    ROW(S, INT, num_images, "images of the request, if there are several", \
         .column = COLUMN_IMAGES, .least = 2, .most = INT32_MAX, .is_optional = 1) \
-    ROW(S, INT, num_views, image_count ? layout->views : -1, "several images: views of all of them", \
+    ROW(S, INT, num_views, "several images: views of all of them", \
         .column = COLUMN_VIEWS_OF_IMAGES, .least = 1, .most = INT32_MAX, .is_optional = 1) \
-    SEVERAL_ROW(ROW, S, vision_tokens_of_images, each, "several images: vision tokens of each", .unit = NULL) \
-    ROW(S, INT, input_text_tokens, point->sample->text_count, \
-        "tokens of the prompt's text: sequence without image tokens and BOS", \
+    SEVERAL_ROW(ROW, S, vision_tokens_of_images, "several images: vision tokens of each", .unit = NULL) \
+    ROW(S, INT, input_text_tokens, "tokens of the prompt's text: sequence without image tokens and BOS", \
         .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("not known for a server")) \
-    ROW(S, INT, actual_text_tokens, point->sample->text_count, "input_text_tokens under the reference's name", \
+    ROW(S, INT, actual_text_tokens, "input_text_tokens under the reference's name", \
         .column = COLUMN_TEXT_TOKENS, .most = INT32_MAX NULLS("not known for a server")) \
     ROW(S, INT, total_sequence_length, \
-        layout || !point->sample->images.count \
-            ? !point->sample->no_bos + (layout ? layout->image_tokens : 0) + point->sample->text_count : -1, \
         "prompt positions", .column = COLUMN_PROMPT, .most = INT32_MAX, .null = "not known") \
-    ROW(S, TEXT, activations_used, point->activations, \
+    ROW(S, TEXT, activations_used, \
         "inputs that int8 and int4 weights had in prompts and images; not written: there were no such weights", \
         .choices = "bf16|int16|int8", .is_optional = 1) \
-    ROW(S, INT, kept_vision_tokens, point->kept_tokens, \
+    ROW(S, INT, kept_vision_tokens, \
         "with --prune_list: image tokens kept after the last cut", .column = COLUMN_KEPT_TOKENS, .least = 1, \
         .most = INT32_MAX, .is_optional = 1) \
-    ROW(S, NUMBER, mean_sequence_length, pruned_rows(point), \
+    ROW(S, NUMBER, mean_sequence_length, \
         "with --prune_list: rows of the prefill, mean over the decoder blocks", .column = COLUMN_SEQUENCE, \
         .most = INT32_MAX, \
         .is_optional = 1) \
-    ROW(S, INT, kv_cache_bytes, point->cache_bytes, \
+    ROW(S, INT, kv_cache_bytes, \
         "with --prune_list: KV cache size of the request at the maximum answer length", .unit = "bytes", \
         .column = COLUMN_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1) \
-    ROW(S, INT, kv_cache_bytes_unpruned, point->full_cache_bytes, \
+    ROW(S, INT, kv_cache_bytes_unpruned, \
         "with --prune_list: KV cache size at the maximum answer length with all image tokens", .unit = "bytes", \
         .column = COLUMN_FULL_CACHE_BYTES, .least = 1, .most = LINE_WORK_MAX, .is_optional = 1)
 #define SENT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "sent_image", sent_image, "server only: the image as sent", .of = &SENT_IMAGE, \
        .is_pointer = 1, .null = "text only, several images, or nothing could be sent") \
-    ROW(S, INT, num_sent_images, several ? (int64_t)several : -1, \
+    ROW(S, INT, num_sent_images, \
         "server only: images of the request, if there are several", .column = COLUMN_IMAGES, .least = 2, \
         .most = INT32_MAX, .is_optional = 1) \
-    ROW(S, INT, sent_bytes, sum_of(bytes, several), "server only, several images: size of all files", \
+    ROW(S, INT, sent_bytes, "server only, several images: size of all files", \
         .unit = "bytes", .column = COLUMN_IMAGE_BYTES, .least = 1, .most = INT64_MAX, .is_optional = 1) \
-    SEVERAL_ROW(ROW, S, sent_sizes_of_images, list_of_several(px, 2 * several), \
+    SEVERAL_ROW(ROW, S, sent_sizes_of_images, \
                 "server only, several images: width and height of each as sent", .unit = "px") \
-    SEVERAL_ROW(ROW, S, sent_bytes_of_images, list_of_several(bytes, several), \
-                "server only, several images: size of each file", .unit = "bytes") \
-    SEVERAL_ROW(ROW, S, tokens_by_rule_of_images, list_of_several(by_rule, point->tokens_by_rule < 0 ? 0 : several), \
+    SEVERAL_ROW(ROW, S, sent_bytes_of_images, "server only, several images: size of each file", .unit = "bytes") \
+    SEVERAL_ROW(ROW, S, tokens_by_rule_of_images, \
                 "server only, several images: tokens of each by the rule of --family", .unit = NULL) \
-    ROW(S, INT, image_tokens_by_rule, point->tokens_by_rule, \
-        "server only: tokens of the sent image by the rule of --family", \
+    ROW(S, INT, image_tokens_by_rule, "server only: tokens of the sent image by the rule of --family", \
         .most = INT32_MAX, .null = "no --family")
 #define SERVED_SIZES_ROWS(ROW, AT, S) \
-    ROW(S, TEXT, tier, knob_text(&point->configuration->knobs, KNOB_TIER), "resolution tier", .null = "none") \
-    ROW(S, INT, target_vision_tokens, number_of_knob(&point->configuration->knobs, KNOB_TOKENS), \
-        "requested vision tokens", \
-        .most = INT32_MAX, .null = "none") \
+    ROW(S, TEXT, tier, "resolution tier", .null = "none") \
+    ROW(S, INT, target_vision_tokens, "requested vision tokens", .most = INT32_MAX, .null = "none") \
     SENT_ROWS(ROW, AT, S)
 #define SENT_IMAGE_ROWS(ROW, S) \
-    ROW(S, INT, width_px, sent->pictures->width_px, "width of the upright image", .unit = "px", .least = 1, \
-        .most = INT32_MAX) \
-    ROW(S, INT, height_px, sent->pictures->height_px, "height of the upright image", .unit = "px", .least = 1, \
-        .most = INT32_MAX) \
-    ROW(S, INT, bytes, (int64_t)sent->pictures->byte_count, "size of the file before base64", .least = 1, \
-        .most = INT64_MAX) \
-    ROW(S, TEXT, media_type, sent->pictures->media_type, "image/png, ...") \
-    ROW(S, TRUTH, is_resized, sent->wanted->width_px > 0, \
-        "false: the data set's own file, with a few bits changed unless --same_image was given")
+    ROW(S, INT, width_px, "width of the upright image", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, height_px, "height of the upright image", .unit = "px", .least = 1, .most = INT32_MAX) \
+    ROW(S, INT, bytes, "size of the file before base64", .least = 1, .most = INT64_MAX) \
+    ROW(S, TEXT, media_type, "image/png, ...") \
+    ROW(S, TRUTH, is_resized, "false: the data set's own file, with a few bits changed unless --same_image was given")
 #define KERNELS_ROWS(ROW, ELSE, S) \
-    ROW(S, TEXT, config, configuration->file_name, "file name of the configuration") \
-    ROW(S, INT, sample_id, sample->id, "sample whose image and prompt are used", .most = INT64_MAX) \
-    ROW(S, INT, views, layout_of(input) ? layout_of(input)->views : 0, "crops and the global view", .most = INT32_MAX) \
-    ROW(S, INT, total_sequence_length, sequence_of(input), "positions of the prompt", .most = INT32_MAX) \
-    ROW(S, NUMBER, T_total, metric_of(run, METRIC_TOTAL), "time of this request; timing each kernel makes it slower", \
+    ROW(S, TEXT, config, "file name of the configuration") \
+    ROW(S, INT, sample_id, "sample whose image and prompt are used", .most = INT64_MAX) \
+    ROW(S, INT, views, "crops and the global view", .most = INT32_MAX) \
+    ROW(S, INT, total_sequence_length, "positions of the prompt", .most = INT32_MAX) \
+    ROW(S, NUMBER, T_total, "time of this request; timing each kernel makes it slower", \
         .unit = "ms", .null = "not timed") \
     ELSE(JSON, "stages", "one object per stage that ran on the device")
 #define KERNEL_STAGE_ROWS(ROW, ELSE, S) \
-    ROW(S, NUMBER, device_ms, device, "time between the stage's boundaries", .unit = "ms", .null = "not timed") \
-    ROW(S, NUMBER, kernel_ms, kernels, "total time of its kernels, matrix products and copies", .unit = "ms", \
+    ROW(S, NUMBER, device_ms, "time between the stage's boundaries", .unit = "ms", .null = "not timed") \
+    ROW(S, NUMBER, kernel_ms, "total time of its kernels, matrix products and copies", .unit = "ms", \
         .null = "not timed") \
-    ROW(S, NUMBER, idle_share, device > 0 ? 1 - kernels / device : (double)NAN, \
-        "share of device_ms between the kernels", .null = "device_ms is 0") \
+    ROW(S, NUMBER, idle_share, "share of device_ms between the kernels", .null = "device_ms is 0") \
     ELSE(JSON, "parts", "kernel_ms by part of the model, for parts that took time")
 /* The machine's state during the runs whose lines start at `from` or later and precede this line. */
 #define FIELD_HERE(member) member
@@ -481,7 +448,7 @@ struct fidelity {
     AT(S, WHOLES, "frequency_mhz", in(mhz_low), "[lowest, highest] frequency of a CPU", .most = INT32_MAX, \
        .null = "not reported")
 #define NOISE_LINE_ROWS(ROW, AT, S) \
-    ROW(S, INT, from, sweep->block_from, "byte offset of the first line that it covers", .most = INT64_MAX) \
+    ROW(S, INT, from, "byte offset of the first line that it covers", .most = INT64_MAX) \
     NOISE_BLOCK_ROWS(AT, S, FIELD_IN_NOISE)
 #define NOISE_COUNT(S, AT, key, member, words) AT(S, INT, key, member, words, .most = INT64_MAX)
 #define NOISE_NUMBER(S, AT, key, member, words, decimals, why) \
@@ -505,281 +472,232 @@ struct fidelity {
 /* Writes the key "noise". */
 void put_noise(vp_json_writer *writer, const vp_noise_summary *summary);
 
-/* ---- a row of per_sample_results. Names in the values: point, measured, outcome, run (the first run, or NULL) */
+/* ---- a row of per_sample_results */
 #define ROW_HEAD_ROWS(ROW, S) \
-    ROW(S, INT, sample_id, point->sample->id, "0-based line number in the data set", .most = INT64_MAX) \
-    ROW(S, TEXT, status, point->reason ? "failed" : "ok", "failed: nothing in this row was measured", \
-        .choices = "ok|failed") \
-    ROW(S, TEXT, reason, point->reason, "why the sample failed", .null = "it did not fail")
+    ROW(S, INT, sample_id, "0-based line number in the data set", .most = INT64_MAX) \
+    ROW(S, TEXT, status, "failed: nothing in this row was measured", .choices = "ok|failed") \
+    ROW(S, TEXT, reason, "why the sample failed", .null = "it did not fail")
 /* servers do not report whether their count includes the end token */
 #define TOKENS_ROWS(ROW, S) \
-    ROW(S, INT, output_tokens, !run ? -1 : run->served ? run->served->usage.completion_tokens : run->token_count, \
-        "new tokens, including an end token", .most = INT32_MAX, .null = "not measured", \
+    ROW(S, INT, output_tokens, "new tokens, including an end token", .most = INT32_MAX, .null = "not measured", \
         .column = COLUMN_OUTPUT_TOKENS) \
-    ROW(S, INT, content_tokens, run && !run->served ? run->token_count - (run->ended_by_eos != 0) : -1, \
+    ROW(S, INT, content_tokens, \
         "new tokens without the end token", .most = INT32_MAX, .null = "not measured, or a server") \
-    ROW(S, TRUTH, ends_with_eos, \
-        run && (!run->served || run->served->finish_reason) ? run->ended_by_eos != 0 : -1, \
-        "the model ended its answer", .null = "not known")
-/* With --baseline. Names in the values: fidelity, kl (a struct divergence_summary) */
-#define FIDELITY_NUMBER(S, ROW, key, value, ...) \
-    ROW(S, NUMBER, key, value, __VA_ARGS__, .is_optional = 2, .null = "see fidelity_reason", .most = FIELD_MS_MAX)
+    ROW(S, TRUTH, ends_with_eos, "the model ended its answer", .null = "not known")
+/* With --baseline. */
+#define FIDELITY_NUMBER(S, ROW, key, ...) \
+    ROW(S, NUMBER, key, __VA_ARGS__, .is_optional = 2, .null = "see fidelity_reason", .most = FIELD_MS_MAX)
 #define FIDELITY_ROWS(ROW, S) \
-    ROW(S, TEXT, baseline, fidelity->baseline, "with --baseline: the configuration or file whose answer is followed", \
+    ROW(S, TEXT, baseline, "with --baseline: the configuration or file whose answer is followed", \
         .is_optional = 2, .null = "none") \
-    FIDELITY_NUMBER(S, ROW, kl_divergence_mean, kl.mean, \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_mean, \
                     "mean KL divergence of the next-token distribution from the baseline's, along the baseline's " \
                     "answer; on a server: the lower bound", .unit = "nats", .column = COLUMN_DIVERGENCE) \
-    FIDELITY_NUMBER(S, ROW, kl_divergence_median, kl.median, "median KL divergence along the answer", .unit = "nats") \
-    FIDELITY_NUMBER(S, ROW, kl_divergence_p99, kl.p99, "99th percentile of the KL divergence along the answer", \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_median, "median KL divergence along the answer", .unit = "nats") \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_p99, "99th percentile of the KL divergence along the answer", \
                     .unit = "nats") \
-    FIDELITY_NUMBER(S, ROW, kl_divergence_max, kl.most, "largest KL divergence along the answer", .unit = "nats") \
-    ROW(S, NUMBER, kl_divergence_mean_at_most, kl.mean_at_most, "server only: upper bound of kl_divergence_mean", \
+    FIDELITY_NUMBER(S, ROW, kl_divergence_max, "largest KL divergence along the answer", .unit = "nats") \
+    ROW(S, NUMBER, kl_divergence_mean_at_most, "server only: upper bound of kl_divergence_mean", \
         .unit = "nats", .most = FIELD_MS_MAX, .is_optional = 1) \
     FIDELITY_NUMBER(S, ROW, top1_agreement, \
-                    fidelity->positions ? (double)fidelity->top1_count / fidelity->positions : (double)NAN, \
                     "share of the answer's positions where both have the same most likely token", \
                     .column = COLUMN_TOP1) \
     FIDELITY_NUMBER(S, ROW, answer_agreement, \
-                    fidelity->answers_equal < 0 ? (double)NAN : fidelity->answers_equal, \
                     "1: the greedy answer equals the baseline's; 0: it differs", .column = COLUMN_ANSWER_AGREEMENT) \
-    ROW(S, INT, first_difference_index, fidelity->first_difference, \
+    ROW(S, INT, first_difference_index, \
         "0-based index of the first token that differs from the baseline's answer", .most = INT32_MAX, \
         .is_optional = 2, .null = "none, or not known", .column = COLUMN_FIRST_DIFFERENCE) \
-    FIDELITY_NUMBER(S, ROW, first_difference_margin, fidelity->margin, \
+    FIDELITY_NUMBER(S, ROW, first_difference_margin, \
                     "at this token: log probability of the own token minus that of the baseline's", \
                     .unit = "nats", .least = -FIELD_MS_MAX, .column = COLUMN_DIFFERENCE_MARGIN) \
-    FIDELITY_NUMBER(S, ROW, first_difference_baseline_margin, fidelity->baseline_margin, \
+    FIDELITY_NUMBER(S, ROW, first_difference_baseline_margin, \
                     "at this token: the baseline's log probability of its own token minus that of the other", \
                     .unit = "nats", .least = -FIELD_MS_MAX, .column = COLUMN_BASELINE_MARGIN) \
-    ROW(S, INT, fidelity_tokens, fidelity->positions, "tokens of the baseline's answer that were compared", \
+    ROW(S, INT, fidelity_tokens, "tokens of the baseline's answer that were compared", \
         .most = INT32_MAX, .is_optional = 2, .null = "none", .column = COLUMN_FIDELITY_TOKENS) \
-    ROW(S, TEXT, fidelity_reason, fidelity->reason, "why nothing, or only a part, was compared", \
+    ROW(S, TEXT, fidelity_reason, "why nothing, or only a part, was compared", \
         .is_optional = 2, .null = "everything was compared")
 /* unparsed: the reference guesses an option for such an answer; here the answer scores 0 */
 #define ANSWER_ROWS(ROW, S) \
-    ROW(S, NUMBER, accuracy, outcome->is_unparsed ? 0 : outcome->score, "score of the first run's answer", \
+    ROW(S, NUMBER, accuracy, "score of the first run's answer", \
         .least = -1000000, .most = 1000000, .null = "see accuracy_reason", .column = COLUMN_ACCURACY) \
-    ROW(S, TEXT, accuracy_reason, outcome->is_unparsed ? NULL : outcome->reason, "why there is no score", \
-        .null = "there is a score") \
-    ROW(S, BYTES, pred, bytes_of(run), "answer of the first run", FIELD_COUNT_AT(S, pred.bytes), \
-        .null = "not measured") \
-    ROW(S, TEXT, pred_cleaned, run ? outcome->cleaned : NULL, "answer as scored", .null = "not scored") \
-    ROW(S, TRUTH, unparsed, run ? outcome->is_unparsed : -1, "the answer names no option; it scores 0", \
-        .null = "not measured") \
-    ROW(S, TRUTH, truncated, run && !point->ignore_eos ? is_truncated(run) : -1, \
-        "no end token within max_new_tokens", .null = "--ignore_eos, or not known") \
-    ROW(S, TRUTH, empty, run && outcome->cleaned ? !outcome->cleaned[0] : -1, "the cleaned answer is empty", \
-        .null = "not scored") \
-    ROW(S, INTS, output_token_ids, token_ids(point), "new tokens of the first run", \
+    ROW(S, TEXT, accuracy_reason, "why there is no score", .null = "there is a score") \
+    ROW(S, BYTES, pred, "answer of the first run", FIELD_COUNT_AT(S, pred.bytes), .null = "not measured") \
+    ROW(S, TEXT, pred_cleaned, "answer as scored", .null = "not scored") \
+    ROW(S, TRUTH, unparsed, "the answer names no option; it scores 0", .null = "not measured") \
+    ROW(S, TRUTH, truncated, "no end token within max_new_tokens", .null = "--ignore_eos, or not known") \
+    ROW(S, TRUTH, empty, "the cleaned answer is empty", .null = "not scored") \
+    ROW(S, INTS, output_token_ids, "new tokens of the first run", \
         FIELD_COUNT_AT(S, output_token_ids.count), .stride = sizeof(int32_t), .item_bytes = sizeof(int32_t), \
         .most = INT32_MAX, .null = "not known for a server") \
-    ROW(S, TRUTH, answers_equal_over_runs, run ? answers_are_equal(point->runs, point->run_count) : -1, \
-        "all runs gave the same tokens", .null = "not measured") \
-    ROW(S, TEXT, prompt, point->sample->prompt, "text that was tokenized", .null = "none")
+    ROW(S, TRUTH, answers_equal_over_runs, "all runs gave the same tokens", .null = "not measured") \
+    ROW(S, TEXT, prompt, "text that was tokenized", .null = "none")
 #define MEASURED_ROWS(ROW, S) \
-    ROW(S, TEXT, stop, measured->stop, "what ended the runs", .choices = "runs|interval|box|max", .null = "failed") \
-    ROW(S, INT, num_runs, ran ? measured->count : 0, "timed runs", .most = LINE_RUNS_MAX) \
-    ROW(S, NUMBER, T_total_p50, spread.value, "median of T_total over the runs", .unit = "ms", .most = FIELD_MS_MAX, \
+    ROW(S, TEXT, stop, "what ended the runs", .choices = "runs|interval|box|max", .null = "failed") \
+    ROW(S, INT, num_runs, "timed runs", .most = LINE_RUNS_MAX) \
+    ROW(S, NUMBER, T_total_p50, "median of T_total over the runs", .unit = "ms", .most = FIELD_MS_MAX, \
         .null = "not measured") \
-    ROW(S, RANGE, T_total_p50_interval, ((struct field_range){spread.low, spread.high}), "interval of T_total_p50", \
-        .unit = "ms", .null = "too few runs") \
-    ROW(S, NUMBER, decode_tokens_per_s, ran ? measured_decode_rate(measured) : (double)NAN, \
+    ROW(S, RANGE, T_total_p50_interval, "interval of T_total_p50", .unit = "ms", .null = "too few runs") \
+    ROW(S, NUMBER, decode_tokens_per_s, \
         "1000 / T_decode_per_token", .most = FIELD_MS_MAX, .null = "no decode step was timed") \
-    ROW(S, NUMBER, output_tokens_per_s, ran ? measured_output_rate(measured) : (double)NAN, \
-        "output tokens / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, TRUTH, slow_first_run, slow_first, "the first run is far slower than the others", \
-        .null = "fewer than 5 runs")
+    ROW(S, NUMBER, output_tokens_per_s, "output tokens / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, TRUTH, slow_first_run, "the first run is far slower than the others", .null = "fewer than 5 runs")
 #define MEASURED_COST_ROWS(ROW, S) \
-    ROW(S, INT, stamps, measured->stamps, "time stamps or events per run", .most = LINE_COUNT_MAX) \
-    ROW(S, NUMBER, T_total_bare, ms_of(measured->bare.bare_ns), \
-        "T_total of a run without stage times, excluded from all statistics", \
+    ROW(S, INT, stamps, "time stamps or events per run", .most = LINE_COUNT_MAX) \
+    ROW(S, NUMBER, T_total_bare, "T_total of a run without stage times, excluded from all statistics", \
         .unit = "ms", .most = FIELD_MS_MAX, .null = "no such run") \
-    ROW(S, NUMBER, T_total_staged, ms_of(measured->bare.staged_ns), \
+    ROW(S, NUMBER, T_total_staged, \
         "T_total of the accompanying run with stage times, excluded from all statistics", .unit = "ms", \
         .most = FIELD_MS_MAX, .null = "no such run") \
-    ROW(S, INT, num_retries, measured->retries, "requests repeated after a device error", .most = INT32_MAX)
+    ROW(S, INT, num_retries, "requests repeated after a device error", .most = INT32_MAX)
 #define SERVED_RESULT_ROWS(ROW, AT, S) \
     AT(S, OBJECT, "usage", usage, "token counts reported by the server", .of = &USAGE) \
-    ROW(S, TEXT, model, served->model, "model name reported by the server", .null = "not reported") \
-    ROW(S, TEXT, finish_reason, served->finish_reason, "why the answer ended: stop, length, ...", \
-        .null = "not reported") \
-    ROW(S, INT, pieces, (int64_t)served->piece_count, "pieces of the answer; one may contain several tokens", \
-        .most = INT64_MAX) \
-    ROW(S, INT, attempts, served->attempts, \
-        "number of attempts; above 1: it was sent again, and the times are of the last attempt", \
+    ROW(S, TEXT, model, "model name reported by the server", .null = "not reported") \
+    ROW(S, TEXT, finish_reason, "why the answer ended: stop, length, ...", .null = "not reported") \
+    ROW(S, INT, pieces, "pieces of the answer; one may contain several tokens", .most = INT64_MAX) \
+    ROW(S, INT, attempts, "number of attempts; above 1: it was sent again, and the times are of the last attempt", \
         .least = 1, .most = INT32_MAX) \
-    ROW(S, TRUTH, new_connection, served->is_new_connection, "the times include connecting") \
-    ROW(S, TRUTH, streamed, served->is_streamed, "false: the answer came in one body, so TTFT is not known") \
-    ROW(S, NUMBER, sent_ms, served_ms(served->sent_ns), "first byte sent", .unit = "ms from the start", \
-        .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, headers_ms, served_ms(served->headers_ns), "response headers received", \
+    ROW(S, TRUTH, new_connection, "the times include connecting") \
+    ROW(S, TRUTH, streamed, "false: the answer came in one body, so TTFT is not known") \
+    ROW(S, NUMBER, sent_ms, "first byte sent", .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, headers_ms, "response headers received", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, NUMBER, first_output_ms, served_ms(served->first_output_ns), "first piece that is not reasoning", \
+    ROW(S, NUMBER, first_output_ms, "first piece that is not reasoning", \
         .unit = "ms from the start", .most = FIELD_MS_MAX, .null = "not known") \
-    ROW(S, JSON, server_timings, served->timings, "the server's own times, under its names", .null = "none reported")
+    ROW(S, JSON, server_timings, "the server's own times, under its names", .null = "none reported")
 
-/* ---- a result file before its rows. Names in the values: index, set, configuration, gathered, is_server */
-#define HEAD_COUNT(S, ROW, key, value, words) ROW(S, INT, key, value, words, .most = FIELD_COUNT_MAX)
-#define READ_COUNT(S, ROW, key, value, words) ROW(S, INT, key, value, words, .most = FIELD_COUNT_MAX, .is_read = 1)
+/* ---- a result file before its rows */
+#define HEAD_COUNT(S, ROW, key, words) ROW(S, INT, key, words, .most = FIELD_COUNT_MAX)
+#define READ_COUNT(S, ROW, key, words) ROW(S, INT, key, words, .most = FIELD_COUNT_MAX, .is_read = 1)
 #define RESULT_ROWS(ROW, S) \
-    ROW(S, TEXT, schema, RESULT_SCHEMA, "name and version of this layout", .choices = RESULT_SCHEMA) \
-    ROW(S, TEXT, plan, index->plan, \
+    ROW(S, TEXT, schema, "name and version of this layout", .choices = RESULT_SCHEMA) \
+    ROW(S, TEXT, plan, \
         "fingerprint of everything that decides the measured points; a folder contains files of one plan") \
     ROW(S, TEXT, status, \
-        gathered->missing_count ? "partial" : gathered->failed_count ? "complete with failures" : "complete", \
         "complete: every sample has a row; complete with failures: some rows have status failed; partial: samples " \
         "are missing (merge --partial)", .choices = "complete|complete with failures|partial", .is_read = 1) \
-    HEAD_COUNT(S, ROW, num_failed, gathered->failed_count, "rows with status failed") \
-    HEAD_COUNT(S, ROW, num_ok, gathered->ok_count, "rows with status ok") \
-    READ_COUNT(S, ROW, num_missing, gathered->missing_count, \
-               "samples without a row: merged before all processes had finished") \
-    HEAD_COUNT(S, ROW, num_samples, set->data.num_samples, "rows in this file") \
-    ROW(S, INT, num_runs_per_sample, index->head.num_runs_per_sample, "requested timed runs per sample", \
-        .least = 1, .most = 1000000, .is_read = 1) \
-    ROW(S, TEXT, timing, index->head.timing, "off: only T_total was measured", .choices = "stage|off", .is_read = 1) \
-    ROW(S, TRUTH, synthetic, index->head.synthetic, \
-        "weights are seeded random numbers: latency is real, accuracy is not", .is_read = 1) \
-    ROW(S, TEXT, model, is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->head.model, \
+    HEAD_COUNT(S, ROW, num_failed, "rows with status failed") \
+    HEAD_COUNT(S, ROW, num_ok, "rows with status ok") \
+    READ_COUNT(S, ROW, num_missing, "samples without a row: merged before all processes had finished") \
+    HEAD_COUNT(S, ROW, num_samples, "rows in this file") \
+    ROW(S, INT, num_runs_per_sample, "requested timed runs per sample", .least = 1, .most = 1000000, .is_read = 1) \
+    ROW(S, TEXT, timing, "off: only T_total was measured", .choices = "stage|off", .is_read = 1) \
+    ROW(S, TRUTH, synthetic, "weights are seeded random numbers: latency is real, accuracy is not", .is_read = 1) \
+    ROW(S, TEXT, model, \
         "name of the checkpoint folder or synthetic preset; on a server: its name for the model", .is_read = 1) \
-    ROW(S, TEXT, architecture, index->head.architecture, "kind of model: MolmoE, LLaVA, ...", \
-        .null = "not known, or a server", .is_read = 1) \
-    ROW(S, TEXT, dataset_name, set->data.task, \
+    ROW(S, TEXT, architecture, "kind of model: MolmoE, LLaVA, ...", .null = "not known, or a server", .is_read = 1) \
+    ROW(S, TEXT, dataset_name, \
         "--dataset_name, or the data file's stem with _ turned into -; the file's name starts with it", \
         .is_read = 1) \
-    ROW(S, TEXT, data, set->data.path, "path of the data set as given", .is_read = 1) \
-    ROW(S, TEXT, data_hash, set->data.content_hash, "hash of the data set's sampled records, prompts and image sizes", \
-        .is_read = 1) \
-    ROW(S, INT, max_new_tokens, set->data.max_new_tokens, "maximum tokens per answer", .least = 1, \
-        .most = 1000000000, .is_read = 1)
-#define HEAD_NUMBER(S, ROW, key, list, of, words, max, why) \
-    ROW(S, NUMBER, key, list_##of(&gathered->lists[list]), words, .most = max, .null = why)
+    ROW(S, TEXT, data, "path of the data set as given", .is_read = 1) \
+    ROW(S, TEXT, data_hash, "hash of the data set's sampled records, prompts and image sizes", .is_read = 1) \
+    ROW(S, INT, max_new_tokens, "maximum tokens per answer", .least = 1, .most = 1000000000, .is_read = 1)
+#define HEAD_NUMBER(S, ROW, key, words, max, why) \
+    ROW(S, NUMBER, key, words, .most = max, .null = why)
 #define RESULT_ACCURACY_ROWS(ROW, S) \
-    ROW(S, NUMBER, accuracy, list_mean(&gathered->lists[LIST_ACCURACY]), \
+    ROW(S, NUMBER, accuracy, \
         "mean score of the rows that have one, in the metric's unit", .least = -1000000, .most = 1000000, \
         .null = "no row has a score", .is_read = 1) \
-    HEAD_NUMBER(S, ROW, accuracy_std, LIST_ACCURACY, std, \
+    HEAD_NUMBER(S, ROW, accuracy_std, \
                 "population standard deviation of the scores: spread, not an error bar", FIELD_MS_MAX, \
                 "no row has a score") \
-    ROW(S, TEXT, accuracy_metric, set->data.metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
-    ROW(S, TEXT, accuracy_from, NULL, "vlmprof score --scores: name and SHA-256 of the file that the scores are from", \
+    ROW(S, TEXT, accuracy_metric, "scoring rule, see vlmprof score --help", .is_read = 1) \
+    ROW(S, TEXT, accuracy_from, "vlmprof score --scores: name and SHA-256 of the file that the scores are from", \
         .is_optional = 1, .null = "scored by the rule", .is_read = 1) \
-    HEAD_COUNT(S, ROW, accuracy_count, (int64_t)gathered->lists[LIST_ACCURACY].count, "rows with a score") \
-    ROW(S, TEXT, accuracy_reason, \
-        gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with", \
-        "why there is no accuracy", .null = "there is an accuracy") \
-    ROW(S, NUMBER, accuracy_standard_error, tally_error(&gathered->tally), "standard error of accuracy", \
+    HEAD_COUNT(S, ROW, accuracy_count, "rows with a score") \
+    ROW(S, TEXT, accuracy_reason, "why there is no accuracy", .null = "there is an accuracy") \
+    ROW(S, NUMBER, accuracy_standard_error, "standard error of accuracy", \
         .most = FIELD_MS_MAX, .null = "too few scores") \
-    ROW(S, RANGE, accuracy_interval, accuracy, \
+    ROW(S, RANGE, accuracy_interval, \
         "95 % interval of accuracy, [low, high]: Wilson's if all scores are 0 or 1, otherwise Gaffke's for a mean in " \
         "0..1; older files: null unless all scores are 0 or 1", .null = "there are no scores") \
-    HEAD_COUNT(S, ROW, num_unparsed, gathered->unparsed_count, "answers that name no option; they score 0") \
-    HEAD_COUNT(S, ROW, num_truncated, gathered->truncated_count, \
-               "answers without an end token within max_new_tokens") \
-    HEAD_COUNT(S, ROW, num_empty, gathered->empty_count, "answers that are empty after cleaning") \
-    HEAD_NUMBER(S, ROW, selected_crops_mean, LIST_CROPS, mean, "mean crops of an image, without the global view", \
+    HEAD_COUNT(S, ROW, num_unparsed, "answers that name no option; they score 0") \
+    HEAD_COUNT(S, ROW, num_truncated, "answers without an end token within max_new_tokens") \
+    HEAD_COUNT(S, ROW, num_empty, "answers that are empty after cleaning") \
+    HEAD_NUMBER(S, ROW, selected_crops_mean, "mean crops of an image, without the global view", \
                 FIELD_MS_MAX, "not known") \
-    HEAD_NUMBER(S, ROW, selected_crops_std, LIST_CROPS, std, "population standard deviation of the crops", \
-                FIELD_MS_MAX, "not known")
-/* With --baseline, over all rows. Names in the values: all (a struct fidelity_total) */
-#define FIDELITY_HEAD(S, ROW, key, value, ...) \
-    ROW(S, NUMBER, key, value, __VA_ARGS__, .is_optional = 2, .null = "see fidelity_reason", .most = FIELD_MS_MAX, \
+    HEAD_NUMBER(S, ROW, selected_crops_std, "population standard deviation of the crops", FIELD_MS_MAX, "not known")
+/* With --baseline, over all rows. */
+#define FIDELITY_HEAD(S, ROW, key, ...) \
+    ROW(S, NUMBER, key, __VA_ARGS__, .is_optional = 2, .null = "see fidelity_reason", .most = FIELD_MS_MAX, \
         .is_read = 1)
-#define FIDELITY_INTERVAL(S, ROW, key, value, ...) \
-    ROW(S, RANGE, key, value, __VA_ARGS__, .is_optional = 2, .null = "too few samples", .is_read = 1)
+#define FIDELITY_INTERVAL(S, ROW, key, ...) \
+    ROW(S, RANGE, key, __VA_ARGS__, .is_optional = 2, .null = "too few samples", .is_read = 1)
 #define RESULT_FIDELITY_ROWS(ROW, S) \
-    ROW(S, TEXT, baseline, all->baseline, "with --baseline: the configuration or folder used for comparison", \
+    ROW(S, TEXT, baseline, "with --baseline: the configuration or folder used for comparison", \
         .is_optional = 2, .null = "none", .is_read = 1) \
-    FIDELITY_HEAD(S, ROW, kl_divergence_mean, all->kl.mean, \
+    FIDELITY_HEAD(S, ROW, kl_divergence_mean, \
                   "mean KL divergence of the next-token distribution from the baseline's, over all tokens of the " \
                   "baseline's answers; on a server: the lower bound", .unit = "nats") \
-    FIDELITY_INTERVAL(S, ROW, kl_divergence_mean_interval, all->kl_interval, \
+    FIDELITY_INTERVAL(S, ROW, kl_divergence_mean_interval, \
                       "95 % interval of kl_divergence_mean, over samples", .unit = "nats") \
-    ROW(S, NUMBER, kl_divergence_mean_at_most, all->kl.mean_at_most, "server only: upper bound of kl_divergence_mean", \
+    ROW(S, NUMBER, kl_divergence_mean_at_most, "server only: upper bound of kl_divergence_mean", \
         .unit = "nats", .most = FIELD_MS_MAX, .is_optional = 1, .is_read = 1) \
-    FIDELITY_HEAD(S, ROW, kl_divergence_median, all->kl.median, "median KL divergence over all tokens", \
-                  .unit = "nats") \
-    FIDELITY_HEAD(S, ROW, kl_divergence_p99, all->kl.p99, "99th percentile of the KL divergence over all tokens", \
-                  .unit = "nats") \
-    FIDELITY_HEAD(S, ROW, kl_divergence_max, all->kl.most, "largest KL divergence of all tokens", .unit = "nats") \
-    FIDELITY_HEAD(S, ROW, top1_agreement, all->top1.value, \
-                  "share of all tokens where both have the same most likely token") \
-    FIDELITY_INTERVAL(S, ROW, top1_agreement_interval, ends_of(all->top1), \
-                      "95 % interval of top1_agreement, over samples") \
-    FIDELITY_HEAD(S, ROW, answer_agreement, all->answers.value, "share of rows whose answer equals the baseline's") \
-    FIDELITY_INTERVAL(S, ROW, answer_agreement_interval, ends_of(all->answers), \
-                      "Wilson's 95 % interval of answer_agreement") \
-    FIDELITY_HEAD(S, ROW, first_difference_index, all->first_difference, \
+    FIDELITY_HEAD(S, ROW, kl_divergence_median, "median KL divergence over all tokens", .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, kl_divergence_p99, "99th percentile of the KL divergence over all tokens", .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, kl_divergence_max, "largest KL divergence of all tokens", .unit = "nats") \
+    FIDELITY_HEAD(S, ROW, top1_agreement, "share of all tokens where both have the same most likely token") \
+    FIDELITY_INTERVAL(S, ROW, top1_agreement_interval, "95 % interval of top1_agreement, over samples") \
+    FIDELITY_HEAD(S, ROW, answer_agreement, "share of rows whose answer equals the baseline's") \
+    FIDELITY_INTERVAL(S, ROW, answer_agreement_interval, "Wilson's 95 % interval of answer_agreement") \
+    FIDELITY_HEAD(S, ROW, first_difference_index, \
                   "0-based index of the first token that differs: median over the rows that differ") \
-    FIDELITY_HEAD(S, ROW, first_difference_margin, all->margin, \
+    FIDELITY_HEAD(S, ROW, first_difference_margin, \
                   "at this token: log probability of the own token minus that of the baseline's, median", \
                   .unit = "nats", .least = -FIELD_MS_MAX) \
-    FIDELITY_HEAD(S, ROW, first_difference_baseline_margin, all->baseline_margin, \
+    FIDELITY_HEAD(S, ROW, first_difference_baseline_margin, \
                   "at this token: the baseline's log probability of its own token minus that of the other, median", \
                   .unit = "nats", .least = -FIELD_MS_MAX) \
-    ROW(S, INT, num_ties, all->ties, \
-        "differing rows with a baseline margin (if not known: an own margin) of less than 0.1 nats", \
+    ROW(S, INT, num_ties, "differing rows with a baseline margin (if not known: an own margin) of less than 0.1 nats", \
         .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
-    ROW(S, INT, fidelity_tokens, all->tokens, "tokens of the baseline's answers that were compared", \
+    ROW(S, INT, fidelity_tokens, "tokens of the baseline's answers that were compared", \
         .most = FIELD_COUNT_MAX, .is_optional = 2, .null = "none", .is_read = 1) \
-    ROW(S, INT, fidelity_count, all->samples, "rows that were compared", .most = FIELD_COUNT_MAX, .is_optional = 2, \
+    ROW(S, INT, fidelity_count, "rows that were compared", .most = FIELD_COUNT_MAX, .is_optional = 2, \
         .null = "none", .is_read = 1) \
-    ROW(S, TEXT, fidelity_reason, all->reason, "why a part was not compared, from the first such row", \
+    ROW(S, TEXT, fidelity_reason, "why a part was not compared, from the first such row", \
         .is_optional = 2, .null = "everything was compared", .is_read = 1)
 #define RESULT_VISION_ROWS(ROW, S) \
-    HEAD_NUMBER(S, ROW, target_vision_tokens_mean, LIST_TARGET, mean, "mean of requested vision tokens", FIELD_MS_MAX, \
+    HEAD_NUMBER(S, ROW, target_vision_tokens_mean, "mean of requested vision tokens", FIELD_MS_MAX, \
                 "no row has an image") \
-    HEAD_NUMBER(S, ROW, target_vision_tokens_std, LIST_TARGET, std, \
+    HEAD_NUMBER(S, ROW, target_vision_tokens_std, \
                 "population standard deviation of requested vision tokens", FIELD_MS_MAX, "no row has an image") \
-    HEAD_NUMBER(S, ROW, actual_vision_tokens_mean, LIST_ACTUAL, mean, "mean vision tokens in the sequence", \
-                FIELD_MS_MAX, "not known") \
-    HEAD_NUMBER(S, ROW, actual_vision_tokens_std, LIST_ACTUAL, std, \
+    HEAD_NUMBER(S, ROW, actual_vision_tokens_mean, "mean vision tokens in the sequence", FIELD_MS_MAX, "not known") \
+    HEAD_NUMBER(S, ROW, actual_vision_tokens_std, \
                 "population standard deviation of vision tokens in the sequence", FIELD_MS_MAX, "not known") \
-    ROW(S, INT, max_crops, configuration->knobs.max_crops, "most crops that the configuration allows", .least = 1, \
+    ROW(S, INT, max_crops, "most crops that the configuration allows", .least = 1, \
         .most = INT32_MAX, .null = "not known") \
-    ROW(S, INT, theoretical_num_crops, usual ? usual->tiling.first * usual->tiling.second : -1, \
+    ROW(S, INT, theoretical_num_crops, \
         "crops of the most frequent tiling", .most = INT32_MAX, .null = "no row has an image") \
-    ROW(S, PAIR, theoretical_tiling, usual ? usual->tiling : no_pair, "most frequent tiling, [rows, columns]", \
+    ROW(S, PAIR, theoretical_tiling, "most frequent tiling, [rows, columns]", \
         .most = INT32_MAX, .null = "no row has an image") \
-    ROW(S, PAIR, theoretical_image_size, usual ? usual->canvas : no_pair, \
-        "size of the most frequent tiling, [height, width]", .unit = "px", \
+    ROW(S, PAIR, theoretical_image_size, "size of the most frequent tiling, [height, width]", .unit = "px", \
         .most = INT32_MAX, .null = "no row has an image") \
-    ROW(S, INT, theoretical_vision_tokens, usual ? usual->tokens : -1, \
+    ROW(S, INT, theoretical_vision_tokens, \
         "vision tokens of the tiling without overlap: (crops + 1) * tokens of a crop", .most = INT32_MAX, \
         .null = "no row has an image") \
-    HEAD_COUNT(S, ROW, num_runs, gathered->run_count, "timed runs of all samples in this file") \
-    READ_COUNT(S, ROW, num_outlier_runs, gathered->outlier_count, \
-               "runs far from the median of their point; they are kept") \
-    READ_COUNT(S, ROW, num_throttled_runs, gathered->throttled_count, \
-               "runs during which the device was throttled; they are kept") \
-    HEAD_COUNT(S, ROW, num_retries, gathered->retry_count, "requests repeated after a device error")
+    HEAD_COUNT(S, ROW, num_runs, "timed runs of all samples in this file") \
+    READ_COUNT(S, ROW, num_outlier_runs, "runs far from the median of their point; they are kept") \
+    READ_COUNT(S, ROW, num_throttled_runs, "runs during which the device was throttled; they are kept") \
+    HEAD_COUNT(S, ROW, num_retries, "requests repeated after a device error")
 #define RESULT_TIME_ROWS(ROW, S) \
-    ROW(S, TEXT, measured_from, date_of(gathered->first_s, from), "end of the first run, UTC, ISO 8601", \
-        .null = "nothing was measured", .is_read = 1) \
-    ROW(S, TEXT, measured_to, date_of(gathered->last_s, to), "end of the last run, UTC, ISO 8601", \
-        .null = "nothing was measured", .is_read = 1) \
-    HEAD_COUNT(S, ROW, sessions, (int64_t)gathered->session_count, \
-               "starts of the program that measured rows of this file")
+    ROW(S, TEXT, measured_from, "end of the first run, UTC, ISO 8601", .null = "nothing was measured", .is_read = 1) \
+    ROW(S, TEXT, measured_to, "end of the last run, UTC, ISO 8601", .null = "nothing was measured", .is_read = 1) \
+    HEAD_COUNT(S, ROW, sessions, "starts of the program that measured rows of this file")
 #define TOOL_COST_ROWS(ROW, S) \
-    ROW(S, NUMBER, stamps_per_request, stamps, "time stamps or events per request", .most = FIELD_MS_MAX, \
-        .null = "not known") \
-    ROW(S, NUMBER, stamp_cost_ns, stamp_ns, "cost of one of them, measured in the session", .unit = "ns", \
+    ROW(S, NUMBER, stamps_per_request, "time stamps or events per request", .most = FIELD_MS_MAX, .null = "not known") \
+    ROW(S, NUMBER, stamp_cost_ns, "cost of one of them, measured in the session", .unit = "ns", \
         .most = FIELD_MS_MAX, .null = "not known") \
     ROW(S, NUMBER, stamps_share, \
-        stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6), \
         "stamps_per_request x stamp_cost_ns / mean of T_total", .most = FIELD_MS_MAX, .null = "not known") \
-    HEAD_COUNT(S, ROW, bare_pairs, paired ? (int64_t)difference.count : 0, "number of pairs") \
-    ROW(S, NUMBER, bare_difference_ms, difference.mean.value, "mean of (staged - bare)", .unit = "ms", \
-        .null = "no pairs") \
-    ROW(S, RANGE, bare_difference_ms_interval, ends_of(difference.mean), "interval of bare_difference_ms", \
+    HEAD_COUNT(S, ROW, bare_pairs, "number of pairs") \
+    ROW(S, NUMBER, bare_difference_ms, "mean of (staged - bare)", .unit = "ms", .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_ms_interval, "interval of bare_difference_ms", \
         .unit = "ms", .null = "too few pairs") \
-    ROW(S, NUMBER, bare_difference_share, difference.relative_mean.value, \
-        "bare_difference_ms as a fraction of the bare mean", .null = "no pairs") \
-    ROW(S, RANGE, bare_difference_share_interval, ends_of(difference.relative_mean), \
-        "interval of bare_difference_share", .null = "too few pairs") \
-    ROW(S, NUMBER, bare_difference_share_median, difference.relative_median.value, \
+    ROW(S, NUMBER, bare_difference_share, "bare_difference_ms as a fraction of the bare mean", .null = "no pairs") \
+    ROW(S, RANGE, bare_difference_share_interval, "interval of bare_difference_share", .null = "too few pairs") \
+    ROW(S, NUMBER, bare_difference_share_median, \
         "median of (staged - bare), as a fraction of the bare mean", .null = "no pairs") \
-    ROW(S, RANGE, bare_difference_share_median_interval, ends_of(difference.relative_median), \
+    ROW(S, RANGE, bare_difference_share_median_interval, \
         "interval of bare_difference_share_median", .null = "too few pairs")
 
 /* ---- keys of result files that other code writes: these rows only describe them */

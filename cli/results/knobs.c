@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KNOB_MEMBERS(id, key_, words_, sweep, run, apply, ...) {.key = key_, .words = words_, __VA_ARGS__},
+#define KNOB_MEMBERS(id, key_, words_, sweep, run, ...) {.key = key_, .words = words_, __VA_ARGS__},
 const struct knob KNOBS[KNOB_COUNT] = {KNOB_ROWS(KNOB_MEMBERS)};
 
 void knob_values_free(struct knob_values *values) {

@@ -1,7 +1,7 @@
 /* knobs.h: the knobs of a configuration, one row per knob.
  * A sweep varies them, journals and result files name them, reports compare their values, and `best` prints their
- * options. All this code loops over the rows below. A new knob needs a row here and an apply function in
- * measure/input.c. */
+ * options. All this code loops over the rows below. A new knob of the engine needs a row here and, in measure/input.c,
+ * a function in the table that sets it in a request. */
 #ifndef VLMPROF_CLI_RESULTS_KNOBS_H
 #define VLMPROF_CLI_RESULTS_KNOBS_H
 #include "base/json.h"
@@ -10,27 +10,27 @@
 
 struct vp_model_config;
 
-/* ROW(ID, key, words, (rows of sweep's options), (rows of run's options), apply function or no_apply, members of struct
- * knob). Key and words are used in JSON and CSV.
+/* ROW(ID, key, words, (rows of sweep's options), (rows of run's options), members of struct knob). Key and words are
+ * used in JSON and CSV.
  * First the knobs of the grid, whose points --sampling_strategy draws. Image sizes together are one dimension, every
  * other knob is another. */
 #define KNOB_GRID_ROWS(ROW) \
     ROW(TIER, "tier", "resolution tier", \
         ({"tier_list", TEXTS, "T...", NULL, 0, 0, NULL, \
           "tiers of the grid (default for Molmo models without another image size: all)", \
-          .excludes = "vision_tokens_list"},), (), no_apply, \
+          .excludes = "vision_tokens_list"},), (), \
         .null = "--vision_tokens_list, or a server got images unchanged", .type = KNOB_IS_TEXT, \
         .of = KNOB_OF_IMAGES, .axis = "image size", .axis_key = "image_size", \
         .always = KNOB_IN_ALL, .choices = "low medium high", .list = "tier_list", \
         .option = "tier") \
     ROW(TOKENS, "target_vision_tokens", "vision tokens that the configuration requests", \
         ({"vision_tokens_list", COUNTS, "N...", NULL, 1, 1000000, NULL, \
-          "target vision tokens of the grid, instead of tiers"},), (), no_apply, \
+          "target vision tokens of the grid, instead of tiers"},), (), \
         .null = "a tier is set, or a server got images unchanged", .type = KNOB_IS_NUMBER, \
         .of = KNOB_OF_IMAGES, .axis = "image size", \
         .always = KNOB_IN_ALL, .most_read = 1000000000, .list = "vision_tokens_list", .option = "vision_tokens") \
     ROW(IMAGE, "image_knob", "the model's own image size setting that was varied: max_crops, longest_edge, ...", \
-        (OPTION_IMAGE_KNOB("NAME=N,N..."),), (), no_apply, \
+        (OPTION_IMAGE_KNOB("NAME=N,N..."),), (), \
         .null = "none", \
         .number_key = "image_knob_value", .type = KNOB_IS_TEXT, .of = KNOB_OF_IMAGES, \
         .axis = "image size", .always = KNOB_IN_RESULTS, .least = 1, .most_read = INT32_MAX, .option = "image_knob") \
@@ -38,7 +38,6 @@ struct vp_model_config;
         ({"top_k_list", COUNTS, "K...", NULL, 1, 1000000, NULL, "experts per token (default: as trained)", \
           OF_ENGINE},), \
         ({"top_k", COUNT, "K", NULL, 1, 1000000, NULL, "experts per token (default: as trained)", OF_ENGINE},), \
-        apply_top_k, \
         .null = "not known for a server", \
         .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, .axis = "top_k", .axis_key = "top_k", \
         .always = KNOB_IN_ALL, .most_read = 1000000, .in_name = "topk", .in_setting = "k", .in_model = 1, \
@@ -50,7 +49,6 @@ struct vp_model_config;
           "decoder blocks that run: the first N, or by importance (default: all)", OF_ENGINE}, \
          {"active_blocks", COUNTS, "I,J,...", NULL, 0, 1000000, NULL, "decoder blocks that run, by index", \
           OF_ENGINE},), \
-        apply_blocks, \
         .null = "not known for a server", \
         .list_key = "active_block_indices", .type = KNOB_IS_NUMBER, .of = KNOB_OF_ENGINE, \
         .axis = "blocks", .axis_key = "num_active_blocks", .always = KNOB_IN_ALL, .most_read = 1000000, \
@@ -65,24 +63,23 @@ struct vp_model_config;
          {"weights_list", TEXTS, "TYPE...", NULL, 0, 0, NULL, \
           "weights of the grid, instead of --weights: every point runs with each of these (bf16, fp32, int8, int4); " \
           "one engine per value stays open", .excludes = "weights endpoint"},), \
-        (OPTION_WEIGHTS,), no_apply, \
+        (OPTION_WEIGHTS,), \
         .null = "not known for a server", \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "weights", .axis_key = "weights", \
         .always = KNOB_IN_RESULTS | KNOB_IN_REPORTS, .only_varied = 1, .choices = WEIGHTS_NAMES, .in_name = "weights", \
         .in_setting = "", .in_model = 1, .list = "weights_list", .option = "weights", .usual = "bf16") \
     ROW(HEAD_WEIGHTS, "head_weights", "weights of the output head", \
-        (OPTION_HEAD_WEIGHTS,), (OPTION_HEAD_WEIGHTS,), no_apply, \
+        (OPTION_HEAD_WEIGHTS,), (OPTION_HEAD_WEIGHTS,), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
         .option = "head_weights", .usual = "bf16") \
     ROW(VISION_WEIGHTS, "vision_weights", "weights of the vision tower", \
-        (OPTION_VISION_WEIGHTS,), (OPTION_VISION_WEIGHTS,), no_apply, \
+        (OPTION_VISION_WEIGHTS,), (OPTION_VISION_WEIGHTS,), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SWEEP, \
         .option = "vision_weights", \
         .usual = "bf16") \
     ROW(ACTIVATIONS, "activations", "--activations: inputs of int8 and int4 weights in prompts and images", \
         (OPTION_ACTIVATIONS(TEXTS, "KIND...", NULL, NULL, "; every point of the grid runs with each of these"),), \
         (OPTION_ACTIVATIONS(CHOICE, "KIND", "auto", ACTIVATIONS_NAMES, ""),), \
-        apply_activations, \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "activations", .axis_key = "activations", \
         .only_varied = 1, .choices = ACTIVATIONS_NAMES, .in_name = "activations-", .in_setting = "activations=", \
         .list = "activations", .option = "activations", .usual = "auto") \
@@ -93,7 +90,6 @@ struct vp_model_config;
         ({"prune", TEXT, "VALUE", NULL, 0, 0, NULL, \
           "prune or merge image tokens: METHOD[:KEY=VALUE,..], such as fastv:keep=0.25,layer=2 (vlmprof help " \
           "pruning)", OF_ENGINE},), \
-        apply_prune, \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_ENGINE, .axis = "prune", .axis_key = "prune", \
         .only_varied = 1, .in_name = "prune-", .in_setting = "prune=", .in_model = 1, .list = "prune_list", \
         .option = "prune", .usual = "none")
@@ -101,23 +97,23 @@ struct vp_model_config;
 /* The knobs of servers. Their options are a separate group; data/variants.c reads them. */
 #define KNOB_SERVER_ROWS(ROW) \
     ROW(ENDPOINT, "endpoint", "server only: base URL", \
-        (), (), no_apply, \
+        (), (), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
         .axis = "variant", .axis_key = "variant") \
     ROW(ENDPOINT_MODEL, "endpoint_model", "server only: the server's name for the model", \
-        (), (), no_apply, \
+        (), (), \
         .type = KNOB_IS_TEXT, .of = KNOB_OF_SERVERS, \
         .axis = "variant") \
     ROW(REQUEST, "request_knobs", "server only: members of the request body that were set, path and value", \
-        (), (), no_apply, \
+        (), (), \
         .type = KNOB_IS_OBJECT, .of = KNOB_OF_SERVERS, \
         .axis = "variant")
 
 #define KNOB_ROWS(ROW) KNOB_GRID_ROWS(ROW) KNOB_EACH_ROWS(ROW) KNOB_SERVER_ROWS(ROW)
 #define KNOB_ID(id, ...) KNOB_##id,
 #define KNOB_UNPACK(...) __VA_ARGS__
-#define KNOB_SWEEP_OPTIONS(id, key, words, sweep, run, apply, ...) KNOB_UNPACK sweep
-#define KNOB_RUN_OPTIONS(id, key, words, sweep, run, apply, ...) KNOB_UNPACK run
+#define KNOB_SWEEP_OPTIONS(id, key, words, sweep, run, ...) KNOB_UNPACK sweep
+#define KNOB_RUN_OPTIONS(id, key, words, sweep, run, ...) KNOB_UNPACK run
 enum { KNOB_MEMBERS_MAX = 256 }; /* most members of a request in a journal */
 enum knob_id { KNOB_ROWS(KNOB_ID) KNOB_COUNT };
 enum { KNOB_EACH = KNOB_WEIGHTS, KNOB_EACH_END = KNOB_ENDPOINT }; /* KNOB_EACH_ROWS, after KNOB_GRID_ROWS */

@@ -145,14 +145,27 @@ static void served_put_sizes(vp_json_writer *writer, const struct sweep *sweep, 
     struct served_sizes sizes;
     (void)sweep;
     (void)sample;
-    if (count == 1) { SENT_IMAGE_ROWS(FIELD_FILL, &image) }
+    if (count == 1) {
+        image.width_px = sent->pictures->width_px;
+        image.height_px = sent->pictures->height_px;
+        image.bytes = (int64_t)sent->pictures->byte_count;
+        image.media_type = sent->pictures->media_type;
+        image.is_resized = sent->wanted->width_px > 0;
+    }
     for (size_t i = 0; i < count; i++) {
         px[2 * i] = sent->pictures[i].width_px;
         px[2 * i + 1] = sent->pictures[i].height_px;
         bytes[i] = (int32_t)sent->pictures[i].byte_count;
         by_rule[i] = (int32_t)tokens_by_rule(point->configuration->variant->family, &sent->pictures[i]);
     }
-    SERVED_SIZES_ROWS(FIELD_FILL, FIELD_SKIP, &sizes)
+    sizes.tier = knob_text(&point->configuration->knobs, KNOB_TIER);
+    sizes.target_vision_tokens = number_of_knob(&point->configuration->knobs, KNOB_TOKENS);
+    sizes.num_sent_images = several ? (int64_t)several : -1;
+    sizes.sent_bytes = sum_of(bytes, several);
+    sizes.sent_sizes_of_images = list_of_several(px, 2 * several);
+    sizes.sent_bytes_of_images = list_of_several(bytes, several);
+    sizes.tokens_by_rule_of_images = list_of_several(by_rule, point->tokens_by_rule < 0 ? 0 : several);
+    sizes.image_tokens_by_rule = point->tokens_by_rule;
     sizes.sent_image = count == 1 ? &image : NULL;
     fields_put_object(writer, "sizes", &SERVED_SIZES, &sizes);
     free(px);

@@ -43,7 +43,8 @@ int is_same_grid(const struct sweep *sweep) {
 static void put_head_configuration(vp_json_writer *writer, const struct sweep *sweep,
                                    const struct configuration *configuration) {
     struct configuration_line line;
-    CONFIGURATION_ROWS(FIELD_FILL, &line)
+    line.file_name = configuration->file_name;
+    line.set = (int64_t)(configuration->set - sweep->plan.sets);
     vp_json_begin_object(writer);
     fields_put(writer, &CONFIGURATION, &line);
     knob_put_journal(writer, &configuration->knobs);
@@ -53,7 +54,12 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
     struct data_line line;
     char hash[24];
     snprintf(hash, sizeof hash, "%016llx", (unsigned long long)dataset->hash);
-    DATA_ROWS(FIELD_FILL, &line)
+    line.task = dataset->task;
+    line.path = dataset->path;
+    line.metric = vp_score_metric_of(dataset->metric)->name;
+    line.max_new_tokens = dataset->new_tokens;
+    line.num_samples = (int64_t)dataset->count;
+    line.content_hash = hash;
     vp_json_begin_object(writer);
     fields_put(writer, &DATA, &line);
     vp_json_end_object(writer);
@@ -63,13 +69,32 @@ static void put_head_dataset(vp_json_writer *writer, const struct dataset *datas
 static void put_model_shape(vp_json_writer *writer, const struct sweep *sweep) {
     const vp_model_config *config = &sweep->model.config;
     struct model_shape shape;
-    MODEL_SHAPE_ROWS(FIELD_FILL, &shape)
+    shape.num_experts = config->expert_count;
+    shape.top_k = config->top_k;
+    shape.d_model = config->d_model;
+    shape.n_heads = config->head_count;
+    shape.n_layers = config->block_count;
+    shape.expert_dim = config->expert_dim;
+    shape.vocab_size = config->vocab_size;
+    shape.vit_width = config->vit_width;
+    shape.vit_layers = config->vit_block_count;
     fields_put_object(writer, "model_shape", &MODEL_SHAPE, &shape);
 }
 int write_head(struct sweep *sweep) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct head_line line;
-    HEAD_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.schema = JOURNAL_SCHEMA;
+    line.plan = sweep->index.plan;
+    line.rank = sweep->rank.rank;
+    line.world_size = sweep->rank.world_size;
+    line.model = sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name;
+    line.synthetic = sweep->model.synthetic;
+    line.timing = sweep->served ? "off" : text_of(sweep->options, "timing");
+    line.ignore_eos = sweep->plan.ignore_eos;
+    line.num_runs_per_sample = sweep->plan.run_count;
+    line.num_total_blocks = sweep->model.config.block_count;
+    line.bare_every = sweep->bare_every;
+    line.architecture = sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture);
     fields_put(writer, &HEAD, &line);
     sweep->way->put_head(writer, sweep);
     vp_json_key(writer, "options");
@@ -101,7 +126,10 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
 static int write_sample(struct sweep *sweep, size_t set, const struct sample *sample) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct sample_line line;
-    SAMPLE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.sample = sample->id;
+    line.set = (int64_t)set;
+    line.prompt = sample->prompt;
+    line.input_text_tokens = sweep->served ? -1 : sample->text_count;
     fields_put(writer, &SAMPLE, &line);
     put_metadata(writer, &sweep->scratch, sample);
     return journal_line_append(&sweep->journal);
@@ -143,7 +171,15 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     line.step_count = !sweep->timing_off && run->token_count > 1 ? run->token_count - 1 : 0;
     if (!run->has_energy) line.pass.energy_resolution_j = (double)NAN;
     for (int i = 0; i < KEPT_COUNT; i++) if (!run->has_kept[i]) line.pass.kept[i] = (double)NAN;
-    RUN_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.config = point->configuration->file_name;
+    line.sample_id = sample->id;
+    line.prev = point->last;
+    line.run = point->runs;
+    line.session = sweep->engine->session_at;
+    line.unix_s = (int64_t)time(NULL);
+    line.stamps = sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS;
+    line.throttled = sweep->is_throttled;
+    line.telemetry = telemetry;
     code = point_write(sweep, point, run->served ? &SERVED_RUN : &RUN, &line);
     free(text.data);
     return code;
@@ -152,30 +188,45 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
                       const struct bare_pair *pair) {
     struct bare_line line;
     line.pair = *pair;
-    BARE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.config = point->configuration->file_name;
+    line.sample_id = sample->id;
+    line.prev = point->last;
+    line.session = sweep->engine->session_at;
     return point_write(sweep, point, &BARE, &line);
 }
 /* The twins of a point, or the reason why there are none. */
 static int write_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                        const struct twins *twins, const char *reason) {
     struct twins_line line;
-    TWINS_OBJECT_ROWS(FIELD_FILL, &line.twins)
+    line.twins.method = text_of(sweep->options, "twins_method");
+    line.twins.reason = reason[0] ? reason : NULL;
+    line.twins.prompt_tokens = twins->prompt_tokens;
+    line.twins.image_tokens = twins->image_tokens;
+    line.twins.pairs = twins->pairs;
     line.twins.count = twins->count;
-    TWINS_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.config = point->configuration->file_name;
+    line.sample_id = sample->id;
+    line.prev = point->last;
+    line.session = sweep->engine->session_at;
     return point_write(sweep, point, &TWINS, &line);
 }
 static int write_fidelity(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                           const struct fidelity *fidelity) {
     struct fidelity_line line;
     line.fidelity = *fidelity;
-    FIDELITY_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.config = point->configuration->file_name;
+    line.sample_id = sample->id;
+    line.prev = point->last;
+    line.session = sweep->engine->session_at;
     return point_write(sweep, point, &FIDELITY_LINE, &line);
 }
 /* Writes a stage whose kernels were timed. The rest of its device time is idle. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
     const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
     struct kernel_stage line;
-    KERNEL_STAGE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.device_ms = device;
+    line.kernel_ms = kernels;
+    line.idle_share = device > 0 ? 1 - kernels / device : (double)NAN;
     PUT(writer, KEY_OBJECT(vp_stage_name((vp_stage)stage)));
     fields_put(writer, &KERNEL_STAGE, &line);
     PUT(writer, KEY_OBJECT("parts"));
@@ -189,7 +240,11 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
                          const struct pass_result *run) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct kernels_line line;
-    KERNELS_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.config = configuration->file_name;
+    line.sample_id = sample->id;
+    line.views = layout_of(input) ? layout_of(input)->views : 0;
+    line.total_sequence_length = sequence_of(input);
+    line.T_total = metric_of(run, METRIC_TOTAL);
     PUT(writer, KEY_OBJECT("kernels"));
     fields_put(writer, &KERNELS, &line);
     PUT(writer, KEY_OBJECT("stages"));
@@ -225,7 +280,12 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
 static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct done_line line;
-    DONE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.config = point->configuration->file_name;
+    line.sample_id = sample->id;
+    line.prev = point->last;
+    line.done = point->runs;
+    line.stop = vp_stop_name((int32_t)stop);
+    line.retries = point->retries;
     fields_put(writer, &DONE, &line);
     sweep->way->put_sizes(writer, sweep, point, sample);
     int code = point_append(sweep, point);
@@ -240,7 +300,12 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct failed_line line;
     int code;
-    FAILED_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.config = point->configuration->file_name;
+    line.sample_id = sample->id;
+    line.prev = point->last;
+    line.failed = reason;
+    line.attempts = point->retries + 1;
+    line.retries = point->retries;
     fields_put(writer, &FAILED, &line);
     sweep->way->put_sizes(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
@@ -288,7 +353,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     /* a server on this machine counts as other processes, so other load cannot be distinguished from it */
     if (served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     line.noise = noise;
-    NOISE_LINE_ROWS(FIELD_FILL, FIELD_SKIP, &line)
+    line.from = sweep->block_from;
     fields_put_object(journal_line_begin(&sweep->journal), "noise", &NOISE_LINE, &line);
     int code = journal_line_append(&sweep->journal);
     sweep->block_reading = now;

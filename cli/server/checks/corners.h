@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CORNERS_LEAST = 12, CORNERS_DEFAULT = 24, CORNERS_MOST = 1000, CORNER_PIXELS_DEFAULT = 4194304 };
+enum { CORNERS_LEAST = 12, CORNERS_DEFAULT = 24, CORNERS_MOST = 1000 };
 
 struct corner {
     int32_t width_px, height_px;

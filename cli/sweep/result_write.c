@@ -1,7 +1,7 @@
 /* result_write.c: turns journals into one result file per configuration.
- * The data set, the model and the engine are not needed. results/result_gather.c gathers the content of the files,
+ * The data set, the model and the engine are not needed. sweep/result_gather.c gathers the content of the files,
  * results/fields.h has their keys. */
-#include "results/result_write.h"
+#include "sweep/result_write.h"
 
 #include "base/console.h"
 #include "base/document.h"
@@ -12,7 +12,7 @@
 #include "measure/noise.h"
 #include "measure/record.h"
 #include "results/fields.h"
-#include "results/result_gather.h"
+#include "sweep/result_gather.h"
 #include "score/scoring.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
@@ -190,7 +190,19 @@ static void put_vision(vp_json_writer *writer, const struct index_configuration 
     const struct field_pair no_pair = {-1, -1};
     struct usual found, *usual = has_usual(gathered, &found) ? &found : NULL;
     struct result_vision vision;
-    RESULT_VISION_ROWS(FIELD_FILL, &vision)
+    vision.target_vision_tokens_mean = list_mean(&gathered->lists[LIST_TARGET]);
+    vision.target_vision_tokens_std = list_std(&gathered->lists[LIST_TARGET]);
+    vision.actual_vision_tokens_mean = list_mean(&gathered->lists[LIST_ACTUAL]);
+    vision.actual_vision_tokens_std = list_std(&gathered->lists[LIST_ACTUAL]);
+    vision.max_crops = configuration->knobs.max_crops;
+    vision.theoretical_num_crops = usual ? usual->tiling.first * usual->tiling.second : -1;
+    vision.theoretical_tiling = usual ? usual->tiling : no_pair;
+    vision.theoretical_image_size = usual ? usual->canvas : no_pair;
+    vision.theoretical_vision_tokens = usual ? usual->tokens : -1;
+    vision.num_runs = gathered->run_count;
+    vision.num_outlier_runs = gathered->outlier_count;
+    vision.num_throttled_runs = gathered->throttled_count;
+    vision.num_retries = gathered->retry_count;
     put_crops(writer, gathered);
     fields_put(writer, &RESULT_VISION, &vision);
     vp_json_key(writer, "stops"); /* number of points by what ended their runs */
@@ -204,7 +216,19 @@ static void put_accuracy(vp_json_writer *writer, const struct index_set *set, co
     const vp_estimate estimate = list_accuracy(&gathered->lists[LIST_ACCURACY]);
     const struct field_range accuracy = {estimate.low, estimate.high};
     struct result_accuracy result;
-    RESULT_ACCURACY_ROWS(FIELD_FILL, &result)
+    result.accuracy = list_mean(&gathered->lists[LIST_ACCURACY]);
+    result.accuracy_std = list_std(&gathered->lists[LIST_ACCURACY]);
+    result.accuracy_metric = set->data.metric;
+    result.accuracy_from = NULL;
+    result.accuracy_count = (int64_t)gathered->lists[LIST_ACCURACY].count;
+    result.accuracy_reason = gathered->lists[LIST_ACCURACY].count ? NULL : "no record has answers to compare with";
+    result.accuracy_standard_error = tally_error(&gathered->tally);
+    result.accuracy_interval = accuracy;
+    result.num_unparsed = gathered->unparsed_count;
+    result.num_truncated = gathered->truncated_count;
+    result.num_empty = gathered->empty_count;
+    result.selected_crops_mean = list_mean(&gathered->lists[LIST_CROPS]);
+    result.selected_crops_std = list_std(&gathered->lists[LIST_CROPS]);
     fields_put(writer, &RESULT_ACCURACY, &result);
 }
 
@@ -276,7 +300,24 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
     struct result_fidelity result;
     double *sorted = NULL;
     vp_statistics statistics;
-    RESULT_FIDELITY_ROWS(FIELD_FILL, &result)
+    result.baseline = all->baseline;
+    result.kl_divergence_mean = all->kl.mean;
+    result.kl_divergence_mean_interval = all->kl_interval;
+    result.kl_divergence_mean_at_most = all->kl.mean_at_most;
+    result.kl_divergence_median = all->kl.median;
+    result.kl_divergence_p99 = all->kl.p99;
+    result.kl_divergence_max = all->kl.most;
+    result.top1_agreement = all->top1.value;
+    result.top1_agreement_interval = ends_of(all->top1);
+    result.answer_agreement = all->answers.value;
+    result.answer_agreement_interval = ends_of(all->answers);
+    result.first_difference_index = all->first_difference;
+    result.first_difference_margin = all->margin;
+    result.first_difference_baseline_margin = all->baseline_margin;
+    result.num_ties = all->ties;
+    result.fidelity_tokens = all->tokens;
+    result.fidelity_count = all->samples;
+    result.fidelity_reason = all->reason;
     fields_put(writer, &RESULT_FIDELITY, &result);
     PUT(writer, KEY_OBJECT("first_difference_distribution"));
     if (list_has_statistics(first, &statistics, &sorted))
@@ -359,8 +400,17 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
     const int known = can_find_outliers(measured, is_outlier, &outliers), slow_first = known ? outliers.slow_first : -1;
     struct measured_row row;
     struct measured_cost cost;
-    MEASURED_ROWS(FIELD_FILL, &row)
-    MEASURED_COST_ROWS(FIELD_FILL, &cost)
+    row.stop = measured->stop;
+    row.num_runs = ran ? measured->count : 0;
+    row.T_total_p50 = spread.value;
+    row.T_total_p50_interval = ((struct field_range){spread.low, spread.high});
+    row.decode_tokens_per_s = ran ? measured_decode_rate(measured) : (double)NAN;
+    row.output_tokens_per_s = ran ? measured_output_rate(measured) : (double)NAN;
+    row.slow_first_run = slow_first;
+    cost.stamps = measured->stamps;
+    cost.T_total_bare = ms_of(measured->bare.bare_ns);
+    cost.T_total_staged = ms_of(measured->bare.staged_ns);
+    cost.num_retries = measured->retries;
     fields_put(writer, &MEASURED, &row);
     put_run_flags(writer, measured, gathered, file, known ? is_outlier : NULL);
     fields_put(writer, &MEASURED_COST, &cost);
@@ -381,7 +431,9 @@ static void put_row(vp_json_writer *writer, const struct point *point, const str
     struct row_head head;
     score_point(point, &scoring, &outcome);
     vp_json_begin_object(writer);
-    ROW_HEAD_ROWS(FIELD_FILL, &head)
+    head.sample_id = point->sample->id;
+    head.status = point->reason ? "failed" : "ok";
+    head.reason = point->reason;
     fields_put(writer, &ROW_HEAD, &head);
     if (point->is_served) put_served_layout(writer, point, &measured->served_sizes);
     else fields_put(writer, &SIZES, &measured->sizes);
@@ -415,7 +467,9 @@ static int has_read_line(vp_json_writer *writer, struct journal_index *index, in
 static void put_sessions(vp_json_writer *writer, struct journal_index *index, const struct gathered *gathered) {
     char from[40], to[40];
     struct result_time times;
-    RESULT_TIME_ROWS(FIELD_FILL, &times)
+    times.measured_from = date_of(gathered->first_s, from);
+    times.measured_to = date_of(gathered->last_s, to);
+    times.sessions = (int64_t)gathered->session_count;
     fields_put(writer, &RESULT_TIME, &times);
     for (int all = 0; all < 2; all++) { /* the latest session, with its cold first request; then all sessions */
         size_t i = all || !gathered->session_count ? 0 : gathered->session_count - 1;
@@ -450,7 +504,16 @@ static void put_tool_cost(vp_json_writer *writer, struct journal_index *index, c
         stamp_ns = node_number(
             &index->scratch.json,
             vp_json_get(&index->scratch.json, vp_json_get(&index->scratch.json, 0, "session"), "stamp_cost_ns"));
-    TOOL_COST_ROWS(FIELD_FILL, &cost)
+    cost.stamps_per_request = stamps;
+    cost.stamp_cost_ns = stamp_ns;
+    cost.stamps_share = stamps * stamp_ns / (list_mean(&gathered->lists[LIST_METRICS + METRIC_TOTAL]) * 1e6);
+    cost.bare_pairs = paired ? (int64_t)difference.count : 0;
+    cost.bare_difference_ms = difference.mean.value;
+    cost.bare_difference_ms_interval = ends_of(difference.mean);
+    cost.bare_difference_share = difference.relative_mean.value;
+    cost.bare_difference_share_interval = ends_of(difference.relative_mean);
+    cost.bare_difference_share_median = difference.relative_median.value;
+    cost.bare_difference_share_median_interval = ends_of(difference.relative_median);
     fields_put_object(writer, "tool_cost", &TOOL_COST, &cost);
     free(scratch);
 }
@@ -536,7 +599,22 @@ static void put_result_head(vp_json_writer *writer, struct journal_index *index,
     const struct index_set *set = &index->sets[configuration->set];
     const int is_server = knobs_are_served(&configuration->knobs);
     struct result_head head;
-    RESULT_ROWS(FIELD_FILL, &head)
+    head.schema = RESULT_SCHEMA;
+    head.plan = index->plan;
+    head.status = gathered->missing_count ? "partial" : gathered->failed_count ? "complete with failures" : "complete";
+    head.num_failed = gathered->failed_count;
+    head.num_ok = gathered->ok_count;
+    head.num_missing = gathered->missing_count;
+    head.num_samples = set->data.num_samples;
+    head.num_runs_per_sample = index->head.num_runs_per_sample;
+    head.timing = index->head.timing;
+    head.synthetic = index->head.synthetic;
+    head.model = is_server ? knob_text(&configuration->knobs, KNOB_ENDPOINT_MODEL) : index->head.model;
+    head.architecture = index->head.architecture;
+    head.dataset_name = set->data.task;
+    head.data = set->data.path;
+    head.data_hash = set->data.content_hash;
+    head.max_new_tokens = set->data.max_new_tokens;
     fields_put(writer, &RESULT, &head);
     put_setting(writer, index, &configuration->knobs);
     put_accuracy(writer, set, gathered);
