@@ -198,8 +198,8 @@ package.get_task_dict = lambda names, manager: {"group": {names[0]: Task}} if na
 sys.modules.update({"lmms_eval": types.ModuleType("lmms_eval"), "lmms_eval.tasks": package})
 report = data.convert("lmms:small", work / "lmms.jsonl")
 row = lines(work / "lmms.jsonl")[0]
-equal("lmms: a record", {key: row[key] for key in ("id", "question", "references", "max_new_tokens", "rule")},
-      {"id": 0, "question": "What?\nShort.", "references": ["x"], "max_new_tokens": 16, "rule": "lmms:small"})
+equal("lmms: a record", {key: row[key] for key in ("id", "question", "source_answers", "max_new_tokens", "rule")},
+      {"id": 0, "question": "What?\nShort.", "source_answers": ["x"], "max_new_tokens": 16, "rule": "lmms:small"})
 equal("lmms: its picture", (work / row["image"]).read_bytes(), Path("samples/sign.png").read_bytes())
 check("lmms: what is not a picture is left out", "not a picture" in "".join(report.left_out), report)
 refused("lmms: a group of several", data.DataError, "is a group: choose one of a, b", lambda: lmms.load_task("many"))

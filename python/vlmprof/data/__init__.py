@@ -136,7 +136,7 @@ class _Writer:
         if metric and references is not None and not (sample.options and sample.answer is not None):
             record["answers"] = references
         elif references and not metric:
-            record["references"] = references  # "answers" would be scored by the program's default
+            record["source_answers"] = references  # the program scores "answers" and "references" by its default
         if metric and sample.options:
             last = max(sample.options)
             record["options"] = [sample.options.get(chr(code), "") for code in range(ord("A"), ord(last) + 1)]
