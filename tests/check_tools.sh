@@ -14,7 +14,7 @@ mapfile -t scripts < <(git ls-files '*.sh' .ci/run | grep -v '^tests/check\.sh$'
 mapfile -t texts < <(git ls-files README.md Makefile mk cli cli.c parts vlmprof.h vlmprof_kernels.cu packaging python samples/README.md | grep -vE 'THIRD-PARTY|unicode')
 tool shellcheck "scripts" -S error "${scripts[@]}"
 # words of formulas and tables: MAPE, rouge_l, cudaDeviceGetAttribute's ...OptIn, Penn Treebank's pieces, VQA's contractions
-tool codespell "spelling" -q 3 -L mape,rouge,optin,carmel,bu,pres,ore,arithmetics --skip parts/vlmprof_score.h,parts/lib/vlmprof_caption.c "${texts[@]}"
+tool codespell "spelling" -q 3 -L mape,rouge,optin,carmel,upto,bu,pres,ore,arithmetics --skip parts/vlmprof_score.h,parts/lib/vlmprof_caption.c "${texts[@]}"
 tool ruff "python/ by ruff" check python
 tool mypy "python/ by mypy" --config-file python/pyproject.toml python/vlmprof
 echo "check_tools: $passed passed, $failed failed, $skipped skipped"
