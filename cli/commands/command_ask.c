@@ -9,6 +9,7 @@
 #include "results/metrics.h"
 #include "base/option_rows.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "measure/fidelity.h"
 #include "measure/measure.h"
 #include "measure/served_answer.h"
@@ -21,7 +22,7 @@
 #include "tile/family.h"
 #include "model/cuts.h"
 #include "model/image.h"
-#include "tile/tile_options.h"
+#include "tile/sizes.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
@@ -145,13 +146,14 @@ static int served_load_images(const struct options *options, struct served_run *
 }
 /* Counts the tokens of the images to send by the rule of --family. Returns 0 or an exit code. */
 static int served_count(const struct options *options, struct served_run *state) {
+    const struct family_keys keys = family_keys_of(options);
     vp_error error = {VP_OK, -1, "", ""};
     vp_family *family;
     vp_result result;
     if (!is_given(options, "family")) return 0;
     family = resize(NULL, 1, sizeof *family);
     int code = family_by_name("family", text_of(options, "family"), family);
-    if (!code) code = family_set_keys(options, family, 1);
+    if (!code) code = family_set_keys(&keys, family, 1);
     state->tokens_by_rule = zeroed(state->image_count, sizeof *state->tokens_by_rule);
     for (size_t i = 0; i < state->image_count && !code; i++) {
         vp_vision_count count;
@@ -165,6 +167,7 @@ static int served_count(const struct options *options, struct served_run *state)
 }
 /* Prepares and checks everything before anything is sent to the server. Returns 0 or an exit code. */
 static int served_prepare(const struct options *options, struct served_run *state) {
+    const struct endpoint_settings endpoint = endpoint_settings_of(options);
     struct question *question = &state->question;
     int code;
     if (!text_of(options, "prompt"))
@@ -174,14 +177,14 @@ static int served_prepare(const struct options *options, struct served_run *stat
     if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
         return complain(EXIT_USAGE, "--twins %lld: an estimate needs at least %d pairs",
                         (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
-    if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
+    if ((code = knobs_add_all(opt(options, "request_knob"), &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
         return complain(EXIT_USAGE, "--request_knob: ask takes only one value per knob; sweep takes several");
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
     if ((code = served_load_images(options, state)) != 0 || (code = served_count(options, state)) != 0
-        || (code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
+        || (code = endpoint_open(&endpoint, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
                                  &state->endpoint)) != 0
         || (code = endpoint_choose_model(&state->endpoint)) != 0)
         return code;
@@ -221,7 +224,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.knob_count = state->knobs.count;
     plan.text_knob_count = state->text_knobs;
     plan.no_cache = is_given(options, "no_cache");
-    plan.method = twin_method_of(options);
+    plan.method = twin_method_of(text_of(options, "twins_method"));
     plan.pairs = (int32_t)number_of(options, "twins");
     plan.seed = TWIN_SEED;
     plan.name = "twins";
@@ -241,12 +244,13 @@ static int served_twins(const struct options *options, struct served_run *state)
 /* ---- comparison with another server */
 /* Sends each server one more request, untimed, to get its distributions. Returns 0 or an exit code. */
 static int served_compare(const struct options *options, struct served_run *state) {
+    const struct endpoint_settings settings = endpoint_settings_of(options);
     const char *url = text_of(options, "baseline");
     struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
     char reason[LINE_BYTES] = "";
     struct endpoint endpoint = {0};
     int most_likely[2] = {0, 0}, code;
-    code = endpoint_open(options, url, text_of(options, "baseline_model"), &endpoint);
+    code = endpoint_open(&settings, url, text_of(options, "baseline_model"), &endpoint);
     if (!code) code = endpoint_choose_model(&endpoint);
     if (!code) {
         struct question question = state->question;

@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/table.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "measure/provenance.h"
 #include "model/image.h"
 #include "server/ask.h"
@@ -19,7 +20,7 @@
 #include "server/endpoint.h"
 #include "server/knobs.h"
 #include "tile/family.h"
-#include "tile/tile_options.h"
+#include "tile/sizes.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
@@ -143,12 +144,13 @@ static void split_rules(struct audit *audit) {
 }
 /* Makes the rule from the options, and the same rule with the knobs applied. Returns 0 or an exit code. */
 static int make_rules(const struct options *options, struct audit *audit) {
+    const struct family_keys keys = family_keys_of(options);
     int code;
     audit->rule = zeroed(1, sizeof *audit->rule);
     audit->without = zeroed(1, sizeof *audit->without);
     if ((code = family_by_name("family", text_of(options, "family"), &audit->rule->family)) != 0
-        || (code = family_set_keys(options, &audit->rule->family, 1)) != 0
-        || (code = knobs_of_options(options, &audit->knobs)) != 0)
+        || (code = family_set_keys(&keys, &audit->rule->family, 1)) != 0
+        || (code = knobs_add_all(opt(options, "request_knob"), &audit->knobs)) != 0)
         return code;
     if (knobs_combinations(&audit->knobs) > 1)
         return complain(EXIT_USAGE, "--request_knob: audit takes one value per knob");
@@ -168,6 +170,7 @@ static int make_rules(const struct options *options, struct audit *audit) {
 }
 /* Prepares and checks everything before anything is sent to the server. Returns 0 or an exit code. */
 static int audit_prepare(const struct options *options, struct audit *audit) {
+    const struct endpoint_settings endpoint = endpoint_settings_of(options);
     int code;
     if ((code = make_rules(options, audit)) != 0
         || (code = (is_given(options, "sizes") ? add_sizes : add_corners)(options, audit)) != 0)
@@ -179,7 +182,7 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
         if (audit_count(audit->without, width, height, &asked->without, NULL) != VP_OK)
             asked->without.total_tokens = -1;
     }
-    if ((code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
+    if ((code = endpoint_open(&endpoint, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
                               &audit->endpoint)) != 0)
         return code;
     return endpoint_choose_model(&audit->endpoint);

@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "commands/settings.h"
 #include "tile/family.h"
 #include "vlmprof_chat.h"
 
@@ -36,7 +37,8 @@ static int variant_family(const struct options *options, struct variant *variant
     if (!is_given(options, "family")) return 0;
     variant->family = zeroed(1, sizeof *variant->family);
     int code = family_by_name("family", text_of(options, "family"), variant->family);
-    if (!code) code = family_set_keys(options, variant->family, 1);
+    const struct family_keys keys = family_keys_of(options);
+    if (!code) code = family_set_keys(&keys, variant->family, 1);
     for (size_t i = 0; i < variant->knob_count && !code; i++) {
         const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
         vp_error error = {VP_OK, -1, "", ""};
@@ -100,7 +102,7 @@ int variants_make(const struct options *options, struct variants *variants) {
         return complain(EXIT_USAGE, "--endpoint has %zu servers, but --endpoint_model has %zu names; expected one name "
                                     "for all servers, one server for all names, or as many names as servers",
                         urls->count, models->count);
-    if ((code = knobs_of_options(options, &variants->knobs)) != 0) return code;
+    if ((code = knobs_add_all(opt(options, "request_knob"), &variants->knobs)) != 0) return code;
     size_t combinations = knobs_combinations(&variants->knobs);
     variants->items = zeroed(pairs * combinations + 1, sizeof *variants->items);
     for (size_t i = 0; i < pairs * combinations && !code; i++) {

@@ -3,6 +3,7 @@
 #include "sweep/served_point.h"
 
 #include "base/console.h"
+#include "commands/settings.h"
 #include "measure/provenance.h"
 #include "server/ask.h"
 #include "server/endpoint.h"
@@ -58,6 +59,7 @@ static int check_body(const struct sweep *sweep, size_t variant) {
     return code;
 }
 int served_open(struct sweep *sweep) {
+    const struct endpoint_settings settings = endpoint_settings_of(sweep->options);
     const struct variants *variants = &sweep->plan.variants;
     struct served_sweep *served = sweep->served = zeroed(1, sizeof *served);
     int code = 0;
@@ -68,7 +70,7 @@ int served_open(struct sweep *sweep) {
     served->same_image = is_given(sweep->options, "same_image");
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct endpoint *endpoint = &served->endpoints[i];
-        code = endpoint_open(sweep->options, variants->items[i].endpoint, variants->items[i].model, endpoint);
+        code = endpoint_open(&settings, variants->items[i].endpoint, variants->items[i].model, endpoint);
         for (size_t k = 0; k < endpoint->warnings.count && !i && !code; k++)
             complain(0, "%s", endpoint->warnings.items[k]);
         if (!code) code = check_body(sweep, i);
@@ -457,7 +459,7 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     plan.knob_count = asked->knob_count;
     plan.text_knob_count = asked->text_knob_count;
     plan.no_cache = sweep->served->no_cache;
-    plan.method = twin_method_of(sweep->options);
+    plan.method = twin_method_of(text_of(sweep->options, "twins_method"));
     plan.pairs = (int32_t)number_of(sweep->options, "twins");
     plan.seed = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id),
                           point->configuration->file_name);

@@ -1,0 +1,81 @@
+/* settings.c: fills the typed settings that need no engine from the options that several commands share. */
+#include "commands/settings.h"
+
+#include "base/console.h"
+#include "report/tradeoff.h"
+#include "server/endpoint.h"
+#include "tile/family.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int axis_of(const char *name) {
+    return !strcmp(name, "vision")    ? METRIC_VISION
+           : !strcmp(name, "prefill") ? METRIC_PREFILL
+           : !strcmp(name, "decode")  ? METRIC_DECODE
+           : !strcmp(name, "ttft")    ? METRIC_TTFT
+           : !strcmp(name, "energy")  ? METRIC_ENERGY
+           : !strcmp(name, "token_energy") ? METRIC_TOKEN_ENERGY
+                                      : METRIC_TOTAL;
+}
+struct report_settings report_settings_of(const struct options *options) {
+    struct report_settings settings = {.axis = axis_of(text_of(options, "latency"))};
+    settings.percentile = !strcmp(text_of(options, "percentile"), "mean")
+                              ? -1
+                              : strtod(text_of(options, "percentile"), NULL);
+    settings.resamples = (size_t)number_of(options, "resamples");
+    settings.peak_tflops = settings.peak_gbs = (double)NAN;
+    settings.budget = HUGE_VAL;
+    settings.min_accuracy = -HUGE_VAL;
+    return settings;
+}
+int64_t num_experts_of(const struct options *options) {
+    return has_option(options, "num_experts") && is_given(options, "num_experts") ? number_of(options, "num_experts")
+                                                                                  : -1;
+}
+int tile_options_of(const struct options *options, vp_tile_options *tiles) {
+    const char *how = text_of(options, "preprocess"), *tier = text_of(options, "tier");
+    int by_tier = tier != NULL, by_crops = is_given(options, "crops"), by_tokens = is_given(options, "vision_tokens");
+    *tiles = vp_tile_options_default();
+    tiles->fit = strcmp(how, "adaptive") ? VP_FIT_FILL : VP_FIT_PAD;
+    tiles->max_crops = (int32_t)number_of(options, "max_crops");
+    if (by_tier && is_given(options, "preprocess") && strcmp(how, "tier"))
+        return complain(EXIT_USAGE, "--tier %s needs --preprocess tier, not %s", tier, how);
+    if (!by_tier && !strcmp(how, "tier"))
+        return complain(EXIT_USAGE,
+                        "--preprocess tier needs --tier low, medium or high (for --crops: --preprocess adaptive-fill)");
+    if (by_tier) {
+        tiles->rule = VP_TILE_TIER;
+        tiles->fit = VP_FIT_FILL;
+        tiles->tier = vp_tier_find(tier);
+        if (is_given(options, "max_crops") && tiles->max_crops != tiles->tier->max_crops)
+            return complain(EXIT_USAGE, "--max_crops %d contradicts --tier %s (at most %d crops)", tiles->max_crops,
+                            tier, tiles->tier->max_crops);
+        tiles->max_crops = tiles->tier->max_crops;
+    } else if (by_crops || by_tokens) {
+        tiles->rule = by_crops ? VP_TILE_CROPS : VP_TILE_TOKENS;
+        tiles->crops = (int32_t)number_of(options, "crops");
+        tiles->vision_tokens = (int32_t)number_of(options, "vision_tokens");
+    }
+    return 0;
+}
+
+struct family_keys family_keys_of(const struct options *options) {
+    struct family_keys keys = {options->keys, options->key_count, NULL, options->command->name};
+    if (has_option(options, "max_crops") && is_given(options, "max_crops"))
+        keys.max_crops = text_of(options, "max_crops");
+    return keys;
+}
+struct endpoint_settings endpoint_settings_of(const struct options *options) {
+    struct endpoint_settings settings = {0};
+    vp_chat_api_find(text_of(options, "endpoint_api"), &settings.api); /* the option allows no other word */
+    settings.key_variable = text_of(options, "api_key_env");
+    settings.needs_key = is_given(options, "api_key_env");
+    settings.key_file = text_of(options, "api_key_file");
+    settings.ca_file = text_of(options, "ca_file");
+    settings.timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
+    settings.max_retries = has_option(options, "max_retries") ? (int32_t)number_of(options, "max_retries")
+                                                              : vp_server_options_default().max_retries;
+    return settings;
+}
