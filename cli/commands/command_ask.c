@@ -537,10 +537,10 @@ static void print_twins(const struct served_run *state) {
     print_plain("%d alternating pair%s after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
 }
-static void print_served(const struct options *options, const struct served_run *state) {
+static void print_served(const struct served_run *state) {
     print_head(state);
     print_tokens(state);
-    runs_print(options, &state->timed);
+    runs_print(&state->timed);
     runs_print_terms(&state->timed);
     print_twins(state);
     print_fidelity(&state->fidelity);
@@ -592,7 +592,7 @@ static void print_served_json(const struct options *options, const struct served
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
     put_served_request(&writer, state);
     put_served_answer(&writer, state);
-    runs_put_count(&writer, options, timed);
+    runs_put_count(&writer, timed);
     for (int metric = 0; metric < METRIC_ENERGY; metric++)
         PUT(&writer, KEY(METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric)));
     runs_put_rates(&writer, timed);
@@ -622,7 +622,7 @@ static void print_served_json(const struct options *options, const struct served
     if (state->fidelity.baseline) put_fidelity_row(&writer, &state->fidelity);
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
-    runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
+    runs_put_end(&writer, options, timed, NULL, NULL, vp_server_library(state->endpoint.server));
 }
 
 static int run_command(const struct options *options) {
@@ -632,7 +632,8 @@ static int run_command(const struct options *options) {
     int code, failed = 0;
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
-    if (!code) code = runs_measure(options, &server, 0, &state.timed);
+    state.timed.is_cold = is_given(options, "cold");
+    if (!code) code = runs_measure(&server, num_runs_of(options), 0, &state.timed);
     if (code && state.timed.count) { /* the runs before it are still printed */
         failed = code;
         code = complain(0, "run %d of %d failed: the results are those of the %d before it", state.timed.count + 1,
@@ -646,7 +647,8 @@ static int run_command(const struct options *options) {
         code = served_compare(options, &state);
     if (!code && state.timed.count) {
         served_warn(options, &state);
-        (is_given(options, "json") ? print_served_json : print_served)(options, &state);
+        if (is_given(options, "json")) print_served_json(options, &state);
+        else print_served(&state);
         if (twins_are_wrong(&state.twin_result, reason, sizeof reason)) code = complain(EXIT_WORK, "%s", reason);
     }
     if ((!code || code == EXIT_WORK) && interrupted) {

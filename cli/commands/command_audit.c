@@ -625,7 +625,7 @@ static void print_audit_json(const struct options *options, const struct audit *
     if (is_given(options, "pruning_rounds")) put_cost(&writer, &audit->cost);
     PUT(&writer, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
         KEY_OBJECT("provenance"));
-    put_provenance(&writer, options, NULL);
+    put_provenance(&writer, options, NULL, NULL);
     PUT(&writer, KEY("client", vp_server_library(audit->endpoint.server)), END_OBJECT);
     put_config(&writer, options);
     vp_json_end_object(&writer);

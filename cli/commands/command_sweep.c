@@ -9,6 +9,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/engine_settings.h"
 #include "data/plan.h"
 #include "model/model.h"
 #include "measure/engine.h"
@@ -396,14 +397,13 @@ static int check_prompts(const struct options *options, const struct model *mode
 static int sweep_plan(struct sweep *sweep) {
     const struct options *options = sweep->options;
     int code;
-    if ((code = check_sweep_options(options)) != 0 || (code = profiler_check(options)) != 0
+    if ((code = check_sweep_options(options)) != 0 || (code = profile_settings_read(options, &sweep->settings.profile)) != 0
         || (code = sweep_rules(sweep)) != 0)
         return code;
+    sweep->settings.engine = engine_options_of(options);
     if (is_given(options, "endpoint")) return sweep_plan_servers(sweep);
     if ((code = sweep_rank(sweep)) != 0) return code;
-    if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
-        || (code = check_gpu_switches(options)) != 0
-        || (code = model_load(options, &sweep->model)) != 0 || (code = check_prompts(options, &sweep->model)) != 0)
+    if ((code = check_engine_options(options)) != 0 || (code = model_load(options, &sweep->model)) != 0 || (code = check_prompts(options, &sweep->model)) != 0)
         return code;
     warn_of_template(&sweep->model);
     return plan_make(options, &sweep->model, &sweep->plan);

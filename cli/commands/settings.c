@@ -30,6 +30,9 @@ struct report_settings report_settings_of(const struct options *options) {
     settings.min_accuracy = -HUGE_VAL;
     return settings;
 }
+int32_t num_runs_of(const struct options *options) {
+    return is_given(options, "num_runs") ? (int32_t)number_of(options, "num_runs") : 1;
+}
 int64_t num_experts_of(const struct options *options) {
     return has_option(options, "num_experts") && is_given(options, "num_experts") ? number_of(options, "num_experts")
                                                                                   : -1;

@@ -175,14 +175,14 @@ _Static_assert(KNOB_EACH - KNOB_IMAGE <= VP_GRID_KNOBS_MAX, "more knobs of a gri
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
 static int check_sizes(struct grid *grid) {
     const struct option_value *tokens = opt(grid->options, "vision_tokens_list");
-    int code = image_knob_read(grid->options, &grid->image_knob, &grid->image_values, &grid->image_count);
+    int code = image_knob_read(text_of(grid->options, "image_knob"), &grid->image_knob, &grid->image_values, &grid->image_count);
     for (size_t i = 0; i < grid->image_count && !code; i++) {
         const struct image_size size = {NULL, 0, grid->image_knob, grid->image_values[i], NULL};
-        code = grid->model->rules->knobs(grid->options, grid->model, &size);
+        code = grid->model->rules->knobs(grid->model, &size, "vision_tokens_list");
     }
     for (size_t i = 0; i < tokens->count && !code; i++) {
         const struct image_size size = {NULL, (int32_t)tokens->numbers[i], NULL, 0, NULL};
-        code = grid->model->rules->knobs(grid->options, grid->model, &size);
+        code = grid->model->rules->knobs(grid->model, &size, "vision_tokens_list");
     }
     return code;
 }
@@ -263,7 +263,7 @@ static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t pl
         if (!set_listed(grid->options, grid->knobs[i], (size_t)at[i], knobs))
             knob_set_of_model(knobs, grid->knobs[i], config);
     count = (int32_t)knob_number(knobs, KNOB_BLOCKS);
-    code = model_choose_blocks(grid->options, grid->model, count, blocks);
+    code = model_choose_blocks(text_of(grid->options, "importance_scores_file"), grid->model, count, blocks);
     if (!code) knob_set_list(knobs, KNOB_BLOCKS, blocks, count);
     free(blocks);
     for (int knob = KNOB_EACH_END; knob-- > KNOB_EACH;) {

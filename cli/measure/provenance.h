@@ -33,8 +33,9 @@ enum { DATE_BYTES = 40, HOST_BYTES = 256 };
 const char *date_text(char out[DATE_BYTES]);
 const char *host_text(char out[HOST_BYTES]);
 
-/* Writes the place, time and program of the measurement. engine NULL: a server ran the model, and values known only to
- * the device are null. */
-void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine);
+/* Writes the place, time and program of the measurement, with the settings of the engine. engine NULL: a server ran the
+ * model, and values known only to the device are null. */
+void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine,
+                    const vp_engine_options *settings);
 
 #endif

@@ -17,6 +17,7 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
+#include "commands/engine_settings.h"
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 
@@ -32,12 +33,11 @@ struct needs {
     char reason[LINE_BYTES]; /* why nothing can be counted; "" if it can */
     uint64_t memory_bytes, free_bytes; /* 0: not known */
 };
-static void needs_find(const struct options *options, const struct model *model, const struct plan *plan,
+static void needs_find(const vp_engine_options *asked, const struct model *model, const struct plan *plan,
                        struct needs *needs) {
     const int32_t sequence = plan->max_sequence > 0 ? plan->max_sequence : 1;
-    vp_engine_options settings = engine_options_of(options, model, sequence, plan->max_views);
+    vp_engine_options settings = engine_options_for(asked, model, sequence, plan->max_views);
     vp_error error = {VP_OK, -1, "", ""};
-    settings.gemm = text_of(options, "gemm");
     settings.weights = weights_of(needs->weights);
     settings.counts_only = 1;
     needs->counter.model = model;
@@ -542,7 +542,8 @@ int plan_cost_show(const struct options *options, const struct model *model, con
     estimate.needs = zeroed(estimate.needs_count + 1, sizeof *estimate.needs);
     for (size_t i = 0; i < estimate.needs_count; i++) {
         estimate.needs[i].weights = plan->weights[i];
-        needs_find(options, model, plan, &estimate.needs[i]);
+        const vp_engine_options engine = engine_options_of(options);
+        needs_find(&engine, model, plan, &estimate.needs[i]);
     }
     if (!code) code = look_ahead(&estimate);
     if (!code) code = is_given(options, "json") ? print_plan_json(&estimate) : print_plan(&estimate);

@@ -219,7 +219,7 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     const int64_t at = sweep->journal.end;
     PUT(writer, KEY_OBJECT("session"));
-    put_provenance(writer, sweep->options, NULL);
+    put_provenance(writer, sweep->options, NULL, NULL);
     PUT(writer, KEY("client", vp_server_library(sweep->served->endpoints[0].server)), KEY_ARRAY("servers"));
     for (size_t i = 0; i < sweep->plan.variants.count; i++)
         if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);

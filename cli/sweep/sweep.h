@@ -11,6 +11,7 @@
 #include "sweep/baseline.h"
 #include "model/model.h"
 #include "measure/engine.h"
+#include "profile/profiler.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"
@@ -76,9 +77,16 @@ struct sweep_way {
                size_t capacity, int *is_device);
 };
 
+/* What to measure in addition to the plan, and where to. */
+struct sweep_settings {
+    vp_engine_options engine; /* without a rank's own GPU and a configuration's weights */
+    struct profile_settings profile;
+};
+
 struct sweep {
     /* the measured models and servers */
-    const struct options *options;
+    const struct options *options; /* for the head of the journal and the provenance */
+    struct sweep_settings settings;
     struct model model;
     struct plan plan;
     const struct sweep_way *way;

@@ -112,7 +112,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
     PUT(writer, KEY_OBJECT("session"));
-    put_provenance(writer, sweep->options, sweep->engine->session.engine);
+    put_provenance(writer, sweep->options, sweep->engine->session.engine, &sweep->settings.engine);
     PUT(writer, KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size),
         KEY("launcher", sweep->rank.launcher),
         KEY("stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine)), KEY_OBJECT("cold"),
@@ -422,6 +422,13 @@ static int has_work(const struct sweep *sweep, const struct sweep_engine *engine
             return 1;
     return 0;
 }
+/* The settings of an engine of this rank. */
+static vp_engine_options settings_of(const struct sweep *sweep, const struct sweep_engine *engine) {
+    vp_engine_options settings = sweep->settings.engine;
+    settings.device = sweep->device;
+    settings.weights = weights_of(engine->weights);
+    return settings;
+}
 /* Adds up the memory reserved by all engines, before any is opened, because all are open at once. Returns 0, or the
  * exit code that ends the sweep if they do not fit. */
 static int check_memory(const struct sweep *sweep) {
@@ -437,8 +444,9 @@ static int check_memory(const struct sweep *sweep) {
         char piece[64];
         if (!has_work(sweep, engine)) continue;
         engine_needs(sweep, engine, &sequence, &views);
-        result = engine_weigh(sweep->options, (struct model *)&sweep->model, sweep->device, engine->weights, sequence,
-                              views, &bytes[i], &free_bytes, &error);
+        const vp_engine_options settings = settings_of(sweep, engine);
+        result = engine_weigh(&settings, (struct model *)&sweep->model, sequence, views, &bytes[i], &free_bytes,
+                              &error);
         sum += bytes[i];
         snprintf(piece, sizeof piece, "%s%.20s %.2f", count++ ? ", " : "", engine->weights, (double)bytes[i] / 1e9);
         text_add_string(&needs, piece);
@@ -465,8 +473,8 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         vp_error none = {VP_OK, -1, "", ""};
         *error = none;
         if (!engine_needs(sweep, sweep->engine, &sequence, &views)) return 0;
-        *result = engine_try(sweep->options, &sweep->model, sweep->device, sweep->engine->weights, sequence, views,
-                             &sweep->engine->session.engine, error);
+        const vp_engine_options settings = settings_of(sweep, sweep->engine);
+        *result = engine_try(&settings, &sweep->model, sequence, views, &sweep->engine->session.engine, error);
         if (*result == VP_OK) {
             sweep->engine->warm_count = 0;
             sweep->engine->session_at = -1;
@@ -745,7 +753,7 @@ static int close_point(struct sweep *sweep, struct open_point *point, const stru
     if (!code) {
         const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),
                                                point->configuration->file_name, sample->id, point->is_first};
-        code = profile_point(sweep->options, &sweep->engine->session, &point->input, sweep->run, &profiled);
+        code = profile_point(&sweep->settings.profile, &sweep->engine->session, &point->input, sweep->run, &profiled);
     }
     if (!code && sweep->baseline.of && !point->has_fidelity) code = measure_fidelity(sweep, point, sample);
     return code ? code : write_done(sweep, point, sample, stop);

@@ -1,0 +1,139 @@
+/* engine_settings.c: fills the typed settings of models, engines and profiles from the options. */
+#include "commands/engine_settings.h"
+
+#include "base/console.h"
+#include "base/files.h"
+#include "profile/profiler.h"
+
+#include <string.h>
+
+int model_load(const struct options *options, struct model *model) {
+    memset(model, 0, sizeof *model);
+    if (!is_given(options, "model") && !text_of(options, "synthetic"))
+        return complain(EXIT_USAGE, "%s needs --model DIR or --synthetic NAME", options->command->name);
+    model->synthetic = !is_given(options, "model");
+    model->name = text_of(options, model->synthetic ? "synthetic" : "model");
+    return model->synthetic ? model_load_preset(model) : model_load_folder(model);
+}
+
+/* ---- the engine */
+/* The vp_gpu_switch of a word; 0 if there is none. */
+static uint32_t gpu_switch_of(const char *word) {
+    for (int32_t i = 0; vp_gpu_word_at(i); i++)
+        if (!strcmp(vp_gpu_word_at(i)->word, word)) return vp_gpu_word_at(i)->bit;
+    return 0;
+}
+int check_engine_options(const struct options *options) {
+    const struct option_value *words = opt(options, "gpu");
+    int code = check_device(text_of(options, "device"));
+    if (!code && has_option(options, "gemm")) code = check_gemm(text_of(options, "gemm"));
+    for (size_t i = 0; i < words->count && !code; i++)
+        if (!gpu_switch_of(words->items[i]))
+            code = complain_word("gpu", "value", words->items[i], "events dependent wgmma persistent tuned clusters mma");
+    return code;
+}
+/* --activations of run, and the list of sweep, as bits. */
+static uint32_t activations_given(const struct options *options) {
+    uint32_t bits = 0;
+    if (!has_option(options, "activations") || !is_given(options, "activations")) return 0;
+    const struct option_value *list = opt(options, "activations");
+    if (!list->count) bits = 1u << activations_of(list->text);
+    for (size_t i = 0; i < list->count; i++) bits |= 1u << activations_of(list->items[i]);
+    return bits;
+}
+vp_engine_options engine_options_of(const struct options *options) {
+    vp_engine_options settings = vp_engine_options_default();
+    settings.seed = (uint64_t)number_of(options, "seed");
+    settings.device = text_of(options, "device");
+    if (has_option(options, "gemm")) settings.gemm = text_of(options, "gemm");
+    if (has_option(options, "weights")) {
+        settings.weights = weights_of(text_of(options, "weights"));
+        settings.head_weights = weights_of(text_of(options, "head_weights"));
+        settings.vision_weights = weights_of(text_of(options, "vision_weights"));
+    }
+    settings.prunes = (has_option(options, "prune") && is_given(options, "prune"))
+                      || (has_option(options, "prune_list") && is_given(options, "prune_list"));
+    settings.activations = activations_given(options);
+    settings.threads = (int32_t)number_of(options, "threads");
+    for (size_t i = 0; i < opt(options, "gpu")->count; i++)
+        settings.gpu |= gpu_switch_of(opt(options, "gpu")->items[i]);
+    settings.progress = engine_progress;
+    return settings;
+}
+
+/* ---- profiles */
+enum { PROFILED_RUNS = 5 }; /* recorded requests without --num_runs and without a schedule */
+struct group_word { const char *word; uint32_t flag; };
+static const struct group_word GROUPS[] = {
+    {"none", 0}, {"shape", VP_OPS_BY_SHAPE}, {"stage", VP_OPS_BY_STAGE}, {"part", VP_OPS_BY_PART},
+    {"block", VP_OPS_BY_BLOCK}, {"step", VP_OPS_BY_STEP}, {"place", VP_OPS_BY_PLACE}};
+
+/* Reads --group_by as flags. Returns 0 or an exit code. */
+static int groups_read(const struct option_value *words, uint32_t *flags) {
+    for (size_t i = 0; i < words->count; i++) {
+        size_t group = 0;
+        while (group < sizeof GROUPS / sizeof *GROUPS && strcmp(words->items[i], GROUPS[group].word)) group++;
+        if (group == sizeof GROUPS / sizeof *GROUPS)
+            return complain_word("group_by", "value", words->items[i], "none shape stage part block step place");
+        *flags |= GROUPS[group].flag;
+    }
+    return 0;
+}
+/* Returns 1 if an option of the schedule is given. --warmup is not one: it does not change the recorded steps. */
+static int has_schedule(const struct options *options) {
+    static const char *const names[] = {"skip_first", "wait", "active", "repeat", "schedule_every_n_steps"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (is_given(options, names[i])) return 1;
+    return 0;
+}
+/* The options of run --profile that sweep does not have. Returns 0 or an exit code. */
+static int run_profile_read(const struct options *options, struct profile_settings *settings) {
+    const char *files[] = {text_of(options, "html"), text_of(options, "trace"), text_of(options, "output")};
+    const int64_t num_runs = is_given(options, "num_runs") ? number_of(options, "num_runs") : 0;
+    const int is_scheduled = has_schedule(options);
+    vp_schedule *schedule = &settings->schedule;
+    int code = 0;
+    settings->html = files[0];
+    settings->trace = files[1];
+    settings->output = files[2];
+    settings->trace_dir = settings->output_dir;
+    settings->chrome_trace = is_given(options, "chrome_trace");
+    settings->format = text_of(options, "profile_format");
+    settings->json = is_given(options, "json");
+    settings->cost_rounds = is_given(options, "cost") ? (size_t)number_of(options, "cost_rounds") : 0;
+    settings->cold = is_given(options, "cold");
+    *schedule = vp_schedule_default();
+    schedule->skip_first = number_of(options, "skip_first");
+    schedule->wait = number_of(options, "wait");
+    schedule->warmup = settings->cold ? 0 : number_of(options, "warmup");
+    schedule->active = is_scheduled ? number_of(options, "active") : num_runs ? num_runs : PROFILED_RUNS;
+    schedule->repeat = number_of(options, "repeat");
+    schedule->every_n_steps = number_of(options, "schedule_every_n_steps");
+    settings->steps = is_scheduled ? num_runs : 0;
+    for (size_t i = 0; i < sizeof files / sizeof *files && !code; i++) if (files[i]) code = folder_check(files[i]);
+    return code;
+}
+int profile_settings_read(const struct options *options, struct profile_settings *settings) {
+    const int is_run = has_option(options, "profile");
+    int code;
+    memset(settings, 0, sizeof *settings);
+    settings->options = options;
+    settings->engine = engine_options_of(options);
+    settings->weights = text_of(options, "weights");
+    if ((code = groups_read(opt(options, "group_by"), &settings->groups)) != 0) return code;
+    settings->sort_by = text_of(options, "sort_by");
+    settings->row_limit = number_of(options, "row_limit");
+    settings->record_shapes = is_given(options, "record_shapes");
+    settings->with_stack = is_given(options, "with_stack");
+    settings->profile_memory = is_given(options, "profile_memory");
+    settings->stack_frames = settings->with_stack;
+    settings->output_dir = text_of(options, "output_dir");
+    if (!is_run && is_given(options, "trace")) settings->trace_dir = settings->output_dir;
+    if (!is_run && is_given(options, "use_profiler"))
+        settings->points = is_given(options, "use_profiler_on_all_samples") ? PROFILE_ALL : PROFILE_FIRST;
+    if (is_run && (code = run_profile_read(options, settings)) != 0) return code;
+    if (is_run && !strcmp(settings->format, "folded")) { /* its rows are whole stacks, block by block */
+        settings->groups |= VP_OPS_BY_PART | VP_OPS_BY_BLOCK;
+        settings->stack_frames = (int32_t)VP_OP_STACK_LIMIT;
+    }
+    return check_sort_key(settings->sort_by);
+}

@@ -1,0 +1,23 @@
+/* engine_settings.h: fills the typed settings of models, engines and profiles from the options that several commands
+ * share. */
+#ifndef VLMPROF_CLI_ENGINE_SETTINGS_H
+#define VLMPROF_CLI_ENGINE_SETTINGS_H
+#include "base/options.h"
+#include "model/model.h"
+
+struct profile_settings;
+
+/* Loads the model of --model or --synthetic, except the weights: shape, tokenizer, ids. Returns 0 or an exit code. The
+ * caller calls model_free, also after a failure. */
+int model_load(const struct options *options, struct model *model);
+
+/* Checks --device, that its GPU exists, --gemm and --gpu, before anything is loaded or written. */
+int check_engine_options(const struct options *options);
+
+/* All settings but those that depend on a model and its requests. */
+vp_engine_options engine_options_of(const struct options *options);
+
+/* Also checks --group_by, --sort_by and the folders of files to write. Returns 0 or an exit code. */
+int profile_settings_read(const struct options *options, struct profile_settings *settings);
+
+#endif
