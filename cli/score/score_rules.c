@@ -6,6 +6,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
