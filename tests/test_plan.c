@@ -4,6 +4,7 @@
 #include "data/plan.h"
 #include "base/console.h"
 #include "commands/commands.h"
+#include "commands/engine_settings.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
@@ -22,7 +23,7 @@ static int make(const char *words) {
     snprintf(line, sizeof line, "--synthetic tiny --output_dir none %s", words);
     listen_begin();
     int code = options_of_words(&options, &command_sweep, line);
-    if (!code) code = plan_make(&options, &tiny, &plan);
+    if (!code) code = plan_of_options(&options, &tiny, &plan);
     listen_end();
     return code;
 }
@@ -252,7 +253,7 @@ static int make_served(const char *words) {
     snprintf(line, sizeof line, "--data %%F/set.jsonl --endpoint http://h:1/v1/ %s", words);
     listen_begin();
     int code = options_of_words(&options, &command_sweep, line);
-    if (!code) code = plan_make(&options, NULL, &plan);
+    if (!code) code = plan_of_options(&options, NULL, &plan);
     listen_end();
     return code;
 }

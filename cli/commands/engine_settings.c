@@ -1,10 +1,15 @@
-/* engine_settings.c: fills the typed settings of models, engines and profiles from the options. */
+/* engine_settings.c: fills the typed settings of models, engines, profiles and plans from the options. */
 #include "commands/engine_settings.h"
 
 #include "base/console.h"
 #include "base/files.h"
+#include "base/json.h"
+#include "commands/settings.h"
+#include "data/plan.h"
 #include "profile/profiler.h"
+#include "vlmprof_file.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 int model_load(const struct options *options, struct model *model) {
@@ -136,4 +141,82 @@ int profile_settings_read(const struct options *options, struct profile_settings
         settings->stack_frames = (int32_t)VP_OP_STACK_LIMIT;
     }
     return check_sort_key(settings->sort_by);
+}
+
+/* ---- plans */
+struct data_settings data_settings_of(const struct options *options) {
+    const struct data_settings settings = {
+        .annotations = text_of(options, "annotations"), .image_dir = text_of(options, "image_dir"),
+        .dataset_name = text_of(options, "dataset_name"), .prompt = text_of(options, "prompt"),
+        .style = text_of(options, "style"), .answer_hint = text_of(options, "answer_hint"),
+        .metric = text_of(options, "metric"), .stratify_by = text_of(options, "stratify_by"),
+        .num_samples = (size_t)number_of(options, "num_samples"), .seed = (uint32_t)number_of(options, "seed"),
+        .new_tokens = (int32_t)number_of(options, "max_new_tokens")};
+    return settings;
+}
+static struct plan_settings plan_settings_of(const struct options *options) {
+    struct plan_settings settings = {
+        .data = data_settings_of(options), .files = opt(options, "data"),
+        .image_knob = text_of(options, "image_knob"),
+        .importance_scores_file = text_of(options, "importance_scores_file"), .weights = text_of(options, "weights"),
+        .sampling_strategy = text_of(options, "sampling_strategy"),
+        .servers = {opt(options, "endpoint"), opt(options, "endpoint_model"), opt(options, "request_knob"),
+                    text_of(options, "family"), family_keys_of(options)},
+        .run_count = (int32_t)number_of(options, "num_runs_per_sample"),
+        .ignore_eos = is_given(options, "ignore_eos")};
+    for (int knob = 0; knob < KNOB_EACH_END; knob++)
+        if (KNOBS[knob].list && is_given(options, KNOBS[knob].list))
+            settings.lists[knob] = opt(options, KNOBS[knob].list);
+    return settings;
+}
+/* Sets the fingerprint of a sweep of servers. */
+static void served_fingerprint(const struct options *options, struct plan *plan) {
+    static const char *const numbers[] = {"num_runs_per_sample", "seed", "max_runs"};
+    static const char *const texts[] = {"stop_half_width", "time_box_s", "endpoint_api", "family"};
+    static const char *const flags[] = {"ignore_eos", "no_cache"};
+    uint64_t hash = hash_text(HASH_START, "servers");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        hash = hash_number(hash, number_of(options, numbers[i]));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) hash = hash_number(hash, is_given(options, flags[i]));
+    hash = hash_number(hash, !is_given(options, "same_image"));
+    for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
+    if (is_given(options, "twins")) /* journals from before twins stay valid */
+        hash = hash_text(hash_number(hash, number_of(options, "twins")), text_of(options, "twins_method"));
+    plan->fingerprint = plan_hash_sets(hash, plan);
+}
+static int plan_fingerprint(const struct options *options, const struct model *model, struct plan *plan) {
+    static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads", "max_runs", "bare_every"};
+    static const char *const texts[] = {"weights", "device", "gemm", "timing", "stop_half_width", "time_box_s"};
+    uint64_t hash = hash_number(hash_text(HASH_START, model->name), (int64_t)model->identity);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        hash = hash_number(hash, number_of(options, numbers[i]));
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
+    hash = hash_number(hash, plan->settings.ignore_eos);
+    if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
+    for (size_t i = 0; i < opt(options, "gpu")->count; i++) hash = hash_text(hash, opt(options, "gpu")->items[i]);
+    if (strcmp(text_of(options, "head_weights"), "bf16") != 0)
+        hash = hash_text(hash, text_of(options, "head_weights"));
+    if (strcmp(text_of(options, "vision_weights"), "bf16") != 0)
+        hash = hash_text(hash_text(hash, "vision"), text_of(options, "vision_weights"));
+    if (text_of(options, "importance_scores_file")) {
+        vp_error error = {VP_OK, -1, "", ""};
+        char *text = NULL;
+        size_t bytes = 0;
+        vp_result result = vp_file_read(text_of(options, "importance_scores_file"), JSON_FILE_BYTES_MAX, &text, &bytes,
+                                        &error);
+        if (result != VP_OK)
+            return complain_result(EXIT_INPUT, text_of(options, "importance_scores_file"), result, &error);
+        hash = hash_bytes(hash, text, bytes);
+        free(text);
+    }
+    plan->fingerprint = plan_hash_sets(hash, plan);
+    return 0;
+}
+int plan_of_options(const struct options *options, const struct model *model, struct plan *plan) {
+    plan->settings = plan_settings_of(options);
+    int code = plan_make(model, plan);
+    if (!code && model) code = plan_fingerprint(options, model, plan);
+    else if (!code) served_fingerprint(options, plan);
+    return code;
 }

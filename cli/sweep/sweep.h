@@ -12,6 +12,7 @@
 #include "model/model.h"
 #include "measure/engine.h"
 #include "profile/profiler.h"
+#include "server/endpoint.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"
@@ -81,6 +82,13 @@ struct sweep_way {
 struct sweep_settings {
     vp_engine_options engine; /* without a rank's own GPU and a configuration's weights */
     struct profile_settings profile;
+    struct endpoint_settings endpoint;
+    const char *output_dir;        /* may be NULL with --plan */
+    const char *timing;            /* for the head of the journal */
+    const char *twins_method;
+    int32_t twins;                 /* pairs of twins per point; 0: none */
+    uint32_t seed;                 /* of the order of pairs */
+    int no_cache, same_image, retry_failed, quiet;
 };
 
 struct sweep {

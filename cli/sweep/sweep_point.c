@@ -89,9 +89,9 @@ int write_head(struct sweep *sweep) {
     line.world_size = sweep->rank.world_size;
     line.model = sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name;
     line.synthetic = sweep->model.synthetic;
-    line.timing = sweep->served ? "off" : text_of(sweep->options, "timing");
-    line.ignore_eos = sweep->plan.ignore_eos;
-    line.num_runs_per_sample = sweep->plan.run_count;
+    line.timing = sweep->served ? "off" : sweep->settings.timing;
+    line.ignore_eos = sweep->plan.settings.ignore_eos;
+    line.num_runs_per_sample = sweep->plan.settings.run_count;
     line.num_total_blocks = sweep->model.config.block_count;
     line.bare_every = sweep->bare_every;
     line.architecture = sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture);
@@ -198,7 +198,7 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
 static int write_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                        const struct twins *twins, const char *reason) {
     struct twins_line line;
-    line.twins.method = text_of(sweep->options, "twins_method");
+    line.twins.method = sweep->settings.twins_method;
     line.twins.reason = reason[0] ? reason : NULL;
     line.twins.prompt_tokens = twins->prompt_tokens;
     line.twins.image_tokens = twins->image_tokens;
@@ -598,7 +598,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
     if (entry && point->configuration->in_index >= 0)
         line = index_point(entry, &sweep->index.configurations[point->configuration->in_index]);
     point->is_open = line.state == POINT_OPEN
-                     || (line.state == POINT_FAILED && is_given(sweep->options, "retry_failed"));
+                     || (line.state == POINT_FAILED && sweep->settings.retry_failed);
     point->lacks_kernels = sweep->kernel_pass && line.state == POINT_DONE;
     point->runs = point->retries = 0;
     point->has_bare = point->has_twins = point->has_fidelity = 0;
@@ -622,7 +622,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
 }
 /* Runs the pair that shows the cost of stage times: the point once more without and with them, in random order. */
 static int measure_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
-    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id),
+    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, sweep->settings.seed), sample->id),
                               point->configuration->file_name);
     struct bare_pair pair = {0, 0, (int)(toss >> 33 & 1)};
     int is_device, code;
@@ -764,7 +764,7 @@ static void sweep_progress(const struct sweep *sweep, const struct configuration
     double rate = (double)(sweep->done - sweep->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
     int64_t left = rate > 0 ? (int64_t)((double)(sweep->point_count - sweep->done) / rate) : 0;
     char eta[40] = "?";
-    if (is_given(sweep->options, "quiet")) return;
+    if (sweep->settings.quiet) return;
     if (rate > 0)
         snprintf(eta, sizeof eta, "%lld:%02lld:%02lld", (long long)(left / 3600), (long long)(left / 60 % 60),
                  (long long)(left % 60));
