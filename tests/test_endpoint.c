@@ -338,8 +338,7 @@ static void warnings(const char *url, const char *key, size_t count, const char 
     struct endpoint endpoint;
     if (key) setenv("OPENAI_API_KEY", key, 1);
     CHECK_INT(options_of_words(&options, &CLIENT_COMMAND, ""), 0);
-    const struct endpoint_settings settings = endpoint_settings_of(&options);
-    CHECK_INT(endpoint_open(&settings, url, "m", &endpoint), 0);
+    CHECK_INT(endpoint_open(endpoint_settings_of(&options), url, "m", &endpoint), 0);
     CHECK_INT(endpoint.warnings.count, count);
     if (endpoint.warnings.count) check_note(count == 1 && strstr(endpoint.warnings.items[0], words) && !strstr(endpoint.warnings.items[0], key),
                                                  __FILE__, __LINE__, "%s", endpoint.warnings.items[0]);

@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
 #include "commands/commands.h"
-#include "commands/settings.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "support/check.h"
@@ -58,7 +57,7 @@ static int measure(const char *words, int64_t *experts) {
     text_list_free(&warnings);
     listen_begin();
     int code = options_of_words(&options, &command_fit, words);
-    if (!code) code = measurements_make(num_experts_of(&options), &results, experts, &got, &warnings);
+    if (!code) code = measurements_make(number_of(&options, "num_experts"), &results, experts, &got, &warnings);
     listen_end();
     options_free(&options);
     return code;

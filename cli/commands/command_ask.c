@@ -146,14 +146,13 @@ static int served_load_images(const struct options *options, struct served_run *
 }
 /* Counts the tokens of the images to send by the rule of --family. Returns 0 or an exit code. */
 static int served_count(const struct options *options, struct served_run *state) {
-    const struct family_keys keys = family_keys_of(options);
     vp_error error = {VP_OK, -1, "", ""};
     vp_family *family;
     vp_result result;
     if (!is_given(options, "family")) return 0;
     family = resize(NULL, 1, sizeof *family);
     int code = family_by_name("family", text_of(options, "family"), family);
-    if (!code) code = family_set_keys(&keys, family, 1);
+    if (!code) code = family_set_keys(family_keys_of(options), family, 1);
     state->tokens_by_rule = zeroed(state->image_count, sizeof *state->tokens_by_rule);
     for (size_t i = 0; i < state->image_count && !code; i++) {
         vp_vision_count count;
@@ -167,7 +166,6 @@ static int served_count(const struct options *options, struct served_run *state)
 }
 /* Prepares and checks everything before anything is sent to the server. Returns 0 or an exit code. */
 static int served_prepare(const struct options *options, struct served_run *state) {
-    const struct endpoint_settings endpoint = endpoint_settings_of(options);
     struct question *question = &state->question;
     int code;
     if (!text_of(options, "prompt"))
@@ -184,8 +182,8 @@ static int served_prepare(const struct options *options, struct served_run *stat
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
     if ((code = served_load_images(options, state)) != 0 || (code = served_count(options, state)) != 0
-        || (code = endpoint_open(&endpoint, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
-                                 &state->endpoint)) != 0
+        || (code = endpoint_open(endpoint_settings_of(options), text_of(options, "endpoint"),
+                                 text_of(options, "endpoint_model"), &state->endpoint)) != 0
         || (code = endpoint_choose_model(&state->endpoint)) != 0)
         return code;
     question->pictures = state->pictures;
@@ -244,13 +242,12 @@ static int served_twins(const struct options *options, struct served_run *state)
 /* ---- comparison with another server */
 /* Sends each server one more request, untimed, to get its distributions. Returns 0 or an exit code. */
 static int served_compare(const struct options *options, struct served_run *state) {
-    const struct endpoint_settings settings = endpoint_settings_of(options);
     const char *url = text_of(options, "baseline");
     struct served_answer first = {NULL, 0, {NULL, 0}}, own = {NULL, 0, {NULL, 0}};
     char reason[LINE_BYTES] = "";
     struct endpoint endpoint = {0};
     int most_likely[2] = {0, 0}, code;
-    code = endpoint_open(&settings, url, text_of(options, "baseline_model"), &endpoint);
+    code = endpoint_open(endpoint_settings_of(options), url, text_of(options, "baseline_model"), &endpoint);
     if (!code) code = endpoint_choose_model(&endpoint);
     if (!code) {
         struct question question = state->question;
@@ -633,7 +630,7 @@ static int run_command(const struct options *options) {
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
     state.timed.is_cold = is_given(options, "cold");
-    if (!code) code = runs_measure(&server, num_runs_of(options), 0, &state.timed);
+    if (!code) code = runs_measure(&server, (int32_t)number_of(options, "num_runs"), 0, &state.timed);
     if (code && state.timed.count) { /* the runs before it are still printed */
         failed = code;
         code = complain(0, "run %d of %d failed: the results are those of the %d before it", state.timed.count + 1,

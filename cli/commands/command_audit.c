@@ -144,12 +144,11 @@ static void split_rules(struct audit *audit) {
 }
 /* Makes the rule from the options, and the same rule with the knobs applied. Returns 0 or an exit code. */
 static int make_rules(const struct options *options, struct audit *audit) {
-    const struct family_keys keys = family_keys_of(options);
     int code;
     audit->rule = zeroed(1, sizeof *audit->rule);
     audit->without = zeroed(1, sizeof *audit->without);
     if ((code = family_by_name("family", text_of(options, "family"), &audit->rule->family)) != 0
-        || (code = family_set_keys(&keys, &audit->rule->family, 1)) != 0
+        || (code = family_set_keys(family_keys_of(options), &audit->rule->family, 1)) != 0
         || (code = knobs_add_all(opt(options, "request_knob"), &audit->knobs)) != 0)
         return code;
     if (knobs_combinations(&audit->knobs) > 1)
@@ -170,7 +169,6 @@ static int make_rules(const struct options *options, struct audit *audit) {
 }
 /* Prepares and checks everything before anything is sent to the server. Returns 0 or an exit code. */
 static int audit_prepare(const struct options *options, struct audit *audit) {
-    const struct endpoint_settings endpoint = endpoint_settings_of(options);
     int code;
     if ((code = make_rules(options, audit)) != 0
         || (code = (is_given(options, "sizes") ? add_sizes : add_corners)(options, audit)) != 0)
@@ -182,8 +180,8 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
         if (audit_count(audit->without, width, height, &asked->without, NULL) != VP_OK)
             asked->without.total_tokens = -1;
     }
-    if ((code = endpoint_open(&endpoint, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
-                              &audit->endpoint)) != 0)
+    if ((code = endpoint_open(endpoint_settings_of(options), text_of(options, "endpoint"),
+                              text_of(options, "endpoint_model"), &audit->endpoint)) != 0)
         return code;
     return endpoint_choose_model(&audit->endpoint);
 }

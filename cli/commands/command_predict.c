@@ -638,8 +638,7 @@ static int run_command(const struct options *options) {
     if (!folder) code = predict_requests(options, estimator);
     else if ((code = results_read(&results, &folder, 1)) == 0) {
         int64_t experts = estimator->expert_count;
-        code = measurements_make(num_experts_of(options), &results, &experts, &measurements, &warnings);
-        if (!code) {
+        if ((code = measurements_make(0, &results, &experts, &measurements, &warnings)) == 0) {
             warn_of_target(estimator, &measurements, &warnings);
             code = (is_given(options, "data") ? predict_files(options, estimator, &measurements, &warnings)
                                               : predict_recalibrate(options, estimator, &measurements, &warnings));

@@ -278,7 +278,8 @@ static int run_measure(const struct options *options, struct run_state *state) {
     state->settings = engine_options_of(options);
     state->timed.is_cold = is_given(options, "cold");
     int code = request_open(&state->settings, request);
-    if (!code) code = runs_measure(&engine, num_runs_of(options), request->input.new_tokens, &state->timed);
+    if (!code)
+        code = runs_measure(&engine, (int32_t)number_of(options, "num_runs"), request->input.new_tokens, &state->timed);
     if (code) return code;
     run_warn(&state->timed);
     return dump && state->timed.count

@@ -392,17 +392,11 @@ static int check_prompts(const struct options *options, const struct model *mode
 }
 /* Fills the settings, also those of profiles. Returns 0 or an exit code. */
 static int sweep_settings_read(const struct options *options, struct sweep_settings *settings) {
-    settings->engine = engine_options_of(options);
-    settings->endpoint = endpoint_settings_of(options);
-    settings->output_dir = text_of(options, "output_dir");
-    settings->timing = text_of(options, "timing");
-    settings->twins = (int32_t)number_of(options, "twins");
-    settings->twins_method = text_of(options, "twins_method");
-    settings->seed = (uint32_t)number_of(options, "seed");
-    settings->no_cache = is_given(options, "no_cache");
-    settings->same_image = is_given(options, "same_image");
-    settings->retry_failed = is_given(options, "retry_failed");
-    settings->quiet = is_given(options, "quiet");
+    *settings = (struct sweep_settings){
+        .engine = engine_options_of(options), .endpoint = endpoint_settings_of(options),
+        .output_dir = text_of(options, "output_dir"), .twins = (int32_t)number_of(options, "twins"),
+        .twins_method = text_of(options, "twins_method"), .no_cache = is_given(options, "no_cache"),
+        .same_image = is_given(options, "same_image"), .retry_failed = is_given(options, "retry_failed")};
     return profile_settings_read(options, &settings->profile);
 }
 /* Checks all options, loads the model's configuration and makes the plan. Returns 0 or an exit code. */
@@ -414,7 +408,8 @@ static int sweep_plan(struct sweep *sweep) {
         return code;
     if (is_given(options, "endpoint")) return sweep_plan_servers(sweep);
     if ((code = sweep_rank(sweep)) != 0) return code;
-    if ((code = check_engine_options(options)) != 0 || (code = model_load(options, &sweep->model)) != 0 || (code = check_prompts(options, &sweep->model)) != 0)
+    if ((code = check_engine_options(options)) != 0 || (code = model_load(options, &sweep->model)) != 0
+        || (code = check_prompts(options, &sweep->model)) != 0)
         return code;
     warn_of_template(&sweep->model);
     return plan_of_options(options, &sweep->model, &sweep->plan);
@@ -425,6 +420,9 @@ static void make_engines(struct sweep *sweep) {
     sweep->engines = zeroed(sweep->engine_count, sizeof *sweep->engines);
     for (size_t i = 0; i < sweep->engine_count; i++) {
         sweep->engines[i].weights = sweep->plan.weights_count ? sweep->plan.weights[i] : NULL;
+        sweep->engines[i].settings = sweep->settings.engine;
+        sweep->engines[i].settings.device = sweep->device;
+        if (sweep->engines[i].weights) sweep->engines[i].settings.weights = weights_of(sweep->engines[i].weights);
         sweep->engines[i].session.model = &sweep->model;
         sweep->engines[i].session_at = -1;
     }

@@ -34,7 +34,8 @@ int check_engine_options(const struct options *options) {
     if (!code && has_option(options, "gemm")) code = check_gemm(text_of(options, "gemm"));
     for (size_t i = 0; i < words->count && !code; i++)
         if (!gpu_switch_of(words->items[i]))
-            code = complain_word("gpu", "value", words->items[i], "events dependent wgmma persistent tuned clusters mma");
+            code = complain_word("gpu", "value", words->items[i],
+                                 "events dependent wgmma persistent tuned clusters mma");
     return code;
 }
 /* --activations of run, and the list of sweep, as bits. */
@@ -93,9 +94,8 @@ static int has_schedule(const struct options *options) {
 /* The options of run --profile that sweep does not have. Returns 0 or an exit code. */
 static int run_profile_read(const struct options *options, struct profile_settings *settings) {
     const char *files[] = {text_of(options, "html"), text_of(options, "trace"), text_of(options, "output")};
-    const int64_t num_runs = is_given(options, "num_runs") ? number_of(options, "num_runs") : 0;
+    const int64_t num_runs = number_of(options, "num_runs"); /* 0: not given */
     const int is_scheduled = has_schedule(options);
-    vp_schedule *schedule = &settings->schedule;
     int code = 0;
     settings->html = files[0];
     settings->trace = files[1];
@@ -104,55 +104,47 @@ static int run_profile_read(const struct options *options, struct profile_settin
     settings->chrome_trace = is_given(options, "chrome_trace");
     settings->format = text_of(options, "profile_format");
     settings->json = is_given(options, "json");
-    settings->cost_rounds = is_given(options, "cost") ? (size_t)number_of(options, "cost_rounds") : 0;
     settings->cold = is_given(options, "cold");
-    *schedule = vp_schedule_default();
-    schedule->skip_first = number_of(options, "skip_first");
-    schedule->wait = number_of(options, "wait");
-    schedule->warmup = settings->cold ? 0 : number_of(options, "warmup");
-    schedule->active = is_scheduled ? number_of(options, "active") : num_runs ? num_runs : PROFILED_RUNS;
-    schedule->repeat = number_of(options, "repeat");
-    schedule->every_n_steps = number_of(options, "schedule_every_n_steps");
+    settings->cost_rounds = is_given(options, "cost") ? (size_t)number_of(options, "cost_rounds") : 0;
+    settings->schedule = (vp_schedule){
+        .skip_first = number_of(options, "skip_first"), .wait = number_of(options, "wait"),
+        .warmup = settings->cold ? 0 : number_of(options, "warmup"),
+        .active = is_scheduled ? number_of(options, "active") : num_runs ? num_runs : PROFILED_RUNS,
+        .repeat = number_of(options, "repeat"), .every_n_steps = number_of(options, "schedule_every_n_steps")};
     settings->steps = is_scheduled ? num_runs : 0;
+    if (!strcmp(settings->format, "folded")) { /* its rows are whole stacks, block by block */
+        settings->groups |= VP_OPS_BY_PART | VP_OPS_BY_BLOCK;
+        settings->stack_frames = (int32_t)VP_OP_STACK_LIMIT;
+    }
     for (size_t i = 0; i < sizeof files / sizeof *files && !code; i++) if (files[i]) code = folder_check(files[i]);
     return code;
 }
 int profile_settings_read(const struct options *options, struct profile_settings *settings) {
-    const int is_run = has_option(options, "profile");
-    int code;
-    memset(settings, 0, sizeof *settings);
-    settings->options = options;
-    settings->engine = engine_options_of(options);
-    settings->weights = text_of(options, "weights");
-    if ((code = groups_read(opt(options, "group_by"), &settings->groups)) != 0) return code;
-    settings->sort_by = text_of(options, "sort_by");
-    settings->row_limit = number_of(options, "row_limit");
-    settings->record_shapes = is_given(options, "record_shapes");
-    settings->with_stack = is_given(options, "with_stack");
-    settings->profile_memory = is_given(options, "profile_memory");
-    settings->stack_frames = settings->with_stack;
-    settings->output_dir = text_of(options, "output_dir");
-    if (!is_run && is_given(options, "trace")) settings->trace_dir = settings->output_dir;
-    if (!is_run && is_given(options, "use_profiler"))
-        settings->points = is_given(options, "use_profiler_on_all_samples") ? PROFILE_ALL : PROFILE_FIRST;
-    if (is_run && (code = run_profile_read(options, settings)) != 0) return code;
-    if (is_run && !strcmp(settings->format, "folded")) { /* its rows are whole stacks, block by block */
-        settings->groups |= VP_OPS_BY_PART | VP_OPS_BY_BLOCK;
-        settings->stack_frames = (int32_t)VP_OP_STACK_LIMIT;
+    const int with_stack = is_given(options, "with_stack");
+    *settings = (struct profile_settings){
+        .options = options, .engine = engine_options_of(options), .weights = text_of(options, "weights"),
+        .sort_by = text_of(options, "sort_by"), .row_limit = number_of(options, "row_limit"),
+        .record_shapes = is_given(options, "record_shapes"), .with_stack = with_stack, .stack_frames = with_stack,
+        .profile_memory = is_given(options, "profile_memory"), .output_dir = text_of(options, "output_dir")};
+    int code = groups_read(opt(options, "group_by"), &settings->groups);
+    if (!code && has_option(options, "profile")) code = run_profile_read(options, settings);
+    else if (!code) {
+        if (is_given(options, "trace")) settings->trace_dir = settings->output_dir;
+        if (is_given(options, "use_profiler"))
+            settings->points = is_given(options, "use_profiler_on_all_samples") ? PROFILE_ALL : PROFILE_FIRST;
     }
-    return check_sort_key(settings->sort_by);
+    return code ? code : check_sort_key(settings->sort_by);
 }
 
 /* ---- plans */
 struct data_settings data_settings_of(const struct options *options) {
-    const struct data_settings settings = {
+    return (struct data_settings){
         .annotations = text_of(options, "annotations"), .image_dir = text_of(options, "image_dir"),
         .dataset_name = text_of(options, "dataset_name"), .prompt = text_of(options, "prompt"),
         .style = text_of(options, "style"), .answer_hint = text_of(options, "answer_hint"),
         .metric = text_of(options, "metric"), .stratify_by = text_of(options, "stratify_by"),
         .num_samples = (size_t)number_of(options, "num_samples"), .seed = (uint32_t)number_of(options, "seed"),
         .new_tokens = (int32_t)number_of(options, "max_new_tokens")};
-    return settings;
 }
 static struct plan_settings plan_settings_of(const struct options *options) {
     struct plan_settings settings = {

@@ -20,22 +20,12 @@ static int axis_of(const char *name) {
                                       : METRIC_TOTAL;
 }
 struct report_settings report_settings_of(const struct options *options) {
-    struct report_settings settings = {.axis = axis_of(text_of(options, "latency"))};
-    settings.percentile = !strcmp(text_of(options, "percentile"), "mean")
-                              ? -1
-                              : strtod(text_of(options, "percentile"), NULL);
-    settings.resamples = (size_t)number_of(options, "resamples");
-    settings.peak_tflops = settings.peak_gbs = (double)NAN;
-    settings.budget = HUGE_VAL;
-    settings.min_accuracy = -HUGE_VAL;
-    return settings;
-}
-int32_t num_runs_of(const struct options *options) {
-    return is_given(options, "num_runs") ? (int32_t)number_of(options, "num_runs") : 1;
-}
-int64_t num_experts_of(const struct options *options) {
-    return has_option(options, "num_experts") && is_given(options, "num_experts") ? number_of(options, "num_experts")
-                                                                                  : -1;
+    const char *percentile = text_of(options, "percentile");
+    return (struct report_settings){
+        .axis = axis_of(text_of(options, "latency")),
+        .percentile = strcmp(percentile, "mean") ? strtod(percentile, NULL) : -1,
+        .resamples = (size_t)number_of(options, "resamples"), .peak_tflops = (double)NAN, .peak_gbs = (double)NAN,
+        .budget = HUGE_VAL, .min_accuracy = -HUGE_VAL};
 }
 int tile_options_of(const struct options *options, vp_tile_options *tiles) {
     const char *how = text_of(options, "preprocess"), *tier = text_of(options, "tier");
@@ -65,20 +55,17 @@ int tile_options_of(const struct options *options, vp_tile_options *tiles) {
 }
 
 struct family_keys family_keys_of(const struct options *options) {
-    struct family_keys keys = {options->keys, options->key_count, NULL, options->command->name};
-    if (has_option(options, "max_crops") && is_given(options, "max_crops"))
-        keys.max_crops = text_of(options, "max_crops");
-    return keys;
+    const int has_crops = has_option(options, "max_crops") && is_given(options, "max_crops");
+    return (struct family_keys){options->keys, options->key_count, has_crops ? text_of(options, "max_crops") : NULL,
+                                options->command->name};
 }
 struct endpoint_settings endpoint_settings_of(const struct options *options) {
-    struct endpoint_settings settings = {0};
+    struct endpoint_settings settings = {
+        .key_variable = text_of(options, "api_key_env"), .needs_key = is_given(options, "api_key_env"),
+        .key_file = text_of(options, "api_key_file"), .ca_file = text_of(options, "ca_file"),
+        .timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000,
+        .max_retries = has_option(options, "max_retries") ? (int32_t)number_of(options, "max_retries")
+                                                          : vp_server_options_default().max_retries};
     vp_chat_api_find(text_of(options, "endpoint_api"), &settings.api); /* the option allows no other word */
-    settings.key_variable = text_of(options, "api_key_env");
-    settings.needs_key = is_given(options, "api_key_env");
-    settings.key_file = text_of(options, "api_key_file");
-    settings.ca_file = text_of(options, "ca_file");
-    settings.timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
-    settings.max_retries = has_option(options, "max_retries") ? (int32_t)number_of(options, "max_retries")
-                                                              : vp_server_options_default().max_retries;
     return settings;
 }

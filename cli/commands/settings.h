@@ -12,12 +12,6 @@ struct report_settings;
 /* --latency, --percentile and --resamples; the other members are NaN or infinite. */
 struct report_settings report_settings_of(const struct options *options);
 
-/* --num_runs, by default 1. */
-int32_t num_runs_of(const struct options *options);
-
-/* --num_experts; -1 if it is not given or the command does not have it. */
-int64_t num_experts_of(const struct options *options);
-
 /* Reads the tiling of --preprocess, --tier, --max_crops, --crops and --vision_tokens. Returns 0, or an exit code if
  * they contradict each other. */
 int tile_options_of(const struct options *options, vp_tile_options *tiles);

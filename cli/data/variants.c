@@ -36,7 +36,7 @@ static int variant_family(const struct variant_settings *settings, struct varian
     if (!settings->family) return 0;
     variant->family = zeroed(1, sizeof *variant->family);
     int code = family_by_name("family", settings->family, variant->family);
-    if (!code) code = family_set_keys(&settings->keys, variant->family, 1);
+    if (!code) code = family_set_keys(settings->keys, variant->family, 1);
     for (size_t i = 0; i < variant->knob_count && !code; i++) {
         const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
         vp_error error = {VP_OK, -1, "", ""};
@@ -64,8 +64,8 @@ static void set_request(struct variant *variant) {
     knob_set_text(&variant->values, KNOB_REQUEST, vp_json_finish(&writer) == VP_OK ? text.data : "{}");
     free(text.data);
 }
-static int add_variant(const struct variant_settings *settings, struct variants *variants, const char *url, const char *model,
-                       size_t combination) {
+static int add_variant(const struct variant_settings *settings, struct variants *variants, const char *url,
+                       const char *model, size_t combination) {
     struct text_buffer words = {NULL, 0, 0};
     struct variant *variant = &variants->items[variants->count++];
     char *base = endpoint_base(url);

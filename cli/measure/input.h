@@ -13,7 +13,8 @@
 /* The tiling's target number of vision tokens: --vision_tokens, otherwise the theoretical number of the layout. */
 int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout);
 
-/* Reads NAME=N or NAME=N,N... of --image_knob, NULL if it is not given; *name and *values are malloc'ed. Returns 0 or EXIT_USAGE. */
+/* Reads --image_knob NAME=N or NAME=N,N...; text NULL: not given. *name and *values are malloc'ed. Returns 0 or
+ * EXIT_USAGE. */
 int image_knob_read(const char *text, char **name, int32_t **values, size_t *count);
 
 /* Tokenizes sample->prompt for images with these cuts (or NULL) and sets the sample's ids, which sample_free frees. */

@@ -26,7 +26,7 @@ void runs_close(struct timed_runs *timed) {
 int runs_measure(const struct way *way, int32_t num_runs, int32_t new_tokens, struct timed_runs *timed) {
     vp_noise_reading reading;
     int code = 0;
-    runs_open(timed, num_runs, new_tokens);
+    runs_open(timed, num_runs ? num_runs : 1, new_tokens);
     end_in_order(); /* after Ctrl-C, the complete runs are printed */
     if (!timed->is_cold) {
         struct pass_result *warm_up = runs_make(1, new_tokens);

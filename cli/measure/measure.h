@@ -27,8 +27,8 @@ struct timed_runs {
 void runs_open(struct timed_runs *timed, int32_t capacity, int32_t new_tokens);
 void runs_close(struct timed_runs *timed);
 
-/* Runs an untimed pass, unless timed->is_cold, and num_runs timed ones. Ctrl-C ends the loop after the current pass.
- * Returns 0 or the exit code of a pass. */
+/* Runs an untimed pass, unless timed->is_cold, and num_runs timed ones (0: one). Ctrl-C ends the loop after the current
+ * pass. Returns 0 or the exit code of a pass. */
 int runs_measure(const struct way *way, int32_t num_runs, int32_t new_tokens, struct timed_runs *timed);
 
 /* After Ctrl-C: prints a line about the shown runs and how to continue. */

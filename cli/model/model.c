@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "vlmprof_file.h"
 #include "vlmprof_stages.h"
 

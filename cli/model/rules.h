@@ -4,7 +4,6 @@
 #ifndef VLMPROF_CLI_RULES_H
 #define VLMPROF_CLI_RULES_H
 #include "base/memory.h"
-#include "base/options.h"
 #include "model/cuts.h"
 #include "vlmprof.h"
 #include "vlmprof_image.h"

@@ -15,7 +15,8 @@
 #include "vlmprof_trace.h"
 
 enum { PROFILE_RANGES = 64 };
-enum profiled_points { PROFILE_NONE, PROFILE_FIRST, PROFILE_ALL }; /* samples of a configuration that a sweep profiles */
+/* The samples of a configuration that a sweep profiles. */
+enum profiled_points { PROFILE_NONE, PROFILE_FIRST, PROFILE_ALL };
 
 /* What to record and to write. A text is NULL, and a number 0, if its option is not given. */
 struct profile_settings {
@@ -99,7 +100,7 @@ int profiler_step_run(struct profiler *profiler, const struct pass_input *asked,
 /* Opens a trace: recorded steps are written into it until profiler_trace_end. */
 int profiler_trace_open(struct profiler *profiler, const char *path);
 
-/* Opens the trace requested by the settings, if any. For `run`, worker is NULL: the first trace goes to --trace FILE or,
+/* Opens the trace of the settings, if any. For `run`, worker is NULL: the first trace goes to --trace FILE or,
  * with --chrome_trace, to DIR/chrome_trace.json. Other traces, and those of a sweep's points, go to
  * DIR/profiler_traces/<worker>.<ns>.pt.trace.json. */
 int profiler_trace_begin(struct profiler *profiler, const char *worker);

@@ -144,7 +144,7 @@ static int any_has(const struct results *results, int column) {
     for (size_t i = 0; i < results->count; i++) if (results->files[i].columns[column]) return 1;
     return 0;
 }
-/* Finds how many experts the model has: num_experts (-1: not given), from the files or *experts. Returns 0 or an exit
+/* Finds how many experts the model has: num_experts, or if it is 0 by the files or *experts. Returns 0 or an exit
  * code. */
 static int number_experts(int64_t num_experts, const struct results *results, int64_t *experts) {
     int64_t said = -1;
@@ -161,12 +161,12 @@ static int number_experts(int64_t num_experts, const struct results *results, in
         if (file->expert_count > 0) said = file->expert_count;
     }
     if (results->count && knobs_are_dense(&results->files[0].knobs)) {
-        if (num_experts >= 0)
+        if (num_experts)
             return complain(EXIT_USAGE, "--num_experts: %s comes from a model without experts", results->files[0].path);
         *experts = 0;
         return 0;
     }
-    if (num_experts >= 0) said = num_experts;
+    if (num_experts) said = num_experts;
     else if (said < 0 && *experts > 0) said = *experts;
     else if (said < 0)
         return complain(EXIT_INPUT,

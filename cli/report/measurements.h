@@ -3,7 +3,6 @@
 #define VLMPROF_CLI_MEASUREMENTS_H
 #include "base/document.h"
 #include "base/memory.h"
-#include "base/options.h"
 #include "report/model_file.h"
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
@@ -81,7 +80,7 @@ double run_noise(const struct result_file *file, size_t row);
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);
 
 /* Like measurements_read, but first checks that the files belong together, and adds warnings. num_experts: the option,
- * -1 if it is not given. *experts is the number in
+ * 0 if it is not given. *experts is the number in
  * a model, or 0; it becomes the number in use. Returns 0 or an exit code. */
 int measurements_make(int64_t num_experts, const struct results *results, int64_t *experts,
                       struct measurements *measurements, struct text_list *warnings);

@@ -125,24 +125,23 @@ static int bad_url(const char *url, const char *reason) {
                     endpoint_is_local(&named) || memchr(url, ':', (size_t)(end - url)) ? "http" : "https", url);
 }
 
-int endpoint_open(const struct endpoint_settings *settings, const char *url, const char *model,
-                  struct endpoint *endpoint) {
+int endpoint_open(struct endpoint_settings settings, const char *url, const char *model, struct endpoint *endpoint) {
     vp_server_options server = vp_server_options_default();
     vp_error error = {VP_OK, -1, "", ""};
     int code;
     memset(endpoint, 0, sizeof *endpoint);
     endpoint->key_place = "";
-    endpoint->api = settings->api;
-    if ((code = key_find(settings, endpoint)) != 0) return code;
-    if (settings->ca_file && access(settings->ca_file, R_OK))
-        return complain(EXIT_INPUT, "--ca_file %s: %s", settings->ca_file, strerror(errno));
+    endpoint->api = settings.api;
+    if ((code = key_find(&settings, endpoint)) != 0) return code;
+    if (settings.ca_file && access(settings.ca_file, R_OK))
+        return complain(EXIT_INPUT, "--ca_file %s: %s", settings.ca_file, strerror(errno));
     server.url = url;
     server.api = endpoint->api;
     server.api_key = endpoint->key;
     server.stop = &interrupted;
-    server.ca_file = settings->ca_file;
-    server.total_timeout_ms = server.idle_timeout_ms = settings->timeout_ms;
-    server.max_retries = settings->max_retries;
+    server.ca_file = settings.ca_file;
+    server.total_timeout_ms = server.idle_timeout_ms = settings.timeout_ms;
+    server.max_retries = settings.max_retries;
     vp_result result = vp_server_open(&server, &endpoint->server, &error);
     if (result == VP_ERR_FORMAT) return bad_url(url, error.text);
     if (result != VP_OK) return complain_result(EXIT_DEVICE, NULL, result, &error);

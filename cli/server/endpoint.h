@@ -51,8 +51,7 @@ struct endpoint_settings {
 /* Opens libcurl and reads the key. An https URL with a port is checked for plain HTTP, without the key; otherwise
  * nothing is sent. model may be NULL. Returns 0 or an exit code. In both cases the caller must call endpoint_close,
  * which wipes the key. */
-int endpoint_open(const struct endpoint_settings *settings, const char *url, const char *model,
-                  struct endpoint *endpoint);
+int endpoint_open(struct endpoint_settings settings, const char *url, const char *model, struct endpoint *endpoint);
 void endpoint_close(struct endpoint *endpoint);
 
 /* Returns 1 if the server is on this machine. */

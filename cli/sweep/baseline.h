@@ -35,7 +35,8 @@ struct baseline {
     size_t width;    /* width of a row of logits */
 };
 
-/* Finds the baseline of each data set by the name of --baseline (NULL: none), and makes the choice part of the plan's fingerprint. model NULL: servers. */
+/* Finds the baseline of each data set by the name of --baseline (NULL: none), and makes the choice part of the plan's
+ * fingerprint. model NULL: servers. */
 int baseline_open(struct baseline *baseline, const char *name, const struct model *model, struct plan *plan);
 void baseline_close(struct baseline *baseline);
 

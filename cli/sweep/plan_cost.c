@@ -266,8 +266,8 @@ static void count_configurations(struct estimate *estimate) {
 }
 /* Adds what the journals in output_dir have measured. Returns 0 or an exit code. */
 static int add_journals(struct estimate *estimate) {
-    int code = read_journals(estimate->sweep->settings.output_dir, estimate->plan, estimate->configurations, estimate->note,
-                             sizeof estimate->note);
+    int code = read_journals(estimate->sweep->settings.output_dir, estimate->plan, estimate->configurations,
+                             estimate->note, sizeof estimate->note);
     estimate->variation = (double)NAN;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         const struct forecast *forecast = &estimate->configurations[i];
@@ -384,7 +384,8 @@ static int print_plan_json(const struct estimate *estimate) {
     PUT(&writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
     PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
-        KEY("num_runs_per_sample", estimate->plan->settings.run_count), KEY("num_runs_measured", estimate->runs_measured),
+        KEY("num_runs_per_sample", estimate->plan->settings.run_count),
+        KEY("num_runs_measured", estimate->runs_measured),
         KEY("num_runs_left", estimate->runs_left));
     if (estimate->baseline->of)
         PUT(&writer, KEY("num_follow_passes_left", estimate->follow_left),
@@ -516,8 +517,8 @@ static int print_plan(const struct estimate *estimate) {
     int code;
     print_plain("plan        %zu configuration%s, %zu point%s, %d run%s each; %lld runs measured, %lld left\n",
                 plan->configuration_count, plural_s((int64_t)plan->configuration_count), plan->point_count,
-                plural_s((int64_t)plan->point_count), plan->settings.run_count, plural_s((int64_t)plan->settings.run_count),
-                (long long)estimate->runs_measured, (long long)estimate->runs_left);
+                plural_s((int64_t)plan->point_count), plan->settings.run_count,
+                plural_s((int64_t)plan->settings.run_count), (long long)estimate->runs_measured, (long long)estimate->runs_left);
     for (size_t set = 0; set < plan->set_count; set++)
         if ((code = dataset_print(&plan->sets[set], estimate->model)) != 0) return code;
     print_plan_grid(estimate);

@@ -65,7 +65,7 @@ int served_open(struct sweep *sweep) {
     served->most_likely = zeroed(variants->count + 1, sizeof *served->most_likely);
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct endpoint *endpoint = &served->endpoints[i];
-        code = endpoint_open(&sweep->settings.endpoint, variants->items[i].endpoint, variants->items[i].model, endpoint);
+        code = endpoint_open(sweep->settings.endpoint, variants->items[i].endpoint, variants->items[i].model, endpoint);
         for (size_t k = 0; k < endpoint->warnings.count && !i && !code; k++)
             complain(0, "%s", endpoint->warnings.items[k]);
         if (!code) code = check_body(sweep, i);
@@ -109,7 +109,8 @@ static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
     PUT(writer, KEY_OBJECT("server"));
     put_items(writer, "endpoints", servers->endpoints);
     put_items(writer, "endpoint_models", servers->models);
-    PUT(writer, KEY("endpoint_api", vp_chat_api_name((int32_t)sweep->settings.endpoint.api)), KEY_OBJECT("request_knobs"));
+    PUT(writer, KEY("endpoint_api", vp_chat_api_name((int32_t)sweep->settings.endpoint.api)),
+        KEY_OBJECT("request_knobs"));
     for (size_t i = 0; i < knobs->count; i++) PUT(writer, KEY_TEXTS(knobs->items[i].path, &knobs->items[i].words));
     PUT(writer, END_OBJECT, KEY("family", servers->family), KEY_OBJECT("family_keys"));
     for (size_t i = 0; i + 1 < servers->keys.count; i += 2)
@@ -457,7 +458,7 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     plan.no_cache = sweep->settings.no_cache;
     plan.method = twin_method_of(sweep->settings.twins_method);
     plan.pairs = sweep->settings.twins;
-    plan.seed = hash_text(hash_number(hash_number(HASH_START, sweep->settings.seed), sample->id),
+    plan.seed = hash_text(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id),
                           point->configuration->file_name);
     plan.name = point->configuration->file_name;
     plan.memory = &sweep->served->texts[variant];

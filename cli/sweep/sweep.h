@@ -50,6 +50,7 @@ struct warm_pass { struct shape shape; const struct knob_values *knobs; };
 /* An engine of a sweep, one for each of the plan's weights. For servers there is only one entry, without an engine. */
 struct sweep_engine {
     const char *weights;
+    vp_engine_options settings;
     struct session session;
     int was_open;       /* 1 if this process has opened it before */
     int64_t session_at; /* offset of its line in the journal; -1: not written yet */
@@ -78,17 +79,14 @@ struct sweep_way {
                size_t capacity, int *is_device);
 };
 
-/* What to measure in addition to the plan, and where to. */
+/* How to measure, in addition to the plan, and where to. */
 struct sweep_settings {
     vp_engine_options engine; /* without a rank's own GPU and a configuration's weights */
     struct profile_settings profile;
     struct endpoint_settings endpoint;
-    const char *output_dir;        /* may be NULL with --plan */
-    const char *timing;            /* for the head of the journal */
-    const char *twins_method;
-    int32_t twins;                 /* pairs of twins per point; 0: none */
-    uint32_t seed;                 /* of the order of pairs */
-    int no_cache, same_image, retry_failed, quiet;
+    const char *output_dir;   /* may be NULL with --plan */
+    const char *twins_method; int32_t twins; /* pairs of twins per point; 0: none */
+    int no_cache, same_image, retry_failed;
 };
 
 struct sweep {

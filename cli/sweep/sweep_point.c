@@ -89,7 +89,7 @@ int write_head(struct sweep *sweep) {
     line.world_size = sweep->rank.world_size;
     line.model = sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name;
     line.synthetic = sweep->model.synthetic;
-    line.timing = sweep->served ? "off" : sweep->settings.timing;
+    line.timing = sweep->timing_off ? "off" : "stage";
     line.ignore_eos = sweep->plan.settings.ignore_eos;
     line.num_runs_per_sample = sweep->plan.settings.run_count;
     line.num_total_blocks = sweep->model.config.block_count;
@@ -422,13 +422,6 @@ static int has_work(const struct sweep *sweep, const struct sweep_engine *engine
             return 1;
     return 0;
 }
-/* The settings of an engine of this rank. */
-static vp_engine_options settings_of(const struct sweep *sweep, const struct sweep_engine *engine) {
-    vp_engine_options settings = sweep->settings.engine;
-    settings.device = sweep->device;
-    settings.weights = weights_of(engine->weights);
-    return settings;
-}
 /* Adds up the memory reserved by all engines, before any is opened, because all are open at once. Returns 0, or the
  * exit code that ends the sweep if they do not fit. */
 static int check_memory(const struct sweep *sweep) {
@@ -444,9 +437,8 @@ static int check_memory(const struct sweep *sweep) {
         char piece[64];
         if (!has_work(sweep, engine)) continue;
         engine_needs(sweep, engine, &sequence, &views);
-        const vp_engine_options settings = settings_of(sweep, engine);
-        result = engine_weigh(&settings, (struct model *)&sweep->model, sequence, views, &bytes[i], &free_bytes,
-                              &error);
+        result = engine_weigh(&engine->settings, (struct model *)&sweep->model, sequence, views, &bytes[i],
+                              &free_bytes, &error);
         sum += bytes[i];
         snprintf(piece, sizeof piece, "%s%.20s %.2f", count++ ? ", " : "", engine->weights, (double)bytes[i] / 1e9);
         text_add_string(&needs, piece);
@@ -473,8 +465,8 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         vp_error none = {VP_OK, -1, "", ""};
         *error = none;
         if (!engine_needs(sweep, sweep->engine, &sequence, &views)) return 0;
-        const vp_engine_options settings = settings_of(sweep, sweep->engine);
-        *result = engine_try(&settings, &sweep->model, sequence, views, &sweep->engine->session.engine, error);
+        *result = engine_try(&sweep->engine->settings, &sweep->model, sequence, views,
+                             &sweep->engine->session.engine, error);
         if (*result == VP_OK) {
             sweep->engine->warm_count = 0;
             sweep->engine->session_at = -1;
@@ -622,7 +614,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
 }
 /* Runs the pair that shows the cost of stage times: the point once more without and with them, in random order. */
 static int measure_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
-    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, sweep->settings.seed), sample->id),
+    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id),
                               point->configuration->file_name);
     struct bare_pair pair = {0, 0, (int)(toss >> 33 & 1)};
     int is_device, code;
@@ -764,7 +756,6 @@ static void sweep_progress(const struct sweep *sweep, const struct configuration
     double rate = (double)(sweep->done - sweep->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
     int64_t left = rate > 0 ? (int64_t)((double)(sweep->point_count - sweep->done) / rate) : 0;
     char eta[40] = "?";
-    if (sweep->settings.quiet) return;
     if (rate > 0)
         snprintf(eta, sizeof eta, "%lld:%02lld:%02lld", (long long)(left / 3600), (long long)(left / 60 % 60),
                  (long long)(left % 60));

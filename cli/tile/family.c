@@ -49,10 +49,10 @@ int family_by_name(const char *option, const char *name, vp_family *family) {
     vp_family_default(preset, family);
     return 0;
 }
-int family_set_keys(const struct family_keys *keys, vp_family *families, size_t family_count) {
-    const char *const crops[2] = {"max_crops", keys->max_crops};
-    for (size_t i = 0; i < keys->count + (keys->max_crops ? 2 : 0); i += 2) {
-        const char *const *key = i < keys->count ? &keys->items[i] : crops;
+int family_set_keys(struct family_keys keys, vp_family *families, size_t family_count) {
+    const char *const crops[2] = {"max_crops", keys.max_crops};
+    for (size_t i = 0; i < keys.count + (keys.max_crops ? 2 : 0); i += 2) {
+        const char *const *key = i < keys.count ? &keys.items[i] : crops;
         vp_error error = {VP_OK, -1, "", ""};
         size_t taken = 0;
         for (size_t k = 0; k < family_count; k++) {
@@ -60,11 +60,11 @@ int family_set_keys(const struct family_keys *keys, vp_family *families, size_t 
             if (result == VP_ERR_RANGE) return complain(EXIT_USAGE, "--%s: \"%s\": %s", key[0], key[1], error.text);
             taken += result == VP_OK;
         }
-        for (size_t k = 0; k < i && k < keys->count; k += 2)
-            if (!strcmp(keys->items[k], key[0])) return complain(EXIT_USAGE, "--%s is given twice", key[0]);
+        for (size_t k = 0; k < i && k < keys.count; k += 2)
+            if (!strcmp(keys.items[k], key[0])) return complain(EXIT_USAGE, "--%s is given twice", key[0]);
         if (!taken)
             return complain(EXIT_USAGE, "unknown option --%s: %s; see vlmprof %s --help", key[0], error.text,
-                            keys->command);
+                            keys.command);
     }
     return 0;
 }

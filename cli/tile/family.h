@@ -15,7 +15,7 @@ struct family_keys {
 };
 
 /* Sets the keys in all families that have them. Returns 0 or an exit code. */
-int family_set_keys(const struct family_keys *keys, vp_family *families, size_t family_count);
+int family_set_keys(struct family_keys keys, vp_family *families, size_t family_count);
 
 /* Finds the size with an image's shape that costs most tokens by a family's rule, but at most max_tokens. Of several
  * such sizes, it is the one nearest to the image's own. An image that fits keeps its size: both results are then 0.

@@ -183,7 +183,7 @@ static int families_of(struct family_job *job, const struct family_settings *set
         code = family_by_name(job->compare ? "compare" : "family", name, add_family(job));
         free(name);
     }
-    return code ? code : family_set_keys(&settings->keys, job->families, job->family_count);
+    return code ? code : family_set_keys(settings->keys, job->families, job->family_count);
 }
 /* The value of a key, as typed on the command line. */
 static void key_text(const vp_family *family, const vp_family_key *key, char *out, size_t capacity) {
