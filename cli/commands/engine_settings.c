@@ -9,6 +9,7 @@
 #include "profile/profiler.h"
 #include "vlmprof_file.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,29 @@ int model_load(const struct options *options, struct model *model) {
 }
 
 /* ---- the engine */
+/* Complains about a word of --device, or if its GPU does not exist. Returns 0 or an exit code. */
+static int check_device(const char *device) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_device_info gpu;
+    int64_t index = 0;
+    if (!strcmp(device, "auto") || !strcmp(device, "cpu")) return 0;
+    if (strcmp(device, "cuda")
+        && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index)
+            || index > INT32_MAX))
+        return complain(EXIT_USAGE, "--device: expected auto, cpu, cuda or cuda:N, got \"%.60s\"", device);
+    vp_result result = vp_device_describe((int32_t)index, &gpu, &error);
+    return result == VP_OK ? 0
+                           : complain(exit_code_of(result), "--device %s: %s", device,
+                                      error.text[0] ? error.text : vp_result_text(result));
+}
+static int check_gemm(const char *gemm) {
+    char names[256] = "auto";
+    for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, " %s", vp_engine_gemm_name(i));
+    }
+    return has_word(names, gemm) ? 0 : complain_word("gemm", "kernel of this processor", gemm, names);
+}
 /* The vp_gpu_switch of a word; 0 if there is none. */
 static uint32_t gpu_switch_of(const char *word) {
     for (int32_t i = 0; vp_gpu_word_at(i); i++)
@@ -161,16 +185,22 @@ static struct plan_settings plan_settings_of(const struct options *options) {
             settings.lists[knob] = opt(options, KNOBS[knob].list);
     return settings;
 }
+/* Adds options to a hash: the number of a COUNT, 1 for a given FLAG, otherwise the text. */
+static uint64_t hash_options(uint64_t hash, const struct options *options, const char *const *names, size_t count) {
+    for (size_t i = 0; i < count; i++) {
+        const struct option_value *value = opt(options, names[i]);
+        const option_kind kind = options->command->options[value - options->values].kind;
+        hash = kind == COUNT  ? hash_number(hash, value->number)
+               : kind == FLAG ? hash_number(hash, value->given)
+                              : hash_text(hash, value->text);
+    }
+    return hash;
+}
 /* Sets the fingerprint of a sweep of servers. */
 static void served_fingerprint(const struct options *options, struct plan *plan) {
-    static const char *const numbers[] = {"num_runs_per_sample", "seed", "max_runs"};
-    static const char *const texts[] = {"stop_half_width", "time_box_s", "endpoint_api", "family"};
-    static const char *const flags[] = {"ignore_eos", "no_cache"};
-    uint64_t hash = hash_text(HASH_START, "servers");
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        hash = hash_number(hash, number_of(options, numbers[i]));
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) hash = hash_number(hash, is_given(options, flags[i]));
+    static const char *const names[] = {"num_runs_per_sample", "seed", "max_runs", "stop_half_width", "time_box_s",
+                                        "endpoint_api", "family", "ignore_eos", "no_cache"};
+    uint64_t hash = hash_options(hash_text(HASH_START, "servers"), options, names, sizeof names / sizeof *names);
     hash = hash_number(hash, !is_given(options, "same_image"));
     for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
     if (is_given(options, "twins")) /* journals from before twins stay valid */
@@ -178,27 +208,23 @@ static void served_fingerprint(const struct options *options, struct plan *plan)
     plan->fingerprint = plan_hash_sets(hash, plan);
 }
 static int plan_fingerprint(const struct options *options, const struct model *model, struct plan *plan) {
-    static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads", "max_runs", "bare_every"};
-    static const char *const texts[] = {"weights", "device", "gemm", "timing", "stop_half_width", "time_box_s"};
+    static const char *const names[] = {"num_runs_per_sample", "seed", "threads", "max_runs", "bare_every", "weights",
+                                        "device", "gemm", "timing", "stop_half_width", "time_box_s", "ignore_eos"};
+    const char *path = text_of(options, "importance_scores_file");
     uint64_t hash = hash_number(hash_text(HASH_START, model->name), (int64_t)model->identity);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        hash = hash_number(hash, number_of(options, numbers[i]));
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
-    hash = hash_number(hash, plan->settings.ignore_eos);
+    hash = hash_options(hash, options, names, sizeof names / sizeof *names);
     if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
     for (size_t i = 0; i < opt(options, "gpu")->count; i++) hash = hash_text(hash, opt(options, "gpu")->items[i]);
     if (strcmp(text_of(options, "head_weights"), "bf16") != 0)
         hash = hash_text(hash, text_of(options, "head_weights"));
     if (strcmp(text_of(options, "vision_weights"), "bf16") != 0)
         hash = hash_text(hash_text(hash, "vision"), text_of(options, "vision_weights"));
-    if (text_of(options, "importance_scores_file")) {
+    if (path) {
         vp_error error = {VP_OK, -1, "", ""};
         char *text = NULL;
         size_t bytes = 0;
-        vp_result result = vp_file_read(text_of(options, "importance_scores_file"), JSON_FILE_BYTES_MAX, &text, &bytes,
-                                        &error);
-        if (result != VP_OK)
-            return complain_result(EXIT_INPUT, text_of(options, "importance_scores_file"), result, &error);
+        vp_result result = vp_file_read(path, JSON_FILE_BYTES_MAX, &text, &bytes, &error);
+        if (result != VP_OK) return complain_result(EXIT_INPUT, path, result, &error);
         hash = hash_bytes(hash, text, bytes);
         free(text);
     }

@@ -115,12 +115,13 @@ int request_load_images(struct request *request, const char *const *paths, size_
 }
 int request_open(const vp_engine_options *settings, struct request *request) {
     vp_error error = {VP_OK, -1, "", ""};
+    const int32_t sequence = sequence_of(&request->input) + request->input.new_tokens;
     request->session.model = &request->model;
-    vp_result result = request_pruned(&request->session, &request->input, settings->weights, &request->pruned,
-                                      &error);
+    vp_result result = request_pruned(&request->session, &request->input, settings->weights, &request->pruned, &error);
     if (result != VP_OK) return complain_result(EXIT_USAGE, NULL, result, &error);
-    return engine_open(settings, &request->model, sequence_of(&request->input) + request->input.new_tokens,
-                       request->input.cuts ? request->cuts.whole.views : 1, &request->session.engine);
+    result = engine_try(settings, &request->model, sequence, request->input.cuts ? request->cuts.whole.views : 1,
+                        &request->session.engine, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), request->model.name, result, &error);
 }
 void request_close(struct request *request) {
     session_free(&request->session);

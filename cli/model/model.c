@@ -239,28 +239,6 @@ int model_load_folder(struct model *model) {
     return code;
 }
 
-int check_device(const char *device) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_device_info gpu;
-    int64_t index = 0;
-    if (!strcmp(device, "auto") || !strcmp(device, "cpu")) return 0;
-    if (strcmp(device, "cuda")
-        && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index)
-            || index > INT32_MAX))
-        return complain(EXIT_USAGE, "--device: expected auto, cpu, cuda or cuda:N, got \"%.60s\"", device);
-    vp_result result = vp_device_describe((int32_t)index, &gpu, &error);
-    return result == VP_OK ? 0
-                           : complain(exit_code_of(result), "--device %s: %s", device,
-                                      error.text[0] ? error.text : vp_result_text(result));
-}
-int check_gemm(const char *gemm) {
-    char names[256] = "auto";
-    for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, " %s", vp_engine_gemm_name(i));
-    }
-    return has_word(names, gemm) ? 0 : complain_word("gemm", "kernel of this processor", gemm, names);
-}
 void model_free(struct model *model) {
     FREE_ALL(model->prompt_front, model->prompt_note);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
@@ -320,26 +298,6 @@ vp_result engine_try(const vp_engine_options *settings, struct model *model, int
     close_progress();
     return result;
 }
-vp_result engine_weigh(const vp_engine_options *settings, struct model *model, int32_t max_sequence, int32_t max_views,
-                       uint64_t *bytes, uint64_t *free_bytes, vp_error *error) {
-    vp_engine *engine = NULL;
-    vp_result result = weights_open(model, error);
-    if (result != VP_OK) return result;
-    vp_engine_options own = engine_options_for(settings, model, max_sequence, max_views);
-    own.counts_only = 1;
-    if ((result = vp_engine_open(&own, &engine, error)) != VP_OK) return result;
-    *bytes = vp_engine_bytes(engine);
-    *free_bytes = vp_engine_free_bytes(engine);
-    vp_engine_close(engine);
-    return VP_OK;
-}
-int engine_open(const vp_engine_options *settings, struct model *model, int32_t max_sequence, int32_t max_views,
-                vp_engine **engine) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = engine_try(settings, model, max_sequence, max_views, engine, &error);
-    return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
-}
-
 /* Reads {"block": score} into scores by block (NaN if none) and their order in the file. */
 static int load_importance(const char *path, int32_t block_count, double *scores, int32_t *order) {
     vp_error error = {VP_OK, -1, "", ""};

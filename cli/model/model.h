@@ -61,10 +61,6 @@ int model_check_folder(const char *option, const char *name);
 int model_load_preset(struct model *model);
 int model_load_folder(struct model *model);
 
-/* Check the words of --device, whose GPU must exist, and --gemm. Return 0 or an exit code. */
-int check_device(const char *device);
-int check_gemm(const char *gemm);
-
 void model_free(struct model *model);
 
 /* Shows the progress of loading weights; VP_ERR_INTERRUPTED after a signal. For vp_engine_options. */
@@ -91,14 +87,6 @@ vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp
  * prints nothing. */
 vp_result engine_try(const vp_engine_options *settings, struct model *model, int32_t max_sequence, int32_t max_views,
                      vp_engine **engine, vp_error *error);
-
-/* The bytes that such an engine reserves on its device, and the free bytes there (0 if unknown). */
-vp_result engine_weigh(const vp_engine_options *settings, struct model *model, int32_t max_sequence, int32_t max_views,
-                       uint64_t *bytes, uint64_t *free_bytes, vp_error *error);
-
-/* Like engine_try. Returns 0, or an exit code after a message. */
-int engine_open(const vp_engine_options *settings, struct model *model, int32_t max_sequence, int32_t max_views,
-                vp_engine **engine);
 
 /* Chooses `active` blocks of the model, ascending: the first ones or, with an importance file (path, otherwise NULL),
  * the first, the last and the most important ones between them. blocks: int32 [block_count of the model]. */

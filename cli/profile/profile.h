@@ -21,7 +21,7 @@ struct profile_place {
 };
 
 /* With settings->points, runs a measured point once more and writes profiler_results_config_<i>_sample_<j>.txt and,
- * with --trace, a trace. An existing file of this point is kept. Nothing is written to the journal. *run is overwritten.
+ * with --trace, a trace. An existing file of this point is kept. The journal stays unchanged. *run is overwritten.
  * Returns 0 or EXIT_OUTPUT. A device that fails here also fails at the next point and is handled there. */
 int profile_point(const struct profile_settings *settings, struct session *session, const struct pass_input *input,
                   struct pass_result *run, const struct profile_place *place);

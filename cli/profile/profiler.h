@@ -15,28 +15,23 @@
 #include "vlmprof_trace.h"
 
 enum { PROFILE_RANGES = 64 };
-/* The samples of a configuration that a sweep profiles. */
-enum profiled_points { PROFILE_NONE, PROFILE_FIRST, PROFILE_ALL };
-
 /* What to record and to write. A text is NULL, and a number 0, if its option is not given. */
 struct profile_settings {
     const struct options *options; /* all of them, for the provenance and "config" */
     vp_engine_options engine;
-    const char *weights;           /* their name, for the page */
-    uint32_t groups;               /* VP_OPS_BY_... */
-    int32_t stack_frames;          /* frames that distinguish rows */
+    const char *weights; /* their name, for the page */
+    uint32_t groups; int32_t stack_frames; /* VP_OPS_BY_...; frames that distinguish rows */
     const char *sort_by; int64_t row_limit;
     int record_shapes, with_stack, profile_memory;
-    const char *output_dir;
-    const char *trace_dir;         /* folder of traces; NULL: none */
-    enum profiled_points points;   /* for a sweep */
-
-    /* for run */
+    const char *output_dir, *trace_dir; /* trace_dir: folder of traces; NULL: none */
+    /* the samples of each configuration that a sweep profiles */
+    enum profiled_points { PROFILE_NONE, PROFILE_FIRST, PROFILE_ALL } points;
+    /* only for run */
     const char *format, *output, *html;
     const char *trace; int chrome_trace; /* the first trace goes to the file `trace` or, if 1, to trace_dir */
     int json, cold;
     vp_schedule schedule; int64_t steps; /* number of requests; 0: as many as the cycles need */
-    size_t cost_rounds;            /* rounds of --cost; 0: the cost is not measured */
+    size_t cost_rounds; /* of --cost; 0: the cost is not measured */
 };
 
 /* One recorded request, for the page. */

@@ -518,7 +518,8 @@ static int print_plan(const struct estimate *estimate) {
     print_plain("plan        %zu configuration%s, %zu point%s, %d run%s each; %lld runs measured, %lld left\n",
                 plan->configuration_count, plural_s((int64_t)plan->configuration_count), plan->point_count,
                 plural_s((int64_t)plan->point_count), plan->settings.run_count,
-                plural_s((int64_t)plan->settings.run_count), (long long)estimate->runs_measured, (long long)estimate->runs_left);
+                plural_s((int64_t)plan->settings.run_count), (long long)estimate->runs_measured,
+                (long long)estimate->runs_left);
     for (size_t set = 0; set < plan->set_count; set++)
         if ((code = dataset_print(&plan->sets[set], estimate->model)) != 0) return code;
     print_plan_grid(estimate);

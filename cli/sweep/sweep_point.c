@@ -437,9 +437,15 @@ static int check_memory(const struct sweep *sweep) {
         char piece[64];
         if (!has_work(sweep, engine)) continue;
         engine_needs(sweep, engine, &sequence, &views);
-        result = engine_weigh(&engine->settings, (struct model *)&sweep->model, sequence, views, &bytes[i],
-                              &free_bytes, &error);
-        sum += bytes[i];
+        vp_engine_options counts = engine->settings;
+        vp_engine *counter = NULL;
+        counts.counts_only = 1;
+        result = engine_try(&counts, (struct model *)&sweep->model, sequence, views, &counter, &error);
+        if (result == VP_OK) {
+            sum += bytes[i] = vp_engine_bytes(counter);
+            free_bytes = vp_engine_free_bytes(counter);
+        }
+        vp_engine_close(counter);
         snprintf(piece, sizeof piece, "%s%.20s %.2f", count++ ? ", " : "", engine->weights, (double)bytes[i] / 1e9);
         text_add_string(&needs, piece);
     }
