@@ -625,7 +625,7 @@ static void print_audit_json(const struct options *options, const struct audit *
         KEY_OBJECT("provenance"));
     put_provenance(&writer, options, NULL, NULL);
     PUT(&writer, KEY("client", vp_server_library(audit->endpoint.server)), END_OBJECT);
-    put_config(&writer, options);
+    put_options(&writer, "config", options);
     vp_json_end_object(&writer);
     json_end(&writer); /* main checks stdout */
 }

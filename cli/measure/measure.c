@@ -213,7 +213,7 @@ void runs_put_end(vp_json_writer *writer, const struct options *options, const s
     put_provenance(writer, options, engine, settings);
     if (!engine) PUT(writer, KEY("client", client));
     PUT(writer, END_OBJECT);
-    put_config(writer, options);
+    put_options(writer, "config", options);
     PUT(writer, END_OBJECT);
     json_end(writer); /* main checks stdout */
 }

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-void put_options(vp_json_writer *writer, const struct options *options) {
-    vp_json_begin_object(writer);
+void put_options(vp_json_writer *writer, const char *key, const struct options *options) {
+    PUT(writer, KEY_OBJECT(key));
     for (size_t i = 0; i < options->command->option_count; i++) {
         const struct option_spec *spec = &options->command->options[i];
         const struct option_value *value = &options->values[i];
@@ -31,10 +31,6 @@ void put_options(vp_json_writer *writer, const struct options *options) {
         }
     }
     vp_json_end_object(writer);
-}
-void put_config(vp_json_writer *writer, const struct options *options) {
-    vp_json_key(writer, "config");
-    put_options(writer, options);
 }
 
 const char *version_text(int32_t cuda, char out[24]) {

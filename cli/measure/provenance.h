@@ -7,10 +7,8 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_stages.h"
 
-/* Writes the options as an object, a value: its key must be written before. */
-void put_options(vp_json_writer *writer, const struct options *options);
-/* Writes the key "config" and the options. */
-void put_config(vp_json_writer *writer, const struct options *options);
+/* Writes a key and the options as an object. */
+void put_options(vp_json_writer *writer, const char *key, const struct options *options);
 
 /* CUDA's version numbers as text: 13010 is "13.1". Returns out. */
 const char *version_text(int32_t cuda, char out[24]);

@@ -238,7 +238,7 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     PUT(writer, KEY_OBJECT("provenance"));
     put_provenance(writer, profiler->settings->options, profiler->session->engine, &profiler->settings->engine);
     vp_json_end_object(writer);
-    put_config(writer, profiler->settings->options);
+    put_options(writer, "config", profiler->settings->options);
     vp_json_end_object(writer);
 }
 static vp_result write_json(struct text_buffer *out, const struct profiler *profiler,

@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void fact(struct text_list *facts, const char *name, const char *text) {
     text_list_copy(facts, name);

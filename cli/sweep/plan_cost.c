@@ -398,7 +398,7 @@ static int print_plan_json(const struct estimate *estimate) {
         KEY("T_total_mean", estimate->resolution.mean), KEY("T_total_p50", estimate->resolution.p50), END_OBJECT,
         KEY_BOOL("too_few_samples", estimate->fewest < PLAN_SAMPLES_ENOUGH),
         KEY("note", estimate->note[0] ? estimate->note : NULL));
-    put_config(&writer, estimate->sweep->options);
+    put_options(&writer, "config", estimate->sweep->options);
     vp_json_end_object(&writer);
     return json_end(&writer);
 }

@@ -97,8 +97,7 @@ int write_head(struct sweep *sweep) {
     line.architecture = sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture);
     fields_put(writer, &HEAD, &line);
     sweep->way->put_head(writer, sweep);
-    vp_json_key(writer, "options");
-    put_options(writer, sweep->options);
+    put_options(writer, "options", sweep->options);
     PUT(writer, KEY_ARRAY("data"));
     for (size_t i = 0; i < sweep->plan.set_count; i++) put_head_dataset(writer, &sweep->plan.sets[i]);
     PUT(writer, END_ARRAY, KEY_ARRAY("configs"));
