@@ -57,7 +57,7 @@ cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h
 cli/commands/commands.h:    cli/base/
-cli/commands/:              subjects rooms cli/commands/commands.h cli/commands/settings.h cli/commands/engine_settings.h
+cli/commands/:              subjects rooms cli/commands/commands.h cli/commands/settings.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/measure/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several

@@ -6,7 +6,7 @@
 #include "cli/data/dataset.c"
 #include "base/sha256.h"
 #include "commands/commands.h"
-#include "commands/engine_settings.h"
+#include "commands/settings.h"
 #include "support/command.h"
 #include "support/scan.h"
 

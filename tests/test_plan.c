@@ -4,7 +4,7 @@
 #include "data/plan.h"
 #include "base/console.h"
 #include "commands/commands.h"
-#include "commands/engine_settings.h"
+#include "commands/settings.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"

@@ -5,7 +5,7 @@
 #define _DEFAULT_SOURCE 1
 #include "cli/sweep/plan_cost.c"
 #include "commands/commands.h"
-#include "commands/engine_settings.h"
+#include "commands/settings.h"
 #include "model/image.h"
 #include "measure/input.h"
 #include "support/check.h"

@@ -10,7 +10,6 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "commands/engine_settings.h"
 #include "commands/settings.h"
 #include "measure/dump.h"
 #include "measure/input.h"

@@ -8,7 +8,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "commands/engine_settings.h"
+#include "commands/settings.h"
 #include "measure/dump.h"
 #include "measure/input.h"
 #include "model/model.h"

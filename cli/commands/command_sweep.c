@@ -9,7 +9,6 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "commands/engine_settings.h"
 #include "commands/settings.h"
 #include "data/plan.h"
 #include "model/model.h"

@@ -1,10 +1,9 @@
-/* engine_settings.c: fills the typed settings of models, engines, profiles and plans from the options. */
-#include "commands/engine_settings.h"
+/* engine_settings.c: the settings of settings.h that need an engine: models, engines, profiles, plans of sweeps. */
+#include "commands/settings.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "commands/settings.h"
 #include "data/plan.h"
 #include "profile/profiler.h"
 #include "vlmprof_file.h"

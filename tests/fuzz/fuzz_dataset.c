@@ -4,7 +4,7 @@
  * make fuzz */
 #include "fuzz.h"
 #include "cli/commands/command_tokenize.c"
-#include "commands/engine_settings.h"
+#include "commands/settings.h"
 #include "data/dataset.h"
 
 /* Two folders: both have the questions under their official name, the second one their annotations too. The names lead to files in memory. */
