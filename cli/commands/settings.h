@@ -27,8 +27,8 @@ int check_engine_options(const struct options *options);
 struct vp_engine_options engine_options_of(const struct options *options);
 /* Also checks --group_by, --sort_by and the folders of files to write. */
 int profile_settings_read(const struct options *options, struct profile_settings *settings);
-/* Makes the plan of a sweep with its fingerprint. model is NULL for servers, with --endpoint. *plan is zeroed first, and
- * the caller calls plan_free, also after a failure. */
+/* Makes the plan of a sweep with its fingerprint. model is NULL for servers, with --endpoint. *plan is zeroed first,
+ * and the caller calls plan_free, also after a failure. */
 int plan_of_options(const struct options *options, const struct model *model, struct plan *plan);
 struct data_settings data_settings_of(const struct options *options);
 
