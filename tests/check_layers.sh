@@ -57,7 +57,7 @@ cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h
 cli/commands/commands.h:    cli/base/
-cli/commands/:              subjects rooms cli/commands/commands.h
+cli/commands/:              subjects rooms cli/commands/commands.h cli/commands/settings.h
 cli.c:                      vlmprof.h cli/base/ cli/help/ cli/measure/provenance.h cli/commands/commands.h
 TABLE
 sets() { # names that stand for several
@@ -192,6 +192,7 @@ awk '{ line[++lines] = $0; file[lines] = FILENAME }
     END { for (i = 1; i <= lines; i++) for (rest = line[i]; match(rest, /v[kp]_[a-z0-9_]+\(/); rest = substr(rest, RSTART + RLENGTH)) {
         name = substr(rest, RSTART, RLENGTH - 1); if (name in home && home[name] != file[i]) print file[i], home[name] } }' parts/engine/*.c | sort -u >"$work/calls"
 rule "no circle of calls in the engine" "$(tsort "$work/calls" 2>&1 >/dev/null | sed 's/^tsort: //')"
+rule "only commands/ reads options by name" "$(grep -nE '\b(text_of|number_of|is_given|has_option|opt)\(' $(grep -vE '^cli/(commands|base)/|^cli\.c$' "$work/files"))"
 rule "no extern in a .c file" "$(grep -E '\.c$' "$work/files" | xargs grep -nE '^[[:blank:]]*extern\b' | grep -v 'extern "C"')"
 echo "check_layers: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

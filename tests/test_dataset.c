@@ -6,6 +6,7 @@
 #include "cli/data/dataset.c"
 #include "base/sha256.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "support/command.h"
 #include "support/scan.h"
 
@@ -24,6 +25,7 @@ static void hush(int on) {
 }
 static int load_set(const char *words, struct options *o, struct dataset *d) {
     static char room[8][4096];
+    static struct data_settings kept[8];
     static int turn;
     static char *argv[ARGUMENTS];
     char line[2048];
@@ -35,7 +37,8 @@ static int load_set(const char *words, struct options *o, struct dataset *d) {
     hush(1);
     int code = options_parse(o, argc, argv);
     d->path = code ? "" : opt(o, "data")->items[0];
-    if (!code) code = dataset_load(o, &tiny, d);
+    if (!code) kept[turn & 7] = data_settings_of(o);
+    if (!code) code = dataset_load(&kept[turn & 7], &tiny, d);
     hush(0);
     return code;
 }

@@ -1,5 +1,6 @@
 /* test_endpoint.c: the content sent to a server: kinds of picture files, PNG files that decode to the same pixels, and the grammar of --request_knob. */
 #define _POSIX_C_SOURCE 200809L
+#include "commands/settings.h"
 #include "server/endpoint.h"
 #include "server/knobs.h"
 #include "server/jpeg_bits.h"
@@ -317,14 +318,14 @@ static void test_option(void) {
     struct request_knobs knobs = {NULL, 0};
     check_case("the option: commas, several values, repeated options");
     CHECK_INT(options_of_words(&options, &KNOB_COMMAND, "--request_knob a=1,2 b=[1,2] --more --request_knob=c=x,y"), 0);
-    CHECK_INT(knobs_of_options(&options, &knobs), 0);
+    CHECK_INT(knobs_add_all(opt(&options, "request_knob"), &knobs), 0);
     CHECK_INT(knobs.count, 3);
     CHECK_INT(knobs_combinations(&knobs), 4);
     check_words(&knobs, 3, "a=2 b=[1,2] c=y");
     knobs_free(&knobs);
     options_free(&options);
     CHECK_INT(options_of_words(&options, &KNOB_COMMAND, ""), 0);
-    CHECK_INT(knobs_of_options(&options, &knobs), 0);
+    CHECK_INT(knobs_add_all(opt(&options, "request_knob"), &knobs), 0);
     CHECK_INT(knobs.count, 0);
     options_free(&options);
 }
@@ -337,7 +338,7 @@ static void warnings(const char *url, const char *key, size_t count, const char 
     struct endpoint endpoint;
     if (key) setenv("OPENAI_API_KEY", key, 1);
     CHECK_INT(options_of_words(&options, &CLIENT_COMMAND, ""), 0);
-    CHECK_INT(endpoint_open(&options, url, "m", &endpoint), 0);
+    CHECK_INT(endpoint_open(endpoint_settings_of(&options), url, "m", &endpoint), 0);
     CHECK_INT(endpoint.warnings.count, count);
     if (endpoint.warnings.count) check_note(count == 1 && strstr(endpoint.warnings.items[0], words) && !strstr(endpoint.warnings.items[0], key),
                                                  __FILE__, __LINE__, "%s", endpoint.warnings.items[0]);

@@ -57,7 +57,7 @@ static int measure(const char *words, int64_t *experts) {
     text_list_free(&warnings);
     listen_begin();
     int code = options_of_words(&options, &command_fit, words);
-    if (!code) code = measurements_make(&options, &results, experts, &got, &warnings);
+    if (!code) code = measurements_make(number_of(&options, "num_experts"), &results, experts, &got, &warnings);
     listen_end();
     options_free(&options);
     return code;

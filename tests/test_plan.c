@@ -4,6 +4,7 @@
 #include "data/plan.h"
 #include "base/console.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/room.h"
@@ -22,7 +23,7 @@ static int make(const char *words) {
     snprintf(line, sizeof line, "--synthetic tiny --output_dir none %s", words);
     listen_begin();
     int code = options_of_words(&options, &command_sweep, line);
-    if (!code) code = plan_make(&options, &tiny, &plan);
+    if (!code) code = plan_of_options(&options, &tiny, &plan);
     listen_end();
     return code;
 }
@@ -47,7 +48,7 @@ static void test_grid(void) {
     check_case("the grid: tiers, top_k and blocks in the order of the lists");
     CHECK_INT(make_set("--tier_list low high --top_k_list 1 2 --num_active_blocks_list 2 4 --max_new_tokens 7 --num_runs_per_sample 5"), 0);
     CHECK_INT(plan.configuration_count, 8);
-    CHECK(plan.point_count == 24 && plan.run_count == 5 && plan.new_tokens == 7 && !plan.ignore_eos && plan.repeats == 0 && plan.set_count == 1);
+    CHECK(plan.point_count == 24 && plan.settings.run_count == 5 && plan.new_tokens == 7 && !plan.settings.ignore_eos && plan.repeats == 0 && plan.set_count == 1);
     for (size_t i = 0; i < plan.configuration_count && i < 8; i++) {
         const struct configuration *one = &plan.configurations[i];
         CHECK_TEXT(one->file_name, names[i]);
@@ -67,7 +68,7 @@ static void test_grid(void) {
     if (plan.configuration_count == 8) CHECK_TEXT(plan.configurations[3].file_name, "set_imgsizetier-low_crops1_topk2_blocks4_weightsint4.json");
     check_case("without lists: all tiers, and the model's own experts and blocks");
     CHECK_INT(make_set("--ignore_eos"), 0);
-    CHECK(plan.configuration_count == 3 && plan.ignore_eos);
+    CHECK(plan.configuration_count == 3 && plan.settings.ignore_eos);
     for (size_t i = 0; i < plan.configuration_count && i < 3; i++)
         CHECK(knob_tier(&plan.configurations[i].knobs) == vp_tier_at((int32_t)i) && knob_number(&plan.configurations[i].knobs, KNOB_TOP_K) == tiny.config.top_k
               && knob_number(&plan.configurations[i].knobs, KNOB_BLOCKS) == 4);
@@ -185,7 +186,7 @@ static void test_requests(void) {
         CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
     }
     struct sample sample = {.text_count = 5, .no_bos = 1, .text_ids = &most};
-    plan.ignore_eos = 1;
+    plan.settings.ignore_eos = 1;
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
     CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
     CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
@@ -253,7 +254,7 @@ static int make_served(const char *words) {
     snprintf(line, sizeof line, "--data %%F/set.jsonl --endpoint http://h:1/v1/ %s", words);
     listen_begin();
     int code = options_of_words(&options, &command_sweep, line);
-    if (!code) code = plan_make(&options, NULL, &plan);
+    if (!code) code = plan_of_options(&options, NULL, &plan);
     listen_end();
     return code;
 }

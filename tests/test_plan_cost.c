@@ -5,6 +5,7 @@
 #define _DEFAULT_SOURCE 1
 #include "cli/sweep/plan_cost.c"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "model/image.h"
 #include "measure/input.h"
 #include "support/check.h"
@@ -159,7 +160,8 @@ static void test_memory(void) {
     CHECK_INT(parse_words("--data samples/questions.jsonl --device cpu", &o), 0);
     struct plan p = {.max_sequence = 900, .max_views = 5};
     struct needs x = {.weights = "bf16"};
-    needs_find(&o, &m, &p, &x);
+    const vp_engine_options asked = engine_options_of(&o);
+    needs_find(&asked, &m, &p, &x);
     CHECK_TEXT(x.reason, "");
     e.config = &m.config;
     e.device = "cpu";

@@ -32,7 +32,7 @@ static void options_are(const char *words, const char *want) {
     struct options options;
     CHECK_INT(HEARD(options_of_words(&options, &made_up, words)), 0);
     vp_json_begin_object(begin());
-    put_config(&writer, &options);
+    put_options(&writer, "config", &options);
     vp_json_end_object(&writer);
     CHECK_TEXT(end(), want);
     options_free(&options);

@@ -9,6 +9,7 @@
 #include "results/metrics.h"
 #include "base/option_rows.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "measure/fidelity.h"
 #include "measure/measure.h"
 #include "measure/served_answer.h"
@@ -21,7 +22,7 @@
 #include "tile/family.h"
 #include "model/cuts.h"
 #include "model/image.h"
-#include "tile/tile_options.h"
+#include "tile/sizes.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
@@ -151,7 +152,7 @@ static int served_count(const struct options *options, struct served_run *state)
     if (!is_given(options, "family")) return 0;
     family = resize(NULL, 1, sizeof *family);
     int code = family_by_name("family", text_of(options, "family"), family);
-    if (!code) code = family_set_keys(options, family, 1);
+    if (!code) code = family_set_keys(family_keys_of(options), family, 1);
     state->tokens_by_rule = zeroed(state->image_count, sizeof *state->tokens_by_rule);
     for (size_t i = 0; i < state->image_count && !code; i++) {
         vp_vision_count count;
@@ -174,15 +175,15 @@ static int served_prepare(const struct options *options, struct served_run *stat
     if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
         return complain(EXIT_USAGE, "--twins %lld: an estimate needs at least %d pairs",
                         (long long)number_of(options, "twins"), TWIN_PAIRS_LEAST);
-    if ((code = knobs_of_options(options, &state->knobs)) != 0) return code;
+    if ((code = knobs_add_all(opt(options, "request_knob"), &state->knobs)) != 0) return code;
     if (knobs_combinations(&state->knobs) > 1)
         return complain(EXIT_USAGE, "--request_knob: ask takes only one value per knob; sweep takes several");
     state->setting = resize(NULL, state->knobs.count + 1, sizeof *state->setting);
     knobs_combination(&state->knobs, 0, state->setting);
     state->text_knobs = knobs_image_last(state->setting, state->knobs.count);
     if ((code = served_load_images(options, state)) != 0 || (code = served_count(options, state)) != 0
-        || (code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
-                                 &state->endpoint)) != 0
+        || (code = endpoint_open(endpoint_settings_of(options), text_of(options, "endpoint"),
+                                 text_of(options, "endpoint_model"), &state->endpoint)) != 0
         || (code = endpoint_choose_model(&state->endpoint)) != 0)
         return code;
     question->pictures = state->pictures;
@@ -221,7 +222,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     plan.knob_count = state->knobs.count;
     plan.text_knob_count = state->text_knobs;
     plan.no_cache = is_given(options, "no_cache");
-    plan.method = twin_method_of(options);
+    plan.method = twin_method_of(text_of(options, "twins_method"));
     plan.pairs = (int32_t)number_of(options, "twins");
     plan.seed = TWIN_SEED;
     plan.name = "twins";
@@ -246,7 +247,7 @@ static int served_compare(const struct options *options, struct served_run *stat
     char reason[LINE_BYTES] = "";
     struct endpoint endpoint = {0};
     int most_likely[2] = {0, 0}, code;
-    code = endpoint_open(options, url, text_of(options, "baseline_model"), &endpoint);
+    code = endpoint_open(endpoint_settings_of(options), url, text_of(options, "baseline_model"), &endpoint);
     if (!code) code = endpoint_choose_model(&endpoint);
     if (!code) {
         struct question question = state->question;
@@ -533,10 +534,10 @@ static void print_twins(const struct served_run *state) {
     print_plain("%d alternating pair%s after a warm-up%s%s\n", result->pairs, plural_s((int64_t)result->pairs),
                 words[0] ? "; " : "", words);
 }
-static void print_served(const struct options *options, const struct served_run *state) {
+static void print_served(const struct served_run *state) {
     print_head(state);
     print_tokens(state);
-    runs_print(options, &state->timed);
+    runs_print(&state->timed);
     runs_print_terms(&state->timed);
     print_twins(state);
     print_fidelity(&state->fidelity);
@@ -588,7 +589,7 @@ static void print_served_json(const struct options *options, const struct served
     vp_json_writer_init_sink(&writer, file_sink, stdout, 2);
     put_served_request(&writer, state);
     put_served_answer(&writer, state);
-    runs_put_count(&writer, options, timed);
+    runs_put_count(&writer, timed);
     for (int metric = 0; metric < METRIC_ENERGY; metric++)
         PUT(&writer, KEY(METRIC_KEYS[metric], metric_mean(timed->runs, timed->count, metric)));
     runs_put_rates(&writer, timed);
@@ -618,7 +619,7 @@ static void print_served_json(const struct options *options, const struct served
     if (state->fidelity.baseline) put_fidelity_row(&writer, &state->fidelity);
     runs_put_medians(&writer, timed);
     put_served_runs(&writer, timed->runs, timed->count);
-    runs_put_end(&writer, options, timed, NULL, vp_server_library(state->endpoint.server));
+    runs_put_end(&writer, options, timed, NULL, NULL, vp_server_library(state->endpoint.server));
 }
 
 static int run_command(const struct options *options) {
@@ -628,7 +629,8 @@ static int run_command(const struct options *options) {
     int code, failed = 0;
     memset(&state, 0, sizeof state);
     code = served_prepare(options, &state);
-    if (!code) code = runs_measure(options, &server, 0, &state.timed);
+    state.timed.is_cold = is_given(options, "cold");
+    if (!code) code = runs_measure(&server, (int32_t)number_of(options, "num_runs"), 0, &state.timed);
     if (code && state.timed.count) { /* the runs before it are still printed */
         failed = code;
         code = complain(0, "run %d of %d failed: the results are those of the %d before it", state.timed.count + 1,
@@ -642,7 +644,8 @@ static int run_command(const struct options *options) {
         code = served_compare(options, &state);
     if (!code && state.timed.count) {
         served_warn(options, &state);
-        (is_given(options, "json") ? print_served_json : print_served)(options, &state);
+        if (is_given(options, "json")) print_served_json(options, &state);
+        else print_served(&state);
         if (twins_are_wrong(&state.twin_result, reason, sizeof reason)) code = complain(EXIT_WORK, "%s", reason);
     }
     if ((!code || code == EXIT_WORK) && interrupted) {

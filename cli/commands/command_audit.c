@@ -9,6 +9,7 @@
 #include "base/options.h"
 #include "base/table.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "measure/provenance.h"
 #include "model/image.h"
 #include "server/ask.h"
@@ -19,7 +20,7 @@
 #include "server/endpoint.h"
 #include "server/knobs.h"
 #include "tile/family.h"
-#include "tile/tile_options.h"
+#include "tile/sizes.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"
@@ -147,8 +148,8 @@ static int make_rules(const struct options *options, struct audit *audit) {
     audit->rule = zeroed(1, sizeof *audit->rule);
     audit->without = zeroed(1, sizeof *audit->without);
     if ((code = family_by_name("family", text_of(options, "family"), &audit->rule->family)) != 0
-        || (code = family_set_keys(options, &audit->rule->family, 1)) != 0
-        || (code = knobs_of_options(options, &audit->knobs)) != 0)
+        || (code = family_set_keys(family_keys_of(options), &audit->rule->family, 1)) != 0
+        || (code = knobs_add_all(opt(options, "request_knob"), &audit->knobs)) != 0)
         return code;
     if (knobs_combinations(&audit->knobs) > 1)
         return complain(EXIT_USAGE, "--request_knob: audit takes one value per knob");
@@ -179,8 +180,8 @@ static int audit_prepare(const struct options *options, struct audit *audit) {
         if (audit_count(audit->without, width, height, &asked->without, NULL) != VP_OK)
             asked->without.total_tokens = -1;
     }
-    if ((code = endpoint_open(options, text_of(options, "endpoint"), text_of(options, "endpoint_model"),
-                              &audit->endpoint)) != 0)
+    if ((code = endpoint_open(endpoint_settings_of(options), text_of(options, "endpoint"),
+                              text_of(options, "endpoint_model"), &audit->endpoint)) != 0)
         return code;
     return endpoint_choose_model(&audit->endpoint);
 }
@@ -622,9 +623,9 @@ static void print_audit_json(const struct options *options, const struct audit *
     if (is_given(options, "pruning_rounds")) put_cost(&writer, &audit->cost);
     PUT(&writer, KEY_TEXTS("notes", &audit->notes), KEY_TEXTS("warnings", &audit->endpoint.warnings),
         KEY_OBJECT("provenance"));
-    put_provenance(&writer, options, NULL);
+    put_provenance(&writer, options, NULL, NULL);
     PUT(&writer, KEY("client", vp_server_library(audit->endpoint.server)), END_OBJECT);
-    put_config(&writer, options);
+    put_options(&writer, "config", options);
     vp_json_end_object(&writer);
     json_end(&writer); /* main checks stdout */
 }

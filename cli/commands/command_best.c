@@ -7,6 +7,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "report/pruning.h"
 #include "report/report.h"
 #include "report/report_text.h"

@@ -110,7 +110,8 @@ static int fit_engine(const struct options *options, const struct results *resul
     int kind = 0, code;
     while (strcmp(ESTIMATE_KIND_KEYS[kind], text_of(options, "features"))) kind++; /* the option allows no other word */
     estimator = zeroed(1, sizeof *estimator);
-    if ((code = measurements_make(options, results, &experts, &measurements, &estimator->warnings)) == 0)
+    code = measurements_make(number_of(options, "num_experts"), results, &experts, &measurements, &estimator->warnings);
+    if (!code)
         code = estimator_make(&measurements, results, (vp_latency_features)kind, experts, estimator);
     if (!code) code = estimator_evaluate(&measurements, estimator->model.features, &evaluation);
     if (!code) {

@@ -4,6 +4,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "model/model.h"
 #include "measure/provenance.h"
 #include "vlmprof.h"

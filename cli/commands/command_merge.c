@@ -15,7 +15,6 @@
 #include "vlmprof_file.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 static const struct option_spec MERGE_OPTIONS[] = {

@@ -8,12 +8,13 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "measure/noise.h"
 #include "measure/prune.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "results/result_read.h"
-#include "tile/tile_options.h"
+#include "tile/sizes.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 
@@ -637,7 +638,7 @@ static int run_command(const struct options *options) {
     if (!folder) code = predict_requests(options, estimator);
     else if ((code = results_read(&results, &folder, 1)) == 0) {
         int64_t experts = estimator->expert_count;
-        if ((code = measurements_make(options, &results, &experts, &measurements, &warnings)) == 0) {
+        if ((code = measurements_make(0, &results, &experts, &measurements, &warnings)) == 0) {
             warn_of_target(estimator, &measurements, &warnings);
             code = (is_given(options, "data") ? predict_files(options, estimator, &measurements, &warnings)
                                               : predict_recalibrate(options, estimator, &measurements, &warnings));

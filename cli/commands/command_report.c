@@ -8,6 +8,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "report/report.h"
 #include "report/report_data.h"
 #include "page/report_page.h"

@@ -10,6 +10,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "measure/dump.h"
 #include "measure/input.h"
 #include "measure/measure.h"
@@ -20,7 +21,6 @@
 #include "score/scoring.h"
 #include "profile/profile.h"
 #include "profile/profiler.h"
-#include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_engine.h"
@@ -110,6 +110,7 @@ static const struct option_spec RUN_OPTIONS[] = {
 /* One request to the engine, with its printed parts. */
 struct run_state {
     struct request request;
+    vp_engine_options settings; /* of its engine */
     vp_dump dump;
     struct timed_runs timed;
 };
@@ -121,7 +122,9 @@ static int run_choose_blocks(const struct options *options, struct request *requ
     const struct option_value *list = opt(options, "active_blocks");
     int32_t *blocks = resize(NULL, (size_t)all, sizeof *blocks);
     int32_t count = list->given ? 0 : (int32_t)knob_number(&request->knobs, KNOB_BLOCKS);
-    int code = list->given ? 0 : model_choose_blocks(options, &request->model, count, blocks);
+    int code = list->given ? 0
+                           : model_choose_blocks(text_of(options, "importance_scores_file"), &request->model, count,
+                                                 blocks);
     for (int32_t block = 0; block < all && list->given; block++)
         for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == block) blocks[count++] = block;
     for (size_t i = 0; i < list->count && list->given && !code; i++)
@@ -176,7 +179,7 @@ static int run_check_knobs(const struct options *options, struct request *reques
     int32_t *values = NULL;
     size_t count = 0;
     char *name = NULL;
-    int code = image_knob_read(options, &name, &values, &count);
+    int code = image_knob_read(text_of(options, "image_knob"), &name, &values, &count);
     if (!code && count) {
         knob_set_text(&request->knobs, KNOB_IMAGE, name);
         knob_set_number(&request->knobs, KNOB_IMAGE, values[0]);
@@ -188,7 +191,7 @@ static int run_check_knobs(const struct options *options, struct request *reques
     if (!code && count && (is_given(options, "vision_tokens") || is_tiled))
         return complain(EXIT_USAGE, is_tiled ? "--image_knob: for Molmo's crops, use --max_crops, --tier ..."
                                              : "--image_knob and --vision_tokens cannot be used together");
-    if (!code) code = model->rules->knobs(options, model, &size);
+    if (!code) code = model->rules->knobs(model, &size, "vision_tokens");
     for (size_t i = 0; !is_tiled && i < sizeof knobs / sizeof *knobs; i++)
         if (!code && is_given(options, knobs[i]))
             code = complain(EXIT_USAGE, "--%s: %s exist only for Molmo models, not for %s", knobs[i],
@@ -225,8 +228,7 @@ static int run_prompt(const struct options *options, struct request *request) {
 static int run_prepare(const struct options *options, struct request *request) {
     int code;
     if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "run needs a question: -p TEXT");
-    if ((code = tile_options_of(options, &request->tiles)) != 0 || (code = check_device(options)) != 0
-        || (code = check_gemm(options)) != 0 || (code = check_gpu_switches(options)) != 0)
+    if ((code = tile_options_of(options, &request->tiles)) != 0 || (code = check_engine_options(options)) != 0)
         return code;
     if ((code = model_load(options, &request->model)) != 0 || (code = run_check_knobs(options, request)) != 0
         || (code = run_choose_knobs(options, request)) != 0)
@@ -272,8 +274,11 @@ static int run_measure(const struct options *options, struct run_state *state) {
     struct request *request = &state->request;
     const char *dump = text_of(options, "dump");
     const struct way engine = {state, run_pass, dump ? run_dumps : NULL};
-    int code = request_open(options, request);
-    if (!code) code = runs_measure(options, &engine, request->input.new_tokens, &state->timed);
+    state->settings = engine_options_of(options);
+    state->timed.is_cold = is_given(options, "cold");
+    int code = request_open(&state->settings, request);
+    if (!code)
+        code = runs_measure(&engine, (int32_t)number_of(options, "num_runs"), request->input.new_tokens, &state->timed);
     if (code) return code;
     run_warn(&state->timed);
     return dump && state->timed.count
@@ -414,7 +419,7 @@ static void print_run(const struct options *options, const struct run_state *sta
     print_plain("output   %d token%s%s\n", run->token_count, plural_s((int64_t)run->token_count),
                 run->ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
-    runs_print(options, &state->timed);
+    runs_print(&state->timed);
     runs_print_terms(&state->timed);
 }
 
@@ -457,12 +462,12 @@ static void print_run_json(const struct options *options, const struct run_state
     score_point(&point, &scoring, &scored);
     put_point_answer(&writer, &point, &scored);
     scoring_free(&scoring);
-    runs_put_count(&writer, options, &state->timed);
+    runs_put_count(&writer, &state->timed);
     runs_put_rates(&writer, &state->timed);
     put_point_times(&writer, &point);
     runs_put_medians(&writer, &state->timed);
     put_opening(&writer, request);
-    runs_put_end(&writer, options, &state->timed, request->session.engine, NULL);
+    runs_put_end(&writer, options, &state->timed, request->session.engine, &state->settings, NULL);
 }
 
 /* --show_prompt: prints the prompt's text, its ids as in struct prompt_tokens, and the sequence length. */
@@ -480,10 +485,11 @@ static void print_prompt(const struct request *request) {
 static int run_command(const struct options *options) {
     struct run_state state = {0};
     const int shows = is_given(options, "show_prompt"), profiles = is_given(options, "profile");
+    struct profile_settings profile;
     int code;
-    if (profiles && (code = profiler_check(options)) != 0) return code;
+    if (profiles && (code = profile_settings_read(options, &profile)) != 0) return code;
     code = run_prepare(options, &state.request);
-    if (!code && !shows) code = profiles ? profile_run(options, &state.request) : run_measure(options, &state);
+    if (!code && !shows) code = profiles ? profile_run(&profile, &state.request) : run_measure(options, &state);
     if (!code && shows) print_prompt(&state.request);
     else if (!code && !profiles && state.timed.count)
         (is_given(options, "json") ? print_run_json : print_run)(options, &state);

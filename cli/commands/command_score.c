@@ -39,7 +39,7 @@ static const struct option_spec SCORE_OPTIONS[] = {
 /* Scores captions. The text is one object {"sets": [...]}, one array of images or of sets, or lines of either. Returns
  * 0 or an exit code. */
 static int score_captions(struct score_job *job, int metric) {
-    const char *clean = text_of(job->options, "clean");
+    const char *clean = job->clean;
     struct scoring scoring = {0};
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
@@ -83,7 +83,9 @@ static int handle_results(const struct options *options) {
 }
 static int run_command(const struct options *options) {
     const struct score_rule *rule;
-    struct score_job job = {.options = options, .name = text_of(options, "metric")};
+    struct score_job job = {.name = text_of(options, "metric"), .clean = text_of(options, "clean"),
+                            .path = options->operand_count ? options->operands[0] : "-",
+                            .json = is_given(options, "json")};
     if (is_given(options, "predictions") || is_given(options, "scores")) return handle_results(options);
     if (!job.name) return complain(EXIT_USAGE, "score needs --metric M, --predictions, or --scores FILE");
     if (options->operand_count > 1) return complain(EXIT_USAGE, "score --metric reads one file, or stdin");

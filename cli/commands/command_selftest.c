@@ -8,6 +8,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "measure/dump.h"
 #include "measure/input.h"
 #include "model/model.h"
@@ -83,7 +84,7 @@ struct verdict {
     int ok;
 };
 struct selftest {
-    const struct options *options;
+    vp_engine_options settings; /* of the options */
     struct model model;
     struct trial trials[TRIALS];
     int32_t max_sequence, max_views;
@@ -228,8 +229,8 @@ static double limit_of(const struct selftest *selftest, int error, int is_fp32, 
 /* Tries a backend and adds its verdict; adds none if the CPU has no such kernel for this arithmetic. */
 static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm,
                   const vp_gpu_word *gpu) {
-    vp_engine_options settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence,
-                                                   selftest->max_views);
+    vp_engine_options settings = engine_options_for(&selftest->settings, &selftest->model, selftest->max_sequence,
+                                                    selftest->max_views);
     struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
     vp_error error = {VP_OK, -1, "", ""};
     const int is_fp32 = weights == VP_WEIGHTS_FP32, is_plain = !is_fp32 && !strcmp(gemm, "plain");
@@ -265,14 +266,14 @@ static void judge(struct selftest *selftest, const char *device, vp_weights weig
 }
 
 /* Loads the model, makes the trials and runs the reference. Returns 0 or an exit code. */
-static int selftest_prepare(struct selftest *selftest) {
+static int selftest_prepare(struct selftest *selftest, const struct options *options) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_engine_options settings;
     int code, is_blind, is_dense;
-    if ((code = check_device(selftest->options)) != 0 || (code = check_gpu_switches(selftest->options)) != 0
-        || (code = model_load(selftest->options, &selftest->model)) != 0
+    if ((code = check_engine_options(options)) != 0 || (code = model_load(options, &selftest->model)) != 0
         || (code = checkpoint_open(&selftest->model)) != 0)
         return code;
+    selftest->settings = engine_options_of(options);
     is_blind = model_is_blind(&selftest->model);
     is_dense = !selftest->model.config.expert_count;
     if ((code = trial_make(selftest, 0, "text", "Is there a clock next to the bridge?", 0, 0, -1)) != 0
@@ -287,7 +288,7 @@ static int selftest_prepare(struct selftest *selftest) {
     selftest->tested.runs = runs_make(TRIALS, TRIAL_TOKENS);
     selftest->unswitched.runs = runs_make(TRIALS, TRIAL_TOKENS);
     struct verdict scratch = {.backend = "reference", .gemm = "plain"};
-    settings = engine_options_of(selftest->options, &selftest->model, selftest->max_sequence, selftest->max_views);
+    settings = engine_options_for(&selftest->settings, &selftest->model, selftest->max_sequence, selftest->max_views);
     settings.device = "cpu";
     settings.weights = VP_WEIGHTS_FP32;
     settings.gemm = "plain";
@@ -378,7 +379,7 @@ static void selftest_free(struct selftest *selftest) {
 
 /* Tries a GPU in bf16, with one switch at a time, and in fp32. The switch `events` affects only profiles. */
 static void judge_gpu(struct selftest *selftest, const char *device) {
-    const uint32_t wanted = gpu_switches_of(selftest->options);
+    const uint32_t wanted = selftest->settings.gpu;
     judge(selftest, device, VP_WEIGHTS_BF16, "cublas", NULL);
     if (selftest->verdicts[selftest->verdict_count - 1].ok) { /* a failed run has no bits to compare */
         struct outcome first = selftest->tested;
@@ -411,8 +412,7 @@ static void judge_all(struct selftest *selftest, const char *device) {
 static int run_command(const struct options *options) {
     static struct selftest selftest;
     int failed = 0, code;
-    selftest.options = options;
-    code = selftest_prepare(&selftest);
+    code = selftest_prepare(&selftest, options);
     if (!code) {
         judge_all(&selftest, text_of(options, "device"));
         for (int i = 0; i < selftest.verdict_count; i++) failed += !selftest.verdicts[i].ok;

@@ -9,6 +9,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
 #include "data/plan.h"
 #include "model/model.h"
 #include "measure/engine.h"
@@ -32,10 +33,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Where the options are read: data/dataset.c reads those of the data and the drawing of samples; data/plan.c the grid;
- * data/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c --plan; model/model.c those of the model
- * and the device; sweep/sweep_point.c timing, progress and --retry_failed; profile/profile.c --use_profiler; this file
- * the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
@@ -126,7 +123,7 @@ static int are_files_there(const struct sweep *sweep) {
     int there = 1;
     for (size_t i = 0; i < sweep->plan.configuration_count && there; i++) {
         struct result_found found;
-        there = result_check(text_of(sweep->options, "output_dir"), sweep->plan.configurations[i].file_name,
+        there = result_check(sweep->settings.output_dir, sweep->plan.configurations[i].file_name,
                              sweep->index.plan, &found) == 0
                 && found.status;
         free(found.status);
@@ -136,7 +133,7 @@ static int are_files_there(const struct sweep *sweep) {
 /* Writes the result files after the last point. With several processes, the last one to finish writes them, and only if
  * the journals have changed since the last merge. Returns 0 or an exit code. */
 static int sweep_merge(struct sweep *sweep) {
-    const char *folder = text_of(sweep->options, "output_dir");
+    const char *folder = sweep->settings.output_dir;
     char state[96], before[96] = "", text[400];
     int code, fd = ranks_lock(folder);
     struct journal_index all = {0};
@@ -167,7 +164,7 @@ static int sweep_merge(struct sweep *sweep) {
 static int print_summary(const struct sweep *sweep, const struct text_list *warnings, int code) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 1);
-    PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", text_of(sweep->options, "output_dir")),
+    PUT(&writer, KEY_OBJECT(NULL), KEY("output_dir", sweep->settings.output_dir),
         KEY("status", code ? "complete with failures" : "complete"), KEY("journal", sweep->journal.path),
         KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size), KEY_BOOL("merged", sweep->has_merged),
         KEY("points", sweep->point_count), KEY("measured_now", (int64_t)(sweep->done - sweep->done_before)),
@@ -195,9 +192,9 @@ static int sweep_report(const struct sweep *sweep) {
                "report %s\n", rank,
                sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count), sweep->point_count,
                plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before, (long long)sweep->failed,
-               text_of(sweep->options, "output_dir"),
+               sweep->settings.output_dir,
                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "",
-               text_of(sweep->options, "output_dir"));
+               sweep->settings.output_dir);
     if (sweep->plan.repeats)
         print_note("vlmprof: %s repeats points %zu times; each was measured once\n",
                    text_of(sweep->options, "sampling_strategy"), sweep->plan.repeats);
@@ -348,7 +345,7 @@ static int settle_names(struct sweep *sweep, const char *folder) {
 }
 /* Opens the journal and counts the points. Returns 0 or an exit code. */
 static int sweep_open(struct sweep *sweep) {
-    const char *folder = text_of(sweep->options, "output_dir");
+    const char *folder = sweep->settings.output_dir;
     int code;
     snprintf(sweep->index.plan, sizeof sweep->index.plan, "%016llx", (unsigned long long)sweep->plan.fingerprint);
     sweep->journal.path = journal_name(folder, sweep->rank.rank, sweep->rank.world_size);
@@ -379,7 +376,7 @@ static int sweep_plan_servers(struct sweep *sweep) {
                         sweep->rank.world_size);
     sweep->bare_every = 0;
     sweep->timing_off = 1;
-    return plan_make(sweep->options, NULL, &sweep->plan);
+    return plan_of_options(sweep->options, NULL, &sweep->plan);
 }
 /* Some models' prompts have styles; others take only the question, like chat servers. Returns 0 or EXIT_USAGE. */
 static int check_prompts(const struct options *options, const struct model *model) {
@@ -392,21 +389,29 @@ static int check_prompts(const struct options *options, const struct model *mode
                         vp_architecture_name(model->config.architecture));
     return 0;
 }
+/* Fills the settings, also those of profiles. Returns 0 or an exit code. */
+static int sweep_settings_read(const struct options *options, struct sweep_settings *settings) {
+    *settings = (struct sweep_settings){
+        .engine = engine_options_of(options), .endpoint = endpoint_settings_of(options),
+        .output_dir = text_of(options, "output_dir"), .twins = (int32_t)number_of(options, "twins"),
+        .twins_method = text_of(options, "twins_method"), .no_cache = is_given(options, "no_cache"),
+        .same_image = is_given(options, "same_image"), .retry_failed = is_given(options, "retry_failed")};
+    return profile_settings_read(options, &settings->profile);
+}
 /* Checks all options, loads the model's configuration and makes the plan. Returns 0 or an exit code. */
 static int sweep_plan(struct sweep *sweep) {
     const struct options *options = sweep->options;
     int code;
-    if ((code = check_sweep_options(options)) != 0 || (code = profiler_check(options)) != 0
+    if ((code = check_sweep_options(options)) != 0 || (code = sweep_settings_read(options, &sweep->settings)) != 0
         || (code = sweep_rules(sweep)) != 0)
         return code;
     if (is_given(options, "endpoint")) return sweep_plan_servers(sweep);
     if ((code = sweep_rank(sweep)) != 0) return code;
-    if ((code = check_device(options)) != 0 || (code = check_gemm(options)) != 0
-        || (code = check_gpu_switches(options)) != 0
-        || (code = model_load(options, &sweep->model)) != 0 || (code = check_prompts(options, &sweep->model)) != 0)
+    if ((code = check_engine_options(options)) != 0 || (code = model_load(options, &sweep->model)) != 0
+        || (code = check_prompts(options, &sweep->model)) != 0)
         return code;
     warn_of_template(&sweep->model);
-    return plan_make(options, &sweep->model, &sweep->plan);
+    return plan_of_options(options, &sweep->model, &sweep->plan);
 }
 /* Allocates the engines; none is opened. */
 static void make_engines(struct sweep *sweep) {
@@ -414,6 +419,9 @@ static void make_engines(struct sweep *sweep) {
     sweep->engines = zeroed(sweep->engine_count, sizeof *sweep->engines);
     for (size_t i = 0; i < sweep->engine_count; i++) {
         sweep->engines[i].weights = sweep->plan.weights_count ? sweep->plan.weights[i] : NULL;
+        sweep->engines[i].settings = sweep->settings.engine;
+        sweep->engines[i].settings.device = sweep->device;
+        if (sweep->engines[i].weights) sweep->engines[i].settings.weights = weights_of(sweep->engines[i].weights);
         sweep->engines[i].session.model = &sweep->model;
         sweep->engines[i].session_at = -1;
     }
@@ -468,14 +476,13 @@ static void sweep_free(struct sweep *sweep) {
 }
 static int run_command(const struct options *options) {
     struct sweep sweep = {.options = options, .journal.fd = -1};
+    const int is_served = is_given(options, "endpoint");
     end_in_order();
     int code = sweep_plan(&sweep);
     if (!code)
-        code = baseline_open(&sweep.baseline, options, is_given(options, "endpoint") ? NULL : &sweep.model,
+        code = baseline_open(&sweep.baseline, text_of(options, "baseline"), is_served ? NULL : &sweep.model,
                              &sweep.plan);
-    if (!code && is_given(options, "plan"))
-        code = plan_cost_show(options, is_given(options, "endpoint") ? NULL : &sweep.model, &sweep.plan,
-                              &sweep.baseline);
+    if (!code && is_given(options, "plan")) code = plan_cost_show(&sweep, is_given(options, "json"));
     else if (!code) {
         code = sweep_prepare(&sweep);
         if (!code && !interrupted) code = sweep_loop(&sweep);

@@ -7,8 +7,9 @@
 #include "base/options.h"
 #include "base/table.h"
 #include "commands/commands.h"
+#include "commands/settings.h"
+#include "tile/sizes.h"
 #include "tile/tile_families.h"
-#include "tile/tile_options.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "vlmprof_image.h"
@@ -201,6 +202,22 @@ static void tile_line(void *user, const char *line) {
     }
     tile_print(job, &row);
 }
+/* The rows of other families than Molmo's own. Returns the exit code. */
+static int run_families(const struct options *options) {
+    static const char *const foreign[] = {"preprocess", "tier", "crops", "vision_tokens"};
+    const struct family_settings settings = {
+        .family = text_of(options, "family"), .checkpoint = text_of(options, "checkpoint"),
+        .compare = text_of(options, "compare"), .keys = family_keys_of(options), .sizes = text_of(options, "sizes"),
+        .operands = options->operands, .operand_count = options->operand_count,
+        .max_tokens = number_of(options, "max_tokens"), .percentile = number_of(options, "percentile"),
+        .draw = text_of(options, "draw"), .csv = is_given(options, "csv"), .json = is_given(options, "json"),
+        .list_families = is_given(options, "list_families")};
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign && !settings.list_families; i++)
+        if (is_given(options, foreign[i]))
+            return complain(EXIT_USAGE, "--%s is only for Molmo's own tiling; remove it when giving a "
+                                        "family", foreign[i]);
+    return tile_families_run(&settings);
+}
 static int run_command(const struct options *options) {
     const char *list = text_of(options, "sizes");
     int64_t width, height;
@@ -208,7 +225,7 @@ static int run_command(const struct options *options) {
     int code;
     struct tile_job job = {.geometry = vp_geometry_default(), .stream.csv = is_given(options, "csv"),
                            .stream.json = is_given(options, "json")};
-    if (is_given(options, "list_families") || has_family_keys(options)) return tile_families_run(options);
+    if (is_given(options, "list_families") || has_family_keys(options)) return run_families(options);
     if (!list && !options->operand_count)
         return complain(EXIT_USAGE, "tile needs sizes (640x480), image files, or --sizes LIST");
     if ((code = tile_options_of(options, &job.tiles)) != 0) return code;

@@ -289,7 +289,7 @@ static vp_result walk_annotations(struct loader *loader,
                                   vp_result (*element)(void *, const vp_json *, int64_t, size_t, vp_error *),
                                   vp_error *error) {
     struct dataset *dataset = loader->dataset;
-    const char *named = text_of(dataset->options, "annotations");
+    const char *named = dataset->settings->annotations;
     struct stream_visitor visitor = {"annotations", element, NULL, loader, 0};
     vp_result result;
     if (!dataset->notes_path) {
@@ -395,13 +395,13 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK && !fields.questions.count && !defaults && !prompt_dataset_of(&fields, NULL))
         result = vp_fail(&error, VP_ERR_FORMAT, -1, "", "\"question\" must be a string");
     if (result == VP_OK && is_message)
-        result = build_message(&fields, defaults, number_of(dataset->options, "seed"), sample->id,
-                               text_of(dataset->options, "answer_hint"), &sample->prompt, &info, &error);
+        result = build_message(&fields, defaults, dataset->settings->seed, sample->id,
+                               dataset->settings->answer_hint, &sample->prompt, &info, &error);
     if (result == VP_OK && is_message && (fields.places || fields.is_asked))
-        keep_prompt(&fields, text_of(dataset->options, "answer_hint"), sample);
+        keep_prompt(&fields, dataset->settings->answer_hint, sample);
     if (result == VP_OK && !is_message)
-        result = build_prompt(&fields, defaults, text_of(dataset->options, "style"),
-                              number_of(dataset->options, "seed"), sample->id, &sample->prompt, &info, &error);
+        result = build_prompt(&fields, defaults, dataset->settings->style,
+                              dataset->settings->seed, sample->id, &sample->prompt, &info, &error);
     if (result == VP_OK) {
         sample->dataset = prompt_dataset_of(&fields, defaults);
         sample->no_image = !info.has_image;
@@ -427,7 +427,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
 static char *image_path_of(const struct dataset *dataset, const char *name) {
     const char *path = dataset->path, *slash = strrchr(path, '/');
     if (name[0] == '/') return copy_text(name, strlen(name));
-    if (text_of(dataset->options, "image_dir")) return join_path(text_of(dataset->options, "image_dir"), name);
+    if (dataset->settings->image_dir) return join_path(dataset->settings->image_dir, name);
     if (dataset->kind == KIND_FOLDER) return join_path(path, name);
     if (!slash) return copy_text(name, strlen(name));
     char *folder = copy_text(path, (size_t)(slash - path) + 1);
@@ -583,7 +583,7 @@ static void make_folder_record(const struct dataset *dataset, const char *name, 
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, text_sink, out, 0);
     PUT(&writer, KEY_OBJECT(NULL), KEY("id", name), KEY("image", name));
-    if (text_of(dataset->options, "prompt")) put_text(&writer, "question", text_of(dataset->options, "prompt"));
+    if (dataset->settings->prompt) put_text(&writer, "question", dataset->settings->prompt);
     vp_json_end_object(&writer);
     vp_json_finish(&writer);
 }
@@ -737,15 +737,15 @@ static vp_result find_records(struct loader *loader, vp_error *error) {
 /* --prompt, --annotations and --image_dir apply only to some kinds of data: an option without effect is a mistake. */
 static int check_data_options(const struct loader *loader) {
     const struct dataset *dataset = loader->dataset;
-    const struct options *options = dataset->options;
+    const struct data_settings *settings = dataset->settings;
     int caption = dataset->defaults && dataset->defaults->kind == VP_PROMPT_CAPTION;
-    if (dataset->kind == KIND_FOLDER && !is_given(options, "prompt") && !caption)
+    if (dataset->kind == KIND_FOLDER && !settings->prompt && !caption)
         return complain(EXIT_USAGE, "--data %s is a folder of images: give the question with -p TEXT", dataset->path);
-    if (dataset->kind != KIND_FOLDER && is_given(options, "prompt"))
+    if (dataset->kind != KIND_FOLDER && settings->prompt)
         return complain(EXIT_USAGE, "-p needs a folder of images; %s has its own questions", dataset->path);
-    if (dataset->kind != KIND_VQA && is_given(options, "annotations"))
+    if (dataset->kind != KIND_VQA && settings->annotations)
         return complain(EXIT_USAGE, "--annotations needs VQA v2's question file; %s is not one", dataset->path);
-    if (dataset->kind == KIND_FOLDER && is_given(options, "image_dir"))
+    if (dataset->kind == KIND_FOLDER && settings->image_dir)
         return complain(EXIT_USAGE, "--image_dir needs files; --data %s is a folder", dataset->path);
     if (dataset->kind == KIND_FOLDER && loader->field)
         return complain(EXIT_USAGE, "--stratify_by: images of a folder have no field \"%s\"", loader->field);
@@ -757,9 +757,9 @@ static int check_data_options(const struct loader *loader) {
 /* Draws the samples: *chosen becomes int64 [dataset->count], ascending, malloc'ed in both cases. Strata are ordered by
  * their hashes, independent of the order of the records. Returns 0 or an exit code. */
 static int choose_records(struct loader *loader, int64_t **chosen) {
-    const struct options *options = loader->dataset->options;
-    uint32_t seed = (uint32_t)number_of(options, "seed"), *stratum, strata = 0;
-    size_t count = (size_t)number_of(options, "num_samples");
+    const uint32_t seed = loader->dataset->settings->seed;
+    const size_t count = loader->dataset->settings->num_samples;
+    uint32_t *stratum, strata = 0;
     uint64_t *values;
     vp_result result;
     if (!loader->field || loader->population > INT32_MAX) {
@@ -833,7 +833,7 @@ static int settle_image_sizes(struct dataset *dataset, const struct model *model
  * readable when the sweep continues, and the plan is then still the same. */
 static uint64_t hash_sample(uint64_t hash, const struct dataset *dataset, const struct sample *sample) {
     /* the location of a VQA v2 image depends on the existing files; its record names it */
-    const char *image = dataset->kind == KIND_VQA ? text_of(dataset->options, "image_dir") : first_image(sample);
+    const char *image = dataset->kind == KIND_VQA ? dataset->settings->image_dir : first_image(sample);
     hash = hash_text(hash_text(hash_text(hash, sample->record), sample->prompt), image);
     for (size_t i = 1; dataset->kind == KIND_LINES && i < sample->images.count; i++)
         hash = hash_text(hash, sample->images.items[i]);
@@ -960,10 +960,10 @@ static int check_samples(struct loader *loader) {
     return code;
 }
 
-/* The data set's name in its result files, malloc'ed: --dataset_name, or the last part of the path without its
+/* The data set's name in its result files, malloc'ed: `name`, or the last part of the path without its
  * extension. */
-static char *task_name(const struct options *options, const char *path) {
-    const char *name = text_of(options, "dataset_name"), *start, *end = path + strlen(path), *dot;
+static char *task_name(const char *name, const char *path) {
+    const char *start, *end = path + strlen(path), *dot;
     if (name) return copy_text(name, strlen(name));
     while (end > path + 1 && end[-1] == '/') end--;
     start = end;
@@ -1003,8 +1003,8 @@ static int settle_metric(const struct model *model, struct dataset *dataset) {
     const char *name;
     int code;
     /* command_sweep has checked the word */
-    if (text_of(dataset->options, "metric")
-        && vp_score_metric_find(text_of(dataset->options, "metric"), &metric) == VP_OK) {
+    if (dataset->settings->metric
+        && vp_score_metric_find(dataset->settings->metric, &metric) == VP_OK) {
         set_metric(dataset, metric, "of --metric", "");
         return 0;
     }
@@ -1028,14 +1028,14 @@ static void warn_without_images(const struct model *model, const struct dataset 
         complain(0, "%s: no record has an image (the key is \"image\" or \"images\"): all requests are text only",
                  dataset->path);
 }
-int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset) {
+int dataset_load(const struct data_settings *settings, const struct model *model, struct dataset *dataset) {
     vp_error error = {VP_OK, -1, "", ""};
     int64_t *chosen = NULL;
     char line[200];
-    struct loader loader = {.model = model, .dataset = dataset, .field = text_of(options, "stratify_by")};
-    dataset->options = options;
+    struct loader loader = {.model = model, .dataset = dataset, .field = settings->stratify_by};
+    dataset->settings = settings;
     dataset->source.fd = dataset->notes.fd = -1;
-    dataset->task = task_name(options, dataset->path);
+    dataset->task = task_name(settings->dataset_name, dataset->path);
     dataset->defaults = vp_prompt_dataset_find(dataset->task);
     for (char *byte = dataset->task; *byte; byte++) if (*byte == '_') *byte = '-';
     vp_result result = find_records(&loader, &error);
@@ -1051,10 +1051,10 @@ int dataset_load(const struct options *options, const struct model *model, struc
     FREE_ALL(chosen, loader.places, loader.strata, loader.question_ids, loader.questions);
     if (!code) code = check_samples(&loader);
     reader_free(&loader.reader);
-    dataset->new_tokens = is_given(options, "max_new_tokens") ? (int32_t)number_of(options, "max_new_tokens")
-                          : loader.new_tokens                 ? loader.new_tokens
-                          : dataset->defaults                 ? dataset->defaults->max_new_tokens
-                                                              : 16;
+    dataset->new_tokens = settings->new_tokens ? settings->new_tokens
+                          : loader.new_tokens  ? loader.new_tokens
+                          : dataset->defaults  ? dataset->defaults->max_new_tokens
+                                               : 16;
     if (!code) warn_without_images(model, dataset);
     if (!code) code = settle_metric(model, dataset);
     if (!code && loader.few_answers

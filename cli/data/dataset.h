@@ -6,7 +6,6 @@
 #define VLMPROF_CLI_DATASET_H
 #include "base/json_stream.h"
 #include "base/memory.h"
-#include "base/options.h"
 #include "model/model.h"
 #include "measure/record.h"
 #include "vlmprof_image.h"
@@ -30,8 +29,18 @@ struct entry {
     unsigned char reason;   /* reason why an image cannot be used: index + 1 in dataset.reasons; 0 if it can */
 };
 
+/* How to read data, and which samples to draw. A text is NULL if its option is not given. */
+struct data_settings {
+    const char *annotations, *image_dir, *dataset_name, *prompt, *style, *answer_hint;
+    const char *metric;      /* a checked name */
+    const char *stratify_by; /* the field whose shares are kept */
+    size_t num_samples;
+    uint32_t seed;
+    int32_t new_tokens;      /* longest answer; 0: the data set's */
+};
+
 struct dataset {
-    const struct options *options;
+    const struct data_settings *settings;
     const char *path;
     char *task;    /* the name in the result files */
     data_kind kind;
@@ -51,7 +60,7 @@ struct dataset {
 
 /* Reads a file or folder and draws its samples. dataset->path is set and the rest zeroed first. The caller calls
  * dataset_free, also after a failure. */
-int dataset_load(const struct options *options, const struct model *model, struct dataset *dataset);
+int dataset_load(const struct data_settings *settings, const struct model *model, struct dataset *dataset);
 /* Returns 0, or an exit code after a message if no sample can be used. */
 int dataset_check_usable(const struct dataset *dataset, const struct model *model);
 void dataset_free(struct dataset *dataset);

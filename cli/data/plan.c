@@ -73,9 +73,9 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     input->text_count = sample->text_count;
     input->no_bos = sample->no_bos;
     input->new_tokens = configuration->set->new_tokens;
-    input->ignore_eos = plan->ignore_eos;
+    input->ignore_eos = plan->settings.ignore_eos;
     input_apply_knobs(input, &configuration->knobs);
-    input_seed_pruning(input, plan->seed, sample->id);
+    input_seed_pruning(input, plan->settings.data.seed, sample->id);
 }
 
 /* The name of a configuration's file. crops: the mean of a tier's crops, truncated to an integer, as in the
@@ -114,47 +114,42 @@ static void plan_configuration(const struct model *model, struct plan *plan, str
     name_configuration(plan, configuration, count ? (int)(crops / count) : 0);
 }
 
-/* The list of a knob's values; NULL if none is given. */
-static const struct option_value *list_of(const struct options *options, int knob) {
-    return KNOBS[knob].list && is_given(options, KNOBS[knob].list) ? opt(options, KNOBS[knob].list) : NULL;
-}
 /* The number of values of a knob's list; without a list 1, for the model's own value. */
-static int32_t list_count(const struct options *options, int knob) {
-    const struct option_value *list = list_of(options, knob);
-    return list ? (int32_t)list->count : 1;
+static int32_t list_count(const struct plan_settings *settings, int knob) {
+    return settings->lists[knob] ? (int32_t)settings->lists[knob]->count : 1;
 }
 /* Complains about words of the lists that are not valid choices. Returns 0 or EXIT_USAGE. */
-static int check_words(const struct options *options) {
+static int check_words(const struct plan_settings *settings) {
     for (int knob = 0; knob < KNOB_EACH_END; knob++) {
-        const struct option_value *list = KNOBS[knob].choices ? list_of(options, knob) : NULL;
+        const struct option_value *list = KNOBS[knob].choices ? settings->lists[knob] : NULL;
         for (size_t i = 0; list && i < list->count; i++)
             if (!has_word(KNOBS[knob].choices, list->items[i]))
                 return complain_word(KNOBS[knob].list, "value", list->items[i], KNOBS[knob].choices);
     }
     return 0;
 }
-static int check_lists(const struct options *options, const struct model *model) {
-    const struct option_value *tiers = opt(options, "tier_list"), *tokens = opt(options, "vision_tokens_list"),
-                              *ks = opt(options, "top_k_list");
+static int check_lists(const struct plan_settings *settings, const struct model *model) {
+    const struct option_value *tiers = settings->lists[KNOB_TIER], *tokens = settings->lists[KNOB_TOKENS],
+                              *ks = settings->lists[KNOB_TOP_K];
     const vp_geometry geometry = model ? model->config.geometry : vp_geometry_default();
     /* with a family's rule, any number can be the target */
     const int is_tiled = !model || model->rules->is_tiled;
-    const int32_t least = !model && is_given(options, "family") ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
-    if (check_words(options)) return EXIT_USAGE;
-    for (size_t i = 0; i < tokens->count && is_tiled; i++) if (tokens->numbers[i] < least)
+    const int32_t least = !model && settings->servers.family ? 1 : 2 * vp_geometry_tokens_per_crop(&geometry);
+    if (check_words(settings)) return EXIT_USAGE;
+    for (size_t i = 0; tokens && i < tokens->count && is_tiled; i++) if (tokens->numbers[i] < least)
             return complain(EXIT_USAGE, "--vision_tokens_list %s: the global view and one crop already have %d tokens",
                             tokens->items[i], least);
-    if (!model && tiers->given && is_given(options, "family"))
+    if (!model && tiers && settings->servers.family)
         return complain(EXIT_USAGE, "--tier_list: tiers are crops of MolmoE's canvas; with --family, give target "
                                     "tokens: --vision_tokens_list");
-    if (!is_tiled && tiers->given)
+    if (!is_tiled && tiers)
         return complain(EXIT_USAGE, "--tier_list: tiers exist only for Molmo models, not for %s",
                         vp_architecture_name(model->config.architecture));
-    if (model && ks->given && !model->config.expert_count)
+    if (model && ks && !model->config.expert_count)
         return complain(EXIT_USAGE, "--top_k_list: %s has no experts to choose from",
                         vp_architecture_name(model->config.architecture));
-    for (size_t i = 0; i < ks->count && model; i++)
-        if (ks->given && ks->numbers[i] > model->config.expert_count)
+    for (size_t i = 0; ks && i < ks->count && model; i++)
+        if (ks->numbers[i] > model->config.expert_count)
             return complain(EXIT_USAGE, "--top_k_list %s: the model has %d experts", ks->items[i],
                             model->config.expert_count);
     return 0;
@@ -162,7 +157,7 @@ static int check_lists(const struct options *options, const struct model *model)
 
 /* The grid during its construction. */
 struct grid {
-    const struct options *options; const struct model *model; struct plan *plan; /* model is NULL for servers */
+    const struct plan_settings *settings; const struct model *model; struct plan *plan; /* model is NULL for servers */
     char *image_knob; int32_t *image_values; size_t image_count; /* from --image_knob */
     /* its dimensions: the size of images, then knobs of the engine; for a server, its variants replace the first of
      * these */
@@ -174,21 +169,22 @@ enum { GRID_SIZE = 0, GRID_VARIANT = 1 };
 _Static_assert(KNOB_EACH - KNOB_IMAGE <= VP_GRID_KNOBS_MAX, "more knobs of a grid than vp_sampler_grid accepts");
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
 static int check_sizes(struct grid *grid) {
-    const struct option_value *tokens = opt(grid->options, "vision_tokens_list");
-    int code = image_knob_read(grid->options, &grid->image_knob, &grid->image_values, &grid->image_count);
+    const struct option_value *tokens = grid->settings->lists[KNOB_TOKENS];
+    int code = image_knob_read(grid->settings->image_knob, &grid->image_knob, &grid->image_values,
+                               &grid->image_count);
     for (size_t i = 0; i < grid->image_count && !code; i++) {
         const struct image_size size = {NULL, 0, grid->image_knob, grid->image_values[i], NULL};
-        code = grid->model->rules->knobs(grid->options, grid->model, &size);
+        code = grid->model->rules->knobs(grid->model, &size, "vision_tokens_list");
     }
-    for (size_t i = 0; i < tokens->count && !code; i++) {
+    for (size_t i = 0; tokens && i < tokens->count && !code; i++) {
         const struct image_size size = {NULL, (int32_t)tokens->numbers[i], NULL, 0, NULL};
-        code = grid->model->rules->knobs(grid->options, grid->model, &size);
+        code = grid->model->rules->knobs(grid->model, &size, "vision_tokens_list");
     }
     return code;
 }
 /* Sets a knob to a value of its list. Returns 0 if there is no list. */
-static int set_listed(const struct options *options, int knob, size_t at, struct knob_values *values) {
-    const struct option_value *list = list_of(options, knob);
+static int set_listed(const struct plan_settings *settings, int knob, size_t at, struct knob_values *values) {
+    const struct option_value *list = settings->lists[knob];
     if (!list) return 0;
     if (KNOBS[knob].type == KNOB_IS_NUMBER) knob_set_number(values, knob, list->numbers[at]);
     else knob_set_text(values, knob, list->items[at]);
@@ -197,27 +193,27 @@ static int set_listed(const struct options *options, int knob, size_t at, struct
 /* Reads --weights or --weights_list, and counts the values of the other knobs with which each point is measured.
  * Returns 0 or an exit code. */
 static int read_each(struct grid *grid) {
-    const struct option_value *list = list_of(grid->options, KNOB_WEIGHTS);
-    const struct option_value *values = list_of(grid->options, KNOB_PRUNE);
+    const struct option_value *list = grid->settings->lists[KNOB_WEIGHTS];
+    const struct option_value *values = grid->settings->lists[KNOB_PRUNE];
     struct plan *plan = grid->plan;
-    for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) grid->each *= (size_t)list_count(grid->options, knob);
+    for (int knob = KNOB_EACH; knob < KNOB_EACH_END; knob++) grid->each *= (size_t)list_count(grid->settings, knob);
     if (values) {
         if (model_is_blind(grid->model))
             return complain(EXIT_USAGE, "--prune_list: %s reads only text, so there are no image tokens",
                             vp_architecture_name(grid->model->config.architecture));
         if (prune_check("prune_list", (const char *const *)values->items, values->count)) return EXIT_USAGE;
     }
-    plan->weights_count = (size_t)list_count(grid->options, KNOB_WEIGHTS);
+    plan->weights_count = (size_t)list_count(grid->settings, KNOB_WEIGHTS);
     plan->weights = resize(NULL, plan->weights_count, sizeof *plan->weights);
-    plan->weights[0] = text_of(grid->options, "weights");
+    plan->weights[0] = grid->settings->weights;
     for (size_t i = 0; list && i < list->count; i++) plan->weights[i] = list->items[i];
     return 0;
 }
 
 /* Finds the points of the grid that the strategy visits. */
 static int grid_points(struct grid *grid) {
-    const char *name = text_of(grid->options, "sampling_strategy");
-    uint32_t seed = (uint32_t)number_of(grid->options, "seed");
+    const char *name = grid->settings->sampling_strategy;
+    const uint32_t seed = grid->settings->data.seed;
     size_t points = vp_sampler_lhs_points(grid->counts, grid->width), *repeats = &grid->plan->repeats;
     vp_grid_strategy strategy = VP_GRID_FULL;
     vp_result result = vp_sampler_strategy_find(name, &strategy); /* the option table knows the names */
@@ -240,7 +236,7 @@ static void set_size(const struct grid *grid, size_t at, struct configuration *c
     const vp_geometry geometry = grid->model ? grid->model->config.geometry : vp_geometry_default();
     struct knob_values *knobs = &configuration->knobs;
     int32_t crops = 0;
-    if (!set_listed(grid->options, KNOB_TOKENS, at, knobs) && !set_listed(grid->options, KNOB_TIER, at, knobs)) {
+    if (!set_listed(grid->settings, KNOB_TOKENS, at, knobs) && !set_listed(grid->settings, KNOB_TIER, at, knobs)) {
         if (grid->image_knob) {
             knob_set_text(knobs, KNOB_IMAGE, grid->image_knob);
             knob_set_number(knobs, KNOB_IMAGE, grid->image_values[at]);
@@ -260,17 +256,17 @@ static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t pl
     int32_t *blocks = resize(NULL, (size_t)config->block_count, sizeof *blocks), count;
     int code;
     for (int32_t i = GRID_SIZE + 1; i < grid->width; i++)
-        if (!set_listed(grid->options, grid->knobs[i], (size_t)at[i], knobs))
+        if (!set_listed(grid->settings, grid->knobs[i], (size_t)at[i], knobs))
             knob_set_of_model(knobs, grid->knobs[i], config);
     count = (int32_t)knob_number(knobs, KNOB_BLOCKS);
-    code = model_choose_blocks(grid->options, grid->model, count, blocks);
+    code = model_choose_blocks(grid->settings->importance_scores_file, grid->model, count, blocks);
     if (!code) knob_set_list(knobs, KNOB_BLOCKS, blocks, count);
     free(blocks);
     for (int knob = KNOB_EACH_END; knob-- > KNOB_EACH;) {
-        const size_t values = (size_t)list_count(grid->options, knob), value = place % values;
+        const size_t values = (size_t)list_count(grid->settings, knob), value = place % values;
         place /= values;
         if (knob == KNOB_WEIGHTS) knob_set_text(knobs, knob, grid->plan->weights[configuration->weights_at = value]);
-        else set_listed(grid->options, knob, value, knobs);
+        else set_listed(grid->settings, knob, value, knobs);
     }
     return code;
 }
@@ -279,22 +275,22 @@ static int set_model_knobs(const struct grid *grid, const int32_t *at, size_t pl
 static int32_t size_count(const struct grid *grid) {
     const int has_tiers = grid->model && grid->model->rules->is_tiled;
     int32_t tiers = 0;
-    if (list_of(grid->options, KNOB_TOKENS)) return list_count(grid->options, KNOB_TOKENS);
-    if (list_of(grid->options, KNOB_TIER) || !has_tiers) return list_count(grid->options, KNOB_TIER);
+    if (grid->settings->lists[KNOB_TOKENS]) return list_count(grid->settings, KNOB_TOKENS);
+    if (grid->settings->lists[KNOB_TIER] || !has_tiers) return list_count(grid->settings, KNOB_TIER);
     while (vp_tier_at(tiers)) tiers++;
     return tiers;
 }
 /* Finds the dimensions. A knob that the model does not set itself is a dimension only with a list, so that grids
  * without the list do not change. */
 static int count_grid(struct grid *grid) {
-    int code = check_lists(grid->options, grid->model);
+    int code = check_lists(grid->settings, grid->model);
     grid->counts[grid->width++] = size_count(grid);
     for (int knob = 0; knob < KNOB_EACH_END; knob++) {
-        if (list_of(grid->options, knob)) grid->plan->named |= 1u << knob;
+        if (grid->settings->lists[knob]) grid->plan->named |= 1u << knob;
         if (knob >= KNOB_EACH || KNOBS[knob].of != KNOB_OF_ENGINE) continue;
-        if (!KNOBS[knob].in_config && !list_of(grid->options, knob)) continue;
+        if (!KNOBS[knob].in_config && !grid->settings->lists[knob]) continue;
         grid->knobs[grid->width] = knob;
-        grid->counts[grid->width++] = list_count(grid->options, knob);
+        grid->counts[grid->width++] = list_count(grid->settings, knob);
     }
     if (!grid->model) grid->counts[GRID_VARIANT] = (int32_t)grid->plan->variants.count;
     if (!code && grid->model) code = check_sizes(grid);
@@ -302,8 +298,8 @@ static int count_grid(struct grid *grid) {
     if (grid->image_count) grid->counts[GRID_SIZE] = (int32_t)grid->image_count;
     return code ? code : grid_points(grid);
 }
-static int plan_grid(const struct options *options, const struct model *model, struct plan *plan) {
-    struct grid grid = {.options = options, .model = model, .plan = plan, .each = 1};
+static int plan_grid(const struct model *model, struct plan *plan) {
+    struct grid grid = {.settings = &plan->settings, .model = model, .plan = plan, .each = 1};
     int code = count_grid(&grid);
     const size_t count = code ? 0 : plan->set_count * grid.count * grid.each;
     plan->configurations = zeroed(count + 1, sizeof *plan->configurations);
@@ -325,72 +321,24 @@ static int plan_grid(const struct options *options, const struct model *model, s
     return code;
 }
 
-/* Adds the data sets to a hash. */
-static uint64_t hash_sets(uint64_t hash, const struct plan *plan) {
+uint64_t plan_hash_sets(uint64_t hash, const struct plan *plan) {
     for (size_t i = 0; i < plan->set_count; i++) {
         hash = hash_text(hash_text(hash, plan->sets[i].task), vp_score_metric_of(plan->sets[i].metric)->name);
         hash = hash_number(hash_number(hash, plan->sets[i].new_tokens), (int64_t)plan->sets[i].hash);
     }
     return hash;
 }
-/* Makes the grid for a sweep of servers from endpoints, models and request knobs. */
-static void plan_served_fingerprint(const struct options *options, struct plan *plan) {
-    static const char *const numbers[] = {"num_runs_per_sample", "seed", "max_runs"};
-    static const char *const texts[] = {"stop_half_width", "time_box_s", "endpoint_api", "family"};
-    static const char *const flags[] = {"ignore_eos", "no_cache"};
-    uint64_t hash = hash_text(HASH_START, "servers");
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        hash = hash_number(hash, number_of(options, numbers[i]));
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) hash = hash_number(hash, is_given(options, flags[i]));
-    hash = hash_number(hash, !is_given(options, "same_image"));
-    for (size_t i = 0; i < options->key_count; i++) hash = hash_text(hash, options->keys[i]);
-    if (is_given(options, "twins")) /* journals from before twins stay valid */
-        hash = hash_text(hash_number(hash, number_of(options, "twins")), text_of(options, "twins_method"));
-    plan->fingerprint = hash_sets(hash, plan);
-}
-static int plan_fingerprint(const struct options *options, const struct model *model, struct plan *plan) {
-    static const char *const numbers[] = {"num_runs_per_sample", "seed", "threads", "max_runs", "bare_every"};
-    static const char *const texts[] = {"weights", "device", "gemm", "timing", "stop_half_width", "time_box_s"};
-    uint64_t hash = hash_number(hash_text(HASH_START, model->name), (int64_t)model->identity);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        hash = hash_number(hash, number_of(options, numbers[i]));
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) hash = hash_text(hash, text_of(options, texts[i]));
-    hash = hash_number(hash, plan->ignore_eos);
-    if (is_given(options, "answer_hint")) hash = hash_text(hash, text_of(options, "answer_hint"));
-    for (size_t i = 0; i < opt(options, "gpu")->count; i++) hash = hash_text(hash, opt(options, "gpu")->items[i]);
-    if (strcmp(text_of(options, "head_weights"), "bf16") != 0)
-        hash = hash_text(hash, text_of(options, "head_weights"));
-    if (strcmp(text_of(options, "vision_weights"), "bf16") != 0)
-        hash = hash_text(hash_text(hash, "vision"), text_of(options, "vision_weights"));
-    if (text_of(options, "importance_scores_file")) {
-        vp_error error = {VP_OK, -1, "", ""};
-        char *text = NULL;
-        size_t bytes = 0;
-        vp_result result = vp_file_read(text_of(options, "importance_scores_file"), JSON_FILE_BYTES_MAX, &text, &bytes,
-                                        &error);
-        if (result != VP_OK)
-            return complain_result(EXIT_INPUT, text_of(options, "importance_scores_file"), result, &error);
-        hash = hash_bytes(hash, text, bytes);
-        free(text);
-    }
-    plan->fingerprint = hash_sets(hash, plan);
-    return 0;
-}
-
-int plan_make(const struct options *options, const struct model *model, struct plan *plan) {
-    const struct option_value *data = opt(options, "data");
+int plan_make(const struct model *model, struct plan *plan) {
+    const struct plan_settings *settings = &plan->settings;
+    const struct option_value *data = settings->files;
     int code;
-    plan->run_count = (int32_t)number_of(options, "num_runs_per_sample");
-    plan->seed = (uint32_t)number_of(options, "seed");
-    plan->ignore_eos = is_given(options, "ignore_eos");
     plan->max_views = 1;
-    if (!model && (code = variants_make(options, &plan->variants)) != 0) return code;
+    if (!model && (code = variants_make(&settings->servers, &plan->variants)) != 0) return code;
     plan->sets = zeroed(data->count, sizeof *plan->sets);
     for (size_t i = 0; i < data->count; i++) {
         struct dataset *dataset = &plan->sets[plan->set_count++];
         dataset->path = data->items[i];
-        if ((code = dataset_load(options, model, dataset)) != 0
+        if ((code = dataset_load(&settings->data, model, dataset)) != 0
             || (code = dataset_check_usable(dataset, model)) != 0)
             return code;
         if (dataset->new_tokens > plan->new_tokens) plan->new_tokens = dataset->new_tokens;
@@ -399,10 +347,7 @@ int plan_make(const struct options *options, const struct model *model, struct p
                 return complain(EXIT_USAGE, "--data: %s and %s are both called %s; sweep them into two folders",
                                 plan->sets[k].path, dataset->path, dataset->task);
     }
-    if ((code = plan_grid(options, model, plan)) != 0) return code;
-    if (model) return plan_fingerprint(options, model, plan);
-    plan_served_fingerprint(options, plan);
-    return 0;
+    return plan_grid(model, plan);
 }
 /* Adds up the bytes of a set of engines, given as a bit set of indices, and finds the smallest engine outside the
  * set. */

@@ -1,8 +1,7 @@
-/* plan.h: the grid of knobs times samples, the names of its files, and its fingerprint. It is made from options and a
- * model. It has the configurations, and makes the requests of their points. */
+/* plan.h: the grid of knobs times samples, the names of its files, and its fingerprint. It is made from settings and
+ * a model. It has the configurations, and makes the requests of their points. */
 #ifndef VLMPROF_CLI_PLAN_H
 #define VLMPROF_CLI_PLAN_H
-#include "base/options.h"
 #include "data/dataset.h"
 #include "data/variants.h"
 #include "model/model.h"
@@ -29,18 +28,28 @@ struct configuration {
     char *dropped;    /* reason if it does not fit into memory; otherwise NULL */
 };
 
+/* What the plan is made from. A text is NULL if its option is not given. */
+struct plan_settings {
+    struct data_settings data;
+    const struct option_value *files;                /* paths of the data sets */
+    const struct option_value *lists[KNOB_EACH_END]; /* the values of each knob; NULL: not given */
+    const char *image_knob, *importance_scores_file;
+    const char *weights, *sampling_strategy;
+    struct variant_settings servers;
+    int32_t run_count; /* runs of each point */
+    int ignore_eos;
+};
+
 struct plan {
+    struct plan_settings settings;
     struct variants variants; /* variants of servers; none if the engine is measured */
     struct dataset *sets; size_t set_count;
     struct configuration *configurations; size_t configuration_count; /* configurations of a data set are adjacent */
     const char **weights; size_t weights_count; /* weights that points use; each has an engine */
     uint32_t named;     /* knobs that appear in file names even with a single value, as bits */
-    uint32_t seed;      /* seed of random pruning */
-    int32_t run_count;  /* runs of each point */
     int32_t new_tokens; /* maximum over data sets */
     int32_t max_sequence, max_views;
     int has_images; /* 1 if the engine gets at least one image */
-    int ignore_eos;
     uint64_t fingerprint; /* hash of model, data, seed and options; not of the grid, so that a grid can grow */
     size_t point_count;
     size_t repeats; /* points that the sampling strategy drew repeatedly; left out */
@@ -68,9 +77,10 @@ void configuration_input(const struct plan *plan, const struct configuration *co
 int configuration_sent_size(const struct configuration *configuration, const struct image_px *image, int32_t *width_px,
                             int32_t *height_px, char *reason, size_t capacity);
 
-/* Loads the data sets and makes the grid. model is NULL for servers, with --endpoint. *plan is zeroed first. Returns 0
- * or an exit code; the caller calls plan_free in both cases. */
-int plan_make(const struct options *options, const struct model *model, struct plan *plan);
+/* Loads the data sets and makes the grid of plan->settings; the rest of *plan is zeroed first. model is NULL for
+ * servers. The fingerprint is left at 0. Returns 0 or an exit code; the caller calls plan_free in both cases. */
+int plan_make(const struct model *model, struct plan *plan);
+uint64_t plan_hash_sets(uint64_t hash, const struct plan *plan); /* adds the data sets to a hash */
 void plan_free(struct plan *plan);
 
 /* Adds to a text which weights fit into memory together, like "bf16 int8; bf16 int4": the sets that cannot be extended.

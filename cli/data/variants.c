@@ -32,11 +32,11 @@ static char *endpoint_base(const char *url) {
 }
 /* Applies the request's settings to the family's rule: a knob whose path ends in one of the family's keys sets the key.
  * Keys from the command line are set first. Returns 0 or an exit code. */
-static int variant_family(const struct options *options, struct variant *variant) {
-    if (!is_given(options, "family")) return 0;
+static int variant_family(const struct variant_settings *settings, struct variant *variant) {
+    if (!settings->family) return 0;
     variant->family = zeroed(1, sizeof *variant->family);
-    int code = family_by_name("family", text_of(options, "family"), variant->family);
-    if (!code) code = family_set_keys(options, variant->family, 1);
+    int code = family_by_name("family", settings->family, variant->family);
+    if (!code) code = family_set_keys(settings->keys, variant->family, 1);
     for (size_t i = 0; i < variant->knob_count && !code; i++) {
         const char *path = variant->knobs[i].path, *key = strrchr(path, '.') ? strrchr(path, '.') + 1 : path;
         vp_error error = {VP_OK, -1, "", ""};
@@ -64,8 +64,8 @@ static void set_request(struct variant *variant) {
     knob_set_text(&variant->values, KNOB_REQUEST, vp_json_finish(&writer) == VP_OK ? text.data : "{}");
     free(text.data);
 }
-static int add_variant(const struct options *options, struct variants *variants, const char *url, const char *model,
-                       size_t combination) {
+static int add_variant(const struct variant_settings *settings, struct variants *variants, const char *url,
+                       const char *model, size_t combination) {
     struct text_buffer words = {NULL, 0, 0};
     struct variant *variant = &variants->items[variants->count++];
     char *base = endpoint_base(url);
@@ -89,10 +89,10 @@ static int add_variant(const struct options *options, struct variants *variants,
         if (!strcmp(variants->items[i].endpoint, variant->endpoint) && !strcmp(variants->items[i].model, model))
             return complain(EXIT_USAGE, "--endpoint %s with --endpoint_model %s is listed twice", variant->endpoint,
                             model);
-    return variant_family(options, variant);
+    return variant_family(settings, variant);
 }
-int variants_make(const struct options *options, struct variants *variants) {
-    const struct option_value *urls = opt(options, "endpoint"), *models = opt(options, "endpoint_model");
+int variants_make(const struct variant_settings *settings, struct variants *variants) {
+    const struct option_value *urls = settings->endpoints, *models = settings->models;
     const size_t pairs = urls->count > models->count ? urls->count : models->count;
     int code;
     if (!models->given) return complain(EXIT_USAGE, "sweep --endpoint needs --endpoint_model NAME...");
@@ -100,12 +100,12 @@ int variants_make(const struct options *options, struct variants *variants) {
         return complain(EXIT_USAGE, "--endpoint has %zu servers, but --endpoint_model has %zu names; expected one name "
                                     "for all servers, one server for all names, or as many names as servers",
                         urls->count, models->count);
-    if ((code = knobs_of_options(options, &variants->knobs)) != 0) return code;
+    if ((code = knobs_add_all(settings->request_knobs, &variants->knobs)) != 0) return code;
     size_t combinations = knobs_combinations(&variants->knobs);
     variants->items = zeroed(pairs * combinations + 1, sizeof *variants->items);
     for (size_t i = 0; i < pairs * combinations && !code; i++) {
         const size_t pair = i / combinations;
-        code = add_variant(options, variants, urls->items[urls->count > 1 ? pair : 0],
+        code = add_variant(settings, variants, urls->items[urls->count > 1 ? pair : 0],
                            models->items[models->count > 1 ? pair : 0], i % combinations);
     }
     return code;

@@ -1,11 +1,12 @@
 /* variants.h: what a sweep of servers varies in addition to images: endpoints, their models, members of the request.
- * Options become variants; a configuration of the grid has one of them. */
+ * Settings become variants; a configuration of the grid has one of them. */
 #ifndef VLMPROF_CLI_VARIANTS_H
 #define VLMPROF_CLI_VARIANTS_H
 #include "base/json.h"
 #include "base/options.h"
 #include "results/knobs.h"
 #include "server/knobs.h"
+#include "tile/family.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"
 
@@ -30,9 +31,15 @@ struct variant {
 };
 struct variants { struct variant *items; size_t count; struct request_knobs knobs; };
 
-/* Makes the variants of --endpoint, --endpoint_model, --request_knob and --family. *variants is zeroed first. Returns 0
- * or an exit code; the caller calls variants_free in both cases. */
-int variants_make(const struct options *options, struct variants *variants);
+/* What the variants are made from. */
+struct variant_settings {
+    const struct option_value *endpoints, *models, *request_knobs;
+    const char *family; /* NULL if it is not given */
+    struct family_keys keys;
+};
+
+/* *variants is zeroed first. Returns 0 or an exit code; the caller calls variants_free in both cases. */
+int variants_make(const struct variant_settings *settings, struct variants *variants);
 void variants_free(struct variants *variants);
 
 /* A unique name for files, of letters, digits and ".=-", malloc'ed. */

@@ -44,8 +44,8 @@ void input_seed_pruning(struct pass_input *input, uint32_t seed, int64_t sample)
     const uint32_t own = input->prune.has_seed ? input->prune.how.seed : seed;
     input->prune.how.seed = (uint32_t)((uint64_t)own + (uint64_t)sample);
 }
-int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count) {
-    const char *text = text_of(options, "image_knob"), *at = text ? strchr(text, '=') : NULL;
+int image_knob_read(const char *text, char **name, int32_t **values, size_t *count) {
+    const char *at = text ? strchr(text, '=') : NULL;
     int64_t value = 0;
     *name = NULL;
     *values = NULL;
@@ -113,14 +113,15 @@ int request_load_images(struct request *request, const char *const *paths, size_
     result = model_cut(&request->model, size, sample->sizes, (int32_t)count, &request->cuts, &error);
     return result == VP_OK ? 0 : complain_result(EXIT_INPUT, paths[request->cuts.count - 1], result, &error);
 }
-int request_open(const struct options *options, struct request *request) {
+int request_open(const vp_engine_options *settings, struct request *request) {
     vp_error error = {VP_OK, -1, "", ""};
+    const int32_t sequence = sequence_of(&request->input) + request->input.new_tokens;
     request->session.model = &request->model;
-    vp_result result = request_pruned(&request->session, &request->input, weights_of(text_of(options, "weights")),
-                                      &request->pruned, &error);
+    vp_result result = request_pruned(&request->session, &request->input, settings->weights, &request->pruned, &error);
     if (result != VP_OK) return complain_result(EXIT_USAGE, NULL, result, &error);
-    return engine_open(options, &request->model, sequence_of(&request->input) + request->input.new_tokens,
-                       request->input.cuts ? request->cuts.whole.views : 1, &request->session.engine);
+    result = engine_try(settings, &request->model, sequence, request->input.cuts ? request->cuts.whole.views : 1,
+                        &request->session.engine, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), request->model.name, result, &error);
 }
 void request_close(struct request *request) {
     session_free(&request->session);

@@ -13,8 +13,9 @@
 /* The tiling's target number of vision tokens: --vision_tokens, otherwise the theoretical number of the layout. */
 int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout);
 
-/* Reads --image_knob NAME=N or NAME=N,N...; *name and *values are malloc'ed. Returns 0 or EXIT_USAGE. */
-int image_knob_read(const struct options *options, char **name, int32_t **values, size_t *count);
+/* Reads --image_knob NAME=N or NAME=N,N...; text NULL: not given. *name and *values are malloc'ed. Returns 0 or
+ * EXIT_USAGE. */
+int image_knob_read(const char *text, char **name, int32_t **values, size_t *count);
 
 /* Tokenizes sample->prompt for images with these cuts (or NULL) and sets the sample's ids, which sample_free frees. */
 int tokenize_sample(const struct model *model, const struct cuts *cuts, struct sample *sample);
@@ -39,7 +40,7 @@ int request_load_images(struct request *request, const char *const *paths, size_
                         const struct image_size *size);
 
 /* Opens an engine that is large enough for the request, whose input must be ready. request_close frees everything. */
-int request_open(const struct options *options, struct request *request);
+int request_open(const vp_engine_options *settings, struct request *request);
 void request_close(struct request *request);
 
 /* Applies the engine's knobs that are set in *values. The input refers to *values afterwards. */

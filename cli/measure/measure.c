@@ -23,12 +23,12 @@ void runs_close(struct timed_runs *timed) {
     text_list_free(&timed->warnings);
     memset(timed, 0, sizeof *timed);
 }
-int runs_measure(const struct options *options, const struct way *way, int32_t new_tokens, struct timed_runs *timed) {
+int runs_measure(const struct way *way, int32_t num_runs, int32_t new_tokens, struct timed_runs *timed) {
     vp_noise_reading reading;
     int code = 0;
-    runs_open(timed, is_given(options, "num_runs") ? (int32_t)number_of(options, "num_runs") : 1, new_tokens);
+    runs_open(timed, num_runs ? num_runs : 1, new_tokens);
     end_in_order(); /* after Ctrl-C, the complete runs are printed */
-    if (!is_given(options, "cold")) {
+    if (!timed->is_cold) {
         struct pass_result *warm_up = runs_make(1, new_tokens);
         show_progress("warm-up");
         code = way->pass(way->with, warm_up);
@@ -58,13 +58,13 @@ void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise) {
 }
 
 /* ---- as text */
-void runs_print(const struct options *options, const struct timed_runs *timed) {
+void runs_print(const struct timed_runs *timed) {
     char words[RANGE_WORDS];
     const double level = range_of_runs(timed->runs, timed->count, metric_of, METRIC_TOTAL).level;
     print_plain("\n%d run%s %s", timed->count, plural_s((int64_t)timed->count),
-                !is_given(options, "cold") ? "after a warm-up"
-                : timed->count == 1        ? "without a warm-up (--cold)"
-                                           : "without a warm-up (--cold): the first is cold");
+                !timed->is_cold     ? "after a warm-up"
+                : timed->count == 1 ? "without a warm-up (--cold)"
+                                    : "without a warm-up (--cold): the first is cold");
     if (timed->count == 1) print_plain("; --num_runs 3 or more shows the spread\n");
     else print_plain("; medians%s%s\n", isfinite(level) ? "; " : "",
                      range_words((size_t)timed->count, "runs", level, words));
@@ -175,8 +175,8 @@ void runs_print_terms(const struct timed_runs *timed) {
 }
 
 /* ---- as JSON */
-void runs_put_count(vp_json_writer *writer, const struct options *options, const struct timed_runs *timed) {
-    PUT(writer, KEY_BOOL("warm", !is_given(options, "cold")), KEY("num_runs", timed->count));
+void runs_put_count(vp_json_writer *writer, const struct timed_runs *timed) {
+    PUT(writer, KEY_BOOL("warm", !timed->is_cold), KEY("num_runs", timed->count));
 }
 void runs_put_rates(vp_json_writer *writer, const struct timed_runs *timed) {
     const struct pass_result *run = &timed->runs[0];
@@ -207,13 +207,13 @@ void runs_put_medians(vp_json_writer *writer, const struct timed_runs *timed) {
     PUT(writer, END_OBJECT);
 }
 void runs_put_end(vp_json_writer *writer, const struct options *options, const struct timed_runs *timed,
-                  const vp_engine *engine, const char *client) {
+                  const vp_engine *engine, const vp_engine_options *settings, const char *client) {
     put_noise(writer, &timed->noise);
     PUT(writer, KEY_TEXTS("warnings", &timed->warnings), KEY_OBJECT("provenance"));
-    put_provenance(writer, options, engine);
+    put_provenance(writer, options, engine, settings);
     if (!engine) PUT(writer, KEY("client", client));
     PUT(writer, END_OBJECT);
-    put_config(writer, options);
+    put_options(writer, "config", options);
     PUT(writer, END_OBJECT);
     json_end(writer); /* main checks stdout */
 }

@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-void put_options(vp_json_writer *writer, const struct options *options) {
-    vp_json_begin_object(writer);
+void put_options(vp_json_writer *writer, const char *key, const struct options *options) {
+    PUT(writer, KEY_OBJECT(key));
     for (size_t i = 0; i < options->command->option_count; i++) {
         const struct option_spec *spec = &options->command->options[i];
         const struct option_value *value = &options->values[i];
@@ -31,10 +31,6 @@ void put_options(vp_json_writer *writer, const struct options *options) {
         }
     }
     vp_json_end_object(writer);
-}
-void put_config(vp_json_writer *writer, const struct options *options) {
-    vp_json_key(writer, "config");
-    put_options(writer, options);
 }
 
 const char *version_text(int32_t cuda, char out[24]) {
@@ -90,7 +86,7 @@ const char *host_text(char out[HOST_BYTES]) {
     return out;
 }
 /* Writes the engine's device, its kernels, threads and clocks; null for a server. */
-static void put_device(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
+static void put_device(vp_json_writer *writer, const vp_engine *engine, const vp_engine_options *settings) {
     static const char *const not_known[] = {"device", "device_note", "gpu",  "gemm_rows_1", "gemm_rows_1024",
                                             "threads", "seed",       "clocks"};
     vp_device_info gpu;
@@ -106,17 +102,18 @@ static void put_device(vp_json_writer *writer, const struct options *options, co
         put_gpu(writer, gpu_of(engine), &gpu);
     else vp_json_null(writer);
     PUT(writer, KEY("gemm_rows_1", vp_engine_gemm(engine, 1)), KEY("gemm_rows_1024", vp_engine_gemm(engine, 1024)),
-        KEY("threads", number_of(options, "threads")), KEY("seed", number_of(options, "seed")));
+        KEY("threads", settings->threads), KEY("seed", settings->seed));
     vp_json_key(writer, "clocks"); /* null if neither NVML nor the system reports them */
     if (vp_device_telemetry(gpu_of(engine), &telemetry, NULL) == VP_OK) put_telemetry(writer, &telemetry);
     else vp_json_null(writer);
 }
-void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine) {
+void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine,
+                    const vp_engine_options *settings) {
     char host[HOST_BYTES], date[DATE_BYTES];
     struct utsname system;
     PUT(writer, KEY("version", VLMPROF_VERSION), KEY("build", build_text()), KEY("host", host_text(host)),
         KEY("kernel", uname(&system) ? NULL : system.release), KEY("date", date_text(date)));
-    put_device(writer, options, engine);
+    put_device(writer, engine, settings);
     PUT(writer, KEY_ARRAY("argv"));
     for (int i = 0; i < options->argc; i++) json_lossy(writer, options->argv[i]);
     vp_json_end_array(writer);

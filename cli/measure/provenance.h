@@ -7,10 +7,8 @@
 #include "vlmprof_engine.h"
 #include "vlmprof_stages.h"
 
-/* Writes the options as an object, a value: its key must be written before. */
-void put_options(vp_json_writer *writer, const struct options *options);
-/* Writes the key "config" and the options. */
-void put_config(vp_json_writer *writer, const struct options *options);
+/* Writes a key and the options as an object. */
+void put_options(vp_json_writer *writer, const char *key, const struct options *options);
 
 /* CUDA's version numbers as text: 13010 is "13.1". Returns out. */
 const char *version_text(int32_t cuda, char out[24]);
@@ -33,8 +31,9 @@ enum { DATE_BYTES = 40, HOST_BYTES = 256 };
 const char *date_text(char out[DATE_BYTES]);
 const char *host_text(char out[HOST_BYTES]);
 
-/* Writes the place, time and program of the measurement. engine NULL: a server ran the model, and values known only to
- * the device are null. */
-void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine);
+/* Writes the place, time and program of the measurement, with the settings of the engine. engine NULL: a server ran the
+ * model, and values known only to the device are null. */
+void put_provenance(vp_json_writer *writer, const struct options *options, const vp_engine *engine,
+                    const vp_engine_options *settings);
 
 #endif

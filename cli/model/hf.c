@@ -285,11 +285,8 @@ static int hf_load_preset(struct model *model) {
 }
 
 /* ---- images */
-static int hf_knobs(const struct options *options, const struct model *model, const struct image_size *size) {
-    const char *name = vp_architecture_name(model->config.architecture),
-               *option = size->knob                             ? "image_knob"
-                         : has_option(options, "vision_tokens") ? "vision_tokens"
-                                                                : "vision_tokens_list";
+static int hf_knobs(const struct model *model, const struct image_size *size, const char *option) {
+    const char *name = vp_architecture_name(model->config.architecture);
     vp_processor tried = model->processor;
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result = VP_OK;
@@ -300,7 +297,8 @@ static int hf_knobs(const struct options *options, const struct model *model, co
              && size->vision_tokens < vp_geometry_tokens_per_crop(&tried.geometry))
         return complain(EXIT_USAGE, "--%s %d: even one view of %s has %d tokens", option, size->vision_tokens, name,
                         vp_geometry_tokens_per_crop(&tried.geometry));
-    return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", option, name, error.where, error.text);
+    return result == VP_OK ? 0 : complain(EXIT_USAGE, "--%s: %s: %s: %s", size->knob ? "image_knob" : option, name,
+                                            error.where, error.text);
 }
 /* The text around the views of Idefics3 and Gemma 3 may have tokens of its own or not: the line break after the last
  * row, and rows and columns beyond the sixth. The number of markers becomes what the tokenizer makes of them. */

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/options.h"
 #include "vlmprof_file.h"
 #include "vlmprof_stages.h"
 
@@ -238,59 +239,6 @@ int model_load_folder(struct model *model) {
     return code;
 }
 
-int check_device(const struct options *options) {
-    const char *device = text_of(options, "device");
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_device_info gpu;
-    int64_t index = 0;
-    if (!strcmp(device, "auto") || !strcmp(device, "cpu")) return 0;
-    if (strcmp(device, "cuda")
-        && (strncmp(device, "cuda:", 5) || device[5] == '-' || !can_parse_number(device + 5, &index)
-            || index > INT32_MAX))
-        return complain(EXIT_USAGE, "--device: expected auto, cpu, cuda or cuda:N, got \"%.60s\"", device);
-    vp_result result = vp_device_describe((int32_t)index, &gpu, &error);
-    return result == VP_OK ? 0
-                           : complain(exit_code_of(result), "--device %s: %s", device,
-                                      error.text[0] ? error.text : vp_result_text(result));
-}
-int check_gemm(const struct options *options) {
-    const char *gemm = text_of(options, "gemm");
-    char names[256] = "auto";
-    for (int32_t i = 0; vp_engine_gemm_name(i); i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, " %s", vp_engine_gemm_name(i));
-    }
-    return has_word(names, gemm) ? 0 : complain_word("gemm", "kernel of this processor", gemm, names);
-}
-/* the vp_gpu_switch of a word; 0 if there is none */
-static uint32_t gpu_switch_of(const char *word) {
-    for (int32_t i = 0; vp_gpu_word_at(i); i++)
-        if (!strcmp(vp_gpu_word_at(i)->word, word)) return vp_gpu_word_at(i)->bit;
-    return 0;
-}
-int check_gpu_switches(const struct options *options) {
-    const struct option_value *words = opt(options, "gpu");
-    for (size_t i = 0; i < words->count; i++)
-        if (!gpu_switch_of(words->items[i]))
-            return complain_word("gpu", "value", words->items[i],
-                                 "events dependent wgmma persistent tuned clusters mma");
-    return 0;
-}
-uint32_t gpu_switches_of(const struct options *options) {
-    uint32_t switches = 0;
-    for (size_t i = 0; has_option(options, "gpu") && i < opt(options, "gpu")->count; i++)
-        switches |= gpu_switch_of(opt(options, "gpu")->items[i]);
-    return switches;
-}
-
-int model_load(const struct options *options, struct model *model) {
-    memset(model, 0, sizeof *model);
-    if (!is_given(options, "model") && !text_of(options, "synthetic"))
-        return complain(EXIT_USAGE, "%s needs --model DIR or --synthetic NAME", options->command->name);
-    model->synthetic = !is_given(options, "model");
-    model->name = text_of(options, model->synthetic ? "synthetic" : "model");
-    return model->synthetic ? model_load_preset(model) : model_load_folder(model);
-}
 void model_free(struct model *model) {
     FREE_ALL(model->prompt_front, model->prompt_note);
     if (model->checkpoint) vp_checkpoint_close(model->checkpoint);
@@ -303,13 +251,6 @@ vp_result engine_progress(void *user, const char *what, int64_t done, int64_t to
     return VP_OK;
 }
 
-int checkpoint_open(struct model *model) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = model->synthetic || model->checkpoint
-                           ? VP_OK
-                           : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, &error);
-    return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
-}
 vp_weights weights_of(const char *name) {
     return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32
            : !strcmp(name, "int8") ? VP_WEIGHTS_INT8
@@ -321,31 +262,14 @@ vp_activations activations_of(const char *name) {
     while (kind < VP_ACTIVATIONS_COUNT && strcmp(name, vp_activations_name((vp_activations)kind)) != 0) kind++;
     return (vp_activations)kind;
 }
-vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
-                                    int32_t max_views) {
-    vp_engine_options settings = vp_engine_options_default();
-    settings.config = &model->config;
-    settings.checkpoint = model->checkpoint;
-    settings.seed = (uint64_t)number_of(options, "seed");
-    settings.device = text_of(options, "device");
-    if (has_option(options, "weights")) {
-        settings.weights = weights_of(text_of(options, "weights"));
-        settings.head_weights = weights_of(text_of(options, "head_weights"));
-        settings.vision_weights = weights_of(text_of(options, "vision_weights"));
-    }
-    settings.prunes = (has_option(options, "prune") && is_given(options, "prune"))
-                      || (has_option(options, "prune_list") && is_given(options, "prune_list"));
-    if (has_option(options, "activations") && is_given(options, "activations")) {
-        const struct option_value *list = opt(options, "activations");
-        if (!list->count) settings.activations = 1u << activations_of(list->text);
-        for (size_t i = 0; i < list->count; i++) settings.activations |= 1u << activations_of(list->items[i]);
-    }
-    settings.threads = (int32_t)number_of(options, "threads");
-    settings.gpu = gpu_switches_of(options);
-    settings.max_sequence = max_sequence;
-    settings.max_views = max_views;
-    settings.progress = engine_progress;
-    return settings;
+vp_engine_options engine_options_for(const vp_engine_options *settings, const struct model *model,
+                                     int32_t max_sequence, int32_t max_views) {
+    vp_engine_options own = *settings;
+    own.config = &model->config;
+    own.checkpoint = model->checkpoint;
+    own.max_sequence = max_sequence;
+    own.max_views = max_views;
+    return own;
 }
 vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp_error *error) {
     vp_result result = vp_engine_open(settings, engine, error);
@@ -354,52 +278,26 @@ vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp
         vp_device_reset(!strncmp(device, "cuda:", 5) ? (int32_t)strtol(device + 5, NULL, 10) : 0, NULL);
     return result;
 }
-/* The settings to open an engine with. Also opens the model's files. */
-static vp_result engine_settings(const struct options *options, struct model *model, const char *device,
-                                 const char *weights, int32_t max_sequence, int32_t max_views,
-                                 vp_engine_options *settings, vp_error *error) {
-    const vp_result result = model->synthetic || model->checkpoint
-                                 ? VP_OK
-                                 : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, error);
-    if (result != VP_OK) return result;
-    *settings = engine_options_of(options, model, max_sequence, max_views);
-    settings->gemm = text_of(options, "gemm");
-    settings->device = device;
-    settings->weights = weights_of(weights);
-    return VP_OK;
+/* Opens the model's weights, unless they are open or synthetic. */
+static vp_result weights_open(struct model *model, vp_error *error) {
+    return model->synthetic || model->checkpoint
+               ? VP_OK
+               : vp_checkpoint_open(model->name, &model->config, &model->checkpoint, error);
 }
-vp_result engine_try(const struct options *options, struct model *model, const char *device, const char *weights,
-                     int32_t max_sequence, int32_t max_views, vp_engine **engine, vp_error *error) {
-    vp_engine_options settings;
-    vp_result result =
-        engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
+int checkpoint_open(struct model *model) {
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_result result = weights_open(model, &error);
+    return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
+}
+vp_result engine_try(const vp_engine_options *settings, struct model *model, int32_t max_sequence, int32_t max_views,
+                     vp_engine **engine, vp_error *error) {
+    vp_result result = weights_open(model, error);
     if (result != VP_OK) return result;
-    result = engine_begin(&settings, engine, error);
+    const vp_engine_options own = engine_options_for(settings, model, max_sequence, max_views);
+    result = engine_begin(&own, engine, error);
     close_progress();
     return result;
 }
-vp_result engine_weigh(const struct options *options, struct model *model, const char *device, const char *weights,
-                       int32_t max_sequence, int32_t max_views, uint64_t *bytes, uint64_t *free_bytes,
-                       vp_error *error) {
-    vp_engine_options settings;
-    vp_engine *engine = NULL;
-    vp_result result = engine_settings(options, model, device, weights, max_sequence, max_views, &settings, error);
-    settings.counts_only = 1;
-    if (result == VP_OK) result = vp_engine_open(&settings, &engine, error);
-    if (result != VP_OK) return result;
-    *bytes = vp_engine_bytes(engine);
-    *free_bytes = vp_engine_free_bytes(engine);
-    vp_engine_close(engine);
-    return VP_OK;
-}
-int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
-                vp_engine **engine) {
-    vp_error error = {VP_OK, -1, "", ""};
-    vp_result result = engine_try(options, model, text_of(options, "device"), text_of(options, "weights"), max_sequence,
-                                  max_views, engine, &error);
-    return result == VP_OK ? 0 : complain_result(exit_code_of(result), model->name, result, &error);
-}
-
 /* Reads {"block": score} into scores by block (NaN if none) and their order in the file. */
 static int load_importance(const char *path, int32_t block_count, double *scores, int32_t *order) {
     vp_error error = {VP_OK, -1, "", ""};
@@ -435,8 +333,7 @@ static int load_importance(const char *path, int32_t block_count, double *scores
     return code;
 }
 
-int model_choose_blocks(const struct options *options, const struct model *model, int32_t active, int32_t *blocks) {
-    const char *path = text_of(options, "importance_scores_file");
+int model_choose_blocks(const char *path, const struct model *model, int32_t active, int32_t *blocks) {
     int32_t count = model->config.block_count;
     double *scores = resize(NULL, (size_t)count, sizeof *scores);
     int32_t *order = resize(NULL, (size_t)count, sizeof *order);

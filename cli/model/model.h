@@ -2,7 +2,6 @@
  * 0, or an exit code after a message on stderr, unless noted otherwise. */
 #ifndef VLMPROF_CLI_MODEL_H
 #define VLMPROF_CLI_MODEL_H
-#include "base/options.h"
 #include "model/rules.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
@@ -62,15 +61,6 @@ int model_check_folder(const char *option, const char *name);
 int model_load_preset(struct model *model);
 int model_load_folder(struct model *model);
 
-/* Check --device, that its GPU exists, and --gemm, before anything is loaded or written. */
-int check_device(const struct options *options);
-int check_gemm(const struct options *options);
-int check_gpu_switches(const struct options *options);
-uint32_t gpu_switches_of(const struct options *options); /* vp_gpu_switch, all words of --gpu */
-
-/* Loads the model of --model or --synthetic, except the weights: shape, tokenizer, ids. The
- * caller calls model_free, also after a failure. */
-int model_load(const struct options *options, struct model *model);
 void model_free(struct model *model);
 
 /* Shows the progress of loading weights; VP_ERR_INTERRUPTED after a signal. For vp_engine_options. */
@@ -85,30 +75,21 @@ vp_weights weights_of(const char *name);
 /* The same for the names of --activations. */
 vp_activations activations_of(const char *name);
 
-/* The settings shared by all engines of a command; gemm is left at its default. */
-vp_engine_options engine_options_of(const struct options *options, const struct model *model, int32_t max_sequence,
-                                    int32_t max_views);
+/* The same settings for a model with its open weights, and requests of at most this many positions and views. */
+vp_engine_options engine_options_for(const vp_engine_options *settings, const struct model *model,
+                                     int32_t max_sequence, int32_t max_views);
 
 /* Calls vp_engine_open. After a failure, a GPU gets a new context for the next attempt, because this program owns its
  * devices. */
 vp_result engine_begin(const vp_engine_options *settings, vp_engine **engine, vp_error *error);
 
-/* Opens an engine for requests of at most this many positions and views on a device, with these weights ("int8").
- * Returns the result and prints nothing. */
-vp_result engine_try(const struct options *options, struct model *model, const char *device, const char *weights,
-                     int32_t max_sequence, int32_t max_views, vp_engine **engine, vp_error *error);
+/* Opens the model's weights and an engine for requests of at most this many positions and views. Returns the result and
+ * prints nothing. */
+vp_result engine_try(const vp_engine_options *settings, struct model *model, int32_t max_sequence, int32_t max_views,
+                     vp_engine **engine, vp_error *error);
 
-/* The bytes that such an engine reserves on its device, and the free bytes there (0 if unknown). */
-vp_result engine_weigh(const struct options *options, struct model *model, const char *device, const char *weights,
-                       int32_t max_sequence, int32_t max_views, uint64_t *bytes, uint64_t *free_bytes,
-                       vp_error *error);
-
-/* The same on --device. */
-int engine_open(const struct options *options, struct model *model, int32_t max_sequence, int32_t max_views,
-                vp_engine **engine);
-
-/* Chooses `active` blocks of the model, ascending: the first ones or, with an importance file, the first, the last and
- * the most important ones between them. blocks: int32 [block_count of the model]. */
-int model_choose_blocks(const struct options *options, const struct model *model, int32_t active, int32_t *blocks);
+/* Chooses `active` blocks of the model, ascending: the first ones or, with an importance file (path, otherwise NULL),
+ * the first, the last and the most important ones between them. blocks: int32 [block_count of the model]. */
+int model_choose_blocks(const char *path, const struct model *model, int32_t active, int32_t *blocks);
 
 #endif

@@ -46,8 +46,8 @@ static char *molmo_prompt(const struct model *model, const char *style, const ch
     (void)image_count;
     return make_prompt(style, question);
 }
-static int molmo_knobs(const struct options *options, const struct model *model, const struct image_size *size) {
-    (void)options;
+static int molmo_knobs(const struct model *model, const struct image_size *size, const char *option) {
+    (void)option;
     if (!size->knob || (!strcmp(size->knob, "max_crops") && size->knob_value <= 1024)) return 0;
     return complain(EXIT_USAGE, "--image_knob %s=%d: %s has max_crops, up to 1024", size->knob, size->knob_value,
                     vp_architecture_name(model->config.architecture));

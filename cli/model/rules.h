@@ -4,7 +4,6 @@
 #ifndef VLMPROF_CLI_RULES_H
 #define VLMPROF_CLI_RULES_H
 #include "base/memory.h"
-#include "base/options.h"
 #include "model/cuts.h"
 #include "vlmprof.h"
 #include "vlmprof_image.h"
@@ -47,8 +46,9 @@ struct model_rules {
      * question, if the model's prompts support them; NULL: images come first. */
     char *(*prompt)(const struct model *model, const char *style, const char *question, const size_t *places,
                     int32_t image_count);
-    /* Complains about a size that no image of the model can have. Returns 0 or EXIT_USAGE. */
-    int (*knobs)(const struct options *options, const struct model *model, const struct image_size *size);
+    /* Complains about a size that no image of the model can have. `option` is the name of the option of vision tokens.
+     * Returns 0 or EXIT_USAGE. */
+    int (*knobs)(const struct model *model, const struct image_size *size, const char *option);
     /* Computes how an image of this size is cut. Prints nothing. */
     vp_result (*cut)(const struct model *model, const struct image_size *size, int32_t width_px, int32_t height_px,
                      vp_layout *layout, vp_error *error);

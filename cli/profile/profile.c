@@ -28,37 +28,16 @@
 #include <sys/resource.h>
 
 /* ---- run --profile */
-enum { PROFILED_RUNS = 5 }; /* recorded requests without --num_runs and without a schedule */
-
-/* Returns 1 if an option of the schedule is given. --warmup is not one: it does not change the recorded steps. */
-static int has_schedule(const struct options *options) {
-    static const char *const names[] = {"skip_first", "wait", "active", "repeat", "schedule_every_n_steps"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) if (is_given(options, names[i])) return 1;
-    return 0;
-}
-static vp_schedule schedule_of(const struct options *options) {
-    vp_schedule schedule = vp_schedule_default();
-    schedule.skip_first = number_of(options, "skip_first");
-    schedule.wait = number_of(options, "wait");
-    schedule.warmup = is_given(options, "cold") ? 0 : number_of(options, "warmup");
-    schedule.active = has_schedule(options)           ? number_of(options, "active")
-                      : is_given(options, "num_runs") ? number_of(options, "num_runs")
-                                                      : PROFILED_RUNS;
-    schedule.repeat = number_of(options, "repeat");
-    schedule.every_n_steps = number_of(options, "schedule_every_n_steps");
-    return schedule;
-}
-/* Reads the schedule. *steps becomes the number of requests: --num_runs if it is given with a schedule, otherwise as
- * many as the schedule's cycles need. Returns 0 or an exit code. */
-static int plan_steps(const struct options *options, vp_schedule *schedule, int64_t *steps) {
+/* Checks the schedule. *steps becomes the number of requests. Returns 0 or an exit code. */
+static int plan_steps(const struct profile_settings *settings, int64_t *steps) {
+    const vp_schedule *schedule = &settings->schedule;
     vp_error error = {VP_OK, -1, "", ""};
     int no_warmup = 0;
     vp_result result;
-    *schedule = schedule_of(options);
     if ((result = vp_schedule_check(schedule, &no_warmup, &error)) != VP_OK)
         return complain_result(EXIT_USAGE, "schedule", result, &error);
     int64_t cycle = schedule->wait + schedule->warmup + schedule->active;
-    if (is_given(options, "num_runs") && has_schedule(options)) *steps = number_of(options, "num_runs");
+    if (settings->steps) *steps = settings->steps;
     else if (!schedule->repeat)
         return complain(EXIT_USAGE, "--repeat 0 continues until the runs end: set their number with --num_runs");
     else
@@ -66,7 +45,7 @@ static int plan_steps(const struct options *options, vp_schedule *schedule, int6
                  + (schedule->repeat - 1) * (schedule->every_n_steps ? schedule->every_n_steps : cycle) + cycle;
     if (*steps > 1000000)
         return complain(EXIT_USAGE, "this schedule has %lld requests; the limit is 1000000", (long long)*steps);
-    if (no_warmup && !is_given(options, "cold"))
+    if (no_warmup && !settings->cold)
         complain(
             0,
             "--warmup 0: the first recorded request includes the start-up cost of this mode; --warmup 1 keeps it out "
@@ -145,11 +124,11 @@ static int profile_loop(struct profiler *profiler, const vp_schedule *schedule,
 }
 
 /* ---- the records, as text and as JSON */
-static vp_ops_print_options print_options_of(const struct options *options) {
+static vp_ops_print_options print_options_of(const struct profile_settings *settings) {
     vp_ops_print_options how = vp_ops_print_options_default();
-    how.row_limit = number_of(options, "row_limit");
+    how.row_limit = settings->row_limit;
     how.with_flops = how.with_rates = 1;
-    how.with_memory = is_given(options, "profile_memory");
+    how.with_memory = settings->profile_memory;
     return how;
 }
 /* A line of the table of stages; times are sums over `count` steps. */
@@ -207,7 +186,7 @@ static void write_notes(struct text_buffer *out, const struct profiler *profiler
 }
 /* Writes the table of operations in a form of --profile_format. */
 static vp_result write_table(struct text_buffer *out, const struct profiler *profiler, const char *format) {
-    vp_ops_print_options how = print_options_of(profiler->options);
+    vp_ops_print_options how = print_options_of(profiler->settings);
     vp_json_writer writer;
     if (!strcmp(format, "folded")) return vp_ops_print_folded(&profiler->ops, text_sink, out);
     if (!strcmp(format, "csv")) return vp_ops_print_csv(&profiler->ops, text_sink, out);
@@ -257,9 +236,9 @@ static void put_profile(vp_json_writer *writer, const struct profiler *profiler,
     vp_json_key(writer, "ops");
     vp_ops_write_json(writer, &profiler->ops);
     PUT(writer, KEY_OBJECT("provenance"));
-    put_provenance(writer, profiler->options, profiler->session->engine);
+    put_provenance(writer, profiler->settings->options, profiler->session->engine, &profiler->settings->engine);
     vp_json_end_object(writer);
-    put_config(writer, profiler->options);
+    put_options(writer, "config", profiler->settings->options);
     vp_json_end_object(writer);
 }
 static vp_result write_json(struct text_buffer *out, const struct profiler *profiler,
@@ -274,7 +253,7 @@ static vp_result write_json(struct text_buffer *out, const struct profiler *prof
 }
 /* --sort_by, or the default key for the form of the table and the device. */
 static const char *sort_key_of(const struct profiler *profiler, const char *format) {
-    const char *asked = text_of(profiler->options, "sort_by");
+    const char *asked = profiler->settings->sort_by;
     return asked                         ? asked
            : !strcmp(format, "cprofile") ? "tottime"
            : profiler->on_gpu            ? "self_device_time_total"
@@ -283,9 +262,8 @@ static const char *sort_key_of(const struct profiler *profiler, const char *form
 /* The table goes to stdout or to --output FILE. If it is readable text or in a file, further lines of text follow on
  * stdout. Returns 0 or an exit code. */
 static int profile_print(struct profiler *profiler, const struct cost_report *cost) {
-    const struct options *options = profiler->options;
-    const char *format = text_of(options, "profile_format"), *file = text_of(options, "output");
-    int is_json = is_given(options, "json"), is_for_people = !strcmp(format, "torch") || !strcmp(format, "cprofile");
+    const char *format = profiler->settings->format, *file = profiler->settings->output;
+    int is_json = profiler->settings->json, is_for_people = !strcmp(format, "torch") || !strcmp(format, "cprofile");
     struct text_buffer table = {NULL, 0, 0}, lines = {NULL, 0, 0};
     vp_result result = vp_ops_sort(&profiler->ops, sort_key_of(profiler, format));
     int code = 0;
@@ -295,7 +273,7 @@ static int profile_print(struct profiler *profiler, const struct cost_report *co
     if (!code && !is_json && (is_for_people || file)) {
         if (!strcmp(format, "torch")) text_add_string(&lines, OPS_COLUMNS_TEXT);
         write_stages(&lines, profiler);
-        if (is_given(options, "profile_memory")) write_memory(&lines, profiler);
+        if (profiler->settings->profile_memory) write_memory(&lines, profiler);
         write_notes(&lines, profiler);
         if (cost->rounds) cost_write(&lines, cost);
     }
@@ -313,31 +291,30 @@ static int check_schedule(const vp_schedule *schedule, int64_t steps) {
                     (long long)steps, plural_s((int64_t)steps),
                     (long long)(schedule->skip_first + schedule->wait + schedule->warmup));
 }
-int profile_run(const struct options *options, struct request *request) {
+int profile_run(const struct profile_settings *settings, struct request *request) {
     struct profiler *profiler = zeroed(1, sizeof *profiler);
     struct cost_report cost = {0};
     vp_noise_reading reading;
-    vp_schedule schedule;
     int64_t steps = 0;
-    int code = plan_steps(options, &schedule, &steps);
+    int code = plan_steps(settings, &steps);
     end_in_order(); /* after Ctrl-C the current request is finished, and the records are saved and printed */
-    if (!code) code = check_schedule(&schedule, steps);
+    if (!code) code = check_schedule(&settings->schedule, steps);
     profiler->request = request;
     runs_open(&profiler->timed, 1, request->input.new_tokens);
-    if (!code) code = request_open(options, request);
-    if (!code) code = profiler_open(profiler, options, &request->session, request->input.new_tokens);
-    profiler->keeps_request = text_of(options, "html") != NULL;
+    if (!code) code = request_open(&settings->engine, request);
+    if (!code) code = profiler_open(profiler, settings, &request->session, request->input.new_tokens);
+    profiler->keeps_request = settings->html != NULL;
     noise_begin(&profiler->timed.noise, &reading);
-    if (!code) code = profile_loop(profiler, &schedule, steps);
-    if (!code && !interrupted && is_given(options, "cost"))
-        code = cost_measure(options, &request->session, &request->input, profiler->timed.runs, &cost);
+    if (!code) code = profile_loop(profiler, &settings->schedule, steps);
+    if (!code && !interrupted && settings->cost_rounds)
+        code = cost_measure(settings, &request->session, &request->input, profiler->timed.runs, &cost);
     noise_end(&profiler->timed.noise, &reading);
     if (!code && !interrupted && profiler->steps) code = profiler_ceilings(profiler, 1);
     close_progress();
     runs_warn(&profiler->timed, &profiler->timed.noise);
     for (size_t i = 0; i < profiler->notes.count; i++) complain(0, "%s", profiler->notes.items[i]);
     if (!code && profiler->steps) code = profile_print(profiler, &cost);
-    if (!code && profiler->steps && text_of(options, "html")) code = profile_page_write(profiler, &cost);
+    if (!code && profiler->steps && settings->html) code = profile_page_write(profiler, &cost);
     if (!code && interrupted) code = EXIT_INTERRUPTED;
     cost_free(&cost);
     runs_close(&profiler->timed);
@@ -380,28 +357,27 @@ static int write_point(struct profiler *profiler, const char *name, const char *
     if (write_table(&out, profiler, "torch") != VP_OK) code = EXIT_WORK;
     text_add_string(&out, OPS_COLUMNS_TEXT);
     write_stages(&out, profiler);
-    if (is_given(profiler->options, "profile_memory")) write_memory(&out, profiler);
+    if (profiler->settings->profile_memory) write_memory(&out, profiler);
     write_notes(&out, profiler);
-    if (!code) code = file_write_whole(text_of(profiler->options, "output_dir"), name, out.data, out.bytes);
+    if (!code) code = file_write_whole(profiler->settings->output_dir, name, out.data, out.bytes);
     free(out.data);
     return code;
 }
-int profile_point(const struct options *options, struct session *session, const struct pass_input *input,
+int profile_point(const struct profile_settings *settings, struct session *session, const struct pass_input *input,
                   struct pass_result *run, const struct profile_place *place) {
     char name[120], worker[120], head[500], *path;
     struct profiler *profiler;
     int code, is_there;
-    if (!is_given(options, "use_profiler") || !(place->is_first || is_given(options, "use_profiler_on_all_samples")))
-        return 0;
+    if (settings->points == PROFILE_NONE || (settings->points == PROFILE_FIRST && !place->is_first)) return 0;
     snprintf(worker, sizeof worker, "config_%zu_sample_%lld", place->configuration_index, (long long)place->sample_id);
     snprintf(name, sizeof name, "profiler_results_%.90s.txt", worker);
     snprintf(head, sizeof head, "%.400s, sample %lld", place->file_name, (long long)place->sample_id);
-    path = join_path(text_of(options, "output_dir"), name);
+    path = join_path(settings->output_dir, name);
     is_there = has_first_line(path, head);
     free(path);
     if (is_there) return 0;
     profiler = zeroed(1, sizeof *profiler);
-    code = profiler_open(profiler, options, session, input->new_tokens);
+    code = profiler_open(profiler, settings, session, input->new_tokens);
     if (!code) code = record_point(profiler, input, run, worker);
     if (!code && profiler->steps) code = write_point(profiler, name, head);
     profiler_free(profiler);

@@ -1,29 +1,29 @@
 /* profile.h: run --profile and sweep --use_profiler: profiles requests by operation, as tables and traces.
- * Options and a request that is ready to run come in; a table goes to stdout or into a file. Functions return 0 or an
+ * Settings and a request that is ready to run come in; a table goes to stdout or into a file. Functions return 0 or an
  * exit code after a message on stderr. */
 #ifndef VLMPROF_CLI_PROFILE_H
 #define VLMPROF_CLI_PROFILE_H
 #include "results/metrics.h"
-#include "base/options.h"
 #include "measure/input.h"
 #include "measure/engine.h"
+#include "profile/profiler.h"
 
 /* run --profile: opens the engine, runs the requests of the schedule, prints the table. The request is ready except
  * for its session, which the caller closes. */
-int profile_run(const struct options *options, struct request *request);
+int profile_run(const struct profile_settings *settings, struct request *request);
 
 /* A point of a sweep, for the names of its profile's files. */
 struct profile_place {
     size_t configuration_index; /* index in the plan */
     const char *file_name;      /* name of the configuration's result file */
     int64_t sample_id;
-    int is_first; /* 1 for the configuration's first sample, the only one with --use_profiler alone */
+    int is_first; /* 1 for the configuration's first sample, the only one with PROFILE_FIRST */
 };
 
-/* With --use_profiler, runs a measured point once more and writes profiler_results_config_<i>_sample_<j>.txt and, with
- * --trace, a trace. An existing file of this point is kept. Nothing is written to the journal. *run is overwritten.
+/* With settings->points, runs a measured point once more and writes profiler_results_config_<i>_sample_<j>.txt and,
+ * with --trace, a trace. An existing file of this point is kept. The journal stays unchanged. *run is overwritten.
  * Returns 0 or EXIT_OUTPUT. A device that fails here also fails at the next point and is handled there. */
-int profile_point(const struct options *options, struct session *session, const struct pass_input *input,
+int profile_point(const struct profile_settings *settings, struct session *session, const struct pass_input *input,
                   struct pass_result *run, const struct profile_place *place);
 
 #endif

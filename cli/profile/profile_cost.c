@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/json.h"
 #include "measure/noise.h"
-#include "profile/profiler.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -51,7 +50,7 @@ static void shuffle_modes(int order[COST_MODES], uint64_t *state) {
 /* Runs all rounds, after one untimed request in each mode, the most expensive mode first. */
 static int cost_rounds(struct profiler *profiler, struct pass_input *input, struct pass_result *run,
                        struct cost_report *cost) {
-    uint64_t state = (uint64_t)number_of(profiler->options, "seed");
+    uint64_t state = profiler->settings->engine.seed;
     double untimed;
     int code = 0;
     for (int mode = COST_MODES; mode-- > 0 && !code;) code = cost_pass(profiler, input, run, mode, 0, &untimed);
@@ -64,7 +63,7 @@ static int cost_rounds(struct profiler *profiler, struct pass_input *input, stru
     }
     return code;
 }
-int cost_measure(const struct options *options, struct session *session, struct pass_input *input,
+int cost_measure(const struct profile_settings *settings, struct session *session, struct pass_input *input,
                  struct pass_result *run, struct cost_report *cost) {
     const char *temporary = getenv("TMPDIR");
     char folder[600], path[640];
@@ -77,10 +76,10 @@ int cost_measure(const struct options *options, struct session *session, struct 
         return complain(EXIT_OUTPUT, "%s: cannot create the folder: %s", folder, strerror(errno));
     }
     snprintf(path, sizeof path, "%s/cost.pt.trace.json", folder);
-    cost->rounds = (size_t)number_of(options, "cost_rounds");
+    cost->rounds = settings->cost_rounds;
     scratch = zeroed(cost->rounds, sizeof *scratch);
     for (int i = 0; i < COST_MODES; i++) cost->ns[i] = zeroed(cost->rounds, sizeof *cost->ns[i]);
-    code = profiler_open(profiler, options, session, input->new_tokens);
+    code = profiler_open(profiler, settings, session, input->new_tokens);
     if (!code) code = profiler_trace_open(profiler, path);
     if (!code) code = cost_rounds(profiler, input, run, cost);
     if (interrupted && !code) cost->rounds = 0;

@@ -4,8 +4,7 @@
 #ifndef VLMPROF_CLI_PROFILE_COST_H
 #define VLMPROF_CLI_PROFILE_COST_H
 #include "base/memory.h"
-#include "base/options.h"
-#include "measure/engine.h"
+#include "profile/profiler.h"
 #include "results/metrics.h"
 #include "vlmprof.h"
 
@@ -21,7 +20,7 @@ struct cost_report {
 /* Runs --cost_rounds rounds of the request on the session's engine. *cost is zeroed before the call, *run is scratch.
  * The runs are in no table, and their trace is discarded. After a signal no rounds are reported. Returns 0 or an exit
  * code; in both cases the caller must call cost_free. */
-int cost_measure(const struct options *options, struct session *session, struct pass_input *input,
+int cost_measure(const struct profile_settings *settings, struct session *session, struct pass_input *input,
                  struct pass_result *run, struct cost_report *cost);
 void cost_free(struct cost_report *cost);
 

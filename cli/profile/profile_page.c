@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static void fact(struct text_list *facts, const char *name, const char *text) {
     text_list_copy(facts, name);
@@ -31,7 +30,6 @@ static void fact_line(struct text_list *facts, const char *name, const char *for
 /* The request: the question, the model, the answer. */
 static void facts_of_request(struct text_list *facts, const struct profiler *profiler) {
     const struct request *request = profiler->request;
-    const struct options *options = profiler->options;
     const vp_layout *layout = layout_of(&request->input);
     const struct pass_result *run = profiler->timed.runs;
     struct text_buffer answer = {NULL, 0, 0};
@@ -42,11 +40,11 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
     fact_line(facts, "model", "%.700s%s", request->model.name,
               request->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "");
     if (request->model.config.expert_count)
-        fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", text_of(options, "weights"),
+        fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", profiler->settings->weights,
                   request->input.top_k, request->model.config.expert_count, request->input.block_count,
                   request->model.config.block_count);
     else
-        fact_line(facts, "knobs", "weights %s, blocks %d of %d", text_of(options, "weights"),
+        fact_line(facts, "knobs", "weights %s, blocks %d of %d", profiler->settings->weights,
                   request->input.block_count, request->model.config.block_count);
     for (size_t i = 0; i < request->sample.images.count; i++) {
         const vp_layout *cut = &request->cuts.each[i];
@@ -78,9 +76,9 @@ static void facts_of_machine(struct text_list *facts, const struct profiler *pro
     fact(facts, "written", date);
     fact(facts, "vlmprof", VLMPROF_VERSION);
     fact(facts, "build", build_text());
-    for (int i = 0; i < profiler->options->argc; i++) {
+    for (int i = 0; i < profiler->settings->options->argc; i++) {
         if (i) text_add_string(&line, " ");
-        text_add_string(&line, profiler->options->argv[i]);
+        text_add_string(&line, profiler->settings->options->argv[i]);
     }
     fact(facts, "command", line.data);
     free(line.data);
@@ -129,8 +127,8 @@ int profile_page_write(const struct profiler *profiler, const struct cost_report
     flame.request.step_ns = kept->step_ns;
     flame.request.step_count = kept->step_count;
     flame_page_write(&flame, &out);
-    int code = file_write_text(text_of(profiler->options, "html"), &out);
-    if (!code) print_note("vlmprof: the page is in %s\n", text_of(profiler->options, "html"));
+    int code = file_write_text(profiler->settings->html, &out);
+    if (!code) print_note("vlmprof: the page is in %s\n", profiler->settings->html);
     text_list_free(&flame.facts);
     free(out.data);
     return code;

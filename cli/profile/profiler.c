@@ -24,45 +24,6 @@ static const char *const STAGE_RANGES[VP_STAGE_COUNT] = {
 #undef STAGE_RANGE
 };
 
-struct group_word { const char *word; uint32_t flag; };
-static const struct group_word GROUPS[] = {
-    {"none", 0}, {"shape", VP_OPS_BY_SHAPE}, {"stage", VP_OPS_BY_STAGE}, {"part", VP_OPS_BY_PART},
-    {"block", VP_OPS_BY_BLOCK}, {"step", VP_OPS_BY_STEP}, {"place", VP_OPS_BY_PLACE}};
-
-int profiler_check(const struct options *options) {
-    static const char *const FILES[] = {"html", "trace", "output"};
-    const struct option_value *groups = opt(options, "group_by");
-    int code = 0;
-    for (size_t i = 0; i < groups->count; i++) {
-        size_t group = 0;
-        while (group < sizeof GROUPS / sizeof *GROUPS && strcmp(groups->items[i], GROUPS[group].word)) group++;
-        if (group == sizeof GROUPS / sizeof *GROUPS)
-            return complain_word("group_by", "value", groups->items[i], "none shape stage part block step place");
-    }
-    if (has_option(options, "html"))
-        for (size_t i = 0; i < sizeof FILES / sizeof *FILES && !code; i++)
-            if (text_of(options, FILES[i])) code = folder_check(text_of(options, FILES[i]));
-    return code ? code : check_sort_key(text_of(options, "sort_by"));
-}
-/* Returns 1 for folded stacks, whose rows are whole stacks, block by block. */
-static int is_folded(const struct options *options) {
-    return has_option(options, "profile_format") && !strcmp(text_of(options, "profile_format"), "folded");
-}
-/* --group_by as flags; profiler_check has checked its words. */
-static uint32_t groups_of(const struct options *options) {
-    const struct option_value *value = opt(options, "group_by");
-    uint32_t flags = 0;
-    if (is_folded(options)) flags |= VP_OPS_BY_PART | VP_OPS_BY_BLOCK;
-    for (size_t i = 0; i < value->count; i++)
-        for (size_t k = 0; k < sizeof GROUPS / sizeof *GROUPS; k++)
-            if (!strcmp(value->items[i], GROUPS[k].word)) flags |= GROUPS[k].flag;
-    return flags;
-}
-/* The number of stack frames that distinguish rows. */
-static int32_t stack_frames_of(const struct options *options) {
-    return is_folded(options) ? (int32_t)VP_OP_STACK_LIMIT : is_given(options, "with_stack");
-}
-
 /* An upper bound for the launches of a request, at most a million. */
 static int64_t launch_bound(const struct model *model, int32_t new_tokens) {
     int64_t blocks = (int64_t)model->config.block_count + 2;
@@ -91,10 +52,10 @@ int profiler_ceilings_rose(const struct profiler *profiler) {
     return profiler->ops.ceilings.bytes_per_s > 1.05 * profiler->first_ceilings.bytes_per_s
            || profiler->ops.ceilings.flops_per_s > 1.05 * profiler->first_ceilings.flops_per_s;
 }
-int profiler_open(struct profiler *profiler, const struct options *options, struct session *session,
+int profiler_open(struct profiler *profiler, const struct profile_settings *settings, struct session *session,
                   int32_t new_tokens) {
     int64_t row_count;
-    profiler->options = options;
+    profiler->settings = settings;
     profiler->session = session;
     profiler->on_gpu = gpu_of(session->engine) >= 0;
     profiler->launch_capacity = launch_bound(session->model, new_tokens);
@@ -102,7 +63,7 @@ int profiler_open(struct profiler *profiler, const struct options *options, stru
     row_count = profiler->launch_capacity + 64 < PROFILE_ROWS_MOST ? profiler->launch_capacity + 64
                                                                    : (int64_t)PROFILE_ROWS_MOST;
     profiler->rows = resize(NULL, (size_t)row_count, sizeof *profiler->rows);
-    vp_ops_init(&profiler->ops, profiler->rows, row_count, groups_of(options), stack_frames_of(options));
+    vp_ops_init(&profiler->ops, profiler->rows, row_count, settings->groups, settings->stack_frames);
     profiler->ops.clock = profiler->on_gpu ? VP_OPS_DEVICE : VP_OPS_HOST;
     profiler->ops.device_name = profiler->on_gpu ? "CUDA" : NULL;
     vp_ranges_init(&profiler->ranges, profiler->records, PROFILE_RANGES, 0, "main", vp_engine_range_hooks());
@@ -205,14 +166,12 @@ static vp_result add_pass(struct profiler *profiler, const struct pass_result *r
 /* The file of the trace that starts now, malloc'ed in *path; NULL if no trace is wanted or, with a note, if that file
  * is already written. */
 static int trace_path_of(struct profiler *profiler, const char *worker, char **path) {
-    const struct options *options = profiler->options;
-    int is_run = worker == NULL;
-    const char *file = is_run ? text_of(options, "trace") : NULL, *folder = text_of(options, "output_dir");
+    const char *file = profiler->settings->trace, *folder = profiler->settings->trace_dir;
     char name[700], *traces;
     struct timespec now;
     *path = NULL;
-    if ((!file && !folder) || (!is_run && !is_given(options, "trace"))) return 0;
-    if (file || (is_run && is_given(options, "chrome_trace"))) {
+    if (!file && !folder) return 0;
+    if (file || profiler->settings->chrome_trace) {
         *path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
         if (!profiler->traces) return file ? 0 : make_folder(folder);
         text_list_add(
@@ -275,9 +234,9 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     profiler->trace_path = copy_text(path, strlen(path));
     settings.path = path;
     settings.max_bytes = TRACE_BYTES_MOST;
-    settings.record_shapes = is_given(profiler->options, "record_shapes");
-    settings.with_stack = is_given(profiler->options, "with_stack");
-    settings.profile_memory = is_given(profiler->options, "profile_memory");
+    settings.record_shapes = profiler->settings->record_shapes;
+    settings.with_stack = profiler->settings->with_stack;
+    settings.profile_memory = profiler->settings->profile_memory;
     if (launched_read(environment, NULL, &rank, NULL) == VP_OK) {
         settings.rank = rank.rank;
         settings.world_size = rank.world_size;
@@ -296,7 +255,7 @@ int profiler_trace_open(struct profiler *profiler, const char *path) {
     if (result != VP_OK)
         return complain_result(result == VP_ERR_RANGE ? EXIT_USAGE : exit_code_of(result), path, result, &error);
     unfinished_begin(&profiler->unfinished, drop_trace, profiler);
-    return is_given(profiler->options, "profile_memory") ? trace_memory_blocks(profiler, vp_clock_ns()) : 0;
+    return profiler->settings->profile_memory ? trace_memory_blocks(profiler, vp_clock_ns()) : 0;
 }
 int profiler_trace_begin(struct profiler *profiler, const char *worker) {
     char *path = NULL;

@@ -15,6 +15,24 @@
 #include "vlmprof_trace.h"
 
 enum { PROFILE_RANGES = 64 };
+/* What to record and to write. A text is NULL, and a number 0, if its option is not given. */
+struct profile_settings {
+    const struct options *options; /* all of them, for the provenance and "config" */
+    vp_engine_options engine;
+    const char *weights; /* their name, for the page */
+    uint32_t groups; int32_t stack_frames; /* VP_OPS_BY_...; frames that distinguish rows */
+    const char *sort_by; int64_t row_limit;
+    int record_shapes, with_stack, profile_memory;
+    const char *output_dir, *trace_dir; /* trace_dir: folder of traces; NULL: none */
+    /* the samples of each configuration that a sweep profiles */
+    enum profiled_points { PROFILE_NONE, PROFILE_FIRST, PROFILE_ALL } points;
+    /* only for run */
+    const char *format, *output, *html;
+    const char *trace; int chrome_trace; /* the first trace goes to the file `trace` or, if 1, to trace_dir */
+    int json, cold;
+    vp_schedule schedule; int64_t steps; /* number of requests; 0: as many as the cycles need */
+    size_t cost_rounds; /* of --cost; 0: the cost is not measured */
+};
 
 /* One recorded request, for the page. */
 struct kept_request {
@@ -25,7 +43,7 @@ struct kept_request {
     int64_t *step_ns; int64_t step_count;
 };
 struct profiler {
-    const struct options *options;
+    const struct profile_settings *settings;
     struct session *session;
     struct request *request; struct timed_runs timed; /* for run --profile */
     int on_gpu;
@@ -60,12 +78,9 @@ int profiler_ceilings(struct profiler *profiler, int is_again);
 /* Returns 1 if the second measurement raised a ceiling by more than 5 %: the machine was busier at the first. */
 int profiler_ceilings_rose(const struct profiler *profiler);
 
-/* Checks --group_by and --sort_by. */
-int profiler_check(const struct options *options);
-
 /* Prepares a zeroed profiler for requests of at most new_tokens new tokens on the session's engine, whose ceilings are
  * measured. The caller must call profiler_free, even after a failure. A trace that is still open leaves no file. */
-int profiler_open(struct profiler *profiler, const struct options *options, struct session *session,
+int profiler_open(struct profiler *profiler, const struct profile_settings *settings, struct session *session,
                   int32_t new_tokens);
 void profiler_free(struct profiler *profiler);
 
@@ -80,7 +95,7 @@ int profiler_step_run(struct profiler *profiler, const struct pass_input *asked,
 /* Opens a trace: recorded steps are written into it until profiler_trace_end. */
 int profiler_trace_open(struct profiler *profiler, const char *path);
 
-/* Opens the trace requested by the options, if any. For `run`, worker is NULL: the first trace goes to --trace FILE or,
+/* Opens the trace of the settings, if any. For `run`, worker is NULL: the first trace goes to --trace FILE or,
  * with --chrome_trace, to DIR/chrome_trace.json. Other traces, and those of a sweep's points, go to
  * DIR/profiler_traces/<worker>.<ns>.pt.trace.json. */
 int profiler_trace_begin(struct profiler *profiler, const char *worker);

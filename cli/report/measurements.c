@@ -144,8 +144,9 @@ static int any_has(const struct results *results, int column) {
     for (size_t i = 0; i < results->count; i++) if (results->files[i].columns[column]) return 1;
     return 0;
 }
-/* Finds how many experts the model has, from an option, the files or *experts. Returns 0 or an exit code. */
-static int number_experts(const struct options *options, const struct results *results, int64_t *experts) {
+/* Finds how many experts the model has: num_experts, or if it is 0 by the files or *experts. Returns 0 or an exit
+ * code. */
+static int number_experts(int64_t num_experts, const struct results *results, int64_t *experts) {
     int64_t said = -1;
     for (size_t i = 0; i < results->count; i++) {
         const struct result_file *file = &results->files[i];
@@ -160,13 +161,12 @@ static int number_experts(const struct options *options, const struct results *r
         if (file->expert_count > 0) said = file->expert_count;
     }
     if (results->count && knobs_are_dense(&results->files[0].knobs)) {
-        if (has_option(options, "num_experts") && is_given(options, "num_experts"))
+        if (num_experts)
             return complain(EXIT_USAGE, "--num_experts: %s comes from a model without experts", results->files[0].path);
         *experts = 0;
         return 0;
     }
-    if (has_option(options, "num_experts") && is_given(options, "num_experts"))
-        said = number_of(options, "num_experts");
+    if (num_experts) said = num_experts;
     else if (said < 0 && *experts > 0) said = *experts;
     else if (said < 0)
         return complain(EXIT_INPUT,
@@ -289,7 +289,7 @@ void measurements_read(struct measurements *measurements, const struct results *
         }
     }
 }
-int measurements_make(const struct options *options, const struct results *results, int64_t *experts,
+int measurements_make(int64_t num_experts, const struct results *results, int64_t *experts,
                       struct measurements *measurements, struct text_list *warnings) {
     int code;
     memset(measurements, 0, sizeof *measurements);
@@ -299,7 +299,7 @@ int measurements_make(const struct options *options, const struct results *resul
                                         "model can be fitted to them; report, best and compare read such files",
                             results->files[i].path);
     if ((code = check_same(results)) != 0 || (code = check_columns(results)) != 0
-        || (code = number_experts(options, results, experts)) != 0)
+        || (code = number_experts(num_experts, results, experts)) != 0)
         return code;
     measurements_read(measurements, results, *experts);
     if (!measurements->count)

@@ -3,7 +3,6 @@
 #define VLMPROF_CLI_MEASUREMENTS_H
 #include "base/document.h"
 #include "base/memory.h"
-#include "base/options.h"
 #include "report/model_file.h"
 #include "results/result_read.h"
 #include "vlmprof_latency.h"
@@ -80,9 +79,10 @@ double run_noise(const struct result_file *file, size_t row);
 /* Reads every row that has counts and times from all files, unchanged. */
 void measurements_read(struct measurements *measurements, const struct results *results, int64_t experts);
 
-/* Like measurements_read, but first checks that the files belong together, and adds warnings. *experts is the number in
+/* Like measurements_read, but first checks that the files belong together, and adds warnings. num_experts: the option,
+ * 0 if it is not given. *experts is the number in
  * a model, or 0; it becomes the number in use. Returns 0 or an exit code. */
-int measurements_make(const struct options *options, const struct results *results, int64_t *experts,
+int measurements_make(int64_t num_experts, const struct results *results, int64_t *experts,
                       struct measurements *measurements, struct text_list *warnings);
 
 #endif

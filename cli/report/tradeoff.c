@@ -6,27 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- settings */
-static int axis_of(const char *name) {
-    return !strcmp(name, "vision")    ? METRIC_VISION
-           : !strcmp(name, "prefill") ? METRIC_PREFILL
-           : !strcmp(name, "decode")  ? METRIC_DECODE
-           : !strcmp(name, "ttft")    ? METRIC_TTFT
-           : !strcmp(name, "energy")  ? METRIC_ENERGY
-           : !strcmp(name, "token_energy") ? METRIC_TOKEN_ENERGY
-                                      : METRIC_TOTAL;
-}
-struct report_settings report_settings_of(const struct options *options) {
-    struct report_settings settings = {.axis = axis_of(text_of(options, "latency"))};
-    settings.percentile = !strcmp(text_of(options, "percentile"), "mean")
-                              ? -1
-                              : strtod(text_of(options, "percentile"), NULL);
-    settings.resamples = (size_t)number_of(options, "resamples");
-    settings.peak_tflops = settings.peak_gbs = (double)NAN;
-    settings.budget = HUGE_VAL;
-    settings.min_accuracy = -HUGE_VAL;
-    return settings;
-}
 const char *percentile_text(double percentile) {
     return percentile < 0 ? "mean" : percentile < 60 ? "P50" : percentile < 97 ? "P95" : "P99";
 }

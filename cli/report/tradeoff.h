@@ -1,7 +1,6 @@
 /* tradeoff.h: the cost of accuracy in latency (E2): fronts, effects and gains of the knobs. */
 #ifndef VLMPROF_CLI_TRADEOFF_H
 #define VLMPROF_CLI_TRADEOFF_H
-#include "base/options.h"
 #include "report/accuracy.h"
 #include "results/result_read.h"
 #include "vlmprof.h"
@@ -18,8 +17,6 @@ struct report_settings {
     double budget, min_accuracy;  /* infinite if none */
 };
 
-/* Reads the options shared by report and best. A number that is not given is NaN or infinite. */
-struct report_settings report_settings_of(const struct options *options);
 const char *percentile_text(double percentile); /* "mean", "P50", "P95" or "P99" */
 
 struct knob_front { int knob; int32_t level; uint32_t *front; size_t count; double area; };

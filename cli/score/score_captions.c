@@ -236,7 +236,7 @@ static int caption_set_print(struct score_job *job, struct scoring *scoring, con
     char *name = node_text(json, vp_json_get(json, object, "name"));
     uint32_t images = vp_json_get(json, object, "images");
     int code;
-    struct captions captions = {.by_words = job->by_words, .with_summary = is_given(job->options, "json")};
+    struct captions captions = {.by_words = job->by_words, .with_summary = job->json};
     for (uint32_t i = images + 1; i < json->nodes[images].end; i = json->nodes[i].end) {
         if (node_is(json, i, VP_JSON_OBJECT)) caption_add_object(&captions, scoring, json, i);
         else caption_add_row(&captions, json, VP_JSON_NONE, "id")->trouble = "expected one JSON object";
@@ -264,7 +264,7 @@ static void add_bad_line(struct captions *captions, const vp_json *json, int64_t
 }
 int caption_lines(struct score_job *job, struct scoring *scoring, struct parsed *parsed, int metric) {
     int are_sets = 0, code = 0;
-    struct captions captions = {.by_words = job->by_words, .with_summary = is_given(job->options, "json")};
+    struct captions captions = {.by_words = job->by_words, .with_summary = job->json};
     for (size_t i = 0; i < job->line_count && !code; i++) {
         vp_error error = {VP_OK, -1, "", ""};
         vp_result result = parse_json(parsed, job->lines[i], job->line_bytes[i], &error);

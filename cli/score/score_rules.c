@@ -6,6 +6,7 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
+#include "base/options.h"
 #include "vlmprof_file.h"
 
 #include <ctype.h>
@@ -274,7 +275,7 @@ static void score_row(struct score_job *job, const struct score_rule *rule, stru
     } else trouble = read_row(scoring, rule->metric, &parsed->json, writer);
     if (!trouble) {
         const vp_score_metric_info *info = vp_score_metric_of((vp_score_metric)rule->metric);
-        vp_score_cleaning cleaning = cleaning_of(text_of(job->options, "clean"), info);
+        vp_score_cleaning cleaning = cleaning_of(job->clean, info);
         result = scoring_run(scoring, (vp_score_metric)rule->metric, cleaning, &outcome);
         if (result != VP_OK) trouble = vp_result_text(result);
     }
@@ -355,7 +356,7 @@ static int is_result_file(const struct score_job *job) {
     return is_one;
 }
 int score_read(struct score_job *job) {
-    const char *path = job->options->operand_count ? job->options->operands[0] : "-";
+    const char *path = job->path;
     vp_error error = {VP_OK, -1, "", ""};
     struct text_buffer text = {NULL, 0, 0};
     char piece[65536];
@@ -428,7 +429,7 @@ int score_rows(struct score_job *job, const struct score_rule *rule) {
         score_row(job, rule, &scoring, &parsed, i, &writer);
         code = score_put_line(&writer, &line, job->source);
     }
-    if (!code && is_given(job->options, "json")) {
+    if (!code && job->json) {
         line.bytes = 0;
         summary_begin(&writer, &line);
         tally_put(&writer, &job->tally, job->name);

@@ -3,19 +3,20 @@
 #ifndef VLMPROF_CLI_SCORE_RULES_H
 #define VLMPROF_CLI_SCORE_RULES_H
 #include "base/memory.h"
-#include "base/options.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_score.h"
 
 struct score_job {
-    const struct options *options;
     const char *name, *source;     /* the requested metric; the file, or "stdin" */
     char *text; size_t text_bytes; /* the whole input */
     const char **lines; size_t *line_bytes, line_count, line_capacity; /* lines of the text, without blank ones */
     int64_t *line_numbers;         /* number of each line, for messages */
     struct tally tally;
     int bad_lines; /* number of lines that are not JSON objects */
+    const char *path;  /* the file; "-" is stdin */
+    const char *clean; /* --clean */
+    int json;      /* 1: end with a summary */
     int by_words;  /* 1 if captions are already words, separated by white space */
     size_t whole_count;      /* rows of vqa_seed with one text instead of a list */
     size_t empty_count;      /* rows with an empty list of references */

@@ -1,4 +1,4 @@
-/* endpoint.c: a chat server given by the user: its options, its key, one request and its errors, and its own
+/* endpoint.c: a chat server given by the user: its settings, its key, one request and its errors, and its own
  * description. */
 #include "server/endpoint.h"
 
@@ -45,15 +45,14 @@ static int key_of_file(struct endpoint *endpoint, const char *path) {
         text_list_add(&endpoint->warnings, "%s: other users can read this API key: use chmod 600", path);
     return code;
 }
-/* The key from the options. No message repeats the value of --api_key_env: it may be the key itself. */
-static int key_of_options(const struct options *options, struct endpoint *endpoint) {
-    const char *name = text_of(options, "api_key_env"), *path = text_of(options, "api_key_file"), *key;
-    if (path) return key_of_file(endpoint, path);
-    key = getenv(name);
-    if (is_given(options, "api_key_env") && (!key || !*key))
+/* Finds the key. No message repeats the name of the variable: it may be the key itself. */
+static int key_find(const struct endpoint_settings *settings, struct endpoint *endpoint) {
+    if (settings->key_file) return key_of_file(endpoint, settings->key_file);
+    const char *key = getenv(settings->key_variable);
+    if (settings->needs_key && (!key || !*key))
         return complain(EXIT_USAGE, "--api_key_env: there is no such environment variable (the option takes its name, "
                                     "never the key)");
-    return key && *key ? key_take(endpoint, key, strlen(key), name) : 0;
+    return key && *key ? key_take(endpoint, key, strlen(key), settings->key_variable) : 0;
 }
 int endpoint_is_local(const struct endpoint *endpoint) {
     static const char *const own[] = {"localhost", "[::1]"};
@@ -126,24 +125,23 @@ static int bad_url(const char *url, const char *reason) {
                     endpoint_is_local(&named) || memchr(url, ':', (size_t)(end - url)) ? "http" : "https", url);
 }
 
-int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint) {
+int endpoint_open(struct endpoint_settings settings, const char *url, const char *model, struct endpoint *endpoint) {
     vp_server_options server = vp_server_options_default();
     vp_error error = {VP_OK, -1, "", ""};
     int code;
     memset(endpoint, 0, sizeof *endpoint);
     endpoint->key_place = "";
-    if (vp_chat_api_find(text_of(options, "endpoint_api"), &endpoint->api) != VP_OK)
-        return complain(EXIT_USAGE, "--endpoint_api: \"%s\" is not known", text_of(options, "endpoint_api"));
-    if ((code = key_of_options(options, endpoint)) != 0) return code;
-    if (text_of(options, "ca_file") && access(text_of(options, "ca_file"), R_OK))
-        return complain(EXIT_INPUT, "--ca_file %s: %s", text_of(options, "ca_file"), strerror(errno));
+    endpoint->api = settings.api;
+    if ((code = key_find(&settings, endpoint)) != 0) return code;
+    if (settings.ca_file && access(settings.ca_file, R_OK))
+        return complain(EXIT_INPUT, "--ca_file %s: %s", settings.ca_file, strerror(errno));
     server.url = url;
     server.api = endpoint->api;
     server.api_key = endpoint->key;
     server.stop = &interrupted;
-    server.ca_file = text_of(options, "ca_file");
-    server.total_timeout_ms = server.idle_timeout_ms = (int32_t)number_of(options, "timeout_s") * 1000;
-    if (has_option(options, "max_retries")) server.max_retries = (int32_t)number_of(options, "max_retries");
+    server.ca_file = settings.ca_file;
+    server.total_timeout_ms = server.idle_timeout_ms = settings.timeout_ms;
+    server.max_retries = settings.max_retries;
     vp_result result = vp_server_open(&server, &endpoint->server, &error);
     if (result == VP_ERR_FORMAT) return bad_url(url, error.text);
     if (result != VP_OK) return complain_result(EXIT_DEVICE, NULL, result, &error);

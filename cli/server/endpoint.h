@@ -1,5 +1,5 @@
-/* endpoint.h: a chat server given by the user: its options, its key, one request and its errors, and its own
- * description. Options come in; finished exchanges, or an exit code after a line with the remedy, come out. */
+/* endpoint.h: a chat server given by the user: its settings, its key, one request and its errors, and its own
+ * description. Settings come in; finished exchanges, or an exit code after a line with the remedy, come out. */
 #ifndef VLMPROF_CLI_ENDPOINT_H
 #define VLMPROF_CLI_ENDPOINT_H
 #include "base/memory.h"
@@ -18,7 +18,7 @@
 #define ENDPOINT_API_NEXT(id, name, path, text) " " #name
 #define ENDPOINT_API_TEXT(id, name, path, text) #name ": " text
 #define ENDPOINT_API_TEXT_NEXT(id, name, path, text) "; " #name ": " text
-/* Settings for talking to the server; endpoint_open reads these. */
+/* struct endpoint_settings. */
 #define OPTIONS_OF_CLIENT \
     {"endpoint_api", CHOICE, "API", "chat", 0, 0, VP_CHAT_APIS(ENDPOINT_API_FIRST, ENDPOINT_API_NEXT), \
      VP_CHAT_APIS(ENDPOINT_API_TEXT, ENDPOINT_API_TEXT_NEXT)}, \
@@ -39,10 +39,19 @@ struct endpoint {
     int is_away; /* 1 after it could not be reached */
 };
 
+/* How to talk to the server. */
+struct endpoint_settings {
+    vp_chat_api api;
+    const char *key_variable, *key_file; /* the key's environment variable; its file, NULL if none */
+    int needs_key;                       /* 1 if the variable must be set */
+    const char *ca_file;                 /* NULL: the system's certificates */
+    int32_t timeout_ms, max_retries;
+};
+
 /* Opens libcurl and reads the key. An https URL with a port is checked for plain HTTP, without the key; otherwise
  * nothing is sent. model may be NULL. Returns 0 or an exit code. In both cases the caller must call endpoint_close,
  * which wipes the key. */
-int endpoint_open(const struct options *options, const char *url, const char *model, struct endpoint *endpoint);
+int endpoint_open(struct endpoint_settings settings, const char *url, const char *model, struct endpoint *endpoint);
 void endpoint_close(struct endpoint *endpoint);
 
 /* Returns 1 if the server is on this machine. */

@@ -76,10 +76,9 @@ int knobs_add(struct request_knobs *knobs, const char *text) {
         code = complain(EXIT_USAGE, "--request_knob: more than %d combinations", COMBINATIONS_MAX);
     return code;
 }
-int knobs_of_options(const struct options *options, struct request_knobs *knobs) {
-    const struct option_value *value = opt(options, "request_knob");
+int knobs_add_all(const struct option_value *list, struct request_knobs *knobs) {
     int code = 0;
-    for (size_t i = 0; i < value->count && !code; i++) code = knobs_add(knobs, value->items[i]);
+    for (size_t i = 0; i < list->count && !code; i++) code = knobs_add(knobs, list->items[i]);
     return code;
 }
 void knobs_free(struct request_knobs *knobs) {

@@ -23,8 +23,8 @@ struct request_knobs { struct request_knob *items; size_t count; };
  * JSON, any other as a string. Returns 0 or an exit code. */
 int knobs_add(struct request_knobs *knobs, const char *text);
 
-/* Adds all values of the option request_knob. Returns 0 or an exit code. */
-int knobs_of_options(const struct options *options, struct request_knobs *knobs);
+/* Adds all values of a list. Returns 0 or an exit code. */
+int knobs_add_all(const struct option_value *list, struct request_knobs *knobs);
 void knobs_free(struct request_knobs *knobs);
 
 /* The number of combinations of values; 1 without knobs. */

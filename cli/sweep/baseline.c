@@ -136,9 +136,7 @@ static uint64_t hash_choice(uint64_t hash, const struct baseline_of *of) {
     free(text.data);
     return hash;
 }
-int baseline_open(struct baseline *baseline, const struct options *options, const struct model *model,
-                  struct plan *plan) {
-    const char *name = text_of(options, "baseline");
+int baseline_open(struct baseline *baseline, const char *name, const struct model *model, struct plan *plan) {
     uint64_t hash = hash_text(plan->fingerprint, "baseline");
     int code = 0;
     if (!name) return 0;

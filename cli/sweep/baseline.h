@@ -4,7 +4,6 @@
 #ifndef VLMPROF_CLI_BASELINE_H
 #define VLMPROF_CLI_BASELINE_H
 #include "base/memory.h"
-#include "base/options.h"
 #include "data/plan.h"
 #include "measure/fidelity.h"
 #include "measure/served_answer.h"
@@ -36,9 +35,9 @@ struct baseline {
     size_t width;    /* width of a row of logits */
 };
 
-/* Finds the baseline of each data set, and makes the choice part of the plan's fingerprint. model NULL: servers. */
-int baseline_open(struct baseline *baseline, const struct options *options, const struct model *model,
-                  struct plan *plan);
+/* Finds the baseline of each data set by the name of --baseline (NULL: none), and makes the choice part of the plan's
+ * fingerprint. model NULL: servers. */
+int baseline_open(struct baseline *baseline, const char *name, const struct model *model, struct plan *plan);
 void baseline_close(struct baseline *baseline);
 
 /* Its name in results. */

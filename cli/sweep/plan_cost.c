@@ -32,12 +32,11 @@ struct needs {
     char reason[LINE_BYTES]; /* why nothing can be counted; "" if it can */
     uint64_t memory_bytes, free_bytes; /* 0: not known */
 };
-static void needs_find(const struct options *options, const struct model *model, const struct plan *plan,
+static void needs_find(const vp_engine_options *asked, const struct model *model, const struct plan *plan,
                        struct needs *needs) {
     const int32_t sequence = plan->max_sequence > 0 ? plan->max_sequence : 1;
-    vp_engine_options settings = engine_options_of(options, model, sequence, plan->max_views);
+    vp_engine_options settings = engine_options_for(asked, model, sequence, plan->max_views);
     vp_error error = {VP_OK, -1, "", ""};
-    settings.gemm = text_of(options, "gemm");
     settings.weights = weights_of(needs->weights);
     settings.counts_only = 1;
     needs->counter.model = model;
@@ -198,9 +197,8 @@ static int add_measured(struct journal_index *index, const struct index_configur
 }
 /* Adds the runs of all journals in output_dir, if there is one. For journals of another plan, `note` only names it.
  * Returns 0 or an exit code. */
-static int read_journals(const struct options *options, const struct plan *plan, struct forecast *forecast, char *note,
+static int read_journals(const char *folder, const struct plan *plan, struct forecast *forecast, char *note,
                          size_t capacity) {
-    const char *folder = text_of(options, "output_dir");
     struct journal_index index = {0};
     char wanted[32];
     int code = folder && is_folder(folder) ? ranks_read_folder(&index, folder, NULL) : 0;
@@ -218,8 +216,8 @@ static int read_journals(const struct options *options, const struct plan *plan,
 
 /* All that --plan prints. */
 struct estimate {
-    const struct options *options;
-    const struct model *model;
+    const struct sweep *sweep;
+    const struct model *model; /* NULL: servers */
     const struct plan *plan;
     const struct baseline *baseline;
     struct needs *needs; size_t needs_count; /* one per weights of the plan; none for servers */
@@ -248,8 +246,8 @@ static int64_t points_closed(const struct forecast *forecast) {
 }
 static int64_t configuration_runs_left(const struct estimate *estimate, size_t index) {
     const struct forecast *forecast = &estimate->configurations[index];
-    int64_t all = forecast->count * estimate->plan->run_count,
-            closed = points_closed(forecast) * estimate->plan->run_count;
+    int64_t all = forecast->count * estimate->plan->settings.run_count,
+            closed = points_closed(forecast) * estimate->plan->settings.run_count;
     int64_t done = forecast->runs_measured > closed ? forecast->runs_measured : closed;
     return done < all ? all - done : 0;
 }
@@ -268,8 +266,8 @@ static void count_configurations(struct estimate *estimate) {
 }
 /* Adds what the journals in output_dir have measured. Returns 0 or an exit code. */
 static int add_journals(struct estimate *estimate) {
-    int code = read_journals(estimate->options, estimate->plan, estimate->configurations, estimate->note,
-                             sizeof estimate->note);
+    int code = read_journals(estimate->sweep->settings.output_dir, estimate->plan, estimate->configurations,
+                             estimate->note, sizeof estimate->note);
     estimate->variation = (double)NAN;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         const struct forecast *forecast = &estimate->configurations[i];
@@ -386,7 +384,8 @@ static int print_plan_json(const struct estimate *estimate) {
     PUT(&writer, KEY_ARRAY("configurations"));
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) put_plan_configuration(&writer, estimate, i);
     PUT(&writer, END_ARRAY, KEY("num_points", estimate->plan->point_count),
-        KEY("num_runs_per_sample", estimate->plan->run_count), KEY("num_runs_measured", estimate->runs_measured),
+        KEY("num_runs_per_sample", estimate->plan->settings.run_count),
+        KEY("num_runs_measured", estimate->runs_measured),
         KEY("num_runs_left", estimate->runs_left));
     if (estimate->baseline->of)
         PUT(&writer, KEY("num_follow_passes_left", estimate->follow_left),
@@ -399,7 +398,7 @@ static int print_plan_json(const struct estimate *estimate) {
         KEY("T_total_mean", estimate->resolution.mean), KEY("T_total_p50", estimate->resolution.p50), END_OBJECT,
         KEY_BOOL("too_few_samples", estimate->fewest < PLAN_SAMPLES_ENOUGH),
         KEY("note", estimate->note[0] ? estimate->note : NULL));
-    put_config(&writer, estimate->options);
+    put_options(&writer, "config", estimate->sweep->options);
     vp_json_end_object(&writer);
     return json_end(&writer);
 }
@@ -509,7 +508,7 @@ static void print_plan_resolution(const struct estimate *estimate) {
             "warning     fewer than %d samples: accuracies of neighbouring configurations may differ by less than the "
             "noise; %s\n",
             PLAN_SAMPLES_ENOUGH,
-            (double)estimate->fewest < number_of(estimate->plan->sets[0].options, "num_samples")
+            estimate->fewest < estimate->plan->settings.data.num_samples
                 ? "these are all that the data have"
                 : "raise --num_samples");
 }
@@ -518,8 +517,9 @@ static int print_plan(const struct estimate *estimate) {
     int code;
     print_plain("plan        %zu configuration%s, %zu point%s, %d run%s each; %lld runs measured, %lld left\n",
                 plan->configuration_count, plural_s((int64_t)plan->configuration_count), plan->point_count,
-                plural_s((int64_t)plan->point_count), plan->run_count, plural_s((int64_t)plan->run_count),
-                (long long)estimate->runs_measured, (long long)estimate->runs_left);
+                plural_s((int64_t)plan->point_count), plan->settings.run_count,
+                plural_s((int64_t)plan->settings.run_count), (long long)estimate->runs_measured,
+                (long long)estimate->runs_left);
     for (size_t set = 0; set < plan->set_count; set++)
         if ((code = dataset_print(&plan->sets[set], estimate->model)) != 0) return code;
     print_plan_grid(estimate);
@@ -529,23 +529,24 @@ static int print_plan(const struct estimate *estimate) {
     print_plan_resolution(estimate);
     if (plan->repeats)
         print_plain("note        %s repeats points %zu times; each is measured once\n",
-                    text_of(estimate->options, "sampling_strategy"), plan->repeats);
+                    plan->settings.sampling_strategy, plan->repeats);
     if (estimate->note[0]) print_plain("note        %s\n", estimate->note);
     return fflush(stdout) || ferror(stdout) ? output_failed() : 0;
 }
-int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan,
-                   const struct baseline *baseline) {
+int plan_cost_show(const struct sweep *sweep, int as_json) {
+    const struct plan *plan = &sweep->plan;
+    const struct model *model = plan->variants.count ? NULL : &sweep->model;
     int code = 0;
-    struct estimate estimate = {.options = options, .model = model, .plan = plan, .baseline = baseline};
+    struct estimate estimate = {.sweep = sweep, .model = model, .plan = plan, .baseline = &sweep->baseline};
     estimate.configurations = zeroed(plan->configuration_count, sizeof *estimate.configurations);
     estimate.needs_count = model ? plan->weights_count : 0;
     estimate.needs = zeroed(estimate.needs_count + 1, sizeof *estimate.needs);
     for (size_t i = 0; i < estimate.needs_count; i++) {
         estimate.needs[i].weights = plan->weights[i];
-        needs_find(options, model, plan, &estimate.needs[i]);
+        needs_find(&sweep->settings.engine, model, plan, &estimate.needs[i]);
     }
     if (!code) code = look_ahead(&estimate);
-    if (!code) code = is_given(options, "json") ? print_plan_json(&estimate) : print_plan(&estimate);
+    if (!code) code = as_json ? print_plan_json(&estimate) : print_plan(&estimate);
     for (size_t i = 0; i < estimate.needs_count; i++) session_free(&estimate.needs[i].counter);
     FREE_ALL(estimate.configurations, estimate.needs);
     return code;

@@ -2,14 +2,10 @@
  * plan comes in; text or JSON goes to stdout. */
 #ifndef VLMPROF_CLI_PLAN_COST_H
 #define VLMPROF_CLI_PLAN_COST_H
-#include "base/options.h"
-#include "data/plan.h"
-#include "model/model.h"
-#include "sweep/baseline.h"
+#include "sweep/sweep.h"
 
 /* Prints what a sweep needs: work and memory by count, time from the journals in output_dir. Only the model's shape is
- * used. model NULL: servers. Returns 0 or an exit code. */
-int plan_cost_show(const struct options *options, const struct model *model, const struct plan *plan,
-                   const struct baseline *baseline);
+ * used. Returns 0 or an exit code. */
+int plan_cost_show(const struct sweep *sweep, int as_json);
 
 #endif

@@ -27,9 +27,6 @@ static char *raw_text(const vp_json *json, uint32_t node) {
     return node == VP_JSON_NONE ? NULL
                                 : copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
 }
-enum twin_method method_of_twins(const struct twins_object *twins) {
-    return twins->method && !strcmp(twins->method, "adjusted") ? TWINS_ADJUSTED : TWINS_EXACT;
-}
 
 /* Sets what follows from a run's line. Returns 0, or EXIT_OUTPUT if the line is not a run's. */
 static int finish_run(struct pass_result *run) {
@@ -235,7 +232,7 @@ static void gather_twins(struct gathered *gathered, const struct measured *measu
     struct gathered_twins *all = &gathered->twins;
     if (!measured->has_twins) return;
     all->are_there = 1;
-    all->method = method_of_twins(twins);
+    all->method = twin_method_of(twins->method);
     if (twins->reason && !all->reason) all->reason = copy_text(twins->reason, strlen(twins->reason));
     if (!twins->count) return;
     all->pairs = resize(all->pairs, (size_t)all->count + (size_t)twins->count, sizeof *all->pairs);

@@ -37,8 +37,6 @@ struct measured {
 /* Returns 1 if the point has its last line: it was measured or has failed. */
 int is_closed_point(const struct index_entry *entry, const struct index_configuration *configuration);
 
-enum twin_method method_of_twins(const struct twins_object *twins);
-
 /* Reads a closed point with all its lines into *measured, whose old point is freed. Zero *measured before the first
  * use, and call measured_free in the end. Returns 0 or an exit code. */
 int measured_read(struct journal_index *index, const struct index_configuration *configuration,

@@ -420,7 +420,7 @@ static void put_measurement(vp_json_writer *writer, const struct measured *measu
 static void put_twins(vp_json_writer *writer, const struct measured *measured) {
     const struct twins_object *twins = &measured->twins;
     if (measured->has_twins) fields_put_object(writer, "twins", &RESULT_TWINS, twins); else put_null(writer, "twins");
-    put_outside(writer, twins->pairs, twins->count, method_of_twins(twins),
+    put_outside(writer, twins->pairs, twins->count, twin_method_of(twins->method),
                 twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
 }
 /* One of per_sample_results. */

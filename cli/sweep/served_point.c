@@ -30,7 +30,6 @@ struct served_sweep {
     struct twin_memory *texts;  /* [variants] */
     struct sent_pictures *pictures;
     int *most_likely;      /* [variants]: see served_answer_ask */
-    int no_cache, same_image; /* 1 or 0 */
 };
 
 /* ---- open and close */
@@ -41,7 +40,7 @@ static size_t variant_index(const struct sweep *sweep, const struct configuratio
 static struct question question_of(const struct sweep *sweep, size_t variant, const struct picture *pictures,
                                    size_t picture_count, const char *text, int32_t max_tokens) {
     struct question question = {.pictures = pictures, .picture_count = (int32_t)picture_count, .text = text,
-                                .max_tokens = max_tokens, .no_cache = sweep->served->no_cache,
+                                .max_tokens = max_tokens, .no_cache = sweep->settings.no_cache,
                                 .knobs = sweep->plan.variants.items[variant].knobs};
     question.knob_count = picture_count ? sweep->plan.variants.items[variant].knob_count
                                         : sweep->plan.variants.items[variant].text_knob_count;
@@ -64,11 +63,9 @@ int served_open(struct sweep *sweep) {
     served->endpoints = zeroed(variants->count + 1, sizeof *served->endpoints);
     served->texts = zeroed(variants->count + 1, sizeof *served->texts);
     served->most_likely = zeroed(variants->count + 1, sizeof *served->most_likely);
-    served->no_cache = is_given(sweep->options, "no_cache");
-    served->same_image = is_given(sweep->options, "same_image");
     for (size_t i = 0; i < variants->count && !code; i++) {
         struct endpoint *endpoint = &served->endpoints[i];
-        code = endpoint_open(sweep->options, variants->items[i].endpoint, variants->items[i].model, endpoint);
+        code = endpoint_open(sweep->settings.endpoint, variants->items[i].endpoint, variants->items[i].model, endpoint);
         for (size_t k = 0; k < endpoint->warnings.count && !i && !code; k++)
             complain(0, "%s", endpoint->warnings.items[k]);
         if (!code) code = check_body(sweep, i);
@@ -107,15 +104,17 @@ static void put_items(vp_json_writer *writer, const char *key, const struct opti
     PUT(writer, END_ARRAY);
 }
 static void served_put_head(vp_json_writer *writer, const struct sweep *sweep) {
-    const struct options *options = sweep->options;
+    const struct variant_settings *servers = &sweep->plan.settings.servers;
     const struct request_knobs *knobs = &sweep->plan.variants.knobs;
     PUT(writer, KEY_OBJECT("server"));
-    put_items(writer, "endpoints", opt(options, "endpoint"));
-    put_items(writer, "endpoint_models", opt(options, "endpoint_model"));
-    PUT(writer, KEY("endpoint_api", text_of(options, "endpoint_api")), KEY_OBJECT("request_knobs"));
+    put_items(writer, "endpoints", servers->endpoints);
+    put_items(writer, "endpoint_models", servers->models);
+    PUT(writer, KEY("endpoint_api", vp_chat_api_name((int32_t)sweep->settings.endpoint.api)),
+        KEY_OBJECT("request_knobs"));
     for (size_t i = 0; i < knobs->count; i++) PUT(writer, KEY_TEXTS(knobs->items[i].path, &knobs->items[i].words));
-    PUT(writer, END_OBJECT, KEY("family", text_of(options, "family")), KEY_OBJECT("family_keys"));
-    for (size_t i = 0; i + 1 < options->key_count; i += 2) PUT(writer, KEY(options->keys[i], options->keys[i + 1]));
+    PUT(writer, END_OBJECT, KEY("family", servers->family), KEY_OBJECT("family_keys"));
+    for (size_t i = 0; i + 1 < servers->keys.count; i += 2)
+        PUT(writer, KEY(servers->keys.items[i], servers->keys.items[i + 1]));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
 /* The tokens of a picture by the rule of a family; -1 if not known. */
@@ -217,7 +216,7 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     const int64_t at = sweep->journal.end;
     PUT(writer, KEY_OBJECT("session"));
-    put_provenance(writer, sweep->options, NULL);
+    put_provenance(writer, sweep->options, NULL, NULL);
     PUT(writer, KEY("client", vp_server_library(sweep->served->endpoints[0].server)), KEY_ARRAY("servers"));
     for (size_t i = 0; i < sweep->plan.variants.count; i++)
         if (is_first_of_server(&sweep->plan.variants, i)) put_server(writer, sweep, i, first);
@@ -236,7 +235,7 @@ static int resize_picture(struct sweep *sweep, const struct sample *sample, cons
     if (!code)
         code = picture_resized(&sweep->images[index], wanted->width_px, wanted->height_px, &resized, &unique->picture,
                                reason, capacity);
-    if (!code && !sweep->served->same_image) {
+    if (!code && !sweep->settings.same_image) {
         picture_free(&unique->picture);
         unique_of_pixels(resized.rgb, wanted->width_px, wanted->height_px, unique);
     }
@@ -252,7 +251,7 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
     const struct picture *picture = &unique->picture;
     int code;
     if (wanted->width_px > 0) code = resize_picture(sweep, sample, wanted, index, unique, reason, capacity);
-    else if (sweep->served->same_image) code = picture_of_file(path, &unique->picture, reason, capacity);
+    else if (sweep->settings.same_image) code = picture_of_file(path, &unique->picture, reason, capacity);
     else code = unique_of_file(path, unique, reason, capacity);
     if (!code && !wanted->width_px
         && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
@@ -402,8 +401,8 @@ static struct question question_of_point(const struct sweep *sweep, const struct
         question_of(sweep, variant_index(sweep, point->configuration), point->sent ? point->sent->pictures : NULL,
                     point->sent ? point->sent->count : 0, sample->prompt, point->configuration->set->new_tokens);
     question.places = sample->places;
-    question.ignore_eos = sweep->plan.ignore_eos;
-    if (!sweep->served->same_image && point->sent) question.unique = point->sent->images;
+    question.ignore_eos = sweep->plan.settings.ignore_eos;
+    if (!sweep->settings.same_image && point->sent) question.unique = point->sent->images;
     return question;
 }
 static int served_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
@@ -440,7 +439,7 @@ const struct sweep_way SERVER_WAY = {served_put_head, served_put_sizes, served_b
 
 /* ---- twins */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point) {
-    return sweep->served && is_given(sweep->options, "twins") && point->sent && !point->sent->reason;
+    return sweep->served && sweep->settings.twins && point->sent && !point->sent->reason;
 }
 int served_twins(struct sweep *sweep, const struct open_point *point, const struct sample *sample, struct twins *twins,
                  char *reason, size_t capacity) {
@@ -451,15 +450,15 @@ int served_twins(struct sweep *sweep, const struct open_point *point, const stru
     plan.images = point->sent->images;
     plan.image_count = (int32_t)point->sent->count;
     plan.places = sample->places;
-    plan.is_same_image = sweep->served->same_image;
+    plan.is_same_image = sweep->settings.same_image;
     plan.text = sample->prompt;
     plan.knobs = asked->knobs;
     plan.knob_count = asked->knob_count;
     plan.text_knob_count = asked->text_knob_count;
-    plan.no_cache = sweep->served->no_cache;
-    plan.method = twin_method_of(sweep->options);
-    plan.pairs = (int32_t)number_of(sweep->options, "twins");
-    plan.seed = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id),
+    plan.no_cache = sweep->settings.no_cache;
+    plan.method = twin_method_of(sweep->settings.twins_method);
+    plan.pairs = sweep->settings.twins;
+    plan.seed = hash_text(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id),
                           point->configuration->file_name);
     plan.name = point->configuration->file_name;
     plan.memory = &sweep->served->texts[variant];

@@ -11,6 +11,8 @@
 #include "sweep/baseline.h"
 #include "model/model.h"
 #include "measure/engine.h"
+#include "profile/profiler.h"
+#include "server/endpoint.h"
 #include "sweep/journal.h"
 #include "sweep/result_write.h"
 #include "vlmprof.h"
@@ -48,6 +50,7 @@ struct warm_pass { struct shape shape; const struct knob_values *knobs; };
 /* An engine of a sweep, one for each of the plan's weights. For servers there is only one entry, without an engine. */
 struct sweep_engine {
     const char *weights;
+    vp_engine_options settings;
     struct session session;
     int was_open;       /* 1 if this process has opened it before */
     int64_t session_at; /* offset of its line in the journal; -1: not written yet */
@@ -76,9 +79,20 @@ struct sweep_way {
                size_t capacity, int *is_device);
 };
 
+/* How to measure, in addition to the plan, and where to. */
+struct sweep_settings {
+    vp_engine_options engine; /* without a rank's own GPU and a configuration's weights */
+    struct profile_settings profile;
+    struct endpoint_settings endpoint;
+    const char *output_dir;   /* may be NULL with --plan */
+    const char *twins_method; int32_t twins; /* pairs of twins per point; 0: none */
+    int no_cache, same_image, retry_failed;
+};
+
 struct sweep {
     /* the measured models and servers */
-    const struct options *options;
+    const struct options *options; /* for the head of the journal and the provenance */
+    struct sweep_settings settings;
     struct model model;
     struct plan plan;
     const struct sweep_way *way;

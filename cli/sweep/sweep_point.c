@@ -89,16 +89,15 @@ int write_head(struct sweep *sweep) {
     line.world_size = sweep->rank.world_size;
     line.model = sweep->served ? sweep->plan.variants.items[0].model : sweep->model.name;
     line.synthetic = sweep->model.synthetic;
-    line.timing = sweep->served ? "off" : text_of(sweep->options, "timing");
-    line.ignore_eos = sweep->plan.ignore_eos;
-    line.num_runs_per_sample = sweep->plan.run_count;
+    line.timing = sweep->timing_off ? "off" : "stage";
+    line.ignore_eos = sweep->plan.settings.ignore_eos;
+    line.num_runs_per_sample = sweep->plan.settings.run_count;
     line.num_total_blocks = sweep->model.config.block_count;
     line.bare_every = sweep->bare_every;
     line.architecture = sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture);
     fields_put(writer, &HEAD, &line);
     sweep->way->put_head(writer, sweep);
-    vp_json_key(writer, "options");
-    put_options(writer, sweep->options);
+    put_options(writer, "options", sweep->options);
     PUT(writer, KEY_ARRAY("data"));
     for (size_t i = 0; i < sweep->plan.set_count; i++) put_head_dataset(writer, &sweep->plan.sets[i]);
     PUT(writer, END_ARRAY, KEY_ARRAY("configs"));
@@ -112,7 +111,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     int64_t at = sweep->journal.end;
     PUT(writer, KEY_OBJECT("session"));
-    put_provenance(writer, sweep->options, sweep->engine->session.engine);
+    put_provenance(writer, sweep->options, sweep->engine->session.engine, &sweep->settings.engine);
     PUT(writer, KEY("rank", sweep->rank.rank), KEY("world_size", sweep->rank.world_size),
         KEY("launcher", sweep->rank.launcher),
         KEY("stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine)), KEY_OBJECT("cold"),
@@ -198,7 +197,7 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
 static int write_twins(struct sweep *sweep, struct open_point *point, const struct sample *sample,
                        const struct twins *twins, const char *reason) {
     struct twins_line line;
-    line.twins.method = text_of(sweep->options, "twins_method");
+    line.twins.method = sweep->settings.twins_method;
     line.twins.reason = reason[0] ? reason : NULL;
     line.twins.prompt_tokens = twins->prompt_tokens;
     line.twins.image_tokens = twins->image_tokens;
@@ -437,9 +436,15 @@ static int check_memory(const struct sweep *sweep) {
         char piece[64];
         if (!has_work(sweep, engine)) continue;
         engine_needs(sweep, engine, &sequence, &views);
-        result = engine_weigh(sweep->options, (struct model *)&sweep->model, sweep->device, engine->weights, sequence,
-                              views, &bytes[i], &free_bytes, &error);
-        sum += bytes[i];
+        vp_engine_options counts = engine->settings;
+        vp_engine *counter = NULL;
+        counts.counts_only = 1;
+        result = engine_try(&counts, (struct model *)&sweep->model, sequence, views, &counter, &error);
+        if (result == VP_OK) {
+            sum += bytes[i] = vp_engine_bytes(counter);
+            free_bytes = vp_engine_free_bytes(counter);
+        }
+        vp_engine_close(counter);
         snprintf(piece, sizeof piece, "%s%.20s %.2f", count++ ? ", " : "", engine->weights, (double)bytes[i] / 1e9);
         text_add_string(&needs, piece);
     }
@@ -465,7 +470,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         vp_error none = {VP_OK, -1, "", ""};
         *error = none;
         if (!engine_needs(sweep, sweep->engine, &sequence, &views)) return 0;
-        *result = engine_try(sweep->options, &sweep->model, sweep->device, sweep->engine->weights, sequence, views,
+        *result = engine_try(&sweep->engine->settings, &sweep->model, sequence, views,
                              &sweep->engine->session.engine, error);
         if (*result == VP_OK) {
             sweep->engine->warm_count = 0;
@@ -590,7 +595,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
     if (entry && point->configuration->in_index >= 0)
         line = index_point(entry, &sweep->index.configurations[point->configuration->in_index]);
     point->is_open = line.state == POINT_OPEN
-                     || (line.state == POINT_FAILED && is_given(sweep->options, "retry_failed"));
+                     || (line.state == POINT_FAILED && sweep->settings.retry_failed);
     point->lacks_kernels = sweep->kernel_pass && line.state == POINT_DONE;
     point->runs = point->retries = 0;
     point->has_bare = point->has_twins = point->has_fidelity = 0;
@@ -614,7 +619,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
 }
 /* Runs the pair that shows the cost of stage times: the point once more without and with them, in random order. */
 static int measure_bare(struct sweep *sweep, struct open_point *point, const struct sample *sample) {
-    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, number_of(sweep->options, "seed")), sample->id),
+    uint64_t toss = hash_text(hash_number(hash_number(HASH_START, sweep->plan.settings.data.seed), sample->id),
                               point->configuration->file_name);
     struct bare_pair pair = {0, 0, (int)(toss >> 33 & 1)};
     int is_device, code;
@@ -745,7 +750,7 @@ static int close_point(struct sweep *sweep, struct open_point *point, const stru
     if (!code) {
         const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),
                                                point->configuration->file_name, sample->id, point->is_first};
-        code = profile_point(sweep->options, &sweep->engine->session, &point->input, sweep->run, &profiled);
+        code = profile_point(&sweep->settings.profile, &sweep->engine->session, &point->input, sweep->run, &profiled);
     }
     if (!code && sweep->baseline.of && !point->has_fidelity) code = measure_fidelity(sweep, point, sample);
     return code ? code : write_done(sweep, point, sample, stop);
@@ -756,7 +761,6 @@ static void sweep_progress(const struct sweep *sweep, const struct configuration
     double rate = (double)(sweep->done - sweep->done_before) / (seconds > 1e-9 ? seconds : 1e-9);
     int64_t left = rate > 0 ? (int64_t)((double)(sweep->point_count - sweep->done) / rate) : 0;
     char eta[40] = "?";
-    if (is_given(sweep->options, "quiet")) return;
     if (rate > 0)
         snprintf(eta, sizeof eta, "%lld:%02lld:%02lld", (long long)(left / 3600), (long long)(left / 60 % 60),
                  (long long)(left % 60));

@@ -3,6 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
+#include "base/options.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -48,11 +49,10 @@ int family_by_name(const char *option, const char *name, vp_family *family) {
     vp_family_default(preset, family);
     return 0;
 }
-int family_set_keys(const struct options *options, vp_family *families, size_t family_count) {
-    const char *crops[2] = {"max_crops", has_option(options, "max_crops") ? text_of(options, "max_crops") : NULL};
-    const int has_crops = has_option(options, "max_crops") && is_given(options, "max_crops");
-    for (size_t i = 0; i < options->key_count + (has_crops ? 2 : 0); i += 2) {
-        const char *const *key = i < options->key_count ? &options->keys[i] : crops;
+int family_set_keys(struct family_keys keys, vp_family *families, size_t family_count) {
+    const char *const crops[2] = {"max_crops", keys.max_crops};
+    for (size_t i = 0; i < keys.count + (keys.max_crops ? 2 : 0); i += 2) {
+        const char *const *key = i < keys.count ? &keys.items[i] : crops;
         vp_error error = {VP_OK, -1, "", ""};
         size_t taken = 0;
         for (size_t k = 0; k < family_count; k++) {
@@ -60,11 +60,11 @@ int family_set_keys(const struct options *options, vp_family *families, size_t f
             if (result == VP_ERR_RANGE) return complain(EXIT_USAGE, "--%s: \"%s\": %s", key[0], key[1], error.text);
             taken += result == VP_OK;
         }
-        for (size_t k = 0; k < i && k < options->key_count; k += 2)
-            if (!strcmp(options->keys[k], key[0])) return complain(EXIT_USAGE, "--%s is given twice", key[0]);
+        for (size_t k = 0; k < i && k < keys.count; k += 2)
+            if (!strcmp(keys.items[k], key[0])) return complain(EXIT_USAGE, "--%s is given twice", key[0]);
         if (!taken)
             return complain(EXIT_USAGE, "unknown option --%s: %s; see vlmprof %s --help", key[0], error.text,
-                            options->command->name);
+                            keys.command);
     }
     return 0;
 }

@@ -9,7 +9,7 @@
 #include "base/table.h"
 #include "tile/family.h"
 #include "model/image.h"
-#include "tile/tile_options.h"
+#include "tile/sizes.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_file.h"
@@ -173,23 +173,17 @@ static int families_of_checkpoint(struct family_job *job, const char *folder) {
     for (int i = 0; i < 3; i++) { free(text[i]); free(parsed[i].nodes); }
     return code;
 }
-/* Finds the families that the options name, and sets their keys. Returns 0 or an exit code. */
-static int families_of(struct family_job *job, const struct options *options) {
-    static const char *const foreign[] = {"preprocess", "tier", "crops", "vision_tokens"};
-    const char *wanted = job->compare ? text_of(options, "compare") : text_of(options, "family");
-    int code = 0;
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (is_given(options, foreign[i]))
-            return complain(EXIT_USAGE, "--%s is only for Molmo's own tiling; remove it when giving a "
-                                        "family", foreign[i]);
-    if (is_given(options, "checkpoint")) code = families_of_checkpoint(job, text_of(options, "checkpoint"));
+/* Finds the families that the settings name, and sets their keys. Returns 0 or an exit code. */
+static int families_of(struct family_job *job, const struct family_settings *settings) {
+    const char *wanted = job->compare ? settings->compare : settings->family;
+    int code = settings->checkpoint ? families_of_checkpoint(job, settings->checkpoint) : 0;
     for (; !code && wanted; wanted = job->compare && strchr(wanted, ',') ? strchr(wanted, ',') + 1 : NULL) {
         size_t bytes = job->compare ? strcspn(wanted, ",") : strlen(wanted);
         char *name = copy_text(wanted, bytes);
         code = family_by_name(job->compare ? "compare" : "family", name, add_family(job));
         free(name);
     }
-    return code ? code : family_set_keys(options, job->families, job->family_count);
+    return code ? code : family_set_keys(settings->keys, job->families, job->family_count);
 }
 /* The value of a key, as typed on the command line. */
 static void key_text(const vp_family *family, const vp_family_key *key, char *out, size_t capacity) {
@@ -332,7 +326,7 @@ static int sizes_of(const struct family_job *job, int32_t (*sizes)[2]) {
     return 0;
 }
 /* --max_tokens: prints the limit of each family. Returns 0 or an exit code. */
-static int family_invert(struct family_job *job, const struct options *options) {
+static int family_invert(struct family_job *job, const struct family_settings *settings) {
     struct family_limit *limits = zeroed(job->family_count + 1, sizeof *limits);
     vp_error *errors = zeroed(job->family_count + 1, sizeof *errors);
     int32_t (*sizes)[2] = resize(NULL, job->size_count, sizeof *sizes);
@@ -343,7 +337,7 @@ static int family_invert(struct family_job *job, const struct options *options) 
         const vp_family *family = &job->families[k];
         const vp_family_key *knob = vp_family_knob(family);
         struct family_limit limit = {family->preset->name, knob ? knob->name : NULL, NULL, -1,
-                                     number_of(options, "max_tokens"), number_of(options, "percentile"),
+                                     settings->max_tokens, settings->percentile,
                                      (int64_t)job->size_count, 0};
         int64_t value = -1;
         vp_result result = vp_family_largest(family, (const int32_t(*)[2])sizes, job->size_count,
@@ -536,7 +530,7 @@ static int draw_family(const vp_family *family, const struct image_size *size, c
     return code;
 }
 /* --draw: draws the image by the rule of the family. Returns 0 or an exit code. */
-static int family_draw(struct family_job *job, const struct options *options) {
+static int family_draw(struct family_job *job, const char *path) {
     vp_image image = {0, 0, NULL};
     char reason[LINE_BYTES];
     int code = 0;
@@ -553,7 +547,7 @@ static int family_draw(struct family_job *job, const struct options *options) {
     image.height_px = (int32_t)job->sizes->height;
     if (job->sizes->file && (code = load_image(job->sizes->file, &image, reason, sizeof reason)) != 0)
         return complain(code, "%s", reason);
-    code = draw_family(&job->families[0], &job->sizes[0], &image, text_of(options, "draw"));
+    code = draw_family(&job->families[0], &job->sizes[0], &image, path);
     if (image.rgb) vp_image_free(&image);
     return code;
 }
@@ -600,21 +594,21 @@ static void list_families_json(void) {
     json_end(&writer);
 }
 
-int tile_families_run(const struct options *options) {
+int tile_families_run(const struct family_settings *settings) {
     int code = 0;
-    struct family_job job = {.stream.csv = is_given(options, "csv"), .stream.json = is_given(options, "json"),
-                             .compare = is_given(options, "compare")};
-    if (is_given(options, "list_families")) {
+    struct family_job job = {.stream.csv = settings->csv, .stream.json = settings->json,
+                             .compare = settings->compare != NULL};
+    if (settings->list_families) {
         if (job.stream.json) list_families_json(); else list_families();
         return 0;
     }
-    code = families_of(&job, options);
-    if (!code && !text_of(options, "sizes") && !options->operand_count)
+    code = families_of(&job, settings);
+    if (!code && !settings->sizes && !settings->operand_count)
         code = complain(EXIT_USAGE, "tile needs sizes (640x480), image files, folders, or --sizes LIST");
-    for (size_t i = 0; i < options->operand_count && !code; i++) code = add_operand(&job, options->operands[i]);
-    if (!code && text_of(options, "sizes")) code = add_list(&job, text_of(options, "sizes"));
-    if (!code && is_given(options, "draw")) code = family_draw(&job, options);
-    if (!code && is_given(options, "max_tokens")) code = family_invert(&job, options);
+    for (size_t i = 0; i < settings->operand_count && !code; i++) code = add_operand(&job, settings->operands[i]);
+    if (!code && settings->sizes) code = add_list(&job, settings->sizes);
+    if (!code && settings->draw) code = family_draw(&job, settings->draw);
+    if (!code && settings->max_tokens) code = family_invert(&job, settings);
     else if (!code) code = family_rows(&job);
     for (size_t i = 0; i < job.size_count; i++) { free(job.sizes[i].file); free(job.sizes[i].error); }
     FREE_ALL(job.sizes, job.families);

@@ -4,6 +4,7 @@
  * make fuzz */
 #include "fuzz.h"
 #include "cli/commands/command_tokenize.c"
+#include "commands/settings.h"
 #include "data/dataset.h"
 
 /* Two folders: both have the questions under their official name, the second one their annotations too. The names lead to files in memory. */
@@ -72,7 +73,8 @@ static void load(const uint8_t *data, size_t bytes, int choice) {
     memory_file_fill(&questions, data, first_bytes);
     if (second) memory_file_fill(&annotations, second, second_bytes);
     d.path = questions_paths[second != NULL];
-    if (dataset_load(&o, &tiny, &d) == 0) {
+    const struct data_settings settings = data_settings_of(&o);
+    if (dataset_load(&settings, &tiny, &d) == 0) {
         check_entries(&d);
         check_changed(&d, data, first_bytes);
     }

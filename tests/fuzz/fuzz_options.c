@@ -3,7 +3,8 @@
 #include "fuzz.h"
 #include "base/console.h"
 #include "commands/commands.h"
-#include "tile/tile_options.h"
+#include "commands/settings.h"
+#include "tile/sizes.h"
 
 #define COMMAND(name) &command_##name,
 static const struct command *const COMMANDS[] = {VLMPROF_COMMANDS(COMMAND) NULL};

@@ -16,9 +16,6 @@
  * first is part of a character, the second may complete it. */
 enum { TOKENS = 2, TOKENS_OF_RESPONSES = 16 };
 
-enum twin_method twin_method_of(const struct options *options) {
-    return strcmp(text_of(options, "twins_method"), "adjusted") ? TWINS_EXACT : TWINS_ADJUSTED;
-}
 /* The result of a request. */
 struct reply { double ttft_ms, chunk_ms, upload_ms, prompt_ms; int64_t tokens, cached; int is_streamed; };
 static struct reply reply_of(const struct twin_plan *plan, const struct pass_result *run) {

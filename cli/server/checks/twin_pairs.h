@@ -35,8 +35,6 @@ struct twins {
     int64_t image_tokens;  /* prompt_tokens minus the tokens of the question without the image */
     struct twin_pair *pairs; int32_t count;
 };
-/* --twins_method. */
-enum twin_method twin_method_of(const struct options *options);
 
 /* Finds the text and measures the pairs. Returns 0, EXIT_INTERRUPTED with the complete pairs, or an exit code with a
  * line in `reason`. Call twins_free in all cases. */

@@ -185,6 +185,9 @@ static double mean_cached(const struct twin_pair *pairs, int32_t count, int of_t
     }
     return known ? sum / known : (double)NAN;
 }
+enum twin_method twin_method_of(const char *name) {
+    return name && !strcmp(name, "adjusted") ? TWINS_ADJUSTED : TWINS_EXACT;
+}
 struct twin_result twins_result(const struct twin_pair *pairs, int32_t count, enum twin_method method) {
     const struct median_range none = {(double)NAN, (double)NAN, (double)NAN, (double)NAN};
     double *values = resize(NULL, (size_t)count * 2 + 1, sizeof *values), *scratch = values + (size_t)count;

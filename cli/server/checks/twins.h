@@ -40,6 +40,7 @@ void twin_forget(struct twin_memory *memory);
 
 /* ---- pairs (struct twin_pair) */
 enum twin_method { TWINS_EXACT, TWINS_ADJUSTED };
+enum twin_method twin_method_of(const char *name); /* one of TWIN_METHODS, or NULL: exact */
 /* The compared time: TTFT; without text, the first part of the stream; otherwise the server's prompt time. */
 enum twin_basis { TWINS_TTFT, TWINS_CHUNK, TWINS_SERVER, TWINS_BASES };
 enum { TWIN_PAIRS_LEAST = 5 }; /* a result needs at least this many */

@@ -1,12 +1,7 @@
-/* tile_options.h: reads the options that choose a tiling into vp_tile_options, and image sizes as text into pixels. */
-#ifndef VLMPROF_CLI_TILE_OPTIONS_H
-#define VLMPROF_CLI_TILE_OPTIONS_H
-#include "base/options.h"
-#include "vlmprof.h"
-
-/* Reads the tiling of --preprocess, --tier, --max_crops, --crops and --vision_tokens. Returns 0, or an exit code if
- * they contradict each other. */
-int tile_options_of(const struct options *options, vp_tile_options *tiles);
+/* sizes.h: reads image sizes as text into pixels. */
+#ifndef VLMPROF_CLI_SIZES_H
+#define VLMPROF_CLI_SIZES_H
+#include <stdint.h>
 
 /* Returns 1 and sets *width and *height if the text is a size: two integers with some of the separators between them.
  * They may be out of any range. */

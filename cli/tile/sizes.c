@@ -1,6 +1,5 @@
-/* tile_options.c: reads the options that choose a tiling, and image sizes as text. Options that contradict each other
- * are an error. Nothing here touches an image. */
-#include "tile/tile_options.h"
+/* sizes.c: reads image sizes from text. Nothing here touches an image. */
+#include "tile/sizes.h"
 
 #include "base/console.h"
 #include "base/files.h"
@@ -10,33 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int tile_options_of(const struct options *options, vp_tile_options *tiles) {
-    const char *how = text_of(options, "preprocess"), *tier = text_of(options, "tier");
-    int by_tier = tier != NULL, by_crops = is_given(options, "crops"), by_tokens = is_given(options, "vision_tokens");
-    *tiles = vp_tile_options_default();
-    tiles->fit = strcmp(how, "adaptive") ? VP_FIT_FILL : VP_FIT_PAD;
-    tiles->max_crops = (int32_t)number_of(options, "max_crops");
-    if (by_tier && is_given(options, "preprocess") && strcmp(how, "tier"))
-        return complain(EXIT_USAGE, "--tier %s needs --preprocess tier, not %s", tier, how);
-    if (!by_tier && !strcmp(how, "tier"))
-        return complain(EXIT_USAGE,
-                        "--preprocess tier needs --tier low, medium or high (for --crops: --preprocess adaptive-fill)");
-    if (by_tier) {
-        tiles->rule = VP_TILE_TIER;
-        tiles->fit = VP_FIT_FILL;
-        tiles->tier = vp_tier_find(tier);
-        if (is_given(options, "max_crops") && tiles->max_crops != tiles->tier->max_crops)
-            return complain(EXIT_USAGE, "--max_crops %d contradicts --tier %s (at most %d crops)", tiles->max_crops,
-                            tier, tiles->tier->max_crops);
-        tiles->max_crops = tiles->tier->max_crops;
-    } else if (by_crops || by_tokens) {
-        tiles->rule = by_crops ? VP_TILE_CROPS : VP_TILE_TOKENS;
-        tiles->crops = (int32_t)number_of(options, "crops");
-        tiles->vision_tokens = (int32_t)number_of(options, "vision_tokens");
-    }
-    return 0;
-}
 
 int can_parse_size(const char *text, const char *separators, int64_t *width, int64_t *height) {
     size_t first = strspn(text, "0123456789"), gap = strspn(text + first, separators),
