@@ -196,54 +196,6 @@ static void test_sent(void) {
     remove_folder(in_folder("out"));
 }
 
-/* ---- journals */
-/* The start of a value in the first run, and the journal's text, which the caller frees. */
-static char *read_journal(const char *name, size_t *bytes) {
-    char path[700];
-    snprintf(path, sizeof path, "%s/%s/journal.jsonl", folder, name);
-    return check_read(path, bytes);
-}
-#define ENGINE_SWEEP "sweep --synthetic tiny --data samples/questions.jsonl --num_samples 2 --num_runs_per_sample 2 --max_new_tokens 2 --quiet --output_dir %F/out"
-static void test_journal(void) {
-    static const char *const values[] = {"\"total_ns\": ", "\"answer\": \"", "\"unix_s\": ", "\"input_text_tokens\": ", "\"finished\": true, \"sum\": \""};
-    size_t bytes = 0, sums = 0;
-    char *text, *at;
-    check_case("a changed value in a journal's line is detected: the line counts as damaged, and its point is measured again");
-    CHECK_INT(cli(ENGINE_SWEEP), 0);
-    text = read_journal("out", &bytes);
-    if (!CHECK(text != NULL)) return;
-    for (at = text; (at = strstr(at, ", \"sum\": \"")) != NULL; at++) sums++;
-    for (at = text; (at = strchr(at, '\n')) != NULL; at++) sums--;
-    CHECK_INT(sums, 0); /* one per line */
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        char *changed = memcpy(malloc(bytes), text, bytes);
-        at = strstr(text, values[i]);
-        if (!check_note(at != NULL, __FILE__, __LINE__, "no %s", values[i])) at = text;
-        at += strlen(values[i]);
-        changed[at - text] = *at == '7' ? '8' : '7';
-        write_file(in_folder("out/journal.jsonl"), changed, bytes);
-        cli("merge %F/out");
-        check_note(last.err && strstr(last.err, "is damaged and left out"), __FILE__, __LINE__, "%s: %s", values[i], last.err ? last.err : "");
-        free(changed);
-    }
-    check_case("a line without a checksum after lines with one is an error; a journal without checksums can be read");
-    for (int all = 0; all < 2; all++) {
-        char *changed = malloc(bytes + 1), *to = changed;
-        for (const char *line = text, *end; *line; line = end + 1) {
-            const char *sum = strstr(line, ", \"sum\": \"");
-            end = strchr(line, '\n');
-            if (sum && (all || !strncmp(line, "{\"finished\"", 11))) to += sprintf(to, "%.*s}%*s\n", (int)(sum - line), line, (int)(end - sum) - 1, "");
-            else to += sprintf(to, "%.*s\n", (int)(end - line), line);
-        }
-        write_file(in_folder("out/journal.jsonl"), changed, (size_t)(to - changed));
-        cli(all ? ENGINE_SWEEP : "merge %F/out");
-        CHECK((strstr(last.err, "damaged") == NULL) == all);
-        free(changed);
-    }
-    free(text);
-    remove_folder(in_folder("out"));
-}
-
 /* ---- lines */
 static void test_lines(void) {
     static const char record[] = "{\"id\": 1, \"question\": \"What?\", \"answers\": [\"bus\"]}\n";
@@ -377,7 +329,6 @@ int main(void) {
     test_warm_up();
     test_sent();
     test_terminal();
-    test_journal();
     test_lines();
     test_links();
     test_stack();

@@ -298,43 +298,6 @@ static float plain_value(const vp_image *image, const vp_geometry *g, const vp_l
     return (value - g->mean[channel]) / g->std[channel];
 }
 
-static void test_plain_twin(void) {
-    static const int32_t sizes[][2] = {{1, 5000}, {5000, 1}, {336, 336}, {2, 2}, {1, 1}, {1008, 784}, {3000, 37}, {337, 336}};
-    static const char *const modes[] = {"adaptive", "adaptive-fill", "low", "medium", "high"};
-    for (uint32_t round = 0; round < 30; round++) {
-        int32_t width = round < 8 ? sizes[round][0] : 1 + (int32_t)random_below(round & 1 ? 700 : 60);
-        int32_t height = round < 8 ? sizes[round][1] : 1 + (int32_t)random_below(round & 2 ? 700 : 60);
-        const char *mode = round < 2 ? "high" : modes[round % 5];
-        vp_tile_options options = options_of(mode);
-        vp_image image;
-        produced p;
-        size_t i, bytes = (size_t)width * (size_t)height * 3;
-        int different = 0;
-        check_case("same bits as the plain resize: %dx%d %s", (int)width, (int)height, mode);
-        image.width_px = width;
-        image.height_px = height;
-        image.rgb = (uint8_t *)malloc(bytes);
-        for (i = 0; i < bytes; i++) image.rgb[i] = (uint8_t)random_below(256);
-        if (produce(&image, &options, &p)) {
-            for (uint32_t k = 0; k < 4000; k++) {
-                size_t at = ((size_t)random_below((uint32_t)p.layout.views) * 576 + random_below(576)) * 588 + random_below(588);
-                float want = plain_value(&image, &p.geometry, &p.layout, (int32_t)(at / (576 * 588)), (int32_t)(at / 588 % 576), (int32_t)(at % 588));
-                different += !same_bits(p.pixels[at], want);
-            }
-            CHECK_INT(different, 0);
-            for (i = 0; i < p.pixel_count; i++) if (!(fabsf(p.pixels[i]) < 3)) different++; /* no value is missing */
-            CHECK_INT(different, 0);
-            for (i = 0; i < p.mask_count; i++) {
-                int last = i >= p.mask_count - 576;
-                if (last ? p.masks[i] != -1.0f : options.fit == VP_FIT_FILL ? p.masks[i] != 1.0f : !(p.masks[i] >= 0 && p.masks[i] <= 1)) different++;
-            }
-            CHECK_INT(different, 0);
-        }
-        produced_free(&p);
-        free(image.rgb);
-    }
-}
-
 /* the vector loops against the plain ones, on every remainder of the vector width */
 /* the whole resize is within rounding of the plain one, for random sizes; nothing is written after the pixels */
 static void test_resize(void) {
@@ -925,7 +888,6 @@ int main(void) {
     test_loops();
     test_limits();
     test_geometry();
-    test_plain_twin();
     test_orientation();
     test_png_files();
     test_jpeg_files();

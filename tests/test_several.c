@@ -1,4 +1,4 @@
-/* test_several.c - several images a prompt, for the models that accept them, against transformers (tests/golden/several; tests/tools/make_several_goldens.py): the
+/* test_several.c - several images a prompt, for the models that accept them, against transformers (tests/golden/several): the
  * prompt's text and ids, positions in three dimensions, features, logits and greedy tokens; image first, and between texts. Our own preprocessing. Also the inputs that
  * the engine and the rules reject. With TEST_DEVICE (a device's name): the same on that device. ONLY runs just the models whose name contains it.
  * links: engine and program */

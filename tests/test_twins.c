@@ -239,43 +239,9 @@ static void test_json(void) {
     CHECK(isnan(twin_prompt_ms(NULL)) && isnan(twin_prompt_ms("{}")) && isnan(twin_prompt_ms("[1]")) && isnan(twin_prompt_ms("{\"prompt_ms\": -1}")));
 }
 
-/* ---- with a server: an image is 40 tokens, a text one token per two letters */
-static int image_ms;
-static hostile_reply answer(hostile_server *server) {
-    static char text[2][600];
-    static hostile_step steps[2][4];
-    static int turn;
-    const char *body = server->request_body, *said = strstr(body, "\"text\": \"");
-    const int is_image = strstr(body, "image_url") != NULL;
-    const long tokens = is_image ? 40 + 12 : said ? 5 + (long)(strcspn(said + 9, "\"") + 1) / 2 : 12;
-    hostile_step *to = steps[turn ^= 1];
-    snprintf(text[turn], sizeof text[turn], HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_DELTA("a") "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,"
-             "\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\ndata: [DONE]\n\n", tokens);
-    to[0] = (hostile_step){HOSTILE_WAIT, NULL, is_image ? 10 + image_ms : 10};
-    to[1] = (hostile_step){HOSTILE_SEND, text[turn], 0};
-    to[2] = (hostile_step){HOSTILE_CLOSE, NULL, 0};
-    return to;
-}
 static double number_of_key(const char *key) {
     const char *object = strstr(last.out, "\"T_image_outside\": {"), *at = object ? strstr(object, key) : NULL;
     return at ? atof(at + strlen(key)) : (double)NAN;
-}
-static void test_command(void) {
-    static const hostile_reply none[] = {NULL};
-    hostile_server server;
-    hostile_start(&server, none, 1);
-    server.choose = answer;
-    image_ms = 40;
-    check_case("ask --twins: an image that takes longer than a text of the same number of tokens; without an image it is rejected");
-    CHECK_INT(run("ask samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 9 --json", server.port), 0);
-    CHECK(number_of_key("\"low\": ") <= number_of_key("\"ms\": ") && number_of_key("\"high\": ") >= number_of_key("\"ms\": ")); /* test_virtual.c checks it exactly */
-    CHECK(number_of_key("\"pairs\": ") > 8 && number_of_key("\"prompt_tokens\": ") > 51);
-    CHECK(number_of_key("\"floor_ms\": ") >= 10); /* the server's own wait */
-    CHECK(number_of_key("\"image_tokens\": ") == 45 && number_of_key("\"upload_ms\": ") >= 0);
-    CHECK(strstr(last.out, "\"method\": \"exact\"") != NULL && strstr(last.out, "\"server_prompt_ms\": null") != NULL);
-    CHECK(strstr(last.out, "\"T_vision_total\": null") != NULL);
-    CHECK_INT(run("ask -p what --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 2);
-    hostile_stop(&server);
 }
 
 /* ---- a sweep over sizes: an image takes 30 ms plus 0.6 ms per token, with one token per 28 x 28 pixels */
@@ -442,7 +408,6 @@ int main(void) {
     test_json();
     if (run("ask -p x --endpoint http://127.0.0.1:1 --endpoint_model m --cold") == 4 && strstr(last.err, "libcurl")) check_skip("ask --twins", "libcurl is not there");
     else {
-        test_command();
         test_sweep();
     }
     program_end();
