@@ -1,6 +1,6 @@
 /* test_trace.c - the writer of Chrome traces. Every file is read back with vp_json and checked against the needs of its readers: order of the members, flows and
  * correlations in pairs, slices that nest on every track. Also the writer's promises: byte limit, full disk, names, closing twice; and requests of the engine on this
- * backend, whose stages and launches must come back to the nanosecond. With a folder as argument the traces stay there, for tests/tools/check_trace.py.
+ * backend, whose stages and launches must come back to the nanosecond.
  * links: engine */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -757,30 +757,6 @@ static void test_limit(void) {
     CHECK(!all.truncated && all.launches > 0 && seen_middle > 3);
 }
 
-/* 200 steps of the tiny model's size */
-static void test_long(void) {
-    char *path = in_folder("long.json");
-    vp_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
-    vp_trace_info info;
-    vp_trace_run run;
-    file f;
-    check_case("200 steps under a limit");
-    o.max_bytes = 16000000;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
-    for (int step = 0; step < 200; step++) {
-        make_run(&run, BASE + 1 + step * INT64_C(1000000), 3, 300, 400, 8);
-        CHECK_INT(vp_trace_step_begin(trace, step, BASE + step * INT64_C(1000000), NULL), VP_OK);
-        CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-        CHECK_INT(vp_trace_step_end(trace, BASE + step * INT64_C(1000000) + 999999, NULL), VP_OK);
-    }
-    CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
-    vp_trace_free(trace);
-    CHECK(info.steps == 200 && !info.truncated && info.bytes < 16000000);
-    CHECK_INT(check_file(path, &f).steps, 200);
-    forget(&f);
-}
-
 static void test_names(void) {
     static const char *const given[] = {"plain", "quo\"ted", "back\\slash", "two\nlines", "bell\a", "tab\t", "caf\xc3\xa9", "bad\xff", "", "]}"},
                       *const read[] = {"plain", "quo\"ted", "back/slash", "twolines", "unknown", "unknown", "caf\xc3\xa9", "unknown", "", "]}"};
@@ -1131,19 +1107,6 @@ static void check_stages(const file *f, const vp_stage_times *said, size_t nth) 
                    (ON_GPU ? 0.0005 : 0.005) * (double)said->device_ns[stage] + 10.0, name, __FILE__, __LINE__);
     }
 }
-/* for tests/tools/check_trace.py, next to a trace that is kept: the engine's times for each stage, in us over all requests */
-static void write_said(const char *path, const vp_stage_times *said) {
-    char name[700];
-    snprintf(name, sizeof name, "%s.stages", path);
-    FILE *f = fopen(name, "w");
-    if (!CHECK(f != NULL)) return;
-    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
-        int64_t sum = 0;
-        for (int i = 0; i < REQUESTS; i++) sum += said[i].device_ns[stage];
-        fprintf(f, "stage::%s %.3f\n", vp_stage_name((vp_stage)stage), (double)sum / 1000.0);
-    }
-    CHECK(fclose(f) == 0);
-}
 static void test_engine(const char *name) {
     char *path = in_folder(name);
     vp_engine_options eo = vp_engine_options_default();
@@ -1225,16 +1188,14 @@ static void test_engine(const char *name) {
     CHECK_INT(count_of(&f, "thread_span"), span_total);
     printf("%s: %lld launches, %llu bytes, %lld moved by at most %lld ns\n", TEST_DEVICE, (long long)total, (unsigned long long)info.bytes,
            (long long)info.moved_slices, (long long)info.moved_ns);
-    write_said(path, said);
     for (size_t i = 0; i < REQUESTS && f.events; i++) check_stages(&f, &said[i], i);
     CHECK(!ON_GPU || strstr(f.text, "\"emulated\": 1") || !strstr(f.text, "emulated"));
     forget(&f);
     FREE_ALL(pixels, masks);
 }
 
-int main(int argc, char **argv) {
-    if (argc > 1) snprintf(folder, sizeof folder, "%s", argv[1]);
-    else if (!folder_make("trace")) return 1;
+int main(void) {
+    if (!folder_make("trace")) return 1;
     test_request();
     test_overlap();
     test_cut();
@@ -1245,7 +1206,6 @@ int main(int argc, char **argv) {
     test_random(7, 300);
     test_memory_and_counters();
     test_limit();
-    test_long();
     test_names();
     test_file_names();
     test_closing();
@@ -1254,6 +1214,6 @@ int main(int argc, char **argv) {
     test_refusals();
     test_ranges();
     test_engine(ON_GPU ? "emulated.1.pt.trace.json" : "cpu.1.pt.trace.json");
-    if (argc <= 1) remove_folder(folder);
+    remove_folder(folder);
     return check_done(ON_GPU ? "test_trace_cuda" : "test_trace");
 }
