@@ -1,22 +1,18 @@
 /* Conversions (every f16 and bf16 value), config.json (every rejection), the list of tensors, safetensors files (every rejection), folders of shards, headers of packed
  * weights (every rejection), released memory, and file reading. Files are built in a temporary folder; the golden checkpoints are opened unchanged. */
 #define _DEFAULT_SOURCE 1
-#include <stdlib.h>
-/* the header's allocations: number `allocations_left` fails; if negative, none does */
-static int allocations_left = -1;
-static int allocation_fails(void) { return allocations_left >= 0 && allocations_left-- == 0; }
-static void *failing_malloc(size_t bytes) { return allocation_fails() ? NULL : malloc(bytes); }
-static void *failing_calloc(size_t count, size_t bytes) { return allocation_fails() ? NULL : calloc(count, bytes); }
-static void *failing_realloc(void *old, size_t bytes) { return allocation_fails() ? NULL : realloc(old, bytes); }
-#define malloc(bytes) failing_malloc(bytes)
-#define calloc(count, bytes) failing_calloc(count, bytes)
-#define realloc(old, bytes) failing_realloc(old, bytes)
+#include "support/allocations.h"
 #define VLMPROF_FILE_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_file.h"
 #include "vlmprof_config.c"
 #include "vlmprof_checkpoint.c"
+#undef malloc
+#undef calloc
+#undef realloc
+#undef free
 #include "support/check.h"
+#include "support/golden_rows.h"
 #include "support/folder.h"
 
 static void file_write(const char *name, const void *bytes, size_t count) {
@@ -456,104 +452,26 @@ static void test_presets(void) {
     CHECK_INT(spec.name[0], 0x55);
 }
 
-#define QWEN3_FILE "{\"size\":{\"longest_edge\":16777216,\"shortest_edge\":65536},\"patch_size\":16,\"temporal_patch_size\":2,\"merge_size\":2," \
-                   "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5],\"processor_class\":\"Qwen3VLProcessor\"," \
-                   "\"image_processor_type\":\"Qwen2VLImageProcessorFast\"}"
 /* the published config.json and preprocessor_config.json give the preset's shape (12 of 48 blocks if the name says so) */
 static void test_published_configs(void) {
-    static const struct { const char *preset, *config, *preprocessor; } files[] = {
-        { "qwen2.5-vl-7b",
-          "{\"architectures\":[\"Qwen2_5_VLForConditionalGeneration\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,\"eos_token_id\":151645,"
-          "\"vision_start_token_id\":151652,\"vision_end_token_id\":151653,\"vision_token_id\":151654,\"image_token_id\":151655,\"video_token_id\":151656,"
-          "\"hidden_act\":\"silu\",\"hidden_size\":3584,\"initializer_range\":0.02,\"intermediate_size\":18944,\"max_position_embeddings\":128000,"
-          "\"max_window_layers\":28,\"model_type\":\"qwen2_5_vl\",\"num_attention_heads\":28,\"num_hidden_layers\":28,\"num_key_value_heads\":4,"
-          "\"rms_norm_eps\":1e-06,\"rope_theta\":1000000.0,\"sliding_window\":32768,\"tie_word_embeddings\":false,\"torch_dtype\":\"bfloat16\","
-          "\"transformers_version\":\"4.41.2\",\"use_cache\":true,\"use_sliding_window\":false,\"vision_config\":{\"depth\":32,\"hidden_act\":\"silu\","
-          "\"hidden_size\":1280,\"intermediate_size\":3420,\"num_heads\":16,\"in_chans\":3,\"out_hidden_size\":3584,\"patch_size\":14,\"spatial_merge_size\":2,"
-          "\"spatial_patch_size\":14,\"window_size\":112,\"fullatt_block_indexes\":[7,15,23,31],\"tokens_per_second\":2,\"temporal_patch_size\":2},"
-          "\"rope_scaling\":{\"type\":\"mrope\",\"mrope_section\":[16,24,24]},\"vocab_size\":152064}",
-          "{\"min_pixels\":3136,\"max_pixels\":12845056,\"patch_size\":14,\"temporal_patch_size\":2,\"merge_size\":2,\"image_mean\":[0.48145466,0.4578275,"
-          "0.40821073],\"image_std\":[0.26862954,0.26130258,0.27577711],\"image_processor_type\":\"Qwen2VLImageProcessor\","
-          "\"processor_class\":\"Qwen2_5_VLProcessor\"}" },
-        { "qwen3-vl-4b",
-          "{\"architectures\":[\"Qwen3VLForConditionalGeneration\"],\"image_token_id\":151655,\"model_type\":\"qwen3_vl\","
-          "\"text_config\":{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":151643,\"dtype\":\"bfloat16\",\"eos_token_id\":151645,"
-          "\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":2560,\"initializer_range\":0.02,\"intermediate_size\":9728,"
-          "\"max_position_embeddings\":262144,\"model_type\":\"qwen3_vl_text\",\"num_attention_heads\":32,\"num_hidden_layers\":36,\"num_key_value_heads\":8,"
-          "\"rms_norm_eps\":1e-06,\"rope_scaling\":{\"mrope_interleaved\":true,\"mrope_section\":[24,20,20],\"rope_type\":\"default\"},\"rope_theta\":5000000,"
-          "\"tie_word_embeddings\":true,\"use_cache\":true,\"vocab_size\":151936},\"tie_word_embeddings\":true,\"transformers_version\":\"4.57.0.dev0\","
-          "\"video_token_id\":151656,\"vision_config\":{\"deepstack_visual_indexes\":[5,11,17],\"depth\":24,\"hidden_act\":\"gelu_pytorch_tanh\","
-          "\"hidden_size\":1024,\"in_channels\":3,\"initializer_range\":0.02,\"intermediate_size\":4096,\"model_type\":\"qwen3_vl\",\"num_heads\":16,"
-          "\"num_position_embeddings\":2304,\"out_hidden_size\":2560,\"patch_size\":16,\"spatial_merge_size\":2,\"temporal_patch_size\":2},"
-          "\"vision_end_token_id\":151653,\"vision_start_token_id\":151652}", QWEN3_FILE },
-        { "qwen3-vl-30b-a3b-12-blocks",
-          "{\"architectures\":[\"Qwen3VLMoeForConditionalGeneration\"],\"image_token_id\":151655,\"model_type\":\"qwen3_vl_moe\","
-          "\"text_config\":{\"attention_bias\":false,\"attention_dropout\":0.0,\"bos_token_id\":151643,\"decoder_sparse_step\":1,\"dtype\":\"bfloat16\","
-          "\"eos_token_id\":151645,\"head_dim\":128,\"hidden_act\":\"silu\",\"hidden_size\":2048,\"initializer_range\":0.02,\"intermediate_size\":6144,"
-          "\"max_position_embeddings\":262144,\"mlp_only_layers\":[],\"model_type\":\"qwen3_vl_moe_text\",\"moe_intermediate_size\":768,\"norm_topk_prob\":true,"
-          "\"num_attention_heads\":32,\"num_experts\":128,\"num_experts_per_tok\":8,\"num_hidden_layers\":48,\"num_key_value_heads\":4,\"rms_norm_eps\":1e-06,"
-          "\"rope_scaling\":{\"mrope_interleaved\":true,\"mrope_section\":[24,20,20],\"rope_type\":\"default\"},\"rope_theta\":5000000,\"use_cache\":true,"
-          "\"vocab_size\":151936},\"tie_word_embeddings\":false,\"transformers_version\":\"4.57.0.dev0\",\"video_token_id\":151656,"
-          "\"vision_config\":{\"deepstack_visual_indexes\":[8,16,24],\"depth\":27,\"hidden_act\":\"gelu_pytorch_tanh\",\"hidden_size\":1152,\"in_channels\":3,"
-          "\"initializer_range\":0.02,\"intermediate_size\":4304,\"model_type\":\"qwen3_vl_moe\",\"num_heads\":16,\"num_position_embeddings\":2304,"
-          "\"out_hidden_size\":2048,\"patch_size\":16,\"spatial_merge_size\":2,\"temporal_patch_size\":2},\"vision_end_token_id\":151653,"
-          "\"vision_start_token_id\":151652}", QWEN3_FILE },
-        /* github.com/reubzdubz/Molmo7B_D_NF4Quant edf464b, config.json without its quantization */
-        { "molmo-7b-d",
-          "{\"architectures\":[\"MolmoForCausalLM\"],\"attention_layer_norm\":false,\"clip_qkv\":null,\"embedding_size\":152064,\"hidden_size\":3584,"
-          "\"initializer_range\":0.02,\"intermediate_size\":37888,\"layer_norm_eps\":1e-06,\"layer_norm_type\":\"rms\",\"max_position_embeddings\":4096,"
-          "\"model_type\":\"molmo\",\"norm_after\":false,\"num_attention_heads\":28,\"num_hidden_layers\":28,\"num_key_value_heads\":4,\"qkv_bias\":true,"
-          "\"rope_theta\":1000000.0,\"tie_word_embeddings\":false,\"use_cache\":true,\"use_position_ids\":true,\"vocab_size\":152064,\"weight_tying\":false}",
-          "{}" },
-        /* InternVL3-1B under its original names, as printed in github.com/shivangjhalani/multicoco (InternVL3-1B_data.md) */
-        { "internvl3-1b",
-          "{\"architectures\":[\"InternVLChatModel\"],\"downsample_ratio\":0.5,\"dynamic_image_size\":true,\"force_image_size\":448,\"hidden_size\":896,"
-          "\"image_fold\":null,\"llm_config\":{\"architectures\":[\"Qwen2ForCausalLM\"],\"attention_dropout\":0.0,\"bos_token_id\":151643,\"eos_token_id\":151643,"
-          "\"hidden_act\":\"silu\",\"hidden_size\":896,\"initializer_range\":0.02,\"intermediate_size\":4864,\"layer_types\":[\"full_attention\"],"
-          "\"max_position_embeddings\":32768,\"max_window_layers\":70,\"model_type\":\"qwen2\",\"moe_config\":null,\"num_attention_heads\":14,"
-          "\"num_hidden_layers\":24,\"num_key_value_heads\":2,\"rms_norm_eps\":1e-06,\"rope_scaling\":{\"factor\":2.0,\"rope_type\":\"dynamic\","
-          "\"type\":\"dynamic\"},\"rope_theta\":1000000.0,\"sliding_window\":null,\"use_cache\":false,\"use_sliding_window\":false,\"vocab_size\":151674},"
-          "\"max_dynamic_patch\":12,\"min_dynamic_patch\":1,\"model_type\":\"internvl_chat\",\"pad2square\":false,\"ps_version\":\"v2\",\"select_layer\":-1,"
-          "\"system_message\":null,\"template\":\"internvl2_5\",\"tie_word_embeddings\":false,\"use_backbone_lora\":0,\"use_llm_lora\":0,\"use_thumbnail\":true,"
-          "\"vision_config\":{\"architectures\":[\"InternVisionModel\"],\"attention_dropout\":0.0,\"drop_path_rate\":0.1,\"hidden_act\":\"gelu\","
-          "\"hidden_size\":1024,\"image_size\":448,\"initializer_factor\":0.1,\"intermediate_size\":4096,\"layer_norm_eps\":1e-06,"
-          "\"model_type\":\"intern_vit_6b\",\"norm_type\":\"layer_norm\",\"num_attention_heads\":16,\"num_channels\":3,\"num_experts\":8,"
-          "\"num_hidden_layers\":24,\"patch_size\":14,\"qk_normalization\":false,\"qkv_bias\":true,\"use_moe\":false}}",
-          "{\"image_mean\":[0.485,0.456,0.406],\"image_std\":[0.229,0.224,0.225]}" },
-        { "llava-1.5-7b",
-          "{\"architectures\":[\"LlavaForConditionalGeneration\"],\"ignore_index\":-100,\"image_token_index\":32000,\"model_type\":\"llava\","
-          "\"pad_token_id\":32001,\"projector_hidden_act\":\"gelu\",\"text_config\":{\"_name_or_path\":\"lmsys/vicuna-7b-v1.5\","
-          "\"architectures\":[\"LlamaForCausalLM\"],\"max_position_embeddings\":4096,\"model_type\":\"llama\",\"rms_norm_eps\":1e-05,"
-          "\"torch_dtype\":\"float16\",\"vocab_size\":32064},\"tie_word_embeddings\":false,\"torch_dtype\":\"float16\","
-          "\"transformers_version\":\"4.36.0.dev0\",\"vision_config\":{\"hidden_size\":1024,\"image_size\":336,\"intermediate_size\":4096,"
-          "\"model_type\":\"clip_vision_model\",\"num_attention_heads\":16,\"num_hidden_layers\":24,\"patch_size\":14,\"projection_dim\":768,"
-          "\"vocab_size\":32000},\"vision_feature_layer\":-2,\"vision_feature_select_strategy\":\"default\",\"vocab_size\":32064}",
-          "{\"crop_size\":{\"height\":336,\"width\":336},\"do_center_crop\":true,\"do_convert_rgb\":true,\"do_normalize\":true,\"do_rescale\":true,"
-          "\"do_resize\":true,\"image_mean\":[0.48145466,0.4578275,0.40821073],\"image_processor_type\":\"CLIPImageProcessor\",\"image_std\":[0.26862954,"
-          "0.26130258,0.27577711],\"resample\":3,\"rescale_factor\":0.00392156862745098,\"size\":{\"shortest_edge\":336}}" },
-        { "smolvlm-2.2b",
-          "{\"architectures\":[\"Idefics3ForConditionalGeneration\"],\"model_type\":\"idefics3\",\"image_token_id\":49153,\"image_seq_len\":81,"
-          "\"scale_factor\":3,\"tie_word_embeddings\":false,\"text_config\":{\"model_type\":\"llama\",\"hidden_size\":2048,\"intermediate_size\":8192,"
-          "\"num_hidden_layers\":24,\"num_attention_heads\":32,\"num_key_value_heads\":32,\"head_dim\":64,\"rms_norm_eps\":1e-05,\"rope_theta\":273768.0,"
-          "\"vocab_size\":49155,\"max_position_embeddings\":16384,\"tie_word_embeddings\":false},\"vision_config\":{\"model_type\":\"idefics3\","
-          "\"hidden_size\":1152,\"intermediate_size\":4304,\"num_hidden_layers\":27,\"num_attention_heads\":16,\"patch_size\":14,\"image_size\":384},"
-          "\"vocab_size\":49155}",
-          "{\"do_convert_rgb\":true,\"do_image_splitting\":true,\"do_normalize\":true,\"do_pad\":true,\"do_rescale\":true,\"do_resize\":true,"
-          "\"image_mean\":[0.5,0.5,0.5],\"image_processor_type\":\"Idefics3ImageProcessor\",\"image_std\":[0.5,0.5,0.5],"
-          "\"max_image_size\":{\"longest_edge\":384},\"resample\":1,\"size\":{\"longest_edge\":1536}}" },
-    };
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    golden_rows rows;
+    if (!golden_open(&rows, "configs/published.jsonl")) return;
+    while (golden_next(&rows)) {
+        const vp_json_node *config = &rows.nodes[vp_json_get(&rows.json, 0, "config")], *preprocessor = &rows.nodes[vp_json_get(&rows.json, 0, "preprocessor")];
+        char *name = golden_text(&rows, "preset");
         vp_model_config published = {0}, preset;
         vp_error error = { VP_OK, -1, "", "" };
-        check_case("%s: the published files", files[i].preset);
+        check_case("%s: the published files", name);
         memset(&preset, 0, sizeof preset);
-        if (!CHECK_INT(vp_model_config_parse(files[i].config, strlen(files[i].config), files[i].preprocessor, strlen(files[i].preprocessor), &published, &error),
+        if (!CHECK_INT(vp_model_config_parse(rows.json.text + config->start, config->bytes, rows.json.text + preprocessor->start, preprocessor->bytes, &published, &error),
                        VP_OK)) printf("%s: %s\n", error.where, error.text);
-        CHECK_INT(vp_model_config_preset(files[i].preset, &preset), VP_OK);
+        CHECK_INT(vp_model_config_preset(name, &preset), VP_OK);
         if (published.architecture == VP_ARCHITECTURE_INTERNVL_CHAT) published.architecture = VP_ARCHITECTURE_INTERNVL; /* another name of the same architecture */
-        if (strstr(files[i].preset, "-12-blocks") && CHECK_INT(published.block_count, 48)) published.block_count = 12;
+        if (strstr(name, "-12-blocks") && CHECK_INT(published.block_count, 48)) published.block_count = 12;
         CHECK(memcmp(&published, &preset, sizeof preset) == 0);
+        free(name);
     }
+    CHECK_INT(rows.count, 7);
 }
 
 /* RoPE scalings as published files name them; unsupported ones are rejected with an error that names them */

@@ -5,14 +5,6 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <stdlib.h>
-static long allocations_left = -1; /* of the section's own allocations; -1: no limit */
-static int may_allocate(void) {
-    if (allocations_left < 0) return 1;
-    return allocations_left-- > 0 ? 1 : (allocations_left = 0);
-}
-static void *test_malloc(size_t bytes) { return may_allocate() ? malloc(bytes) : NULL; }
-static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? calloc(count, bytes) : NULL; }
-static void *test_realloc(void *memory, size_t bytes) { return may_allocate() ? realloc(memory, bytes) : NULL; }
 static const char *hidden_library, *hidden_function; /* the library or function that dlopen or dlsym does not find; "" stands for every library */
 static void *test_dlopen(const char *name, int flags) {
     if (hidden_library && (!*hidden_library || !__builtin_strcmp(name, hidden_library))) return (void *)0;
@@ -21,15 +13,14 @@ static void *test_dlopen(const char *name, int flags) {
 static void *test_dlsym(void *library, const char *name) {
     return hidden_function && !__builtin_strcmp(name, hidden_function) ? (void *)0 : dlsym(library, name);
 }
-#define malloc test_malloc
-#define calloc test_calloc
-#define realloc test_realloc
+#include "support/allocations.h"
 #define dlopen test_dlopen
 #define dlsym test_dlsym
 #include "vlmprof_server.c"
 #undef malloc
 #undef calloc
 #undef realloc
+#undef free
 #undef dlopen
 #undef dlsym
 #include "support/check.h"
