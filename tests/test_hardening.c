@@ -4,46 +4,9 @@
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
 #include "support/command.h"
-#include "support/chat_server.h"
+#include "support/server_command.h"
 
-static hostile_server server;
-static const char KEY[] = "sk-never-in-a-file-4711";
-
-/* runs a command; %P is replaced by the server's port */
-static const char *with_port(const char *command) {
-    static char line[4000];
-    const char *mark;
-    char *to = line;
-    for (; (mark = strstr(command, "%P")) != NULL; command = mark + 2)
-        to += snprintf(to, sizeof line - (size_t)(to - line), "%.*s%d", (int)(mark - command), command, server.port);
-    snprintf(to, sizeof line - (size_t)(to - line), "%s", command);
-    return line;
-}
 #define URL "--endpoint http://127.0.0.1:%P --endpoint_model model-a "
-#define RUNS(want, command) runs_at(__LINE__, want, command)
-static int runs_at(int line, int want, const char *command) {
-    cli(with_port(command));
-    return check_note(last.code == want, __FILE__, line, "%s: exit %d, expected %d: %s", command, last.code, want, last.err ? last.err : "");
-}
-#define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
-/* Returns 1 if a file below the folder contains the text. */
-static int holds(const char *path, const char *text) {
-    DIR *listing = opendir(path);
-    struct dirent *entry;
-    int found = 0;
-    char name[1024];
-    while (listing && (entry = readdir(listing)) != NULL) {
-        size_t bytes = 0;
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        char *data = check_read(name, &bytes);
-        found |= data && memmem(data, bytes, text, strlen(text)) != NULL;
-        free(data);
-        found |= holds(name, text);
-    }
-    if (listing) closedir(listing);
-    return found;
-}
 
 /* ---- pictures */
 /* A PNG file of one grey pixel whose header contains another size. */
@@ -84,22 +47,9 @@ static void test_pictures(void) {
     RUNS(3, "ask %F/wide.png -p What --same_image " URL);
     RUNS(3, "run %F/wraps.png -p What --synthetic tiny");
 }
-/* The width in the header of the PNG file in a request's body; 0 if there is none. */
-static int width_of_body(const char *body) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *data = strstr(body, ";base64,");
-    uint8_t bytes[24];
-    if (!data || strlen(data) < 8 + 32) return 0;
-    for (int i = 0; i < 8; i++) {
-        uint32_t three = 0;
-        for (int k = 0; k < 4; k++) three = three << 6 | (uint32_t)(strchr(digits, data[8 + 4 * i + k]) - digits);
-        for (int k = 0; k < 3; k++) bytes[3 * i + k] = (uint8_t)(three >> (16 - 8 * k));
-    }
-    return bytes[16] << 24 | bytes[17] << 16 | bytes[18] << 8 | bytes[19];
-}
-static int first_width;
+static int32_t first_size[2];
 static hostile_reply note_width(hostile_server *from) {
-    if (!first_width && !strncmp(from->request, "POST", 4)) first_width = width_of_body(from->request_body);
+    if (!first_size[0] && !strncmp(from->request, "POST", 4)) hostile_png_size(from->request_body, first_size);
     return chat_choose(from);
 }
 static void test_warm_up(void) {
@@ -115,7 +65,7 @@ static void test_warm_up(void) {
     server.choose = note_width;
     RUNS(0, "sweep " URL "--data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out");
     server.choose = chat_choose;
-    CHECK_INT(first_width, 200);
+    CHECK_INT(first_size[0], 200);
     remove_folder(in_folder("out"));
 }
 

@@ -249,27 +249,13 @@ enum { FIXED_MS = 30, TOKENS_OF_QUESTION = 30 };
 #define MS_PER_TOKEN 0.6
 static int steps_of_texts; /* number of tokens by which texts can grow; 1: any number is possible */
 static int is_cached_always;
-/* the size in a base64 PNG file: bytes 16 to 23 */
-static void size_in(const char *base64, int *width, int *height) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    unsigned char bytes[24];
-    for (int i = 0, at = 0; i < 32; i += 4, at += 3) {
-        unsigned four = 0;
-        for (int k = 0; k < 4; k++) four = four << 6 | (unsigned)(strchr(digits, base64[i + k]) - digits);
-        bytes[at] = (unsigned char)(four >> 16);
-        bytes[at + 1] = (unsigned char)(four >> 8 & 255);
-        bytes[at + 2] = (unsigned char)(four & 255);
-    }
-    *width = bytes[18] << 8 | bytes[19];
-    *height = bytes[22] << 8 | bytes[23];
-}
 static hostile_reply answer_sizes(hostile_server *server) {
     static char text[2][700];
     static hostile_step steps[2][4];
     static int turn;
     const char *body = server->request_body, *said = strstr(body, "\"text\": \""), *image = strstr(body, ";base64,");
     const int is_question = said && !strncmp(said + 9, "What is it", 10);
-    int width, height, image_tokens = 0;
+    int32_t side[2], image_tokens = 0;
     hostile_step *to = steps[turn ^= 1];
     if (!strncmp(server->request, "GET", 3)) {
         to[0] = (hostile_step){HOSTILE_SEND, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 0};
@@ -278,8 +264,8 @@ static hostile_reply answer_sizes(hostile_server *server) {
     }
     if (!said) said = strstr(body, "\"content\": \"");
     if (image) {
-        size_in(image + 8, &width, &height);
-        image_tokens = ((width + 27) / 28) * ((height + 27) / 28);
+        CHECK(hostile_png_size(body, side));
+        image_tokens = ((side[0] + 27) / 28) * ((side[1] + 27) / 28);
     }
     long tokens = image || is_question || !said || strstr(body, "What is it") ? TOKENS_OF_QUESTION + image_tokens
                   : 5 + (long)(strcspn(said + 9, "\"") + 1) / 2 / steps_of_texts * steps_of_texts;
