@@ -320,8 +320,10 @@ static vp_result feed_reply(vp_chat_reply *reply, const char *text, size_t bytes
 }
 /* tests/golden/chat/answers.jsonl, and what is not UTF-8 */
 static struct answer { const char *name; int64_t api; const char *type, *text, *want; } answers[100] = {
-    {"an event called error, words", VP_CHAT_COMPLETIONS, "text/event-stream", "event: error\ndata: out\ndata: of order \xff\n\n", "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|out?of order ?"},
-    {"no UTF-8", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"}};
+    {"an event called error, words", VP_CHAT_COMPLETIONS, "text/event-stream", "event: error\ndata: out\ndata: of order \xff\n\n",
+        "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|out?of order ?"},
+    {"no UTF-8", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n",
+        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"}};
 static size_t answer_count = 2;
 static void read_answers(void) {
     golden_rows rows;

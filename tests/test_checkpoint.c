@@ -463,8 +463,8 @@ static void test_published_configs(void) {
         vp_error error = { VP_OK, -1, "", "" };
         check_case("%s: the published files", name);
         memset(&preset, 0, sizeof preset);
-        if (!CHECK_INT(vp_model_config_parse(rows.json.text + config->start, config->bytes, rows.json.text + preprocessor->start, preprocessor->bytes, &published, &error),
-                       VP_OK)) printf("%s: %s\n", error.where, error.text);
+        if (!CHECK_INT(vp_model_config_parse(rows.json.text + config->start, config->bytes, rows.json.text + preprocessor->start, preprocessor->bytes, &published,
+                       &error), VP_OK)) printf("%s: %s\n", error.where, error.text);
         CHECK_INT(vp_model_config_preset(name, &preset), VP_OK);
         if (published.architecture == VP_ARCHITECTURE_INTERNVL_CHAT) published.architecture = VP_ARCHITECTURE_INTERNVL; /* another name of the same architecture */
         if (strstr(name, "-12-blocks") && CHECK_INT(published.block_count, 48)) published.block_count = 12;

@@ -119,8 +119,35 @@ static void test_tile(void) {
     }
 }
 
+static void test_families(void) {
+    check_case("tile --family: a column that has no value, limits that cannot be found");
+    CHECK_INT(cli("tile --family mllama 1920x1080 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"total_tokens\": 1"));
+    CHECK_INT(cli("tile --family aria 5x5 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"rows\": null"));
+    CHECK_INT(cli("tile --family qwen2-vl --max_tokens 100 samples"), 0);
+    CHECK(last.out && strstr(last.out, "95 % of 10 images"));
+    REFUSED("tile --family aria --max_tokens 9 5x5", 1, "no key that limits");
+    check_case("tile --family: rejections");
+    REFUSED("tile --family qwen2-vl 1x5000", 2, "more than a factor of 200");
+    REFUSED("tile --family qwen2-vl", 2, "tile needs sizes");
+    REFUSED("tile --family internvl --max_patch 6 5x5", 2, "the nearest is max_patches");
+    REFUSED("tile --family internvl --max_patches", 2, "needs a value");
+    REFUSED("tile --family internvl --max_patches 0 5x5", 2, "out of range");
+    REFUSED("tile --family internvl --max_patches 6 --max_patches 7 5x5", 2, "given twice");
+    REFUSED("tile --family internvl --tier low 5x5", 2, "--tier is only for Molmo");
+    REFUSED("tile --family internvl --compare qwen2-vl 5x5", 2, "cannot be used together");
+    REFUSED("tile --maxcrops 3 5x5", 2, "did you mean --max_crops?");
+    REFUSED("tile --max_tokens 5 5x5", 2, "needs --family");
+    REFUSED("tile --draw x.png 5x5", 2, "needs --family");
+    REFUSED("tile --compare internvl,aria --draw x.png 5x5", 2, "one family");
+    REFUSED("tile --checkpoint nosuch 5x5", 3, "neither preprocessor_config.json");
+    REFUSED("tile --family internvl --draw /nosuch/x.png 5x5", 5, "cannot be written");
+}
+
 int main(void) {
     if (!command_begin("command_tile")) return 1;
     test_tile();
+    test_families();
     return command_end("test_command_tile");
 }

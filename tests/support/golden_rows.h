@@ -17,7 +17,8 @@ static inline int golden_next(golden_rows *rows) {
     }
     rows->next = end + 1;
     rows->count++;
-    return check_note(vp_json_parse(line, (size_t)(end - line), rows->nodes, 512, &rows->json, NULL, NULL) == VP_OK, __FILE__, __LINE__, "row %d is no JSON", rows->count);
+    return check_note(vp_json_parse(line, (size_t)(end - line), rows->nodes, 512, &rows->json, NULL, NULL) == VP_OK, __FILE__, __LINE__,
+                      "row %d is no JSON", rows->count);
 }
 /* a text of the row, malloc'ed; NULL for null and for what is not there */
 static inline char *golden_text(const golden_rows *rows, const char *key) {
