@@ -1,9 +1,8 @@
 /* cli.c: the vlmprof command line: the list of commands, and main. main finds the command in argv, parses its options
  * and calls its run function, which returns the exit code. Each command is in cli/commands/command_NAME.c. A new
- * command needs such a file, and its name in commands.h. Code shared by commands is in the folders next to commands/,
- * in the order of the data flow: base, tile, score, request, dataset, sweep, report, trace, help. A folder includes
- * what it uses. No two folders include each other, no command uses another, and the code that reads results never needs
- * the engine. */
+ * command needs such a file, and its name in commands.h. What commands share is in the folders next to commands/;
+ * tests/check_layers.sh lists what each may include. No two folders include each other, no command uses another, and
+ * the code that reads results never needs the engine. */
 #include "base/console.h"
 #include "base/memory.h"
 #include "base/options.h"

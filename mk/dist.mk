@@ -29,13 +29,13 @@ pack = mkdir -p $(DIST) && tar -czf $(call named,$(2)) --owner=0 --group=0 --tra
 LINK = mkdir -p $(@D) && $(ZIG) cc -target $(TRIPLE).$(GLIBC) -s -o $@
 $(B)/portable/vlmprof: $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@echo "zig $@"; $(LINK) $(B)/cli.o $(LIBRARIES) $(foreach library,libgomp.a libgcc.a,$(shell $(CC) -print-file-name=$(library))) $(SYSTEM) -lpthread
-$(B)/portable/libvlmprof.so: $(B)/counts.o
+$(B)/portable/libvlmprof.so: $(B)/python/counts.o
 	@echo "zig $@"; $(LINK) -shared $< -lm
-$(B)/counts.o: python/counts.c | $(PROBED)
+$(B)/python/counts.o: python/counts.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(filter-out $(SANITIZE),$(HEADER_FLAGS)) -fPIC $(DEPENDENCIES) -c $< -o $@
 # the same for only this system: the tests load it into a Python without sanitizers
-$(B)/libvlmprof.so: $(B)/counts.o
+$(B)/libvlmprof.so: $(B)/python/counts.o
 	@$(CC) $(LDFLAGS) -shared $< -o $@ -lm
 
 wheel: wheel-x86_64 wheel-aarch64

@@ -36,8 +36,7 @@ vlmprof_kernels.cu:         vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_engi
 cli/base/:                  vlmprof.h vlmprof_file vlmprof_stages vlmprof_ranges vlmprof_noise vlmprof_analysis vlmprof_chat cli/base/
 cli/results/metrics.:       vlmprof.h vlmprof_stages vlmprof_analysis vlmprof_chat cli/base/ cli/results/metrics.h
 cli/results/result_read.:   vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_noise vlmprof_chat cli/base/ cli/results/
-cli/results/result_:        subjects cli/base/ cli/results/ cli/score/ cli/server/ cli/measure/ cli/sweep/journal.h
-cli/results/reference_layout.: vlmprof.h vlmprof_file cli/base/ cli/results/
+cli/results/result_scores.: vlmprof.h vlmprof_file vlmprof_analysis cli/base/ cli/results/
 cli/results/knobs.:         vlmprof.h vlmprof_config cli/base/ cli/results/
 cli/results/:               vlmprof.h vlmprof_noise vlmprof_chat cli/base/ cli/results/
 cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h cli/model/webp_gif.h
@@ -86,9 +85,9 @@ cli/measure/noise.:           $engine
 cli/measure/record.:          $engine
 cli/sweep/journal.:           $engine
 cli/sweep/ranks.:             $engine
-cli/results/reference_layout.:  $engine
-cli/results/result_gather.:     $engine
-cli/results/result_write.:      $engine
+cli/sweep/reference_layout.:  $engine
+cli/sweep/result_gather.:     $engine
+cli/sweep/result_write.:      $engine
 cli/commands/command_compare.: $engine
 cli/commands/command_fit.:     $engine
 cli/commands/command_merge.:   $engine
@@ -184,6 +183,9 @@ while IFS='|' read -r file bad; do rule "$file never reaches what its row forbid
 # Rooms of the program in a circle: tsort names them.
 awk '{ a = $1; b = $3; sub(/\.[ch]$/, "", a); sub(/\.[ch]$/, "", b); if (a ~ /^cli/ && b ~ /^cli/ && a != b) print a, b }' "$work/includes" >"$work/rooms"
 rule "no circle of rooms" "$(tsort "$work/rooms" 2>&1 >/dev/null | sed 's/^tsort: //')"
+awk '{ split($1, a, "/"); split($3, b, "/"); if (a[1] == "cli" && b[1] == "cli" && a[3] && b[3] && a[2] != b[2]) print a[2], b[2] }' "$work/includes" | sort -u >"$work/folders"
+rule "no two folders of cli/ that include each other, also through others" "$(tsort "$work/folders" 2>&1 >/dev/null | sed 's/^tsort: //')"
+rule "results/ includes base/ alone" "$(awk '$1 == "results" && $2 != "base"' "$work/folders")"
 # Files of the engine in a circle, by the functions that they call: A B where A calls a function that B defines.
 awk '{ line[++lines] = $0; file[lines] = FILENAME }
     /^[A-Za-z].*v[kp]_[a-z0-9_]+\(/ && !/^static/ && !/;$/ { name = $0; sub(/\(.*/, "", name); sub(/.*[ *]/, "", name); home[name] = FILENAME }

@@ -84,6 +84,12 @@ rule "table of contents and banners name the same tags" "$(diff <(echo "$manual"
 tracked=$(git ls-files 2>/dev/null)
 tracked=${tracked:-$(find . -path ./build -prune -o -type f -print)}
 rule "nothing else at the top level" "$(sed 's|/.*||' <<<"${tracked//.\//}" | sort -u | grep -vxE '\.ci|\.gitignore|LICENSE|Makefile|README\.md|cli|cli\.c|mk|packaging|parts|python|samples|tests|vlmprof\.h|vlmprof_kernels\.cu|vlmprof|build|')"
+# (examples of names contain NAME; data/ and models/ are those of other projects)
+rule "files of ours that comments name exist" "$(awk -f tests/tools/texts.awk "${product[@]}" | awk 'FNR == NR { while (sub(/^[^\/]*\//, "|&") && match($0, /\//)) { sub(/^\|/, ""); is_there[$0] = 1; sub(/^[^\/]*\//, "") } next }
+    /^[^:]*:[0-9]+:comment: / { at = $0; sub(/:comment: .*/, "", at); text = $0
+        while (match(text, /(base|cli|commands|engine|help|kernels|measure|model|page|parts|profile|report|request|results|score|server|sweep|tests|tile|trace)(\/[A-Za-z0-9_]+)+\.(c|h|cu|sh|py|js|css)/)) {
+            name = substr(text, RSTART, RLENGTH); text = substr(text, RSTART + RLENGTH)
+            if (!(name in is_there) && name !~ /NAME/) print at ": " name } }' <(echo "$tracked") -)"
 rule "nothing that an editor or a patch left" "$(grep -E '\.(orig|rej|bak|swp)$|~$' <<<"$tracked")"
 # (make runs tests/test_*.sh; a script that names itself alone does not count)
 rule "each script is named by a target, another script, a test, a guide or a README" "$(find Makefile mk packaging README.md .ci/run cli parts samples tests -type f \

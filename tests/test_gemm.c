@@ -441,7 +441,7 @@ static void test_byte_ends(const vk_gemm_kernel *kernel, int rows, int k, int bi
                     const unsigned char *at = (const unsigned char *)panel + 2 * VK_PAD + in / per * 4 * VK_PAD + 4 * c + place[in % per]
                                               + (column / VK_PAD * blocks + i / VK_QUANT_BLOCK) * block_bytes;
                     const int weight = bits == 8 ? (int8_t)*at : (*at >> (in % 8 / 4 * 4) & 15) - 8,
-                              input = most > 1e-35f ? (int)nearbyintf(vk_b2f(x[r * k + i]) * (127.0f / most)) : 0;
+                              input = most > 1e-35f && isfinite(most) ? (int)nearbyintf(vk_b2f(x[r * k + i]) * (127.0f / most)) : 0;
                     whole += (int64_t)level_byte(weight, nearbyint(c == 9 ? -level_full(bits, 1) : level_full(bits, 0)), bits, (size_t)i) * input;
                 }
                 sum += (double)whole * (double)(most / 127.0f) * fabs((double)scale)

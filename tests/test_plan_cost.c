@@ -189,9 +189,6 @@ static void test_memory(void) {
 static double plan_number(const char *key) { return read_json(last.out) ? number(get(0, key)) : (double)NAN; }
 #define PLAN "sweep --synthetic tiny --data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan "
 static void test_plan(void) {
-    struct options o;
-    struct plan p = {0};
-    char text[900];
     const char *name = "questions_imgsizetier-low_crops1_topk1_blocks4.json";
     check_case("--plan prints grid, memory, time and resolution, and writes nothing");
     CHECK_INT(run(PLAN "--output_dir %%F/planned"), 0);
@@ -203,26 +200,29 @@ static void test_plan(void) {
     CHECK_NEAR(plan_number("num_points"), 52, 0);
     CHECK_NEAR(plan_number("num_runs_left"), 156, 0);
     CHECK(plan_number("engine_bytes") > 1e6 && strstr(last.out, "\"too_few_samples\": true"));
+}
+/* The journal of test_measured's sweep, cut after the points of its first sample. */
+static void test_started(void) {
+    char *text = text_of_file(in_folder("out/journal.jsonl")), *end = text;
+    double sum = 0;
     check_case("--plan uses a journal's measurements, only from the same plan");
-    CHECK_INT(parse_words("--data samples/questions.jsonl --tier_list low medium --top_k_list 1 2 --max_new_tokens 4 --plan", &o), 0);
-    CHECK_INT(plan_make(&o, &tiny, &p), 0);
-    snprintf(text, sizeof text, "{\"schema\": \"vlmprof-journal-2\", \"plan\": \"%016llx\"}\n"
-                 "{\"config\": \"%s\", \"sample_id\": 0, \"run\": 0, \"total_ns\": 2000000000}\n"
-                 "{\"config\": \"%s\", \"sample_id\": 0, \"run\": 1, \"total_ns\": 4000000000}\n"
-                 "{\"config\": \"%s\", \"sample_id\": 0, \"run\": 2, \"total_ns\": 6000000000}\n"
-                 "{\"config\": \"%s\", \"sample_id\": 0, \"done\": 3}\n{\"config\": \"%s\", \"sample_id\": 1, \"fai",
-                 (unsigned long long)p.fingerprint, name, name, name, name, name);
-    plan_free(&p);
-    options_free(&o);
-    CHECK_INT(mkdir(in_folder("planned"), 0777), 0);
-    write_text(in_folder("planned/journal_rank0of2.jsonl"), text);
-    CHECK_INT(run(PLAN "--output_dir %%F/planned --json"), 0);
-    CHECK_NEAR(plan_number("num_runs_measured"), 3, 0);
-    CHECK_NEAR(plan_number("num_runs_left"), 153, 0);
-    CHECK(strstr(last.out, "\"expected_seconds\": null")); /* three configurations have no run yet */
-    CHECK(strstr(last.out, "\"T_total_measured\": 4000"));
-    CHECK_INT(run(PLAN "--output_dir %%F/planned --seed 7"), 0);
-    CHECK(strstr(last.out, "belongs to another plan") && strstr(last.out, "0 runs measured"));
+    for (int done = 0; done < 2 && end; done++) end = strstr(end, "\"done\": ") ? strstr(end, "\"done\": ") + 1 : NULL;
+    if (!CHECK(end != NULL)) return;
+    *strchr(end, '\n') = 0;
+    strcat(text, "\n");
+    CHECK_INT(mkdir(in_folder("part"), 0777), 0);
+    write_text(in_folder("part/journal.jsonl"), text);
+    free(text);
+    CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %%F/part --top_k_list 1 --num_samples 2 --max_new_tokens 2 "
+                  "--ignore_eos --bare_every 0 --tier_list low high --num_runs_per_sample 1 --plan --json"), 0);
+    CHECK_NEAR(plan_number("num_runs_measured"), 2, 0);
+    CHECK_NEAR(plan_number("num_runs_left"), 2, 0);
+    uint32_t all = get(0, "configurations");
+    for (uint32_t i = 0; i < 2; i++) sum += number(get(vp_json_at(&json, all, i), "T_total_measured")) / 1e3;
+    CHECK_NEAR(number(get(0, "expected_seconds")), sum, 1e-9 * sum);
+    CHECK_INT(run("sweep --synthetic tiny --data samples/questions.jsonl --output_dir %%F/part --top_k_list 1 --num_samples 2 --max_new_tokens 2 "
+                  "--ignore_eos --bare_every 0 --tier_list low high --num_runs_per_sample 1 --plan --seed 7"), 0);
+    CHECK(strstr(last.out, "journals of another plan") && strstr(last.out, "0 runs measured"));
 }
 
 int main(void) {
@@ -234,6 +234,7 @@ int main(void) {
     test_counts();
     test_memory();
     test_plan();
+    test_started();
     model_free(&tiny);
     program_end();
     free(json_nodes);

@@ -458,7 +458,9 @@ static void check_recorded(const char *options, int recorded, int requests) {
     CHECK_INT(run(TINY " --profile --profile_format csv %s -o %%F/recorded.csv", options), 0);
     snprintf(said, sizeof said, "mean of %d request", recorded);
     CHECK(strstr(last.out, said) && !*last.err);
-    csv_read(&t, text_of_file(in_folder("recorded.csv")));
+    char *rows = text_of_file(in_folder("recorded.csv"));
+    csv_read(&t, rows);
+    free(rows);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "calls"), recorded, 0);
     CHECK_NEAR(cell_number(&t, "k_attention_decode", "calls"), recorded * TINY_STEPS * TINY_BLOCKS, 0);
     free(t.text);

@@ -61,7 +61,7 @@ if "$python" -m venv "$work/venv" >/dev/null 2>&1 && "$python" -m venv "$work/ch
     check "without torch vlmprof.torch says what to install" grep -q 'vlmprof.torch needs torch and transformers: pip install' "$work/said"
     check "pip install ./python needs no index and no compiler" env PATH="$work/checkout/bin:/usr/bin:/bin" CC=/none "$work/checkout/bin/pip" install \
         --disable-pip-version-check -q --no-index "$top/python"
-    check "it finds the program of the checkout" [ "$("$work/checkout/bin/python" -c 'import vlmprof; print(vlmprof.program())')" = "$top/vlmprof" ]
+    [ ! -x "$top/vlmprof" ] || check "it finds the program of the checkout" [ "$("$work/checkout/bin/python" -c 'import vlmprof; print(vlmprof.program())')" = "$top/vlmprof" ]
     check "or the one that VLMPROF names" [ "$(VLMPROF=$program "$work/checkout/bin/python" -m vlmprof tile 640x480)" = "$("$program" tile 640x480)" ]
     rm "$work"/checkout/lib/python*/site-packages/vlmprof/checkout
     PATH=/none "$work/checkout/bin/python" -c 'import vlmprof; vlmprof.run(["tile"])' >"$work/said" 2>&1

@@ -2,7 +2,7 @@
  * lines cannot be read back. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/console.h"
-#include "results/result_gather.h"
+#include "sweep/result_gather.h"
 #include "support/check.h"
 #include "support/folder.h"
 #include "support/lines.h"

@@ -94,7 +94,7 @@
      "fetch weights while the previous kernel runs), wgmma (Hopper: linear layers by our own kernels, not cuBLAS), " \
      "tuned (the fastest of 8 cuBLAS algorithms per shape, timed in the warm-up), persistent (a MolmoE decode step " \
      "is one kernel), clusters (Hopper: products of many rows by pairs of our own blocks, if it should pay off); " \
-     "only events has been tried on a GPU so far", OF_ENGINE}
+     "none has been tried on a real GPU yet", OF_ENGINE}
 #define OPTION_LATENCY \
     {"latency", CHOICE, "PART", "total", 0, 0, "total vision prefill decode ttft", \
      "the latency on the x axis"}

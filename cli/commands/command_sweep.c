@@ -18,7 +18,7 @@
 #include "profile/profiler.h"
 #include "sweep/ranks.h"
 #include "server/endpoint.h"
-#include "results/result_write.h"
+#include "sweep/result_write.h"
 #include "sweep/served_point.h"
 #include "sweep/sweep_point.h"
 #include "vlmprof.h"
@@ -33,7 +33,7 @@
 #include <unistd.h>
 
 /* Where the options are read: data/dataset.c reads those of the data and the drawing of samples; data/plan.c the grid;
- * data/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c --plan; request/model.c those of the model
+ * data/variants.c and server/endpoint.c those of servers; sweep/plan_cost.c --plan; model/model.c those of the model
  * and the device; sweep/sweep_point.c timing, progress and --retry_failed; profile/profile.c --use_profiler; this file
  * the others. */
 static const struct option_spec SWEEP_OPTIONS[] = {

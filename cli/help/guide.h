@@ -1,5 +1,5 @@
 /* guide.h: the guides in the program. The texts are the files of cli/guides/. A rule of the Makefile turns them into
- * one generated file, build/cli/guides.c, which defines what is declared here. Their format: the first line is "NAME -
+ * a generated file, which defines what is declared here. Their format: the first line is "NAME -
  * SUMMARY". "## " starts a heading, "- " a list item. Lines that begin with spaces are shown unchanged. Other lines are
  * paragraphs, separated by empty lines. */
 #ifndef VLMPROF_CLI_GUIDE_H

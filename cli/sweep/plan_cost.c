@@ -9,7 +9,8 @@
 #include "data/describe.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
-#include "sweep/journal_line.h"
+#include "sweep/ranks.h"
+#include "sweep/result_gather.h"
 #include "vlmprof.h"
 #include "vlmprof_config.h"
 #include "vlmprof_analysis.h"
@@ -19,13 +20,10 @@
 #include "vlmprof_score.h"
 #include "vlmprof_stages.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 /* ---- what the engine of one kind of weights needs; it is opened only to count */
 struct needs {
@@ -61,7 +59,7 @@ struct forecast {
     double kept, cache_bytes; /* with --prune_list: sums over these of the kept image tokens and their KV caches */
     double flops, bytes; /* sums over these of the work of one run */
     /* what the journals in output_dir contain */
-    double measured_ns, squares; /* sums over the runs of the time and of its square */
+    double measured_ns, squares; int64_t timed_count; /* sums over timed runs of the time and of its square */
     int64_t runs_measured, points_done, points_failed;
     int64_t compared; /* points that are compared with the baseline */
 };
@@ -173,72 +171,48 @@ static void forecast_served(const struct configuration *configuration, struct fo
     }
 }
 
-/* Adds the runs of a journal to forecast[], by configuration. For a journal of another plan, `note` only names it.
- * Returns 0 or an exit code. */
-static int read_measured(const struct plan *plan, const char *path, struct forecast *forecast, char *note,
-                         size_t capacity) {
-    vp_error error = {VP_OK, -1, "", ""};
-    int fd = -1;
-    vp_result result = vp_file_open(path, &fd, &error);
-    FILE *file = result == VP_OK ? fdopen(fd, "rb") : NULL;
-    struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
-    char *line = NULL, wanted[32];
-    size_t room = 0;
-    ssize_t bytes;
+/* Adds the runs of a configuration's points to its forecast; the times are those of closed points. Returns 0 or an exit
+ * code. */
+static int add_measured(struct journal_index *index, const struct index_configuration *configuration,
+                        struct forecast *forecast) {
+    const struct index_set *set = &index->sets[configuration->set];
+    struct measured measured = {0};
     int code = 0;
-    if (result != VP_OK) return complain_result(exit_code_of(result), path, result, &error);
-    if (!file) {
-        close(fd);
-        return complain(EXIT_DEVICE, "%s: not enough memory to open it", path);
-    }
-    snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)plan->fingerprint);
-    for (int64_t number = 0; (bytes = getline(&line, &room, file)) > 0 && line[bytes - 1] == '\n'; number++) {
-        const vp_json *json = &parsed.json;
-        uint32_t name;
-        double ns;
-        size_t whole = (size_t)bytes - 1;
-        if (journal_unseal(line, &whole) == SEAL_BROKEN || parse_json(&parsed, line, whole, NULL) != VP_OK
-            || !node_is(json, 0, VP_JSON_OBJECT)) continue;
-        if (!number && !vp_json_equals(json, vp_json_get(json, 0, "plan"), wanted)) {
-            snprintf(note, capacity, "%.400s belongs to another plan: the sweep would reject it", path);
-            break;
-        }
-        name = vp_json_get(json, 0, "config");
-        if (!node_is(json, name, VP_JSON_STRING)) continue;
-        ns = node_number(json, vp_json_get(json, 0, "total_ns"));
-        for (size_t i = 0; i < plan->configuration_count; i++) {
-            if (!vp_json_equals(json, name, plan->configurations[i].file_name)) continue;
-            forecast[i].points_done += vp_json_get(json, 0, "done") != VP_JSON_NONE;
-            forecast[i].points_failed += vp_json_get(json, 0, "failed") != VP_JSON_NONE;
-            forecast[i].compared += vp_json_get(json, 0, "fidelity") != VP_JSON_NONE;
-            if (!(ns > 0)) break;
-            forecast[i].measured_ns += ns;
-            forecast[i].squares += ns * ns;
-            forecast[i].runs_measured++;
-            break;
+    for (size_t i = 0; i < set->count && !code; i++) {
+        const struct point_line point = index_point(set->entries[i], configuration);
+        forecast->runs_measured += point.runs;
+        forecast->points_done += point.state == POINT_DONE;
+        forecast->points_failed += point.state == POINT_FAILED;
+        if (point.state == POINT_OPEN) continue;
+        code = measured_read(index, configuration, set->entries[i], &measured);
+        forecast->compared += !code && measured.has_fidelity;
+        for (int32_t run = 0; run < measured.count && !code; run++) {
+            const double ns = (double)measured.runs[run].total_ns;
+            forecast->measured_ns += ns;
+            forecast->squares += ns * ns;
+            forecast->timed_count++;
         }
     }
-    if (ferror(file)) code = complain(EXIT_INPUT, "%s cannot be read: %s", path, strerror(errno));
-    fclose(file);
-    FREE_ALL(line, parsed.nodes);
+    measured_free(&measured);
     return code;
 }
-/* Adds the runs of all journals in output_dir, if there is one. Returns 0 or an exit code. */
+/* Adds the runs of all journals in output_dir, if there is one. For journals of another plan, `note` only names it.
+ * Returns 0 or an exit code. */
 static int read_journals(const struct options *options, const struct plan *plan, struct forecast *forecast, char *note,
-                          size_t capacity) {
+                         size_t capacity) {
     const char *folder = text_of(options, "output_dir");
-    struct text_list names = {NULL, 0};
-    int code = folder && is_folder(folder) ? names_of_folder(folder, &names) : 0;
-    for (size_t i = 0; i < names.count && !code; i++) {
-        size_t bytes = strlen(names.items[i]);
-        char *path;
-        if (strncmp(names.items[i], "journal", 7) || bytes < 13 || strcmp(names.items[i] + bytes - 6, ".jsonl"))
-            continue;
-        path = join_path(folder, names.items[i]);
-        code = read_measured(plan, path, forecast, note, capacity);
-        free(path);
+    struct journal_index index = {0};
+    char wanted[32];
+    int code = folder && is_folder(folder) ? ranks_read_folder(&index, folder, NULL) : 0;
+    snprintf(wanted, sizeof wanted, "%016llx", (unsigned long long)plan->fingerprint);
+    if (!code && index.file_count && strcmp(index.plan, wanted) != 0)
+        snprintf(note, capacity, "%.400s contains journals of another plan: the sweep would reject it", folder);
+    else if (!code) code = index_sort(&index);
+    for (size_t i = 0; i < plan->configuration_count && !code && !note[0]; i++) {
+        const int32_t at = index_configuration_named(&index, plan->configurations[i].file_name);
+        if (at >= 0) code = add_measured(&index, &index.configurations[at], &forecast[i]);
     }
-    text_list_free(&names);
+    index_free(&index);
     return code;
 }
 
@@ -265,7 +239,7 @@ enum { PLAN_SAMPLES_ENOUGH = 500 };
 /* T_total of one run in ms, mean over the measured ones; NaN: none was measured. */
 static double configuration_ms(const struct estimate *estimate, size_t index) {
     const struct forecast *forecast = &estimate->configurations[index];
-    return forecast->runs_measured ? forecast->measured_ns / (double)forecast->runs_measured / 1e6 : (double)NAN;
+    return forecast->timed_count ? forecast->measured_ns / (double)forecast->timed_count / 1e6 : (double)NAN;
 }
 /* The number of closed points, except points known to have failed. */
 static int64_t points_closed(const struct forecast *forecast) {
@@ -299,9 +273,9 @@ static int add_journals(struct estimate *estimate) {
     estimate->variation = (double)NAN;
     for (size_t i = 0; i < estimate->plan->configuration_count; i++) {
         const struct forecast *forecast = &estimate->configurations[i];
-        const double count = (double)forecast->runs_measured, mean = forecast->measured_ns / count;
+        const double count = (double)forecast->timed_count, mean = forecast->measured_ns / count;
         estimate->runs_measured += forecast->runs_measured;
-        if (forecast->runs_measured < 2) continue;
+        if (forecast->timed_count < 2) continue;
         double spread = sqrt(fmax(0, forecast->squares / count - mean * mean)) / mean;
         if (!(spread <= estimate->variation)) estimate->variation = spread;
     }

@@ -3,7 +3,7 @@
  * print an error on stderr and return 0 or an exit code, unless stated otherwise. */
 #ifndef VLMPROF_CLI_RANKS_H
 #define VLMPROF_CLI_RANKS_H
-#include "results/result_write.h"
+#include "sweep/result_write.h"
 #include "sweep/journal.h"
 
 /* Returns 1 and sets the numbers if the name is "journal.jsonl" (rank 0 of 1) or like "journal_rank1of2.jsonl". */

@@ -12,7 +12,7 @@
 #include "model/model.h"
 #include "measure/engine.h"
 #include "sweep/journal.h"
-#include "results/result_write.h"
+#include "sweep/result_write.h"
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 #include "vlmprof_noise.h"

@@ -45,7 +45,7 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
     sets = list(configurations["dataset_name"].unique())
     names = dict(zip(configurations.index, results.names_of(configurations)))
     with plt.rc_context(STYLE):
-        figure, panels = plt.subplots(1, len(sets), figsize=(COLUMN_INCHES * len(sets), 2.6), squeeze=False)
+        figure, panels = plt.subplots(1, len(sets), figsize=(1.4 * COLUMN_INCHES * len(sets), 2.4), squeeze=False)
         for panel, dataset in zip(panels[0], sets):
             points = configurations[configurations["dataset_name"] == dataset].dropna(subset=[latency, "accuracy"])
             if not len(points):
@@ -54,20 +54,18 @@ def front(configurations: pd.DataFrame, latency: str = "T_total_p50") -> Any:
                 continue
             errors = list(zip(*[_range(row) for _, row in points.iterrows()]))
             panel.errorbar(points[latency], points["accuracy"], yerr=errors, fmt="o", ms=3, color="0.65",
-                           elinewidth=0.6, zorder=1,
-                           label="configurations, 95 % interval")
+                           elinewidth=0.6, zorder=1, label="configurations, 95 % interval")
             best = results.front(points, latency)
             panel.step([*best[latency], points[latency].max()], [*best["accuracy"], best["accuracy"].iloc[-1]],
-                       where="post", color="C0",
-                       lw=1, zorder=2)
+                       where="post", color="C0", lw=1, zorder=2)
             panel.plot(best[latency], best["accuracy"], "o", ms=4, color="C0", zorder=3, label="Pareto front")
-            for count, (index, row) in enumerate(best.iterrows()):
-                panel.annotate(names[index], (row[latency], row["accuracy"]), xytext=(4, 5 if count % 2 else -10),
-                               textcoords="offset points", fontsize=6, zorder=4,
-                               bbox={"boxstyle": "square,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.7})
+            for number, (index, row) in enumerate(best.iterrows(), 1):  # names are long and points close
+                panel.annotate(str(number), (row[latency], row["accuracy"]), xytext=(-4, 3), textcoords="offset points",
+                               fontsize=6, ha="right", zorder=4)
+                panel.plot([], [], " ", label=f"{number}: {names[index]}")
             panel.set(title=dataset, xlabel=f"{latency.replace('_p50', '')}, median [ms]", ylabel="accuracy")
             panel.margins(x=0.12)
-            panel.legend(loc="best", fontsize=6)
+            panel.legend(loc="upper left", bbox_to_anchor=(1, 1), fontsize=6, handlelength=1)
     return figure
 
 
@@ -110,7 +108,9 @@ def effect_table(configurations: pd.DataFrame, latency: str = "T_total_p50") -> 
     knobs, rows = results.knobs_of(configurations), []
     for knob in knobs:
         others = ["dataset_name", *(name for name in knobs if name != knob)]
-        order = configurations.groupby(knob, dropna=False)[latency].mean().sort_values().index.tolist()
+        values = configurations.groupby(knob, dropna=False)[latency].mean()  # numbers in their order, words by latency
+        is_number = pandas.api.types.is_numeric_dtype(configurations[knob])
+        order = (values if is_number else values.sort_values()).index.tolist()
         for low, high in zip(order, order[1:]):
             pairs = [(a, b) for _, group in configurations.groupby(others, dropna=False)
                      for _, a in group[group[knob] == low].iterrows() for _, b in group[group[knob] == high].iterrows()]

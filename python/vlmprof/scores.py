@@ -50,7 +50,8 @@ def predictions(folder: PathLike) -> List[Prediction]:
             metadata = row.get("metadata") or {}
             if row.get("status", "ok") != "ok" or row.get("pred") is None:
                 continue
-            answers = metadata.get("answers", metadata.get("answer", []))
+            keys = ("answers", "source_answers", "references", "answer")
+            answers = next((metadata[key] for key in keys if key in metadata), [])
             found.append(Prediction(metadata.get("id", row["sample_id"]), row["sample_id"], path.stem,
                                     str(metadata.get("question", "")),
                                     [str(text) for text in (answers if isinstance(answers, list) else [answers])],

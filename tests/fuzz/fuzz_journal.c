@@ -1,7 +1,7 @@
 /* fuzz_journal.c: any bytes as one or two journals of a sweep (the second begins after the first 0xFF), read into an index; each point that
  * counts as closed is then read back and gathered. libFuzzer entry. */
 #include "fuzz.h"
-#include "results/result_gather.h"
+#include "sweep/result_gather.h"
 #include "sweep/journal.h"
 
 static void check_index(const struct journal_index *index, const size_t *file_bytes) {

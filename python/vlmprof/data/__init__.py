@@ -26,6 +26,7 @@ from .record import DataError, Picture, Sample, picture_format, sha256
 
 __all__ = ["DataError", "Picture", "Sample", "Source", "convert", "metric_of", "open_source", "read", "task_of"]
 PathLike = Union[str, "os.PathLike[str]"]
+MEANT = {"choices", "options", "dataset", "hint", "style", "metric", "question", "answers"}  # what they mean in JSONL
 
 
 class Source(NamedTuple):
@@ -119,27 +120,46 @@ class _Writer:
         if sample.error:
             raise DataError(sample.error)
         record: Dict[str, Any] = {"id": sample.id}
-        paths = [self.picture(picture, folders) for picture in sample.pictures]
+        content = _placed(sample)
+        order = [part["image"] for part in content if "image" in part] if content else range(len(sample.pictures))
+        paths = [self.picture(sample.pictures[place], folders) for place in order]
         if paths:
             record.update({"image": paths[0]} if len(paths) == 1 else {"images": paths})
-        if sample.prompt is not None:
-            record["question"] = sample.prompt
+        if content:
+            places = iter(range(len(paths)))
+            record["content"] = [{"image": next(places)} if "image" in part else part for part in content]
         else:
-            record["content"] = sample.content
-        if sample.answers is not None:
-            record["answers"] = sample.answers
-        if sample.options:
+            record["question"] = sample.prompt if sample.prompt is not None else _text(sample.content)
+        metric = metric_of(sample.rule, bool(sample.options))
+        only = [sample.answer] if sample.answer is not None else None
+        references = sample.answers if sample.answers is not None else only
+        if metric and references is not None and not (sample.options and sample.answer is not None):
+            record["answers"] = references
+        elif references and not metric:
+            record["source_answers"] = references  # the program scores "answers" and "references" by its default
+        if metric and sample.options:
             last = max(sample.options)
             record["options"] = [sample.options.get(chr(code), "") for code in range(ord("A"), ord(last) + 1)]
-        if sample.answer is not None:
-            record["answer"] = sample.answer
-            if not sample.options and sample.answers is None:
-                record["answers"] = [sample.answer]
-        record["prompt_origin"] = self.origin if self.origin != "none" else "lmms_eval" if sample.options else "none"
-        metric = metric_of(sample.rule, bool(sample.options))
+            record.update({"answer": sample.answer} if sample.answer is not None else {})
+        if self.origin != "none":
+            record["prompt_origin"] = self.origin  # the prompt is complete: the program adds no options to it
         record.update({key: value for key, value in (("metric", metric), ("rule", sample.rule)) if value})
-        record.update({key: value for key, value in sample.more.items() if value is not None and key not in record})
+        for key, value in sample.more.items():
+            if value is not None and value != []:
+                record[f"source_{key}" if key in MEANT else key] = value
         return record
+
+
+def _text(content: List[Dict[str, Any]]) -> str:
+    return "\n".join(part["text"] for part in content if "text" in part)
+
+
+def _placed(sample: Sample) -> List[Dict[str, Any]]:
+    """The content, if a picture is between or after texts; else the pictures come first, then the question."""
+    texts = [part for part in sample.content if "text" in part]
+    first = sample.content[:len(sample.content) - len(texts)]
+    leads = all("image" in part for part in first) and len(first) == len(sample.pictures)
+    return [] if not texts or leads else sample.content
 
 
 class Report(NamedTuple):

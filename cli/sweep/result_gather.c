@@ -1,5 +1,5 @@
 /* result_gather.c: reads the points of a configuration from their journals and gathers their numbers into lists. */
-#include "results/result_gather.h"
+#include "sweep/result_gather.h"
 
 #include "base/console.h"
 #include "base/memory.h"

@@ -1,7 +1,7 @@
 /* result_write.c: turns journals into one result file per configuration.
- * The data set, the model and the engine are not needed. results/result_gather.c gathers the content of the files,
+ * The data set, the model and the engine are not needed. sweep/result_gather.c gathers the content of the files,
  * results/fields.h has their keys. */
-#include "results/result_write.h"
+#include "sweep/result_write.h"
 
 #include "base/console.h"
 #include "base/document.h"
@@ -12,7 +12,7 @@
 #include "measure/noise.h"
 #include "measure/record.h"
 #include "results/fields.h"
-#include "results/result_gather.h"
+#include "sweep/result_gather.h"
 #include "score/scoring.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"
