@@ -5,6 +5,7 @@
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "support/check.h"
+#include "support/golden_rows.h"
 
 /* ------------------------------------------------------------------------------------------------------------- golden data */
 enum { FIELDS_MOST = 24 };
@@ -413,55 +414,22 @@ static vp_result from_texts(vp_family *family, const char *preprocessor, const c
 }
 static void test_config(void) {
     static vp_family family;
-    static const struct { const char *preprocessor, *config, *name, *key; int64_t value; } good[] = {
-        {"{\"image_processor_type\": \"Qwen2VLImageProcessorFast\", \"size\": {\"shortest_edge\": 65536, \"longest_edge\": 1000000}, \"patch_size\": 16}",
-            "{\"model_type\": \"qwen3_vl_moe\"}",
-         "qwen3_vl_hf", "max_pixels", 1000000},
-        {"{\"image_processor_type\": \"Qwen2VLImageProcessor\", \"min_pixels\": 3136, \"max_pixels\": 12845056}", NULL, "qwen2_vl_hf", "max_pixels", 12845056},
-        {"{\"image_processor_type\": \"GotOcr2ImageProcessorFast\", \"max_patches\": 6, \"crop_to_patches\": true, \"size\": {\"height\": 448, \"width\": 448}}",
-            "{\"model_type\": \"internvl\"}",
-         "internvl", "max_patches", 6},
-        {NULL, "{\"model_type\": \"internvl_chat\", \"max_dynamic_patch\": 24, \"force_image_size\": 448}", "internvl", "max_patches", 24},
-        {"{\"image_processor_type\": \"PixtralImageProcessor\", \"size\": {\"longest_edge\": 1540}, \"patch_size\": {\"height\": 14, \"width\": 14}}",
-         "{\"model_type\": \"mistral3\", \"spatial_merge_size\": 2}", "mistral3_hf", "spatial_merge_size", 2},
-        {"{\"image_processor_type\": \"PixtralImageProcessor\"}", "{\"model_type\": \"llava\"}", "pixtral_hf", "longest_edge", 1024},
-        {"{\"image_processor_type\": \"Idefics3ImageProcessor\", "
-         "\"size\": {\"longest_edge\": 2048}, \"max_image_size\": {\"longest_edge\": 512}, \"do_image_splitting\": true}",
-         "{\"model_type\": \"idefics3\"}", "idefics3_smolvlm", "tile_size", 512},
-        {"{\"image_processor_type\": \"Gemma3ImageProcessor\", \"do_pan_and_scan\": null, \"pan_and_scan_max_num_crops\": 6}", "{\"model_type\": \"gemma3\"}", "gemma3",
-            "max_num_crops", 6},
-        {"{\"image_processor_type\": \"LlavaOnevisionImageProcessor\"}", "{\"model_type\": \"llava_onevision\", \"vision_aspect_ratio\": \"anyres_max_4\"}",
-            "llava_onevision_hf", "anyres_max", 4},
-        {"{\"image_processor_type\": \"Kimi_K25ImageProcessor\", \"media_proc_cfg\": {\"in_patch_limit\": 65536}}", "{\"model_type\": \"kimi_k25\"}", "kimi_k25",
-            "max_patches", 65536},
-        {NULL, "{\"model_type\": \"paligemma\", \"vision_config\": {\"image_size\": 448, \"patch_size\": 14}}", "paligemma_448", NULL, 1024},
-        {NULL, "{\"model_type\": \"llava\", \"vision_config\": {\"image_size\": 336, \"patch_size\": 14}}", "llava_1_5", NULL, 576}};
-    static const struct { const char *preprocessor, *config; vp_result result; } bad[] = {
-        {"{\"image_processor_type\": \"NoSuchImageProcessor\"}", "{\"model_type\": \"nosuch\"}", VP_ERR_NOT_FOUND}, {"{}", NULL, VP_ERR_NOT_FOUND},
-        {"{\"image_processor_type\": [1]}", "{\"model_type\": {}}", VP_ERR_NOT_FOUND},
-        {"{\"max_patches\": 1000000}", "{\"model_type\": \"internvl\"}", VP_ERR_RANGE}, {"{\"max_patches\": \"many\"}", "{\"model_type\": \"internvl\"}", VP_ERR_RANGE},
-        {"{\"size\": {\"height\": 224}}", "{\"model_type\": \"internvl\"}", VP_ERR_UNSUPPORTED}, {"{\"use_thumbnail\": false}", "{\"model_type\": \"internvl\"}",
-            VP_ERR_UNSUPPORTED},
-        {"{\"do_resize\": false}", "{\"model_type\": \"qwen2_vl\"}", VP_ERR_UNSUPPORTED}, {"{\"do_image_splitting\": false}", "{\"model_type\": \"smolvlm\"}",
-            VP_ERR_UNSUPPORTED},
-        {NULL, "{\"model_type\": \"llava\", \"vision_config\": {\"image_size\": 224, \"patch_size\": 14}}", VP_ERR_UNSUPPORTED},
-        {"{\"image_grid_pinpoints\": [[336, 100]]}", "{\"model_type\": \"llava_next\"}", VP_ERR_UNSUPPORTED}, {"{\"image_grid_pinpoints\": [336]}",
-            "{\"model_type\": \"llava_next\"}", VP_ERR_UNSUPPORTED},
-        {"{\"image_grid_pinpoints\": []}", "{\"model_type\": \"llava_next\"}", VP_ERR_RANGE}};
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+    golden_rows rows;
+    if (golden_open(&rows, "families/checkpoints.jsonl")) while (golden_next(&rows)) {
+        char *preprocessor = golden_text(&rows, "preprocessor"), *config = golden_text(&rows, "config"), *name = golden_text(&rows, "name"), *key = golden_text(&rows, "key");
         vp_error error = {VP_OK, -1, "", ""};
-        check_case("checkpoint of %s", good[i].name);
-        if (!check_note(from_texts(&family, good[i].preprocessor, good[i].config, &error) == VP_OK, __FILE__, __LINE__, "%s: %s", error.where, error.text)) continue;
-        CHECK_TEXT(family.preset->name, good[i].name);
-        if (!good[i].key) CHECK_INT(family.value[VP_SLOT_TOKENS], good[i].value);
-        for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++)
-            if (good[i].key && family.preset->keys[k].name && !strcmp(family.preset->keys[k].name, good[i].key)) CHECK_INT(family.value[family.preset->keys[k].slot],
-                good[i].value);
+        int64_t value = -1;
+        check_case("checkpoint of %s: %s %s", name ? name : "no family", preprocessor ? preprocessor : "", config ? config : "");
+        if (CHECK_INT(from_texts(&family, preprocessor, config, &error), golden_code(&rows)) && name) {
+            CHECK_TEXT(family.preset->name, name);
+            CHECK_INT(vp_json_to_int(&rows.json, vp_json_get(&rows.json, 0, "value"), &value), VP_OK);
+            if (!key) CHECK_INT(family.value[VP_SLOT_TOKENS], value);
+            for (int k = 0; k < VP_FAMILY_KEYS_LIMIT; k++)
+                if (key && family.preset->keys[k].name && !strcmp(family.preset->keys[k].name, key)) CHECK_INT(family.value[family.preset->keys[k].slot], value);
+        }
+        FREE_ALL(preprocessor, config, name, key);
     }
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        check_case("checkpoint that must be rejected: %s %s", bad[i].preprocessor ? bad[i].preprocessor : "", bad[i].config ? bad[i].config : "");
-        CHECK_INT(from_texts(&family, bad[i].preprocessor, bad[i].config, NULL), bad[i].result);
-    }
+    CHECK_INT(rows.count, 25);
     check_case("canvases given in a checkpoint; tiling disabled");
     CHECK_INT(from_texts(&family, "{\"image_grid_pinpoints\": [[384, 768], [768, 384]], \"size\": {\"shortest_edge\": 384}, \"patches_per_side\": 27}",
         "{\"model_type\": \"llava_next\"}", NULL), VP_OK);
