@@ -38,7 +38,7 @@ static void check_row(const vp_family *family, char **field, int first, int line
                        (long long)got[i], field[first + i]);
     }
 }
-static int golden_rows, golden_bad;
+static int row_count, golden_bad;
 static void golden_file(const char *name) {
     static vp_family family;
     char relative[128], *header[FIELDS_MOST], *field[FIELDS_MOST], *text, *line, *next;
@@ -71,7 +71,7 @@ static void golden_file(const char *name) {
             }
         if (strcmp(header[2], "family")) CHECK_INT(preset->column_count, first - 2);
         check_row(&family, field, first, number);
-        golden_rows++;
+        row_count++;
         golden_bad += check_state.case_failed != before;
     }
     CHECK(number > 40);
@@ -86,7 +86,7 @@ static const char *const golden_files[] = {
     "muse_glimmer", "granite_docling", "constant_families"};
 static void test_golden(void) {
     for (size_t i = 0; i < sizeof golden_files / sizeof *golden_files; i++) golden_file(golden_files[i]);
-    printf("golden rows: %d, differing: %d\n", golden_rows, golden_bad);
+    printf("golden rows: %d, differing: %d\n", row_count, golden_bad);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- vectors */
@@ -416,7 +416,8 @@ static void test_config(void) {
     static vp_family family;
     golden_rows rows;
     if (golden_open(&rows, "families/checkpoints.jsonl")) while (golden_next(&rows)) {
-        char *preprocessor = golden_text(&rows, "preprocessor"), *config = golden_text(&rows, "config"), *name = golden_text(&rows, "name"), *key = golden_text(&rows, "key");
+        char *preprocessor = golden_text(&rows, "preprocessor"), *config = golden_text(&rows, "config"),
+             *name = golden_text(&rows, "name"), *key = golden_text(&rows, "key");
         vp_error error = {VP_OK, -1, "", ""};
         int64_t value = -1;
         check_case("checkpoint of %s: %s %s", name ? name : "no family", preprocessor ? preprocessor : "", config ? config : "");
