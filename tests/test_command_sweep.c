@@ -239,7 +239,7 @@ static void test_resume(void) {
     make_data("{\"id\": \"three\", \"question\": \"Only words?\"}\n");
     stop_and_resume(SIGINT, 130);
     stop_and_resume(SIGTERM, 130);
-    stop_and_resume(SIGKILL, -1);
+    stop_and_resume(SIGKILL, -SIGKILL);
     check_case("sweep: a torn last line is dropped");
     CHECK_INT(cli(command), 0);
     char *text = check_read(in_folder("out/journal.jsonl"), &bytes);

@@ -4,62 +4,11 @@
  * pause; the stop rule; the tool's own cost. Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a
  * temporary folder. SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
-#include "support/check.h"
-#include "support/folder.h"
-#include "vlmprof.h"
+#include "support/command.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-static char program[512], build_folder[256];
-static struct { int code; char *out, *err; } last;
-
-/* ---- running: a command is a shell command line; %F is the test folder; leading NAME=VALUE words set the environment */
-static pid_t start(const char *command, const char *name) {
-    static char room[8192];
-    char *argv[80], *to = room, out[600], err[600];
-    int count = 0, environment = 0;
-    snprintf(out, sizeof out, "%s/%s.out", folder, name);
-    snprintf(err, sizeof err, "%s/%s.err", folder, name);
-    argv[count++] = program;
-    while (*command && count < 79) {
-        command += strspn(command, " ");
-        if (!*command) break;
-        argv[count++] = to;
-        for (; *command && *command != ' '; command++) {
-            if (!strncmp(command, "%F", 2)) { to += snprintf(to, 300, "%s", folder); command++; } else *to++ = *command;
-        }
-        *to++ = 0;
-    }
-    argv[count] = NULL;
-    while (argv[environment + 1] && strchr(argv[environment + 1], '=') && argv[environment + 1][0] != '-') environment++;
-    pid_t child = fork();
-    if (child == 0) {
-        int null = open("/dev/null", O_RDONLY), o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666), e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-        if (null < 0 || o < 0 || e < 0 || dup2(null, 0) < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0) _exit(126);
-        for (int i = 1; i <= environment; i++) putenv(argv[i]);
-        argv[environment] = program;
-        alarm(200);
-        execv(program, argv + environment);
-        _exit(127);
-    }
-    return child;
-}
-static int finish(pid_t child, const char *name) {
-    char path[600];
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0) { }
-    FREE_ALL(last.out, last.err);
-    snprintf(path, sizeof path, "%s/%s.out", folder, name);
-    last.out = check_read(path, NULL);
-    snprintf(path, sizeof path, "%s/%s.err", folder, name);
-    last.err = check_read(path, NULL);
-    return last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-static int cli(const char *command) { return finish(start(command, "run"), "run"); }
+#define BEGIN(command) start(command, NULL, in_folder("stdout"), 0)
+#define END(child) finish(child, in_folder("stdout"))
 #define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
 #define RUNS(want, command) runs_at(__FILE__, __LINE__, want, command)
 static int runs_at(const char *file, int line, int want, const char *command) {
@@ -76,27 +25,6 @@ static const char *text(const char *format, ...) {
     va_end(list);
     return p;
 }
-
-/* ---- result files: the members that must be equal in all sweeps of a plan, unbroken or not */
-typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
-static int load(document *d, const char *path) {
-    size_t bytes = 0, needed = 0;
-    d->text = check_read(path, &bytes);
-    d->nodes = NULL;
-    if (!d->text) return 0;
-    vp_json_parse(d->text, bytes, NULL, 0, NULL, &needed, NULL);
-    d->nodes = (vp_json_node *)calloc(needed + 1, sizeof *d->nodes);
-    return vp_json_parse(d->text, bytes, d->nodes, needed, &d->json, NULL, NULL) == VP_OK;
-}
-static void unload(document *d) {
-    FREE_ALL(d->text, d->nodes);
-}
-static uint32_t member(const document *d, uint32_t object, const char *key) { return vp_json_get(&d->json, object, key); }
-static double number(const document *d, uint32_t object, const char *key) {
-    double value = 0;
-    return vp_json_to_double(&d->json, member(d, object, key), &value) == VP_OK ? value : (double)NAN;
-}
-static int is_text(const document *d, uint32_t object, const char *key, const char *text) { return vp_json_equals(&d->json, member(d, object, key), text); }
 
 #include "support/same_results.h"
 /* Number of files in a folder whose names begin with a dot. */
@@ -187,10 +115,10 @@ static void make_variant(unsigned number) {
 static int kill_sweep(int kills, int64_t span_us) {
     int done = 0;
     for (int i = 0; i < 40; i++) {
-        pid_t child = start(text("%skilled", variant.words), "run");
+        pid_t child = BEGIN(text("%skilled", variant.words));
         pause_us((long)random_below((uint32_t)span_us));
         if (done < kills) kill(child, SIGKILL);
-        finish(child, "run");
+        END(child);
         if (last.code == -SIGKILL) { done++; continue; }
         CHECK_INT(last.code, 0);
         break;
@@ -291,8 +219,8 @@ static void test_vanished_image(void) {
     write_file(in_folder("data/b.png"), image, bytes);
     snprintf(lines, sizeof lines, "{\"image\": \"a.png\", \"question\": \"?\"}\n{\"image\": \"b.png\", \"question\": \"?\"}\n{\"question\": \"?\"}\n");
     write_file(in_folder("data/pair.jsonl"), lines, strlen(lines));
-    pid_t child = start("sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
-                        "--output_dir %F/out", "run");
+    pid_t child = BEGIN("sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
+                        "--output_dir %F/out");
     for (int i = 0; i < 2000; i++) {
         char *journal = check_read(in_folder("out/journal.jsonl"), NULL);
         int begun = journal && strstr(journal, "\"run\": 0");
@@ -301,7 +229,7 @@ static void test_vanished_image(void) {
         pause_us(5000);
     }
     unlink(in_folder("data/b.png"));
-    CHECK_INT(finish(child, "run"), 1);
+    CHECK_INT(END(child), 1);
     SAYS("1 failed");
     if (CHECK(load(&d, in_folder("out/pair_imgsizetier-low_crops1_topk1_blocks4.json")))) {
         CHECK_INT(number(&d, 0, "num_ok"), 2);
@@ -378,10 +306,10 @@ static void test_garbage(void) {
 static void test_ranks(void) {
     size_t bytes = 0, again_bytes = 0;
     check_case("two ranks, once merged, equal one process");
-    pid_t first = start(RANK2(0) GRID "--output_dir %F/ranks", "rank0");
-    pid_t second = start(RANK2(1) GRID "--output_dir %F/ranks --json", "rank1");
-    CHECK_INT(finish(first, "rank0"), 0);
-    CHECK_INT(finish(second, "rank1"), 0);
+    pid_t first = start(RANK2(0) GRID "--output_dir %F/ranks", NULL, in_folder("rank0"), 0);
+    pid_t second = start(RANK2(1) GRID "--output_dir %F/ranks --json", NULL, in_folder("rank1"), 0);
+    CHECK_INT(finish(first, in_folder("rank0")), 0);
+    CHECK_INT(finish(second, in_folder("rank1")), 0);
     CHECK(last.out && strstr(last.out, "\"world_size\": 2"));
     CHECK_INT(count_results("ranks"), 2);
     same_results(in_folder("whole"), in_folder("ranks"));
@@ -410,7 +338,7 @@ static void test_ranks(void) {
     check_case("a rank is killed: the other reports it, merge names it, and its part can be run separately");
     for (int attempt = 0; attempt < 20; attempt++) { /* if it finishes before the signal arrives, try again */
         remove_folder(in_folder("ranks"));
-        second = start(RANK2(1) GRID "--output_dir %F/ranks", "rank1");
+        second = start(RANK2(1) GRID "--output_dir %F/ranks", NULL, in_folder("rank1"), 0);
         for (int i = 0; i < 5000; i++) {
             char *journal = check_read(in_folder("ranks/journal_rank1of2.jsonl"), NULL);
             int begun = journal && strstr(journal, attempt < 10 ? "\"run\": 0" : "\"plan\"");
@@ -419,12 +347,12 @@ static void test_ranks(void) {
             pause_us(1000);
         }
         kill(second, SIGKILL);
-        if (finish(second, "rank1") == -SIGKILL) break;
+        if (finish(second, in_folder("rank1")) == -SIGKILL) break;
     }
     CHECK_INT(last.code, -SIGKILL);
     first = start("RANK=0 WORLD_SIZE=2 sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 "
-                  "--max_new_tokens 2 --bare_every 3 --output_dir %F/ranks", "rank0");
-    CHECK_INT(finish(first, "rank0"), 0);
+                  "--max_new_tokens 2 --bare_every 3 --output_dir %F/ranks", NULL, in_folder("rank0"), 0);
+    CHECK_INT(finish(first, in_folder("rank0")), 0);
     SAYS("not finished: rank 1 (stopped)");
     SAYS("RANK=R, the same WORLD_SIZE");
     CHECK_INT(count_results("ranks"), 0);
@@ -481,7 +409,7 @@ static void test_numbers(void) {
     unload(&d);
     remove_folder(in_folder("out"));
     check_case("a pause of 5 ms between stages is unaccounted");
-    snprintf(program, sizeof program, "%s/tests/vlmprof-hooks", build_folder);
+    program = built("tests/vlmprof-hooks");
     RUNS(0, "VLMPROF_TEST_PAUSE_NS=5000000 " SMALL "--output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
         CHECK(p50_of(&d, "over_runs", "unaccounted") >= 5);
@@ -489,7 +417,7 @@ static void test_numbers(void) {
     }
     unload(&d);
     remove_folder(in_folder("out"));
-    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
+    program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
     check_case("--timing off: only the total, without unmeasured values");
     RUNS(0, SMALL "--timing off --output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
@@ -625,7 +553,7 @@ static void test_device(void) {
     static const char *const kinds[] = {"launch", "gemm", "copy", "sync", "illegal", "event"};
     document d;
     int fired = 0;
-    snprintf(program, sizeof program, "%s/emulated/vlmprof", build_folder);
+    program = built("emulated/vlmprof");
     check_case("emulated: the unbroken sweep, with kernels timed one by one");
     RUNS(0, GPU "--output_dir %F/gpu --kernel_pass");
     if (CHECK(load(&d, in_folder("gpu/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
@@ -684,35 +612,33 @@ static void test_device(void) {
     SAYS("(2 measured now, 1 failed)");
     remove_folder(in_folder("out"));
     remove_folder(in_folder("gpu"));
-    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
+    program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
 }
 
 static void test_interrupts(void) {
     check_case("Ctrl-C ends the current run and explains how to continue; --quiet prints nothing else");
-    pid_t child = start(GRID "--num_runs_per_sample 2 --output_dir %F/out", "run");
-    CHECK_INT(finish(child, "run"), 2); /* the signal is sent twice */
-    child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
+    pid_t child = BEGIN(GRID "--num_runs_per_sample 2 --output_dir %F/out");
+    CHECK_INT(END(child), 2); /* the signal is sent twice */
+    child = BEGIN("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out");
     pause_us(700000);
     kill(child, SIGINT);
-    CHECK_INT(finish(child, "run"), 130);
+    CHECK_INT(END(child), 130);
     SAYS("run the same command again to go on");
     check_case("a second Ctrl-C ends the program at once");
-    child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
+    child = BEGIN("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out");
     pause_us(300000);
     kill(child, SIGINT);
     pause_us(1000);
     kill(child, SIGINT);
-    CHECK_INT(finish(child, "run"), 130);
+    CHECK_INT(END(child), 130);
     remove_folder(in_folder("out"));
 }
 
 int main(void) {
     setenv("OMP_WAIT_POLICY", "passive", 0);
     setenv("GOMP_SPINCOUNT", "1000", 0);
-    if (!folder_make("sweep")) return 1;
-    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
-    snprintf(build_folder, sizeof build_folder, "%s", getenv("B") ? getenv("B") : "build");
-    make_data();
+    if (!command_begin("sweep")) return 1;
+        make_data();
     test_kills();
     test_damage();
     test_vanished_image();
@@ -723,6 +649,5 @@ int main(void) {
     test_stop_rule();
     test_interrupts();
     test_device();
-    remove_folder(folder);
-    return check_done("test_sweep");
+    return command_end("test_sweep");
 }
