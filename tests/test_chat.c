@@ -131,70 +131,36 @@ static void test_wrong_requests(void) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------- knobs */
-static void test_knobs(void) {
-    static const struct { int api; const char *path, *value; vp_result result; const char *part; } cases[] = {
-        {VP_CHAT_COMPLETIONS, "mm_processor_kwargs.max_pixels", "1024", VP_OK, "\"include_usage\": true}, \"mm_processor_kwargs\": {\"max_pixels\": 1024}}"},
-        {VP_CHAT_COMPLETIONS, "a.b.c", "[1, {\"d\": null}]", VP_OK, ", \"a\": {\"b\": {\"c\": [1, {\"d\": null}]}}}"},
-        {VP_CHAT_COMPLETIONS, "temperature", " \t0.25\n", VP_OK, "\"temperature\": 0.25, \"stream\""},
-        {VP_CHAT_COMPLETIONS, "temperature", "0.5", VP_OK, "\"temperature\": 0.5, \"stream\""},
-        {VP_CHAT_COMPLETIONS, "model", "other model", VP_OK, "{\"model\": \"other model\", \"messages\""},
-        {VP_CHAT_COMPLETIONS, "model", "\"quoted\"", VP_OK, "{\"model\": \"quoted\", \"messages\""},
-        {VP_CHAT_COMPLETIONS, "stream_options", "null", VP_OK, "\"stream_options\": null}"},
-        {VP_CHAT_COMPLETIONS, "stream_options.x", "", VP_OK, "{\"include_usage\": true, \"x\": \"\"}}"},
-        {VP_CHAT_COMPLETIONS, "messages[0].content[0].image_url.detail", "\"low\"", VP_OK, "Zm9vYmFy\", \"detail\": \"low\"}}"},
-        {VP_CHAT_COMPLETIONS, "messages[*].content[*].uuid", "7", VP_OK, "\"uuid\": 7}, {\"type\": \"image_url\", \"image_url\": {\"url\": "
-            "\"data:image/png;base64,Zm9vYmFy\"}, \"uuid\": 7}, {\"type\": \"text\", \"text\": \"What is \\\"this\\\"?\", \"uuid\": 7}]"},
-        {VP_CHAT_COMPLETIONS, "image_url.detail", "high", VP_OK, "Zm9vYmFy\", \"detail\": \"high\"}}, {\"type\": \"image_url\", \"image_url\": {\"url\": "
-            "\"data:image/png;base64,Zm9vYmFy\", \"detail\": \"high\"}}, {\"type\": \"text\", \"text\": \"What is \\\"this\\\"?\"}]"},
-        {VP_CHAT_RESPONSES, "image_url.detail", "high", VP_OK, "Zm9vYmFy\", \"detail\": \"high\"}, {\"type\": \"input_image\""},
-        {VP_CHAT_OLLAMA, "options.num_ctx", "4096", VP_OK, "\"options\": {\"temperature\": 0, \"num_ctx\": 4096}"},
-        {VP_CHAT_OLLAMA, "messages[0].images[1]", "x", VP_OK, "\"images\": [\"Zm9vYmFy\", \"x\"]"},
-        {VP_CHAT_COMPLETIONS, "image_url", "1", VP_OK, ", \"image_url\": 1}"},
-        {VP_CHAT_COMPLETIONS, "\xc3\xa9", "1", VP_OK, ", \"\xc3\xa9\": 1}"},
-        {VP_CHAT_COMPLETIONS, "messages[1].role", "x", VP_ERR_NOT_FOUND, NULL},
-        {VP_CHAT_COMPLETIONS, "new[0]", "x", VP_ERR_NOT_FOUND, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[999999999].role", "x", VP_ERR_NOT_FOUND, NULL},
-        {VP_CHAT_COMPLETIONS, "model.x", "1", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_COMPLETIONS, "messages.role", "1", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_COMPLETIONS, "stream_options[0]", "1", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_COMPLETIONS, "stream_options[*]", "1", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_OLLAMA, "image_url.detail", "high", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_COMPLETIONS, "", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, NULL, "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a", NULL, VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a", "\xff", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "\xff", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a.", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, ".a", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a..b", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "[0]", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[]", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[0", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[-1]", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[*", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[99999999999]", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[0]x", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z.1.2.3.4.5.6.7", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", VP_ERR_RANGE, NULL}};
+/* A body of two images with one knob; part: what it then has, NULL if the knob is rejected. */
+static void check_knob(int64_t api, const char *path, const char *value, vp_result want, const char *part) {
     const vp_chat_image images[2] = {small_image, small_image};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        vp_chat_knob knob;
-        vp_chat_request request = request_of(images, 2);
-        vp_error error = {VP_OK, 0, "", ""};
-        char *body = NULL;
-        size_t bytes = 0;
-        check_case("knob %s=%s", cases[i].path ? cases[i].path : "NULL", cases[i].value ? cases[i].value : "NULL");
-        knob.path = cases[i].path;
-        knob.value = cases[i].value;
-        request.knobs = &knob;
-        request.knob_count = 1;
-        CHECK_INT(vp_chat_body((vp_chat_api)cases[i].api, &request, &body, &bytes, &error), cases[i].result);
-        CHECK((body != NULL) == (cases[i].result == VP_OK));
-        if (body && !CHECK(strstr(body, cases[i].part) != NULL)) printf("  %s\n", body);
-        if (body) CHECK(strlen(body) == bytes && vp_json_parse(body, bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
-        if (cases[i].result != VP_OK) CHECK_TEXT(error.where, cases[i].path ? cases[i].path : "path");
-        free(body);
+    const vp_chat_knob knob = {path, value};
+    vp_chat_request request = request_of(images, 2);
+    vp_error error = {VP_OK, 0, "", ""};
+    char *body = NULL;
+    size_t bytes = 0;
+    check_case("knob %s=%s", path ? path : "NULL", value ? value : "NULL");
+    request.knobs = &knob;
+    request.knob_count = 1;
+    CHECK_INT(vp_chat_body((vp_chat_api)api, &request, &body, &bytes, &error), want);
+    CHECK((body != NULL) == (want == VP_OK));
+    if (body && !CHECK(part && strstr(body, part))) printf("  %s\n", body);
+    if (body) CHECK(strlen(body) == bytes && vp_json_parse(body, bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+    if (want != VP_OK) CHECK_TEXT(error.where, path ? path : "path");
+    free(body);
+}
+static void test_knobs(void) {
+    golden_rows rows;
+    check_knob(VP_CHAT_COMPLETIONS, "a", "\xff", VP_ERR_FORMAT, NULL);
+    check_knob(VP_CHAT_COMPLETIONS, "\xff", "1", VP_ERR_FORMAT, NULL);
+    if (golden_open(&rows, "chat/knobs.jsonl")) while (golden_next(&rows)) {
+        char *path = golden_text(&rows, "path"), *value = golden_text(&rows, "value"), *part = golden_text(&rows, "part");
+        int64_t api = -1;
+        vp_json_to_int(&rows.json, vp_json_get(&rows.json, 0, "api"), &api);
+        check_knob(api, path, value, golden_code(&rows), part);
+        FREE_ALL(path, value, part);
     }
+    CHECK_INT(rows.count, 39);
     {
         static const vp_chat_knob several[] = {{"a", "{}"}, {"a.b", "1"}, {"a.c", "2"}, {"a.b", "3"}};
         vp_chat_request request = request_of(NULL, 0);
@@ -232,39 +198,22 @@ static vp_result feed_events(vp_sse *sse, const char *text, size_t bytes, size_t
     return result;
 }
 static void test_events(void) {
-    static const struct { const char *name, *text, *want; } cases[] = {
-        {"LF", "data: a\n\ndata: b\n\n", "<|a><|b>"},
-        {"CR LF", "data: a\r\n\r\ndata: b\r\n\r\n", "<|a><|b>"},
-        {"CR", "data: a\r\rdata: b\r\r", "<|a><|b>"},
-        {"all of them", "data: a\r\n\ndata: b\n\r\ndata: c\r\rdata: d\n\n", "<|a><|b><|c><|d>"},
-        {"comments and pings", ": ping\n\n:\n:\n\ndata: a\n: inside\ndata: b\n\n", "<|a\nb>"},
-        {"byte order mark", "\xef\xbb\xbf" "data: a\n\ndata: b\n\n", "<|a><|b>"},
-        {"a second mark is a field's", "data: a\n\n\xef\xbb\xbf" "data: b\n\ndata: c\n\n", "<|a><|c>"},
-        {"names", "event: x\ndata: a\n\ndata: b\n\nevent: y\n\ndata: c\n\n", "<x|a><|b><|c>"},
-        {"a blank is skipped, a second is not", "data:a\n\ndata: b\n\ndata:  c\n\ndata:\td\n\n", "<|a><|b><| c><|\td>"},
-        {"several lines", "data: a\ndata\ndata:\ndata: b\n\n", "<|a\n\n\nb>"},
-        {"several lines, CR LF", "data: a\r\ndata: b\r\n\r\n", "<|a\nb>"},
-        {"empty data", "data\n\ndata:\n\n", "<|><|>"},
-        {"unknown fields", "id: 1\nretry: 5\nfoo: bar\ndatax: 1\n data: 2\nDATA: 3\ndata: a\n\n", "<|a>"},
-        {"colons", "data: a:b: c\n\ndata::\n\n", "<|a:b: c><|:>"},
-        {"the last is not ended", "data: a\n\ndata: b\n", "<|a>"},
-        {"older llama.cpp", "error: {\"code\":500}\n\n", "<error|{\"code\":500}>"},
-        {"line ends of Unicode are text", "data: \xe2\x80\xa8\xc2\x85\x0b\x0c\n\n", "<|\xe2\x80\xa8\xc2\x85\x0b\x0c>"},
-        {"a long name", "event: 1234567890123456789012345678901234567890123456789012345678901234567890\ndata: a\n\n",
-            "<123456789012345678901234567890123456789012345678901234567890123|a>"},
-        {"only line ends", "\n\r\r\n\n\n\r", ""}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const size_t bytes = strlen(cases[i].text);
-        check_case("events: %s", cases[i].name);
+    golden_rows rows;
+    if (golden_open(&rows, "chat/events.jsonl")) while (golden_next(&rows)) {
+        char *name = golden_text(&rows, "name"), *text = golden_text(&rows, "text"), *want = golden_text(&rows, "want");
+        const size_t bytes = strlen(text);
+        check_case("events: %s", name);
         for (size_t cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
             struct heard heard = {"", 0, VP_OK};
             vp_sse sse;
             vp_sse_init(&sse, 1000, hear, &heard);
-            CHECK_INT(feed_events(&sse, cases[i].text, bytes, cut > bytes ? cut - bytes : 0, cut), VP_OK);
-            CHECK_TEXT(heard.text, cases[i].want);
+            CHECK_INT(feed_events(&sse, text, bytes, cut > bytes ? cut - bytes : 0, cut), VP_OK);
+            CHECK_TEXT(heard.text, want);
             vp_sse_free(&sse);
         }
+        FREE_ALL(name, text, want);
     }
+    CHECK_INT(rows.count, 19);
     {
         struct heard heard = {"", 0, VP_ERR_STATE};
         vp_sse sse;

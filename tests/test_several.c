@@ -111,15 +111,6 @@ static struct pass_input input_of(const several *s, int32_t *blocks) {
     input.new_tokens = STEPS; input.ignore_eos = 1; input.timing = VP_TIMING_OFF;
     return input;
 }
-static double relative(const float *got, const check_array *want, int64_t from, int64_t count) {
-    double difference = 0, size = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double w = check_at(want, from + i), d = (double)got[i] - w;
-        difference += d * d;
-        size += w * w;
-    }
-    return sqrt(difference / size);
-}
 static void check_features(const several *s, const vp_dump *dump) {
     const int64_t d = s->model.config.d_model, count = s->cuts.whole.feature_tokens, rows = (count + EACH - 1) / EACH,
                   levels = 1 + s->model.config.deepstack_count;
