@@ -308,9 +308,6 @@ static void test_maths(void) {
         }
     }
     free(n);
-    n = maths_list(text, "crops_to_max_crops", 2, 40); /* the identity: max_crops is the number of crops */
-    for (size_t i = 0; i < 40; i++) CHECK(n[2 * i] == n[2 * i + 1]);
-    free(n);
     maths_tilings(text);
     maths_sizes(text);
     free(text);

@@ -1,5 +1,5 @@
 /* test_timer.c: the clock moves forward; sums, means, deviations and percentiles equal numpy's, bit for bit (golden/stats); intervals, outliers, the stop rule and the
- * resolution of a sample size are checked against scipy, other derivations, and simulation. */
+ * resolution of a sample size are checked against scipy and other derivations. */
 #define VLMPROF_IMPLEMENTATION
 #include "support/check.h"
 #include "support/scan.h"
@@ -53,16 +53,6 @@ static void test_golden(void) {
     }
     CHECK_INT(arrays, 40);
     free(text);
-}
-
-/* Numbers for which the order of additions matters: a plain loop gives another last bit, so a wrong order is detected. */
-static void test_order(void) {
-    double values[1000], loop = 0.0;
-    check_case("the sum is pairwise, not a loop");
-    for (size_t i = 0; i < 1000; i++) loop += values[i] = 3.3;
-    CHECK(vp_statistics_sum(values, 1000) != loop);
-    CHECK(same(vp_statistics_mean(values, 1000), 3.299999999999999));
-    CHECK(vp_statistics_sum(values, 0) == 0.0);
 }
 
 /* numpy's algorithm, independent of the header's code */
@@ -190,18 +180,10 @@ static void test_percentile_interval(void) {
     CHECK(!vp_statistics_percentile_supported(SIZE_MAX, (double)NAN) && !vp_statistics_percentile_supported(SIZE_MAX, 101));
 }
 
-static double draw_normal(vp_random *random) { /* a sum of twelve uniform numbers is close enough */
-    double sum = -6;
-    for (int i = 0; i < 12; i++) sum += vp_random_double(random);
-    return sum;
-}
-
 static void test_mean_interval(void) {
     static const double values[] = {10.2, 9.9, 10.5, 10.0, 10.1, 9.8}, two[] = {1.5, 2.25}, huge[] = {1e308, -1e308, 1e308};
-    const uint32_t seed = 11;
-    double roots[30], draws[8], low = -7, high = -7;
-    vp_random random;
-    int i, k, covered = 0, medians = 0;
+    double roots[30], low = -7, high = -7;
+    int i;
     check_case("Student's interval of the mean: scipy.stats.t.interval");
     CHECK_INT(vp_statistics_mean_interval(values, 6, 0.95, &low, &high), VP_OK);
     CHECK_NEAR(low, 9.822729352152104, 1e-12);
@@ -222,18 +204,6 @@ static void test_mean_interval(void) {
     roots[29] = (double)NAN;
     CHECK_INT(vp_statistics_mean_interval(roots, 30, 0.95, &low, &high), VP_ERR_RANGE);
     CHECK(low == -7 && high == -7);
-    check_case("95 %% intervals of mean and median contain the truth as often as they promise (seed %u)", (unsigned)seed);
-    vp_random_seed(&random, seed);
-    for (k = 0; k < 20000; k++) {
-        for (i = 0; i < 8; i++) draws[i] = draw_normal(&random);
-        CHECK_INT(vp_statistics_mean_interval(draws, 8, 0.95, &low, &high), VP_OK);
-        covered += low <= 0 && high >= 0;
-        vp_sort_double(draws, 8);
-        CHECK_INT(vp_statistics_percentile_interval(draws, 8, 50, 0.95, &low, &high), VP_OK);
-        medians += low <= 0 && high >= 0;
-    }
-    CHECK_NEAR(covered / 20000.0, 0.95, 4 * 0.00154);           /* 4 standard errors */
-    CHECK_NEAR(medians / 20000.0, 1 - 2.0 / 256, 4 * 0.00063); /* smallest..largest of 8 */
 }
 
 static void test_outliers(void) {
@@ -398,7 +368,6 @@ static void test_clock(void) {
 
 int main(void) {
     test_golden();
-    test_order();
     test_lengths();
     test_errors();
     test_student();
