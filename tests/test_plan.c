@@ -189,6 +189,7 @@ static void test_requests(void) {
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
     CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
     CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
+    cuts_free(&cuts);
     check_case("a request that is too long for the model takes no memory; here all are too long");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);
     CHECK(plan.configurations[0].need_sequence == 0 && plan.max_sequence == 0 && plan.max_views == 1 && plan.configuration_count == 1);

@@ -133,6 +133,7 @@ static void check_counts(struct model *m, const struct image_size *size, const c
     runs_free(run, 1);
     session_free(&s);
     session_free(&counter);
+    cuts_free(&cuts);
     sample_free(&sample);
     vp_image_free(&image);
 }

@@ -395,21 +395,21 @@ void fields_read(const vp_json *json, uint32_t object, const struct fields *fiel
         if (!fields->rows[i].is_elsewhere)
             read_value(json, vp_json_get(json, object, fields->rows[i].key), &fields->rows[i], (char *)to);
 }
+/* Frees the memory of a value. (Only these types are pointers; others may be smaller than one.) */
 static void free_value(const struct field *row, char *at) {
-    char *text = (char *)(size_t)text_at(at);
     switch (row->type) {
     case FIELD_TEXT:
     case FIELD_BYTES:
     case FIELD_JSON:
-    case FIELD_LIST: free(text); break;
+    case FIELD_LIST:
     case FIELD_INTS:
     case FIELD_OBJECTS: /* (these structs own no memory) */
-        free(text);
+        free((char *)(size_t)text_at(at));
         set_text(at, NULL);
         break;
     case FIELD_OBJECT:
-        if (object_at(row, at)) fields_free(row->of, row->is_pointer ? text : at);
-        if (row->is_pointer) free(text);
+        if (object_at(row, at)) fields_free(row->of, row->is_pointer ? (char *)(size_t)text_at(at) : at);
+        if (row->is_pointer) free((char *)(size_t)text_at(at));
         break;
     default: break;
     }

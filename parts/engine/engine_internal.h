@@ -316,7 +316,9 @@ static inline size_t vk_tower_rows(const vp_engine *engine) {
     return (size_t)engine->max_views * (size_t)engine->config.vit_positions;
 }
 /* the first mark after those of stages and tokens; the largest number of stage ends */
-static inline int vk_spare_marks(const vp_engine *engine) { return VP_STAGE_COUNT + 1 + engine->max_sequence; }
+static inline int64_t vk_spare_marks(const vp_engine *engine) {
+    return (int64_t)VP_STAGE_COUNT + 1 + engine->max_sequence;
+}
 static inline int vk_segments_most(const vp_engine *engine) {
     return VP_STAGE_COUNT + (engine->prunes ? 2 * engine->max_views + 2 * VK_REGIONS_MAX + 2 : 0);
 }

@@ -83,7 +83,7 @@ void vk_end_stage(vp_engine *engine, vp_reply *reply, vp_stage stage) {
     vk_end_count(engine, &reply->times, stage);
     if (engine->queue->dry) return;
     segment->stage = stage;
-    segment->slot = ended ? vk_spare_marks(engine) + engine->segment_count : (int)stage + 1;
+    segment->slot = ended ? (int)vk_spare_marks(engine) + engine->segment_count : (int)stage + 1;
     engine->segment_count++;
     now_ns = engine->backend->mark(engine->queue, segment->slot,
                                    stage == VP_STAGE_SAMPLE ? engine->buffers.token : NULL);
