@@ -1,5 +1,5 @@
-/* Conversions (every f16 and bf16 value), config.json (every rejection), the list of tensors, safetensors files (every rejection), folders of shards, headers of packed
- * weights (every rejection), released memory, and file reading. Files are built in a temporary folder; the golden checkpoints are opened unchanged. */
+/* Conversions (every f16 and bf16 value), config.json (every rejection), the list of tensors, safetensors files (every rejection), folders of shards, released memory,
+ * and file reading. Files are built in a temporary folder; the golden checkpoints are opened unchanged. */
 #define _DEFAULT_SOURCE 1
 #include "support/allocations.h"
 #define VLMPROF_FILE_IMPLEMENTATION

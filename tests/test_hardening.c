@@ -1,5 +1,5 @@
 /* test_hardening.c: the program against servers and files that are made to break it: pictures whose headers are, keys that come back, counts at the
- * edge of their type, two loads in one folder, summaries that their requests contradict.
+ * edge of their type, long lines, links, a terminal, a small stack.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; files are in a temporary folder. */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"

@@ -1,5 +1,5 @@
-/* test_twins.c: the search for a text with an exact number of prompt tokens, against synthetic tokenizers; pairs of times; and `run --twins` against a server that takes
- * 40 ms longer for an image, and one that does not take longer. */
+/* test_twins.c: the search for a text with an exact number of prompt tokens, against synthetic tokenizers; pairs of times; and `sweep --twins` over sizes
+ * against a server whose images cost time by their tokens. */
 #define _GNU_SOURCE
 #include "server/checks/twins.h"
 
