@@ -114,6 +114,8 @@ test-servers: $(PROGRAM)
 check: export TINY_QUESTIONS := 100
 check: export TEST_STRICT_SKIPS := 1
 check: test-all
+	@tests/deps.sh tools && python3 -m venv $(B)/tools && $(B)/tools/bin/pip install -q ruff mypy || echo "check: without some of the tools of check_tools.sh"
+	@B=$(B) tests/check_tools.sh
 	@tests/deps.sh clang
 	@CC="$(CC)" tests/check_compile.sh
 	@B=$(B) CXX="$(CXX)" tests/planted.sh

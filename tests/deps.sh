@@ -1,5 +1,5 @@
 #!/bin/bash
-# deps.sh build|emulator|clang|systems [CC]: looks whether the compiler finds what the Makefile needs (systems: whether the programs of make test-dist
+# deps.sh build|emulator|clang|tools|systems [CC]: looks whether the compiler finds what the Makefile needs (systems: whether the programs of make test-dist
 # are here); installs it on Debian and Ubuntu when it may (root, or sudo without a password), else says in one line what to install. Prints nothing when
 # all is there.
 what=$1 compiler=${2:-cc} offline=
@@ -33,6 +33,7 @@ probe_clang() {
     rm -rf "$work"
     return $status
 }
+probe_tools() { command -v shellcheck && command -v codespell && python3 -m venv --help; } >/dev/null 2>&1
 probe_systems() { command -v debootstrap && command -v qemu-aarch64-static && command -v dpkg-deb; } >/dev/null
 
 case $what in
@@ -41,8 +42,9 @@ case $what in
     emulator) packages="g++ libcurl4"
               case $compiler in *clang*) packages="clang g++ libcurl4";; esac;;
     clang) packages="g++ clang libomp-dev";;
+    tools) packages="shellcheck codespell python3-venv";;
     systems) packages="debootstrap qemu-user-static dpkg";;
-    *) echo "usage: deps.sh build|emulator|clang|systems [CC]" >&2; exit 2;;
+    *) echo "usage: deps.sh build|emulator|clang|tools|systems [CC]" >&2; exit 2;;
 esac
 "probe_$what" && exit 0
 become=

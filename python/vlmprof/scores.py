@@ -51,7 +51,7 @@ def predictions(folder: PathLike) -> List[Prediction]:
             if row.get("status", "ok") != "ok" or row.get("pred") is None:
                 continue
             keys = ("answers", "source_answers", "references", "answer")
-            answers = next((metadata[key] for key in keys if key in metadata), [])
+            answers: object = next((metadata[key] for key in keys if key in metadata), [])
             found.append(Prediction(metadata.get("id", row["sample_id"]), row["sample_id"], path.stem,
                                     str(metadata.get("question", "")),
                                     [str(text) for text in (answers if isinstance(answers, list) else [answers])],
