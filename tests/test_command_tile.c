@@ -1,81 +1,14 @@
-/* test_command_tile.c: the tile command: tilings against the goldens, output formats, rejections.
+/* test_command_tile.c: the tile command: output formats, rejections. test_tiler.c has the goldens, test_texts.c the columns.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
 #include "support/scan.h"
 #include "vlmprof.h"
 
-/* ----------------------------------------------------------------------------------------------------------------- tile */
-typedef struct table { char *text; const char *head, *next; } table;
-/* text of a column in a row, in `out`; returns 0 if there is no such column */
-static int csv_field(const char *head, const char *line, const char *column, char *out, size_t capacity) {
-    for (;;) {
-        const char *end = line;
-        size_t name = strcspn(head, ",\r\n");
-        if (*line == '"') {
-            for (end = line + 1; *end && !(*end == '"' && end[1] != '"'); end++) end += *end == '"';
-            end += *end == '"';
-        }
-        end += strcspn(end, ",\r\n");
-        if (name == strlen(column) && !strncmp(head, column, name)) {
-            snprintf(out, capacity, "%.*s", (int)(end - line), line);
-            return 1;
-        }
-        if (head[name] != ',') return 0;
-        head += name + 1;
-        line = *end == ',' ? end + 1 : end;
-    }
-}
-
-/* Rows of a golden file whose column `key` has `value`, given by --sizes. Every column of vlmprof must equal the golden's. */
-static void tile_against(const char *golden, const char *key, const char *value) {
-    char command[200], *sizes, field[64], other[64];
-    size_t used = 0;
-    const char *line, *ours, *p;
-    int rows = 0;
-    snprintf(command, sizeof command, "tile --sizes - --csv --%s %s", key, value);
-    sizes = (char *)calloc(strlen(golden) + 1, 1);
-    for (line = next_line(golden); *line; line = next_line(line)) {
-        csv_field(golden, line, key, field, sizeof field);
-        if (strcmp(field, value)) continue;
-        csv_field(golden, line, "width", field, sizeof field);
-        csv_field(golden, line, "height", other, sizeof other);
-        used += (size_t)sprintf(sizes + used, "%sx%s\n", field, other);
-    }
-    cli_with(command, sizes, in_folder("stdout"), 0);
-    free(sizes);
-    if (!last.out) return;
-    ours = next_line(last.out);
-    for (line = next_line(golden); *line; line = next_line(line)) {
-        csv_field(golden, line, key, field, sizeof field);
-        if (strcmp(field, value)) continue;
-        for (p = last.out; p < next_line(last.out); p += strcspn(p, ",\n") + 1) {
-            char column[64], got[64] = "", want[64] = "";
-            snprintf(column, sizeof column, "%.*s", (int)strcspn(p, ",\n"), p);
-            csv_field(last.out, ours, column, got, sizeof got);
-            if (!CHECK(csv_field(golden, line, column, want, sizeof want))) continue;
-            if (!strcmp(column, "error")) CHECK(!got[0] == !want[0]);
-            else check_note(!strcmp(got, want), __FILE__, __LINE__, "%s is %s: %.60s", column, got, line);
-        }
-        ours = next_line(ours);
-        rows++;
-    }
-    CHECK(rows > 100 && !*ours);
-}
-
 static void test_tile(void) {
-    char *adaptive = check_read(check_golden("tiling/adaptive.csv"), NULL), *tier = check_read(check_golden("tiling/tier.csv"), NULL);
     const char *image = check_golden("images/img-640x300.png");
     char command[600];
     document d;
-    check_case("tile: columns match the goldens");
-    CHECK(adaptive && tier);
-    if (adaptive) tile_against(adaptive, "max_crops", "12");
-    if (adaptive) tile_against(adaptive, "max_crops", "1");
-    if (tier) tile_against(tier, "tier", "low");
-    if (tier) tile_against(tier, "tier", "medium");
-    if (tier) tile_against(tier, "tier", "high");
-    FREE_ALL(adaptive, tier);
     check_case("tile: files, JSON, exact crops");
     CHECK_INT((snprintf(command, sizeof command, "tile %s --json", image), cli(command)), 0);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
