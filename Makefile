@@ -33,7 +33,6 @@ make readme-count       writes the count of tests, from the last make test, into
 Benchmarks
 make bench              runs the benchmarks on this machine
 make bench-peers        compares vlmprof with PyTorch, llama.cpp and others (tests/bench/peers.py)
-make bench-portable     compares the program of make dist with the ordinary one
 make numbers            measures the figures of vlmprof help numbers and writes that page; needs a quiet machine
 
 GPU

@@ -1,5 +1,5 @@
 # Benchmarks, and the measured figures of README and guides.
-.PHONY: bench bench-peers bench-portable readme-count numbers
+.PHONY: bench bench-peers readme-count numbers
 PYTHON3 ?= python3
 bench: $(PROGRAM) $(BENCH_PROGRAMS)
 	@if [ -z "$(BENCH_PROGRAMS)" ]; then echo "bench: no tests/bench/*.c" >&2; exit 1; fi
@@ -11,10 +11,6 @@ bench: $(PROGRAM) $(BENCH_PROGRAMS)
 # tests/bench/peers.py lists the variables that name the other programs
 bench-peers: $(B)/bench/bench_peers
 	@$(PYTHON3) tests/bench/peers.py
-
-# compares the program of make dist with the ordinary one; tests/bench/results/portable.md has the last result
-bench-portable: $(PROGRAM) dist-linux-$(shell uname -m)
-	@$(PYTHON3) tests/bench/portable.py $(PROGRAM) $(B)/dist/$(shell uname -m)/portable/vlmprof
 
 # writes the count of tests from the last make test into README
 readme-count:

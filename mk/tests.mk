@@ -68,7 +68,7 @@ $(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
 LONG_TESTS := tests/test_servers.sh $(E)/test_othermodels $(E)/test_model tests/strange_machines.sh $(E)/test_prune tests/test_first_gpu.sh $(B)/tests/test_sweep \
     $(B)/tests/test_devices tests/test_tiny.sh tests/test_torch.sh tests/test_demo.sh $(E)/test_faults $(E)/test_kernels tests/test_install.sh \
     $(addprefix $(B)/tests/test_,journal_hostile inject outputs fidelity) tests/test_readme.sh $(addprefix $(B)/tests/test_,profile virtual option_values command_sweep \
-    audit othermodels) tests/test_copies.sh tests/test_make.sh tests/test_python.sh $(E)/test_several $(addprefix $(B)/tests/test_,model sweep_server compare gemm clock \
+    audit othermodels) tests/test_copies.sh tests/test_python.sh $(E)/test_several $(addprefix $(B)/tests/test_,model sweep_server compare gemm clock \
     flame_page command_run)
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 SLOW_SOURCES := $(call marked,slow)

@@ -159,7 +159,7 @@ for tool in bash sh env cat head tail cut sort uniq wc tr ls mkdir rm mv cp ln c
     test true false expr id rmdir nproc realpath readlink stat df du timeout xargs paste comm uname od install find grep sed awk gawk mawk cc gcc g++ as ld ar make; do
     if path=$(type -ap $tool | grep -v ccache | head -n 1) && [ -x "$path" ]; then ln -s "$(realpath "$path")" "$work/bin/$tool"; fi
 done
-machine "few tools" "tests/test_nvtx.sh tests/test_cupti.sh tests/test_install.sh tests/test_host.sh tests/test_numbers.sh tests/test_make.sh
+machine "few tools" "tests/test_nvtx.sh tests/test_cupti.sh tests/test_install.sh tests/test_host.sh
     server" env PATH="$work/bin" CC=cc NVCC=
 
 # ---- an nvcc that compiles nothing, and no GPU: make demo and make test leave GPU code out, and say so; make alone builds it

@@ -578,35 +578,6 @@ static void test_gain(void) {
     CHECK(isnan(gain.gain));
 }
 
-static void test_effect_coverage(void) {
-    enum { SAMPLES = 40, EFFECTS = 42 };
-    static double values[GRID * SAMPLES];
-    double held[4] = {0}, count[4] = {0};
-    vp_effect effects[EFFECTS];
-    vp_random random;
-    sweep s;
-    int round, i, kind;
-    check_case("coverage: effects of knobs");
-    vp_random_seed(&random, 1001);
-    sweep_make(&s, &random, 1, 3);
-    size_t bytes = vp_effects_scratch_bytes(&s.knobs, 2);
-    void *scratch = memory(bytes);
-    for (round = 0; round < repeats; round++) {
-        sweep_measure(&s, &random, 20, 5, SAMPLES, values);
-        CHECK_INT(vp_effects(&s.knobs, values, SAMPLES, 2, 0.95, scratch, bytes, effects, NULL, NULL), VP_OK);
-        for (i = 0; i < EFFECTS; i++) {
-            const double truth = effect_truth(&s, &effects[i]);
-            held[effects[i].kind] += effects[i].low <= truth && truth <= effects[i].high;
-            count[effects[i].kind]++;
-        }
-    }
-    for (kind = 0; kind < 4; kind++) {
-        static const char *const names[] = {"the grand mean", "main effects", "steps", "interactions"};
-        check_coverage(names[kind], held[kind], count[kind]);
-    }
-    free(scratch);
-}
-
 /* Latencies are lognormal, scores are right or wrong; both are correlated over configurations because the samples are the same. */
 static void test_bootstrap_coverage(void) {
     enum { CONFIGS = 4, SAMPLES = 250, ROUNDS = 400 };
@@ -652,46 +623,6 @@ static void test_bootstrap_coverage(void) {
     check_coverage("accuracy by bootstrap", share, CONFIGS * repeats);
     CHECK(front > 0.9 * repeats && off > 0.9 * repeats && budget == repeats);
     free(scratch);
-}
-
-static void test_pair_coverage(void) {
-    enum { SAMPLES = 60 };
-    double a[SAMPLES], b[SAMPLES], c[SAMPLES], d[SAMPLES], relative = 0, logarithm = 0, difference = 0, ratio = 0, median = 0, coverage = 0;
-    vp_comparison compared;
-    vp_random random;
-    vp_gain gain;
-    check_case("coverage: comparisons, marginal gain, median");
-    vp_random_seed(&random, 1004);
-    for (int round = 0; round < repeats; round++) {
-        double sorted[SAMPLES];
-        uint64_t low = 1, high = 1;
-        vp_statistics s;
-        for (int i = 0; i < SAMPLES; i++) {
-            const double size = exp(0.2 * normal_draw(&random));
-            a[i] = 100 * size * exp(0.03 * normal_draw(&random));
-            b[i] = 100 * size * 1.02 * exp(0.03 * normal_draw(&random));
-            c[i] = 100 + 3 * normal_draw(&random);          /* absolute and relative differences of known size */
-            d[i] = 102 + 3 * normal_draw(&random);
-            sorted[i] = 0.5 + 0.1 * normal_draw(&random);
-        }
-        CHECK_INT(vp_compare_paired(a, b, SAMPLES, VP_SCALE_LOG, 0.01, 0.05, &compared), VP_OK);
-        logarithm += compared.low <= 0.02 && 0.02 <= compared.high;
-        CHECK_INT(vp_compare_paired(c, d, SAMPLES, VP_SCALE_RELATIVE, 0.01, 0.05, &compared), VP_OK);
-        relative += compared.low <= 0.02 && 0.02 <= compared.high;
-        CHECK_INT(vp_compare_paired(c, d, SAMPLES, VP_SCALE_ABSOLUTE, 1, 0.05, &compared), VP_OK);
-        difference += compared.low <= 2 && 2 <= compared.high;
-        for (int i = 0; i < SAMPLES; i++) b[i] = sorted[i] + 0.1 + 0.05 * normal_draw(&random); /* 0.1 of accuracy for 2 ms */
-        CHECK_INT(vp_gain_compute(c, sorted, d, b, SAMPLES, 0.95, &gain), VP_OK);
-        ratio += gain.low <= 0.05 && 0.05 <= gain.high;
-        vp_statistics_compute(sorted, SAMPLES, sorted, &s);
-        CHECK_INT(vp_median_interval(SAMPLES, 0.95, &low, &high, &coverage), VP_OK);
-        median += sorted[low - 1] <= 0.5 && 0.5 <= sorted[high - 1];
-    }
-    check_coverage("a difference as a share (LOG)", logarithm, repeats);
-    check_coverage("a difference as a share (RELATIVE)", relative, repeats);
-    check_coverage("a difference (ABSOLUTE)", difference, repeats);
-    check_coverage("marginal gain", ratio, repeats);
-    CHECK_NEAR(median / repeats, coverage, 3 * sqrt(coverage * (1 - coverage) / repeats)); /* exact, and above 95 % for 60 values */
 }
 
 /* A/A and a planted slow-down, with as many samples as the plan requires, 12 comparisons of one family at a time. */
@@ -828,9 +759,7 @@ int main(void) {
     test_bootstrap();
     test_effects();
     test_gain();
-    test_effect_coverage();
     test_bootstrap_coverage();
-    test_pair_coverage();
     test_verdicts();
     test_compare_errors();
     return check_done("test_analysis");

@@ -435,35 +435,6 @@ static void test_interrupt(void) {
     free(words);
 }
 
-/* On a terminal (here a pseudoterminal), nothing that the server sends may control it. */
-static void test_terminal(void) {
-    char url[80], shown[8192];
-    size_t used = 0;
-    ssize_t got;
-    int status = -1;
-    pid_t child;
-    const int control = posix_openpt(O_RDWR | O_NOCTTY);
-    check_case("an answer with escape sequences: shown as bytes on a terminal");
-    if (!CHECK(control >= 0 && grantpt(control) == 0 && unlockpt(control) == 0)) return;
-    snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
-    asked_before = 0;
-    if ((child = fork()) == 0) {
-        const int terminal = open(ptsname(control), O_RDWR | O_NOCTTY);
-        setenv("TERM", "xterm", 1);
-        setenv("NO_COLOR", "1", 1);
-        if (terminal < 0 || dup2(terminal, 1) < 0 || dup2(terminal, 2) < 0) _exit(99);
-        execl(program, program, "ask", "-p", "Hi", "--endpoint", url, "--endpoint_model", "good", "--cold", (char *)NULL);
-        _exit(99);
-    }
-    while ((got = read(control, shown + used, sizeof shown - 1 - used)) > 0) used += (size_t)got; /* EIO: the other end is closed */
-    shown[used] = 0;
-    CHECK_INT(waitpid(child, &status, 0), child);
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-    CHECK(strstr(shown, "Hel\\x1b[31mlo!") != NULL);
-    CHECK(strstr(shown, "\x1b[31m") == NULL);
-    close(control);
-}
-
 int main(void) {
     unsetenv("OPENAI_API_KEY");
     if (!program_begin("ask")) return 1;
@@ -477,7 +448,6 @@ int main(void) {
     test_address();
     test_tls_port();
     test_interrupt();
-    test_terminal();
     hostile_stop(&server);
     program_end();
     return check_done("test_ask");

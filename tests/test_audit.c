@@ -462,24 +462,6 @@ static int number_after(const char *text, const char *word, int otherwise) {
     const char *found = strstr(text, word);
     return found ? atoi(found + strlen(word) + strspn(found + strlen(word), "\": =")) : otherwise;
 }
-/* The size in the header of a body's PNG file; returns 0 if there is none. */
-static int size_in(const char *body, int32_t side[2]) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = strstr(body, "image/png;base64,");
-    unsigned char bytes[24];
-    if (!at) return 0;
-    at += 17;
-    for (int i = 0; i < 24; i += 3, at += 4) {
-        uint32_t bits = 0;
-        for (int k = 0; k < 4; k++) bits = bits << 6 | (uint32_t)(strchr(digits, at[k]) - digits);
-        bytes[i] = (unsigned char)(bits >> 16);
-        bytes[i + 1] = (unsigned char)(bits >> 8);
-        bytes[i + 2] = (unsigned char)bits;
-    }
-    for (int i = 0; i < 2; i++)
-        side[i] = (int32_t)((uint32_t)bytes[16 + 4 * i] << 24 | (uint32_t)bytes[17 + 4 * i] << 16 | (uint32_t)bytes[18 + 4 * i] << 8 | bytes[19 + 4 * i]);
-    return 1;
-}
 /* Tokens of an image for the model's name; if the server obeys a knob, it is in the body. */
 static int64_t image_tokens(const char *model, const char *body, const int32_t side[2]) {
     static const char *const keys[] = {"max_pixels", "min_pixels", "max_patches"};
@@ -513,15 +495,9 @@ static void counted_reply(const char *headers, const char *body, char *reply, si
     (void)headers;
     named += 7 + strspn(named + 7, " :");
     snprintf(model, sizeof model, "%.*s", (int)strcspn(named + 1, "\""), named + 1);
-    if (size_in(body, side)) image = image_tokens(model, body, side);
+    if (hostile_png_size(body, side)) image = image_tokens(model, body, side);
     if (strstr(model, ",slow") && side[0]) nanosleep(&(struct timespec){0, 300000000}, NULL);
     prompt = 21 + (strstr(model, ",constant") ? 0 : image);
-    if (strstr(model, ",timed")) { /* a text token takes 40 us; an image token takes a fifth of that if the server prunes, else 60 us with its encoder */
-        int64_t text_tokens = 0;
-        for (const char *at = body; *at; at++) text_tokens += *at == ' ';
-        prompt += text_tokens;
-        nanosleep(&(struct timespec){0, (long)(text_tokens * 40000 + image * (strstr(model, ",prunes") ? 8000 : 60000))}, NULL);
-    }
     if (number_after(model, ",refuse", 1 << 30) < side[0]) {
         snprintf(text, sizeof text, "{\"error\":{\"message\":\"image too wide\",\"code\":400}}");
         snprintf(reply, capacity, "HTTP/1.1 400 Bad\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n%s", strlen(text), text);
@@ -612,22 +588,9 @@ static void test_token_cost(void) {
     FREE_ALL(text, other);
     text_list_free(&hints);
 }
-/* A busy machine can hide the time that the test server saves, but cannot invent it. One of several tries must show the hint. */
-static void hint_comes(const char *more, const char *hint) {
-    int tries = 0;
-    do CHECK_INT(audit("qwen2.5-vl,timed,prunes", more), 0);
-    while (!strstr(last.out, hint) && ++tries < 10);
-    has(last.out, hint);
-}
+/* test_virtual.c has the hints */
 static void test_hint(void) {
-    static const char timed[] = "--family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5";
-    check_case("the command: a server that prunes gives a hint, not a verdict");
-    hint_comes(timed, "  hint at pruning: over 5 rounds an image token adds ");
-    has(last.out, "verdict: equal");
-    CHECK_INT(audit("qwen2.5-vl,timed", timed), 0);
-    has(last.out, "no hint at pruning: over 5 rounds");
-    has(last.out, "a server that prunes can still look like this");
-    hint_comes("--json --family qwen2.5-vl --sizes 56x56,1008x1008 --pruning_rounds 5", "\"hint_at_pruning\": true");
+    check_case("the command: pruning that cannot be judged");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --sizes 56x56,84x84 --pruning_rounds 2"), 0);
     has(last.out, "pruning cannot be judged: the server must report prompt tokens, and the sizes must differ");
     CHECK_INT(audit("qwen2.5-vl", "--family qwen2.5-vl --pruning_rounds 1" SMALL), 2);

@@ -1,36 +1,14 @@
 /* test_chat.c: request bodies for each API against their text; knobs; base64; server-sent events and answers, split at every byte, whole, wrong, too long and without
  * memory. Pure: it opens no connection. The part is included so that its allocations can fail. */
-#include <stdlib.h>
+#include "support/allocations.h"
 #include <string.h>
-static long allocations_left = -1; /* -1: no limit */
-static int may_allocate(void) {
-    if (allocations_left < 0) return 1;
-    if (allocations_left == 0) return 0;
-    allocations_left--;
-    return 1;
-}
-static long held; /* pieces of memory not yet freed */
-static void *counted(void *memory) { held += memory != NULL; return memory; }
-static void *test_malloc(size_t bytes) { return may_allocate() ? counted(malloc(bytes)) : NULL; }
-static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? counted(calloc(count, bytes)) : NULL; }
-static void *test_realloc(void *memory, size_t bytes) {
-    if (!memory) return test_malloc(bytes);
-    return may_allocate() ? realloc(memory, bytes) : NULL;
-}
-static void test_free(void *memory) {
-    held -= memory != NULL;
-    free(memory);
-}
-#define malloc test_malloc
-#define calloc test_calloc
-#define realloc test_realloc
-#define free test_free
 #include "vlmprof_chat.c"
 #undef malloc
 #undef calloc
 #undef realloc
 #undef free
 #include "support/check.h"
+#include "support/golden_rows.h"
 
 /* ---------------------------------------------------------------------------------------------------------- requests */
 static void test_names(void) {
@@ -153,70 +131,36 @@ static void test_wrong_requests(void) {
 }
 
 /* ------------------------------------------------------------------------------------------------------------- knobs */
-static void test_knobs(void) {
-    static const struct { int api; const char *path, *value; vp_result result; const char *part; } cases[] = {
-        {VP_CHAT_COMPLETIONS, "mm_processor_kwargs.max_pixels", "1024", VP_OK, "\"include_usage\": true}, \"mm_processor_kwargs\": {\"max_pixels\": 1024}}"},
-        {VP_CHAT_COMPLETIONS, "a.b.c", "[1, {\"d\": null}]", VP_OK, ", \"a\": {\"b\": {\"c\": [1, {\"d\": null}]}}}"},
-        {VP_CHAT_COMPLETIONS, "temperature", " \t0.25\n", VP_OK, "\"temperature\": 0.25, \"stream\""},
-        {VP_CHAT_COMPLETIONS, "temperature", "0.5", VP_OK, "\"temperature\": 0.5, \"stream\""},
-        {VP_CHAT_COMPLETIONS, "model", "other model", VP_OK, "{\"model\": \"other model\", \"messages\""},
-        {VP_CHAT_COMPLETIONS, "model", "\"quoted\"", VP_OK, "{\"model\": \"quoted\", \"messages\""},
-        {VP_CHAT_COMPLETIONS, "stream_options", "null", VP_OK, "\"stream_options\": null}"},
-        {VP_CHAT_COMPLETIONS, "stream_options.x", "", VP_OK, "{\"include_usage\": true, \"x\": \"\"}}"},
-        {VP_CHAT_COMPLETIONS, "messages[0].content[0].image_url.detail", "\"low\"", VP_OK, "Zm9vYmFy\", \"detail\": \"low\"}}"},
-        {VP_CHAT_COMPLETIONS, "messages[*].content[*].uuid", "7", VP_OK, "\"uuid\": 7}, {\"type\": \"image_url\", \"image_url\": {\"url\": "
-            "\"data:image/png;base64,Zm9vYmFy\"}, \"uuid\": 7}, {\"type\": \"text\", \"text\": \"What is \\\"this\\\"?\", \"uuid\": 7}]"},
-        {VP_CHAT_COMPLETIONS, "image_url.detail", "high", VP_OK, "Zm9vYmFy\", \"detail\": \"high\"}}, {\"type\": \"image_url\", \"image_url\": {\"url\": "
-            "\"data:image/png;base64,Zm9vYmFy\", \"detail\": \"high\"}}, {\"type\": \"text\", \"text\": \"What is \\\"this\\\"?\"}]"},
-        {VP_CHAT_RESPONSES, "image_url.detail", "high", VP_OK, "Zm9vYmFy\", \"detail\": \"high\"}, {\"type\": \"input_image\""},
-        {VP_CHAT_OLLAMA, "options.num_ctx", "4096", VP_OK, "\"options\": {\"temperature\": 0, \"num_ctx\": 4096}"},
-        {VP_CHAT_OLLAMA, "messages[0].images[1]", "x", VP_OK, "\"images\": [\"Zm9vYmFy\", \"x\"]"},
-        {VP_CHAT_COMPLETIONS, "image_url", "1", VP_OK, ", \"image_url\": 1}"},
-        {VP_CHAT_COMPLETIONS, "\xc3\xa9", "1", VP_OK, ", \"\xc3\xa9\": 1}"},
-        {VP_CHAT_COMPLETIONS, "messages[1].role", "x", VP_ERR_NOT_FOUND, NULL},
-        {VP_CHAT_COMPLETIONS, "new[0]", "x", VP_ERR_NOT_FOUND, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[999999999].role", "x", VP_ERR_NOT_FOUND, NULL},
-        {VP_CHAT_COMPLETIONS, "model.x", "1", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_COMPLETIONS, "messages.role", "1", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_COMPLETIONS, "stream_options[0]", "1", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_COMPLETIONS, "stream_options[*]", "1", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_OLLAMA, "image_url.detail", "high", VP_ERR_MISMATCH, NULL},
-        {VP_CHAT_COMPLETIONS, "", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, NULL, "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a", NULL, VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a", "\xff", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "\xff", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a.", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, ".a", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a..b", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "[0]", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[]", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[0", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[-1]", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[*", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[99999999999]", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "messages[0]x", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a.b.c.d.e.f.g.h.i.j.k.l.m.n.o.p.q.r.s.t.u.v.w.x.y.z.1.2.3.4.5.6.7", "1", VP_ERR_FORMAT, NULL},
-        {VP_CHAT_COMPLETIONS, "a", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", VP_ERR_RANGE, NULL}};
+/* A body of two images with one knob; part: what it then has, NULL if the knob is rejected. */
+static void check_knob(int64_t api, const char *path, const char *value, vp_result want, const char *part) {
     const vp_chat_image images[2] = {small_image, small_image};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        vp_chat_knob knob;
-        vp_chat_request request = request_of(images, 2);
-        vp_error error = {VP_OK, 0, "", ""};
-        char *body = NULL;
-        size_t bytes = 0;
-        check_case("knob %s=%s", cases[i].path ? cases[i].path : "NULL", cases[i].value ? cases[i].value : "NULL");
-        knob.path = cases[i].path;
-        knob.value = cases[i].value;
-        request.knobs = &knob;
-        request.knob_count = 1;
-        CHECK_INT(vp_chat_body((vp_chat_api)cases[i].api, &request, &body, &bytes, &error), cases[i].result);
-        CHECK((body != NULL) == (cases[i].result == VP_OK));
-        if (body && !CHECK(strstr(body, cases[i].part) != NULL)) printf("  %s\n", body);
-        if (body) CHECK(strlen(body) == bytes && vp_json_parse(body, bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
-        if (cases[i].result != VP_OK) CHECK_TEXT(error.where, cases[i].path ? cases[i].path : "path");
-        free(body);
+    const vp_chat_knob knob = {path, value};
+    vp_chat_request request = request_of(images, 2);
+    vp_error error = {VP_OK, 0, "", ""};
+    char *body = NULL;
+    size_t bytes = 0;
+    check_case("knob %s=%s", path ? path : "NULL", value ? value : "NULL");
+    request.knobs = &knob;
+    request.knob_count = 1;
+    CHECK_INT(vp_chat_body((vp_chat_api)api, &request, &body, &bytes, &error), want);
+    CHECK((body != NULL) == (want == VP_OK));
+    if (body && !CHECK(part && strstr(body, part))) printf("  %s\n", body);
+    if (body) CHECK(strlen(body) == bytes && vp_json_parse(body, bytes, NULL, 0, NULL, NULL, NULL) == VP_ERR_CAPACITY);
+    if (want != VP_OK) CHECK_TEXT(error.where, path ? path : "path");
+    free(body);
+}
+static void test_knobs(void) {
+    golden_rows rows;
+    check_knob(VP_CHAT_COMPLETIONS, "a", "\xff", VP_ERR_FORMAT, NULL);
+    check_knob(VP_CHAT_COMPLETIONS, "\xff", "1", VP_ERR_FORMAT, NULL);
+    if (golden_open(&rows, "chat/knobs.jsonl")) while (golden_next(&rows)) {
+        char *path = golden_text(&rows, "path"), *value = golden_text(&rows, "value"), *part = golden_text(&rows, "part");
+        int64_t api = -1;
+        vp_json_to_int(&rows.json, vp_json_get(&rows.json, 0, "api"), &api);
+        check_knob(api, path, value, golden_code(&rows), part);
+        FREE_ALL(path, value, part);
     }
+    CHECK_INT(rows.count, 39);
     {
         static const vp_chat_knob several[] = {{"a", "{}"}, {"a.b", "1"}, {"a.c", "2"}, {"a.b", "3"}};
         vp_chat_request request = request_of(NULL, 0);
@@ -254,39 +198,22 @@ static vp_result feed_events(vp_sse *sse, const char *text, size_t bytes, size_t
     return result;
 }
 static void test_events(void) {
-    static const struct { const char *name, *text, *want; } cases[] = {
-        {"LF", "data: a\n\ndata: b\n\n", "<|a><|b>"},
-        {"CR LF", "data: a\r\n\r\ndata: b\r\n\r\n", "<|a><|b>"},
-        {"CR", "data: a\r\rdata: b\r\r", "<|a><|b>"},
-        {"all of them", "data: a\r\n\ndata: b\n\r\ndata: c\r\rdata: d\n\n", "<|a><|b><|c><|d>"},
-        {"comments and pings", ": ping\n\n:\n:\n\ndata: a\n: inside\ndata: b\n\n", "<|a\nb>"},
-        {"byte order mark", "\xef\xbb\xbf" "data: a\n\ndata: b\n\n", "<|a><|b>"},
-        {"a second mark is a field's", "data: a\n\n\xef\xbb\xbf" "data: b\n\ndata: c\n\n", "<|a><|c>"},
-        {"names", "event: x\ndata: a\n\ndata: b\n\nevent: y\n\ndata: c\n\n", "<x|a><|b><|c>"},
-        {"a blank is skipped, a second is not", "data:a\n\ndata: b\n\ndata:  c\n\ndata:\td\n\n", "<|a><|b><| c><|\td>"},
-        {"several lines", "data: a\ndata\ndata:\ndata: b\n\n", "<|a\n\n\nb>"},
-        {"several lines, CR LF", "data: a\r\ndata: b\r\n\r\n", "<|a\nb>"},
-        {"empty data", "data\n\ndata:\n\n", "<|><|>"},
-        {"unknown fields", "id: 1\nretry: 5\nfoo: bar\ndatax: 1\n data: 2\nDATA: 3\ndata: a\n\n", "<|a>"},
-        {"colons", "data: a:b: c\n\ndata::\n\n", "<|a:b: c><|:>"},
-        {"the last is not ended", "data: a\n\ndata: b\n", "<|a>"},
-        {"older llama.cpp", "error: {\"code\":500}\n\n", "<error|{\"code\":500}>"},
-        {"line ends of Unicode are text", "data: \xe2\x80\xa8\xc2\x85\x0b\x0c\n\n", "<|\xe2\x80\xa8\xc2\x85\x0b\x0c>"},
-        {"a long name", "event: 1234567890123456789012345678901234567890123456789012345678901234567890\ndata: a\n\n",
-            "<123456789012345678901234567890123456789012345678901234567890123|a>"},
-        {"only line ends", "\n\r\r\n\n\n\r", ""}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const size_t bytes = strlen(cases[i].text);
-        check_case("events: %s", cases[i].name);
+    golden_rows rows;
+    if (golden_open(&rows, "chat/events.jsonl")) while (golden_next(&rows)) {
+        char *name = golden_text(&rows, "name"), *text = golden_text(&rows, "text"), *want = golden_text(&rows, "want");
+        const size_t bytes = strlen(text);
+        check_case("events: %s", name);
         for (size_t cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
             struct heard heard = {"", 0, VP_OK};
             vp_sse sse;
             vp_sse_init(&sse, 1000, hear, &heard);
-            CHECK_INT(feed_events(&sse, cases[i].text, bytes, cut > bytes ? cut - bytes : 0, cut), VP_OK);
-            CHECK_TEXT(heard.text, cases[i].want);
+            CHECK_INT(feed_events(&sse, text, bytes, cut > bytes ? cut - bytes : 0, cut), VP_OK);
+            CHECK_TEXT(heard.text, want);
             vp_sse_free(&sse);
         }
+        FREE_ALL(name, text, want);
     }
+    CHECK_INT(rows.count, 19);
     {
         struct heard heard = {"", 0, VP_ERR_STATE};
         vp_sse sse;
@@ -340,201 +267,42 @@ static vp_result feed_reply(vp_chat_reply *reply, const char *text, size_t bytes
     if (result == VP_OK) result = vp_chat_reply_end(reply, error);
     return result;
 }
-struct answer { const char *name; int api; const char *type, *text, *want; };
-static const struct answer answers[] = {
-    {"vLLM: roles, CR LF, usage at the end", VP_CHAT_COMPLETIONS, "text/event-stream; charset=utf-8",
-        "data: {\"id\":\"x\",\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"logprobs\":null,"
-        "\"finish_reason\":null}]}\r\n\r\n"
-        "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"Hello\"},\"finish_reason\":null}]}\r\n\r\n"
-        "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" \xc3\xa9\xf0\x9f\x98\x80\\u00e9\\n\"},\"finish_reason\":null}]}\r\n\r\n"
-        "data: {\"model\":\"m\",\"choices\":[{\"index\":0,\"delta\":{},\"finish_reason\":\"length\",\"stop_reason\":null}]}\r\n\r\n"
-        "data: {\"model\":\"m\",\"choices\":[],\"usage\":{\"prompt_tokens\":298,\"total_tokens\":300,\"completion_tokens\":2,"
-        "\"prompt_tokens_details\":{\"cached_tokens\":16,\"image_tokens\":256}}}\r\n\r\ndata: [DONE]\r\n\r\n",
-        "0 Hello \xc3\xa9\xf0\x9f\x98\x80\xc3\xa9\n||length|m|298 2 256 16 -1|-|2 pieces streamed complete|-"},
-    {"vLLM 0.32: image tokens by modality", VP_CHAT_COMPLETIONS, "application/json",
-        "{\"choices\":[{\"message\":{\"content\":\"a\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":370,\"completion_tokens\":1,"
-        "\"prompt_tokens_details\":{\"cached_tokens\":0,\"created_cache_tokens\":256,\"multimodal_tokens\":{\"image\":336}}}}",
-        "0 a||stop|-|370 1 336 0 -1|-|1 pieces complete|-"},
-    {"llama.cpp: pings, timings, no cached_tokens", VP_CHAT_COMPLETIONS, "text/event-stream",
-        ":\n\ndata: {\"choices\":[{\"finish_reason\":null,\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":null}}],\"model\":\"g\"}\n\n:\n\n"
-        "data: {\"choices\":[{\"finish_reason\":null,\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n"
-        "data: {\"choices\":[{\"finish_reason\":\"stop\",\"index\":0,\"delta\":{}}]}\n\n"
-        "data: {\"choices\":[],\"usage\":{\"completion_tokens\":1,\"prompt_tokens\":289},\"timings\":{\"cache_n\":288,\"prompt_n\":1,"
-        "\"prompt_ms\":7.5,\"predicted_n\":1}}\n\n"
-        "data: [DONE]\n\n",
-        "0 a||stop|g|289 1 -1 288 -1|{\"cache_n\":288,\"prompt_n\":1,\"prompt_ms\":7.5,\"predicted_n\":1}|1 pieces streamed complete|-"},
-    {"llama.cpp without usage: the timings count", VP_CHAT_COMPLETIONS, "text/event-stream",
-        "data: {\"choices\":[{\"finish_reason\":\"stop\",\"delta\":{\"content\":\"a\"}}],\"timings\":{\"cache_n\":8,\"prompt_n\":10,\"predicted_n\":3}}\n\n",
-        "0 a||stop|-|18 3 -1 8 -1|{\"cache_n\":8,\"prompt_n\":10,\"predicted_n\":3}|1 pieces streamed complete|-"},
-    {"reasoning under two names, usage with each piece", VP_CHAT_COMPLETIONS, "text/event-stream",
-        "data: {\"choices\":[{\"delta\":{\"reasoning\":\"think\"}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":1}}\n\n"
-        "data: {\"choices\":[{\"delta\":{\"reasoning_content\":\"ing\",\"reasoning\":\"ing\"}}],\"usage\":{\"prompt_tokens\":5,"
-        "\"completion_tokens\":2,\"prompt_tokens_details\":null}}\n\n"
-        "data: {\"choices\":[{\"delta\":{\"content\":\"yes\",\"reasoning_content\":null}}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3,"
-        "\"completion_tokens_details\":{\"reasoning_tokens\":2}}}\n\ndata: [DONE]\n\n",
-        "0 yes|thinking|-|-|5 3 -1 -1 2|-|3 pieces streamed complete|-"},
-    {"of several counts the last ones", VP_CHAT_COMPLETIONS, "text/event-stream",
-        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":5,\"prompt_tokens_details\":{\"cached_tokens\":4}}}\n\n"
-        "data: {\"choices\":[],\"usage\":{\"completion_tokens\":3}}\n\ndata: {\"choices\":[],\"usage\":null}\n\ndata: [DONE]\n\n",
-        "0 ||-|-|-1 3 -1 -1 -1|-|0 pieces streamed complete|-"},
-    {"only the first of several choices", VP_CHAT_COMPLETIONS, "text/event-stream",
-        "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"no\"}},{\"index\":0,\"delta\":{\"content\":\"yes\"}}]}\n\ndata: [DONE]\n\ndata: "
-        "{\"error\":\"late\"}\n\n",
-        "0 yes||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
-    {"no type: told by the first byte", VP_CHAT_COMPLETIONS, NULL, "\r\n\ndata: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
-        "0 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
-    {"a mark before the first event", VP_CHAT_COMPLETIONS, NULL, "\xef\xbb\xbf" "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
-        "0 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
-    {"in one piece", VP_CHAT_COMPLETIONS, "application/json",
-        " {\"model\":\"m\",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":\"A \\u0000b\",\"reasoning_content\":\"r\"},"
-        "\"finish_reason\":\"stop\"}],"
-        "\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":0}},\"metrics\":{\"ttft\":1}}\n",
-        "0 A |r|stop|m|7 2 -1 0 -1|{\"ttft\":1}|1 pieces complete|-"},
-    {"in one piece, content in parts", VP_CHAT_COMPLETIONS, "application/json",
-        "{\"choices\":[{\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"A\"},{\"type\":\"image\"},{\"type\":\"text\",\"text\":\"B\"}]},"
-        "\"finish_reason\":null}]}",
-        "0 AB||-|-|-1 -1 -1 -1 -1|-|1 pieces complete|-"},
-    {"an empty answer that is whole", VP_CHAT_COMPLETIONS, "text/event-stream",
-        "data: {\"choices\":[{\"delta\":{\"role\":\"assistant\",\"content\":\"\"},\"finish_reason\":\"stop\"}]}\n\ndata: {\"choices\":[],\"usage\":"
-        "{\"prompt_tokens\":4,\"completion_tokens\":0}}\n\ndata: [DONE]\n\n", "0 ||stop|-|4 0 -1 -1 -1|-|0 pieces streamed complete|-"},
-    {"a refusal is an answer", VP_CHAT_COMPLETIONS, "text/event-stream",
-        "data: {\"choices\":[{\"delta\":{\"refusal\":\"No.\"}}]}\n\ndata: [DONE]\n\n", "0 No.||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
-    {"an error in the stream, an object", VP_CHAT_COMPLETIONS, "text/event-stream",
-        "data: {\"choices\":[{\"delta\":{\"content\":\"half\"}}]}\n\ndata: {\"error\":{\"object\":\"error\",\"message\":\"out of\\nmemory\",\"code\":500}}\n\n",
-        "0 half||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|out of?memory"},
-    {"an error in the stream, a text; TGI", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"error\":\"Input validation error\",\"error_type\":\"validation\"}\n\n",
-        "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|Input validation error"},
-    {"an error in the stream, a number", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"error\":[500, \"x\"]}\n\n",
-        "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|[500, \"x\"]"},
-    {"the first error counts", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"error\":\"one\"}\n\ndata: {\"error\":\"two\"}\n\ndata: [DONE]\n\n",
-        "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed complete|one"},
-    {"an event called error", VP_CHAT_COMPLETIONS, "text/event-stream", "event: error\ndata: {\"message\":\"busy\"}\n\n",
-        "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|busy"},
+/* tests/golden/chat/answers.jsonl, and what is not UTF-8 */
+static struct answer { const char *name; int64_t api; const char *type, *text, *want; } answers[100] = {
     {"an event called error, words", VP_CHAT_COMPLETIONS, "text/event-stream", "event: error\ndata: out\ndata: of order \xff\n\n",
         "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|out?of order ?"},
-    {"an error as older llama.cpp sends it", VP_CHAT_COMPLETIONS, "text/event-stream", "error: {\"code\":500,\"message\":\"slot\"}\n\n",
-        "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|slot"},
-    {"an error in one piece under the stream's type", VP_CHAT_COMPLETIONS, "text/event-stream", "{\"error\":{\"message\":\"no\"}}",
-        "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|no"},
-    {"error null is none", VP_CHAT_COMPLETIONS, "application/json", "{\"error\":null,\"choices\":[{\"message\":{\"content\":\"x\"}}]}",
-        "0 x||-|-|-1 -1 -1 -1 -1|-|1 pieces complete|-"},
-    {"responses: a stream", VP_CHAT_RESPONSES, "text/event-stream",
-        "event: response.created\ndata: {\"type\":\"response.created\",\"response\":{\"status\":\"in_progress\",\"model\":\"r\"}}\n\n"
-        "event: response.reasoning_summary_text.delta\ndata: {\"type\":\"response.reasoning_summary_text.delta\",\"delta\":\"hm\"}\n\n"
-        "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hel\"}\n\n"
-        "data: {\"type\":\"response.output_text.delta\",\"delta\":\"lo\"}\n\ndata: {\"type\":\"response.output_text.done\",\"text\":\"Hello\"}\n\n"
-        "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"error\":null,\"model\":\"r\",\"output\":[{\"type\":\"message\",\"content\":"
-        "[{\"type\":\"output_text\",\"text\":\"Hello\"}]}],\"usage\":{\"input_tokens\":9,\"output_tokens\":3,\"input_tokens_details\":{\"cached_tokens\":1},"
-        "\"output_tokens_details\":{\"reasoning_tokens\":1}}}}\n\n",
-        "0 Hello|hm|completed|r|9 3 -1 1 1|-|3 pieces streamed complete|-"},
-    {"responses: cut off by max_output_tokens, all text at the end", VP_CHAT_RESPONSES, "text/event-stream",
-        "data: {\"type\":\"response.incomplete\",\"response\":{\"status\":\"incomplete\",\"incomplete_details\":{\"reason\":\"max_output_tokens\"},\"output\":"
-        "[{\"type\":\"reasoning\",\"summary\":[{\"type\":\"summary_text\",\"text\":\"s\"}]},{\"type\":\"message\","
-        "\"content\":[{\"type\":\"output_text\",\"text\":\"T\"}]}]}}\n\n",
-        "0 T|s|max_output_tokens|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
-    {"responses: failed", VP_CHAT_RESPONSES, "text/event-stream",
-        "data: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"sorry\"}}}\n\n",
-        "0 ||failed|-|-1 -1 -1 -1 -1|-|0 pieces streamed|sorry"},
-    {"responses: an error event", VP_CHAT_RESPONSES, "text/event-stream", "event: error\ndata: {\"type\":\"error\",\"code\":\"x\","
-        "\"message\":\"gone\",\"param\":null}\n\n",
-        "0 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|gone"},
-    {"responses: in one piece", VP_CHAT_RESPONSES, "application/json",
-        "{\"status\":\"completed\",\"model\":\"r\",\"error\":null,\"output\":[{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"One\"}]}],"
-        "\"usage\":{\"input_tokens\":2,\"output_tokens\":1}}", "0 One||completed|r|2 1 -1 -1 -1|-|1 pieces complete|-"},
-    {"ollama: a stream", VP_CHAT_OLLAMA, "application/x-ndjson",
-        "{\"model\":\"o\",\"message\":{\"role\":\"assistant\",\"content\":\"\",\"thinking\":\"t\"},\"done\":false}\n{\"model\":\"o\","
-        "\"message\":{\"content\":\"Hi\"},\"done\":false}\r\n\n"
-        "{\"model\":\"o\",\"message\":{\"content\":\"\"},\"done\":true,\"done_reason\":\"stop\",\"total_duration\":90,\"load_duration\":1,\"prompt_eval_count\":12,"
-        "\"prompt_eval_duration\":50,\"eval_count\":2,\"eval_duration\":30}",
-        "0 Hi|t|stop|o|12 2 -1 -1 -1|{\"total_duration\": 90, \"load_duration\": 1, \"prompt_eval_duration\": 50, \"eval_duration\": 30}|2 pieces streamed complete|-"},
-    {"ollama: in one piece", VP_CHAT_OLLAMA, "application/json; charset=utf-8",
-        "{\"model\":\"o\",\"message\":{\"content\":\"Hi\"},\"done\":true,\"eval_count\":2}", "0 Hi||-|o|-1 2 -1 -1 -1|-|1 pieces complete|-"},
-    {"ollama: an error in the stream", VP_CHAT_OLLAMA, "Application/X-NDJSON", "{\"message\":{\"content\":\"H\"},\"done\":false}\n{\"error\":\"model "
-        "runner stopped\"}\n",
-        "0 H||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|model runner stopped"},
-    {"ollama: an answer of chat completions", VP_CHAT_OLLAMA, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: [DONE]\n\n",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    /* replies that are not answers */
-    {"nothing", VP_CHAT_COMPLETIONS, "text/event-stream", " \n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"a page", VP_CHAT_COMPLETIONS, "text/html", "<html>502</html>", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"words", VP_CHAT_COMPLETIONS, "text/plain", "Internal Server Error", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"a list", VP_CHAT_COMPLETIONS, "application/json", "[1]", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"an object of another kind", VP_CHAT_COMPLETIONS, "application/json", "{\"object\":\"list\"}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"no choices", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[]}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"two objects", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[]} {}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"half an object", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"an event that is no JSON", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\ndata: {oops\n\ndata: [DONE]\n\n",
-        "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|-"},
-    {"no UTF-8", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 "
-        "-1|-|0 pieces streamed|-"},
-    {"a stream that breaks off", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n",
-        "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|-"},
-    {"choices no list", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":{}}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"a choice no object", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[1]}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"delta no object", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":\"x\"}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"content a number", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":5}}]}\n\n", "-3 ||-|-|-1 -1 -1 -1 "
-        "-1|-|0 pieces streamed|-"},
-    {"content a list of numbers", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{\"content\":[5]}}]}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"finish_reason a number", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{},\"finish_reason\":5}]}", "-3 ||-|-|-1 -1 -1 -1 "
-        "-1|-|0 pieces complete|-"},
-    {"index below 0", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"index\":-1,\"message\":{}}]}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"usage no object", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":3}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"a count below 0", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens\":-5}}",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"a count with a fraction", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"completion_tokens\":1.5}}",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"a count above 64 bits", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"completion_tokens\":1e30}}",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"the largest counts", VP_CHAT_COMPLETIONS, "application/json",
-        "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens\":2147483647,\"completion_tokens\":2147483647,"
-        "\"prompt_tokens_details\":{\"image_tokens\":2147483647}}}",
-        "0 ||-|-|2147483647 2147483647 2147483647 -1 -1|-|0 pieces complete|-"},
-    {"a count above 31 bits", VP_CHAT_COMPLETIONS, "application/json", "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens\":2147483648}}",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"image tokens above 31 bits", VP_CHAT_COMPLETIONS, "application/json",
-        "{\"choices\":[{\"message\":{}}],\"usage\":{\"prompt_tokens_details\":{\"image_tokens\":9223372036854775807}}}",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces complete|-"},
-    {"counts whose sum is above 31 bits", VP_CHAT_COMPLETIONS, "application/json",
-        "{\"choices\":[{\"message\":{}}],\"timings\":{\"prompt_n\":2147483647,\"cache_n\":1}}",
-        "-3 ||-|-|-1 -1 -1 1 -1|{\"prompt_n\":2147483647,\"cache_n\":1}|0 pieces complete|-"},
-    {"ollama: a count above 31 bits; durations are ns and may be", VP_CHAT_OLLAMA, "application/x-ndjson",
-        "{\"message\":{\"content\":\"\"},\"done\":true,\"total_duration\":90000000000,\"eval_count\":4294967296}\n",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed complete|-"},
-    {"ollama: durations of minutes", VP_CHAT_OLLAMA, "application/x-ndjson",
-        "{\"message\":{\"content\":\"\"},\"done\":true,\"total_duration\":90000000000}\n",
-        "0 ||-|-|-1 -1 -1 -1 -1|{\"total_duration\": 90000000000}|0 pieces streamed complete|-"},
-    {"nested too deep", VP_CHAT_COMPLETIONS, "application/json", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[",
-        "-1 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"responses: an event without a type", VP_CHAT_RESPONSES, "text/event-stream", "data: {}\n\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"responses: a delta of another kind", VP_CHAT_RESPONSES, "text/event-stream", "data: {\"type\":\"response.output_text.delta\",\"delta\":{}}\n\n",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"responses: completed without a response", VP_CHAT_RESPONSES, "text/event-stream", "data: {\"type\":\"response.completed\"}\n\n",
-        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"responses: output no list", VP_CHAT_RESPONSES, "application/json", "{\"status\":\"completed\",\"output\":5}", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces|-"},
-    {"ollama: message no object", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":\"x\",\"done\":true}\n", "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"},
-    {"ollama: a duration of words", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":{\"content\":\"x\"},\"done\":true,\"eval_duration\":\"5\"}\n",
-        "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed complete|-"},
-    {"ollama: a line that is no JSON", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":{\"content\":\"x\"}}\nnope\n", "-3 x||-|-|-1 -1 -1 -1 "
-        "-1|-|1 pieces streamed|-"},
-    {"ollama: a stream that breaks off", VP_CHAT_OLLAMA, "application/x-ndjson", "{\"message\":{\"content\":\"x\"},\"done\":false}\n",
-        "-3 x||-|-|-1 -1 -1 -1 -1|-|1 pieces streamed|-"}};
+    {"no UTF-8", VP_CHAT_COMPLETIONS, "text/event-stream", "data: {\"choices\":[{\"delta\":{\"content\":\"\xff\"}}]}\n\n",
+        "-3 ||-|-|-1 -1 -1 -1 -1|-|0 pieces streamed|-"}};
+static size_t answer_count = 2;
+static void read_answers(void) {
+    golden_rows rows;
+    check_case("golden answers");
+    if (!golden_open(&rows, "chat/answers.jsonl")) return;
+    for (; golden_next(&rows) && answer_count < 100; answer_count++) {
+        struct answer *answer = &answers[answer_count];
+        *answer = (struct answer){golden_text(&rows, "name"), 0, golden_text(&rows, "type"), golden_text(&rows, "text"), golden_text(&rows, "want")};
+        CHECK_INT(vp_json_to_int(&rows.json, vp_json_get(&rows.json, 0, "api"), &answer->api), VP_OK);
+        CHECK(answer->name && answer->text && answer->want);
+    }
+    CHECK_INT(answer_count, 68);
+}
 static void test_answers(void) {
     static char text[4000];
-    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    for (size_t i = 0; i < answer_count; i++) {
         const struct answer *answer = &answers[i];
         const size_t bytes = strlen(answer->text);
         check_case("answer: %s", answer->name);
         for (size_t cut = 0; cut <= bytes + 3; cut++) { /* every split into two, then pieces of 1, 2 and 3 */
             vp_chat_reply reply;
             vp_error error = {VP_OK, 0, "", ""};
-            const long before = held;
+            const long before = allocations_live;
             CHECK_INT(vp_chat_reply_begin(&reply, (vp_chat_api)answer->api, answer->type, 4000), VP_OK);
             vp_result result = feed_reply(&reply, answer->text, bytes, cut > bytes ? cut - bytes : 0, cut, &error);
             CHECK_TEXT(summary_of(&reply, result, text, sizeof text), answer->want);
             CHECK(error.code == result && (result == VP_OK || error.text[0]));
             CHECK_INT(vp_chat_reply_feed(&reply, "x", result != VP_OK, 1, NULL), result); /* the result that ended the reply is kept */
             vp_chat_reply_free(&reply);
-            CHECK(!reply.text && !reply.pieces && !reply.state && held == before);
+            CHECK(!reply.text && !reply.pieces && !reply.state && allocations_live == before);
         }
     }
 }
@@ -639,7 +407,7 @@ static void test_memory(void) {
         free(body);
     }
     CHECK(result == VP_OK && failing > 5);
-    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {
+    for (size_t i = 0; i < answer_count; i++) {
         static char text[4000];
         check_case("no memory for the answer: %s", answers[i].name);
         result = VP_ERR_MEMORY;
@@ -667,6 +435,7 @@ int main(void) {
     test_wrong_requests();
     test_knobs();
     test_events();
+    read_answers();
     test_answers();
     test_times();
     test_limits();

@@ -239,7 +239,7 @@ static void test_resume(void) {
     make_data("{\"id\": \"three\", \"question\": \"Only words?\"}\n");
     stop_and_resume(SIGINT, 130);
     stop_and_resume(SIGTERM, 130);
-    stop_and_resume(SIGKILL, -1);
+    stop_and_resume(SIGKILL, -SIGKILL);
     check_case("sweep: a torn last line is dropped");
     CHECK_INT(cli(command), 0);
     char *text = check_read(in_folder("out/journal.jsonl"), &bytes);
@@ -336,35 +336,9 @@ static void check_noise(int other, int steal, const char *words) {
     CHECK(words ? strstr(last.out, words) != NULL : !strstr(last.out, "quiet"));
     remove_folder(in_folder("report"));
 }
-/* A journal whose runs are in no block, as left by an interrupted sweep or an older version. */
-static void check_without_blocks(void) {
-    char *text = check_read(in_folder("out/journal.jsonl"), NULL), *end;
-    int count = 0;
-    document d;
-    for (char *line = text; *line; line = end + 1) { /* lines refer to each other by index, so no other line may move */
-        end = strchr(line, '\n');
-        if (strncmp(line, "{\"noise\"", 8)) continue;
-        memset(line, ' ', (size_t)(end - line));
-        memcpy(line, FINISHED, sizeof FINISHED - 1);
-        count++;
-    }
-    CHECK(count > 0);
-    for (int i = 0; i < 4; i++) unlink(result_path(i));
-    write_text(in_folder("out/journal.jsonl"), text);
-    free(text);
-    CHECK_INT(cli("merge %F/out"), 0);
-    CHECK(!strstr(last.err, "quiet") && !strstr(last.err, "left out"));
-    if (CHECK(load(&d, result_path(0)))) {
-        uint32_t noise = vp_json_get(&d.json, 0, "noise");
-        CHECK(number(&d, noise, "samples") == 0 && is_null(&d, noise, "other_cpu_percent") && is_null(&d, noise, "load"));
-    }
-    unload(&d);
-}
 static void test_noise(void) {
     check_case("other processes use 60 %% of the CPUs: reported on stderr, in JSON, files, report, page and merge");
     check_noise(12, 0, "other processes used 60 % of the CPU during ");
-    check_case("without lines of blocks, the machine's load is unknown");
-    check_without_blocks();
     remove_folder(in_folder("out"));
     check_case("the host takes 10 %% of the CPU time");
     check_noise(0, 2, "the host of this virtual machine took 10 % of the CPU during ");
@@ -459,7 +433,6 @@ static void test_weights(void) {
     CHECK_INT(cli("fit %F/w -o %F/w/model"), 0);
     CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
     CHECK(last.out && strstr(last.out, "weights of 4 bits"));
-    CHECK_INT(cli("predict %F/w/model --data %F/single"), 0);
     CHECK_INT(cli("fit %F/single -o %F/w/model"), 0);
     REFUSED("predict %F/w/model 640x480 --tier low --weights int8", 2, "the model was fitted to only int4 weights");
     CHECK_INT(cli("predict %F/w/model 640x480 --tier low --weights int4"), 0);
@@ -516,18 +489,14 @@ static void test_other_models(void) {
                                     "{\"id\": 2, \"question\": \"Why is the sky blue?\", \"answers\": [\"b\"]}\n";
     char path[300];
     check_other("llava", "--num_active_blocks_list 1 2 --kernel_pass", questions, "questions_imgsizeasis_topk0_blocks1.json", "LLaVA", 36);
-    check_other("smolvlm", "--image_knob longest_edge=64,128", questions, "questions_imgsizelongest_edge64_topk0_blocks4.json", "SmolVLM", 4);
     check_other("smolvlm", "--vision_tokens_list 24 60 --num_active_blocks_list 2", questions, "questions_imgsizetokens24_topk0_blocks2.json", "SmolVLM", 20);
     check_other("internvl", "--image_knob max_patches=1,4 --use_profiler", questions, "questions_imgsizemax_patches1_topk0_blocks4.json", "InternVL", 4);
-    check_other("molmo_7b_o", "--image_knob max_crops=1,2", questions, "questions_imgsizemax_crops1_topk0_blocks3.json", "Molmo", 0);
     check_other("molmo_7b_d", "--tier_list low --num_active_blocks_list 1 3 --kernel_pass", questions, "questions_imgsizetier-low_crops1_topk0_blocks1.json", "Molmo", 0);
     snprintf(path, sizeof path, "%s", in_folder("text.jsonl"));
     write_text(path, text);
     check_other("olmoe", "--top_k_list 1 2", path, "text_imgsizeasis_topk1_blocks3.json", "OLMoE", 0);
     check_other("tiny-qwen3-vl-moe", "--image_knob max_pixels=16384,65536 --top_k_list 1 2 4", questions,
                 "questions_imgsizemax_pixels16384_topk4_blocks4.json", "Qwen3-VL-MoE", 16);
-    check_other("tiny-qwen3-vl-moe", "--vision_tokens_list 20 --top_k_list 8 --use_profiler", questions, "questions_imgsizetokens20_topk8_blocks4.json",
-                "Qwen3-VL-MoE", 16);
     check_other("tiny-gemma3", "--image_knob max_num_crops=1,2,4 --num_active_blocks_list 2 6", questions,
                 "questions_imgsizemax_num_crops2_topk0_blocks6.json", "Gemma 3", 0);
     check_case("sweep: knobs that other models do not have");

@@ -1,81 +1,13 @@
-/* test_command_tile.c: the tile command: tilings against the goldens, output formats, rejections.
+/* test_command_tile.c: the tile command: output formats, rejections. test_tiler.c has the goldens, test_texts.c the columns.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "support/command.h"
-#include "support/scan.h"
 #include "vlmprof.h"
 
-/* ----------------------------------------------------------------------------------------------------------------- tile */
-typedef struct table { char *text; const char *head, *next; } table;
-/* text of a column in a row, in `out`; returns 0 if there is no such column */
-static int csv_field(const char *head, const char *line, const char *column, char *out, size_t capacity) {
-    for (;;) {
-        const char *end = line;
-        size_t name = strcspn(head, ",\r\n");
-        if (*line == '"') {
-            for (end = line + 1; *end && !(*end == '"' && end[1] != '"'); end++) end += *end == '"';
-            end += *end == '"';
-        }
-        end += strcspn(end, ",\r\n");
-        if (name == strlen(column) && !strncmp(head, column, name)) {
-            snprintf(out, capacity, "%.*s", (int)(end - line), line);
-            return 1;
-        }
-        if (head[name] != ',') return 0;
-        head += name + 1;
-        line = *end == ',' ? end + 1 : end;
-    }
-}
-
-/* Rows of a golden file whose column `key` has `value`, given by --sizes. Every column of vlmprof must equal the golden's. */
-static void tile_against(const char *golden, const char *key, const char *value) {
-    char command[200], *sizes, field[64], other[64];
-    size_t used = 0;
-    const char *line, *ours, *p;
-    int rows = 0;
-    snprintf(command, sizeof command, "tile --sizes - --csv --%s %s", key, value);
-    sizes = (char *)calloc(strlen(golden) + 1, 1);
-    for (line = next_line(golden); *line; line = next_line(line)) {
-        csv_field(golden, line, key, field, sizeof field);
-        if (strcmp(field, value)) continue;
-        csv_field(golden, line, "width", field, sizeof field);
-        csv_field(golden, line, "height", other, sizeof other);
-        used += (size_t)sprintf(sizes + used, "%sx%s\n", field, other);
-    }
-    cli_with(command, sizes, in_folder("stdout"), 0);
-    free(sizes);
-    if (!last.out) return;
-    ours = next_line(last.out);
-    for (line = next_line(golden); *line; line = next_line(line)) {
-        csv_field(golden, line, key, field, sizeof field);
-        if (strcmp(field, value)) continue;
-        for (p = last.out; p < next_line(last.out); p += strcspn(p, ",\n") + 1) {
-            char column[64], got[64] = "", want[64] = "";
-            snprintf(column, sizeof column, "%.*s", (int)strcspn(p, ",\n"), p);
-            csv_field(last.out, ours, column, got, sizeof got);
-            if (!CHECK(csv_field(golden, line, column, want, sizeof want))) continue;
-            if (!strcmp(column, "error")) CHECK(!got[0] == !want[0]);
-            else check_note(!strcmp(got, want), __FILE__, __LINE__, "%s is %s: %.60s", column, got, line);
-        }
-        ours = next_line(ours);
-        rows++;
-    }
-    CHECK(rows > 100 && !*ours);
-}
-
 static void test_tile(void) {
-    char *adaptive = check_read(check_golden("tiling/adaptive.csv"), NULL), *tier = check_read(check_golden("tiling/tier.csv"), NULL);
     const char *image = check_golden("images/img-640x300.png");
     char command[600];
     document d;
-    check_case("tile: columns match the goldens");
-    CHECK(adaptive && tier);
-    if (adaptive) tile_against(adaptive, "max_crops", "12");
-    if (adaptive) tile_against(adaptive, "max_crops", "1");
-    if (tier) tile_against(tier, "tier", "low");
-    if (tier) tile_against(tier, "tier", "medium");
-    if (tier) tile_against(tier, "tier", "high");
-    FREE_ALL(adaptive, tier);
     check_case("tile: files, JSON, exact crops");
     CHECK_INT((snprintf(command, sizeof command, "tile %s --json", image), cli(command)), 0);
     if (CHECK(last.out && parse(&d, last.out, last.out_bytes))) {
@@ -119,8 +51,35 @@ static void test_tile(void) {
     }
 }
 
+static void test_families(void) {
+    check_case("tile --family: a column that has no value, limits that cannot be found");
+    CHECK_INT(cli("tile --family mllama 1920x1080 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"total_tokens\": 1"));
+    CHECK_INT(cli("tile --family aria 5x5 --json"), 0);
+    CHECK(last.out && strstr(last.out, "\"rows\": null"));
+    CHECK_INT(cli("tile --family qwen2-vl --max_tokens 100 samples"), 0);
+    CHECK(last.out && strstr(last.out, "95 % of 10 images"));
+    REFUSED("tile --family aria --max_tokens 9 5x5", 1, "no key that limits");
+    check_case("tile --family: rejections");
+    REFUSED("tile --family qwen2-vl 1x5000", 2, "more than a factor of 200");
+    REFUSED("tile --family qwen2-vl", 2, "tile needs sizes");
+    REFUSED("tile --family internvl --max_patch 6 5x5", 2, "the nearest is max_patches");
+    REFUSED("tile --family internvl --max_patches", 2, "needs a value");
+    REFUSED("tile --family internvl --max_patches 0 5x5", 2, "out of range");
+    REFUSED("tile --family internvl --max_patches 6 --max_patches 7 5x5", 2, "given twice");
+    REFUSED("tile --family internvl --tier low 5x5", 2, "--tier is only for Molmo");
+    REFUSED("tile --family internvl --compare qwen2-vl 5x5", 2, "cannot be used together");
+    REFUSED("tile --maxcrops 3 5x5", 2, "did you mean --max_crops?");
+    REFUSED("tile --max_tokens 5 5x5", 2, "needs --family");
+    REFUSED("tile --draw x.png 5x5", 2, "needs --family");
+    REFUSED("tile --compare internvl,aria --draw x.png 5x5", 2, "one family");
+    REFUSED("tile --checkpoint nosuch 5x5", 3, "neither preprocessor_config.json");
+    REFUSED("tile --family internvl --draw /nosuch/x.png 5x5", 5, "cannot be written");
+}
+
 int main(void) {
     if (!command_begin("command_tile")) return 1;
     test_tile();
+    test_families();
     return command_end("test_command_tile");
 }

@@ -1,49 +1,12 @@
 /* test_hardening.c: the program against servers and files that are made to break it: pictures whose headers are, keys that come back, counts at the
- * edge of their type, two loads in one folder, summaries that their requests contradict.
+ * edge of their type, long lines, links, a terminal, a small stack.
  * Runs $PROGRAM (default ./vlmprof) from the repository's root; files are in a temporary folder. */
 #define _GNU_SOURCE 1
 #include "vlmprof.h"
 #include "support/command.h"
-#include "support/chat_server.h"
+#include "support/server_command.h"
 
-static hostile_server server;
-static const char KEY[] = "sk-never-in-a-file-4711";
-
-/* runs a command; %P is replaced by the server's port */
-static const char *with_port(const char *command) {
-    static char line[4000];
-    const char *mark;
-    char *to = line;
-    for (; (mark = strstr(command, "%P")) != NULL; command = mark + 2)
-        to += snprintf(to, sizeof line - (size_t)(to - line), "%.*s%d", (int)(mark - command), command, server.port);
-    snprintf(to, sizeof line - (size_t)(to - line), "%s", command);
-    return line;
-}
 #define URL "--endpoint http://127.0.0.1:%P --endpoint_model model-a "
-#define RUNS(want, command) runs_at(__LINE__, want, command)
-static int runs_at(int line, int want, const char *command) {
-    cli(with_port(command));
-    return check_note(last.code == want, __FILE__, line, "%s: exit %d, expected %d: %s", command, last.code, want, last.err ? last.err : "");
-}
-#define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
-/* Returns 1 if a file below the folder contains the text. */
-static int holds(const char *path, const char *text) {
-    DIR *listing = opendir(path);
-    struct dirent *entry;
-    int found = 0;
-    char name[1024];
-    while (listing && (entry = readdir(listing)) != NULL) {
-        size_t bytes = 0;
-        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, "..")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
-        char *data = check_read(name, &bytes);
-        found |= data && memmem(data, bytes, text, strlen(text)) != NULL;
-        free(data);
-        found |= holds(name, text);
-    }
-    if (listing) closedir(listing);
-    return found;
-}
 
 /* ---- pictures */
 /* A PNG file of one grey pixel whose header contains another size. */
@@ -84,22 +47,9 @@ static void test_pictures(void) {
     RUNS(3, "ask %F/wide.png -p What --same_image " URL);
     RUNS(3, "run %F/wraps.png -p What --synthetic tiny");
 }
-/* The width in the header of the PNG file in a request's body; 0 if there is none. */
-static int width_of_body(const char *body) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *data = strstr(body, ";base64,");
-    uint8_t bytes[24];
-    if (!data || strlen(data) < 8 + 32) return 0;
-    for (int i = 0; i < 8; i++) {
-        uint32_t three = 0;
-        for (int k = 0; k < 4; k++) three = three << 6 | (uint32_t)(strchr(digits, data[8 + 4 * i + k]) - digits);
-        for (int k = 0; k < 3; k++) bytes[3 * i + k] = (uint8_t)(three >> (16 - 8 * k));
-    }
-    return bytes[16] << 24 | bytes[17] << 16 | bytes[18] << 8 | bytes[19];
-}
-static int first_width;
+static int32_t first_size[2];
 static hostile_reply note_width(hostile_server *from) {
-    if (!first_width && !strncmp(from->request, "POST", 4)) first_width = width_of_body(from->request_body);
+    if (!first_size[0] && !strncmp(from->request, "POST", 4)) hostile_png_size(from->request_body, first_size);
     return chat_choose(from);
 }
 static void test_warm_up(void) {
@@ -115,7 +65,7 @@ static void test_warm_up(void) {
     server.choose = note_width;
     RUNS(0, "sweep " URL "--data %F/set.jsonl --max_new_tokens 8 --num_runs_per_sample 1 --output_dir %F/out");
     server.choose = chat_choose;
-    CHECK_INT(first_width, 200);
+    CHECK_INT(first_size[0], 200);
     remove_folder(in_folder("out"));
 }
 
@@ -193,54 +143,6 @@ static void test_sent(void) {
     SAYS("is not a count");
     usage_sent = "{}";
     server.choose = chat_choose;
-    remove_folder(in_folder("out"));
-}
-
-/* ---- journals */
-/* The start of a value in the first run, and the journal's text, which the caller frees. */
-static char *read_journal(const char *name, size_t *bytes) {
-    char path[700];
-    snprintf(path, sizeof path, "%s/%s/journal.jsonl", folder, name);
-    return check_read(path, bytes);
-}
-#define ENGINE_SWEEP "sweep --synthetic tiny --data samples/questions.jsonl --num_samples 2 --num_runs_per_sample 2 --max_new_tokens 2 --quiet --output_dir %F/out"
-static void test_journal(void) {
-    static const char *const values[] = {"\"total_ns\": ", "\"answer\": \"", "\"unix_s\": ", "\"input_text_tokens\": ", "\"finished\": true, \"sum\": \""};
-    size_t bytes = 0, sums = 0;
-    char *text, *at;
-    check_case("a changed value in a journal's line is detected: the line counts as damaged, and its point is measured again");
-    CHECK_INT(cli(ENGINE_SWEEP), 0);
-    text = read_journal("out", &bytes);
-    if (!CHECK(text != NULL)) return;
-    for (at = text; (at = strstr(at, ", \"sum\": \"")) != NULL; at++) sums++;
-    for (at = text; (at = strchr(at, '\n')) != NULL; at++) sums--;
-    CHECK_INT(sums, 0); /* one per line */
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
-        char *changed = memcpy(malloc(bytes), text, bytes);
-        at = strstr(text, values[i]);
-        if (!check_note(at != NULL, __FILE__, __LINE__, "no %s", values[i])) at = text;
-        at += strlen(values[i]);
-        changed[at - text] = *at == '7' ? '8' : '7';
-        write_file(in_folder("out/journal.jsonl"), changed, bytes);
-        cli("merge %F/out");
-        check_note(last.err && strstr(last.err, "is damaged and left out"), __FILE__, __LINE__, "%s: %s", values[i], last.err ? last.err : "");
-        free(changed);
-    }
-    check_case("a line without a checksum after lines with one is an error; a journal without checksums can be read");
-    for (int all = 0; all < 2; all++) {
-        char *changed = malloc(bytes + 1), *to = changed;
-        for (const char *line = text, *end; *line; line = end + 1) {
-            const char *sum = strstr(line, ", \"sum\": \"");
-            end = strchr(line, '\n');
-            if (sum && (all || !strncmp(line, "{\"finished\"", 11))) to += sprintf(to, "%.*s}%*s\n", (int)(sum - line), line, (int)(end - sum) - 1, "");
-            else to += sprintf(to, "%.*s\n", (int)(end - line), line);
-        }
-        write_file(in_folder("out/journal.jsonl"), changed, (size_t)(to - changed));
-        cli(all ? ENGINE_SWEEP : "merge %F/out");
-        CHECK((strstr(last.err, "damaged") == NULL) == all);
-        free(changed);
-    }
-    free(text);
     remove_folder(in_folder("out"));
 }
 
@@ -377,7 +279,6 @@ int main(void) {
     test_warm_up();
     test_sent();
     test_terminal();
-    test_journal();
     test_lines();
     test_links();
     test_stack();

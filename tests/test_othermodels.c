@@ -1,6 +1,6 @@
 /* slow-emulated: every model on the emulated GPU, 12 s; in make test test_model and test_several run there */
 /* test_othermodels.c - the engine on models other than MolmoE against the reference implementations: tests/golden/othermodels, and additional cases of the shared
- * goldens; own_*: further shapes (tests/tools/make_model_goldens.py). Image and text are those that the reference got (ids of case.json, 8-bit pictures of pixels.png;
+ * goldens; own_*: further shapes. Image and text are those that the reference got (ids of case.json, 8-bit pictures of pixels.png;
  * Molmo-7B: our own preprocessing). With TEST_DEVICE (a device's name): the same on that device. With TEST_EMULATED: also under several schedules of
  * tests/emulator/cuda_on_cpu.h. VERBOSE in the environment prints the errors; ONLY runs just the models whose name contains it.
  */

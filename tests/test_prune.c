@@ -11,6 +11,7 @@
 #include "engine/engine_internal.h"
 
 #include "support/check.h"
+#include "support/json_file.h"
 
 #ifndef TEST_DEVICE
 #define TEST_DEVICE "cpu"
@@ -18,16 +19,6 @@
 enum { STEPS = 6 };
 
 /* ---------------------------------------------------------------------------------------------------------------- case.json */
-typedef struct json_file { char *text; vp_json_node *nodes; vp_json json; } json_file;
-static int json_open(const char *path, json_file *file) {
-    size_t bytes, needed = 0;
-    memset(file, 0, sizeof *file);
-    file->text = check_read(path, &bytes);
-    if (!file->text || vp_json_parse(file->text, bytes, NULL, 0, &file->json, &needed, NULL) == VP_ERR_FORMAT) return 0;
-    file->nodes = (vp_json_node *)malloc((needed + 1) * sizeof *file->nodes);
-    return vp_json_parse(file->text, bytes, file->nodes, needed, &file->json, &needed, NULL) == VP_OK;
-}
-static void json_close(json_file *file) { free(file->nodes); free(file->text); }
 static uint32_t node_of(const json_file *file, uint32_t object, const char *key) {
     const uint32_t node = vp_json_get(&file->json, object, key);
     return node != VP_JSON_NONE && file->json.nodes[node].type == VP_JSON_NULL ? VP_JSON_NONE : node;
@@ -64,15 +55,6 @@ static void check_ints(const int32_t *got, int32_t got_count, const json_file *f
         for (int32_t i = 0; i < count; i++)
             if (!CHECK_INT(got[i], want[i])) { printf("%s[%d]\n", key, i); break; }
     free(want);
-}
-static double relative(const float *got, const check_array *want, int64_t from, int64_t count) {
-    double difference = 0, size = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double w = check_at(want, from + i), d = (double)got[i] - w;
-        difference += d * d;
-        size += w * w;
-    }
-    return sqrt(difference / size);
 }
 
 /* ---------------------------------------------------------------------------------------------------------------- the rules */

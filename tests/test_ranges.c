@@ -335,56 +335,6 @@ static void test_refused_samples(void) {
     REFUSED(op.calls = 2; op.device_max_ns = 11, VP_ERR_RANGE);
 }
 
-/* random samples over a small set of keys: the table's sums equal those of a plain list for every grouping, even after a sort and if split over two tables */
-static void test_property(void) {
-    enum { SAMPLES = 400, ROWS = 400 };
-    static const char *names[] = {"a", "b", "c"}, *stages[] = {NULL, "prefill", "decode"};
-    static vp_op samples[SAMPLES], rows[ROWS], half[ROWS];
-    vp_random random;
-    vp_random_seed(&random, 5);
-    check_case("sums by any grouping equal those of a plain list (seed 5)");
-    for (int i = 0; i < SAMPLES; i++) {
-        vp_op *op = &samples[i];
-        *op = sample(names[below(&random, 3)], below(&random, 1000), below(&random, 50));
-        op->stage = stages[below(&random, 3)];
-        op->block = (int32_t)below(&random, 3) - 1;
-        op->step = (int32_t)below(&random, 2);
-        op->dimensions = (int32_t)below(&random, 2);
-        op->shape[0] = (int32_t)below(&random, 2);
-        op->line = (int32_t)below(&random, 2);
-        op->file = "f.c";
-    }
-    for (int groups = 0; groups <= VP_OPS_BY_ALL; groups++) {
-        vp_ops ops, other;
-        vp_op total;
-        CHECK_INT(vp_ops_init(&ops, rows, ROWS, (uint32_t)groups, 0), VP_OK);
-        CHECK_INT(vp_ops_init(&other, half, ROWS, VP_OPS_BY_ALL, 0), VP_OK);
-        for (int i = 0; i < SAMPLES; i++) {
-            CHECK_INT(vp_ops_add(i % 2 ? &ops : &other, &samples[i]), VP_OK);
-            if (i == SAMPLES / 2) CHECK_INT(vp_ops_sort(&ops, i % 3 ? "time" : "name"), VP_OK);
-        }
-        CHECK_INT(vp_ops_merge(&ops, &other), VP_OK);
-        CHECK_INT(vp_ops_total(&ops, &total), VP_OK);
-        CHECK_INT(total.calls, SAMPLES);
-        for (int k = 0; k < ops.count; k++) {
-            int64_t calls = 0, host_ns = 0, least = INT64_MAX;
-            for (int i = 0; i < SAMPLES; i++) {
-                const vp_op *op = &samples[i], *row = &rows[k];
-                if (strcmp(op->name, row->name)) continue;
-                if ((groups & VP_OPS_BY_STAGE) && op->stage != row->stage) continue;
-                if ((groups & VP_OPS_BY_BLOCK) && op->block != row->block) continue;
-                if ((groups & VP_OPS_BY_STEP) && op->step != row->step) continue;
-                if ((groups & VP_OPS_BY_PLACE) && op->line != row->line) continue;
-                if ((groups & VP_OPS_BY_SHAPE) && (op->dimensions != row->dimensions || (op->dimensions && op->shape[0] != row->shape[0]))) continue;
-                calls++;
-                host_ns += op->host_total_ns;
-                if (op->host_total_ns < least) least = op->host_total_ns;
-            }
-            if (!CHECK_INT(rows[k].calls, calls) || !CHECK_INT(rows[k].host_total_ns, host_ns) || !CHECK_INT(rows[k].host_min_ns, least)) return;
-        }
-    }
-}
-
 static void test_rates(void) {
     vp_op op = sample("gemm", 2000, 1000);
     vp_op_ceilings ceilings = {2e12, 1e15};
@@ -1048,7 +998,6 @@ int main(void) {
     test_recursion();
     test_rows();
     test_refused_samples();
-    test_property();
     test_rates();
     test_fixed();
     test_golden_tables();

@@ -307,46 +307,6 @@ static void test_errors(void) {
     CHECK_INT(blocks[1], 2);
 }
 
-/* Random sizes: a choice is the start of a permutation, a sample of a data set is ascending without duplicates, no unchosen block beats a chosen one. */
-static void test_property(void) {
-    enum { MOST = 300 };
-    const uint32_t seed = 20261121;
-    vp_random random;
-    check_case("property: random sizes (seed %u)", (unsigned)seed);
-    vp_random_seed(&random, seed);
-    for (int round = 0; round < 500; round++) {
-        const size_t population = 1 + (size_t)vp_random_below(&random, MOST - 1), count = (size_t)vp_random_below(&random, population);
-        const int32_t block_count = 3 + (int32_t)vp_random_below(&random, 40);
-        const int32_t active = 2 + (int32_t)vp_random_below(&random, (uint64_t)block_count - 2);
-        unsigned char seen[MOST] = {0};
-        int64_t scratch[MOST];
-        double scores[64];
-        int32_t blocks[64], a, b;
-        size_t kept, i;
-        CHECK_INT(vp_sampler_choice(vp_random_u32(&random), population, count, scratch), VP_OK);
-        for (i = 0; i < population; i++) {
-            CHECK(scratch[i] >= 0 && scratch[i] < (int64_t)population && !seen[scratch[i]]);
-            seen[scratch[i]] = 1;
-        }
-        CHECK_INT(vp_sampler_dataset(vp_random_u32(&random), population, count, scratch, &kept), VP_OK);
-        CHECK_INT(kept, count);
-        for (i = 1; i < kept; i++) CHECK(scratch[i] > scratch[i - 1]);
-        for (a = 0; a < block_count; a++) scores[a] = (double)vp_random_below(&random, 9);
-        memset(seen, 0, sizeof seen);
-        CHECK_INT(vp_sampler_blocks(block_count, active, scores, NULL, blocks), VP_OK);
-        for (a = 0; a < active; a++) {
-            CHECK(blocks[a] >= 0 && blocks[a] < block_count && (a == 0 || blocks[a] > blocks[a - 1]));
-            seen[blocks[a]] = 1;
-        }
-        CHECK(seen[0] && seen[block_count - 1]);
-        for (a = 1; a + 1 < block_count; a++) {
-            for (b = 1; b + 1 < block_count; b++) {
-                if (seen[a] && !seen[b]) CHECK(scores[a] > scores[b] || (scores[a] == scores[b] && a < b));
-            }
-        }
-    }
-}
-
 /* ---- knob grids: golden rows are compared as text, so that tiers and numbers are treated alike */
 typedef struct word { const char *at; size_t bytes; } word;
 
@@ -436,30 +396,6 @@ static void test_strategies(void) {
         CHECK_INT(entries, round ? 25 + 42 : 25);
     }
     free(text);
-    check_case("sparse strategies: the documented indices for every length of list");
-    for (round = 1; round <= 40; round++) {
-        const int32_t n = round, counts[3] = {n, n, n}, boundary[5] = {0, n / 4, n / 2, (int32_t)(3 * n / 4), n - 1}, middle[3] = {0, n / 2, n - 1};
-        static int32_t index[20 * 20 * 20][3];
-        for (int strategy = VP_GRID_BALANCED; strategy <= VP_GRID_CUSTOM_SPARSE; strategy++) {
-            size_t needed = 0, i, wanted = 0;
-            int32_t a, b, c, last[3] = {-1, -1, -1};
-            const int sparse = strategy == VP_GRID_CUSTOM_SPARSE, looks = strategy == VP_GRID_BOUNDARY ? 5 : 3;
-            CHECK_INT(vp_sampler_grid((vp_grid_strategy)strategy, counts, 3, 0, 0, index[0], 20 * 20 * 20, &needed, NULL), VP_OK);
-            for (a = 0; a < (sparse ? (n + 1) / 2 : 3); a++) for (b = 0; b < (sparse ? (n + 1) / 2 : looks); b++)
-                for (c = 0; c < (sparse ? (n + 1) / 2 : 3); c++) {
-                const int32_t x = sparse ? 2 * a : middle[a], y = sparse ? 2 * b : looks == 5 ? boundary[b] : middle[b], z = sparse ? 2 * c : middle[c];
-                for (i = 0; i < wanted && (index[i][0] != x || index[i][1] != y || index[i][2] != z); i++) {}
-                if (i < wanted) continue; /* the same index again */
-                CHECK(wanted < needed && index[wanted][0] == x && index[wanted][1] == y && index[wanted][2] == z);
-                wanted++;
-            }
-            CHECK_INT(needed, wanted);
-            for (i = 0; i < needed; i++) { /* ascending in grid order */
-                CHECK(index[i][0] > last[0] || (index[i][0] == last[0] && (index[i][1] > last[1] || (index[i][1] == last[1] && index[i][2] > last[2]))));
-                memcpy(last, index[i], sizeof last);
-            }
-        }
-    }
 }
 
 static size_t row_bytes;
@@ -742,7 +678,6 @@ int main(void) {
     test_blocks();
     test_importance_files();
     test_errors();
-    test_property();
     test_strategies();
     test_latin();
     test_more_knobs();

@@ -5,14 +5,6 @@
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <stdlib.h>
-static long allocations_left = -1; /* of the section's own allocations; -1: no limit */
-static int may_allocate(void) {
-    if (allocations_left < 0) return 1;
-    return allocations_left-- > 0 ? 1 : (allocations_left = 0);
-}
-static void *test_malloc(size_t bytes) { return may_allocate() ? malloc(bytes) : NULL; }
-static void *test_calloc(size_t count, size_t bytes) { return may_allocate() ? calloc(count, bytes) : NULL; }
-static void *test_realloc(void *memory, size_t bytes) { return may_allocate() ? realloc(memory, bytes) : NULL; }
 static const char *hidden_library, *hidden_function; /* the library or function that dlopen or dlsym does not find; "" stands for every library */
 static void *test_dlopen(const char *name, int flags) {
     if (hidden_library && (!*hidden_library || !__builtin_strcmp(name, hidden_library))) return (void *)0;
@@ -21,15 +13,14 @@ static void *test_dlopen(const char *name, int flags) {
 static void *test_dlsym(void *library, const char *name) {
     return hidden_function && !__builtin_strcmp(name, hidden_function) ? (void *)0 : dlsym(library, name);
 }
-#define malloc test_malloc
-#define calloc test_calloc
-#define realloc test_realloc
+#include "support/allocations.h"
 #define dlopen test_dlopen
 #define dlsym test_dlsym
 #include "vlmprof_server.c"
 #undef malloc
 #undef calloc
 #undef realloc
+#undef free
 #undef dlopen
 #undef dlsym
 #include "support/check.h"
@@ -39,9 +30,12 @@ static void *test_dlsym(void *library, const char *name) {
 #define COUNT(list) ((int)(sizeof(list) / sizeof *(list)))
 static const char BODY[] = "{\"model\": \"m\"}";
 
-static vp_server_options options_of(const hostile_server *hostile, char *url, size_t capacity) {
+static vp_server_options options_of(const hostile_server *hostile) {
+    static char urls[4][64];
+    static int turn;
     vp_server_options options = vp_server_options_default();
-    snprintf(url, capacity, "http://127.0.0.1:%d/v1", hostile->port);
+    char *url = urls[turn++ & 3];
+    snprintf(url, sizeof urls[0], "http://127.0.0.1:%d/v1", hostile->port);
     options.url = url;
     options.idle_timeout_ms = options.total_timeout_ms = 20000; /* so that a hanging test ends */
     return options;
@@ -58,6 +52,11 @@ static vp_server *open_server(const vp_server_options *options) {
 static vp_exchange exchange_of(const char *body) {
     vp_exchange exchange = {.body = body, .body_bytes = strlen(body)};
     return exchange;
+}
+static void end_of(vp_exchange *exchange, vp_server *server, hostile_server *hostile) {
+    vp_exchange_free(exchange);
+    vp_server_close(server);
+    hostile_stop(hostile);
 }
 /* Checks the order of all stamps that were set. */
 static void check_stamps(const vp_exchange *exchange, int is_whole) {
@@ -158,10 +157,9 @@ static void test_singles(void) {
         hostile_reply reply = single->steps;
         vp_exchange exchange = exchange_of(BODY);
         vp_error error = {VP_OK, 0, "", ""};
-        char url[64];
         check_case("a reply: %s", single->name);
         hostile_start(&hostile, &reply, 1);
-        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile);
         vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), single->result);
         CHECK(exchange.result == single->result && exchange.state == (single->result == VP_OK ? VP_EXCHANGE_DONE : VP_EXCHANGE_FAILED));
@@ -175,9 +173,7 @@ static void test_singles(void) {
         CHECK(exchange.end_ns >= exchange.start_ns && exchange.is_new_connection);
         check_stamps(&exchange, single->result == VP_OK);
         if (single->result == VP_OK) CHECK_INT(exchange.reply.usage.prompt_tokens, single->text && strstr(single->name, "one piece") ? -1 : 7);
-        vp_exchange_free(&exchange);
-        vp_server_close(server);
-        hostile_stop(&hostile);
+        end_of(&exchange, server, &hostile);
     }
 }
 
@@ -197,11 +193,10 @@ static void test_retries(void) {
     for (int i = 0; i < COUNT(cases); i++) {
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        char url[64];
         const int64_t begin = vp_clock_ns();
         check_case("retries: %s", cases[i].name);
         hostile_start(&hostile, cases[i].replies, cases[i].count);
-        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile);
         vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
         CHECK_INT(exchange.attempts, cases[i].attempts);
@@ -210,18 +205,15 @@ static void test_retries(void) {
         CHECK(vp_clock_ns() - begin >= (int64_t)cases[i].least_ms * 1000000);
         CHECK(exchange.start_ns - begin >= (int64_t)cases[i].least_ms * 1000000); /* the start of the last attempt */
         check_stamps(&exchange, 1);
-        vp_exchange_free(&exchange);
-        vp_server_close(server);
-        hostile_stop(&hostile);
+        end_of(&exchange, server, &hostile);
     }
     {
         hostile_server hostile;
         const hostile_reply replies[] = {busy};
         vp_exchange exchange = exchange_of(BODY);
-        char url[64];
         check_case("retries: none if none are allowed");
         hostile_start(&hostile, replies, 1);
-        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile);
         options.max_retries = 0;
         vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
@@ -244,11 +236,10 @@ static void test_dead_connections(void) {
                               gone[] = {{HOSTILE_CLOSE, NULL, 0}};
     hostile_reply replies[40];
     hostile_server hostile;
-    char url[64];
     check_case("a kept connection fails during each of many requests: each is retried on a new connection");
     for (int i = 0; i < 40; i++) replies[i] = i % 2 ? gone : kept;
     hostile_start(&hostile, replies, 40);
-    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile);
     options.max_retries = 0;
     vp_server *server = open_server(&options);
     for (int i = 0; i < 12; i++) {
@@ -272,7 +263,7 @@ static void test_connections(void) {
     for (int turn = 0; turn < 2; turn++) {
         check_case(turn ? "a kept connection that the server closed is made anew" : "connections are kept");
         hostile_start(&hostile, turn ? leave : keep, 1);
-        options = options_of(&hostile, url, sizeof url);
+        options = options_of(&hostile);
         server = open_server(&options);
         for (int i = 0; i < 4; i++) {
             vp_exchange exchange = exchange_of(BODY);
@@ -298,23 +289,21 @@ static void test_connections(void) {
         hostile_start(&other, keep, 1);
         snprintf(url, sizeof url, "%d", other.port);
         hostile_start(&hostile, replies, 1);
-        options = options_of(&hostile, own_url, sizeof own_url);
+        options = options_of(&hostile);
         options.api_key = "a-long-secret-key";
         server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_DEVICE);
         snprintf(want, sizeof want, "HTTP 302: the server redirects to 127.0.0.1:%s, and redirects are not followed: use that URL", url);
         CHECK_TEXT(exchange.error.text, want);
         CHECK_INT(other.connection_count, 0);
-        vp_exchange_free(&exchange);
-        vp_server_close(server);
-        hostile_stop(&hostile);
+        end_of(&exchange, server, &hostile);
 
         check_case("no proxy for loopback, whatever the environment variables");
         snprintf(want, sizeof want, "http://127.0.0.1:%d", other.port);
         setenv("http_proxy", want, 1);
         setenv("ALL_PROXY", want, 1);
         hostile_start(&hostile, keep, 1);
-        options = options_of(&hostile, own_url, sizeof own_url);
+        options = options_of(&hostile);
         server = open_server(&options);
         exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
@@ -322,6 +311,7 @@ static void test_connections(void) {
         vp_exchange_free(&exchange);
         vp_server_close(server);
         snprintf(own_url, sizeof own_url, "http://localhost:%d", hostile.port);
+        options.url = own_url;
         server = open_server(&options);
         exchange = exchange_of(BODY);
         CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_OK);
@@ -342,7 +332,7 @@ static void test_request(void) {
     char url[64], want[64], *large = (char *)malloc(bytes + 1);
     check_case("the content of a request");
     hostile_start(&hostile, keep, 1);
-    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile);
     options.api_key = "sk-0123456789";
     vp_server *server = open_server(&options);
     vp_exchange exchange = exchange_of(BODY);
@@ -368,6 +358,7 @@ static void test_request(void) {
     check_case("the paths of the other APIs, and a base URL with a path");
     options.api_key = NULL;
     snprintf(url, sizeof url, "HTTP://127.0.0.1:%d//", hostile.port);
+    options.url = url;
     options.api = VP_CHAT_OLLAMA;
     server = open_server(&options);
     exchange = exchange_of(BODY);
@@ -376,6 +367,7 @@ static void test_request(void) {
     vp_server_close(server);
     CHECK(strncmp(hostile.request, "POST /api/chat HTTP/1.1\r\n", 25) == 0 && !strstr(hostile.request, "Authorization"));
     snprintf(url, sizeof url, "http://127.0.0.1:%d/some/v1/", hostile.port);
+    options.url = url;
     options.api = VP_CHAT_RESPONSES;
     server = open_server(&options);
     snprintf(want, sizeof want, "http://127.0.0.1:%d/some", hostile.port);
@@ -396,10 +388,9 @@ static void test_long_words(void) {
         inside[] = {SAY(HOSTILE_STREAM "\r\ndata: {\"error\":\"x"), {HOSTILE_REPEAT, "\xc3\xa9", 2000}, SAY("\"}\n\n"), {HOSTILE_CLOSE, NULL, 0}};
     const hostile_reply replies[] = {refused, inside};
     hostile_server hostile;
-    char url[64];
     check_case("a server's message is truncated between characters");
     hostile_start(&hostile, replies, 2);
-    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile);
     vp_server *server = open_server(&options);
     for (int i = 0; i < 2; i++) {
         vp_exchange exchange = exchange_of(BODY);
@@ -431,12 +422,12 @@ static void test_key(void) {
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
         vp_error error = {VP_OK, 0, "", ""};
-        char url[64], all[8192], *body = NULL;
+        char all[8192], *body = NULL;
         size_t bytes = 0;
         int status = 0;
         check_case("the API key in replies: %d", (int)i);
         hostile_start(&hostile, replies, 1);
-        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile);
         options.api_key = key;
         vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), VP_ERR_DEVICE);
@@ -452,9 +443,7 @@ static void test_key(void) {
         CHECK_INT(vp_server_get(server, "/v1/models", &status, &body, &bytes, NULL), VP_OK);
         if (body) CHECK(strstr(body, key) == NULL && strlen(body) == bytes);
         free(body);
-        vp_exchange_free(&exchange);
-        vp_server_close(server);
-        hostile_stop(&hostile);
+        end_of(&exchange, server, &hostile);
     }
 }
 
@@ -560,10 +549,10 @@ static void test_key_spelled(void) {
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
         vp_error error = {VP_OK, 0, "", ""};
-        char url[64], all[8192];
+        char all[8192];
         check_case("the API key in another spelling: %d", i);
         hostile_start(&hostile, replies, 1);
-        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile);
         options.api_key = key;
         vp_server *server = open_server(&options);
         CHECK_INT(vp_server_ask(server, &exchange, &error), i < 2 ? VP_OK : VP_ERR_DEVICE);
@@ -571,9 +560,7 @@ static void test_key_spelled(void) {
                  exchange.reply.timings ? exchange.reply.timings : "", exchange.reply.failure ? exchange.reply.failure : "");
         if (!CHECK(strstr(all, "k-very") == NULL)) printf("  %s\n", all);
         CHECK(i == 1 || strstr(all, "[key]") != NULL);
-        vp_exchange_free(&exchange);
-        vp_server_close(server);
-        hostile_stop(&hostile);
+        end_of(&exchange, server, &hostile);
     }
 }
 
@@ -589,17 +576,14 @@ static void test_resets(void) {
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
         vp_error error = {VP_OK, 0, "", ""};
-        char url[64];
         hostile_start(&hostile, replies, 1);
-        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile);
         options.max_retries = 0;
         vp_server *server = open_server(&options);
         vp_result result = vp_server_ask(server, &exchange, &error);
         answers += result == VP_OK;
         wrong += result != VP_OK && ((result != VP_ERR_DEVICE && result != VP_ERR_FORMAT) || !error.text[0] || exchange.state != VP_EXCHANGE_FAILED);
-        vp_exchange_free(&exchange);
-        vp_server_close(server);
-        hostile_stop(&hostile);
+        end_of(&exchange, server, &hostile);
     }
     CHECK_INT(wrong, 0);
     CHECK_INT(answers, 0); /* a reset does not end a body */
@@ -627,10 +611,9 @@ static void test_timeouts(void) {
         const hostile_reply replies[] = {cases[i].steps};
         hostile_server hostile;
         vp_exchange exchange = exchange_of(BODY);
-        char url[64];
         check_case("waiting: %s", cases[i].name);
         hostile_start(&hostile, replies, 1);
-        vp_server_options options = options_of(&hostile, url, sizeof url);
+        vp_server_options options = options_of(&hostile);
         options.idle_timeout_ms = cases[i].idle_ms;
         options.total_timeout_ms = cases[i].total_ms;
         options.most_bytes = cases[i].most_bytes;
@@ -640,9 +623,7 @@ static void test_timeouts(void) {
         if (cases[i].text) CHECK_TEXT(exchange.reply.text, cases[i].text);
         CHECK_INT(exchange.attempts, 1);
         check_stamps(&exchange, cases[i].result == VP_OK);
-        vp_exchange_free(&exchange);
-        vp_server_close(server);
-        hostile_stop(&hostile);
+        end_of(&exchange, server, &hostile);
     }
 }
 static volatile sig_atomic_t alarm_count, alarm_stops, stop_flag;
@@ -660,13 +641,12 @@ static void test_stop_flag(void) {
     sigset_t alarms;
     hostile_server hostile;
     vp_exchange exchange = exchange_of(BODY);
-    char url[64];
     sigemptyset(&alarms);
     sigaddset(&alarms, SIGALRM);
     pthread_sigmask(SIG_BLOCK, &alarms, NULL);
     hostile_start(&hostile, replies, 2);
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile);
     options.stop = &stop_flag;
     vp_server *server = open_server(&options);
     alarm_count = alarm_stops = stop_flag = 0;
@@ -681,9 +661,7 @@ static void test_stop_flag(void) {
     CHECK_INT(vp_server_ask(server, &exchange, NULL), VP_ERR_INTERRUPTED);
     setitimer(ITIMER_REAL, &never, NULL);
     CHECK(stop_flag == 1);
-    vp_exchange_free(&exchange);
-    vp_server_close(server);
-    hostile_stop(&hostile);
+    end_of(&exchange, server, &hostile);
 }
 static void test_signals(void) {
     static const hostile_step mute[] = {{HOSTILE_WAIT, NULL, 60000}, {HOSTILE_CLOSE, NULL, 0}};
@@ -693,7 +671,6 @@ static void test_signals(void) {
     sigset_t alarms;
     hostile_server hostile;
     vp_exchange exchange = exchange_of(BODY), *finished = &exchange;
-    char url[64];
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     sigaction(SIGALRM, &action, NULL);
     sigemptyset(&alarms);
@@ -701,7 +678,7 @@ static void test_signals(void) {
     pthread_sigmask(SIG_BLOCK, &alarms, NULL); /* the server's threads inherit this mask, so that this thread gets the signal */
     hostile_start(&hostile, replies, 1);
     pthread_sigmask(SIG_UNBLOCK, &alarms, NULL);
-    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile);
     check_case("a signal ends vp_server_ask");
     vp_server *server = open_server(&options);
     setitimer(ITIMER_REAL, &soon, NULL);
@@ -731,9 +708,8 @@ static void test_schedule(void) {
     const hostile_reply replies[] = {good};
     hostile_server hostile;
     vp_exchange late = exchange_of(BODY), later = exchange_of(BODY), *finished = NULL;
-    char url[64];
     hostile_start(&hostile, replies, 1);
-    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile);
     vp_server *server = open_server(&options);
     check_case("no requests in flight");
     CHECK_INT(vp_server_step(server, 0, &finished, NULL), VP_OK);
@@ -782,9 +758,8 @@ static void test_many(void) {
     const hostile_reply keep[] = {kept};
     hostile_server hostile;
     vp_exchange *finished;
-    char url[64];
     hostile_start(&hostile, keep, 1);
-    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile);
     vp_server *server = open_server(&options);
     for (int turn = 0; turn < 2; turn++) {
         check_case(turn ? "200 more requests use the same connections" : "200 requests at once");
@@ -816,11 +791,11 @@ static void test_get(void) {
     const hostile_reply replies[] = {models, nothing, missing, flood, gone, models, models};
     hostile_server hostile;
     vp_error error = {VP_OK, 0, "", ""};
-    char url[64], *text = NULL;
+    char *text = NULL;
     size_t bytes = 9;
     int status = 9;
     hostile_start(&hostile, replies, COUNT(replies));
-    vp_server_options options = options_of(&hostile, url, sizeof url);
+    vp_server_options options = options_of(&hostile);
     options.most_bytes = 1000;
     options.max_retries = 0;
     options.api_key = "sk-0123456789";
@@ -1008,10 +983,10 @@ static void test_memory(void) {
         for (failing = 0; result == VP_ERR_MEMORY && failing < 100; failing++) {
             vp_exchange exchange = exchange_of(BODY);
             vp_server *server = NULL;
-            char url[64], *text = NULL;
+            char *text = NULL;
             size_t bytes = 0;
             int status = 0;
-            vp_server_options options = options_of(&hostile, url, sizeof url);
+            vp_server_options options = options_of(&hostile);
             options.api_key = "sk-0123456789";
             allocations_left = failing;
             result = vp_server_open(&options, &server, NULL);

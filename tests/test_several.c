@@ -1,4 +1,4 @@
-/* test_several.c - several images a prompt, for the models that accept them, against transformers (tests/golden/several; tests/tools/make_several_goldens.py): the
+/* test_several.c - several images a prompt, for the models that accept them, against transformers (tests/golden/several): the
  * prompt's text and ids, positions in three dimensions, features, logits and greedy tokens; image first, and between texts. Our own preprocessing. Also the inputs that
  * the engine and the rules reject. With TEST_DEVICE (a device's name): the same on that device. ONLY runs just the models whose name contains it.
  * links: engine and program */
@@ -110,15 +110,6 @@ static struct pass_input input_of(const several *s, int32_t *blocks) {
     input.top_k = s->model.config.top_k; input.blocks = blocks; input.block_count = s->model.config.block_count;
     input.new_tokens = STEPS; input.ignore_eos = 1; input.timing = VP_TIMING_OFF;
     return input;
-}
-static double relative(const float *got, const check_array *want, int64_t from, int64_t count) {
-    double difference = 0, size = 0;
-    for (int64_t i = 0; i < count; i++) {
-        const double w = check_at(want, from + i), d = (double)got[i] - w;
-        difference += d * d;
-        size += w * w;
-    }
-    return sqrt(difference / size);
 }
 static void check_features(const several *s, const vp_dump *dump) {
     const int64_t d = s->model.config.d_model, count = s->cuts.whole.feature_tokens, rows = (count + EACH - 1) / EACH,

@@ -1,65 +1,14 @@
 /* slow: sweeps that are killed, damaged and run on emulated devices, 50 s */
-/* test_sweep.c: sweeps can be trusted, killed and scaled out. Kills at random moments and injected faults of write, fsync, rename and ftruncate, resumed until
- * done, against the unbroken run; ranks against one process; merge; damaged journals; device errors and insufficient memory on the emulated GPU; closure with a planted
+/* test_sweep.c: sweeps can be trusted, killed and scaled out. Kills at random moments, resumed until done, against the
+ * unbroken run; ranks against one process; merge; damaged journals; device errors and insufficient memory on the emulated GPU; closure with a planted
  * pause; the stop rule; the tool's own cost. Runs $PROGRAM (default ./vlmprof), $B/emulated/vlmprof and $B/tests/vlmprof-hooks from the repository's root; files are in a
  * temporary folder. SWEEP_KILLS=N kills N times (default 8; 200 and more: in 20 different sweeps), SWEEP_SEED seeds the moments and chooses the sweeps. */
 #define _GNU_SOURCE 1
-#include "support/check.h"
-#include "support/folder.h"
-#include "vlmprof.h"
+#include "support/command.h"
 #include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/wait.h>
-#include <time.h>
-#include <unistd.h>
 
-static char program[512], build_folder[256];
-static struct { int code; char *out, *err; } last;
-
-/* ---- running: a command is a shell command line; %F is the test folder; leading NAME=VALUE words set the environment */
-static pid_t start(const char *command, const char *name) {
-    static char room[8192];
-    char *argv[80], *to = room, out[600], err[600];
-    int count = 0, environment = 0;
-    snprintf(out, sizeof out, "%s/%s.out", folder, name);
-    snprintf(err, sizeof err, "%s/%s.err", folder, name);
-    argv[count++] = program;
-    while (*command && count < 79) {
-        command += strspn(command, " ");
-        if (!*command) break;
-        argv[count++] = to;
-        for (; *command && *command != ' '; command++) {
-            if (!strncmp(command, "%F", 2)) { to += snprintf(to, 300, "%s", folder); command++; } else *to++ = *command;
-        }
-        *to++ = 0;
-    }
-    argv[count] = NULL;
-    while (argv[environment + 1] && strchr(argv[environment + 1], '=') && argv[environment + 1][0] != '-') environment++;
-    pid_t child = fork();
-    if (child == 0) {
-        int null = open("/dev/null", O_RDONLY), o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0666), e = open(err, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-        if (null < 0 || o < 0 || e < 0 || dup2(null, 0) < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0) _exit(126);
-        for (int i = 1; i <= environment; i++) putenv(argv[i]);
-        argv[environment] = program;
-        alarm(200);
-        execv(program, argv + environment);
-        _exit(127);
-    }
-    return child;
-}
-static int finish(pid_t child, const char *name) {
-    char path[600];
-    int status = 0;
-    while (waitpid(child, &status, 0) < 0) { }
-    FREE_ALL(last.out, last.err);
-    snprintf(path, sizeof path, "%s/%s.out", folder, name);
-    last.out = check_read(path, NULL);
-    snprintf(path, sizeof path, "%s/%s.err", folder, name);
-    last.err = check_read(path, NULL);
-    return last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
-}
-static int cli(const char *command) { return finish(start(command, "run"), "run"); }
+#define BEGIN(command) start(command, NULL, in_folder("stdout"), 0)
+#define END(child) finish(child, in_folder("stdout"))
 #define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
 #define RUNS(want, command) runs_at(__FILE__, __LINE__, want, command)
 static int runs_at(const char *file, int line, int want, const char *command) {
@@ -76,27 +25,6 @@ static const char *text(const char *format, ...) {
     va_end(list);
     return p;
 }
-
-/* ---- result files: the members that must be equal in all sweeps of a plan, unbroken or not */
-typedef struct document { char *text; vp_json_node *nodes; vp_json json; } document;
-static int load(document *d, const char *path) {
-    size_t bytes = 0, needed = 0;
-    d->text = check_read(path, &bytes);
-    d->nodes = NULL;
-    if (!d->text) return 0;
-    vp_json_parse(d->text, bytes, NULL, 0, NULL, &needed, NULL);
-    d->nodes = (vp_json_node *)calloc(needed + 1, sizeof *d->nodes);
-    return vp_json_parse(d->text, bytes, d->nodes, needed, &d->json, NULL, NULL) == VP_OK;
-}
-static void unload(document *d) {
-    FREE_ALL(d->text, d->nodes);
-}
-static uint32_t member(const document *d, uint32_t object, const char *key) { return vp_json_get(&d->json, object, key); }
-static double number(const document *d, uint32_t object, const char *key) {
-    double value = 0;
-    return vp_json_to_double(&d->json, member(d, object, key), &value) == VP_OK ? value : (double)NAN;
-}
-static int is_text(const document *d, uint32_t object, const char *key, const char *text) { return vp_json_equals(&d->json, member(d, object, key), text); }
 
 #include "support/same_results.h"
 /* Number of files in a folder whose names begin with a dot. */
@@ -187,10 +115,10 @@ static void make_variant(unsigned number) {
 static int kill_sweep(int kills, int64_t span_us) {
     int done = 0;
     for (int i = 0; i < 40; i++) {
-        pid_t child = start(text("%skilled", variant.words), "run");
+        pid_t child = BEGIN(text("%skilled", variant.words));
         pause_us((long)random_below((uint32_t)span_us));
         if (done < kills) kill(child, SIGKILL);
-        finish(child, "run");
+        END(child);
         if (last.code == -SIGKILL) { done++; continue; }
         CHECK_INT(last.code, 0);
         break;
@@ -231,80 +159,8 @@ static void test_kills(void) {
     }
 }
 
-/* ---- file system faults: a library loaded before libc makes the n-th call fail; n grows until no call is left to fail */
-static const char FAULTS[] =
-    "#define _GNU_SOURCE\n#include <dlfcn.h>\n#include <errno.h>\n#include <fcntl.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n"
-    "#include <unistd.h>\n"
-    "static int fires(const char *what) {\n"
-    "    static int counts[16];\n    const char *names[] = {\"write\", \"pwrite\", \"short\", \"fsync\", \"ftruncate\", \"rename\", \"pread\", \"image\"};\n"
-    "    const char *plan = getenv(\"FAULT\");\n    char key[32];\n    int which = 0, fd;\n"
-    "    while (strcmp(names[which], what)) which++;\n    snprintf(key, sizeof key, \"%s:%d,\", what, ++counts[which]);\n"
-    "    if (!plan || !strstr(plan, key)) return 0;\n"
-    "    fd = open(getenv(\"FAULT_FIRED\"), O_WRONLY | O_CREAT, 0666);\n    if (fd >= 0) close(fd);\n    errno = atoi(getenv(\"FAULT_ERRNO\"));\n    return 1;\n}\n"
-    "#define NEXT(type, name, ...) ((type (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name))\n"
-    "ssize_t write(int fd, const void *p, size_t n) { return fires(\"write\") ? -1 : NEXT(ssize_t, \"write\", int, const void *, size_t)(fd, p, n); }\n"
-    "ssize_t pwrite(int fd, const void *p, size_t n, off_t at) {\n"
-    "    if (fires(\"pwrite\")) return -1;\n    if (fires(\"short\") && n > 1) n /= 2;\n"
-    "    return NEXT(ssize_t, \"pwrite\", int, const void *, size_t, off_t)(fd, p, n, at);\n}\n"
-    "ssize_t pwrite64(int fd, const void *p, size_t n, off_t at) { return pwrite(fd, p, n, at); }\n"
-    "ssize_t pread(int fd, void *p, size_t n, off_t at) { return fires(\"pread\") ? -1 : NEXT(ssize_t, \"pread\", int, void *, size_t, off_t)(fd, p, n, at); }\n"
-    "int fsync(int fd) { return fires(\"fsync\") ? -1 : NEXT(int, \"fsync\", int)(fd); }\n"
-    /* an OpenMP runtime truncates files of its own */
-    "int ftruncate(int fd, off_t n) {\n    char name[64], path[512];\n    ssize_t bytes;\n    snprintf(name, sizeof name, \"/proc/self/fd/%d\", fd);\n"
-    "    bytes = readlink(name, path, sizeof path - 1);\n    path[bytes > 0 ? bytes : 0] = 0;\n"
-    "    return strstr(path, \"journal\") && fires(\"ftruncate\") ? -1 : NEXT(int, \"ftruncate\", int, off_t)(fd, n);\n}\n"
-    "int open64(const char *p, int f, ...) {\n    return strstr(p, \".png\") && fires(\"image\") ? -1 : "
-    "NEXT(int, \"open64\", const char *, int, ...)(p, f, 0666);\n}\n"
-    "int open(const char *p, int f, ...) {\n    return strstr(p, \".png\") && fires(\"image\") ? -1 : "
-    "NEXT(int, \"open\", const char *, int, ...)(p, f, 0666);\n}\n"
-    "int rename(const char *a, const char *b) { return fires(\"rename\") ? -1 : NEXT(int, \"rename\", const char *, const char *)(a, b); }\n";
-
-static char faults_library[64]; /* given as an open file, because LD_PRELOAD does not support blanks in paths */
-static int build_faults(void) {
-    char command[1200];
-    int file;
-    write_file(in_folder("faults.c"), FAULTS, sizeof FAULTS - 1);
-    snprintf(command, sizeof command, "cd '%s' && %s -shared -fPIC -w -o faults.so faults.c -ldl", folder, getenv("CC") ? getenv("CC") : "cc");
-    if (system(command) || (file = open(in_folder("faults.so"), O_RDONLY)) < 0) return 0;
-    snprintf(faults_library, sizeof faults_library, "/proc/%d/fd/%d", (int)getpid(), file);
-    return 1;
-}
 #define LOUD "sweep --synthetic tiny --data %F/data/words.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 1 --max_new_tokens 2 --bare_every 0 "
 #define SMALL LOUD "--quiet "
-/* One fault in a new sweep, or in a second one that only reads the first one's files. The next run must end as if there had been no fault. */
-static int one_fault(const char *fault, int error, int again) {
-    const char *preload = text("LD_PRELOAD=%s FAULT=%s FAULT_ERRNO=%d FAULT_FIRED=%%F/fired %s", faults_library, fault, error, SMALL "--output_dir %F/faulty");
-    remove_folder(in_folder("faulty"));
-    unlink(in_folder("fired"));
-    if (again) RUNS(0, SMALL "--output_dir %F/faulty");
-    cli(preload);
-    int fired = access(in_folder("fired"), F_OK) == 0;
-    if (fired) {
-        if (again) check_note(last.code == 5 || last.code == 3 || last.code == 0, __FILE__, __LINE__, "%s: exit %d: %s", fault, last.code, last.err);
-        else check_note(last.code == 5 && last.err && strlen(last.err), __FILE__, __LINE__, "%s: exit %d: %s", fault, last.code, last.err);
-        RUNS(0, SMALL "--output_dir %F/faulty");
-    } else check_note(last.code == 0, __FILE__, __LINE__, "%s did not fire: exit %d: %s", fault, last.code, last.err);
-    same_results(in_folder("small"), in_folder("faulty"));
-    check_journal("faulty/journal.jsonl", 1, 1);
-    return fired;
-}
-static void test_faults(void) {
-    static const struct { const char *name; int error, least, again; } kinds[] = {
-        {"pwrite", ENOSPC, 6, 0}, {"write", EIO, 1, 0}, {"fsync", EIO, 4, 0}, {"rename", EACCES, 1, 0}, {"ftruncate", EIO, 1, 0}, {"pread", EIO, 2, 1}};
-    if (!build_faults()) { check_skip("faults of the file system", "no shared object could be built"); return; }
-    RUNS(0, SMALL "--output_dir %F/small");
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        int n = 1;
-        check_case("the n-th %s fails: one line, exit 5, and the next start continues", kinds[i].name);
-        while (n < 60 && one_fault(text("%s:%d,", kinds[i].name, n), kinds[i].error, kinds[i].again)) n++;
-        CHECK(n > kinds[i].least);
-    }
-    check_case("a line is written partly and cannot be removed: the next start drops it");
-    for (int n = 2; n < 6; n++) CHECK(one_fault(text("short:%d,pwrite:%d,ftruncate:2,", n, n + 1), ENOSPC, 0));
-    check_case("a folder that is not writable");
-    CHECK_INT(cli(SMALL "--output_dir /proc/vlmprof"), 5);
-    SAYS("/proc/vlmprof");
-}
 
 /* ---- damaged journals */
 static void test_damage(void) {
@@ -363,8 +219,8 @@ static void test_vanished_image(void) {
     write_file(in_folder("data/b.png"), image, bytes);
     snprintf(lines, sizeof lines, "{\"image\": \"a.png\", \"question\": \"?\"}\n{\"image\": \"b.png\", \"question\": \"?\"}\n{\"question\": \"?\"}\n");
     write_file(in_folder("data/pair.jsonl"), lines, strlen(lines));
-    pid_t child = start("sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
-                        "--output_dir %F/out", "run");
+    pid_t child = BEGIN("sweep --synthetic tiny --data %F/data/pair.jsonl --tier_list low --top_k_list 1 --num_runs_per_sample 40 --max_new_tokens 2 "
+                        "--output_dir %F/out");
     for (int i = 0; i < 2000; i++) {
         char *journal = check_read(in_folder("out/journal.jsonl"), NULL);
         int begun = journal && strstr(journal, "\"run\": 0");
@@ -373,7 +229,7 @@ static void test_vanished_image(void) {
         pause_us(5000);
     }
     unlink(in_folder("data/b.png"));
-    CHECK_INT(finish(child, "run"), 1);
+    CHECK_INT(END(child), 1);
     SAYS("1 failed");
     if (CHECK(load(&d, in_folder("out/pair_imgsizetier-low_crops1_topk1_blocks4.json")))) {
         CHECK_INT(number(&d, 0, "num_ok"), 2);
@@ -417,20 +273,6 @@ static void test_missing_image(void) {
     RUNS(0, "RANK=1 WORLD_SIZE=2 " IMAGES "--output_dir %F/out");
     CHECK_INT(count_results("out"), 1);
     remove_folder(in_folder("out"));
-    RUNS(0, IMAGES "--output_dir %F/images");
-    for (int n = 1; n <= 4; n++) { /* each image is opened once for the plan and once for measurement */
-        check_case("opening %d of an image fails once with EIO", n);
-        if (!faults_library[0]) { check_skip("openings that fail", "no shared object could be built"); break; }
-        cli(text("LD_PRELOAD=%s FAULT=image:%d, FAULT_ERRNO=%d FAULT_FIRED=%%F/fired %s", faults_library, n, EIO, IMAGES "--output_dir %F/out"));
-        CHECK_INT(last.code, 1);
-        SAYS("(2 measured now, 1 failed)");
-        RUNS(0, IMAGES "--output_dir %F/out --retry_failed");
-        SAYS("(1 measured now, 0 failed)");
-        CHECK_INT(count_results("out"), 1);
-        if (n > 2) same_results(in_folder("images"), in_folder("out")); /* before that, the file's name contains another mean number of crops */
-        remove_folder(in_folder("out"));
-    }
-    remove_folder(in_folder("images"));
     FREE_ALL(small, wide);
 }
 /* ---- an invalid result file */
@@ -464,10 +306,10 @@ static void test_garbage(void) {
 static void test_ranks(void) {
     size_t bytes = 0, again_bytes = 0;
     check_case("two ranks, once merged, equal one process");
-    pid_t first = start(RANK2(0) GRID "--output_dir %F/ranks", "rank0");
-    pid_t second = start(RANK2(1) GRID "--output_dir %F/ranks --json", "rank1");
-    CHECK_INT(finish(first, "rank0"), 0);
-    CHECK_INT(finish(second, "rank1"), 0);
+    pid_t first = start(RANK2(0) GRID "--output_dir %F/ranks", NULL, in_folder("rank0"), 0);
+    pid_t second = start(RANK2(1) GRID "--output_dir %F/ranks --json", NULL, in_folder("rank1"), 0);
+    CHECK_INT(finish(first, in_folder("rank0")), 0);
+    CHECK_INT(finish(second, in_folder("rank1")), 0);
     CHECK(last.out && strstr(last.out, "\"world_size\": 2"));
     CHECK_INT(count_results("ranks"), 2);
     same_results(in_folder("whole"), in_folder("ranks"));
@@ -484,6 +326,7 @@ static void test_ranks(void) {
     SAYS("overlap");
     CHECK_INT(cli("merge %F/ranks %F/whole --output_dir %F/merged"), 2);
     SAYS("not parts of one sweep");
+    RUNS(0, SMALL "--output_dir %F/small");
     CHECK_INT(cli("merge %F/ranks %F/small --output_dir %F/merged"), 2);
     SAYS("another plan");
     CHECK_INT(cli("merge %F/data --output_dir %F/merged"), 3);
@@ -495,7 +338,7 @@ static void test_ranks(void) {
     check_case("a rank is killed: the other reports it, merge names it, and its part can be run separately");
     for (int attempt = 0; attempt < 20; attempt++) { /* if it finishes before the signal arrives, try again */
         remove_folder(in_folder("ranks"));
-        second = start(RANK2(1) GRID "--output_dir %F/ranks", "rank1");
+        second = start(RANK2(1) GRID "--output_dir %F/ranks", NULL, in_folder("rank1"), 0);
         for (int i = 0; i < 5000; i++) {
             char *journal = check_read(in_folder("ranks/journal_rank1of2.jsonl"), NULL);
             int begun = journal && strstr(journal, attempt < 10 ? "\"run\": 0" : "\"plan\"");
@@ -504,12 +347,12 @@ static void test_ranks(void) {
             pause_us(1000);
         }
         kill(second, SIGKILL);
-        if (finish(second, "rank1") == -SIGKILL) break;
+        if (finish(second, in_folder("rank1")) == -SIGKILL) break;
     }
     CHECK_INT(last.code, -SIGKILL);
     first = start("RANK=0 WORLD_SIZE=2 sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --top_k_list 1 2 --num_runs_per_sample 2 "
-                  "--max_new_tokens 2 --bare_every 3 --output_dir %F/ranks", "rank0");
-    CHECK_INT(finish(first, "rank0"), 0);
+                  "--max_new_tokens 2 --bare_every 3 --output_dir %F/ranks", NULL, in_folder("rank0"), 0);
+    CHECK_INT(finish(first, in_folder("rank0")), 0);
     SAYS("not finished: rank 1 (stopped)");
     SAYS("RANK=R, the same WORLD_SIZE");
     CHECK_INT(count_results("ranks"), 0);
@@ -566,7 +409,7 @@ static void test_numbers(void) {
     unload(&d);
     remove_folder(in_folder("out"));
     check_case("a pause of 5 ms between stages is unaccounted");
-    snprintf(program, sizeof program, "%s/tests/vlmprof-hooks", build_folder);
+    program = built("tests/vlmprof-hooks");
     RUNS(0, "VLMPROF_TEST_PAUSE_NS=5000000 " SMALL "--output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
         CHECK(p50_of(&d, "over_runs", "unaccounted") >= 5);
@@ -574,7 +417,7 @@ static void test_numbers(void) {
     }
     unload(&d);
     remove_folder(in_folder("out"));
-    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
+    program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
     check_case("--timing off: only the total, without unmeasured values");
     RUNS(0, SMALL "--timing off --output_dir %F/out");
     if (CHECK(load(&d, in_folder("out/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
@@ -710,7 +553,7 @@ static void test_device(void) {
     static const char *const kinds[] = {"launch", "gemm", "copy", "sync", "illegal", "event"};
     document d;
     int fired = 0;
-    snprintf(program, sizeof program, "%s/emulated/vlmprof", build_folder);
+    program = built("emulated/vlmprof");
     check_case("emulated: the unbroken sweep, with kernels timed one by one");
     RUNS(0, GPU "--output_dir %F/gpu --kernel_pass");
     if (CHECK(load(&d, in_folder("gpu/words_imgsizetier-low_crops0_topk1_blocks4.json")))) {
@@ -769,38 +612,34 @@ static void test_device(void) {
     SAYS("(2 measured now, 1 failed)");
     remove_folder(in_folder("out"));
     remove_folder(in_folder("gpu"));
-    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
+    program = getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof";
 }
 
 static void test_interrupts(void) {
     check_case("Ctrl-C ends the current run and explains how to continue; --quiet prints nothing else");
-    pid_t child = start(GRID "--num_runs_per_sample 2 --output_dir %F/out", "run");
-    CHECK_INT(finish(child, "run"), 2); /* the signal is sent twice */
-    child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
+    pid_t child = BEGIN(GRID "--num_runs_per_sample 2 --output_dir %F/out");
+    CHECK_INT(END(child), 2); /* the signal is sent twice */
+    child = BEGIN("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out");
     pause_us(700000);
     kill(child, SIGINT);
-    CHECK_INT(finish(child, "run"), 130);
+    CHECK_INT(END(child), 130);
     SAYS("run the same command again to go on");
     check_case("a second Ctrl-C ends the program at once");
-    child = start("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out", "run");
+    child = BEGIN("sweep --synthetic tiny --data %F/data/set.jsonl --tier_list low --num_runs_per_sample 500 --max_new_tokens 2 --output_dir %F/out");
     pause_us(300000);
     kill(child, SIGINT);
     pause_us(1000);
     kill(child, SIGINT);
-    CHECK_INT(finish(child, "run"), 130);
+    CHECK_INT(END(child), 130);
     remove_folder(in_folder("out"));
 }
 
 int main(void) {
     setenv("OMP_WAIT_POLICY", "passive", 0);
     setenv("GOMP_SPINCOUNT", "1000", 0);
-    setenv("ASAN_OPTIONS", "verify_asan_link_order=0", 0);
-    if (!folder_make("sweep")) return 1;
-    snprintf(program, sizeof program, "%s", getenv("PROGRAM") ? getenv("PROGRAM") : "./vlmprof");
-    snprintf(build_folder, sizeof build_folder, "%s", getenv("B") ? getenv("B") : "build");
-    make_data();
+    if (!command_begin("sweep")) return 1;
+        make_data();
     test_kills();
-    test_faults();
     test_damage();
     test_vanished_image();
     test_missing_image();
@@ -810,6 +649,5 @@ int main(void) {
     test_stop_rule();
     test_interrupts();
     test_device();
-    remove_folder(folder);
-    return check_done("test_sweep");
+    return command_end("test_sweep");
 }

@@ -6,36 +6,13 @@
 #define VLMPROF_FAMILIES_IMPLEMENTATION
 #include "vlmprof_families.h"
 #include "support/command.h"
-#include "support/chat_server.h"
+#include "support/server_command.h"
 #include "support/same_results.h"
 #include "support/texts.h"
 
-static hostile_server server;
-static const char KEY[] = "sk-never-in-a-file-4711";
-
-/* runs a command; %P is replaced by the server's port */
-static const char *with_port(const char *command) {
-    static char room[4][3000];
-    static int turn;
-    char *line = room[turn++ & 3], *to = line;
-    for (; *command && to + 16 < line + sizeof room[0]; command++) {
-        if (!strncmp(command, "%P", 2)) {
-            to += snprintf(to, 12, "%d", server.port);
-            command++;
-        } else *to++ = *command;
-    }
-    *to = 0;
-    return line;
-}
 #define URL "--endpoint http://127.0.0.1:%P/v1 "
 #define ONE "sweep " URL "--endpoint_model model-a --data %F/set.jsonl --max_new_tokens 8 "
 #define TWO "sweep " URL "--endpoint_model model-a model-b --data %F/set.jsonl --max_new_tokens 8 "
-#define RUNS(want, command) runs_at(__LINE__, want, command)
-static int runs_at(int line, int want, const char *command) {
-    cli(with_port(command));
-    return check_note(last.code == want, __FILE__, line, "%s: exit %d, expected %d: %s", command, last.code, want, last.err ? last.err : "");
-}
-#define SAYS(words) check_note(last.err && strstr(last.err, words), __FILE__, __LINE__, "stderr lacks \"%s\": %s", words, last.err ? last.err : "")
 
 static void make_set(void) {
     char here[512] = "", text[3000];
@@ -69,24 +46,6 @@ static int count_files(const char *out) {
     while (d && (e = readdir(d)) != NULL) count += strstr(e->d_name, "_imgsize") != NULL;
     if (d) closedir(d);
     return count;
-}
-/* Returns 1 if a file below the folder contains the text. */
-static int holds(const char *path, const char *text) {
-    DIR *d = opendir(path);
-    struct dirent *e;
-    int found = 0;
-    char name[1024];
-    while (d && (e = readdir(d)) != NULL) {
-        size_t bytes = 0;
-        if (!strcmp(e->d_name, ".") || !strcmp(e->d_name, "..")) continue;
-        snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        char *data = check_read(name, &bytes);
-        found |= data && memmem(data, bytes, text, strlen(text)) != NULL;
-        free(data);
-        found |= holds(name, text);
-    }
-    if (d) closedir(d);
-    return found;
 }
 
 /* ---- measurements */
@@ -192,68 +151,14 @@ static void test_readers(void) {
     remove_folder(in_folder("out"));
 }
 
-/* A journal with synthetic times: two models, two sizes, six questions; the larger model is right more often, and slower. */
-static void make_journal(void) {
-    static const char *const models[] = {"small-q4", "large-q8"}, *const answers[] = {"bus", "car"};
-    static char text[200000];
-    size_t used = 0;
-    long long session;
-    char names[4][80];
-#define ADD(...) used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__)
-    ADD("{\"schema\": \"vlmprof-journal-2\", \"plan\": \"abc\", \"rank\": 0, \"world_size\": 1, \"model\": \"small-q4\", \"synthetic\": false, \"timing\": \"off\", "
-        "\"ignore_eos\": false, \"num_runs_per_sample\": 2, \"num_total_blocks\": 0, \"bare_every\": 0, \"server\": {\"endpoints\": [\"http://h:1\"], "
-        "\"endpoint_models\": [\"small-q4\", \"large-q8\"], \"endpoint_api\": \"chat\", \"request_knobs\": {}, \"family\": null, \"family_keys\": {}}, "
-        "\"options\": {\"seed\": 42, \"num_samples\": 6, \"num_runs_per_sample\": 2, \"max_new_tokens\": 8}, \"data\": [{\"task\": \"made\", \"path\": \"made.jsonl\", "
-        "\"metric\": \"vqa_seed\", \"max_new_tokens\": 8, \"num_samples\": 6, \"content_hash\": \"77\"}], \"configs\": [");
-    for (int c = 0; c < 4; c++) {
-        snprintf(names[c], sizeof names[c], "made_imgsize%s_%s.json", c / 2 ? "tokens576" : "tokens288", models[c % 2]);
-        ADD("%s{\"file_name\": \"%s\", \"set\": 0, \"tier\": null, \"target_vision_tokens\": %d, \"max_crops\": null, \"top_k\": 0, \"num_active_blocks\": 0, "
-            "\"active_block_indices\": [], \"variant\": {\"endpoint\": \"http://h:1\", \"endpoint_model\": \"%s\", \"request_knobs\": {}}}",
-            c ? ", " : "", names[c], c / 2 ? 576 : 288, models[c % 2]);
-    }
-    ADD("]}\n");
-    session = (long long)used;
-    ADD("{\"session\": {\"version\": \"0.2.0\", \"build\": \"b\", \"host\": \"client\", \"date\": \"2026-11-23T00:00:00Z\", \"device\": null, \"argv\": [], "
-        "\"client\": \"libcurl\", "
-        "\"servers\": [{\"endpoint\": \"http://h:1\", \"server\": \"vLLM 0.32.0\", \"models\": null, \"props\": null, \"cold\": []}]}}\n");
-    for (int i = 0; i < 6; i++) {
-        ADD("{\"sample\": %d, \"set\": 0, \"prompt\": \"What?\", \"input_text_tokens\": null, \"metadata\": {\"question\": \"What?\", \"answers\": [\"bus\"], "
-            "\"image_id\": \"a\", \"id\": %d}}\n", i, i);
-        for (int c = 0; c < 4; c++) {
-            long long before = -1;
-            for (int turn = 0; turn < 2; turn++) {
-                const long long first = 40000000 + 30000000 * (c / 2) + 20000000 * (c % 2) + 1500000 * i + 400000 * turn,
-                                step = 5000000 + 4000000 * (c % 2) + 100000 * i + 200000 * (c / 2);
-                const int is_right = i < 2 + (c % 2) * 3 + c / 2;
-                const size_t at = used;
-                ADD("{\"config\": \"%s\", \"sample_id\": %d, \"prev\": %lld, \"run\": %d, \"session\": %lld, \"unix_s\": 1795392000, "
-                    "\"total_ns\": %lld, \"answer\": \"%s\", "
-                    "\"served\": {\"sent_ns\": 100000, \"headers_ns\": %lld, \"end_ns\": %lld, \"first_ns\": %lld, \"first_output_ns\": %lld, "
-                    "\"piece_ns\": [%lld, %lld, %lld], "
-                    "\"piece_bytes\": [1, 1, 1], \"usage\": {\"prompt_tokens\": %d, \"completion_tokens\": 4, \"image_tokens\": %d, "
-                    "\"cached_tokens\": 0, \"reasoning_tokens\": null}, "
-                    "\"model\": \"%s\", \"finish_reason\": \"stop\", \"reasoning\": null, \"timings\": null, \"is_streamed\": true, \"is_new_connection\": false, "
-                    "\"http_status\": 200, \"attempts\": 1}}\n",
-                    names[c], i, before, turn, session, first + 3 * step, answers[!is_right], first - 1000, first + 3 * step + 1000,
-                    first, first, first, first + step, first + 3 * step,
-                    (c / 2 ? 560 : 280) + 12, c / 2 ? 560 : 280, models[c % 2]);
-                before = (long long)at;
-            }
-            ADD("{\"config\": \"%s\", \"sample_id\": %d, \"prev\": %lld, \"done\": 2, \"stop\": \"runs\", \"retries\": 0, "
-                "\"sizes\": {\"tier\": null, \"target_vision_tokens\": %d, "
-                "\"sent_image\": {\"width_px\": 400, \"height_px\": 300, \"bytes\": 9, \"media_type\": \"image/png\", \"is_resized\": true}, "
-                "\"image_tokens_by_rule\": null}}\n",
-                names[c], i, before, c / 2 ? 576 : 288);
-        }
-    }
-    ADD("{\"finished\": true}\n");
-    make_empty(in_folder("made"));
-    write_text(in_folder("made/journal.jsonl"), text);
-}
 static void test_texts(void) {
     static const char *const kept[][2] = {{"report-servers.txt", "report %F/made"}, {"report-servers.csv", "report %F/made --csv"},
                                           {"best-servers.txt", "best %F/made --budget_ms 90"}, {"merge-servers.txt", "merge %F/made"}};
-    make_journal();
+    char *journal = check_read(check_golden("journals/made.jsonl"), NULL);
+    if (!CHECK(journal != NULL)) return;
+    make_empty(in_folder("made"));
+    write_text(in_folder("made/journal.jsonl"), journal);
+    free(journal);
     for (int i = 3; i >= 0; i--) { /* merge first, because it writes the files */
         check_case("word by word: %s", kept[i][1]);
         cli(kept[i][1]);

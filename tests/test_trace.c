@@ -1,6 +1,6 @@
 /* test_trace.c - the writer of Chrome traces. Every file is read back with vp_json and checked against the needs of its readers: order of the members, flows and
  * correlations in pairs, slices that nest on every track. Also the writer's promises: byte limit, full disk, names, closing twice; and requests of the engine on this
- * backend, whose stages and launches must come back to the nanosecond. With a folder as argument the traces stay there, for tests/tools/check_trace.py.
+ * backend, whose stages and launches must come back to the nanosecond.
  * links: engine */
 #define _POSIX_C_SOURCE 200809L
 #include "vlmprof.h"
@@ -321,6 +321,10 @@ static int64_t make_run(vp_trace_run *run, int64_t begin, int32_t steps, int64_t
     run->step_count = steps;
     return count;
 }
+static void close_trace(vp_trace *trace, vp_trace_info *info) {
+    CHECK_INT(vp_trace_close(trace, info, NULL), VP_OK);
+    vp_trace_free(trace);
+}
 /* the host's start of the decode stage: the sum of the wall times of the stages before it */
 static int64_t decode_begin_ns(void) {
     int64_t ns = 0;
@@ -348,8 +352,7 @@ static void test_request(void) {
     CHECK_INT(vp_trace_step_begin(trace, 5, BASE + 9000, &error), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, &error), VP_OK);
     CHECK_INT(vp_trace_step_end(trace, BASE + 1000000, &error), VP_OK);
-    CHECK_INT(vp_trace_close(trace, &info, &error), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, &info);
     CHECK(!unfinished_files());
     trace_facts facts = check_file(path, &f);
     CHECK_INT(facts.launches, launches);
@@ -412,8 +415,7 @@ static void test_overlap(void) {
     CHECK_INT(vp_trace_step_begin(trace, 0, BASE + 9000000, NULL), VP_OK);
     run.begin_ns = BASE + 9000001;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-    CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, &info);
     CHECK_INT(check_file(path, &f).launches, launches + second);
     CHECK(info.moved_slices > 0 && info.moved_ns > 30 && info.moved_ns < 2000);
     CHECK(arg(&f, find(&f, "gpu_user_annotation", "stage::vit", 0), "device clock offset ns") >= 400000);
@@ -433,8 +435,7 @@ static void test_cut(void) {
     made[5].host_ns = 950;
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, run.launch_count);
     const event *first = find(&f, "kernel", "gemm", 0);
     const event *second = find(&f, "kernel", "k_rows", 1);
@@ -457,8 +458,7 @@ static void test_shapes_and_stacks(void) {
     o.record_shapes = o.with_stack = o.profile_memory = 1;
     CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, launches);
     const event *e = find(&f, "cpu_op", "gemm", 0);
     if (CHECK(e != NULL)) {
@@ -504,8 +504,7 @@ static void test_cpu(void) {
     spans_of[3].thread = 0;
     spans_of[3].ns = -1;
     CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, 0);
     CHECK_INT(count_of(&f, "kernel") + count_of(&f, "gpu_user_annotation") + count_of(&f, "cuda_runtime"), 0);
     CHECK_INT(count_of(&f, "thread_span"), 4);
@@ -545,8 +544,7 @@ static void test_cpu_steps(void) {
             }
         CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
         CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-        CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-        vp_trace_free(trace);
+        close_trace(trace, NULL);
         check_file(path, &f);
         const event *first = find(&f, "user_annotation", "decode[1]", 0);
         const event *second = find(&f, "user_annotation", "decode[2]", 0);
@@ -597,8 +595,7 @@ static void test_stage_clock(void) {
     CHECK_INT(vp_trace_stages(trace, &clock, &error), VP_ERR_RANGE);
     CHECK_TEXT(error.where, "marks[1]");
     CHECK(strstr(error.text, "no name") != NULL);
-    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, NULL);
     check_file(path, &f);
     CHECK_INT(count_of(&f, "cpu_op"), 3);
     const event *vision = find(&f, "cpu_op", "vision", 0);
@@ -628,8 +625,7 @@ static void test_memory_and_counters(void) {
     CHECK_TEXT(error.text, "value is not finite");
     CHECK_INT(vp_trace_counter(trace, BASE, 0, "infinite", HUGE_VAL, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_counter(trace, BASE, 0, NULL, 1, NULL), VP_ERR_RANGE);
-    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).steps, 1); /* the step was open */
     CHECK_INT(count_of(&f, "cpu_instant_event"), 3);
     {
@@ -693,8 +689,7 @@ static void test_random(uint32_t seed, int files) {
             at += 1000 * (int64_t)scale + 1000000; /* after all work of the request on the host */
             vp_trace_step_end(trace, at, NULL);
         }
-        CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
-        vp_trace_free(trace);
+        close_trace(trace, &info);
         CHECK_INT(check_file(path, &f).launches, on_device < 0 ? 0 : info.launches);
         CHECK(f.bytes == info.bytes && info.bytes <= o.max_bytes);
         forget(&f);
@@ -737,8 +732,7 @@ static void test_limit(void) {
             if (begun == VP_OK) CHECK_INT(vp_trace_step_end(trace, BASE + step * INT64_C(10000000) + 9000000, &error), VP_OK);
             else CHECK_INT(vp_trace_step_end(trace, BASE + step * INT64_C(10000000) + 9000000, &error), VP_ERR_CAPACITY);
         }
-        CHECK_INT(vp_trace_close(trace, &info, &error), VP_OK);
-        vp_trace_free(trace);
+        close_trace(trace, &info);
         CHECK(info.bytes <= limit);
         CHECK_INT(check_file(path, &f).launches, info.launches);
         CHECK_INT(f.bytes, info.bytes);
@@ -755,30 +749,6 @@ static void test_limit(void) {
         forget(&f);
     }
     CHECK(!all.truncated && all.launches > 0 && seen_middle > 3);
-}
-
-/* 200 steps of the tiny model's size */
-static void test_long(void) {
-    char *path = in_folder("long.json");
-    vp_trace_options o = options_for(path);
-    vp_trace *trace = NULL;
-    vp_trace_info info;
-    vp_trace_run run;
-    file f;
-    check_case("200 steps under a limit");
-    o.max_bytes = 16000000;
-    CHECK_INT(vp_trace_open(&o, &trace, NULL), VP_OK);
-    for (int step = 0; step < 200; step++) {
-        make_run(&run, BASE + 1 + step * INT64_C(1000000), 3, 300, 400, 8);
-        CHECK_INT(vp_trace_step_begin(trace, step, BASE + step * INT64_C(1000000), NULL), VP_OK);
-        CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
-        CHECK_INT(vp_trace_step_end(trace, BASE + step * INT64_C(1000000) + 999999, NULL), VP_OK);
-    }
-    CHECK_INT(vp_trace_close(trace, &info, NULL), VP_OK);
-    vp_trace_free(trace);
-    CHECK(info.steps == 200 && !info.truncated && info.bytes < 16000000);
-    CHECK_INT(check_file(path, &f).steps, 200);
-    forget(&f);
 }
 
 static void test_names(void) {
@@ -803,8 +773,7 @@ static void test_names(void) {
         run.launch_count = 2;
         CHECK_INT(vp_trace_launches(trace, &run, NULL), VP_OK);
     }
-    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, NULL);
     if (load(path, &f)) {
         size_t counters = 0, kernels = 0;
         check_members(&f);
@@ -893,8 +862,7 @@ static void test_steps(void) {
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE + 19, NULL), VP_ERR_RANGE);
     CHECK_INT(vp_trace_step_begin(trace, 3, BASE + 20, NULL), VP_OK);
     CHECK_INT(vp_trace_step_end(trace, BASE + 1234587, NULL), VP_OK);
-    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).steps, 2);
     CHECK(find(&f, NULL, "ProfilerStep#3", 0) && find(&f, NULL, "ProfilerStep#3", 0)->ns == 1234567);
     CHECK(strstr(f.text, "\"ts\": 0.020, \"dur\": 1234.567") != NULL);
@@ -1078,8 +1046,7 @@ static void test_ranges(void) {
     records[3].parent = 0;
     records[3].end_ns = INT64_MIN;
     CHECK_INT(vp_trace_ranges(trace, &ranges, NULL), VP_ERR_STATE);
-    CHECK_INT(vp_trace_close(trace, NULL, NULL), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, NULL);
     CHECK_INT(check_file(path, &f).launches, 0);
     CHECK_INT(count_of(&f, "cpu_op"), 8);
     const event *outer = find(&f, "cpu_op", "request", 0);
@@ -1130,19 +1097,6 @@ static void check_stages(const file *f, const vp_stage_times *said, size_t nth) 
         check_near((double)on->ns, (double)(ON_GPU ? said->device_ns[stage] : said->wall_ns[stage]),
                    (ON_GPU ? 0.0005 : 0.005) * (double)said->device_ns[stage] + 10.0, name, __FILE__, __LINE__);
     }
-}
-/* for tests/tools/check_trace.py, next to a trace that is kept: the engine's times for each stage, in us over all requests */
-static void write_said(const char *path, const vp_stage_times *said) {
-    char name[700];
-    snprintf(name, sizeof name, "%s.stages", path);
-    FILE *f = fopen(name, "w");
-    if (!CHECK(f != NULL)) return;
-    for (int stage = VP_STAGE_H2D; stage <= VP_STAGE_DECODE; stage++) {
-        int64_t sum = 0;
-        for (int i = 0; i < REQUESTS; i++) sum += said[i].device_ns[stage];
-        fprintf(f, "stage::%s %.3f\n", vp_stage_name((vp_stage)stage), (double)sum / 1000.0);
-    }
-    CHECK(fclose(f) == 0);
 }
 static void test_engine(const char *name) {
     char *path = in_folder(name);
@@ -1213,8 +1167,7 @@ static void test_engine(const char *name) {
         }
         CHECK_INT(vp_trace_step_end(trace, now, &error), VP_OK);
     }
-    CHECK_INT(vp_trace_close(trace, &info, &error), VP_OK);
-    vp_trace_free(trace);
+    close_trace(trace, &info);
     vp_engine_close(engine);
     {
         trace_facts facts = check_file(path, &f);
@@ -1225,16 +1178,14 @@ static void test_engine(const char *name) {
     CHECK_INT(count_of(&f, "thread_span"), span_total);
     printf("%s: %lld launches, %llu bytes, %lld moved by at most %lld ns\n", TEST_DEVICE, (long long)total, (unsigned long long)info.bytes,
            (long long)info.moved_slices, (long long)info.moved_ns);
-    write_said(path, said);
     for (size_t i = 0; i < REQUESTS && f.events; i++) check_stages(&f, &said[i], i);
     CHECK(!ON_GPU || strstr(f.text, "\"emulated\": 1") || !strstr(f.text, "emulated"));
     forget(&f);
     FREE_ALL(pixels, masks);
 }
 
-int main(int argc, char **argv) {
-    if (argc > 1) snprintf(folder, sizeof folder, "%s", argv[1]);
-    else if (!folder_make("trace")) return 1;
+int main(void) {
+    if (!folder_make("trace")) return 1;
     test_request();
     test_overlap();
     test_cut();
@@ -1245,7 +1196,6 @@ int main(int argc, char **argv) {
     test_random(7, 300);
     test_memory_and_counters();
     test_limit();
-    test_long();
     test_names();
     test_file_names();
     test_closing();
@@ -1254,6 +1204,6 @@ int main(int argc, char **argv) {
     test_refusals();
     test_ranges();
     test_engine(ON_GPU ? "emulated.1.pt.trace.json" : "cpu.1.pt.trace.json");
-    if (argc <= 1) remove_folder(folder);
+    remove_folder(folder);
     return check_done(ON_GPU ? "test_trace_cuda" : "test_trace");
 }

@@ -1,5 +1,5 @@
-/* test_twins.c: the search for a text with an exact number of prompt tokens, against synthetic tokenizers; pairs of times; and `run --twins` against a server that takes
- * 40 ms longer for an image, and one that does not take longer. */
+/* test_twins.c: the search for a text with an exact number of prompt tokens, against synthetic tokenizers; pairs of times; and `sweep --twins` over sizes
+ * against a server whose images cost time by their tokens. */
 #define _GNU_SOURCE
 #include "server/checks/twins.h"
 
@@ -239,43 +239,9 @@ static void test_json(void) {
     CHECK(isnan(twin_prompt_ms(NULL)) && isnan(twin_prompt_ms("{}")) && isnan(twin_prompt_ms("[1]")) && isnan(twin_prompt_ms("{\"prompt_ms\": -1}")));
 }
 
-/* ---- with a server: an image is 40 tokens, a text one token per two letters */
-static int image_ms;
-static hostile_reply answer(hostile_server *server) {
-    static char text[2][600];
-    static hostile_step steps[2][4];
-    static int turn;
-    const char *body = server->request_body, *said = strstr(body, "\"text\": \"");
-    const int is_image = strstr(body, "image_url") != NULL;
-    const long tokens = is_image ? 40 + 12 : said ? 5 + (long)(strcspn(said + 9, "\"") + 1) / 2 : 12;
-    hostile_step *to = steps[turn ^= 1];
-    snprintf(text[turn], sizeof text[turn], HOSTILE_STREAM "Connection: close\r\n\r\n" HOSTILE_DELTA("a") "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":%ld,"
-             "\"completion_tokens\":2,\"prompt_tokens_details\":{\"cached_tokens\":0}}}\n\ndata: [DONE]\n\n", tokens);
-    to[0] = (hostile_step){HOSTILE_WAIT, NULL, is_image ? 10 + image_ms : 10};
-    to[1] = (hostile_step){HOSTILE_SEND, text[turn], 0};
-    to[2] = (hostile_step){HOSTILE_CLOSE, NULL, 0};
-    return to;
-}
 static double number_of_key(const char *key) {
     const char *object = strstr(last.out, "\"T_image_outside\": {"), *at = object ? strstr(object, key) : NULL;
     return at ? atof(at + strlen(key)) : (double)NAN;
-}
-static void test_command(void) {
-    static const hostile_reply none[] = {NULL};
-    hostile_server server;
-    hostile_start(&server, none, 1);
-    server.choose = answer;
-    image_ms = 40;
-    check_case("ask --twins: an image that takes longer than a text of the same number of tokens; without an image it is rejected");
-    CHECK_INT(run("ask samples/cat.jpg -p what --resize 64x64 --endpoint http://127.0.0.1:%d --endpoint_model m --twins 9 --json", server.port), 0);
-    CHECK(number_of_key("\"low\": ") <= number_of_key("\"ms\": ") && number_of_key("\"high\": ") >= number_of_key("\"ms\": ")); /* test_virtual.c checks it exactly */
-    CHECK(number_of_key("\"pairs\": ") > 8 && number_of_key("\"prompt_tokens\": ") > 51);
-    CHECK(number_of_key("\"floor_ms\": ") >= 10); /* the server's own wait */
-    CHECK(number_of_key("\"image_tokens\": ") == 45 && number_of_key("\"upload_ms\": ") >= 0);
-    CHECK(strstr(last.out, "\"method\": \"exact\"") != NULL && strstr(last.out, "\"server_prompt_ms\": null") != NULL);
-    CHECK(strstr(last.out, "\"T_vision_total\": null") != NULL);
-    CHECK_INT(run("ask -p what --endpoint http://127.0.0.1:%d --endpoint_model m --twins 5", server.port), 2);
-    hostile_stop(&server);
 }
 
 /* ---- a sweep over sizes: an image takes 30 ms plus 0.6 ms per token, with one token per 28 x 28 pixels */
@@ -283,27 +249,13 @@ enum { FIXED_MS = 30, TOKENS_OF_QUESTION = 30 };
 #define MS_PER_TOKEN 0.6
 static int steps_of_texts; /* number of tokens by which texts can grow; 1: any number is possible */
 static int is_cached_always;
-/* the size in a base64 PNG file: bytes 16 to 23 */
-static void size_in(const char *base64, int *width, int *height) {
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    unsigned char bytes[24];
-    for (int i = 0, at = 0; i < 32; i += 4, at += 3) {
-        unsigned four = 0;
-        for (int k = 0; k < 4; k++) four = four << 6 | (unsigned)(strchr(digits, base64[i + k]) - digits);
-        bytes[at] = (unsigned char)(four >> 16);
-        bytes[at + 1] = (unsigned char)(four >> 8 & 255);
-        bytes[at + 2] = (unsigned char)(four & 255);
-    }
-    *width = bytes[18] << 8 | bytes[19];
-    *height = bytes[22] << 8 | bytes[23];
-}
 static hostile_reply answer_sizes(hostile_server *server) {
     static char text[2][700];
     static hostile_step steps[2][4];
     static int turn;
     const char *body = server->request_body, *said = strstr(body, "\"text\": \""), *image = strstr(body, ";base64,");
     const int is_question = said && !strncmp(said + 9, "What is it", 10);
-    int width, height, image_tokens = 0;
+    int32_t side[2], image_tokens = 0;
     hostile_step *to = steps[turn ^= 1];
     if (!strncmp(server->request, "GET", 3)) {
         to[0] = (hostile_step){HOSTILE_SEND, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", 0};
@@ -312,8 +264,8 @@ static hostile_reply answer_sizes(hostile_server *server) {
     }
     if (!said) said = strstr(body, "\"content\": \"");
     if (image) {
-        size_in(image + 8, &width, &height);
-        image_tokens = ((width + 27) / 28) * ((height + 27) / 28);
+        CHECK(hostile_png_size(body, side));
+        image_tokens = ((side[0] + 27) / 28) * ((side[1] + 27) / 28);
     }
     long tokens = image || is_question || !said || strstr(body, "What is it") ? TOKENS_OF_QUESTION + image_tokens
                   : 5 + (long)(strcspn(said + 9, "\"") + 1) / 2 / steps_of_texts * steps_of_texts;
@@ -442,7 +394,6 @@ int main(void) {
     test_json();
     if (run("ask -p x --endpoint http://127.0.0.1:1 --endpoint_model m --cold") == 4 && strstr(last.err, "libcurl")) check_skip("ask --twins", "libcurl is not there");
     else {
-        test_command();
         test_sweep();
     }
     program_end();

@@ -5,6 +5,7 @@
 #include "check.h"
 #include "folder.h"
 #include "vlmprof.h"
+#include <ctype.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -23,7 +24,7 @@ static inline void pause_ms(long ms) {
 
 /* ---------------------------------------------------------------------------------------------------- running the program */
 enum { ARGUMENTS = 64 };
-typedef struct run { int code; char *out, *err; size_t out_bytes; int err_lines; } run; /* code -1: killed by a signal */
+typedef struct run { int code; char *out, *err; size_t out_bytes; int err_lines; } run; /* code -N: killed by signal N */
 static run last;
 
 /* Splits a command at blanks; 'single quotes' keep words together, and "double ones" enclose a whole argument. %F stands for the test folder, %G for steady_gemm(). */
@@ -57,12 +58,22 @@ static inline int split(const char *command, char *room, size_t capacity, char *
     return count;
 }
 
+/* the file of stderr: each output file of the test's folder has its own */
+static inline const char *err_of(const char *out_path) {
+    static char path[700];
+    if (strncmp(out_path, folder, strlen(folder)) || !strcmp(out_path, in_folder("stdout"))) return in_folder("stderr");
+    snprintf(path, sizeof path, "%s.err", out_path);
+    return path;
+}
+/* Leading words NAME=VALUE are the program's environment. */
 static inline pid_t start(const char *command, const char *input, const char *out_path, long file_limit_bytes) {
     static char room[8192];
     char *argv[ARGUMENTS + 1];
     const char *in_path = "/dev/null";
+    int set = 0;
     argv[0] = (char *)(size_t)program;
     split(command, room, sizeof room, argv + 1);
+    while (argv[set + 1] && argv[set + 1][0] != '-' && isupper((unsigned char)argv[set + 1][0]) && strchr(argv[set + 1], '=')) set++;
     if (input) {
         in_path = in_folder("stdin");
         write_text(in_path, input);
@@ -70,7 +81,7 @@ static inline pid_t start(const char *command, const char *input, const char *ou
     pid_t child = fork();
     if (child == 0) {
         int in = open(in_path, O_RDONLY), out = open(out_path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-        int err = open(in_folder("stderr"), O_WRONLY | O_CREAT | O_TRUNC, 0666);
+        int err = open(err_of(out_path), O_WRONLY | O_CREAT | O_TRUNC, 0666);
         if (in < 0 || out < 0 || err < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
         if (file_limit_bytes) { /* simulates a full disk: writing beyond the limit fails with EFBIG */
             struct rlimit limit;
@@ -78,8 +89,10 @@ static inline pid_t start(const char *command, const char *input, const char *ou
             signal(SIGXFSZ, SIG_IGN);
             setrlimit(RLIMIT_FSIZE, &limit);
         }
+        for (int i = 1; i <= set; i++) putenv(argv[i]);
+        argv[set] = argv[0];
         alarm(300);
-        execv(program, argv);
+        execv(program, argv + set);
         _exit(127);
     }
     return child;
@@ -88,9 +101,9 @@ static inline int finish(pid_t child, const char *out_path) {
     int status = 0;
     FREE_ALL(last.out, last.err);
     while (waitpid(child, &status, 0) < 0) { }
-    last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    last.out = strcmp(out_path, in_folder("stdout")) ? NULL : check_read(out_path, &last.out_bytes);
-    last.err = check_read(in_folder("stderr"), NULL);
+    last.code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    last.out = strncmp(out_path, folder, strlen(folder)) ? NULL : check_read(out_path, &last.out_bytes);
+    last.err = check_read(err_of(out_path), NULL);
     last.err_lines = 0;
     for (const char *p = last.err; p && *p; p++) last.err_lines += *p == '\n';
     return last.code;

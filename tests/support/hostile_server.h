@@ -275,4 +275,20 @@ static inline size_t hostile_gzip(const char *text, char *out) {
     }
     return bytes + 23;
 }
+/* The size in the header of the PNG file that a request's body has in base64; returns 0 if there is none. */
+static inline int hostile_png_size(const char *body, int32_t side[2]) {
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = strstr(body, "image/png;base64,");
+    unsigned char bytes[24];
+    if (!at || strlen(at) < 17 + 32) return 0;
+    at += 17;
+    for (int i = 0; i < 24; i += 3, at += 4) {
+        uint32_t bits = 0;
+        for (int k = 0; k < 4; k++) bits = bits << 6 | (uint32_t)(strchr(digits, at[k]) - digits);
+        for (int k = 0; k < 3; k++) bytes[i + k] = (unsigned char)(bits >> (16 - 8 * k));
+    }
+    for (int i = 0; i < 2; i++)
+        side[i] = (int32_t)((uint32_t)bytes[16 + 4 * i] << 24 | (uint32_t)bytes[17 + 4 * i] << 16 | (uint32_t)bytes[18 + 4 * i] << 8 | bytes[19 + 4 * i]);
+    return 1;
+}
 #endif

@@ -11,4 +11,14 @@ static inline int json_open(const char *path, json_file *file) {
     return file->nodes && vp_json_parse(file->text, bytes, file->nodes, needed, &file->json, &needed, NULL) == VP_OK;
 }
 static inline void json_close(json_file *file) { free(file->nodes); free(file->text); }
+/* the distance of values from a part of a golden array, relative to that part's length */
+static inline double relative(const float *got, const check_array *want, int64_t from, int64_t count) {
+    double difference = 0, size = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const double w = check_at(want, from + i), d = (double)got[i] - w;
+        difference += d * d;
+        size += w * w;
+    }
+    return sqrt(difference / size);
+}
 #endif
