@@ -80,6 +80,6 @@ int main(int argc, char **argv) {
     const int code = check_stack(argv);
     if (code) return code;
     catch_signals();
-    answer_for_libraries();
-    return own_end(start(argc, argv));
+    watch_library_exits();
+    return mark_own_exit(start(argc, argv));
 }

@@ -2,21 +2,23 @@
 # check_style.sh: what a machine can check of the style rules. Prints each offence and ends with a count line.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 export LC_ALL=C
-# How many lines of code the parts of the repository may have together. A row is lowered when its part has shrunk, and raised by what a feature needs.
-budgets='cli                      58700  ^cli/.*\.(c|h|css|js)$
-parts_and_kernels        44800  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
+# How many lines the parts of the repository may have together. A row is lowered when its part has shrunk, and never raised: what does not fit waits.
+budgets='cli                      42500  ^cli/.*\.(c|h|css|js)$
+parts_and_kernels        40400  ^(parts/.*\.(c|h|hpp)|vlmprof_kernels\.cu)$
 vlmprof.h                 3460  ^vlmprof\.h$
-tests                    70600  ^tests/.*\.(c|h|sh|py|cu)$'
+tests                    57900  ^tests/.*\.(c|h|sh|py|cu)$
+python                    3500  ^python/.*\.(py|c)$
+pinned_texts             16500  ^tests/golden/texts/'
 # And how many one file may have: the first row that fits it. Generated tables have no limit; headers that are copied out are one file each.
 file_limits='vlmprof_unicode    99999  ^parts/.*unicode
-header              3500  ^vlmprof\.h$
-program              200  ^cli\.c$
-kernels             4000  ^vlmprof_kernels\.cu$
-copied_headers      2300  ^parts/vlmprof_[a-z]+\.h$
-parts_lib           2050  ^parts/lib/vlmprof_[a-z]+\.[ch]$
-kernel_tests        3100  ^tests/test_kernels\.c$
+header              3480  ^vlmprof\.h$
+program              100  ^cli\.c$
+kernels             3990  ^vlmprof_kernels\.cu$
+copied_headers      2250  ^parts/vlmprof_[a-z]+\.h$
+parts_lib           2030  ^parts/lib/vlmprof_[a-z]+\.[ch]$
+kernel_tests        2970  ^tests/test_kernels\.c$
 emulated_gpu        3200  ^tests/emulator/cuda_on_cpu\.h$
-any_other           1500  \.(c|h|hpp|css|js|sh|py|cu)$'
+any_other           1230  \.(c|h|hpp|css|js|sh|py|cu)$'
 product=(vlmprof.h cli.c vlmprof_kernels.cu)
 while IFS= read -r file; do product+=("$file"); done < <(find parts cli \( -name '*.c' -o -name '*.h' \) 2>/dev/null | sort)
 sources=("${product[@]}")
@@ -34,7 +36,7 @@ rule() { # rule NAME OFFENCES: passes when there are none
 }
 # the tables of vlmprof_unicode.h are generated
 rule "lines of at most 120 columns, 170 in tests with their tables" "$(awk 'FILENAME !~ /vlmprof_unicode/ && length > (FILENAME ~ /^tests/ ? 170 : 120) { print FILENAME ":" FNR ": " length }' "${sources[@]}")"
-counted=$(find cli cli.c parts tests vlmprof.h vlmprof_kernels.cu -type f | grep -E '\.(c|h|hpp|css|js|sh|py|cu)$' | sort | xargs wc -l | awk '$2 != "total" { print $2, $1 }')
+counted=$(find cli cli.c parts python tests vlmprof.h vlmprof_kernels.cu -type f -not -path '*/build/*' | grep -E '\.(c|h|hpp|css|js|sh|py|cu)$|^tests/golden/texts/' | sort | xargs wc -l | awk '$2 != "total" { print $2, $1 }')
 rule "lines within the budgets on top of this script" "$(awk 'FNR == NR { name[FNR] = $1; limit[FNR] = $2; files[FNR] = $3; rows = FNR; next }
     { for (i = 1; i <= rows; i++) if ($1 ~ files[i]) sum[i] += $2 }
     END { for (i = 1; i <= rows; i++) if (!(sum[i] > 0 && sum[i] <= limit[i])) print name[i] ": " sum[i] + 0 " lines, budget " limit[i] }' <(echo "$budgets") <(echo "$counted"))"

@@ -2,7 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "commands/settings.h"
 #include "server/endpoint.h"
-#include "server/knobs.h"
+#include "server/request_knobs.h"
 #include "server/jpeg_bits.h"
 #include "server/picture.h"
 #include "server/unique.h"

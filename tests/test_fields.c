@@ -33,7 +33,7 @@ static int64_t integer(const struct field *row, size_t bytes, int variant) {
 static double number(const struct field *row, int variant) {
     const double scale = pow(10, row->digits);
     if (variant == NONE) return (double)NAN;
-    if (row->digits || row->type == FIELD_WHOLES) return round((variant == LEAST ? 0 : variant == MOST ? 1e6 : 12.3) * scale) / scale;
+    if (row->digits || row->type == FIELD_INT_RANGE) return round((variant == LEAST ? 0 : variant == MOST ? 1e6 : 12.3) * scale) / scale;
     if (row->most > row->least) return variant == LEAST ? (double)row->least : variant == MOST ? (double)row->most : 0.1;
     return EXTREME_NUMBERS[variant];
 }
@@ -75,7 +75,7 @@ static void fill_value(const struct field *row, char *to, int variant, int in_li
         set_integer(at + row->bytes / 2, row->bytes / 2, integer(row, 8, variant == NONE ? NONE : MOST));
         break;
     case FIELD_RANGE:
-    case FIELD_WHOLES: memcpy(at, &range, sizeof range); break;
+    case FIELD_INT_RANGE: memcpy(at, &range, sizeof range); break;
     case FIELD_TEXT:
         text = row->choices ? copy_text(row->choices, strcspn(row->choices, "|"))
                : variant == NONE ? NULL : copy_text(EXTREME_TEXTS[variant], strlen(EXTREME_TEXTS[variant]));

@@ -29,23 +29,23 @@ static void undo_unfinished(void) {
         unfinished->undo(unfinished->user);
     }
 }
-static int is_own_end;
-int own_end(int code) {
-    is_own_end = 1;
+static int is_own_exit;
+int mark_own_exit(int code) {
+    is_own_exit = 1;
     return code;
 }
-static void library_ended(void) {
-    if (is_own_end) return;
+static void library_exited(void) {
+    if (is_own_exit) return;
     undo_unfinished();
     _exit(EXIT_DEVICE);
 }
-void answer_for_libraries(void) { atexit(library_ended); }
+void watch_library_exits(void) { atexit(library_exited); }
 static void end_without_memory(size_t count, size_t element_bytes) {
     int code = complain(EXIT_DEVICE,
                         "not enough memory for %zu x %zu bytes: use fewer samples, crops or new tokens", count,
                         element_bytes);
     undo_unfinished();
-    exit(own_end(code));
+    exit(mark_own_exit(code));
 }
 void *resize(void *memory, size_t count, size_t element_bytes) {
     void *resized = NULL;

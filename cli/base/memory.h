@@ -16,10 +16,10 @@ struct unfinished { void (*undo)(void *user); void *user; struct unfinished *bef
 void unfinished_begin(struct unfinished *unfinished, void (*undo)(void *user), void *user);
 void unfinished_end(struct unfinished *unfinished);
 
-/* The OpenMP runtime ends the program with exit code 1 if it gets no memory or no thread. After answer_for_libraries
- * the exit code is then EXIT_DEVICE. The program itself ends through own_end, which returns its exit code. */
-void answer_for_libraries(void);
-int own_end(int code);
+/* The OpenMP runtime ends the program with exit code 1 if it gets no memory or no thread. After watch_library_exits
+ * the exit code is then EXIT_DEVICE. The program itself ends through mark_own_exit, which returns its exit code. */
+void watch_library_exits(void);
+int mark_own_exit(int code);
 
 char *copy_text(const char *text, size_t bytes);
 

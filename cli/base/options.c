@@ -130,7 +130,7 @@ static int is_path_option(const char *name) {
         name);
 }
 static int is_list(const struct option_spec *spec) {
-    return spec->kind == COUNTS || spec->kind == TEXTS || spec->kind == WHOLES;
+    return spec->kind == COUNTS || spec->kind == TEXTS || spec->kind == WHOLE_TEXTS;
 }
 /* Checks one word against a row of the table and reads its number. Returns 0 or an exit code. */
 static int option_check(const struct option_spec *spec, const char *word, int64_t *number, double *real) {
@@ -180,9 +180,9 @@ static const char *keep_piece(struct options *options, const char *text, size_t 
     return options->pieces[options->piece_count++] = copy_text(text, bytes);
 }
 
-/* Stores the argument of a list. Commas separate values, except in WHOLES. */
+/* Stores the argument of a list. Commas separate values, except in WHOLE_TEXTS. */
 static int option_store_list(struct options *options, int index, const char *word) {
-    if (options->command->options[index].kind == WHOLES) return option_store(options, index, word);
+    if (options->command->options[index].kind == WHOLE_TEXTS) return option_store(options, index, word);
     for (;;) {
         size_t bytes = strcspn(word, ",");
         int code = option_store(options, index, keep_piece(options, word, bytes));
@@ -272,7 +272,7 @@ static int option_parse(struct options *options, int first, int *next) {
     }
     if (index < 0) return unknown_option(options, name, bytes);
     const struct option_spec *spec = &options->command->options[index];
-    if (options->values[index].given++ && spec->kind != WHOLES)
+    if (options->values[index].given++ && spec->kind != WHOLE_TEXTS)
         return complain(EXIT_USAGE, "--%s is given twice", spec->name);
     *next = after;
     if (spec->kind == FLAG) return equal ? complain(EXIT_USAGE, "--%s takes no value", spec->name) : 0;

@@ -7,8 +7,8 @@
 
 /* The value of an option: none (FLAG), an integer, a real number, a text, an optional text (MAYBE, only as
  * --name=TEXT), one of some words, a list of integers, a list of texts, or a list of texts that keep their commas in an
- * option that may be repeated (WHOLES). A GROUP is not an option: its name is a title in the help. */
-typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, WHOLES, GROUP } option_kind;
+ * option that may be repeated (WHOLE_TEXTS). A GROUP is not an option: its name is a title in the help. */
+typedef enum option_kind { FLAG, COUNT, REAL, TEXT, MAYBE, CHOICE, COUNTS, TEXTS, WHOLE_TEXTS, GROUP } option_kind;
 
 struct option_spec {
     const char *name;

@@ -15,7 +15,7 @@
 #include "measure/served_answer.h"
 #include "server/ask.h"
 #include "server/endpoint.h"
-#include "server/knobs.h"
+#include "server/request_knobs.h"
 #include "server/unique.h"
 #include "server/picture.h"
 #include "server/checks/twin_pairs.h"
@@ -624,7 +624,7 @@ static void print_served_json(const struct options *options, const struct served
 
 static int run_command(const struct options *options) {
     struct served_run state;
-    const struct way server = {&state, ask_pass, NULL};
+    const struct pass_backend server = {&state, ask_pass, NULL};
     char reason[LINE_BYTES];
     int code, failed = 0;
     memset(&state, 0, sizeof state);

@@ -18,7 +18,7 @@
 #include "server/checks/scene.h"
 #include "server/checks/token_cost.h"
 #include "server/endpoint.h"
-#include "server/knobs.h"
+#include "server/request_knobs.h"
 #include "tile/family.h"
 #include "tile/sizes.h"
 #include "vlmprof.h"

@@ -121,7 +121,7 @@ static int is_different(const struct result_file *before, const struct result_fi
     int64_t numbers[2] = {-1, -1};
     const struct knob_value *one = &before->knobs.of[KNOB_BLOCKS], *other = &after->knobs.of[KNOB_BLOCKS];
     struct result_file plain[2] = {*before, *after};
-    plain[0].told_apart = plain[1].told_apart = 0;
+    plain[0].varied = plain[1].varied = 0;
     out[0][0] = out[1][0] = 0;
     switch (what) {
     case ALIKE_CONFIGURATION: /* weights are distinguished below */
@@ -221,7 +221,7 @@ static size_t same_but_weights(const struct comparison_job *job, const struct re
     struct result_file alike = *file;
     size_t other = 0;
     for (; other < job->after.count; other++) {
-        if ((file->told_apart | job->after.files[other].told_apart) >> KNOB_WEIGHTS & 1) continue;
+        if ((file->varied | job->after.files[other].varied) >> KNOB_WEIGHTS & 1) continue;
         alike.knobs.of[KNOB_WEIGHTS] = job->after.files[other].knobs.of[KNOB_WEIGHTS];
         if (!compare_settings(&alike, &job->after.files[other])) break;
     }

@@ -273,7 +273,7 @@ static void run_warn(struct timed_runs *timed) {
 static int run_measure(const struct options *options, struct run_state *state) {
     struct request *request = &state->request;
     const char *dump = text_of(options, "dump");
-    const struct way engine = {state, run_pass, dump ? run_dumps : NULL};
+    const struct pass_backend engine = {state, run_pass, dump ? run_dumps : NULL};
     state->settings = engine_options_of(options);
     state->timed.is_cold = is_given(options, "cold");
     int code = request_open(&state->settings, request);

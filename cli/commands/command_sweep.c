@@ -37,7 +37,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_GROUP("input"),
     OPTION_MODEL,
     OPTION_SYNTHETIC,
-    {"data", WHOLES, "FILE...", NULL, 0, 0, NULL,
+    {"data", WHOLE_TEXTS, "FILE...", NULL, 0, 0, NULL,
      "JSONL (id, image or images, question, answers, options, style, dataset a line), VQA v2's question file, or a "
      "folder of images with -p",
      .is_required = 1},
@@ -430,8 +430,8 @@ static void make_engines(struct sweep *sweep) {
 /* Opens the journal and allocates the measurements. Returns 0 or an exit code. */
 static int sweep_prepare(struct sweep *sweep) {
     make_engines(sweep);
-    sweep->way = is_given(sweep->options, "endpoint") ? &SERVER_WAY : &ENGINE_WAY;
-    int code = sweep->way == &SERVER_WAY ? served_open(sweep) : 0;
+    sweep->backend = is_given(sweep->options, "endpoint") ? &SERVER_BACKEND : &ENGINE_BACKEND;
+    int code = sweep->backend == &SERVER_BACKEND ? served_open(sweep) : 0;
     if (!code) code = sweep_open(sweep);
     if (code) return code;
     sweep->run = runs_make(1, sweep->plan.new_tokens);

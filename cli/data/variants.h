@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/options.h"
 #include "results/knobs.h"
-#include "server/knobs.h"
+#include "server/request_knobs.h"
 #include "tile/family.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_families.h"

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "results/metrics.h"
 #include "model/model.h"
-#include "measure/prune.h"
+#include "measure/prune_setting.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"

@@ -23,7 +23,7 @@ void runs_close(struct timed_runs *timed) {
     text_list_free(&timed->warnings);
     memset(timed, 0, sizeof *timed);
 }
-int runs_measure(const struct way *way, int32_t num_runs, int32_t new_tokens, struct timed_runs *timed) {
+int runs_measure(const struct pass_backend *backend, int32_t num_runs, int32_t new_tokens, struct timed_runs *timed) {
     vp_noise_reading reading;
     int code = 0;
     runs_open(timed, num_runs ? num_runs : 1, new_tokens);
@@ -31,14 +31,14 @@ int runs_measure(const struct way *way, int32_t num_runs, int32_t new_tokens, st
     if (!timed->is_cold) {
         struct pass_result *warm_up = runs_make(1, new_tokens);
         show_progress("warm-up");
-        code = way->pass(way->with, warm_up);
+        code = backend->pass(backend->with, warm_up);
         runs_free(warm_up, 1);
     }
-    if (!code && way->warm) way->warm(way->with);
+    if (!code && backend->warm) backend->warm(backend->with);
     noise_begin(&timed->noise, &reading);
     while (!code && timed->count < timed->capacity && !interrupted) {
         show_progress("run %d of %d", timed->count + 1, timed->capacity);
-        code = way->pass(way->with, &timed->runs[timed->count]);
+        code = backend->pass(backend->with, &timed->runs[timed->count]);
         if (!code) timed->count++;
     }
     noise_end(&timed->noise, &reading);

@@ -11,7 +11,7 @@
 
 /* The functions that run a pass on the engine or on a server. pass: runs it once into *run, which comes from runs_make;
  * returns 0, EXIT_INTERRUPTED, or an exit code after a message. warm: called after the warm-up, unless NULL. */
-struct way {
+struct pass_backend {
     void *with; /* argument of both */
     int (*pass)(void *with, struct pass_result *run);
     void (*warm)(void *with);
@@ -29,7 +29,7 @@ void runs_close(struct timed_runs *timed);
 
 /* Runs an untimed pass, unless timed->is_cold, and num_runs timed ones (0: one). Ctrl-C ends the loop after the current
  * pass. Returns 0 or the exit code of a pass. */
-int runs_measure(const struct way *way, int32_t num_runs, int32_t new_tokens, struct timed_runs *timed);
+int runs_measure(const struct pass_backend *backend, int32_t num_runs, int32_t new_tokens, struct timed_runs *timed);
 
 /* After Ctrl-C: prints a line about the shown runs and how to continue. */
 void runs_print_interrupted(const struct timed_runs *timed);

@@ -257,7 +257,7 @@ static void warn_of_measurements(const struct measurements *measurements, const 
     if (measurements->not_positive)
         text_list_add(warnings, "%zu stage times of 0 ms or less left out", measurements->not_positive);
     for (int axis = KNOB_SIZE + 1; axis < KNOB_COUNT; axis++)
-        if (knob_is_axis(axis) && !KNOBS[axis].in_model && results->files[0].told_apart >> axis & 1)
+        if (knob_is_axis(axis) && !KNOBS[axis].in_model && results->files[0].varied >> axis & 1)
             text_list_add(warnings, "the configurations differ in %s, which is not in the model", KNOBS[axis].axis);
     results_warn_of_noise(results, warnings);
     for (size_t i = 0; i < results->notes.count; i++) text_list_add(warnings, "%s", results->notes.items[i]);

@@ -146,7 +146,7 @@ static void write_latencies(struct document *document, const struct report *repo
         return;
     }
     document_text(document, BLOCK_LINE, "configuration: image size, top_k (k), active decoder blocks (b)%s",
-                  results->files[0].told_apart >> KNOB_WEIGHTS & 1 ? ", weights" : "");
+                  results->files[0].varied >> KNOB_WEIGHTS & 1 ? ", weights" : "");
     terms_add(document, LATENCY_TERMS, LATENCY_TERM_COUNT);
 }
 /* Writes the cost of images measured by twins, and the part of it that grows with their tokens. */

@@ -99,7 +99,7 @@ static int is_null(const struct field *row, const char *at) {
     case FIELD_NUMBER: return !isfinite(number_at(at));
     case FIELD_PAIR: return int_at(at, row->bytes / 2) < row->least;
     case FIELD_RANGE:
-    case FIELD_WHOLES: return !isfinite(range_at(at).low) || !isfinite(range_at(at).high);
+    case FIELD_INT_RANGE: return !isfinite(range_at(at).low) || !isfinite(range_at(at).high);
     case FIELD_OBJECT: return !object_at(row, at);
     default: return !text_at(at);
     }
@@ -141,7 +141,7 @@ static void put_two(vp_json_writer *writer, const struct field *row, const char 
     for (int i = 0; i < 2; i++) {
         const double end = i ? range.high : range.low;
         if (row->type == FIELD_PAIR) vp_json_int(writer, int_at(at + (size_t)i * row->bytes / 2, row->bytes / 2));
-        else if (row->type == FIELD_WHOLES) vp_json_int(writer, llround(end));
+        else if (row->type == FIELD_INT_RANGE) vp_json_int(writer, llround(end));
         else vp_json_double(writer, end);
     }
     vp_json_end_array(writer);
@@ -261,7 +261,7 @@ static int fits(const vp_json *json, uint32_t node, const struct field *row) {
     case FIELD_BYTES: return node_is(json, node, VP_JSON_STRING);
     case FIELD_TRUTH: return node_is(json, node, VP_JSON_TRUE) || node_is(json, node, VP_JSON_FALSE);
     case FIELD_PAIR:
-    case FIELD_WHOLES: return are_integers(json, node, row) && json->nodes[node].count == 2;
+    case FIELD_INT_RANGE: return are_integers(json, node, row) && json->nodes[node].count == 2;
     case FIELD_RANGE: return are_numbers(json, node) && json->nodes[node].count == 2;
     case FIELD_INTS: return are_integers(json, node, row);
     case FIELD_STAGES: return are_stages(json, node);

@@ -19,7 +19,7 @@ enum field_type {
     FIELD_TRUTH,  /* true or false; int. Null if negative */
     FIELD_PAIR,   /* [integer, integer]; struct field_pair. Null if the first is below `least` */
     FIELD_RANGE,  /* [number, number]; struct field_range. Null if one is not finite */
-    FIELD_WHOLES, /* like FIELD_RANGE, but integers in the file */
+    FIELD_INT_RANGE, /* like FIELD_RANGE, but integers in the file */
     FIELD_INTS,   /* list of integers; a pointer to items of `stride` bytes, with their number at `count` */
     FIELD_STAGES, /* object of [wall ns, device ns, launches, FLOPs, bytes] by stage; vp_stage_times */
     FIELD_OBJECT, /* object with the rows `of`; a struct, or if is_pointer a pointer to one. Null if NULL */
@@ -445,7 +445,7 @@ struct fidelity {
     AT(S, NUMBER, "other_cpu_percent", in(other_cpu_percent), \
        "share of all CPU time used by other processes and the kernel; coarse ticks can make it negative", \
        .digits = 1, .null = "not known") \
-    AT(S, WHOLES, "frequency_mhz", in(mhz_low), "[lowest, highest] frequency of a CPU", .most = INT32_MAX, \
+    AT(S, INT_RANGE, "frequency_mhz", in(mhz_low), "[lowest, highest] frequency of a CPU", .most = INT32_MAX, \
        .null = "not reported")
 #define NOISE_LINE_ROWS(ROW, AT, S) \
     ROW(S, INT, from, "byte offset of the first line that it covers", .most = INT64_MAX) \

@@ -131,16 +131,16 @@ const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_
     return out;
 }
 /* Returns 1 if a table names the knob. A model without experts has no top_k. */
-static int is_in_setting(const struct knob_values *values, int knob, uint32_t told_apart) {
+static int is_in_setting(const struct knob_values *values, int knob, uint32_t varied) {
     if (!KNOBS[knob].in_setting || (knob == KNOB_TOP_K && knobs_are_dense(values))) return 0;
-    return KNOBS[knob].only_varied ? (told_apart >> knob & 1) != 0 : knob_is_set(values, knob);
+    return KNOBS[knob].only_varied ? (varied >> knob & 1) != 0 : knob_is_set(values, knob);
 }
-const char *knob_engine_text(const struct knob_values *values, uint32_t told_apart, char out[KNOB_TEXT_BYTES]) {
+const char *knob_engine_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]) {
     size_t used = 0;
     out[0] = 0;
     for (int knob = 0; knob < KNOB_COUNT; knob++) {
         char value[KNOB_TEXT_BYTES];
-        if (!is_in_setting(values, knob, told_apart)) continue;
+        if (!is_in_setting(values, knob, varied)) continue;
         if (knob_is_set(values, knob)) knob_value_text(values, knob, value);
         else snprintf(value, sizeof value, "%s?", KNOBS[knob].axis);
         used += (size_t)snprintf(out + used, KNOB_TEXT_BYTES - used, "%s%s%.80s", used ? " " : "",

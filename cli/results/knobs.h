@@ -84,7 +84,7 @@ struct vp_model_config;
         .only_varied = 1, .choices = ACTIVATIONS_NAMES, .in_name = "activations-", .in_setting = "activations=", \
         .list = "activations", .option = "activations", .usual = "auto") \
     ROW(PRUNE, "prune", "how image tokens are pruned, as in --prune_list", \
-        ({"prune_list", WHOLES, "VALUE...", NULL, 0, 0, NULL, \
+        ({"prune_list", WHOLE_TEXTS, "VALUE...", NULL, 0, 0, NULL, \
           "pruning of image tokens: every point of the grid runs with each of these (none, random:keep=0.25, " \
           "fastv:keep=112,layer=2, ...; vlmprof help pruning)", OF_ENGINE},), \
         ({"prune", TEXT, "VALUE", NULL, 0, 0, NULL, \
@@ -196,9 +196,9 @@ int knob_values_are_same(const struct knob_values *left, const struct knob_value
 enum { KNOB_TEXT_BYTES = 144 };
 /* "medium", "576 tokens", "max_crops 4"; "" if no size is set. Returns out. */
 const char *knob_size_text(const struct knob_values *values, char out[KNOB_TEXT_BYTES]);
-/* The values of the engine's knobs for a table, "k4 b12 int8". told_apart: bits of the knobs whose values differ among
+/* The values of the engine's knobs for a table, "k4 b12 int8". varied: bits of the knobs whose values differ among
  * the configurations. Returns out. */
-const char *knob_engine_text(const struct knob_values *values, uint32_t told_apart, char out[KNOB_TEXT_BYTES]);
+const char *knob_engine_text(const struct knob_values *values, uint32_t varied, char out[KNOB_TEXT_BYTES]);
 /* A value's name on an axis: "4", "int8". Not for images and servers. */
 const char *knob_value_text(const struct knob_values *values, int knob, char out[KNOB_TEXT_BYTES]);
 /* Adds the image size and the engine's knobs to a file name. crops: a tier's mean crops; named: bits of the

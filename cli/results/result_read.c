@@ -748,7 +748,7 @@ const char *axis_text(const struct result_file *file, int axis, char out[KNOB_TE
     return out;
 }
 const char *language_text(const struct result_file *file, char out[KNOB_TEXT_BYTES]) {
-    if (!file->is_served) return knob_engine_text(&file->knobs, file->told_apart, out);
+    if (!file->is_served) return knob_engine_text(&file->knobs, file->varied, out);
     snprintf(out, KNOB_TEXT_BYTES, "%s", file->variant_name);
     return out;
 }
@@ -884,7 +884,7 @@ static void tell_apart(struct results *results) {
         for (int knob = 0; knob < KNOB_COUNT; knob++)
             if (knob_compare(knob, &first->knobs, &file->knobs)) differ |= 1u << knob;
     }
-    for (size_t i = 0; i < results->count; i++) results->files[i].told_apart = differ;
+    for (size_t i = 0; i < results->count; i++) results->files[i].varied = differ;
 }
 static void name_variants(struct results *results) {
     struct varied varied = {0, 0, {NULL, 0}};

@@ -28,7 +28,7 @@ struct result_file {
     union { struct result_time times; struct { RESULT_TIME_ROWS(FIELD_MEMBER, 0) }; };
     struct tool_cost cost;           /* cost of stage times: staged minus bare, as a share of T_total */
     struct knob_values knobs;
-    uint32_t told_apart;             /* bits of the knobs whose values differ among the files read together */
+    uint32_t varied;             /* bits of the knobs whose values differ among the files read together */
     int64_t total_blocks, expert_count;
     int is_served;                   /* 1 for a server */
     char *server;                    /* the server's description of itself */

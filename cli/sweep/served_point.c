@@ -435,7 +435,7 @@ static int served_run(struct sweep *sweep, struct open_point *point, const struc
     return code == EXIT_INTERRUPTED ? code : 0;
 }
 
-const struct sweep_way SERVER_WAY = {served_put_head, served_put_sizes, served_begin, served_end, served_run};
+const struct sweep_backend SERVER_BACKEND = {served_put_head, served_put_sizes, served_begin, served_end, served_run};
 
 /* ---- twins */
 int served_wants_twins(const struct sweep *sweep, const struct open_point *point) {

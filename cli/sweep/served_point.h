@@ -11,7 +11,7 @@
 int served_open(struct sweep *sweep);
 void served_close(struct sweep *sweep);
 
-extern const struct sweep_way SERVER_WAY;
+extern const struct sweep_backend SERVER_BACKEND;
 
 /* Returns 1 if a measured server is on this machine. */
 int served_is_local(const struct sweep *sweep);

@@ -60,7 +60,7 @@ struct sweep_engine {
 struct sweep;
 /* The differences between measuring the engine and measuring servers. Functions print their errors and return 0 or an
  * exit code. */
-struct sweep_way {
+struct sweep_backend {
     /* write members of the journal's head; the "sizes" of a point */
     void (*put_head)(vp_json_writer *writer, const struct sweep *sweep);
     void (*put_sizes)(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
@@ -95,7 +95,7 @@ struct sweep {
     struct sweep_settings settings;
     struct model model;
     struct plan plan;
-    const struct sweep_way *way;
+    const struct sweep_backend *backend;
     struct served_sweep *served; /* the open connections to servers; NULL: the engine is measured */
     char device[32]; /* --device; with several processes on one machine, each its own GPU */
     struct launched rank;

@@ -96,7 +96,7 @@ int write_head(struct sweep *sweep) {
     line.bare_every = sweep->bare_every;
     line.architecture = sweep->served ? NULL : vp_architecture_name(sweep->model.config.architecture);
     fields_put(writer, &HEAD, &line);
-    sweep->way->put_head(writer, sweep);
+    sweep->backend->put_head(writer, sweep);
     put_options(writer, "options", sweep->options);
     PUT(writer, KEY_ARRAY("data"));
     for (size_t i = 0; i < sweep->plan.set_count; i++) put_head_dataset(writer, &sweep->plan.sets[i]);
@@ -286,7 +286,7 @@ static int write_done(struct sweep *sweep, struct open_point *point, const struc
     line.stop = vp_stop_name((int32_t)stop);
     line.retries = point->retries;
     fields_put(writer, &DONE, &line);
-    sweep->way->put_sizes(writer, sweep, point, sample);
+    sweep->backend->put_sizes(writer, sweep, point, sample);
     int code = point_append(sweep, point);
     point->is_open = 0;
     sweep->done += !code;
@@ -306,7 +306,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     line.attempts = point->retries + 1;
     line.retries = point->retries;
     fields_put(writer, &FAILED, &line);
-    sweep->way->put_sizes(writer, sweep, point, sample);
+    sweep->backend->put_sizes(writer, sweep, point, sample);
     if ((code = journal_line_end(&sweep->journal)) != 0) return code;
     if (hold) text_add(&sweep->pending, sweep->journal.line.data, sweep->journal.line.bytes);
     /* not evidence about earlier failures */
@@ -782,7 +782,7 @@ static int measure_run(struct sweep *sweep, struct open_point *point, const stru
     vp_stop stop = stop_of(sweep, point);
     int is_device, code;
     if (stop == VP_STOP_NOT) {
-        code = sweep->way->run(sweep, point, sample, reason, sizeof reason, &is_device);
+        code = sweep->backend->run(sweep, point, sample, reason, sizeof reason, &is_device);
         if (code) return code;
         if (reason[0]) {
             if ((code = write_failed(sweep, point, sample, reason, is_device)) != 0) return code;
@@ -849,7 +849,7 @@ static int engine_point_run(struct sweep *sweep, struct open_point *point, const
     if (!code && !reason[0]) read_telemetry(sweep);
     return code;
 }
-const struct sweep_way ENGINE_WAY = {put_model_shape, put_point_layout_of, engine_point_begin, NULL,
+const struct sweep_backend ENGINE_BACKEND = {put_model_shape, put_point_layout_of, engine_point_begin, NULL,
                                      engine_point_run};
 
 /* Makes the requests of a sample, and writes open points that cannot run as failed. */
@@ -859,7 +859,7 @@ static int sample_begin(struct sweep *sweep, size_t count, const struct sample *
     for (size_t i = 0; i < count && !code; i++) {
         struct open_point *point = &sweep->open[i];
         if (!point->is_open && !point->lacks_kernels && !point->is_wanted) continue;
-        code = sweep->way->begin(sweep, point, sample, entry, reason, sizeof reason, &has_vanished);
+        code = sweep->backend->begin(sweep, point, sample, entry, reason, sizeof reason, &has_vanished);
         if (code || !reason[0]) continue;
         if (point->is_wanted) baseline_lacks(&sweep->baseline, reason);
         if (point->is_open && has_vanished) {
@@ -909,7 +909,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         }
         if (!code) code = block_end(sweep, 0);
     }
-    if (sweep->way->end) sweep->way->end(sweep);
+    if (sweep->backend->end) sweep->backend->end(sweep);
     images_free(sweep->images, sweep->image_count);
     sweep->images = NULL;
     for (size_t i = 0; i < configuration_count; i++) cuts_free(&sweep->open[i].own_cuts);

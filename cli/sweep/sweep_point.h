@@ -5,7 +5,7 @@
 #define VLMPROF_CLI_SWEEP_POINT_H
 #include "sweep/sweep.h"
 
-extern const struct sweep_way ENGINE_WAY;
+extern const struct sweep_backend ENGINE_BACKEND;
 
 /* Prints the sweep's progress on stderr; `what` is why it stopped. */
 void sweep_message(const struct sweep *sweep, const char *what);

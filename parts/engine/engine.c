@@ -210,7 +210,7 @@ VP_API vp_result vp_engine_open(const vp_engine_options *options, vp_engine **en
 }
 
 VP_API void vp_engine_settle(vp_engine *engine) {
-    if (engine->paper_bytes) return;
+    if (engine->counted_space_bytes) return;
     engine->queue->timing = VP_TIMING_STAGE;
     engine->backend->mark(engine->queue, 0, NULL);
     (void)engine->backend->wait(engine->queue, 0, NULL);
@@ -241,7 +241,7 @@ VP_API int64_t vp_engine_stamp_cost_ns(vp_engine *engine) {
 VP_API void vp_engine_close(vp_engine *engine) {
     if (!engine) return;
     if (engine->queue) engine->backend->close(engine->queue);
-    vk_free_paper(engine);
+    vk_free_counted_space(engine);
     vk_model_free(&engine->model);
     free(engine->jobs);
     free(engine->counts);

@@ -82,7 +82,7 @@ struct vp_engine {
     int64_t log_capacity;
     size_t weights_bytes, memory_bytes, cache_bytes, vision_bytes, scratch_bytes, prune_bytes;
     vp_opening opening;
-    size_t paper_bytes; /* counts_only: size of the unused addresses that replace memory; otherwise 0 */
+    size_t counted_space_bytes; /* counts_only: size of the unused addresses that replace memory; otherwise 0 */
     const void *weights;
     vp_ceilings ceilings; /* bytes_per_s 0: not measured yet */
     char device[160], device_note[sizeof ((vp_error *)0)->text];
@@ -155,7 +155,7 @@ void vk_measure(vp_engine *engine);
 vp_result vk_allocate(vp_engine *engine, vp_error *error);
 /* Sets the same layout with addresses but no memory, for requests that are only counted. */
 vp_result vk_lay_out(vp_engine *engine, vp_error *error);
-void vk_free_paper(vp_engine *engine);
+void vk_free_counted_space(vp_engine *engine);
 /* copies host memory to the backend in pieces */
 void vk_send(vp_engine *engine, void *to, const void *from, size_t bytes);
 /* cos and sin of every position; the reference computes frequencies and angles in fp32 */

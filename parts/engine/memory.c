@@ -400,14 +400,14 @@ vp_result vk_lay_out(vp_engine *engine, vp_error *error) {
     vk_measure(engine);
     base = mmap(NULL, engine->memory_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base != MAP_FAILED) {
-        engine->paper_bytes = engine->memory_bytes;
+        engine->counted_space_bytes = engine->memory_bytes;
         engine->weights = base;
         if (vk_place(engine, base, base + engine->weights_bytes)) return VP_OK;
     }
     return vp_fail(error, VP_ERR_MEMORY, -1, "engine", "not enough memory");
 }
-void vk_free_paper(vp_engine *engine) {
-    if (engine->paper_bytes) munmap((void *)(uintptr_t)engine->weights, engine->paper_bytes);
+void vk_free_counted_space(vp_engine *engine) {
+    if (engine->counted_space_bytes) munmap((void *)(uintptr_t)engine->weights, engine->counted_space_bytes);
 }
 
 vp_result vk_allocate(vp_engine *engine, vp_error *error) {

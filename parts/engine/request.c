@@ -330,7 +330,7 @@ static vp_result vk_run(vp_engine *engine, const vp_request *request, vp_reply *
 
 VP_API vp_result vp_engine_run(vp_engine *engine, const vp_request *request, vp_reply *reply, vp_error *error) {
     vp_result result = vk_check_request(engine, request, error);
-    if (result == VP_OK && engine->paper_bytes)
+    if (result == VP_OK && engine->counted_space_bytes)
         result = vp_fail(error, VP_ERR_STATE, -1, "engine", "was opened only to count requests");
     if (result != VP_OK) return result;
     engine->backend->enter(engine->queue);

@@ -17,7 +17,7 @@ static void check_value(const struct option_spec *spec, const struct option_valu
     if (spec->kind == COUNT) MUST(value->number >= spec->least && value->number <= spec->most);
     if (spec->kind == REAL) MUST(value->real >= (double)spec->least && value->real <= (double)spec->most);
     if (spec->kind == CHOICE) MUST(has_word(spec->choices, value->text));
-    if (spec->kind == COUNTS || spec->kind == TEXTS || spec->kind == WHOLES) MUST(value->count > 0);
+    if (spec->kind == COUNTS || spec->kind == TEXTS || spec->kind == WHOLE_TEXTS) MUST(value->count > 0);
     for (size_t i = 0; i < value->count; i++) {
         MUST(value->items[i] != NULL);
         if (spec->kind == COUNTS) MUST(value->numbers[i] >= spec->least && value->numbers[i] <= spec->most);

@@ -232,7 +232,7 @@ static void put_enum(const struct field *row) {
 static void put_field(const struct fields *table, const struct field *row) {
     static const char *const types[] = {"integer", "number", "string", "string", "boolean", "array",  "array",
                                         "array",   "array",  "object", "object", "object",  "array", "array"};
-    const int is_pair = row->type == FIELD_PAIR || row->type == FIELD_WHOLES || row->type == FIELD_RANGE;
+    const int is_pair = row->type == FIELD_PAIR || row->type == FIELD_INT_RANGE || row->type == FIELD_RANGE;
     member(row->key);
     put_type(types[row->type], row->null != NULL);
     put_words(row->words, row->unit, row->null);

@@ -1,7 +1,7 @@
-/* knobs.h: members of the request body that the user sets: --request_knob PATH=V1,V2,...
+/* request_knobs.h: members of the request body that the user sets: --request_knob PATH=V1,V2,...
  * Texts come in; paths, their values as JSON, and all combinations of them come out. */
-#ifndef VLMPROF_CLI_KNOBS_H
-#define VLMPROF_CLI_KNOBS_H
+#ifndef VLMPROF_CLI_REQUEST_KNOBS_H
+#define VLMPROF_CLI_REQUEST_KNOBS_H
 #include "base/memory.h"
 #include "base/options.h"
 #include "vlmprof.h"
@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 #define OPTION_REQUEST_KNOB \
-    {"request_knob", WHOLES, "PATH=VALUE...", NULL, 0, 0, NULL, \
+    {"request_knob", WHOLE_TEXTS, "PATH=VALUE...", NULL, 0, 0, NULL, \
      "set a member of the request: mm_processor_kwargs.max_pixels=501760, image_url.detail=low (JSON or a text)"}
 
 struct request_knob {

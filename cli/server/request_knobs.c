@@ -1,5 +1,5 @@
-/* knobs.c: members of the request body that the user sets: --request_knob PATH=V1,V2,... */
-#include "server/knobs.h"
+/* request_knobs.c: members of the request body that the user sets: --request_knob PATH=V1,V2,... */
+#include "server/request_knobs.h"
 
 #include "base/console.h"
 #include "base/json.h"

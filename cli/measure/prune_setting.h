@@ -1,6 +1,6 @@
-/* prune.h: reads --prune METHOD[:KEY=VALUE,..] for the engine, and describes its effect. */
-#ifndef VLMPROF_CLI_PRUNE_H
-#define VLMPROF_CLI_PRUNE_H
+/* prune_setting.h: reads --prune METHOD[:KEY=VALUE,..] for the engine, and describes its effect. */
+#ifndef VLMPROF_CLI_PRUNE_SETTING_H
+#define VLMPROF_CLI_PRUNE_SETTING_H
 #include "base/json.h"
 #include "base/memory.h"
 #include "vlmprof_engine.h"
