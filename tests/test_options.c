@@ -30,7 +30,7 @@ static void test_help(void) {
         }
         for (const char *line = (*command)->example; line; line = strstr(line, "\n  ") ? strstr(line, "\n  ") + 3 : NULL)
             CHECK(!strncmp(line, "vlmprof ", 8) || strstr(line, "| vlmprof ") || *line == ' ');
-        snprintf(words, sizeof words, "help %s", (*command)->name);
+        snprintf(words, sizeof words, "help %s --all", (*command)->name);
         CHECK_INT(cli(words), 0);
         CHECK(last.out && strstr(last.out, "usage: vlmprof") && strstr(last.out, (*command)->summary));
         for (size_t i = 0; i < (*command)->option_count; i++) {
@@ -57,6 +57,19 @@ static void test_help(void) {
     CHECK_INT(cli("help run"), 0);
     CHECK(last.out && !strchr(last.out, 27));
     REFUSED("run --color always -p a", 2, "unless NO_COLOR is set");
+    check_case("help: the main options of a large command, then all of them; main options are options");
+    CHECK_INT(cli("help sweep"), 0);
+    CHECK(last.out && strstr(last.out, "--top_k_list") && !strstr(last.out, "--bare_every") && strstr(last.out, " more: vlmprof help sweep --all"));
+    CHECK_INT(cli("help sweep --all"), 0);
+    CHECK(last.out && strstr(last.out, "--bare_every") && !strstr(last.out, " more: "));
+    static const struct command *const large[] = {&command_sweep, &command_run};
+    for (int i = 0; i < 2; i++) {
+        size_t found = 0, named = 1;
+        for (size_t k = 0; k < large[i]->option_count; k++)
+            found += large[i]->options[k].kind != GROUP && has_word(large[i]->main_options, large[i]->options[k].name);
+        for (const char *at = large[i]->main_options; *at; at++) named += *at == ' ';
+        CHECK_INT(found, named);
+    }
     check_case("help: invalid topics and options");
     REFUSED("help tokn", 2, "did you mean tokenize, tokens?");
     REFUSED("help nothing-like-it", 2, "unknown command or topic");

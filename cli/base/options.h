@@ -53,6 +53,7 @@ struct command {
     const struct option_spec *options; size_t option_count;
     const char *keyed_by; /* option names, separated by spaces; if one is given, an unknown option is a key */
     int (*run)(const struct options *options); /* returns an exit code */
+    const char *main_options; /* names of the options that the short help shows, separated by spaces; NULL: all */
 };
 
 /* Returns 1 if this command has such an option. Shared code checks this before it reads the value. */

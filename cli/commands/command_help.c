@@ -12,6 +12,7 @@
 
 static const struct option_spec HELP_OPTIONS[] = {
     OPTION_GROUP("output"),
+    {"all", FLAG, NULL, NULL, 0, 0, NULL, "every option of the command, not only the most used ones"},
     {"man", FLAG, NULL, NULL, 0, 0, NULL, "the manual page, as input for man"},
     {"list", FLAG, NULL, NULL, 0, 0, NULL, "the names of all commands and topics, one per line",
      .excludes = "man completion"},
@@ -44,7 +45,7 @@ static int run_help(const struct options *options) {
     else if (!word) help_print_program(stdout, options->commands);
     else if (command && manual) manual_print_command(command);
     else if (guide && manual) manual_print_guide(guide);
-    else if (command) help_print_command(command);
+    else if (command) help_print_command(command, is_given(options, "all"));
     else if (guide) help_print_guide(guide);
     else return help_complain_unknown(word, options->commands, 1);
     return 0;
@@ -52,6 +53,6 @@ static int run_help(const struct options *options) {
 
 const struct command command_help = {
     "help", "[COMMAND|TOPIC]", "show the options of a command, or a guide to a topic",
-    "vlmprof help sweep\n  vlmprof help tokens\n  vlmprof help --completion bash >vlmprof.bash", 1,
+    "vlmprof help sweep\n  vlmprof help sweep --all\n  vlmprof help tokens\n  vlmprof help --completion bash >vlmprof.bash", 1,
     COMMAND_OPTIONS(HELP_OPTIONS), NULL, run_help,
 };

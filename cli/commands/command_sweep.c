@@ -509,4 +509,7 @@ const struct command command_sweep = {
     0,
     COMMAND_OPTIONS(SWEEP_OPTIONS),
     "family",
-    run_command};
+    run_command,
+    "model synthetic data image_dir prompt metric num_samples endpoint endpoint_model family tier_list "
+    "vision_tokens_list image_knob top_k_list num_active_blocks_list weights_list prune_list num_runs_per_sample "
+    "baseline max_new_tokens device threads output_dir plan json"};

@@ -39,22 +39,31 @@ void help_print_program(FILE *out, const struct command *const *commands) {
             "exit codes: %s\n",
             HELP_EXIT_CODES);
 }
-void help_print_command(const struct command *command) {
+void help_print_command(const struct command *command, int is_whole) {
+    const char *shown = is_whole ? NULL : command->main_options, *group = NULL;
+    int more = 0;
     printf("usage: vlmprof %s %s%s[OPTIONS]\n\n%s\n", command->name, command->operands,
            command->operands[0] ? " " : "", command->summary);
     for (size_t i = 0; i < command->option_count; i++) {
         const struct option_spec *spec = &command->options[i];
         char head[64];
         if (spec->kind == GROUP) {
-            print_heading("\n", spec->name, ":");
+            group = spec->name;
             continue;
         }
+        if (shown && !has_word(shown, spec->name)) {
+            more++;
+            continue;
+        }
+        if (group) print_heading("\n", group, ":");
+        group = NULL;
         snprintf(head, sizeof head, "--%s%s%s", spec->name, spec->argument ? " " : "",
                  spec->argument ? spec->argument : "");
         printf("  %-32s %s", head, spec->help);
         if (shown_default(spec)) printf(" (default %s)", spec->fallback);
         printf("\n");
     }
+    if (more) printf("\n%d more: vlmprof help %s --all\n", more, command->name);
     print_heading("\n", strchr(command->example, '\n') ? "examples" : "example", ":");
     printf("  %s\n", command->example);
 }

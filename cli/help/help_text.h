@@ -12,8 +12,8 @@ extern const char HELP_PURPOSE[];
 
 /* Prints the commands and topics. `commands` ends with NULL. */
 void help_print_program(FILE *out, const struct command *const *commands);
-/* Prints usage, options and examples of a command on stdout. */
-void help_print_command(const struct command *command);
+/* Prints usage, options and examples of a command on stdout; without is_whole only its main options. */
+void help_print_command(const struct command *command, int is_whole);
 /* Prints a guide on stdout. */
 void help_print_guide(const struct guide *guide);
 
