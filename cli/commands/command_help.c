@@ -53,6 +53,7 @@ static int run_help(const struct options *options) {
 
 const struct command command_help = {
     "help", "[COMMAND|TOPIC]", "show the options of a command, or a guide to a topic",
-    "vlmprof help sweep\n  vlmprof help sweep --all\n  vlmprof help tokens\n  vlmprof help --completion bash >vlmprof.bash", 1,
+    "vlmprof help sweep\n  vlmprof help sweep --all\n  vlmprof help tokens\n"
+    "  vlmprof help --completion bash >vlmprof.bash", 1,
     COMMAND_OPTIONS(HELP_OPTIONS), NULL, run_help,
 };
