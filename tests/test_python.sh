@@ -1,4 +1,5 @@
 #!/bin/bash
+# slow: installs the package several times, 12 s
 # Proves that the Python package counts as the program does and calls it (tests/python/api.py, checks.py), that it reads data sets, tables and scores
 # (data.py, tables.py) and compares stacks (conform.py), that `pip install ./python` and a wheel of the ordinary program install into an empty virtual
 # environment without an index and run there, that the same input gives the same wheel, that the source package has what it builds from, and that ruff
