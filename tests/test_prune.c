@@ -243,34 +243,27 @@ static void select_dart(const json_file *file, const char *folder) {
     check_free(&states);
     check_free(&keys);
 }
-static void select_spread(const json_file *file, const char *folder, int is_determinant) {
+static void select_spread(const json_file *file, const char *folder) {
     const int n = whole_of(file, "n"), keep = whole_of(file, "keep");
-    check_array features, relevance;
+    check_array features;
     float *x = read_array(folder, "features", &features);
     const int width = (int)(features.count / n);
-    if (is_determinant) {
-        float *r = read_array(folder, "relevance", &relevance), *scratch = (float *)malloc((size_t)(n * (width + keep + 3)) * sizeof *scratch);
-        vk_prune_determinant(x, r, n, width, keep, scratch, order, kept);
-        FREE_ALL(scratch, r);
-        check_free(&relevance);
-    } else {
-        float *unit = (float *)take((size_t)(n * width));
-        backend->kernels.unit_rows(queue, unit, (float *)give(x, (size_t)features.count), NULL, n, width, width);
-        vk_prune_spread(backend, queue, unit, (float *)take((size_t)n), (int32_t *)take((size_t)keep), n, width, keep, order);
-        memcpy(kept, order, (size_t)keep * sizeof *kept);
-        vk_prune_sort(kept, keep);
-        for (int i = 1; i < keep; i++) CHECK(kept[i] > kept[i - 1]); /* no duplicates */
-    }
+    float *unit = (float *)take((size_t)(n * width));
+    backend->kernels.unit_rows(queue, unit, (float *)give(x, (size_t)features.count), NULL, n, width, width);
+    vk_prune_spread(backend, queue, unit, (float *)take((size_t)n), (int32_t *)take((size_t)keep), n, width, keep, order);
+    memcpy(kept, order, (size_t)keep * sizeof *kept);
+    vk_prune_sort(kept, keep);
+    for (int i = 1; i < keep; i++) CHECK(kept[i] > kept[i - 1]); /* no duplicates */
     check_folded(file, "order", order, keep, 0);
     check_folded(file, "kept", kept, keep, 1);
     free(x);
     check_free(&features);
 }
 static void test_rules(void) {
-    static const char *const methods[] = { "random", "stride", "pool", "fastv", "visionzip", "dart", "divprune", "cdpruner" };
+    static const char *const methods[] = { "random", "stride", "pool", "fastv", "visionzip", "dart", "divprune" };
     int cases = 0;
     if (!open_device()) return;
-    for (int m = 0; m < 8; m++)
+    for (int m = 0; m < 7; m++)
         for (int number = 1; number < 10; number++) {
             char folder[120], path[160];
             json_file file;
@@ -286,11 +279,11 @@ static void test_rules(void) {
             else if (m == 3) select_fastv(&file, folder);
             else if (m == 4) select_visionzip(&file, folder);
             else if (m == 5) select_dart(&file, folder);
-            else select_spread(&file, folder, m == 7);
+            else select_spread(&file, folder);
             json_close(&file);
         }
     check_case("cases of the rules");
-    CHECK(cases >= 24);
+    CHECK(cases >= 21);
     backend->close(queue);
 }
 static void test_shares(void) {

@@ -16,7 +16,7 @@
  * Tokens are numbered from 0 in the language model's order. Scores are fp32 for any weights. Ties go to the lower
  * index. Kept tokens are returned in ascending order. A NaN score ranks last.
  * source: the formulas of FastV (arXiv 2403.06764), VisionZip (2412.04467), DART (2502.11494), DivPrune (2503.02175),
- * PyramidDrop (2410.17247), CDPruner (2506.10967); the guide `pruning` lists the differences */
+ * PyramidDrop (2410.17247); the guide `pruning` lists the differences */
 /* a score with the index that breaks ties */
 typedef struct vk_rank { float score; int32_t index; } vk_rank;
 
@@ -56,12 +56,6 @@ void vk_prune_merge(const vk_zip *zip, int in_place, int32_t *rows, int32_t *lis
  * pivots and to 0 for the rest. scratch: [tokens]. Returns the number of kept tokens. */
 int32_t vk_prune_dart(const float *cosines, int32_t pivots, int32_t tokens, int32_t per_pivot, unsigned char *is_kept,
                       vk_rank *scratch, int32_t *kept);
-
-/* CDPruner's choice. It greedily maximises the determinant of q_i (u_i . u_j) q_j, where u are features f32 [count,
- * width] of length 1. relevance: CLIP's output, before negation and scaling. order: [keep], in order of choice.
- * scratch: float [count * (width + keep + 3)] */
-void vk_prune_determinant(const float *features, const float *relevance, int32_t count, int32_t width, int32_t keep,
-                          float *scratch, int32_t *order, int32_t *kept);
 
 /* Sorts in ascending order. */
 void vk_prune_sort(int32_t *values, int32_t count);

@@ -720,9 +720,6 @@ VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char 
     const vp_impl_entry *entry = vp_impl_checkpoint_entry(checkpoint, name);
     return entry ? vp_impl_checkpoint_tensor(checkpoint, entry, tensor) : VP_ERR_NOT_FOUND;
 }
-VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint) {
-    return checkpoint ? checkpoint->shard_count : 0;
-}
 
 VP_API void vp_checkpoint_advise(const vp_checkpoint *checkpoint, const vp_tensor *tensor, int needed) {
     /* a page fault also maps neighbouring pages, so the range to release is wider than the tensor */

@@ -56,7 +56,6 @@ VP_API vp_result vp_checkpoint_open(const char *directory, const vp_model_config
  * memory:  none
  * threads: reentrant */
 VP_API vp_result vp_checkpoint_find(const vp_checkpoint *checkpoint, const char *name, vp_tensor *tensor);
-VP_API int32_t vp_checkpoint_shard_count(const vp_checkpoint *checkpoint);
 /* Call this before reading a tensor (needed = 1: the system prefetches it) and afterwards (needed = 0: its pages leave
  * this process's memory, and another access reads the file again). So a checkpoint larger than memory can be read one
  * tensor at a time. This is only advice; the data never change.
