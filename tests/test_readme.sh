@@ -73,7 +73,7 @@ check "README has commands" [ -s "$work/commands" ]
 while IFS= read -r command; do
     read -r _ name _ <<<"$command"
     case $name in -*) name=;; esac
-    "$PROGRAM" $name --help </dev/null >"$work/help" 2>&1
+    "$PROGRAM" ${name:+help} ${name:---help} ${name:+--all} </dev/null >"$work/help" 2>&1
     for option in $(grep -oE ' --[a-z_]+' <<<"$command"); do
         check "README's option $option is in the help of ${name:-the program}" grep -qE -e "$option\b" "$work/help"
     done
@@ -101,7 +101,7 @@ fi
 
 # guides: each says its name and summary; every option that they name is one of a command's; lines "    vlmprof .." are run, those with files of
 # yours (DIR, FILE, OUT, A B, model.json) or 15 GB only looked up
-for name in $("$PROGRAM" help --list); do "$PROGRAM" help "$name"; done >"$work/all-help"
+for name in $("$PROGRAM" help --list); do "$PROGRAM" help "$name" --all; done >"$work/all-help"
 for guide in cli/guides/*.txt; do
     name=$(basename "$guide" .txt)
     check "guide $name begins with its name" grep -qE "^$name - .{20,}" <(head -n 1 "$guide")
