@@ -3,7 +3,7 @@
 PAGES = $(B)/man/written
 man: $(PAGES)
 $(PAGES): $(PROGRAM)
-	@mkdir -p $(@D)
+	@rm -rf $(@D) && mkdir -p $(@D)
 	@$(PROGRAM) help --man >$(@D)/vlmprof.1
 	@for word in $$($(PROGRAM) help --list); do section=1; if [ ! -e cli/commands/command_$$word.c ]; then section=7; fi; \
 	    $(PROGRAM) help $$word --man >$(@D)/vlmprof-$$word.$$section || exit 1; done
