@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct removed_word {
-    const char *command; /* NULL for any command */
+    const char *command; /* NULL for any command; --gpu: the row is a word of that option */
     const char *option;  /* its name without hyphens; NULL for the command itself */
     const char *instead; /* what to do now; completes "... was removed: " */
 };

@@ -20,8 +20,7 @@
  *             (guard pages on both sides; below 256 bytes by AddressSanitizer or, for writes, at the next synchronisation).
  *   arguments Pointers given to kernels, copies and GEMMs must be in live device memory, whole ranges where they are known.
  * Misuse prints one line that starts with "cuda_on_cpu:" and aborts. What CUDA reports as an error code is returned as that code.
- * Not emulated: time (a virtual clock gives each operation a fixed cost), races between blocks (they run one after the other, but for cooperative
- * launches), atomicity,
+ * Not emulated: time (a virtual clock gives each operation a fixed cost), races between blocks (they run one after the other), atomicity,
  * parallel branches of a captured graph (they run in the order of capture), pointers inside structs passed to kernels, __launch_bounds__; overruns
  * of static shared arrays show only with g++ -fsanitize=address -fsanitize-sections=cuda_shared.
  *
@@ -30,8 +29,7 @@
  * than what the host had waited for when it queued it. So an interval between two events is the same for every seed. The host's own work takes
  * no time, but reading VK_HOST_CLOCK takes 400 ns.
  *
- * Programmatic dependent launches (CUDA_LAUNCH_DEPENDENT, capability 9.0): dependent_on_cpu.h. Cooperative launches
- * (CUDA_LAUNCH_COOPERATIVE), whose blocks run at once: cooperative_on_cpu.h. CUDA_LAUNCH_PAIRS: clusters_on_cpu.h.
+ * Programmatic dependent launches (CUDA_LAUNCH_DEPENDENT, capability 9.0): dependent_on_cpu.h.
  *
  * Environment, read at first use and by cuda_on_cpu_reset:
  *   CUDA_ON_CPU_SEED=N          schedule of threads and streams (default 1)
@@ -47,11 +45,7 @@
  *   CUDA_ON_CPU_DRIVER=VERSION  driver version, 13000 by default; 0: no driver. Older than the runtime: cudaErrorInsufficientDriver
  *   CUDA_ON_CPU_CAPABILITY=8.0  9.0 has wgmma, TMA and mbarriers; below 8.0 launches give cudaErrorNoKernelImageForDevice
  *   CUDA_ON_CPU_MULTIPROCESSORS=8
- *   CUDA_ON_CPU_COOPERATIVE=0   no cooperative launches (default 1)
- *   CUDA_ON_CPU_CLUSTERS=N      clusters of two blocks that are there at once (default: a block of them fills a multiprocessor)
- *   CUDA_ON_CPU_PLANT=FAULT:N   a mistake in what the blocks of cooperative launches do behind their N-th release, from 1: release (that one orders
- *                               nothing), acquire (they acquire nothing), wait (they do not wait), phase (they wait for the phase before);
- *                               wgmma:1: products by wgmma forget the sum so far
+ *   CUDA_ON_CPU_PLANT=wgmma     a mistake: products by wgmma forget the sum so far
  *   CUDA_ON_CPU_MEMORY=BYTES    device memory (default 16 GiB)
  *   CUDA_ON_CPU_LOAD=NS         what the first launch of a kernel, the first GEMM of a shape and the first launch of an executable graph that was not
  *                               uploaded cost the host more, in its own time too (default 0): CUDA loads what is used first
@@ -129,7 +123,6 @@
 #define __host__
 #define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
-#define __cluster_dims__(...)
 #define __align__(n) __attribute__((aligned(n)))
 /* One block runs at a time. The section's bounds let each block start with NaN; `used`: what never writes it may not take it for 0. */
 #define __shared__ static __attribute__((used, section("cuda_shared")))
@@ -137,10 +130,6 @@
 #define CUDA_LAUNCH(kernel, ...) cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__)
 /* the same as a dependent of the kernel before it (programmatic stream serialization) */
 #define CUDA_LAUNCH_DEPENDENT(kernel, ...) (cuda_on_cpu::dependent.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
-/* all blocks of the grid at once (cudaLaunchCooperativeKernel) */
-#define CUDA_LAUNCH_COOPERATIVE(kernel, ...) (cuda_on_cpu::cooperative.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
-/* of a kernel with __cluster_dims__(2, 1, 1): pairs of blocks at once */
-#define CUDA_LAUNCH_PAIRS(kernel, ...) (cuda_on_cpu::cluster.next = true, cuda_on_cpu::launch(#kernel, kernel, __VA_ARGS__))
 #define VK_HOST_CLOCK() cuda_on_cpu_host_clock()
 #define CUDART_VERSION 13000
 #define CUDART_INF_F __builtin_inff()
@@ -181,8 +170,6 @@ inline float4 make_float4(float x, float y, float z, float w) { return float4{x,
     X(cudaErrorLaunchOutOfResources, 701, "too many resources requested for launch") \
     X(cudaErrorLaunchTimeout, 702, "the launch timed out and was terminated") X(cudaErrorAssert, 710, "device-side assert triggered") \
     X(cudaErrorMisalignedAddress, 716, "misaligned address") X(cudaErrorLaunchFailure, 719, "unspecified launch failure") \
-    X(cudaErrorCooperativeLaunchTooLarge, 720, "too many blocks in cooperative launch") \
-    X(cudaErrorInvalidClusterSize, 912, "misconfiguration of cluster size") \
     X(cudaErrorNotPermitted, 800, "operation not permitted") X(cudaErrorNotSupported, 801, "operation not supported") \
     X(cudaErrorSystemDriverMismatch, 803, "system has unsupported display driver / cuda driver combination") \
     X(cudaErrorStreamCaptureUnsupported, 900, "operation not permitted when stream is capturing") \
@@ -206,7 +193,7 @@ enum cudaDeviceAttr {
     cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxSharedMemoryPerBlock = 8, cudaDevAttrWarpSize = 10, cudaDevAttrClockRate = 13,
     cudaDevAttrMultiProcessorCount = 16, cudaDevAttrIntegrated = 18, cudaDevAttrMemoryClockRate = 36, cudaDevAttrGlobalMemoryBusWidth = 37,
     cudaDevAttrL2CacheSize = 38, cudaDevAttrMaxThreadsPerMultiProcessor = 39, cudaDevAttrComputeCapabilityMajor = 75,
-    cudaDevAttrComputeCapabilityMinor = 76, cudaDevAttrCooperativeLaunch = 95,
+    cudaDevAttrComputeCapabilityMinor = 76,
     cudaDevAttrMaxSharedMemoryPerMultiprocessor = 81, cudaDevAttrMaxSharedMemoryPerBlockOptin = 97
 };
 #define cudaHostAllocDefault 0u
@@ -230,7 +217,7 @@ struct cudaDeviceProp {
     int major, minor, multiProcessorCount, integrated, canMapHostMemory, concurrentKernels, ECCEnabled, pciBusID, pciDeviceID, pciDomainID;
     int asyncEngineCount, unifiedAddressing, memoryBusWidth, l2CacheSize, persistingL2CacheMaxSize, maxThreadsPerMultiProcessor;
     size_t sharedMemPerMultiprocessor;
-    int regsPerMultiprocessor, managedMemory, cooperativeLaunch, maxBlocksPerMultiProcessor;
+    int regsPerMultiprocessor, managedMemory, maxBlocksPerMultiProcessor;
     size_t sharedMemPerBlockOptin, reservedSharedMemPerBlock;
 };
 struct cudaFuncAttributes {
@@ -292,8 +279,8 @@ inline const char *const call_names[CALLS] = { "alloc", "host", "launch", "copy"
 struct Memory { size_t bytes; unsigned char *pages, *end; bool live, device, mapped; }; /* pages..end: what is mapped, page by page, the bytes at its end */
 struct Range { unsigned char *from; size_t bytes; };
 struct Settings { bool blocking;
-                  uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors, cooperative, clusters; unsigned long long throttle;
-                  unsigned planted_at; std::string no_cublas, nvml, cupti, report, planted; };
+                  uint64_t seed, memory, host_fast, load_ns; int devices, driver, major, minor, multiprocessors; unsigned long long throttle;
+                  std::string no_cublas, nvml, cupti, report, planted; };
 
 struct Work { /* what an operation does when it runs */
     uint64_t cost_ns = 0;
@@ -435,14 +422,8 @@ inline bool set(const char *name, const char *value) {
         s.major = 8, s.minor = 0;
         if (value && sscanf(value, "%d.%d", &s.major, &s.minor) != 2) return false;
     } else if (n == "PLANT") {
-        const char *colon = value ? strchr(value, ':') : nullptr;
-        s.planted_at = colon ? (unsigned)atoi(colon + 1) : 0;
-        s.planted = colon ? std::string(value, colon) : std::string();
-        return !value || (s.planted_at && (s.planted == "release" || s.planted == "acquire" || s.planted == "wait" || s.planted == "phase" || s.planted == "wgmma"));
-    } else if (n == "COOPERATIVE") {
-        s.cooperative = value ? atoi(value) : 1;
-    } else if (n == "CLUSTERS") {
-        s.clusters = value ? atoi(value) : -1;
+        s.planted = value ? value : "";
+        return !value || s.planted == "wgmma";
     } else if (n == "MULTIPROCESSORS") {
         s.multiprocessors = value ? atoi(value) : 8;
         return s.multiprocessors > 0;
@@ -465,7 +446,7 @@ inline void read_environment() {
     const char *blocking = getenv("CUDA_LAUNCH_BLOCKING");
     state_pointer->settings.blocking = blocking && !strcmp(blocking, "1");
     for (const char *name : { "SEED", "DEVICES", "DRIVER", "MEMORY", "LOAD", "HOST_FAST", "CUBLAS", "NVML", "CUPTI",
-                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "COOPERATIVE", "CLUSTERS", "PLANT", "FAIL" }) {
+                              "THROTTLE", "REPORT", "CAPABILITY", "MULTIPROCESSORS", "PLANT", "FAIL" }) {
         const char *value = getenv((std::string("CUDA_ON_CPU_") + name).c_str());
         if (!set(name, value && *value ? value : nullptr)) fail("CUDA_ON_CPU_%s=%s makes no sense", name, value);
     }
@@ -645,7 +626,7 @@ inline bool on_device(const void *p, size_t bytes) { Kind k = kind_of(p, bytes);
 inline bool is_mapped(const void *p) { return kind_of(p, 1) == PINNED && find_memory(p)->second.mapped; }
 
 inline bool kernel_hides; /* dependent_on_cpu.h */
-bool begin_write(unsigned char *p); /* cooperative_on_cpu.h */
+bool begin_watched_write(unsigned char *p); /* dependent_on_cpu.h */
 /* says what a wild access hit, for accesses that the processor stopped */
 void on_thread_guard(const unsigned char *address);
 inline void on_fault(int signal_number, siginfo_t *info, void *) {
@@ -657,7 +638,7 @@ inline void on_fault(int signal_number, siginfo_t *info, void *) {
         auto at = find_memory(p), next = s.memory.upper_bound(p);
         if (kernel_hides && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end)
             fail("a dependent launch writes before griddepcontrol.wait, while the kernel before it may still read");
-        if (s.open && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end && begin_write(p)) return;
+        if (s.open && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end && begin_watched_write(p)) return;
         if (!s.open && at != s.memory.end() && at->second.live && at->second.device && p < at->second.end) fail("host code touched device memory");
         if (at != s.memory.end() && !at->second.live && p < at->second.end) fail("access to freed memory, byte %td of %zu", p - at->first, at->second.bytes);
         if (next != s.memory.end() && (at == s.memory.end() || next->first - p < p - at->second.end))
@@ -727,7 +708,7 @@ struct Meeting { const char *name; void (*finish)(Warp &, uint32_t group); }; /*
 struct Product { uint64_t a, b; int group; bool onto; }; /* a wgmma under way */
 struct Warp {
     uint32_t alive, ready, fresh, waiting, at_barrier; /* lanes: not ended; able to go on; not begun; in a warp operation; at the barrier */
-    uint32_t at_mbarrier, at_grid, at_poll, at_cluster; /* at_grid: at griddepcontrol.wait; at_poll: in cuda_on_cpu_load; at_cluster: at the cluster's barrier */
+    uint32_t at_mbarrier, at_grid; /* at_grid: at griddepcontrol.wait */
     std::vector<Product> products; /* wgmma: in order; sums: of all lanes while some are under way */
     std::vector<float> sums;
     float *sums_of[32];
@@ -742,7 +723,7 @@ struct Warp {
 struct Block {
     uint3 index;
     dim3 dim, grid;
-    unsigned threads, warps, alive, arrived, cluster_arrived;
+    unsigned threads, warps, alive, arrived;
     uint32_t ready_warps;
     unsigned step; /* to the next lane: 1, or 31 for backwards */
     const char *site_file;
@@ -993,10 +974,6 @@ inline void thread_loop() {
             fail("deadlock: waits for phase %u of the mbarrier at byte %td of shared memory", lanes[i].parity,
                  (const unsigned char *)lanes[i].barrier - block.shared);
         }
-        if (w.at_cluster >> n & 1) {
-            running.lane = &lanes[i];
-            fail("deadlock: %u threads of the block wait at the cluster's barrier", block.cluster_arrived);
-        }
         if (!(w.waiting >> n & 1)) continue;
         running.lane = &lanes[i];
         fail("deadlock: %s waits for lanes %08x%s", w.meeting[n]->name, w.mask[n] & w.alive & ~w.waiting, w.at_barrier ? " that wait at a barrier" : "");
@@ -1093,21 +1070,20 @@ inline Bulk new_bulk(void *shared_to, const CUtensorMap *map, int x, int y, int 
     return b;
 }
 } // namespace cuda_on_cpu
-#include "cooperative_on_cpu.h"
 #include "dependent_on_cpu.h"
 namespace cuda_on_cpu {
 inline void begin_block() {
     spoil(cuda_shared_begin, block.static_bytes);
     if (block.shared_bytes) memset(block.shared, FRESH, block.shared_bytes);
     block.alive = block.threads;
-    block.arrived = block.cluster_arrived = 0;
+    block.arrived = 0;
     block.step = random_below(2) ? 1 : 31;
     block.ready_warps = block.warps == 32 ? ~(uint32_t)0 : ((uint32_t)1 << block.warps) - 1;
     for (unsigned i = 0; i < block.warps; i++) {
         unsigned n = block.threads - i * 32;
         Warp &w = warps[i];
         w.alive = w.fresh = n >= 32 ? ~(uint32_t)0 : ((uint32_t)1 << n) - 1;
-        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = w.at_grid = w.at_poll = w.at_cluster = 0;
+        w.ready = w.waiting = w.at_barrier = w.at_mbarrier = w.at_grid = 0;
         w.products.clear();
         w.product_group = 0;
         w.fenced = false;
@@ -1171,11 +1147,7 @@ inline void place_block(size_t b) {
     const dim3 &grid = block.grid;
     block.index = uint3{(unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)};
 }
-} // namespace cuda_on_cpu
-#include "clusters_on_cpu.h"
-namespace cuda_on_cpu {
-enum Way { APART, TOGETHER, PAIRS }; /* blocks of a launch */
-inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, Way way, void (*call)(const void *), const void *arguments) {
+inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes, void (*call)(const void *), const void *arguments) {
     uint64_t count = (uint64_t)grid.x * grid.y * grid.z, first = random_below((unsigned)(count > 0xffffffffu ? 0xffffffffu : count));
     bool down = random_below(2);
     at_once = random_below(8) != 0;
@@ -1193,12 +1165,7 @@ inline void run_grid(const char *name, dim3 grid, dim3 dim, size_t shared_bytes,
         warps[t / 32].lanes = &lanes[t / 32 * 32];
         l.index = uint3{t % dim.x, t / dim.x % dim.y, t / (dim.x * dim.y)};
     }
-    if (way == TOGETHER) run_together((size_t)count, place_block);
-    else if (way == PAIRS) {
-        first /= CLUSTER;
-        count /= CLUSTER;
-        for (uint64_t i = 0; i < count; i++) run_cluster((size_t)((first + (down ? count - i : i)) % count) * CLUSTER, place_block);
-    } else for (uint64_t i = 0; i < count; i++) { /* in a drawn order: no block may rely on another */
+    for (uint64_t i = 0; i < count; i++) { /* in a drawn order: no block may rely on another */
         place_block((size_t)((first + (down ? count - i : i)) % count));
         run_block();
     }
@@ -1445,34 +1412,18 @@ inline int __all_sync(unsigned mask, int yes) {
 }
 #include "butterflies_on_cpu.h"
 template <class T> inline T cuda_on_cpu_exchange(T *p, T v) { T old = *p; *p = v; return old; }
-template <class T> inline T *cuda_on_cpu_atomic(T *p) { cuda_on_cpu::make_atomic(p, sizeof(T)); return p; }
-/* atomicAdd; release: with red.release.gpu's order */
-inline void cuda_on_cpu_add(unsigned *p, unsigned v, bool release) {
-    using namespace cuda_on_cpu;
-    make_atomic(p, sizeof *p);
-    *p += v;
-    if (release) release_to(p);
-}
-/* ld.relaxed.gpu or ld.acquire.gpu, after others' turns */
-inline unsigned cuda_on_cpu_load(unsigned *p, bool acquire) {
-    using namespace cuda_on_cpu;
-    if (cooperative.now) poll();
-    make_atomic(p, sizeof *p);
-    if (acquire && !planted("acquire")) acquire_from(p);
-    return *p + (planted("wait") ? 1u << 30 : planted("phase") ? block.grid.x : 0u);
-}
-inline int atomicAdd(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), (int)((unsigned)*p + (unsigned)v)); }
-inline unsigned atomicAdd(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p + v); }
-inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p + v); }
-inline float atomicAdd(float *p, float v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p + v); }
-inline int atomicMax(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p > v ? *p : v); }
-inline unsigned atomicMax(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p > v ? *p : v); }
-inline int atomicMin(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p < v ? *p : v); }
-inline unsigned atomicMin(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p < v ? *p : v); }
-inline int atomicExch(int *p, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), v); }
-inline unsigned atomicExch(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), v); }
-inline int atomicCAS(int *p, int old, int v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p == old ? v : *p); }
-inline unsigned atomicCAS(unsigned *p, unsigned old, unsigned v) { return cuda_on_cpu_exchange(cuda_on_cpu_atomic(p), *p == old ? v : *p); }
+inline int atomicAdd(int *p, int v) { return cuda_on_cpu_exchange(p, (int)((unsigned)*p + (unsigned)v)); }
+inline unsigned atomicAdd(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(p, *p + v); }
+inline unsigned long long atomicAdd(unsigned long long *p, unsigned long long v) { return cuda_on_cpu_exchange(p, *p + v); }
+inline float atomicAdd(float *p, float v) { return cuda_on_cpu_exchange(p, *p + v); }
+inline int atomicMax(int *p, int v) { return cuda_on_cpu_exchange(p, *p > v ? *p : v); }
+inline unsigned atomicMax(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(p, *p > v ? *p : v); }
+inline int atomicMin(int *p, int v) { return cuda_on_cpu_exchange(p, *p < v ? *p : v); }
+inline unsigned atomicMin(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(p, *p < v ? *p : v); }
+inline int atomicExch(int *p, int v) { return cuda_on_cpu_exchange(p, v); }
+inline unsigned atomicExch(unsigned *p, unsigned v) { return cuda_on_cpu_exchange(p, v); }
+inline int atomicCAS(int *p, int old, int v) { return cuda_on_cpu_exchange(p, *p == old ? v : *p); }
+inline unsigned atomicCAS(unsigned *p, unsigned old, unsigned v) { return cuda_on_cpu_exchange(p, *p == old ? v : *p); }
 inline float __uint_as_float(unsigned u) { float f; memcpy(&f, &u, 4); return f; }
 inline unsigned __float_as_uint(float f) { unsigned u; memcpy(&u, &f, 4); return u; }
 inline float __int_as_float(int u) { float f; memcpy(&f, &u, 4); return f; }
@@ -1796,9 +1747,8 @@ template <class... P> struct LaunchWork : Work {
     size_t shared_bytes;
     std::tuple<P...> arguments;
     bool illegal, is_dependent;
-    Way way;
-    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, bool depends, Way w, P... a)
-        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad), is_dependent(depends), way(w) {
+    LaunchWork(const char *n, void (*k)(P...), dim3 g, dim3 d, size_t s, bool bad, bool depends, P... a)
+        : name(n), kernel(k), grid(g), dim(d), shared_bytes(s), arguments(a...), illegal(bad), is_dependent(depends) {
         cost_ns = 3000 + 2 * (uint64_t)g.x * g.y * g.z;
         check();
     }
@@ -1821,7 +1771,7 @@ template <class... P> struct LaunchWork : Work {
         if (illegal) { state().sticky = cudaErrorIllegalAddress; return; }
         check(); /* again: a graph may be launched long after its capture */
         begin_kernel(is_dependent);
-        run_grid(name, grid, dim, shared_bytes, way, call, this);
+        run_grid(name, grid, dim, shared_bytes, call, this);
         end_kernel();
     }
 };
@@ -1840,24 +1790,19 @@ inline void launch(const char *name, void (*kernel)(P...), dim3 grid, dim3 dim, 
                    typename Given<P>::type... arguments) {
     Lock lock(state().lock);
     bool depends = dependent.next;
-    Way way = cooperative.next ? TOGETHER : cluster.next ? PAIRS : APART;
-    dependent.next = cooperative.next = cluster.next = false;
+    dependent.next = false;
     cudaError_t e = enter();
     CUstream_st *t;
     if (e) { result(e); return; }
     if (depends && state().settings.major < 9) { result(cudaErrorNotSupported); return; }
-    if (way == TOGETHER && !state().settings.cooperative) { result(cudaErrorNotSupported); return; }
     dependent.used = dependent.used || depends;
     if (counted(LAUNCH)) { result(cudaErrorLaunchOutOfResources); return; }
     e = check_launch((const void *)kernel, grid, dim, shared_bytes);
     if (e) { result(e); return; }
-    uint64_t blocks = (uint64_t)grid.x * grid.y * grid.z, fit = (uint64_t)state().settings.multiprocessors * (2048 / (dim.x * dim.y * dim.z));
-    if (way == TOGETHER && blocks > fit) { result(cudaErrorCooperativeLaunchTooLarge); return; }
-    if (way == PAIRS && blocks % CLUSTER) { result(cudaErrorInvalidClusterSize); return; }
     t = stream_of(stream);
     if (!t) { result(cudaErrorInvalidResourceHandle); return; }
     load(name);
-    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, way, arguments...)));
+    result(queue_work(t, std::make_shared<LaunchWork<P...>>(name, kernel, grid, dim, shared_bytes, counted(ILLEGAL), depends, arguments...)));
     if (state().settings.blocking && !t->capture) result(finish_stream(t));
 }
 
@@ -2188,7 +2133,6 @@ inline cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device) {
     prop->minor = s.settings.minor;
     prop->multiProcessorCount = s.settings.multiprocessors;
     prop->canMapHostMemory = prop->concurrentKernels = prop->unifiedAddressing = prop->managedMemory = 1;
-    prop->cooperativeLaunch = s.settings.cooperative;
     prop->asyncEngineCount = 3;
     prop->memoryBusWidth = 5120;
     prop->l2CacheSize = 50 << 20;
@@ -2233,7 +2177,6 @@ inline cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, 
     case cudaDevAttrComputeCapabilityMinor: *value = p.minor; break;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: *value = (int)p.sharedMemPerMultiprocessor; break;
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: *value = (int)p.sharedMemPerBlockOptin; break;
-    case cudaDevAttrCooperativeLaunch: *value = p.cooperativeLaunch; break;
     default: return cuda_on_cpu::result(cudaErrorInvalidValue);
     }
     return cudaSuccess;
@@ -2296,15 +2239,6 @@ inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const v
 inline cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *, int threads, size_t) {
     CUDA_ON_CPU_ENTER(true);
     *blocks = threads <= 768 ? 768 / threads : 1;
-    return cudaSuccess;
-}
-/* cudaOccupancyMaxActiveClusters of clusters of two blocks */
-template <class... P> inline cudaError_t cuda_on_cpu_max_pairs(int *count, void (*kernel)(P...), int threads, size_t shared_bytes) {
-    CUDA_ON_CPU_ENTER(true);
-    auto limit = s.dynamic_shared_limit.find((const void *)kernel);
-    if (s.settings.major < 9 || threads > 1024 || shared_bytes > (limit == s.dynamic_shared_limit.end() ? 49152u : (size_t)limit->second))
-        return cuda_on_cpu::result(cudaErrorInvalidClusterSize);
-    *count = s.settings.clusters < 0 ? s.settings.multiprocessors / 2 : s.settings.clusters;
     return cudaSuccess;
 }
 template <class... P> inline cudaError_t cudaFuncSetAttribute(void (*kernel)(P...), cudaFuncAttribute attribute, int value) {
