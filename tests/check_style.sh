@@ -85,7 +85,7 @@ banners=$(sed -n '/#ifndef VLMPROF_H/,$p' vlmprof.h | grep -oE '>>[a-z_]+' | sor
 rule "table of contents and banners name the same tags" "$(diff <(echo "$manual") <(echo "$banners"))"
 tracked=$(git ls-files 2>/dev/null)
 tracked=${tracked:-$(find . -path ./build -prune -o -type f -print)}
-rule "nothing else at the top level" "$(sed 's|/.*||' <<<"${tracked//.\//}" | sort -u | grep -vxE '\.ci|\.editorconfig|\.gitignore|LICENSE|Makefile|README\.md|cli|cli\.c|mk|packaging|parts|python|samples|tests|vlmprof\.h|vlmprof_kernels\.cu|vlmprof|build|')"
+rule "nothing else at the top level" "$(sed 's|/.*||' <<<"${tracked//.\//}" | sort -u | grep -vxE '\.ci|\.clang-format|\.clang-tidy|\.editorconfig|\.git-blame-ignore-revs|\.gitignore|LICENSE|Makefile|README\.md|cli|cli\.c|mk|packaging|parts|python|samples|tests|vlmprof\.h|vlmprof_kernels\.cu|vlmprof|build|')"
 # (examples of names contain NAME; data/ and models/ are those of other projects)
 rule "files of ours that comments name exist" "$(awk -f tests/tools/texts.awk "${product[@]}" | awk 'FNR == NR { while (sub(/^[^\/]*\//, "|&") && match($0, /\//)) { sub(/^\|/, ""); is_there[$0] = 1; sub(/^[^\/]*\//, "") } next }
     /^[^:]*:[0-9]+:comment: / { at = $0; sub(/:comment: .*/, "", at); text = $0
