@@ -16,7 +16,7 @@ program              100  ^cli\.c$
 kernels             3990  ^vlmprof_kernels\.cu$
 copied_headers      2250  ^parts/vlmprof_[a-z]+\.h$
 parts_lib           2030  ^parts/lib/vlmprof_[a-z]+\.[ch]$
-kernel_tests        2970  ^tests/test_kernels\.c$
+kernel_tests        2970  ^tests/kernels/test_kernels\.c$
 emulated_gpu        3200  ^tests/emulator/cuda_on_cpu\.h$
 any_other           1230  \.(c|h|hpp|css|js|sh|py|cu)$'
 product=(vlmprof.h cli.c vlmprof_kernels.cu)
@@ -93,7 +93,7 @@ rule "files of ours that comments name exist" "$(awk -f tests/tools/texts.awk "$
             name = substr(text, RSTART, RLENGTH); text = substr(text, RSTART + RLENGTH)
             if (!(name in is_there) && name !~ /NAME/) print at ": " name } }' <(echo "$tracked") -)"
 rule "nothing that an editor or a patch left" "$(grep -E '\.(orig|rej|bak|swp)$|~$' <<<"$tracked")"
-# (make runs tests/test_*.sh; a script that names itself alone does not count)
+# (make runs tests/*/test_*.sh; a script that names itself alone does not count)
 rule "each script is named by a target, another script, a test, a guide or a README" "$(find Makefile mk packaging README.md .ci/run cli parts samples tests -type f \
     \( -name Makefile -o -name '*.mk' -o -path '.ci/run' -o -name '*.txt' -path '*guides*' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.[ch]' -o -name '*.template' \) -print0 |
     xargs -0 grep -oE '[A-Za-z0-9_]+\.(sh|py)' | awk -F: '{ file = $1; sub(/.*\//, "", file); if (file != $2) named[$2] = 1 }
@@ -102,13 +102,9 @@ rule "each script is named by a target, another script, a test, a guide or a REA
 rule "each function is called by the program, a test or a sample (tests/tools/functions.awk)" "$(
     awk -v unused='^(cli|parts|vlmprof|tests/support)' -f tests/tools/functions.awk "${sources[@]}" $(find tests samples -name '*.cpp') parts/*.hpp)"
 rule "each source has a row of tests/mutate_tests.txt, each row a source, each of its tests a file" "$(printf '%s\n' "${product[@]}" | awk '
-    function file_of(test) {
-        sub(/.*\//, "", test)
-        if (test == "emulator") return "tests/emulator/emulator.cpp"
-        if (test ~ /\.sh$/) return "tests/" test
-        return test ~ /^corpus_/ ? "tests/fuzz/fuzz_" substr(test, 8) ".c" : "tests/" test ".c"
-    }
-    function is_there(path,   line, found) { found = (getline line <path) >= 0; close(path); return found }
+    function file_of(test) { sub(/.*\//, "", test); sub(/^corpus_/, "fuzz_", test); return test ~ /\.sh$/ ? test : test == "emulator" ? test ".cpp" : test ".c" }
+    function is_there(name) { return name in there }
+    FILENAME == ARGV[1] { sub(/.*\//, ""); there[$0] = 1; next }
     FILENAME != "-" && /^[^#]/ { row[++rows] = $1; sub(/:$/, "", row[rows]); tests[rows] = substr($0, length($1) + 2)
         if (tests[rows] ~ /^\(.*\)$/) next
         for (i = 2; i <= NF; i++) if ($i != "test_@" && !is_there(file_of($i))) print row[rows] ": there is no " file_of($i) }
@@ -116,6 +112,6 @@ rule "each source has a row of tests/mutate_tests.txt, each row a source, each o
         if (i > rows) { print $0 ": no row"; next }
         own = $0; sub(/.*\//, "", own); sub(/^vlmprof_/, "", own); sub(/\..*/, "", own)
         if (tests[i] == "test_@" && !is_there(file_of("test_" own)) && $0 ~ /\.c$|^parts/) print $0 ": there is no " file_of("test_" own) }
-    END { for (i = 1; i <= rows; i++) if (!fits[i]) print row[i] ": no source begins so" }' tests/mutate_tests.txt -)"
+    END { for (i = 1; i <= rows; i++) if (!fits[i]) print row[i] ": no source begins so" }' <(find tests -type f) tests/mutate_tests.txt -)"
 echo "check_style: $passed passed, $failed failed, 0 skipped"
 [ "$failed" -eq 0 ]

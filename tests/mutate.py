@@ -12,6 +12,7 @@ difference can be listed in tests/mutate_equal.txt with its reason; it is not dr
 """
 import argparse
 import filecmp
+import glob
 import os
 import random
 import re
@@ -138,17 +139,15 @@ def read_table():
 
 def source_of(test):
     """the file that a test of the table is made of"""
-    name = test.split("/")[-1]
-    if name == "emulator":
-        return "tests/emulator/emulator.cpp"
-    if name.endswith(".sh"):
-        return "tests/" + name
-    return "tests/fuzz/fuzz_%s.c" % name[7:] if name.startswith("corpus_") else "tests/%s.c" % name
+    name = test.split("/")[-1].replace("corpus_", "fuzz_")
+    name += "" if name.endswith(".sh") else ".cpp" if name == "emulator" else ".c"
+    found = glob.glob("tests/*/" + name, root_dir=ROOT)
+    return found[0] if found else name
 
 
 def program_of(test):
     """the program that make builds of it"""
-    return "tests/" + test if test.endswith(".sh") else "build/" + test if "/" in test else "build/tests/" + test
+    return source_of(test) if test.endswith(".sh") else "build/" + test if "/" in test else "build/tests/" + test
 
 
 def tests_of(path, table):
