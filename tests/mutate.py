@@ -155,8 +155,11 @@ def tests_of(path, table):
         if path.startswith(prefix):
             own = "test_" + re.sub(r"^vlmprof_|\.\w+$", "", os.path.basename(path))
             found = [] if names.startswith("(") else [own if test == "test_@" else test for test in names.split()]
+            gone = [test for test in found if test != own and not os.path.exists(os.path.join(ROOT, source_of(test)))]
+            if gone:
+                sys.exit("tests/mutate_tests.txt: %s: there is no %s" % (prefix, gone[0]))
             return [test for i, test in enumerate(found) if test not in found[:i] and os.path.exists(os.path.join(ROOT, source_of(test)))]
-    return []
+    sys.exit("tests/mutate_tests.txt: no line for %s" % path)
 
 
 def text_of(path):
