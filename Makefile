@@ -12,6 +12,7 @@ make sdist              builds the wheel's source package
 make deb                builds Debian packages of the portable programs, with manual pages and completions
 make man                writes the manual pages to $(B)/man
 make deps               checks for the packages that the build needs; on Debian and Ubuntu, installs them if it has permission
+make format             formats the lines of C that differ from the last commit (.clang-format)
 make help               prints this list
 make clean              removes build/ and ./vlmprof
 
@@ -24,7 +25,7 @@ make test-threads       runs threads that share what they may share, with Thread
 make test-servers       runs the tests with a real server (llama.cpp), which are part of make test-all; a skip is a failure
 make test-programs      builds the programs of make test without running them
 make test-slow-programs builds the programs of make test-slow without running them
-make check              runs test-all, sanitizers, several compilers and language modes, and nvcc if found
+make check              runs test-all, clang-tidy and other tools, sanitizers, several compilers and language modes, and nvcc if found
 make fuzz               runs each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) (clang)
 make full-size          runs checks at the real model's size; needs 17 GB of memory
 make test-dist          tests the results of make dist, make wheel and make deb in root file systems of Debian 11, 12 and 13, and for ARM under qemu
@@ -47,7 +48,7 @@ make gpu-predict        predicts each kernel's time on Hopper from counts; write
 Variables: CC, CXX, CFLAGS, KERNEL_FLAGS, NVCC (empty: no GPU code), PREFIX, DESTDIR, B (the build folder), PROGRAM
 endef
 .DEFAULT_GOAL := all
-.PHONY: all help deps clean
+.PHONY: all help deps format clean
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
 # Runs as many jobs as there are cores and gigabytes of free memory; -j overrides this. Several targets run one after another if one is a command.
@@ -213,6 +214,11 @@ $(ROOMS): $(CLI_OBJECTS)
 $(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@$(CC) $(OPENMP) $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)
+
+# the lines that differ from the last commit, in the style of .clang-format
+format:
+	@tests/deps.sh tools
+	@git clang-format --quiet HEAD -- '*.c' '*.h' '*.hpp' '*.cpp' '*.cu'
 
 clean:
 	rm -rf build vlmprof $(DIST)
