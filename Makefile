@@ -88,7 +88,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow
 STD := -std=c11 -D_DEFAULT_SOURCE
 # a cross compiler (aarch64-linux-gnu-gcc) has its own headers; libstb-dev's folder, the same for every processor, is searched after them
 CROSS := $(if $(filter %-gcc,$(CC)),-idirafter /usr/include)
-INCLUDES := -I. -Iparts -Iparts/lib -Icli
+INCLUDES := -I. -Iparts -Iparts/lib -Icli -Itests
 HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CROSS) -ffp-contract=off $(CFLAGS) $(SANITIZE)
 ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) $(OPENMP) $(SANITIZE)
 DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).$(D)

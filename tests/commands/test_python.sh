@@ -4,7 +4,7 @@
 # (data.py, tables.py) and compares stacks (conform.py), that `pip install ./python` and a wheel of the ordinary program install into an empty virtual
 # environment without an index and run there, that the same input gives the same wheel, that the source package has what it builds from, and that ruff
 # and mypy find nothing. PYTHON: one that has pandas, pyarrow, numpy and matplotlib; what lacks its library is skipped.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} python=${PYTHON:-python3}
 . tests/check.sh
 skipped=0

@@ -2,7 +2,7 @@
 # slow: compiles each header four times, 10 s
 # Proves that each header for copying is complete: in an empty folder, with vlmprof.h and the files that README and the manual name for it and nothing
 # else, it compiles without a warning as C11 and as C++17, is linked and runs.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 CC=${CC:-cc}
 . tests/check.sh
 cxx=g++

@@ -22,7 +22,7 @@ static void got_nan(void) { check_case("one"); CHECK_NEAR((double)NAN, 1.0, INFI
 static void wanted_nan(void) { check_case("one"); CHECK_NEAR(1.0, (double)NAN, INFINITY); }
 static void no_text(void) { check_case("one"); CHECK_TEXT(NULL, NULL); }
 
-#define HERE "tests/test_check.c:"
+#define HERE "tests/core/test_check.c:"
 static const struct program { const char *name; void (*run)(void); int status; const char *said; } programs[] = {
     {"good cases", good, 0, "p: 2 passed, 0 failed, 0 skipped\n"},
     {"two failing checks of a case are one failure", two_failing_checks, 1, "FAILED case 7: " HERE "N: 3 is 3, expected 4\np: 1 passed, 1 failed, 0 skipped\n"},

@@ -2,7 +2,7 @@
 # slow: the reader of make gpu-report, which needs nvcc
 # test_gpu_report.sh: the reader of SASS behind `make gpu-report`, on a short sample whose numbers were counted by hand; each number made worse, alone,
 # must be seen; and the mistakes that planted.sh plants still have their places. Ends with a count line.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
 . tests/check.sh
 report=$B/emulated/gpu_report

@@ -1,7 +1,7 @@
 #!/bin/bash
 # slow: it imports torch and transformers and runs eight small models
 # Proves that vlmprof.torch times the stages of transformers models and writes result files (tests/python/stages.py). PYTHON: one that has torch.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} python=${PYTHON:-python3}
 . tests/check.sh
 if ! "$python" -c 'import torch, transformers, PIL' 2>"$work/missing"; then

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Ranges reach a tool that takes NVTX's: a small library in the place of Nsight Systems, attached as NVTX's header says, sees each push and pop;
 # a build without NVTX has no hooks. Needs the CUDA Toolkit's header, nothing else of it.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 CC=${CC:-cc}
 nvcc=${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}
 include=
@@ -17,7 +17,7 @@ fi
 build() { # build NAME FLAGS...: from nvtx_tool.c
     local name=$1
     shift
-    $CC -std=c11 -Wall -Wextra -Werror -O0 -I. -Iparts -isystem "$include" "$@" tests/nvtx_tool.c -o "$work/$name" -ldl -lm
+    $CC -std=c11 -Wall -Wextra -Werror -O0 -I. -Iparts -isystem "$include" "$@" tests/trace/nvtx_tool.c -o "$work/$name" -ldl -lm
 }
 
 check "the tool compiles" build tool.so -fPIC -shared -DTOOL

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Compares what info reports about this machine with what the system reports: the processor's name, its threads, memory.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 PROGRAM=${PROGRAM:-./vlmprof} skipped=0
 . tests/check.sh
 is() { [ "$1" = "$2" ] || { echo "\"$1\", expected \"$2\""; return 1; }; }

@@ -1,6 +1,6 @@
 #!/bin/bash
 # What parts/kernels/gpu/cupti_records.h says of libcupti is what the CUDA Toolkit's header and library say, where they are installed.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 CC=${CC:-cc}
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,7 @@
 #!/bin/bash
 # slow: compiles a copy of the tree
 # Proves that `make demo` works in a fresh copy of the tree, next to an nvcc that it does not use because there is no GPU driver.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 CC=${CC:-cc}
 . tests/check.sh
 unset MAKEFLAGS MFLAGS MAKELEVEL

@@ -1,4 +1,4 @@
-/* fault_injector.c: a library that makes the n-th call of a kind fail. tests/test_inject.c loads it into the program by LD_PRELOAD.
+/* fault_injector.c: a library that makes the n-th call of a kind fail. tests/commands/test_inject.c loads it into the program by LD_PRELOAD.
  * Environment:
  *   INJECT_FILE   a file of sizeof(struct injected) bytes, which is mapped: the counters stay readable whatever ends the program
  *   INJECT_KIND   index of the kind that fails; INJECT_AT the number of the call, from 1 on; 0: none fails, calls are only counted

@@ -2,7 +2,7 @@
 # slow: runs the commands of README and manual, 20 s
 # Proves that README, manual and samples are true: the README's C block, the manual's example and samples/01 are one text; the samples run and
 # print what is promised; make targets, files, options and commands that the README names exist; commands that need no checkpoint are run.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof}
 . tests/check.sh
 

@@ -2,7 +2,7 @@
 # slow: builds and installs two projects, 6 s
 # Proves that an installation serves: a C project built with pkg-config, a C++ one with CMake, moved to another folder too; its manual pages have no
 # roff error; its completions complete; uninstall leaves no file behind.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} CC=${CC:-cc}
 . tests/check.sh
 top=$PWD skipped=0

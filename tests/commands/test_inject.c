@@ -1,4 +1,4 @@
-/* test_inject.c: run, sweep, merge and report, in which the n-th call of a kind fails (tests/fault_injector.c): memory, mmap, opening, reading, writing, fsync,
+/* test_inject.c: run, sweep, merge and report, in which the n-th call of a kind fails (tests/commands/fault_injector.c): memory, mmap, opening, reading, writing, fsync,
  * rename. Each must end by itself with the exit code given in the help, with a message, leave no half-written file, and lose nothing: the same command, run again without
  * faults, gives the result of an unbroken run. The failing calls are spread over the life of the command: some, four times as many with VLMPROF_TEST_ALL=1, all with
  * INJECT_ALL=1. Runs $B/tests/vlmprof-hooks with $B/tests/fault_injector.so. */

@@ -1,6 +1,6 @@
 #!/bin/bash
 # --prune and --prune_list as a program: values and what is wrong with them, the dump, a sweep that stops and goes on, its forecast, report and best.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof}
 . tests/check.sh
 export OMP_NUM_THREADS=1

@@ -3,7 +3,7 @@
 # test_first_gpu.sh: `make first-gpu`'s script and programs find a planted hang, a fault, a wrong value, an unsteady sum and, by times that are made up,
 # a slow kernel, and nothing else; stopped midway the run keeps what it had; with perfect times every ratio is 1.00; the folder that is carried elsewhere
 # runs by itself. Sanitizer and profiler are stand-ins that read their options and start the program; torch is the one of PYTHON. Ends with a count line.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
 . tests/check.sh
 command -v python3 >/dev/null || { echo 'skipped: the first run: no program "python3"'; echo "test_first_gpu: 0 passed, 0 failed, 1 skipped"; exit 0; }

@@ -3,7 +3,7 @@
 # The small model of samples/tiny: held-out questions, the first 40 (TINY_QUESTIONS=100: all that have a golden answer), at the low and the high tier.
 # In fp32 every token of every answer is that of the recipe's PyTorch model (tests/golden/tiny/answers.jsonl, written by samples/tiny/compare.py --save),
 # in bf16 of 99 of 100, and the accuracy is pinned. Five of them on the emulated GPU as well.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof}
 small=samples/tiny golden=tests/golden/tiny/answers.jsonl
 . tests/check.sh

@@ -2,7 +2,7 @@
 # slow: fetches a server of 210 MB by the network
 # vlmprof against a real server: llama.cpp's own, with small models of random weights on this machine (tests/servers). ask, sweep and audit see what
 # the server counts; an ignored knob and a dropped image are found; a killed sweep goes on with the same answers; an API key is written nowhere.
-CDPATH= cd "$(dirname "$0")/.." || exit 1
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
 PROGRAM=${PROGRAM:-./vlmprof}
 . tests/check.sh
 skip() {
