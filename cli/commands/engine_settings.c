@@ -4,7 +4,6 @@
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/removed.h"
 #include "data/plan.h"
 #include "profile/profiler.h"
 #include "vlmprof_file.h"
