@@ -204,7 +204,7 @@ static int print_predictions_json(const struct estimator *estimator, const struc
     PUT(&writer, END_ARRAY, END_OBJECT);
     return json_end(&writer);
 }
-/* The counts stand before full_blocks without gaps; padding follows them. */
+/* The counts are before full_blocks without gaps; padding follows them. */
 static int is_same_request(const vp_latency_request *a, const vp_latency_request *b) {
     return !memcmp(&a->views, &b->views, offsetof(vp_latency_request, dropped_tokens) + sizeof a->dropped_tokens)
            && a->full_blocks == b->full_blocks;
