@@ -236,8 +236,8 @@ static int run_prepare(const struct options *options, struct request *request) {
     if (!is_given(options, "max_crops") && request->tiles.rule == VP_TILE_ADAPTIVE)
         request->tiles.max_crops = request->model.config.geometry.max_crops;
     if ((code = run_prompt(options, request)) != 0) return code;
-    request->input.new_tokens = (int32_t)number_of(options, "max_new_tokens");
-    request->input.ignore_eos = is_given(options, "ignore_eos");
+    request->input.engine.max_new_tokens = (int32_t)number_of(options, "max_new_tokens");
+    request->input.engine.ignore_eos = is_given(options, "ignore_eos");
     input_apply_knobs(&request->input, &request->knobs); /* after the image, because pruning counts its tokens */
     input_seed_pruning(&request->input, (uint32_t)number_of(options, "seed"), 0);
     if ((code = check_sequence(&request->model, &request->input)) != 0) return code;
@@ -256,7 +256,7 @@ static void run_dumps(void *with) {
     struct run_state *state = with;
     struct request *request = &state->request;
     dump_reserve(&state->dump, &request->model, &request->input);
-    request->input.dump = &state->dump;
+    request->input.engine.dump = &state->dump;
 }
 /* Adds the difference between two runs of this request, and warns if the machine was not quiet. */
 static void run_warn(struct timed_runs *timed) {
@@ -278,7 +278,8 @@ static int run_measure(const struct options *options, struct run_state *state) {
     state->timed.is_cold = is_given(options, "cold");
     int code = request_open(&state->settings, request);
     if (!code)
-        code = runs_measure(&engine, (int32_t)number_of(options, "num_runs"), request->input.new_tokens, &state->timed);
+        code = runs_measure(&engine, (int32_t)number_of(options, "num_runs"), request->input.engine.max_new_tokens,
+                            &state->timed);
     if (code) return code;
     run_warn(&state->timed);
     return dump && state->timed.count
@@ -320,7 +321,7 @@ static void print_sum(const struct run_state *state, const char *name, int metri
 static void print_stages(const struct run_state *state) {
     double total = range_of_runs(state->timed.runs, state->timed.count, metric_of, METRIC_TOTAL).median;
     const int is_range = state->timed.count >= 3;
-    int32_t steps = state->timed.runs[0].token_count - 1;
+    int32_t steps = state->timed.runs[0].reply.token_count - 1;
     print_plain("\n%-18s %*s %7s %9s %9s %10s %9s %9s %8s%s\n", "stage", is_range ? 26 : 11,
                 is_range ? "ms, median [range]" : "ms", "share", "host ms", "launches", "GFLOP", "GB", "TFLOP/s",
                 "GB/s", state->request.model.synthetic ? "   (synthetic weights)" : "");
@@ -359,7 +360,7 @@ static void print_pictures(const struct request *request) {
     }
     print_plain("tokens   %d = %d image (%d features, %d separators, %d marker) + %d text\n",
                 sequence_of(&request->input), whole->image_tokens, whole->feature_tokens, whole->col_tokens,
-                whole->marker_tokens, request->input.text_count);
+                whole->marker_tokens, request->input.tokens.count);
 }
 
 /* Prints the time it took to open the engine. */
@@ -389,8 +390,8 @@ static void print_run(const struct options *options, const struct run_state *sta
                 request->model.synthetic ? " (synthetic weights: latency is real, the answer is noise)" : "",
                 text_of(options, "weights"));
     if (request->model.config.expert_count)
-        print_plain("top_k %d of %d, ", request->input.top_k, request->model.config.expert_count);
-    print_plain("blocks %d of %d\n", request->input.block_count, request->model.config.block_count);
+        print_plain("top_k %d of %d, ", request->input.engine.top_k, request->model.config.expert_count);
+    print_plain("blocks %d of %d\n", request->input.engine.active_block_count, request->model.config.block_count);
     print_plain("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024%s%s\n", vp_engine_device(request->session.engine),
                 note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "",
                 vp_engine_gemm(request->session.engine, 1),
@@ -407,17 +408,17 @@ static void print_run(const struct options *options, const struct run_state *sta
             "tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision "
             "tokens %d\n",
             sequence_of(&request->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
-            layout->marker_tokens, request->input.text_count, layout->theoretical_tokens);
+            layout->marker_tokens, request->input.tokens.count, layout->theoretical_tokens);
     } else print_plain("tokens   %d = %s%d text, no image\n", sequence_of(&request->input),
-                       request->input.no_bos ? "" : "1 BOS + ", request->input.text_count);
+                       request->input.tokens.no_bos ? "" : "1 BOS + ", request->input.tokens.count);
     if (request->input.prune.how.method != VP_PRUNE_NONE) {
         struct text_buffer pruned = {NULL, 0, 0};
         prune_text(&pruned, &request->pruned);
         print_plain("prune    %s: %s\n", knob_text(&request->knobs, KNOB_PRUNE), pruned.data);
         free(pruned.data);
     }
-    print_plain("output   %d token%s%s\n", run->token_count, plural_s((int64_t)run->token_count),
-                run->ended_by_eos ? ", the last is EOS" : "");
+    print_plain("output   %d token%s%s\n", run->reply.token_count, plural_s((int64_t)run->reply.token_count),
+                run->reply.ended_by_eos ? ", the last is EOS" : "");
     print_stages(state);
     runs_print(&state->timed);
     runs_print_terms(&state->timed);
@@ -475,9 +476,9 @@ static void print_prompt(const struct request *request) {
     vp_json_writer writer;
     vp_json_writer_init_sink(&writer, file_sink, stdout, 0);
     PUT(&writer, KEY_OBJECT(NULL), KEY("prompt_text", request->sample.prompt));
-    put_ints(&writer, "ids", request->input.text_ids,
-             request->input.no_bos ? sequence_of(&request->input) : request->input.text_count);
-    PUT(&writer, KEY("text_tokens", request->input.text_count),
+    put_ints(&writer, "ids", request->input.tokens.ids,
+             request->input.tokens.no_bos ? sequence_of(&request->input) : request->input.tokens.count);
+    PUT(&writer, KEY("text_tokens", request->input.tokens.count),
         KEY("image_tokens", layout_of(&request->input) ? layout_of(&request->input)->image_tokens : 0),
         KEY("total_sequence_length", sequence_of(&request->input)), END_OBJECT);
     json_end(&writer); /* main checks stdout */

@@ -405,7 +405,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK) {
         sample->dataset = prompt_dataset_of(&fields, defaults);
         sample->no_image = !info.has_image;
-        sample->no_bos = !info.bos_prepended;
+        sample->tokens.no_bos = !info.bos_prepended;
         last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
         sample->question = copy_text(last_question, strlen(last_question));
         sample->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
@@ -929,8 +929,8 @@ static int check_samples(struct loader *loader) {
         if (!code) {
             if (!i) take_tokens(loader);
             same = !i || same == sample.dataset ? sample.dataset : NULL;
-            entry->text_count = sample.text_count;
-            entry->no_bos = sample.no_bos != 0;
+            entry->text_count = sample.tokens.count;
+            entry->no_bos = sample.tokens.no_bos != 0;
             if (has_value(json, 0, "id") && (id = &json->nodes[vp_json_get(json, 0, "id")]) != NULL)
                 ids[id_count++] = hash_bytes(HASH_START, json->text + id->start, (size_t)id->bytes);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);

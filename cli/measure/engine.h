@@ -30,22 +30,14 @@ void session_free(struct session *session);
 
 /* The input of one pass. It owns nothing. */
 struct pass_input {
+    /* the knobs and limits of the engine's request; a pass sets its ids, pixels, layout, ends and pruning from the
+     * model and the members below */
+    vp_request engine;
     const vp_image *images;  /* [cuts->count] */
     const struct cuts *cuts; /* cuts of the images; NULL: text only */
-    /* ids as in struct prompt_tokens: those after BOS and image, or all; image tokens are not counted */
-    const int32_t *text_ids; int32_t text_count; int no_bos;
-    int32_t top_k;
-    const int32_t *blocks; int32_t block_count; /* decoder blocks that run, ascending */
-    vp_activations activations;
+    struct prompt_tokens tokens;
     struct prune_setting prune; /* method VP_PRUNE_NONE: all image tokens are kept */
-    int32_t new_tokens; /* maximum; exact with ignore_eos */
-    int ignore_eos;
-    const vp_dump *dump; /* NULL: nothing is copied */
-    const int32_t *forced_tokens; /* [new_tokens], as in vp_request; NULL: the model generates the answer */
-    vp_timing timing;
-    vp_launch *launches; int64_t launch_capacity; /* records for VP_TIMING_KERNEL; NULL and 0: no records */
-    vp_span *spans; int64_t span_capacity;        /* records of the CPU's threads */
-    vp_ranges *ranges;                            /* ranges of the host's parts; NULL: no ranges */
+    vp_ranges *ranges;          /* ranges of the host's parts; NULL: no ranges */
 };
 /* The common layout of the input's images; NULL: text only. */
 static inline const vp_layout *layout_of(const struct pass_input *input) {
@@ -75,7 +67,7 @@ const char *request_activations(const struct session *session, const struct pass
 vp_result request_pruned(const struct session *session, const struct pass_input *input, vp_weights weights,
                          vp_pruned *pruned, vp_error *error);
 
-/* Runs one pass. *run comes from runs_make with space for input->new_tokens; its old answer is freed. With
+/* Runs one pass. *run comes from runs_make with space for input->engine.max_new_tokens; its old answer is freed. With
  * VP_TIMING_OFF, its stages are marked as not run and only the total is set. After a failure *error has the reason and
  * *run is not a result. Every range that the pass opens in input->ranges is closed, even after a failure. */
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,

@@ -14,14 +14,14 @@ int32_t target_tokens_of(const vp_tile_options *tiles, const vp_layout *layout) 
 
 /* ---- setting the knobs of the engine in a request */
 static void apply_top_k(struct pass_input *input, const struct knob_value *value) {
-    input->top_k = (int32_t)value->number;
+    input->engine.top_k = (int32_t)value->number;
 }
 static void apply_blocks(struct pass_input *input, const struct knob_value *value) {
-    input->blocks = value->list;
-    input->block_count = value->list_count;
+    input->engine.active_blocks = value->list;
+    input->engine.active_block_count = value->list_count;
 }
 static void apply_activations(struct pass_input *input, const struct knob_value *value) {
-    input->activations = activations_of(value->text);
+    input->engine.activations = activations_of(value->text);
 }
 static void apply_prune(struct pass_input *input, const struct knob_value *value) {
     char reason[LINE_BYTES];
@@ -68,29 +68,26 @@ int image_knob_read(const char *text, char **name, int32_t **values, size_t *cou
     return 0;
 }
 /* A sample's own prompt may have no BOS. */
-static int take_tokens(const struct prompt_tokens *tokens, int code, struct sample *sample) {
-    sample->text_ids = tokens->ids;
-    sample->text_count = tokens->count;
-    sample->no_bos |= tokens->no_bos;
+static int take_tokens(struct prompt_tokens tokens, int code, struct sample *sample) {
+    tokens.no_bos |= sample->tokens.no_bos;
+    sample->tokens = tokens;
     return code;
 }
 int tokenize_sample(const struct model *model, const struct cuts *cuts, struct sample *sample) {
     static const struct cuts no_cuts;
     struct prompt_tokens tokens = {NULL, 0, 0};
     const int code = model->rules->tokenize(model, sample->prompt, cuts ? cuts : &no_cuts, &tokens);
-    return take_tokens(&tokens, code, sample);
+    return take_tokens(tokens, code, sample);
 }
 int count_sample(const struct model *model, int32_t image_count, struct sample *sample) {
     struct prompt_tokens tokens = {NULL, 0, 0};
     const int code = model->rules->count(model, sample->prompt, image_count, &tokens);
-    return take_tokens(&tokens, code, sample);
+    return take_tokens(tokens, code, sample);
 }
 
 int tokenize_input(struct request *request) {
     const int code = tokenize_sample(&request->model, request->input.cuts, &request->sample);
-    request->input.no_bos = request->sample.no_bos;
-    request->input.text_ids = request->sample.text_ids;
-    request->input.text_count = request->sample.text_count;
+    request->input.tokens = request->sample.tokens;
     return code;
 }
 int request_load_images(struct request *request, const char *const *paths, size_t count,
@@ -115,7 +112,7 @@ int request_load_images(struct request *request, const char *const *paths, size_
 }
 int request_open(const vp_engine_options *settings, struct request *request) {
     vp_error error = {VP_OK, -1, "", ""};
-    const int32_t sequence = sequence_of(&request->input) + request->input.new_tokens;
+    const int32_t sequence = sequence_of(&request->input) + request->input.engine.max_new_tokens;
     request->session.model = &request->model;
     vp_result result = request_pruned(&request->session, &request->input, settings->weights, &request->pruned, &error);
     if (result != VP_OK) return complain_result(EXIT_USAGE, NULL, result, &error);
@@ -140,5 +137,5 @@ int check_sequence(const struct model *model, const struct pass_input *input) {
                     "the sequence needs %lld positions (1 BOS + %d image + %d text + %d new - 1), the model has %d: "
                     "use fewer crops, less text or fewer new tokens",
                     (long long)positions_of(input), input->cuts ? input->cuts->whole.image_tokens : 0,
-                    input->text_count, input->new_tokens, model->config.max_positions);
+                    input->tokens.count, input->engine.max_new_tokens, model->config.max_positions);
 }

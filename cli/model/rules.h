@@ -18,13 +18,6 @@ struct image_size {
     const vp_tile_options *tiles; /* for tiled models: overrides the other members unless NULL */
 };
 
-/* A prompt as tokens, malloc'ed: for a tiled model, the text after BOS and image, otherwise the whole sequence. */
-struct prompt_tokens {
-    int32_t *ids;
-    int32_t count; /* tokens that do not represent an image */
-    int no_bos;    /* 1 if there is no BOS before the text */
-};
-
 /* The engine's input: buffers for the inputs of a request, and the ids of its sequence. */
 struct input_buffers { struct buffer pixels, masks, index, spans, ids, scratch; };
 

@@ -34,16 +34,10 @@ enum { KEPT_ROWS(KEPT_ID, 0) KEPT_COUNT };
 struct pass_result {
     int64_t total_ns;
     struct served *served; /* NULL for a pass of the engine. runs_free frees it */
-    vp_stage_times times;
-    int32_t token_count; int ended_by_eos;
-    int32_t *tokens;  /* [new_tokens] */
-    int64_t *step_ns; /* [new_tokens] */
-    char *answer;     /* malloc'ed; it may contain NULs, so answer_bytes is its length */
+    vp_reply reply;        /* the engine's, with the times of the host's stages */
+    char *answer;          /* malloc'ed; it may contain NULs, so answer_bytes is its length */
     size_t answer_bytes;
-    /* only if launches were recorded: the clock at the start of the engine, and the numbers of records */
-    int64_t engine_begin_ns, launch_count, span_count;
-    /* with pruning and a dump, copied from vp_reply */
-    int32_t kept_count, kept_tokens, skips_features;
+    int64_t engine_begin_ns; /* the clock at the start of the engine; only if launches were recorded */
     /* for a GPU that counts energy; the resolution is the energy used during one step of the counter */
     int has_energy; double energy_resolution_j;
     double kept[KEPT_COUNT]; int has_kept[KEPT_COUNT]; /* has_kept: 1 or 0 */

@@ -86,10 +86,10 @@ static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     run->total_ns = reply->is_streamed && reply->last_ns ? reply->last_ns - start : exchange->end_ns - start;
     run->answer = copy_text(reply->text ? reply->text : "", reply->text_bytes);
     run->answer_bytes = reply->text_bytes;
-    run->token_count = reply->usage.completion_tokens > 0 && reply->usage.completion_tokens <= INT32_MAX
+    run->reply.token_count = reply->usage.completion_tokens > 0 && reply->usage.completion_tokens <= INT32_MAX
                            ? (int32_t)reply->usage.completion_tokens
                            : 0;
-    run->ended_by_eos = served->finish_reason && !strcmp(served->finish_reason, "stop");
+    run->reply.ended_by_eos = served->finish_reason && !strcmp(served->finish_reason, "stop");
 }
 int ask_check(const struct endpoint *endpoint, const struct question *question) {
     vp_exchange exchange;

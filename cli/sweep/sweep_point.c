@@ -117,7 +117,7 @@ static int write_session(struct sweep *sweep, const struct pass_input *input, co
         KEY("stamp_cost_ns", vp_engine_stamp_cost_ns(sweep->engine->session.engine)), KEY_OBJECT("cold"),
         KEY("T_total", metric_of(cold, METRIC_TOTAL)), KEY("TTFT", metric_of(cold, METRIC_TTFT)),
         KEY("views", layout_of(input) ? layout_of(input)->views : 0), KEY("total_sequence_length", sequence_of(input)),
-        KEY("output_tokens", cold->token_count), END_OBJECT, END_OBJECT);
+        KEY("output_tokens", cold->reply.token_count), END_OBJECT, END_OBJECT);
     int code = journal_line_append(&sweep->journal);
     sweep->engine->session_at = at;
     return code;
@@ -128,7 +128,7 @@ static int write_sample(struct sweep *sweep, size_t set, const struct sample *sa
     line.sample = sample->id;
     line.set = (int64_t)set;
     line.prompt = sample->prompt;
-    line.input_text_tokens = sweep->served ? -1 : sample->text_count;
+    line.input_text_tokens = sweep->served ? -1 : sample->tokens.count;
     fields_put(writer, &SAMPLE, &line);
     put_metadata(writer, &sweep->scratch, sample);
     return journal_line_append(&sweep->journal);
@@ -167,7 +167,7 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     struct run_line line;
     int code;
     line.pass = *run;
-    line.step_count = !sweep->timing_off && run->token_count > 1 ? run->token_count - 1 : 0;
+    line.step_count = !sweep->timing_off && run->reply.token_count > 1 ? run->reply.token_count - 1 : 0;
     if (!run->has_energy) line.pass.energy_resolution_j = (double)NAN;
     for (int i = 0; i < KEPT_COUNT; i++) if (!run->has_kept[i]) line.pass.kept[i] = (double)NAN;
     line.config = point->configuration->file_name;
@@ -176,7 +176,7 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     line.run = point->runs;
     line.session = sweep->engine->session_at;
     line.unix_s = (int64_t)time(NULL);
-    line.stamps = sweep->timing_off ? 0 : run->times.stamps + CHAIN_STAMPS;
+    line.stamps = sweep->timing_off ? 0 : run->reply.times.stamps + CHAIN_STAMPS;
     line.throttled = sweep->is_throttled;
     line.telemetry = telemetry;
     code = point_write(sweep, point, run->served ? &SERVED_RUN : &RUN, &line);
@@ -221,7 +221,7 @@ static int write_fidelity(struct sweep *sweep, struct open_point *point, const s
 }
 /* Writes a stage whose kernels were timed. The rest of its device time is idle. */
 static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *run, int stage, double device) {
-    const double kernels = (double)run->times.kernel_ns[stage] / 1e6;
+    const double kernels = (double)run->reply.times.kernel_ns[stage] / 1e6;
     struct kernel_stage line;
     line.device_ms = device;
     line.kernel_ms = kernels;
@@ -230,8 +230,8 @@ static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *r
     fields_put(writer, &KERNEL_STAGE, &line);
     PUT(writer, KEY_OBJECT("parts"));
     for (int part = 0; part < VP_PART_COUNT; part++)
-        if (run->times.part_ns[stage][part])
-            PUT(writer, KEY(vp_part_name((vp_part)part), (double)run->times.part_ns[stage][part] / 1e6));
+        if (run->reply.times.part_ns[stage][part])
+            PUT(writer, KEY(vp_part_name((vp_part)part), (double)run->reply.times.part_ns[stage][part] / 1e6));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
 static int write_kernels(struct sweep *sweep, const struct pass_input *input,
@@ -258,13 +258,8 @@ static int write_kernels(struct sweep *sweep, const struct pass_input *input,
 static void put_point_layout_of(vp_json_writer *writer, const struct sweep *sweep, const struct open_point *point,
                                 const struct sample *sample) {
     struct point described = {.sample = sample, .cuts = point->cuts, .knobs = &point->configuration->knobs,
-                              .activations = request_activations(&sweep->engine->session, &point->input)};
-    if (point->pruned.image_tokens) {
-        described.kept_tokens = point->pruned.kept_tokens;
-        described.mean_image_tokens = point->pruned.mean_image_tokens;
-        described.cache_bytes = (int64_t)point->pruned.cache_bytes;
-        described.full_cache_bytes = (int64_t)point->pruned.full_cache_bytes;
-    }
+                              .activations = request_activations(&sweep->engine->session, &point->input),
+                              .pruned = point->pruned.image_tokens ? &point->pruned : NULL};
     if (point->cuts) {
         const int32_t target = (int32_t)knob_number(described.knobs, KNOB_TOKENS);
         described.target_tokens = target ? target : point->cuts->whole.theoretical_tokens;
@@ -520,11 +515,11 @@ static int warm_up(struct sweep *sweep, const struct configuration *configuratio
         knobs_are_warm |= knobs_of_engine_are_same(before->knobs, now.knobs);
     }
     if (shape_is_warm && knobs_are_warm) return 0;
-    if (once.new_tokens > 2) once.new_tokens = 2;
-    once.ignore_eos = 1;
-    once.dump = NULL;
-    once.forced_tokens = NULL;
-    once.timing = VP_TIMING_STAGE; /* the cold request is recorded with its TTFT */
+    if (once.engine.max_new_tokens > 2) once.engine.max_new_tokens = 2;
+    once.engine.ignore_eos = 1;
+    once.engine.dump = NULL;
+    once.engine.forced_tokens = NULL;
+    once.engine.timing = VP_TIMING_STAGE; /* the cold request is recorded with its TTFT */
     if ((*result = request_run(&engine->session, &once, sweep->run, error)) != VP_OK) return 0;
     engine->warm = resize(engine->warm, engine->warm_count + 1, sizeof *engine->warm);
     engine->warm[engine->warm_count++] = now;
@@ -628,7 +623,7 @@ static int measure_bare(struct sweep *sweep, struct open_point *point, const str
     for (int i = 0; i < 2; i++) {
         struct pass_input input = point->input;
         int is_bare = (i == 0) == pair.bare_first;
-        input.timing = is_bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
+        input.engine.timing = is_bare ? VP_TIMING_OFF : VP_TIMING_STAGE;
         if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
         if (reason[0]) return 0; /* the point has its runs; a missing pair does not matter */
         *(is_bare ? &pair.bare_ns : &pair.staged_ns) = sweep->run->total_ns;
@@ -666,9 +661,9 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
                                    sizeof *configuration->shapes);
     configuration->shapes[configuration->shape_count++] = shape;
-    input.timing = VP_TIMING_KERNEL;
+    input.engine.timing = VP_TIMING_KERNEL;
     if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
-    if (reason[0] || !sweep->run->times.has_kernels) return 0;
+    if (reason[0] || !sweep->run->reply.times.has_kernels) return 0;
     return write_kernels(sweep, &input, point->configuration, sample, sweep->run);
 }
 /* Measures pairs of the image and a text with as many tokens. */
@@ -806,10 +801,10 @@ static int point_tokenize(const struct sweep *sweep, struct open_point *point, c
     struct sample whole = {.prompt = sample->prompt};
     code = tokenize_sample(&sweep->model, point->cuts, &whole);
     free(point->ids);
-    point->input.text_ids = point->ids = whole.text_ids;
-    if (!code && whole.text_count != sample->text_count)
-        snprintf(reason, capacity, "the text has %d tokens around this image, but %d were planned", whole.text_count,
-                 sample->text_count);
+    point->input.tokens.ids = point->ids = whole.tokens.ids;
+    if (!code && whole.tokens.count != sample->tokens.count)
+        snprintf(reason, capacity, "the text has %d tokens around this image, but %d were planned", whole.tokens.count,
+                 sample->tokens.count);
     return code;
 }
 /* Sets the effect of pruning on the point; `reason` is set if it cannot be pruned. */
@@ -832,8 +827,8 @@ static int engine_point_begin(struct sweep *sweep, struct open_point *point, con
     if (point->cuts && sweep_images(sweep, sample, image_reason, sizeof image_reason) == EXIT_DEVICE)
         return complain(EXIT_DEVICE, "%s", image_reason);
     configuration_input(&sweep->plan, point->configuration, sample, point->cuts, sweep->images, &point->input);
-    if (!sample->text_ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, capacity);
-    if (sweep->timing_off) point->input.timing = VP_TIMING_OFF;
+    if (!sample->tokens.ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, capacity);
+    if (sweep->timing_off) point->input.engine.timing = VP_TIMING_OFF;
     *has_vanished = image_reason[0] && has_vanished_image(sample);
     if (!reason[0]) snprintf(reason, capacity, "%s", image_reason);
     if (!reason[0] && positions_of(&point->input) > sweep->model.config.max_positions)
