@@ -56,6 +56,16 @@ void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise) {
     noise_warn(&timed->warnings, noise, NULL, NULL, 1, NOISE_ADVICE_RUN);
     for (size_t i = 0; i < timed->warnings.count; i++) complain(0, "%s", timed->warnings.items[i]);
 }
+void runs_warn_of_noise(struct timed_runs *timed) {
+    size_t count = timed->count > 1 ? (size_t)timed->count - 1 : 0;
+    double *ratios = resize(NULL, count + 1, sizeof *ratios);
+    for (size_t i = 0; i < count; i++)
+        ratios[i] = log((double)timed->runs[i + 1].total_ns / (double)timed->runs[i].total_ns);
+    timed->noise.pair_count = (int64_t)count;
+    timed->noise.spread = vp_noise_spread(ratios, count);
+    free(ratios);
+    runs_warn(timed, &timed->noise);
+}
 
 /* ---- as text */
 void runs_print(const struct timed_runs *timed) {

@@ -301,7 +301,7 @@ int profile_run(const struct profile_settings *settings, struct request *request
     if (!code) code = check_schedule(&settings->schedule, steps);
     profiler->request = request;
     runs_open(&profiler->timed, 1, request->input.engine.max_new_tokens);
-    if (!code) code = request_open(&settings->engine, request);
+    if (!code) code = request_open(request);
     if (!code) code = profiler_open(profiler, settings, &request->session, request->input.engine.max_new_tokens);
     profiler->keeps_request = settings->html != NULL;
     noise_begin(&profiler->timed.noise, &reading);
