@@ -64,6 +64,10 @@ void fields_put_object(vp_json_writer *writer, const char *key, const struct fie
 int fields_fit(const vp_json *json, uint32_t object, const struct fields *fields, int64_t others);
 /* Reads an object into the struct, which is overwritten. Values that are missing or do not fit become null. */
 void fields_read(const vp_json *json, uint32_t object, const struct fields *fields, void *to);
+/* The same for the rows with is_read, of a file that another program may have written: integers may be below `least`,
+ * and are -1 if missing; texts become fit for tables. Returns the first row whose number does not fit, or NULL. */
+const struct field *fields_read_marked(const vp_json *json, uint32_t object, const struct fields *fields, void *to);
+char *text_without_controls(char *text); /* control bytes become '?'; returns text, which may be NULL */
 /* Frees what fields_read allocated, and zeroes the struct. */
 void fields_free(const struct fields *fields, void *of);
 
