@@ -39,8 +39,7 @@ cli/results/result_read.:   vlmprof.h vlmprof_file vlmprof_stages vlmprof_config
 cli/results/result_scores.: vlmprof.h vlmprof_file vlmprof_analysis cli/base/ cli/results/
 cli/results/knobs.:         vlmprof.h vlmprof_config cli/base/ cli/results/
 cli/results/:               vlmprof.h vlmprof_noise vlmprof_chat cli/base/ cli/results/
-cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h cli/model/webp_gif.h
-cli/model/webp_gif.:     vlmprof.h vlmprof_image cli/base/ cli/model/webp_gif.h
+cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/model/image.h cli/tile/

@@ -11,7 +11,6 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "measure/dump.h"
 #include "measure/input.h"
 #include "measure/measure.h"
 #include "model/model.h"

@@ -9,7 +9,6 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "measure/dump.h"
 #include "measure/input.h"
 #include "model/model.h"
 #include "measure/provenance.h"

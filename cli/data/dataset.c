@@ -8,7 +8,6 @@
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
-#include "model/webp_gif.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"

@@ -75,4 +75,12 @@ int dataset_sample(const struct dataset *dataset, const struct model *model, siz
 int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity);
 void images_free(vp_image *images, size_t count); /* may be NULL */
 
+/* ---- describe.c: what a data set contains, for sweep --plan */
+/* Prints format, samples, images, answers, metric and a prompt, in a few lines on stdout. Returns 0, or an exit code if
+ * a sample cannot be read. */
+int dataset_print(const struct dataset *dataset, const struct model *model);
+
+/* The same as an element of the open array. */
+int dataset_put(vp_json_writer *writer, const struct dataset *dataset, const struct model *model);
+
 #endif

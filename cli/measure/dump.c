@@ -1,5 +1,5 @@
 /* dump.c: writes the intermediate values of a request as NumPy files. */
-#include "measure/dump.h"
+#include "measure/engine.h"
 
 #include "base/console.h"
 #include "base/files.h"

@@ -2,15 +2,37 @@
  * A decoded image and a tokenized prompt come in; the answer and its times go out. */
 #ifndef VLMPROF_CLI_MEASURE_ENGINE_H
 #define VLMPROF_CLI_MEASURE_ENGINE_H
+#include "base/json.h"
 #include "base/memory.h"
-#include "results/metrics.h"
 #include "model/model.h"
-#include "measure/prune_setting.h"
+#include "results/metrics.h"
 #include "vlmprof.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 #include "vlmprof_ranges.h"
 #include "vlmprof_stages.h"
+
+/* ---- prune_setting.c: --prune METHOD[:KEY=VALUE,..] */
+/* A value of --prune. */
+struct prune_setting { vp_prune how; int has_seed; };
+
+/* Reads METHOD[:KEY=VALUE,..]. Returns 1, or 0 with a reason that names the key, its value and the valid values. */
+int prune_read(const char *text, struct prune_setting *out, char *reason, size_t capacity);
+
+/* Reads each text and complains, with the option's name, about the first invalid one. Returns 0 or EXIT_USAGE. */
+int prune_check(const char *option, const char *const *texts, size_t count);
+
+/* The effect of a setting on a request of which only counts are known, as in the engine: `tokens` image tokens of
+ * `views` views in a prompt of `sequence` positions, and a model of which the first `blocks` blocks run. Bytes are not
+ * known. Returns 1, or 0 with the reason. */
+struct prune_counts { int32_t views, tokens, sequence, blocks; };
+int prune_forecast(const struct prune_setting *setting, const struct prune_counts *counts, vp_pruned *pruned,
+                   char *reason, size_t capacity);
+
+/* "112 of 576 image tokens: .. rows from block ..; 73.4 image tokens per block on average; KV cache 12 of 30 MB". */
+void prune_text(struct text_buffer *out, const vp_pruned *pruned);
+/* The same as members of the open object: "image_tokens", "kept_tokens", "rows_per_block", ... */
+void prune_put(vp_json_writer *writer, const vp_pruned *pruned);
 
 /* An engine and the buffers that its passes share. Zeroed before use; the caller sets model and engine. */
 struct session {
@@ -72,5 +94,28 @@ vp_result request_pruned(const struct session *session, const struct pass_input 
  * *run is not a result. Every range that the pass opens in input->ranges is closed, even after a failure. */
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error);
+
+/* ---- dump.c: the values within a pass, as NumPy files */
+/* Allocates arrays for the values that the engine copies out. *dump is overwritten; dump_free frees its arrays. */
+void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_input *input);
+void dump_free(vp_dump *dump);
+
+/* Writes the files of --dump into an existing folder. pixels is f32; its shape is [views, patches, patch_values] for
+ * Molmo, [patches, 3 * 2 * patch_px * patch_px] for Qwen, and [views, 3, height, width] for the others, as their
+ * processors produce it. Models with levels also get deepstack_features, f32 [levels, tokens, d_model]. Without an
+ * image, the four image arrays are written empty, to overwrite those of an earlier dump. Returns 0 or an exit code
+ * after a message on stderr. */
+int dump_write(const char *folder, const struct session *session, const struct pass_input *input,
+               const struct pass_result *run, const vp_dump *dump);
+
+/* The expected error of n independent roundings to bf16, u * sqrt(n) with u = 2^-9, relative to the features or,
+ * with_text, to the logits. n counts: per block of the language model 14 results (norms 2, q k v 3, rotated q k 2,
+ * weights and output of attention 2, its linear layer 1, gate up 2, their product 1, down 1) and 7 matrices; per block
+ * of the tower 11 and 6, because it has no gate and no rotation; at the ends patches, connector, embedding, last norm
+ * and head. */
+double rounding_of(const vp_model_config *config, int with_text);
+
+/* The relative error of values: ||tested - reference|| / ||reference - its mean||. NaN is never equal. */
+double relative_error(const float *tested, const float *reference, size_t count);
 
 #endif

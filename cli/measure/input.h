@@ -4,7 +4,6 @@
 #define VLMPROF_CLI_INPUT_H
 #include "model/model.h"
 #include "measure/record.h"
-#include "measure/dump.h"
 #include "measure/engine.h"
 #include "measure/measure.h"
 #include "results/knobs.h"

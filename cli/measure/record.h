@@ -6,7 +6,7 @@
 #include "results/fields.h"
 #include "results/knobs.h"
 #include "results/metrics.h"
-#include "model/cuts.h"
+#include "model/image.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_prompt.h"

@@ -4,7 +4,7 @@
 #ifndef VLMPROF_CLI_RULES_H
 #define VLMPROF_CLI_RULES_H
 #include "base/memory.h"
-#include "model/cuts.h"
+#include "model/image.h"
 #include "vlmprof.h"
 #include "vlmprof_image.h"
 

@@ -4,7 +4,7 @@
 #define VLMPROF_CLI_ASK_H
 #include "results/metrics.h"
 #include "server/endpoint.h"
-#include "server/unique.h"
+#include "server/picture.h"
 #include "vlmprof.h"
 #include "vlmprof_chat.h"
 #include "vlmprof_server.h"

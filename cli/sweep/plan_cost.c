@@ -1,12 +1,12 @@
 /* plan_cost.c: sweep --plan: the work and memory of a sweep as the engine counts them, its time as an earlier journal
  * gives it, and the differences that its samples can resolve. */
-#include "sweep/plan_cost.h"
+#include "sweep/sweep.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "data/describe.h"
+#include "data/dataset.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
 #include "sweep/ranks.h"

@@ -1,6 +1,6 @@
 /* served_point.c: the part of a sweep that is specific to servers: their endpoints, the images sent to them, one timed
  * request. A request's body is built before its clock starts. One request is in flight at a time. */
-#include "sweep/served_point.h"
+#include "sweep/sweep.h"
 
 #include "base/console.h"
 #include "measure/provenance.h"

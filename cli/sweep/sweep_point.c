@@ -1,5 +1,5 @@
 /* sweep_point.c: measures the points of a sweep and writes each one to the journal. */
-#include "sweep/sweep_point.h"
+#include "sweep/sweep.h"
 
 #include "base/console.h"
 #include "data/dataset.h"
@@ -9,8 +9,7 @@
 #include "measure/record.h"
 #include "profile/profile.h"
 #include "results/fields.h"
-#include "sweep/journal_line.h"
-#include "sweep/served_point.h"
+#include "sweep/journal.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_image.h"
 #include "vlmprof_score.h"

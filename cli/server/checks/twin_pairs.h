@@ -5,7 +5,7 @@
 #define VLMPROF_CLI_TWIN_PAIRS_H
 #include "server/checks/twins.h"
 #include "server/endpoint.h"
-#include "server/unique.h"
+#include "server/picture.h"
 
 #define OPTIONS_OF_TWINS \
     {"twins", COUNT, "N", NULL, 1, 10000, NULL, \
