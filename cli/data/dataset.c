@@ -667,6 +667,7 @@ void images_free(vp_image *images, size_t count) {
 }
 int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity) {
     int code = 0;
+    if (*images) return 0;
     *images = zeroed(sample->images.count, sizeof **images);
     for (size_t i = 0; i < sample->images.count && !code; i++) {
         const char *path = sample->images.items[i];

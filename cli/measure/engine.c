@@ -1,7 +1,6 @@
 /* engine.c: one timed pass of the engine, from pixels to text. */
 #include "measure/engine.h"
 
-#include "measure/provenance.h"
 #include "vlmprof_tokenizer.h"
 
 #include <math.h>
@@ -11,6 +10,10 @@
 
 enum { ENERGY_WAIT_NS = 500000000 }; /* a counter that does not change for this long has this resolution, or idles */
 
+int32_t gpu_of(const vp_engine *engine) {
+    const char *device = vp_engine_device(engine);
+    return strncmp(device, "cuda:", 5) ? -1 : (int32_t)strtol(device + 5, NULL, 10);
+}
 void session_end_engine(struct session *session) {
     int32_t broken_gpu = session->engine && vp_engine_broken(session->engine) ? gpu_of(session->engine) : -1;
     if (session->engine) vp_engine_close(session->engine);

@@ -44,6 +44,9 @@ struct session {
     struct energy_counter { int64_t update_ns; double step_j; } energy;
 };
 
+/* The number of the engine's GPU; -1 for the CPU. */
+int32_t gpu_of(const vp_engine *engine);
+
 /* Closes the engine. A GPU that it left in a failed state gets a new context: this program owns its devices. */
 void session_end_engine(struct session *session);
 

@@ -279,6 +279,19 @@ void put_point_answer(vp_json_writer *writer, const struct point *point, const v
     fields_put(writer, &ANSWER, &answer);
 }
 
+void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
+    PUT(writer, KEY_OBJECT(NULL), KEY("sm_clock_mhz", telemetry->sm_clock_mhz),
+        KEY("memory_clock_mhz", telemetry->memory_clock_mhz), KEY("power_w", telemetry->power_w),
+        KEY("temperature_c", telemetry->temperature_c));
+    if (telemetry->has_throttle_reasons) {
+        PUT(writer, KEY_ARRAY("throttle_reasons"));
+        for (int32_t bit = 0; bit < 64; bit++)
+            if ((telemetry->throttle_reasons >> bit & 1) && vp_telemetry_throttle_name(bit))
+                vp_json_string(writer, vp_telemetry_throttle_name(bit));
+        vp_json_end_array(writer);
+    } else put_null(writer, "throttle_reasons");
+    PUT(writer, KEY("throttle_count", telemetry->throttle_count), END_OBJECT);
+}
 void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct sample *sample) {
     static const char *const always[] = {"question", "answers", "image_id", "id"};
     vp_json *json = &scratch->json;

@@ -82,6 +82,9 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
 /* The answer of the first run, its score, and its flags. */
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored);
 
+/* Writes clocks, power and temperature as an object, a value. */
+void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry);
+
 /* "metadata": the members of the record; question, answers, image_id and id are always present. scratch is
  * overwritten. */
 void put_metadata(vp_json_writer *writer, struct parsed *scratch, const struct sample *sample);

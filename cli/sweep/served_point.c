@@ -231,7 +231,7 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 static int resize_picture(struct sweep *sweep, const struct sample *sample, const struct image_px *wanted,
                           size_t index, struct unique *unique, char *reason, size_t capacity) {
     vp_image resized = {0, 0, NULL};
-    int code = sweep_images(sweep, sample, reason, capacity);
+    int code = sample_images(sample, &sweep->images, reason, capacity);
     if (!code)
         code = picture_resized(&sweep->images[index], wanted->width_px, wanted->height_px, &resized, &unique->picture,
                                reason, capacity);

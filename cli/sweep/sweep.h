@@ -131,20 +131,14 @@ struct sweep {
 
     /* the progress; done and failed count points of this process's share */
     struct pass_result *run; /* the current run */
-    /* for the current sample, [image_count]; NULL until a point needs them */
-    vp_image *images; size_t image_count;
+    /* of the current sample; NULL until a point needs them */
+    vp_image *images;
     struct open_point *open; /* [configurations of the plan]: those of the current data set are first */
     size_t point_count, done, done_before;
     char first_failure[256];  /* first failure in this process, with its sample; empty if there is none */
     int64_t failed, runs_now;
     int64_t start_ns;
 };
-
-/* Decodes the sample's images into sweep->images, once. Returns 0, or an exit code with a reason. */
-static inline int sweep_images(struct sweep *sweep, const struct sample *sample, char *reason, size_t capacity) {
-    sweep->image_count = sample->images.count;
-    return sweep->images ? 0 : sample_images(sample, &sweep->images, reason, capacity);
-}
 
 /* ---- sweep_point.c: measures points */
 extern const struct sweep_backend ENGINE_BACKEND;

@@ -132,6 +132,9 @@ static int write_sample(struct sweep *sweep, size_t set, const struct sample *sa
     put_metadata(writer, &sweep->scratch, sample);
     return journal_line_append(&sweep->journal);
 }
+/* Sets the members that all lines of a point have. */
+#define POINT_LINE(line, point, sample) \
+    ((line).config = (point)->configuration->file_name, (line).sample_id = (sample)->id, (line).prev = (point)->last)
 /* Writes a point's line, which becomes its last line. */
 static int point_append(struct sweep *sweep, struct open_point *point) {
     struct text_buffer line;
@@ -169,9 +172,7 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     line.step_count = !sweep->timing_off && run->reply.token_count > 1 ? run->reply.token_count - 1 : 0;
     if (!run->has_energy) line.pass.energy_resolution_j = (double)NAN;
     for (int i = 0; i < KEPT_COUNT; i++) if (!run->has_kept[i]) line.pass.kept[i] = (double)NAN;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.run = point->runs;
     line.session = sweep->engine->session_at;
     line.unix_s = (int64_t)time(NULL);
@@ -186,9 +187,7 @@ static int write_bare(struct sweep *sweep, struct open_point *point, const struc
                       const struct bare_pair *pair) {
     struct bare_line line;
     line.pair = *pair;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.session = sweep->engine->session_at;
     return point_write(sweep, point, &BARE, &line);
 }
@@ -202,9 +201,7 @@ static int write_twins(struct sweep *sweep, struct open_point *point, const stru
     line.twins.image_tokens = twins->image_tokens;
     line.twins.pairs = twins->pairs;
     line.twins.count = twins->count;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.session = sweep->engine->session_at;
     return point_write(sweep, point, &TWINS, &line);
 }
@@ -212,9 +209,7 @@ static int write_fidelity(struct sweep *sweep, struct open_point *point, const s
                           const struct fidelity *fidelity) {
     struct fidelity_line line;
     line.fidelity = *fidelity;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.session = sweep->engine->session_at;
     return point_write(sweep, point, &FIDELITY_LINE, &line);
 }
@@ -273,9 +268,7 @@ static void put_point_layout_of(vp_json_writer *writer, const struct sweep *swee
 static int write_done(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct done_line line;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.done = point->runs;
     line.stop = vp_stop_name((int32_t)stop);
     line.retries = point->retries;
@@ -293,9 +286,7 @@ static int write_failed(struct sweep *sweep, struct open_point *point, const str
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct failed_line line;
     int code;
-    line.config = point->configuration->file_name;
-    line.sample_id = sample->id;
-    line.prev = point->last;
+    POINT_LINE(line, point, sample);
     line.failed = reason;
     line.attempts = point->retries + 1;
     line.retries = point->retries;
@@ -344,7 +335,7 @@ static int block_end(struct sweep *sweep, int is_last) {
     if (!is_last && !vp_noise_is_long_enough(&sweep->block_reading, &now)) return 0;
     if (!vp_noise_between(&sweep->block_reading, &now, &noise)) return 0;
     /* a server on this machine counts as other processes, so other load cannot be distinguished from it */
-    if (served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
+    if (sweep->served && served_is_local(sweep)) noise.other_cpu_percent = noise.load = (double)NAN;
     line.noise = noise;
     line.from = sweep->block_from;
     fields_put_object(journal_line_begin(&sweep->journal), "noise", &NOISE_LINE, &line);
@@ -739,9 +730,9 @@ static int measure_fidelity(struct sweep *sweep, struct open_point *point, const
 /* After the last run of a point: the runs that accompany its statistics, then the line that closes it. */
 static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
-    if (!code && !point->has_twins && served_wants_twins(sweep, point)) code = measure_twins(sweep, point, sample);
+    if (!code && sweep->served && !point->has_twins && served_wants_twins(sweep, point)) code = measure_twins(sweep, point, sample);
     if (!code) code = measure_kernels(sweep, point, sample);
-    if (!code) {
+    if (!code && sweep->settings.profile.points != PROFILE_NONE) {
         const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),
                                                point->configuration->file_name, sample->id, point->is_first};
         code = profile_point(&sweep->settings.profile, &sweep->engine->session, &point->input, sweep->run, &profiled);
@@ -823,7 +814,7 @@ static int engine_point_begin(struct sweep *sweep, struct open_point *point, con
     int code = 0;
     point->cuts = configuration_cuts(&sweep->model, point->configuration, entry, &point->own_cuts, reason, capacity);
     if (sample->reason) snprintf(reason, capacity, "%s", sample->reason);
-    if (point->cuts && sweep_images(sweep, sample, image_reason, sizeof image_reason) == EXIT_DEVICE)
+    if (point->cuts && sample_images(sample, &sweep->images, image_reason, sizeof image_reason) == EXIT_DEVICE)
         return complain(EXIT_DEVICE, "%s", image_reason);
     configuration_input(&sweep->plan, point->configuration, sample, point->cuts, sweep->images, &point->input);
     if (!sample->tokens.ids && !reason[0]) code = point_tokenize(sweep, point, sample, reason, capacity);
@@ -886,7 +877,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         open_count += sweep->open[i].is_open || sweep->open[i].lacks_kernels;
     }
     if (code || !open_count) return code;
-    baseline_forget(&sweep->baseline);
+    if (sweep->baseline.of) baseline_forget(&sweep->baseline);
     for (size_t i = 0; i < configuration_count; i++)
         sweep->open[i].is_wanted = sweep->baseline.of && sweep->baseline.of[set].configuration == &configurations[i];
     if ((code = dataset_sample(dataset, sweep->served ? NULL : &sweep->model, index, &sample)) != 0) return code;
@@ -904,7 +895,7 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
         if (!code) code = block_end(sweep, 0);
     }
     if (sweep->backend->end) sweep->backend->end(sweep);
-    images_free(sweep->images, sweep->image_count);
+    images_free(sweep->images, sample.images.count);
     sweep->images = NULL;
     for (size_t i = 0; i < configuration_count; i++) cuts_free(&sweep->open[i].own_cuts);
     sample_free(&sample);
