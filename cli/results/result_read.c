@@ -241,16 +241,10 @@ static int read_columns(struct result_file *file, const vp_json *json, uint32_t 
         }
     return 0;
 }
-/* The views of an image that the tower saw. Molmo has a global view in addition to the crops. In the families below,
- * one crop is the whole image and has no global view. A LLaVA has one view, and Qwen's crops are the patches of one
- * view. */
+/* The views of an image that the tower saw. */
 static double views_of(const struct result_file *file, double crops) {
-    static const char *const alone[] = {"Idefics3", "SmolVLM", "InternVL", "Gemma 3"};
-    static const char *const only[] = {"LLaVA", "Qwen2.5-VL", "Qwen3-VL", "Qwen3-VL-MoE"};
-    for (size_t i = 0; file->architecture && i < 4; i++)
-        if (!strcmp(file->architecture, only[i]) || (crops <= 1 && !strcmp(file->architecture, alone[i])))
-            return crops;
-    return crops + 1;
+    const vp_views views = vp_architecture_views(file->architecture);
+    return views == VP_VIEWS_CROPS || (views == VP_VIEWS_SPLIT && crops <= 1) ? crops : crops + 1;
 }
 /* Adds the derived numbers of a row. N tokens take N - 1 decode steps; the experiments divided by N. */
 static void finish_row(struct result_file *file, size_t rows) {

@@ -730,7 +730,8 @@ static int measure_fidelity(struct sweep *sweep, struct open_point *point, const
 /* After the last run of a point: the runs that accompany its statistics, then the line that closes it. */
 static int close_point(struct sweep *sweep, struct open_point *point, const struct sample *sample, vp_stop stop) {
     int code = point->bare_is_due && !point->has_bare ? measure_bare(sweep, point, sample) : 0;
-    if (!code && sweep->served && !point->has_twins && served_wants_twins(sweep, point)) code = measure_twins(sweep, point, sample);
+    if (!code && sweep->served && !point->has_twins && served_wants_twins(sweep, point))
+        code = measure_twins(sweep, point, sample);
     if (!code) code = measure_kernels(sweep, point, sample);
     if (!code && sweep->settings.profile.points != PROFILE_NONE) {
         const struct profile_place profiled = {(size_t)(point->configuration - sweep->plan.configurations),
