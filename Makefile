@@ -12,6 +12,7 @@ make sdist              builds the wheel's source package
 make deb                builds Debian packages of the portable programs, with manual pages and completions
 make man                writes the manual pages to $(B)/man
 make deps               checks for the packages that the build needs; on Debian and Ubuntu, installs them if it has permission
+make format             formats the lines of C that differ from the last commit (.clang-format)
 make help               prints this list
 make clean              removes build/ and ./vlmprof
 
@@ -24,7 +25,7 @@ make test-threads       runs threads that share what they may share, with Thread
 make test-servers       runs the tests with a real server (llama.cpp), which are part of make test-all; a skip is a failure
 make test-programs      builds the programs of make test without running them
 make test-slow-programs builds the programs of make test-slow without running them
-make check              runs test-all, sanitizers, several compilers and language modes, and nvcc if found
+make check              runs test-all, clang-tidy and other tools, sanitizers, several compilers and language modes, and nvcc if found
 make fuzz               runs each fuzzer for FUZZ_SECONDS=$(FUZZ_SECONDS) (clang)
 make full-size          runs checks at the real model's size; needs 17 GB of memory
 make test-dist          tests the results of make dist, make wheel and make deb in root file systems of Debian 11, 12 and 13, and for ARM under qemu
@@ -47,7 +48,7 @@ make gpu-predict        predicts each kernel's time on Hopper from counts; write
 Variables: CC, CXX, CFLAGS, KERNEL_FLAGS, NVCC (empty: no GPU code), PREFIX, DESTDIR, B (the build folder), PROGRAM
 endef
 .DEFAULT_GOAL := all
-.PHONY: all help deps clean
+.PHONY: all help deps format clean
 MAKEFLAGS += --no-print-directory
 SHELL := /bin/bash
 # Runs as many jobs as there are cores and gigabytes of free memory; -j overrides this. Several targets run one after another if one is a command.
@@ -87,7 +88,7 @@ WARN := -Wall -Wextra -Wpedantic -Wshadow
 STD := -std=c11 -D_DEFAULT_SOURCE
 # a cross compiler (aarch64-linux-gnu-gcc) has its own headers; libstb-dev's folder, the same for every processor, is searched after them
 CROSS := $(if $(filter %-gcc,$(CC)),-idirafter /usr/include)
-INCLUDES := -I. -Iparts -Iparts/lib -Icli
+INCLUDES := -I. -Iparts -Iparts/lib -Icli -Itests
 HEADER_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CROSS) -ffp-contract=off $(CFLAGS) $(SANITIZE)
 ENGINE_FLAGS = $(STD) $(WARN) $(INCLUDES) $(CFLAGS) $(KERNEL_FLAGS) $(OPENMP) $(SANITIZE)
 DEPENDENCIES = -MMD -MP -MT $@ -MF $(B)/$(subst /,-,$@).$(D)
@@ -176,10 +177,10 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes $(OPENMP) $(DEPENDENCIES) -c $< -o $@
-# makes the guides arrays of lines, which cli/help/guide.h declares. The line {terms} becomes two lines for each term of cli/results/metrics.h.
+# makes the guides arrays of lines, which cli/help/help_text.h declares. The line {terms} becomes two lines for each term of cli/results/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "help/guide.h"'; echo '#include "results/fields.h"'; echo '#include "results/knobs.h"'; \
+	@{ echo '#include "help/help_text.h"'; echo '#include "results/fields.h"'; echo '#include "results/knobs.h"'; \
 	echo '#define FIRST(first, ...) first'; \
 	echo '#define ROW_LINES(S, type, key, ...) "  " #key, "      " FIRST(__VA_ARGS__, 0),'; \
 	echo '#define AT_LINES(S, type, key, member, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
@@ -190,7 +191,7 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 	echo 'const struct guide GUIDES[] = {'; \
 	for guide in $(GUIDES); do name=$$(basename $$guide .txt); echo "{\"$$name\", $${name}_lines, sizeof $${name}_lines / sizeof *$${name}_lines},"; done; \
 	echo '{NULL, NULL, 0}};'; } >$@
-$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/results/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
+$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/help_text.h cli/results/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
 # makes the pages' style sheets and scripts arrays of lines (page.css is PAGE_CSS); cli/page/page.h declares them
@@ -213,6 +214,11 @@ $(ROOMS): $(CLI_OBJECTS)
 $(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
 	@$(CC) $(OPENMP) $(SANITIZE) $(LDFLAGS) $(B)/cli.o $(GPU_OBJECT) $(LIBRARIES) -o $@ $(if $(GPU_OBJECT),$(CUDA_LIBRARIES)) $(SYSTEM)
 	@$(if $(GPU_OBJECT),:,rm -f $(B)/linked-with-gpu)
+
+# the lines that differ from the last commit, in the style of .clang-format
+format:
+	@tests/deps.sh tools
+	@git clang-format --quiet HEAD -- '*.c' '*.h' '*.hpp' '*.cpp' '*.cu'
 
 clean:
 	rm -rf build vlmprof $(DIST)

@@ -36,7 +36,7 @@ $(E)/emulator: tests/emulator/emulator.cpp tests/emulator/cuda_on_cpu.h tests/em
 	@echo "c++ $<"
 	@mkdir -p $(E)
 	@$(CXX) -std=c++17 $(WARN) $(CFLAGS) -O0 $(SANITIZE) -I. $< -o $@ -ldl -lm
-$(E)/test_%.o: tests/test_%.c | $(PROBED)
+$(E)/test_%.o: test_%.c | $(PROBED)
 	@mkdir -p $(E)
 	@$(CC) $(HEADER_FLAGS) -O1 -fopenmp -DTEST_EMULATED -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
 $(E)/test_several: $(ROOMS) # makes its prompts and pixels as the program does
@@ -81,7 +81,7 @@ gpu-predict: stage-launches
 
 # ---- on a machine with a GPU: the same sources as the emulated tests, on the device itself
 G := $(B)/gpu
-$(G)/test_%.o: tests/test_%.c | $(PROBED)
+$(G)/test_%.o: test_%.c | $(PROBED)
 	@mkdir -p $(G)
 	@$(CC) $(HEADER_FLAGS) -fopenmp -DTEST_CUDA -DTEST_DEVICE='"cuda"' $(DEPENDENCIES) -c $< -o $@
 $(G)/test_%: $(G)/test_%.o $(B)/vlmprof_cuda.o $(LIBRARY)

@@ -1,16 +1,18 @@
 # Tests: their programs, when each runs, sanitizers, and make check.
 .PHONY: test test-slow test-all test-programs test-slow-programs test-sanitized test-threads test-servers check full-size
 
-# test_faults.c makes calls of the emulated GPU fail, so it has no other form
-TEST_SOURCES := $(filter-out tests/test_faults.c,$(wildcard tests/test_*.c))
-TEST_SCRIPTS := $(wildcard tests/test_*.sh tests/strange_machines.sh) tests/check_layers.sh tests/check_style.sh
+# tests/FOLDER/test_NAME.c becomes $(B)/tests/test_NAME. test_faults.c makes calls of the emulated GPU fail, so it has no other form.
+TEST_SOURCES := $(filter-out %/test_faults.c,$(wildcard tests/*/test_*.c))
+TEST_SCRIPTS := $(wildcard tests/*/test_*.sh tests/strange_machines.sh) tests/check_layers.sh tests/check_style.sh
+vpath test_%.c $(sort $(dir $(TEST_SOURCES)))
+programs_of = $(patsubst %.c,$(2)%,$(notdir $(filter %.c,$(1))))
 # A test with `/* slow: WHY */` (a script: `# slow: WHY`) in its first five lines runs only in test-all; `slow-emulated: WHY` does that for its form on
 # the emulated GPU.
-marked = $(shell awk 'FNR > 5 { nextfile } /^(\/\*|\#) $(1): / { print FILENAME }' $(wildcard tests/*.c tests/*.sh tests/fuzz/fuzz_*.c))
+marked = $(shell awk 'FNR > 5 { nextfile } /^(\/\*|\#) $(1): / { print FILENAME }' $(wildcard tests/*/*.c tests/*/*.sh tests/*.sh))
 BENCH_SOURCES := $(wildcard tests/bench/*.c)
 FUZZ_SOURCES := $(wildcard tests/fuzz/fuzz_*.c)
 SAMPLE_SOURCES := $(wildcard samples/*.c samples/*.cpp)
-TEST_PROGRAMS := $(TEST_SOURCES:tests/%.c=$(B)/tests/%) $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%)
+TEST_PROGRAMS := $(call programs_of,$(TEST_SOURCES),$(B)/tests/) $(FUZZ_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%)
 BENCH_PROGRAMS := $(BENCH_SOURCES:tests/bench/%.c=$(B)/bench/%)
 FUZZ_PROGRAMS := $(FUZZ_SOURCES:tests/fuzz/%.c=$(B)/fuzz/%)
 SAMPLE_PROGRAMS := $(addprefix $(B)/,$(basename $(SAMPLE_SOURCES)))
@@ -41,7 +43,7 @@ $(B)/tests/vlmprof-virtual.o: tests/support/virtual_server.h | $(PROBED)
 $(B)/tests/vlmprof-virtual: $(B)/tests/vlmprof-virtual.o $(B)/cli.o $(LIBRARIES)
 	@$(CC) -fopenmp $(SANITIZE) $(LDFLAGS) $^ -o $@ $(SYSTEM)
 
-$(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
+$(INJECTOR): tests/commands/fault_injector.c tests/commands/fault_injector.h | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(STD) $(WARN) -g -O0 -fPIC -shared $< -Wl,--defsym=__getdelim=getdelim -ldl -o $@
 
@@ -49,12 +51,14 @@ $(INJECTOR): tests/fault_injector.c tests/fault_injector.h | $(PROBED)
 # then stays in the archive. An old program is removed first, because a failed build must not leave one to run.
 # Tests and samples are compiled at -O0, because compiling takes longer than running them; those that compute much get -O1. Benchmarks that
 # include the kernels get the product's flags.
-COMPUTING := tests/test_gemm.c tests/test_kernels.c tests/test_engine.c tests/test_intervals.c tests/test_analysis.c tests/test_latency.c
-LEVEL = $(if $(filter $(COMPUTING),$<),-O1,$(if $(filter tests/test_% samples/%,$<),-O0))
+COMPUTING := test_gemm.c test_kernels.c test_engine.c test_intervals.c test_analysis.c test_latency.c
+LEVEL = $(if $(filter $(COMPUTING),$(<F)),-O1,$(if $(filter test_%,$(<F))$(filter samples/%,$<),-O0))
 BENCH_OF_KERNELS := $(shell grep -l 'include "vlmprof_kernels.cu"' $(BENCH_SOURCES))
 COMPILE_ONE = @echo "cc  $<"; mkdir -p $(@D); rm -f $@; \
     $(CC) $(if $(filter $<,$(BENCH_OF_KERNELS)),$(ENGINE_FLAGS),$(HEADER_FLAGS)) $(LEVEL) -fopenmp $(DEPENDENCIES) $< $(filter %.a,$^) $(LDFLAGS) -o $@ $(SYSTEM)
-$(B)/tests/%: tests/%.c $(LIBRARIES) | $(PROBED)
+$(B)/tests/test_%: test_%.c $(LIBRARIES) | $(PROBED)
+	$(COMPILE_ONE)
+$(B)/tests/full_size: tests/engine/full_size.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
 $(B)/bench/%: tests/bench/%.c $(LIBRARIES) | $(PROBED)
 	$(COMPILE_ONE)
@@ -65,18 +69,18 @@ $(B)/samples/%: samples/%.cpp | $(PROBED_EMULATOR)
 	@$(CXX) -std=c++17 $(WARN) -Wconversion $(INCLUDES) -ffp-contract=off $(CFLAGS) $(LEVEL) $(SANITIZE) $(DEPENDENCIES) $< $(LDFLAGS) -o $@ -lm
 
 # the slowest tests of $(B)/tests/times.txt start first, so that none runs alone at the end
-LONG_TESTS := tests/test_servers.sh $(E)/test_othermodels $(E)/test_model tests/strange_machines.sh $(E)/test_prune tests/test_first_gpu.sh $(B)/tests/test_sweep \
-    $(B)/tests/test_devices tests/test_tiny.sh tests/test_torch.sh tests/test_demo.sh $(E)/test_faults $(E)/test_kernels tests/test_install.sh \
-    $(addprefix $(B)/tests/test_,journal_hostile inject outputs fidelity) tests/test_readme.sh $(addprefix $(B)/tests/test_,profile virtual option_values command_sweep \
-    audit othermodels) tests/test_copies.sh tests/test_python.sh $(E)/test_several $(addprefix $(B)/tests/test_,model sweep_server compare gemm clock \
-    flame_page command_run)
+LONG_TESTS := %/test_servers.sh $(E)/test_othermodels $(E)/test_model tests/strange_machines.sh $(E)/test_prune %/test_first_gpu.sh \
+    $(B)/tests/test_sweep $(B)/tests/test_devices %/test_tiny.sh %/test_torch.sh %/test_demo.sh $(E)/test_faults $(E)/test_kernels \
+    %/test_install.sh $(addprefix $(B)/tests/test_,journal_hostile inject outputs fidelity) %/test_readme.sh \
+    $(addprefix $(B)/tests/test_,profile virtual option_values command_sweep audit othermodels) %/test_copies.sh %/test_python.sh \
+    $(E)/test_several $(addprefix $(B)/tests/test_,model sweep_server compare gemm clock flame_page command_run)
 ALL_TESTS = $(TEST_PROGRAMS) $(EMULATED_TESTS) $(TEST_SCRIPTS)
 SLOW_SOURCES := $(call marked,slow)
 # tests with more cases if VLMPROF_TEST_ALL is set; test_prune has them only on the emulated GPU
-DEEPER := $(shell grep -lE 'VLMPROF_TEST_ALL|check_all' tests/*.c tests/*.sh)
-DEEPER_TESTS = $(filter-out $(B)/tests/test_prune,$(filter $(ALL_TESTS),$(DEEPER) $(DEEPER:tests/%.c=$(B)/tests/%) $(DEEPER:tests/%.c=$(E)/%)))
-SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(SLOW_SOURCES:tests/%.c=$(B)/tests/%) $(SLOW_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%) \
-    $(patsubst tests/%.c,$(E)/%,$(call marked,slow-emulated) $(filter tests/test_faults.c,$(SLOW_SOURCES))))
+DEEPER := $(shell grep -lE 'VLMPROF_TEST_ALL|check_all' tests/*/test_*)
+DEEPER_TESTS = $(filter-out $(B)/tests/test_prune,$(filter $(ALL_TESTS),$(DEEPER) $(call programs_of,$(DEEPER),$(B)/tests/) $(call programs_of,$(DEEPER),$(E)/)))
+SLOW_TESTS = $(filter $(ALL_TESTS),$(SLOW_SOURCES) $(call programs_of,$(SLOW_SOURCES),$(B)/tests/) $(SLOW_SOURCES:tests/fuzz/fuzz_%.c=$(B)/tests/corpus_%) \
+    $(call programs_of,$(call marked,slow-emulated) $(filter %/test_faults.c,$(SLOW_SOURCES)),$(E)/))
 QUICK_TESTS = $(filter-out $(SLOW_TESTS),$(ALL_TESTS))
 in_order = $(foreach test,$(LONG_TESTS),$(filter $(test),$(1))) $(filter-out $(LONG_TESTS),$(1))
 RUN_TESTS = @B=$(B) PROGRAM=$(PROGRAM) CC="$(CC)" TEST_TIMEOUT_S=$(TEST_TIMEOUT_S) tests/run.sh
@@ -109,7 +113,7 @@ test-threads:
 
 # llama.cpp's server comes from PyPI into build/servers-venv
 test-servers: $(PROGRAM)
-	@PROGRAM=$(PROGRAM) tests/test_servers.sh | tee $(B)/test-servers.log; tail -n 1 $(B)/test-servers.log | grep -q ' 0 failed, 0 skipped$$'
+	@PROGRAM=$(PROGRAM) tests/server/test_servers.sh | tee $(B)/test-servers.log; tail -n 1 $(B)/test-servers.log | grep -q ' 0 failed, 0 skipped$$'
 
 check: export TINY_QUESTIONS := 100
 check: export TEST_STRICT_SKIPS := 1

@@ -88,7 +88,7 @@ for cross in "$windows $wine" "$arm $qemu -cpu max"; do
     tests="test_portable"
     if [ $prefix = $arm ]; then tests="test_portable test_tiler test_sampler test_timer test_json"; fi
     for test in $tests; do
-        run "$test: ${prefix}gcc" ${prefix}gcc -std=c11 -D_DEFAULT_SOURCE -O1 $flags -DVLMPROF_IMPLEMENTATION= "tests/$test.c" -o "$work/$test.exe" -lm
+        run "$test: ${prefix}gcc" ${prefix}gcc -std=c11 -D_DEFAULT_SOURCE -O1 $flags -DVLMPROF_IMPLEMENTATION= tests/*/"$test.c" -o "$work/$test.exe" -lm
     done
     if [ -z "${emulator%% *}" ] || ! command -v ${emulator%% *} >/dev/null; then skip "$prefix programs: no emulator"; continue; fi
     for program in $tests 01_count_tokens 02_time_and_report 04_profile_yourself 05_ranges; do run "$program runs: $prefix" $emulator "$work/$program.exe"; done
@@ -100,7 +100,7 @@ if command -v ${arm}gcc >/dev/null; then
     make="make -j$(nproc) CC=${arm}gcc NVCC= B=$B PROGRAM=$B/vlmprof LDFLAGS=-static"
     $make CFLAGS="-O2 -g -Werror" $B/vlmprof $B/tests/test_gemm >"$work/log" 2>&1
     count "the program for ARM" $?
-    ${arm}gcc -std=c11 -D_DEFAULT_SOURCE -O1 -fopenmp -static $strict -DTEST_SMALL -I. -Iparts -Iparts/lib tests/test_model.c $B/libvlmprof.a -o $B/tests/test_model_small -lm \
+    ${arm}gcc -std=c11 -D_DEFAULT_SOURCE -O1 -fopenmp -static $strict -DTEST_SMALL -I. -Iparts -Iparts/lib -Itests tests/engine/test_model.c $B/libvlmprof.a -o $B/tests/test_model_small -lm \
         >"$work/log" 2>&1
     count "test_model.c for ARM" $?
     if [ -n "$qemu" ]; then

@@ -50,7 +50,7 @@ cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_familie
 cli/measure/noise.:         vlmprof.h vlmprof_noise cli/base/ cli/measure/noise.h
 cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
 cli/data/:                  vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/data/
-cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h cli/page/flame_page.h
+cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h

@@ -1,5 +1,5 @@
 #!/bin/bash
-# check_tools.sh: the field's own tools over the repository: shellcheck (errors), codespell, ruff and mypy. A tool that is not installed is skipped;
+# check_tools.sh: the field's own tools over the repository: clang-tidy, shellcheck (errors), codespell, ruff and mypy. A tool that is not installed is skipped;
 # `make check` installs them where it may. Ends with a count line.
 CDPATH= cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
@@ -17,5 +17,7 @@ tool shellcheck "scripts" -S error "${scripts[@]}"
 tool codespell "spelling" -q 3 -L mape,rouge,optin,carmel,upto,bu,pres,ore,arithmetics --skip parts/vlmprof_score.h,parts/lib/vlmprof_caption.c "${texts[@]}"
 tool ruff "python/ by ruff" check python
 tool mypy "python/ by mypy" --config-file python/pyproject.toml python/vlmprof
+mapfile -t sources < <(git ls-files 'cli/*.c' cli.c 'parts/*.c')
+tool clang-tidy "C by clang-tidy (.clang-tidy)" --quiet --warnings-as-errors='*' "${sources[@]}" -- -std=c11 -D_DEFAULT_SOURCE -I. -Iparts -Iparts/lib -Icli
 echo "check_tools: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" -eq 0 ]

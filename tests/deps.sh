@@ -33,7 +33,7 @@ probe_clang() {
     rm -rf "$work"
     return $status
 }
-probe_tools() { command -v shellcheck && command -v codespell && python3 -m venv --help; } >/dev/null 2>&1
+probe_tools() { command -v shellcheck && command -v codespell && command -v clang-tidy && command -v clang-format && python3 -m venv --help; } >/dev/null 2>&1
 probe_systems() { command -v debootstrap && command -v qemu-aarch64-static && command -v dpkg-deb; } >/dev/null
 
 case $what in
@@ -42,7 +42,7 @@ case $what in
     emulator) packages="g++ libcurl4"
               case $compiler in *clang*) packages="clang g++ libcurl4";; esac;;
     clang) packages="g++ clang libomp-dev";;
-    tools) packages="shellcheck codespell python3-venv";;
+    tools) packages="shellcheck codespell clang-tidy clang-format python3-venv";;
     systems) packages="debootstrap qemu-user-static dpkg";;
     *) echo "usage: deps.sh build|emulator|clang|tools|systems [CC]" >&2; exit 2;;
 esac

@@ -12,6 +12,7 @@ difference can be listed in tests/mutate_equal.txt with its reason; it is not dr
 """
 import argparse
 import filecmp
+import glob
 import os
 import random
 import re
@@ -138,17 +139,15 @@ def read_table():
 
 def source_of(test):
     """the file that a test of the table is made of"""
-    name = test.split("/")[-1]
-    if name == "emulator":
-        return "tests/emulator/emulator.cpp"
-    if name.endswith(".sh"):
-        return "tests/" + name
-    return "tests/fuzz/fuzz_%s.c" % name[7:] if name.startswith("corpus_") else "tests/%s.c" % name
+    name = test.split("/")[-1].replace("corpus_", "fuzz_")
+    name += "" if name.endswith(".sh") else ".cpp" if name == "emulator" else ".c"
+    found = glob.glob("tests/*/" + name, root_dir=ROOT)
+    return found[0] if found else name
 
 
 def program_of(test):
     """the program that make builds of it"""
-    return "tests/" + test if test.endswith(".sh") else "build/" + test if "/" in test else "build/tests/" + test
+    return source_of(test) if test.endswith(".sh") else "build/" + test if "/" in test else "build/tests/" + test
 
 
 def tests_of(path, table):
@@ -156,8 +155,11 @@ def tests_of(path, table):
         if path.startswith(prefix):
             own = "test_" + re.sub(r"^vlmprof_|\.\w+$", "", os.path.basename(path))
             found = [] if names.startswith("(") else [own if test == "test_@" else test for test in names.split()]
+            gone = [test for test in found if test != own and not os.path.exists(os.path.join(ROOT, source_of(test)))]
+            if gone:
+                sys.exit("tests/mutate_tests.txt: %s: there is no %s" % (prefix, gone[0]))
             return [test for i, test in enumerate(found) if test not in found[:i] and os.path.exists(os.path.join(ROOT, source_of(test)))]
-    return []
+    sys.exit("tests/mutate_tests.txt: no line for %s" % path)
 
 
 def text_of(path):

@@ -10,7 +10,7 @@ export B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} VLMPROF_TEST_SYSTEM=/dev/null
 skipped=0
 asked=("$@")
 # the test programs that look at a part of their machine
-cpu="command_info noise tests/test_host.sh"
+cpu="command_info noise tests/measure/test_host.sh"
 user="checkpoint console file files journal merge"
 network="endpoint server"
 words="command_tile command_tokenize document json locale options report_text score"
@@ -95,7 +95,7 @@ can "no /sys" "${prefix[@]}" true && machine "no /sys" "$cpu" "${prefix[@]}"
 # ---- cores and instructions
 core=$(taskset -cp $$ 2>/dev/null | sed -nE 's/.*: *([0-9]+).*/\1/p')
 can "one core" taskset -c "${core:-0}" true && machine "one core" "$cpu" taskset -c "$core"
-machine "64 threads" "noise tests/test_host.sh" env OMP_NUM_THREADS=64
+machine "64 threads" "noise tests/measure/test_host.sh" env OMP_NUM_THREADS=64
 machine "one thread" "$cpu" env OMP_NUM_THREADS=1
 # an emulator that knows no AVX-512, and AVX where asked for; scripts and what a test starts are not emulated
 for pair in "no AVX: Nehalem" "AVX2 and no AVX-512: max"; do
@@ -139,19 +139,19 @@ machine "a home that cannot be written" "$folders endpoint" env HOME=/proc XDG_C
 machine "a rank of torchrun" "$launcher plan_cost plan" env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 LOCAL_WORLD_SIZE=2
 machine "a step of srun" "$launcher plan" env SLURM_STEP_ID=0 SLURM_PROCID=1 SLURM_NTASKS=2 SLURM_LOCALID=1
 machine "a key" "$network" env OPENAI_API_KEY=sk-somebody VLLM_API_KEY=sk-somebody
-machine "POSIX's tools" "document tests/test_host.sh tests/test_gpu_report.sh" env POSIXLY_CORRECT=1
-machine "other folders first" "tests/test_host.sh $folders" env CDPATH=/usr:/tmp GREP_COLORS='mt=01;31' GREP_OPTIONS= LS_COLORS= QUOTING_STYLE=c TIME_STYLE=full-iso BLOCKSIZE=1M
+machine "POSIX's tools" "document tests/measure/test_host.sh tests/kernels/test_gpu_report.sh" env POSIXLY_CORRECT=1
+machine "other folders first" "tests/measure/test_host.sh $folders" env CDPATH=/usr:/tmp GREP_COLORS='mt=01;31' GREP_OPTIONS= LS_COLORS= QUOTING_STYLE=c TIME_STYLE=full-iso BLOCKSIZE=1M
 
 # ---- temporary folders
 long=$work/tmp/$(printf 'a%.0s' {1..60})/$(printf 'b%.0s' {1..60})
 mkdir -p "$long" "$work/tmp/two  blanks" "$work/tmp/\$HOME [a-z]*"
 machine "a long TMPDIR" "$user $folders" env TMPDIR="$long"
-machine "a TMPDIR with blanks" "$user $folders best tests/test_gpu_report.sh" env TMPDIR="$work/tmp/two  blanks"
+machine "a TMPDIR with blanks" "$user $folders best tests/kernels/test_gpu_report.sh" env TMPDIR="$work/tmp/two  blanks"
 machine "a TMPDIR with a dollar and brackets" "$user $folders" env TMPDIR="$work/tmp/\$HOME [a-z]*"
 machine "no TMPDIR" "$folders" env -u TMPDIR
 mkdir "$work/my code"
 mounted "mount --bind '$PWD' '$work/my code'; cd '$work/my code'"
-can "a repository in a folder with blanks" "${prefix[@]}" true && machine "a repository in a folder with blanks" "$folders tests/test_host.sh" "${prefix[@]}"
+can "a repository in a folder with blanks" "${prefix[@]}" true && machine "a repository in a folder with blanks" "$folders tests/measure/test_host.sh" "${prefix[@]}"
 
 # ---- tools: bash, the tools that every system has, the compiler, and nothing else
 mkdir "$work/bin"
@@ -159,7 +159,7 @@ for tool in bash sh env cat head tail cut sort uniq wc tr ls mkdir rm mv cp ln c
     test true false expr id rmdir nproc realpath readlink stat df du timeout xargs paste comm uname od install find grep sed awk gawk mawk cc gcc g++ as ld ar make; do
     if path=$(type -ap $tool | grep -v ccache | head -n 1) && [ -x "$path" ]; then ln -s "$(realpath "$path")" "$work/bin/$tool"; fi
 done
-machine "few tools" "tests/test_nvtx.sh tests/test_cupti.sh tests/test_install.sh tests/test_host.sh
+machine "few tools" "tests/trace/test_nvtx.sh tests/trace/test_cupti.sh tests/commands/test_install.sh tests/measure/test_host.sh
     server" env PATH="$work/bin" CC=cc NVCC=
 
 # ---- an nvcc that compiles nothing, and no GPU: make demo and make test leave GPU code out, and say so; make alone builds it
@@ -167,7 +167,7 @@ mkdir "$work/cuda"
 printf '#!/bin/sh\nexit 1\n' >"$work/cuda/nvcc"
 chmod 755 "$work/cuda/nvcc"
 name="an nvcc and no GPU"
-machine "$name" "command_info tests/test_host.sh" env PATH="$work/cuda:$PATH" NVCC="$work/cuda/nvcc"
+machine "$name" "command_info tests/measure/test_host.sh" env PATH="$work/cuda:$PATH" NVCC="$work/cuda/nvcc"
 if [ -n "$(make -pn help | sed -n 's/^GPU_DRIVER := //p')" ]; then skip "$name: make demo" "there is a GPU here"
 elif [ -z "$ONLY" ] || [[ $name == $ONLY ]]; then
     for goal in demo test; do

@@ -14,11 +14,12 @@
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "results/result_read.h"
-#include "tile/sizes.h"
+#include "tile/family.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -203,11 +204,16 @@ static int print_predictions_json(const struct estimator *estimator, const struc
     PUT(&writer, END_ARRAY, END_OBJECT);
     return json_end(&writer);
 }
+/* The counts stand before full_blocks without gaps; padding follows them. */
+static int is_same_request(const vp_latency_request *a, const vp_latency_request *b) {
+    return !memcmp(&a->views, &b->views, offsetof(vp_latency_request, dropped_tokens) + sizeof a->dropped_tokens)
+           && a->full_blocks == b->full_blocks;
+}
 static int print_predictions(const struct asked *asked, const struct text_list *warnings) {
     struct document document = {NULL, 0, NULL};
     for (size_t i = 0; i < asked->count; i++) {
         size_t same = 0;
-        while (memcmp(&asked->requests[same], &asked->requests[i], sizeof *asked->requests)) same++;
+        while (!is_same_request(&asked->requests[same], &asked->requests[i])) same++;
         if (same == i)
             write_prediction(&document, &asked->requests[i], asked->sizes[i], &asked->predictions[i], asked->budget);
         else

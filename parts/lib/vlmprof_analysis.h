@@ -86,9 +86,9 @@ VP_API vp_result vp_rate_interval(uint64_t successes, uint64_t count, double lev
  * returns: VP_OK; VP_ERR_RANGE: more discordant samples than samples, level outside 0..1
  * rule:    the differences d with |T(d)| <= z, where T is the score statistic with the discordant rate fitted under d.
  *          Without discordant samples, the interval is +-z^2 / (count + z^2)
- * source:  T. Tango, Statistics in Medicine 17 (1998) 891-908. tests/test_intervals.c compares it with Newcombe's
- *          method 10 and the bounded mean below, over 1 to 50 samples; it contains the numbers and the reason for the
- *          choice
+ * source:  T. Tango, Statistics in Medicine 17 (1998) 891-908. tests/report/test_intervals.c compares it with
+ *          Newcombe's method 10 and the bounded mean below, over 1 to 50 samples; it contains the numbers and the
+ *          reason for the choice
  * numeric: bisection to the last bit of double */
 VP_API vp_result vp_rate_difference(uint64_t only_first, uint64_t only_second, uint64_t count, double level,
                                     double *low, double *high);

@@ -7,7 +7,7 @@
 /* -------------------------------------------------------------------------------------------------- built-in tokenizer
  * At each position of a text, all rules are tried. A rule returns the end of its token and its reach, which includes
  * lookahead. The furthest reach wins; of equal reaches, the first. The reference's lexer works like this. Each rule was
- * compared with its output (tests/test_caption.c has at least one text for each). */
+ * compared with its output (tests/score/test_caption.c has at least one text for each). */
 typedef enum vp_impl_caption_kind {
     VP_IMPL_CAPTION_DROP,  /* punctuation that is not a token */
     VP_IMPL_CAPTION_TEXT,  /* a token unchanged */

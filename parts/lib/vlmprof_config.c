@@ -1423,7 +1423,7 @@ static vp_model_config vp_impl_preset_tiny(void) {
     return config;
 }
 
-/* The other presets, as config.json and preprocessor_config.json. Checks in tests/test_checkpoint.c (2026-11-23):
+/* The other presets, as config.json and preprocessor_config.json. Checks in tests/model/test_checkpoint.c (2026-11-23):
  * except for the tiny ones, the shapes of each sum to the number of parameters in the test. molmo-7b-d, llava-1.5-7b,
  * smolvlm-2.2b, internvl3-1b, qwen2.5-vl-7b, qwen3-vl-4b and qwen3-vl-30b-a3b-12-blocks equal published files, field by
  * field. For the rest, fields that do not affect a tensor's shape (RoPE, eps, positions, image sizes) were not compared

@@ -1,4 +1,5 @@
-# phrases.awk: of texts as texts.awk prints them, those in which a phrase of phrases.txt (the first file) is: `FILE:LINE: "PHRASE" (write: ..): TEXT`.
+# phrases.awk -v kind=KIND: of the texts of this kind that texts.awk prints, those in which a phrase of phrases.txt (the first file) is:
+# `FILE:LINE: "PHRASE" (write: ..): TEXT`.
 FNR == NR {
     if ($0 ~ /^#/ || !match($0, / -> /)) next
     allowed = sub(/^allow /, "")
@@ -9,7 +10,7 @@ FNR == NR {
     else { phrase[++phrases] = pattern; better[phrases] = substr($0, RSTART + RLENGTH) }
     next
 }
-match($0, /:(comment|string|text): /) {
+match($0, ":[0-9]+:" kind ": ") {
     where = substr($0, 1, RSTART - 1)
     text = substr($0, RSTART + RLENGTH)
     lower = tolower(text)

@@ -1,7 +1,8 @@
 /* cupti_records.h - the parts of libcupti that vlmprof uses, so a build needs no headers; included by cupti.h
  *
  * source: CUDA Toolkit 13.0, cupti_activity.h: CUpti_ActivityKernel8 to 10, ..Memcpy5, ..Memcpy6, ..Memset4,
- *         ..ExternalCorrelation, whose first fields have been the same since 11.8; tests/test_cupti.sh compares them */
+ *         ..ExternalCorrelation, whose first fields have been the same since 11.8; tests/trace/test_cupti.sh compares
+ *         them */
 #ifndef VK_CUPTI_RECORDS_H
 #define VK_CUPTI_RECORDS_H
 #include <stddef.h>

@@ -6,7 +6,7 @@
  * It is compiled with the kernels, so that operations are captured and timed as the engine sends them, and by -DVK_SPIN_LIMIT with waits that end.
  * Inputs are drawn from a fresh seed; outputs are NaN before each run and all buffers have canaries around them; an operation runs three times and must
  * give the same bits. Every output is compared with a plain fp32 kernel, 256 of them with fp64 sums on the host. Time: the median of 30 replays of a
- * graph, whose operands rotate over three times the second-level cache. Emulated (tests/test_first_gpu.sh) FIRST_GPU_PLANT=FAULT:WORD,.. plants
+ * graph, whose operands rotate over three times the second-level cache. Emulated (tests/engine/test_first_gpu.sh) FIRST_GPU_PLANT=FAULT:WORD,.. plants
  * hang, fault, wrong or unsteady in the cases whose name has the word. */
 #include "vlmprof_kernels.cu"
 

@@ -1,0 +1,32 @@
+#!/bin/bash
+# slow: compiles a copy of the tree
+# Proves that `make demo` works in a fresh copy of the tree, next to an nvcc that it does not use because there is no GPU driver.
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
+CC=${CC:-cc}
+. tests/check.sh
+unset MAKEFLAGS MFLAGS MAKELEVEL
+files=$(git ls-files -co --exclude-standard 2>/dev/null)
+mkdir "$work/copy" && tar -cf - $(if [ -n "$files" ]; then ls -d $files; else ls | grep -vxE 'build|vlmprof'; fi) | tar -xf - -C "$work/copy"
+# with little optimisation: the rules must build and run all that the demo needs
+demo_of_copy=(make -C "$work/copy" demo CC="$CC" CFLAGS=-O0 KERNEL_FLAGS=-O1 NVCC=/opt/none/nvcc GPU_DRIVER= DEMO_SAMPLES=2)
+check "make demo in a copy of the tree" "${demo_of_copy[@]}"
+cp "$work/out" "$work/demo"
+# an interrupted demo, and a file that is not the demo's
+demo=$work/copy/build/demo
+rm -r "$demo/report" "$demo"/*imgsize*.json && head -n 9 "$demo/journal.jsonl" >"$work/journal" && mv "$work/journal" "$demo/journal.jsonl" && echo mine >"$demo/model.json"
+check "make demo goes on" "${demo_of_copy[@]}"
+cp "$work/out" "$work/on"
+check "it says from where" grep -qE "^vlmprof: [1-9][0-9]* of 24 points were measured before: going on" "$work/on"
+check "make demo starts again" "${demo_of_copy[@]}"
+cp "$work/out" "$work/demo"
+check "and measures all" grep -q "24 points (24 measured now" "$work/demo"
+check "what is not the demo's stays" grep -q mine "$demo/model.json"
+check "make demo names the page" grep -q "^The page: build/demo/report/report.html" "$work/demo"
+check "make demo says that GPU code is left out" grep -q "^No GPU driver here" "$work/demo"
+check "make demo has results and a report" [ "$(ls "$work/copy/build/demo"/*.json | wc -l)" -ge 12 -a -s "$work/copy/build/demo/report/report.html" ]
+check "make demo reports what resolution costs and buys" grep -q "^High resolution .* low.* points" "$work/demo"
+check "the command that it proposes works when pasted" sh -c "cd '$work/copy' && $(sed -n 's/^The most accurate .* by P50): //p' "$work/demo")"
+cp "$work/out" "$work/best"
+check "and names the best configuration" grep -q "the best within" "$work/best"
+echo "test_demo: $passed passed, $failed failed, 0 skipped"
+[ "$failed" -eq 0 ]

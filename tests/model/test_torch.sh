@@ -1,0 +1,36 @@
+#!/bin/bash
+# slow: it imports torch and transformers and runs eight small models
+# Proves that vlmprof.torch times the stages of transformers models and writes result files (tests/python/stages.py). PYTHON: one that has torch.
+CDPATH= cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build} PROGRAM=${PROGRAM:-./vlmprof} python=${PYTHON:-python3}
+. tests/check.sh
+if ! "$python" -c 'import torch, transformers, PIL' 2>"$work/missing"; then
+    echo "skipped: vlmprof.torch: $(tail -n 1 "$work/missing") (PYTHON=path of one that has torch, transformers and Pillow)"
+    echo "test_torch: 0 passed, 0 failed, 1 skipped"
+    exit 0
+fi
+goldens=../shared/goldens/othermodels
+[ -d "$goldens" ] || { goldens=; echo "skipped: checkpoints of the families: no $goldens here"; }
+VLMPROF=$(realpath "$PROGRAM") VLMPROF_LIBRARY=$(realpath "$B/libvlmprof.so") PYTHONPATH=python:tests/python PYTHONDONTWRITEBYTECODE=1 \
+    "$python" tests/python/stages.py "$work" $goldens >"$work/stages" 2>&1
+grep -E '^(FAILED|skipped)' "$work/stages"
+counts=$(grep -oE '^stages: [0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$work/stages")
+if [ -z "$counts" ]; then
+    tail -n 5 "$work/stages"
+    counts="stages: 0 passed, 1 failed, 0 skipped"
+fi
+read -r _ passed _ failed _ skipped _ <<<"$counts"
+# the samples, with the families' small checkpoints
+folder_of() { case $1 in qwen_vl) echo qwen2_5_vl ;; *) echo "$1" ;; esac; }
+for sample in samples/torch/*.py; do
+    [ "$sample" != samples/torch/measure.py ] || continue
+    name=$(basename "$sample" .py)
+    if [ -z "$goldens" ]; then "$python" -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$sample"
+    else
+        VLMPROF=$(realpath "$PROGRAM") VLMPROF_LIBRARY=$(realpath "$B/libvlmprof.so") PYTHONPATH=python PYTHONDONTWRITEBYTECODE=1 \
+            "$python" "$sample" "$goldens/$(folder_of "$name")/checkpoint" "$work/$name" >"$work/said" 2>&1 && "$PROGRAM" report "$work/$name" >"$work/report" 2>&1
+    fi
+    if [ $? -eq 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "FAILED $sample"; tail -n 3 "$work/said"; fi
+done
+echo "test_torch: $passed passed, $failed failed, $((skipped + $([ -n "$goldens" ] && echo 0 || echo 1))) skipped"
+[ "$failed" -eq 0 ]
