@@ -188,19 +188,20 @@ void served_answer_free(struct served_answer *answer) {
 static int ask_with(struct endpoint *endpoint, const struct question *question, int length,
                     struct served_answer *answer, int *http_status, char *reason, size_t capacity) {
     struct question asked = *question;
-    vp_chat_knob *knobs = resize(NULL, question->knob_count + 2, sizeof *knobs);
+    const size_t count = question->request.knob_count;
+    vp_chat_knob *knobs = resize(NULL, count + 2, sizeof *knobs);
     vp_error error = {VP_OK, -1, "", ""};
     vp_exchange exchange;
     char number[16];
     vp_result result;
     int code;
     snprintf(number, sizeof number, "%d", length);
-    if (question->knob_count) memcpy(knobs, question->knobs, question->knob_count * sizeof *knobs);
-    knobs[question->knob_count] = (vp_chat_knob){"logprobs", "true"};
-    knobs[question->knob_count + 1] = (vp_chat_knob){"top_logprobs", number};
-    asked.knobs = knobs;
-    asked.knob_count += length > 0 ? 2 : 0;
-    asked.no_stream = 1;
+    if (count) memcpy(knobs, question->request.knobs, count * sizeof *knobs);
+    knobs[count] = (vp_chat_knob){"logprobs", "true"};
+    knobs[count + 1] = (vp_chat_knob){"top_logprobs", number};
+    asked.request.knobs = knobs;
+    asked.request.knob_count += length > 0 ? 2 : 0;
+    asked.request.no_stream = 1;
     result = ask_begin(endpoint, &asked, &exchange, &error);
     if (result != VP_OK) {
         error_line(reason, capacity, result, &error);

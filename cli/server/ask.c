@@ -17,24 +17,17 @@ vp_result ask_begin(const struct endpoint *endpoint, const struct question *ques
     char *body = NULL;
     vp_result result;
     memset(exchange, 0, sizeof *exchange);
-    for (size_t i = 0; i < question->knob_count && !question->picture_count; i++)
-        if (!strncmp(question->knobs[i].path, "image_url.", 10))
-            return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->knobs[i].path, "there is no image");
-    vp_chat_request request = {.model = endpoint->model, .text = question->text};
+    for (size_t i = 0; i < question->request.knob_count && !question->picture_count; i++)
+        if (!strncmp(question->request.knobs[i].path, "image_url.", 10))
+            return vp_fail(error, VP_ERR_NOT_FOUND, -1, question->request.knobs[i].path, "there is no image");
+    vp_chat_request request = question->request;
     images = zeroed((size_t)question->picture_count, sizeof *images);
     for (int32_t i = 0; i < question->picture_count; i++)
         images[i] = (vp_chat_image){question->pictures[i].bytes, question->pictures[i].byte_count,
                                     question->pictures[i].media_type};
+    request.model = endpoint->model;
     request.images = images;
     request.image_count = question->picture_count;
-    request.image_places = question->places;
-    request.max_tokens = question->max_tokens;
-    request.ignore_eos = question->ignore_eos;
-    request.no_cache = question->no_cache;
-    request.no_stream = question->no_stream;
-    request.cache_salt = question->cache_salt;
-    request.knobs = question->knobs;
-    request.knob_count = question->knob_count;
     result = vp_chat_body(endpoint->api, &request, &body, &exchange->body_bytes, error);
     free(images);
     exchange->body = body;
@@ -119,7 +112,7 @@ int ask_once(struct endpoint *endpoint, const struct question *question, struct 
         unique_mark(&asked.unique[i], ask_mark(), marked[i].bytes + asked.unique[i].from);
     }
     snprintf(salt, sizeof salt, "vlmprof-%016llx", (unsigned long long)ask_mark());
-    if (asked.no_cache) asked.cache_salt = salt;
+    if (asked.request.no_cache) asked.request.cache_salt = salt;
     result = ask_begin(endpoint, &asked, &exchange, &error);
     for (int32_t i = 0; marked && i < asked.picture_count; i++) picture_free(&marked[i]);
     free(marked);
