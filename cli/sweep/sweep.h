@@ -1,4 +1,4 @@
-/* sweep.h: the state of a running sweep. commands/command_sweep.c fills it; sweep/sweep_point.c and, for servers,
+/* sweep.h: the state of a running sweep. commands/command_sweep.c makes its plan; sweep/sweep_point.c and, for servers,
  * sweep/served_point.c measure with it. */
 #ifndef VLMPROF_CLI_SWEEP_H
 #define VLMPROF_CLI_SWEEP_H
@@ -139,6 +139,12 @@ struct sweep {
     int64_t failed, runs_now;
     int64_t start_ns;
 };
+
+/* ---- sweep_run.c: a planned sweep */
+/* Continues the sweep from the journals of its folder, measures this process's points, and writes the result files.
+ * Returns 0 or an exit code. */
+int sweep_run(struct sweep *sweep);
+void sweep_free(struct sweep *sweep);
 
 /* ---- sweep_point.c: measures points */
 extern const struct sweep_backend ENGINE_BACKEND;
