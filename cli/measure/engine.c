@@ -197,16 +197,13 @@ static double set_energy(const struct session *session, struct energy_reading be
                        struct pass_result *run) {
     const double joules = after.joules - before.joules;
     double per_step;
-    run->has_energy = before.at_ns && after.at_ns && joules >= 0;
-    run->energy_resolution_j = 0;
-    if (!run->has_energy) return (double)NAN;
+    run->energy_resolution_j = (double)NAN;
+    if (!before.at_ns || !after.at_ns || !(joules >= 0)) return (double)NAN;
     per_step = joules * (double)session->energy.update_ns / (double)(after.at_ns - before.at_ns + 1);
     run->energy_resolution_j = per_step > session->energy.step_j ? per_step : session->energy.step_j;
     return joules;
 }
-#define KEEP(id, key, unit, meaning, value, ...) \
-    run->kept[KEPT_##id] = (value); \
-    run->has_kept[KEPT_##id] = isfinite(run->kept[KEPT_##id]) != 0;
+#define KEEP(id, key, unit, meaning, value, ...) run->kept[KEPT_##id] = (value);
 vp_result request_run(struct session *session, const struct pass_input *input, struct pass_result *run,
                       vp_error *error) {
     struct part_stamps stamps = {0, 0, 0, 0};

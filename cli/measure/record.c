@@ -165,11 +165,8 @@ void put_point_tokens(vp_json_writer *writer, const struct point *point) {
 /* "energy_resolution_j" of the mean; each run's reading is off by at most one step at either end. */
 static void put_resolution(vp_json_writer *writer, const struct point *point) {
     double sum = 0;
-    for (int32_t run = 0; run < point->run_count; run++) {
-        if (!point->runs[run].has_energy) return;
-        sum += point->runs[run].energy_resolution_j;
-    }
-    if (point->run_count) put_double(writer, "energy_resolution_j", sum / point->run_count);
+    for (int32_t run = 0; run < point->run_count; run++) sum += point->runs[run].energy_resolution_j;
+    if (point->run_count && isfinite(sum)) put_double(writer, "energy_resolution_j", sum / point->run_count);
 }
 /* The mean of a metric over the runs; NaN if there are none. */
 static double mean_of(const struct point *point, int metric) {

@@ -11,11 +11,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+void runs_set_unknown(struct pass_result *run) {
+    for (int i = 0; i < KEPT_COUNT; i++) run->kept[i] = (double)NAN;
+    run->energy_resolution_j = (double)NAN;
+}
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens) {
     struct pass_result *runs = zeroed((size_t)run_count, sizeof *runs);
     for (int32_t i = 0; i < run_count; i++) {
         runs[i].reply.tokens = zeroed((size_t)new_tokens, sizeof *runs[i].reply.tokens);
         runs[i].reply.step_ns = zeroed((size_t)new_tokens, sizeof *runs[i].reply.step_ns);
+        runs_set_unknown(&runs[i]);
     }
     return runs;
 }
@@ -160,7 +165,7 @@ double metric_of(const struct pass_result *run, int metric) {
     if (metric == METRIC_TOKEN_ENERGY)
         return reply->token_count > 0 ? metric_of(run, METRIC_ENERGY) / reply->token_count : (double)NAN;
     if (metric > METRIC_CLOSURE && metric < METRIC_STAGE)
-        return run->has_kept[metric - METRIC_CLOSURE - 1] ? run->kept[metric - METRIC_CLOSURE - 1] : (double)NAN;
+        return run->kept[metric - METRIC_CLOSURE - 1];
     if (metric != METRIC_TOTAL && !reply->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* (no stage was timed) */
     if (metric >= METRIC_STAGE)
         return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);

@@ -39,13 +39,14 @@ struct pass_result {
     size_t answer_bytes;
     int64_t engine_begin_ns; /* the clock at the start of the engine; only if launches were recorded */
     /* for a GPU that counts energy; the resolution is the energy used during one step of the counter */
-    int has_energy; double energy_resolution_j;
-    double kept[KEPT_COUNT]; int has_kept[KEPT_COUNT]; /* has_kept: 1 or 0 */
+    double energy_resolution_j; /* NaN for others, and if not known */
+    double kept[KEPT_COUNT];    /* NaN: none */
 };
 
 /* Allocates run_count results with space for new_tokens each. runs_free frees them; it accepts NULL. */
 struct pass_result *runs_make(int32_t run_count, int32_t new_tokens);
 void runs_free(struct pass_result *runs, int32_t run_count);
+void runs_set_unknown(struct pass_result *run); /* sets the numbers of KEPT_ROWS and the resolution to NaN */
 
 /* The definitions of all numbers: key, unit, and a sentence with the field's name for the number. Tables, the report,
  * its page and the guide `definitions` print them from here. The metrics come first, in order. */

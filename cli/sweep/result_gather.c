@@ -30,9 +30,8 @@ static char *raw_text(const vp_json *json, uint32_t node) {
 
 /* Sets what follows from a run's line. Returns 0, or EXIT_OUTPUT if the line is not a run's. */
 static int finish_run(struct pass_result *run) {
-    for (int i = 0; i < KEPT_COUNT; i++) run->has_kept[i] = !run->served && isfinite(run->kept[i]);
-    run->has_energy = run->has_kept[KEPT_ENERGY] && isfinite(run->energy_resolution_j);
     if (run->served) {
+        runs_set_unknown(run);
         run->served->uploaded_ns = run->served->first_chunk_ns = -1;
         if (run->served->usage.completion_tokens > 0)
             run->reply.token_count = (int32_t)run->served->usage.completion_tokens;

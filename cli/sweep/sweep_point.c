@@ -170,8 +170,6 @@ static int write_run(struct sweep *sweep, struct open_point *point, const struct
     int code;
     line.pass = *run;
     line.step_count = !sweep->timing_off && run->reply.token_count > 1 ? run->reply.token_count - 1 : 0;
-    if (!run->has_energy) line.pass.energy_resolution_j = (double)NAN;
-    for (int i = 0; i < KEPT_COUNT; i++) if (!run->has_kept[i]) line.pass.kept[i] = (double)NAN;
     POINT_LINE(line, point, sample);
     line.run = point->runs;
     line.session = sweep->engine->session_at;
