@@ -11,7 +11,6 @@
 #include "measure/record.h"
 #include "model/image.h"
 #include "model/model.h"
-#include "profile/profile_cost.h"
 #include "profile/profiler.h"
 #include "results/metrics.h"
 #include "vlmprof.h"

@@ -1,5 +1,5 @@
 /* profile_cost.c: measures the cost of the profiler itself: run --profile --cost. */
-#include "profile/profile_cost.h"
+#include "profile/profile.h"
 
 #include "base/console.h"
 #include "base/json.h"
