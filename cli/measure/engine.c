@@ -35,7 +35,8 @@ int64_t positions_of(const struct pass_input *input) {
     return (int64_t)sequence_of(input) + input->engine.max_new_tokens - 1;
 }
 
-void session_reserve(struct session *session, const struct pass_input *input) {
+/* Allocates the buffers of a pass, outside any timed part. */
+static void session_reserve(struct session *session, const struct pass_input *input) {
     const struct model *model = session->model;
     const vp_layout *layout = layout_of(input);
     struct input_buffers *inputs = &session->inputs;

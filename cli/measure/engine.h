@@ -76,9 +76,6 @@ int32_t sequence_of(const struct pass_input *input);
 /* Positions needed for the longest answer. The last new token is never fed back. */
 int64_t positions_of(const struct pass_input *input);
 
-/* Allocates the buffers of a pass, outside any timed part. request_run also does this. */
-void session_reserve(struct session *session, const struct pass_input *input);
-
 /* Counts the work of a pass without running it (vp_engine_count). The session's engine may be one that only counts.
  * Pixels and ids are not needed. */
 vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,

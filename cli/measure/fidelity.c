@@ -89,7 +89,8 @@ static void read_top(const vp_json *json, uint32_t top, struct likely_step *step
          i = json->nodes[i].end)
         step->top_count += (size_t)has_read_likely(json, i, &step->top[step->top_count]);
 }
-void likely_read(const char *logprobs, struct likely_steps *steps) {
+/* Reads choices[0].logprobs of a chat completion. NULL and anything else gives no steps. */
+static void likely_read(const char *logprobs, struct likely_steps *steps) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     uint32_t content;
@@ -107,7 +108,7 @@ void likely_read(const char *logprobs, struct likely_steps *steps) {
     }
     free(parsed.nodes);
 }
-void likely_free(struct likely_steps *steps) {
+static void likely_free(struct likely_steps *steps) {
     for (size_t i = 0; i < steps->count; i++) {
         for (size_t k = 0; k < steps->steps[i].top_count; k++) free(steps->steps[i].top[k].text);
         FREE_ALL(steps->steps[i].top, steps->steps[i].own.text);

@@ -32,10 +32,6 @@ struct likely_step { struct likely own; struct likely *top; size_t top_count; };
 struct likely_steps { struct likely_step *steps; size_t count; };
 enum { LIKELY_STEP_MOST = 64 }; /* most tokens read from a list */
 
-/* Reads choices[0].logprobs of a chat completion. NULL and anything else gives no steps. */
-void likely_read(const char *logprobs, struct likely_steps *steps);
-void likely_free(struct likely_steps *steps);
-
 /* Bounds of the KL divergence if only the most likely tokens are known. Lower bound: all tokens that are not in both
  * lists count as one. Upper bound: a token missing in a list has at least probability e^-16, the smallest that
  * llama.cpp stores for a baseline. */
