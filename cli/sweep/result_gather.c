@@ -146,21 +146,13 @@ int measured_read(struct journal_index *index, const struct index_configuration 
         size_t block = index_block_of(index, entry->file, measured->marks[i].at);
         measured->marks[i].noise = block < file->block_count ? file->blocks[block].noise : nothing;
     }
+    measured->point = (struct point){
+        .sample = &measured->sample, .knobs = &configuration->knobs, .runs = measured->runs,
+        .run_count = measured->failed ? 0 : measured->count, .reason = measured->failed,
+        .is_served = knobs_are_served(&configuration->knobs), .ignore_eos = index->head.ignore_eos};
+    if (vp_score_metric_find(index->sets[configuration->set].data.metric, &measured->point.metric) != VP_OK)
+        measured->point.metric = VP_SCORE_VQA_SEED;
     return 0;
-}
-struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
-                            const struct measured *measured) {
-    struct point point = {0};
-    point.sample = &measured->sample;
-    point.knobs = &configuration->knobs;
-    point.is_served = knobs_are_served(&configuration->knobs);
-    point.runs = measured->runs;
-    point.run_count = measured->failed ? 0 : measured->count;
-    point.reason = measured->failed;
-    point.ignore_eos = index->head.ignore_eos;
-    if (vp_score_metric_find(index->sets[configuration->set].data.metric, &point.metric) != VP_OK)
-        point.metric = VP_SCORE_VQA_SEED;
-    return point;
 }
 int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outliers *outliers) {
     double *values = resize(NULL, (size_t)measured->count * 2, sizeof *values);
@@ -383,8 +375,8 @@ static void gather_runs(struct gathered *gathered, const struct measured *measur
     list_add(&gathered->lists[LIST_BARE], (double)measured->bare.bare_ns / 1e6);
     list_add(&gathered->lists[LIST_STAGED], (double)measured->bare.staged_ns / 1e6);
 }
-static void gather_point(struct gathered *gathered, const struct point *point, const struct measured *measured,
-                         int32_t file) {
+static void gather_point(struct gathered *gathered, const struct measured *measured, int32_t file) {
+    const struct point *point = &measured->point;
     vp_score_outcome outcome;
     struct scoring scoring;
     double accuracy;
@@ -434,12 +426,10 @@ int gather_configuration(struct journal_index *index, const struct index_configu
     gathered->has_block = zeroed(blocks + 1, sizeof *gathered->has_block);
     gathered->noise = vp_noise_summary_none();
     for (size_t i = 0; i < set->count && !code; i++) {
-        struct point point;
         if (!is_closed_point(set->entries[i], configuration)) continue;
         if ((code = measured_read(index, configuration, set->entries[i], &measured)) != 0) break;
-        point = measured_point(index, configuration, &measured);
-        gather_point(gathered, &point, &measured, set->entries[i]->file);
-        if (point.run_count) gather_blocks(gathered, index, &measured, set->entries[i]->file);
+        gather_point(gathered, &measured, set->entries[i]->file);
+        if (measured.point.run_count) gather_blocks(gathered, index, &measured, set->entries[i]->file);
     }
     gather_spreads(gathered);
     gathered->missing_count = set->data.num_samples - gathered->ok_count - gathered->failed_count;

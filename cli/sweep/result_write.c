@@ -402,8 +402,9 @@ static void put_twins(vp_json_writer *writer, const struct measured *measured) {
                 twins->prompt_tokens > 0 ? twins->prompt_tokens : -1, twins->image_tokens);
 }
 /* One of per_sample_results. */
-static void put_row(vp_json_writer *writer, const struct point *point, const struct measured *measured,
-                    const struct gathered *gathered, int32_t file) {
+static void put_row(vp_json_writer *writer, const struct measured *measured, const struct gathered *gathered,
+                    int32_t file) {
+    const struct point *point = &measured->point;
     vp_score_outcome outcome;
     struct scoring scoring;
     struct row_head head;
@@ -675,13 +676,11 @@ static int put_result(vp_json_writer *writer, struct journal_index *index,
     PUT(writer, KEY_ARRAY("per_sample_results"));
     if (writer->result == VP_ERR_READ) code = EXIT_INPUT;
     for (size_t i = 0; i < set->count && !code; i++) {
-        struct point point;
         if (!is_closed_point(set->entries[i], configuration)) continue;
         if ((code = measured_read(index, configuration, set->entries[i], &measured)) != 0) break;
-        point = measured_point(index, configuration, &measured);
         row.bytes = 0;
         vp_json_writer_init_sink(&one, text_sink, &row, 0);
-        put_row(&one, &point, &measured, gathered, set->entries[i]->file);
+        put_row(&one, &measured, gathered, set->entries[i]->file);
         if (vp_json_finish(&one) == VP_OK) vp_json_raw(writer, row.data, row.bytes);
         else writer->result = one.result;
     }
