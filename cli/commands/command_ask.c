@@ -10,8 +10,6 @@
 #include "commands/settings.h"
 #include "measure/fidelity.h"
 #include "measure/measure.h"
-#include "measure/served_answer.h"
-#include "model/cuts.h"
 #include "model/image.h"
 #include "results/fields.h"
 #include "results/metrics.h"
@@ -20,7 +18,6 @@
 #include "server/endpoint.h"
 #include "server/picture.h"
 #include "server/request_knobs.h"
-#include "server/unique.h"
 #include "tile/family.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
@@ -188,12 +185,12 @@ static int served_prepare(const struct options *options, struct served_run *stat
     question->pictures = state->pictures;
     question->picture_count = (int32_t)state->image_count;
     if (!is_given(options, "same_image")) question->unique = state->images;
-    question->text = text_of(options, "prompt");
-    question->max_tokens = (int32_t)number_of(options, "max_new_tokens");
-    question->ignore_eos = is_given(options, "ignore_eos");
-    question->no_cache = is_given(options, "no_cache");
-    question->knobs = state->setting;
-    question->knob_count = state->knobs.count;
+    question->request.text = text_of(options, "prompt");
+    question->request.max_tokens = (int32_t)number_of(options, "max_new_tokens");
+    question->request.ignore_eos = is_given(options, "ignore_eos");
+    question->request.no_cache = is_given(options, "no_cache");
+    question->request.knobs = state->setting;
+    question->request.knob_count = state->knobs.count;
     return ask_check(&state->endpoint, question);
 }
 /* Sends the request once. */
@@ -213,14 +210,8 @@ static int served_twins(const struct options *options, struct served_run *state)
     char reason[LINE_BYTES] = "";
     struct twin_plan plan = {0};
     plan.endpoint = &state->endpoint;
-    plan.images = state->images;
-    plan.image_count = (int32_t)state->image_count;
-    plan.is_same_image = is_given(options, "same_image");
-    plan.text = text_of(options, "prompt");
-    plan.knobs = state->setting;
-    plan.knob_count = state->knobs.count;
+    plan.question = state->question;
     plan.text_knob_count = state->text_knobs;
-    plan.no_cache = is_given(options, "no_cache");
     plan.method = twin_method_of(text_of(options, "twins_method"));
     plan.pairs = (int32_t)number_of(options, "twins");
     plan.seed = TWIN_SEED;
@@ -229,7 +220,7 @@ static int served_twins(const struct options *options, struct served_run *state)
     int code = twins_measure(&plan, &state->twins, reason, sizeof reason);
     state->twin_result = twins_result(state->twins.pairs, state->twins.count, plan.method);
     if (!code && state->image_count > 1) {
-        plan.image_count = 1;
+        plan.question.picture_count = 1;
         plan.name = "twins of the first image";
         code = twins_measure(&plan, &state->first, reason, sizeof reason);
         state->first_result = twins_result(state->first.pairs, state->first.count, plan.method);

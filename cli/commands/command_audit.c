@@ -14,9 +14,6 @@
 #include "model/image.h"
 #include "server/ask.h"
 #include "server/checks/audit.h"
-#include "server/checks/corners.h"
-#include "server/checks/scene.h"
-#include "server/checks/token_cost.h"
 #include "server/endpoint.h"
 #include "server/request_knobs.h"
 #include "tile/family.h"
@@ -198,11 +195,11 @@ static int ask_usage(struct audit *audit, const struct request *request, struct 
     int code = 0;
     question.pictures = request->pictures;
     question.picture_count = request->picture_count;
-    question.text = request->text;
-    question.max_tokens = 1;
-    question.no_stream = 1;
-    question.knobs = audit->setting;
-    question.knob_count = request->with_knobs ? audit->knobs.count : 0;
+    question.request.text = request->text;
+    question.request.max_tokens = 1;
+    question.request.no_stream = 1;
+    question.request.knobs = audit->setting;
+    question.request.knob_count = request->with_knobs ? audit->knobs.count : 0;
     const vp_result result = ask_begin(&audit->endpoint, &question, &exchange, &error);
     if (result != VP_OK) {
         char line[LINE_BYTES];

@@ -10,7 +10,7 @@
 #include "commands/commands.h"
 #include "commands/settings.h"
 #include "measure/noise.h"
-#include "measure/prune_setting.h"
+#include "measure/engine.h"
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "results/result_read.h"

@@ -5,7 +5,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "results/result_scores.h"
+#include "results/result_read.h"
 #include "score/score_captions.h"
 #include "score/score_rules.h"
 #include "score/scoring.h"

@@ -9,7 +9,6 @@
 #include "base/options.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "measure/dump.h"
 #include "measure/input.h"
 #include "model/model.h"
 #include "measure/provenance.h"
@@ -146,14 +145,13 @@ static int trial_make(struct selftest *selftest, int index, const char *name, co
     if (code) return code;
     trial->blocks = resize(NULL, (size_t)config->block_count, sizeof *trial->blocks);
     for (int32_t block = 0; block < config->block_count; block++)
-        if (block != skipped_block || config->block_count == 1) trial->blocks[trial->input.block_count++] = block;
-    trial->input.blocks = trial->blocks;
-    trial->input.top_k = skipped_block < 0 ? config->top_k : config->expert_count;
-    trial->input.text_ids = trial->sample.text_ids;
-    trial->input.text_count = trial->sample.text_count;
-    trial->input.no_bos = trial->sample.no_bos;
-    trial->input.new_tokens = TRIAL_TOKENS;
-    trial->input.ignore_eos = 1;
+        if (block != skipped_block || config->block_count == 1)
+            trial->blocks[trial->input.engine.active_block_count++] = block;
+    trial->input.engine.active_blocks = trial->blocks;
+    trial->input.engine.top_k = skipped_block < 0 ? config->top_k : config->expert_count;
+    trial->input.tokens = trial->sample.tokens;
+    trial->input.engine.max_new_tokens = TRIAL_TOKENS;
+    trial->input.engine.ignore_eos = 1;
     if (positions_of(&trial->input) > selftest->max_sequence)
         selftest->max_sequence = (int32_t)positions_of(&trial->input) + 1;
     return check_sequence(&selftest->model, &trial->input);
@@ -174,7 +172,7 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
         memset(dump->logits, 0xff, TRIAL_TOKENS * (size_t)selftest->model.config.embedding_size * sizeof(float));
         if (input.cuts)
             memset(dump->image_features, 0xff, feature_count(selftest, &input.cuts->whole) * sizeof(float));
-        input.dump = dump;
+        input.engine.dump = dump;
         show_progress("%s, %s: request %d of %d", verdict->backend, verdict->gemm, i + 1, TRIALS);
         result = request_run(&session, &input, &out->runs[i], error);
         verdict->ms += metric_of(&out->runs[i], METRIC_TOTAL) / TRIALS;
@@ -196,8 +194,8 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
     for (int i = 0; i < TRIALS; i++) {
         const vp_dump *tested = &selftest->tested.dumps[i], *reference = &selftest->reference.dumps[i];
         const vp_layout *layout = layout_of(&selftest->trials[i].input);
-        const int32_t *ours = selftest->tested.runs[i].tokens, *theirs = selftest->reference.runs[i].tokens;
-        const int has_all_experts = selftest->trials[i].input.top_k == selftest->model.config.expert_count;
+        const int32_t *ours = selftest->tested.runs[i].reply.tokens, *theirs = selftest->reference.runs[i].reply.tokens;
+        const int has_all_experts = selftest->trials[i].input.engine.top_k == selftest->model.config.expert_count;
         int same = 1;
         double *logits = &verdict->errors[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED];
         double *features = &verdict->errors[ERROR_FEATURES];
@@ -335,8 +333,8 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         PUT(&writer, KEY_OBJECT(NULL), KEY("name", selftest->trials[i].name),
             KEY("views", layout_of(input) ? layout_of(input)->views : 0),
             KEY("total_sequence_length", sequence_of(input)),
-            KEY("output_tokens", input->new_tokens), KEY("top_k", input->top_k));
-        put_ints(&writer, "active_block_indices", input->blocks, input->block_count);
+            KEY("output_tokens", input->engine.max_new_tokens), KEY("top_k", input->engine.top_k));
+        put_ints(&writer, "active_block_indices", input->engine.active_blocks, input->engine.active_block_count);
         vp_json_end_object(&writer);
     }
     PUT(&writer, END_ARRAY, KEY_ARRAY("checks"));

@@ -8,7 +8,6 @@
 #include "measure/input.h"
 #include "model/prompt.h"
 #include "model/image.h"
-#include "model/webp_gif.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_file.h"
@@ -405,7 +404,7 @@ static int read_prompt(const struct dataset *dataset, const struct model *model,
     if (result == VP_OK) {
         sample->dataset = prompt_dataset_of(&fields, defaults);
         sample->no_image = !info.has_image;
-        sample->no_bos = !info.bos_prepended;
+        sample->tokens.no_bos = !info.bos_prepended;
         last_question = fields.questions.count ? fields.questions.items[fields.questions.count - 1] : "";
         sample->question = copy_text(last_question, strlen(last_question));
         sample->style = info.style ? copy_text(info.style, strlen(info.style)) : NULL;
@@ -668,6 +667,7 @@ void images_free(vp_image *images, size_t count) {
 }
 int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity) {
     int code = 0;
+    if (*images) return 0;
     *images = zeroed(sample->images.count, sizeof **images);
     for (size_t i = 0; i < sample->images.count && !code; i++) {
         const char *path = sample->images.items[i];
@@ -929,8 +929,8 @@ static int check_samples(struct loader *loader) {
         if (!code) {
             if (!i) take_tokens(loader);
             same = !i || same == sample.dataset ? sample.dataset : NULL;
-            entry->text_count = sample.text_count;
-            entry->no_bos = sample.no_bos != 0;
+            entry->text_count = sample.tokens.count;
+            entry->no_bos = sample.tokens.no_bos != 0;
             if (has_value(json, 0, "id") && (id = &json->nodes[vp_json_get(json, 0, "id")]) != NULL)
                 ids[id_count++] = hash_bytes(HASH_START, json->text + id->start, (size_t)id->bytes);
             code = settle_image_sizes(dataset, loader->model, &sample, &before, entry);

@@ -70,9 +70,18 @@ void dataset_free(struct dataset *dataset);
  * contents have changed, returns an exit code and zeroes *sample. */
 int dataset_sample(const struct dataset *dataset, const struct model *model, size_t index, struct sample *sample);
 
-/* Decodes a planned sample's images: [images.count], malloc'ed; images_free frees them. If an image is missing, damaged
- * or has another size now, returns an exit code, with a reason in `reason` and *images NULL. Prints nothing. */
+/* Decodes a planned sample's images, unless *images has them: [images.count], malloc'ed; images_free frees them. If an
+ * image is missing, damaged or has another size now, returns an exit code, with a reason in `reason` and *images NULL.
+ * Prints nothing. */
 int sample_images(const struct sample *sample, vp_image **images, char *reason, size_t capacity);
 void images_free(vp_image *images, size_t count); /* may be NULL */
+
+/* ---- describe.c: what a data set contains, for sweep --plan */
+/* Prints format, samples, images, answers, metric and a prompt, in a few lines on stdout. Returns 0, or an exit code if
+ * a sample cannot be read. */
+int dataset_print(const struct dataset *dataset, const struct model *model);
+
+/* The same as an element of the open array. */
+int dataset_put(vp_json_writer *writer, const struct dataset *dataset, const struct model *model);
 
 #endif

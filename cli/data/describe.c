@@ -1,6 +1,6 @@
 /* describe.c: what a loaded data set contains, for sweep --plan. The samples were read when it was loaded, as a sweep
  * reads them; only the shown ones are read again. */
-#include "data/describe.h"
+#include "data/dataset.h"
 
 #include "base/console.h"
 

@@ -69,11 +69,9 @@ void configuration_input(const struct plan *plan, const struct configuration *co
     memset(input, 0, sizeof *input);
     input->images = images;
     input->cuts = cuts;
-    input->text_ids = sample->text_ids;
-    input->text_count = sample->text_count;
-    input->no_bos = sample->no_bos;
-    input->new_tokens = configuration->set->new_tokens;
-    input->ignore_eos = plan->settings.ignore_eos;
+    input->tokens = sample->tokens;
+    input->engine.max_new_tokens = configuration->set->new_tokens;
+    input->engine.ignore_eos = plan->settings.ignore_eos;
     input_apply_knobs(input, &configuration->knobs);
     input_seed_pruning(input, plan->settings.data.seed, sample->id);
 }

@@ -1,10 +1,12 @@
 /* fidelity.c: compares the next-token distributions of one request with those of a baseline. */
 #include "measure/fidelity.h"
 
+#include "base/console.h"
 #include "base/memory.h"
 #include "vlmprof.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,7 +89,8 @@ static void read_top(const vp_json *json, uint32_t top, struct likely_step *step
          i = json->nodes[i].end)
         step->top_count += (size_t)has_read_likely(json, i, &step->top[step->top_count]);
 }
-void likely_read(const char *logprobs, struct likely_steps *steps) {
+/* Reads choices[0].logprobs of a chat completion. NULL and anything else gives no steps. */
+static void likely_read(const char *logprobs, struct likely_steps *steps) {
     struct parsed parsed = {{NULL, NULL, 0}, NULL, 0};
     vp_error error = {VP_OK, -1, "", ""};
     uint32_t content;
@@ -105,7 +108,7 @@ void likely_read(const char *logprobs, struct likely_steps *steps) {
     }
     free(parsed.nodes);
 }
-void likely_free(struct likely_steps *steps) {
+static void likely_free(struct likely_steps *steps) {
     for (size_t i = 0; i < steps->count; i++) {
         for (size_t k = 0; k < steps->steps[i].top_count; k++) free(steps->steps[i].top[k].text);
         FREE_ALL(steps->steps[i].top, steps->steps[i].own.text);
@@ -170,6 +173,77 @@ void fidelity_of_answers(struct fidelity *fidelity, const struct answer_of *base
     if (equal == both) return; /* one answer is a prefix of the other */
     fidelity->margin = margin_of(&second->steps[equal], &first->steps[equal].own);
     fidelity->baseline_margin = margin_of(&first->steps[equal], &second->steps[equal].own);
+}
+
+/* ---- a server's answer with the probabilities of its tokens */
+/* Servers have different limits: 20 for OpenAI and vLLM, 5 for others. */
+static const int LENGTHS[] = {20, 5, -1};
+enum { LENGTH_COUNT = sizeof LENGTHS / sizeof *LENGTHS };
+
+void served_answer_free(struct served_answer *answer) {
+    free(answer->text);
+    likely_free(&answer->steps);
+    memset(answer, 0, sizeof *answer);
+}
+/* Sends the question with lists of that length; -1: without. *http_status is the response's status. */
+static int ask_with(struct endpoint *endpoint, const struct question *question, int length,
+                    struct served_answer *answer, int *http_status, char *reason, size_t capacity) {
+    struct question asked = *question;
+    const size_t count = question->request.knob_count;
+    vp_chat_knob *knobs = resize(NULL, count + 2, sizeof *knobs);
+    vp_error error = {VP_OK, -1, "", ""};
+    vp_exchange exchange;
+    char number[16];
+    vp_result result;
+    int code;
+    snprintf(number, sizeof number, "%d", length);
+    if (count) memcpy(knobs, question->request.knobs, count * sizeof *knobs);
+    knobs[count] = (vp_chat_knob){"logprobs", "true"};
+    knobs[count + 1] = (vp_chat_knob){"top_logprobs", number};
+    asked.request.knobs = knobs;
+    asked.request.knob_count += length > 0 ? 2 : 0;
+    asked.request.no_stream = 1;
+    result = ask_begin(endpoint, &asked, &exchange, &error);
+    if (result != VP_OK) {
+        error_line(reason, capacity, result, &error);
+        code = result == VP_ERR_MEMORY ? EXIT_DEVICE : EXIT_USAGE;
+    } else code = endpoint_try(endpoint, &exchange, reason, capacity);
+    if (!code) {
+        answer->bytes = exchange.reply.text_bytes;
+        answer->text = copy_text(exchange.reply.text ? exchange.reply.text : "", answer->bytes);
+        likely_read(exchange.reply.logprobs, &answer->steps);
+    }
+    *http_status = exchange.http_status;
+    ask_free(&exchange);
+    free(knobs);
+    return code;
+}
+int served_answer_ask(struct endpoint *endpoint, const struct question *question, int *most_likely,
+                      struct served_answer *answer, char *reason, size_t capacity) {
+    int code = EXIT_DEVICE, at = endpoint->api == VP_CHAT_COMPLETIONS ? 0 : LENGTH_COUNT - 1;
+    while (*most_likely && LENGTHS[at] != *most_likely && at + 1 < LENGTH_COUNT) at++;
+    for (; at < LENGTH_COUNT; at++) {
+        int http_status = 0;
+        code = ask_with(endpoint, question, LENGTHS[at], answer, &http_status, reason, capacity);
+        if (!code) *most_likely = LENGTHS[at];
+        if (!code || (http_status != 400 && http_status != 422)) break; /* servers reject lists that are too long */
+    }
+    if (!code) reason[0] = 0;
+    return code;
+}
+void served_answers_compare(const struct served_answer *baseline, const struct served_answer *other,
+                            struct fidelity *fidelity, char *reason, size_t capacity) {
+    const struct answer_of first = {baseline->text, baseline->bytes, &baseline->steps},
+                           second = {other->text, other->bytes, &other->steps};
+    fidelity_of_answers(fidelity, &first, &second);
+    reason[0] = 0;
+    if (!fidelity->positions)
+        snprintf(reason, capacity, "%s reports no log probabilities: only the texts are compared",
+                 baseline->steps.count ? "this server" : "the baseline's server");
+    else if (!fidelity->divergence_count)
+        snprintf(reason, capacity, "no list of likely tokens (top_logprobs): only the tokens are compared");
+    else if (fidelity->first_difference >= 0)
+        snprintf(reason, capacity, "compared up to the first different token: after it the texts differ");
 }
 
 /* ---- all positions */

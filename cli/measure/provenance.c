@@ -1,6 +1,8 @@
 /* provenance.c: build, machine, device and options, as JSON. */
 #include "measure/provenance.h"
 
+#include "measure/engine.h"
+#include "measure/record.h"
 #include "base/json.h"
 
 #include <stdio.h>
@@ -54,24 +56,6 @@ void put_gpu(vp_json_writer *writer, int32_t index, const vp_device_info *gpu) {
         KEY_KNOWN("free_bytes", gpu->free_bytes != UINT64_MAX, gpu->free_bytes),
         KEY("driver", version_text(gpu->driver_version, driver)),
         KEY("runtime", version_text(gpu->runtime_version, runtime)), END_OBJECT);
-}
-int32_t gpu_of(const vp_engine *engine) {
-    const char *device = vp_engine_device(engine);
-    return strncmp(device, "cuda:", 5) ? -1 : (int32_t)strtol(device + 5, NULL, 10);
-}
-
-void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry) {
-    PUT(writer, KEY_OBJECT(NULL), KEY("sm_clock_mhz", telemetry->sm_clock_mhz),
-        KEY("memory_clock_mhz", telemetry->memory_clock_mhz), KEY("power_w", telemetry->power_w),
-        KEY("temperature_c", telemetry->temperature_c));
-    if (telemetry->has_throttle_reasons) {
-        PUT(writer, KEY_ARRAY("throttle_reasons"));
-        for (int32_t bit = 0; bit < 64; bit++)
-            if ((telemetry->throttle_reasons >> bit & 1) && vp_telemetry_throttle_name(bit))
-                vp_json_string(writer, vp_telemetry_throttle_name(bit));
-        vp_json_end_array(writer);
-    } else put_null(writer, "throttle_reasons");
-    PUT(writer, KEY("throttle_count", telemetry->throttle_count), END_OBJECT);
 }
 const char *date_text(char out[DATE_BYTES]) {
     time_t now = time(NULL);

@@ -1,5 +1,5 @@
 /* prune_setting.c: reads --prune METHOD[:KEY=VALUE,..] for the engine, and describes its effect. */
-#include "measure/prune_setting.h"
+#include "measure/engine.h"
 
 #include "base/console.h"
 #include "base/memory.h"

@@ -6,11 +6,12 @@
 #include "results/fields.h"
 #include "results/knobs.h"
 #include "results/metrics.h"
-#include "model/cuts.h"
+#include "model/image.h"
 #include "score/scoring.h"
 #include "vlmprof.h"
 #include "vlmprof_prompt.h"
 #include "vlmprof_score.h"
+#include "vlmprof_stages.h"
 
 /* A question about images, from a line of a data set or from the operands of `run`. It owns its texts. */
 struct sample {
@@ -20,8 +21,8 @@ struct sample {
     struct text_list images;      /* paths of the images */
     struct image_px *sizes;       /* [images.count]; NULL if not known yet */
     size_t *places;               /* [images.count]: byte offsets in a server's prompt; NULL: all at the start */
-    int32_t *text_ids; int32_t text_count;
-    int no_image, no_bos;             /* 1 if the prompts of its data set have no image, or no BOS */
+    struct prompt_tokens tokens;
+    int no_image;                     /* 1 if the prompts of its data set have no image */
     const vp_prompt_dataset *dataset; /* sets its prompt and answer length; NULL: not one of the nine known */
     char *reason;                     /* why an image cannot be used; NULL if all can */
 };
@@ -46,9 +47,7 @@ struct point {
     const char *activations; /* name of vp_engine_activations; NULL: none */
     vp_score_metric metric;
     int ignore_eos;
-    /* image tokens after the last cut, and their mean over blocks; 0 if all were kept */
-    int32_t kept_tokens; double mean_image_tokens;
-    int64_t cache_bytes, full_cache_bytes; /* size of the KV cache with and without pruning; 0: not pruned */
+    const vp_pruned *pruned; /* NULL: all image tokens were kept */
     int is_served; /* 1 if a server ran it: only the arrival of the answer is known */
 };
 
@@ -82,6 +81,9 @@ void score_point(const struct point *point, struct scoring *scoring, vp_score_ou
 
 /* The answer of the first run, its score, and its flags. */
 void put_point_answer(vp_json_writer *writer, const struct point *point, const vp_score_outcome *scored);
+
+/* Writes clocks, power and temperature as an object, a value. */
+void put_telemetry(vp_json_writer *writer, const vp_telemetry *telemetry);
 
 /* "metadata": the members of the record; question, answers, image_id and id are always present. scratch is
  * overwritten. */

@@ -69,7 +69,9 @@ static void weigh_file(struct model *model, const char *path, const char *name) 
     model->file_bytes += (int64_t)info.st_size;
     model->file_count++;
 }
-int model_weigh_files(struct model *model) {
+/* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
+ * files does not matter. Returns 0 or an exit code. */
+static int model_weigh_files(struct model *model) {
     struct text_list names = {NULL, 0};
     int code = names_of_folder(model->name, &names);
     for (size_t i = 0; i < names.count; i++) {
@@ -192,7 +194,9 @@ static int is_original(const char *folder) { /* the checkpoint format of OLMo's 
     FREE_ALL(yaml, json);
     return original;
 }
-int model_complain_missing(const char *option, const char *name) {
+/* Complains that a model's folder does not exist. For a name that looks like one on the Hugging Face Hub, gives the
+ * command that downloads it. `option` is printed before the name. Returns EXIT_INPUT. */
+static int model_complain_missing(const char *option, const char *name) {
     const char *slash = strchr(name, '/');
     int like_hub = slash && slash != name && slash[1] && !strchr(slash + 1, '/') && name[0] != '.' && name[0] != '~';
     if (!like_hub) return complain(EXIT_INPUT, "%s%s: no such folder", option, name);

@@ -44,17 +44,11 @@ void cuts_free(struct cuts *cuts);
 /* Warns on stderr if prompts may differ from the model's training. */
 void warn_of_template(const struct model *model);
 
-/* Adds the weight files of the folder to identity, file_bytes and file_count. These are sums, so that the order of the
- * files does not matter. Returns 0 or an exit code. */
-int model_weigh_files(struct model *model);
-
 /* Loads a tokenizer from the text of a tokenizer.json; `what` names it in messages. */
 int model_load_tokenizer(const char *json, size_t bytes, const char *what, vp_tokenizer **tokenizer);
 
-/* Complains that a model's folder does not exist. For a name that looks like one on the Hugging Face Hub, gives the
- * command that downloads it. `option` is printed before the name. Returns EXIT_INPUT. */
-int model_complain_missing(const char *option, const char *name);
-/* The same if the path is not a folder; names the way for a GGUF file. Returns 0 or EXIT_INPUT. */
+/* Complains if the path is not a folder, and explains what to do for a GGUF file or a name on the Hugging Face Hub;
+ * `option` is printed before the name. Returns 0 or EXIT_INPUT. */
 int model_check_folder(const char *option, const char *name);
 
 /* Load the model that model->name names, except the weights. The rest of *model must be zeroed. */

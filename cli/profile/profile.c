@@ -11,7 +11,6 @@
 #include "measure/record.h"
 #include "model/image.h"
 #include "model/model.h"
-#include "profile/profile_cost.h"
 #include "profile/profiler.h"
 #include "results/metrics.h"
 #include "vlmprof.h"
@@ -74,8 +73,8 @@ static int reload_image(struct profiler *profiler, size_t index) {
 }
 static int tokenize_again(struct profiler *profiler) {
     VP_RANGE(&profiler->ranges, "tokenize");
-    free(profiler->request->sample.text_ids);
-    profiler->request->sample.text_ids = NULL;
+    free(profiler->request->sample.tokens.ids);
+    profiler->request->sample.tokens.ids = NULL;
     int code = tokenize_input(profiler->request);
     vp_range_end(&profiler->ranges);
     return code;
@@ -299,9 +298,9 @@ int profile_run(const struct profile_settings *settings, struct request *request
     end_in_order(); /* after Ctrl-C the current request is finished, and the records are saved and printed */
     if (!code) code = check_schedule(&settings->schedule, steps);
     profiler->request = request;
-    runs_open(&profiler->timed, 1, request->input.new_tokens);
-    if (!code) code = request_open(&settings->engine, request);
-    if (!code) code = profiler_open(profiler, settings, &request->session, request->input.new_tokens);
+    runs_open(&profiler->timed, 1, request->input.engine.max_new_tokens);
+    if (!code) code = request_open(request);
+    if (!code) code = profiler_open(profiler, settings, &request->session, request->input.engine.max_new_tokens);
     profiler->keeps_request = settings->html != NULL;
     noise_begin(&profiler->timed.noise, &reading);
     if (!code) code = profile_loop(profiler, &settings->schedule, steps);
@@ -376,7 +375,7 @@ int profile_point(const struct profile_settings *settings, struct session *sessi
     free(path);
     if (is_there) return 0;
     profiler = zeroed(1, sizeof *profiler);
-    code = profiler_open(profiler, settings, session, input->new_tokens);
+    code = profiler_open(profiler, settings, session, input->engine.max_new_tokens);
     if (!code) code = record_point(profiler, input, run, worker);
     if (!code && profiler->steps) code = write_point(profiler, name, head);
     profiler_free(profiler);

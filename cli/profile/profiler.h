@@ -8,6 +8,7 @@
 #include "measure/engine.h"
 #include "measure/input.h"
 #include "measure/measure.h"
+#include "page/flame.h"
 #include "results/metrics.h"
 #include "vlmprof_engine.h"
 #include "vlmprof_ranges.h"
@@ -36,11 +37,11 @@ struct profile_settings {
 
 /* One recorded request, for the page. */
 struct kept_request {
-    int64_t begin_ns, total_ns, engine_begin_ns;
-    vp_launch *launches; int64_t launch_count, lost_launches;
-    vp_range ranges[PROFILE_RANGES]; int64_t range_count;
+    struct flame_request drawn; /* refers to the members below */
+    vp_launch *launches;
+    vp_range ranges[PROFILE_RANGES];
     vp_stage_times times;
-    int64_t *step_ns; int64_t step_count;
+    int64_t *step_ns;
 };
 struct profiler {
     const struct profile_settings *settings;

@@ -395,6 +395,30 @@ void fields_read(const vp_json *json, uint32_t object, const struct fields *fiel
         if (!fields->rows[i].is_elsewhere)
             read_value(json, vp_json_get(json, object, fields->rows[i].key), &fields->rows[i], (char *)to);
 }
+char *text_without_controls(char *text) {
+    for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
+    return text;
+}
+const struct field *fields_read_marked(const vp_json *json, uint32_t object, const struct fields *fields, void *to) {
+    memset(to, 0, fields->bytes);
+    for (const struct field *row = fields->rows; row < fields->rows + fields->count; row++) {
+        const uint32_t node = vp_json_get(json, object, row->key);
+        const int is_absent = node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL);
+        char *at = (char *)to + row->offset;
+        int64_t count = -1;
+        if (!row->is_read) continue;
+        if (row->type == FIELD_INT) {
+            if (!is_absent && (vp_json_to_int(json, node, &count) != VP_OK || count < 0 || count > row->most))
+                return row;
+            set_int(at, row->bytes, count);
+            continue;
+        }
+        if (row->type == FIELD_NUMBER && !is_absent && !is_number(json, node, row)) return row;
+        read_value(json, node, row, (char *)to);
+        if (row->type == FIELD_TEXT) (void)text_without_controls((char *)(size_t)text_at(at));
+    }
+    return NULL;
+}
 /* Frees the memory of a value. (Only these types are pointers; others may be smaller than one.) */
 static void free_value(const struct field *row, char *at) {
     switch (row->type) {

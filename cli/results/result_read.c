@@ -86,11 +86,8 @@ static int read_count(struct result_file *file, const vp_json *json, uint32_t ob
         return result_fail(file, json, node, SIZE_MAX, key, "is not a valid count");
     return 0;
 }
-/* Control bytes become '?', because the text is printed in tables. */
 char *result_text(const vp_json *json, uint32_t object, const char *key) {
-    char *text = node_text(json, vp_json_get(json, object, key));
-    for (char *byte = text; byte && *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
-    return text;
+    return text_without_controls(node_text(json, vp_json_get(json, object, key)));
 }
 static void result_put(struct result_file *file, size_t rows, int column, size_t row, double value) {
     if (!isfinite(value)) return;
@@ -167,6 +164,7 @@ static int read_runs(struct result_file *file, const vp_json *json, uint32_t obj
 /* "sent_image": null if no image was sent to the server */
 static int read_image(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     double bytes = 0;
+    if (object == VP_JSON_NONE) return 0;
     if (!node_is(json, object, VP_JSON_NULL)
         && read_number(file, json, vp_json_get(json, object, "bytes"), row, "sent_image.bytes", 1, 1e12, &bytes))
         return EXIT_INPUT;
@@ -211,7 +209,7 @@ int results_differ_in_caches(const struct results *results, const char **words) 
 /* "T_image_outside": null without twins */
 static int read_outside_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     double ms, tokens;
-    if (node_is(json, object, VP_JSON_NULL)) return 0;
+    if (object == VP_JSON_NONE || node_is(json, object, VP_JSON_NULL)) return 0;
     if (read_number(file, json, vp_json_get(json, object, "ms"), row, "T_image_outside.ms", -MS_MOST, MS_MOST, &ms)
         || read_number(file, json, vp_json_get(json, object, "image_tokens"), row, "T_image_outside.image_tokens", 0,
                        INT32_MAX, &tokens))
@@ -221,49 +219,32 @@ static int read_outside_row(struct result_file *file, const vp_json *json, uint3
     return 0;
 }
 
-enum { ROW_ID = -1, ROW_STATUS = -2, ROW_STAGES = -3, ROW_DETAIL = -4, ROW_RUNS = -5, ROW_IMAGE = -6, ROW_OUTSIDE = -7,
-       ROW_USAGE = -8, ROW_OTHER = -9 };
-
-/* Returns the kind of a row's member: its column, ROW_..., or ROW_OTHER. Sets *range to the row of its field. */
-static int row_member(const vp_json *json, uint32_t key, const struct field **range) {
-    static const struct field positive = {.most = FIELD_MS_MAX}, any = {.least = -FIELD_MS_MAX, .most = FIELD_MS_MAX};
+/* Reads the numbers of the row that have a column, by the rows of their fields. Returns 0 or an exit code. */
+static int read_columns(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     static const struct fields *const tables[] = {&ANSWER_TOKENS, &ANSWER, &FIDELITY, &SIZES, &SENT};
-    static const struct {
-        const char *name;
-        int what;
-    } others[] = {{"sample_id", ROW_ID},
-                  {"status", ROW_STATUS},
-                  {"stages", ROW_STAGES},
-                  {"stage_detail", ROW_DETAIL},
-                  {"runs", ROW_RUNS},
-                  {"sent_image", ROW_IMAGE},
-                  {"T_image_outside", ROW_OUTSIDE},
-                  {"served_runs", ROW_USAGE}};
+    double value;
     for (int metric = 0; metric < METRIC_STAGE; metric++) {
-        if (metric == METRIC_CLOSURE || !key_is(json, key, METRIC_KEYS[metric], strlen(METRIC_KEYS[metric]))) continue;
-        *range = metric == METRIC_UNACCOUNTED ? &any : &positive;
-        return metric;
+        const uint32_t node = vp_json_get(json, object, METRIC_KEYS[metric]);
+        if (metric == METRIC_CLOSURE || node == VP_JSON_NONE) continue;
+        if (read_number(file, json, node, row, METRIC_KEYS[metric], metric == METRIC_UNACCOUNTED ? -MS_MOST : 0,
+                        MS_MOST, &value))
+            return EXIT_INPUT;
+        result_put(file, rows, metric, file->count, value);
     }
-    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
-        if (key_is(json, key, others[i].name, strlen(others[i].name))) return others[i].what;
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        for (const struct field *row = tables[i]->rows; row < tables[i]->rows + tables[i]->count; row++)
-            if (row->column && key_is(json, key, row->key, strlen(row->key))) {
-                *range = row;
-                return row->column;
-            }
-    return ROW_OTHER;
+        for (const struct field *field = tables[i]->rows; field < tables[i]->rows + tables[i]->count; field++) {
+            const uint32_t node = field->column ? vp_json_get(json, object, field->key) : VP_JSON_NONE;
+            if (node == VP_JSON_NONE) continue;
+            if (read_number(file, json, node, row, field->key, (double)field->least, (double)field->most, &value))
+                return EXIT_INPUT;
+            result_put(file, rows, field->column, file->count, value);
+        }
+    return 0;
 }
-/* The views of an image that the tower saw. Molmo has a global view in addition to the crops. In the families below,
- * one crop is the whole image and has no global view. A LLaVA has one view, and Qwen's crops are the patches of one
- * view. */
+/* The views of an image that the tower saw. */
 static double views_of(const struct result_file *file, double crops) {
-    static const char *const alone[] = {"Idefics3", "SmolVLM", "InternVL", "Gemma 3"};
-    static const char *const only[] = {"LLaVA", "Qwen2.5-VL", "Qwen3-VL", "Qwen3-VL-MoE"};
-    for (size_t i = 0; file->architecture && i < 4; i++)
-        if (!strcmp(file->architecture, only[i]) || (crops <= 1 && !strcmp(file->architecture, alone[i])))
-            return crops;
-    return crops + 1;
+    const vp_views views = vp_architecture_views(file->architecture);
+    return views == VP_VIEWS_CROPS || (views == VP_VIEWS_SPLIT && crops <= 1) ? crops : crops + 1;
 }
 /* Adds the derived numbers of a row. N tokens take N - 1 decode steps; the experiments divided by N. */
 static void finish_row(struct result_file *file, size_t rows) {
@@ -291,36 +272,24 @@ static void finish_row(struct result_file *file, size_t rows) {
 /* Reads one object of per_sample_results. A failed sample is counted but gets no row. Returns 0 or an exit code. */
 static int read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
                         size_t *capacity) {
-    uint32_t key = object + 1;
-    int has_id = 0, failed = 0;
+    const uint32_t id = vp_json_get(json, object, "sample_id"), status = vp_json_get(json, object, "status");
     if (!node_is(json, object, VP_JSON_OBJECT))
         return result_fail(file, json, object, row, "the row", "is not an object");
     file->run_at[file->count + 1] = file->run_at[file->count];
     /* a failed row may have left numbers here */
     for (int i = 0; i < COLUMN_COUNT; i++) if (file->columns[i]) file->columns[i][file->count] = (double)NAN;
-    for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
-        const struct field *range = NULL;
-        int what = row_member(json, key, &range);
-        double value;
-        if (what == ROW_ID) {
-            has_id = vp_json_to_int(json, key + 1, &file->ids[file->count]) == VP_OK && file->ids[file->count] >= 0;
-            if (!has_id) return result_fail(file, json, key + 1, row, "sample_id", "is not an integer of 0 or more");
-        } else if (what == ROW_STATUS) failed = !vp_json_equals(json, key + 1, "ok");
-        else if (what == ROW_STAGES) { if (read_stage_times(file, json, key + 1, rows, row)) return EXIT_INPUT; }
-        else if (what == ROW_DETAIL) { if (read_stage_details(file, json, key + 1, rows, row)) return EXIT_INPUT; }
-        else if (what == ROW_IMAGE) { if (read_image(file, json, key + 1, rows, row)) return EXIT_INPUT; }
-        else if (what == ROW_OUTSIDE) { if (read_outside_row(file, json, key + 1, rows, row)) return EXIT_INPUT; }
-        else if (what == ROW_USAGE) read_usage(file, json, key + 1);
-        else if (what == ROW_RUNS) { if (read_runs(file, json, key + 1, row, capacity)) return EXIT_INPUT; }
-        else if (what != ROW_OTHER) {
-            if (read_number(file, json, key + 1, row, what < METRIC_STAGE ? METRIC_KEYS[what] : range->key,
-                            (double)range->least, (double)range->most, &value))
-                return EXIT_INPUT;
-            if (what != COLUMN_TEXT_TOKENS || isfinite(value)) result_put(file, rows, what, file->count, value);
-        }
-    }
-    if (!has_id) return result_fail(file, json, object, row, "sample_id", "is missing");
-    if (failed) {
+    if (id == VP_JSON_NONE) return result_fail(file, json, object, row, "sample_id", "is missing");
+    if (vp_json_to_int(json, id, &file->ids[file->count]) != VP_OK || file->ids[file->count] < 0)
+        return result_fail(file, json, id, row, "sample_id", "is not an integer of 0 or more");
+    if (read_columns(file, json, object, rows, row)
+        || read_stage_times(file, json, vp_json_get(json, object, "stages"), rows, row)
+        || read_stage_details(file, json, vp_json_get(json, object, "stage_detail"), rows, row)
+        || read_runs(file, json, vp_json_get(json, object, "runs"), row, capacity)
+        || read_image(file, json, vp_json_get(json, object, "sent_image"), rows, row)
+        || read_outside_row(file, json, vp_json_get(json, object, "T_image_outside"), rows, row))
+        return EXIT_INPUT;
+    read_usage(file, json, vp_json_get(json, object, "served_runs"));
+    if (status != VP_JSON_NONE && !vp_json_equals(json, status, "ok")) {
         if (!file->failed_count++) file->failed_reason = result_text(json, object, "reason");
         return 0;
     }
@@ -423,9 +392,7 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
 /* The task from the file's name, <task>_imgsize...; malloc'ed. */
 static char *task_of_path(const char *path) {
     const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path, *end = strstr(name, "_imgsize");
-    char *task = copy_text(name, end ? (size_t)(end - name) : strcspn(name, "."));
-    for (char *byte = task; *byte; byte++) if ((unsigned char)*byte < 32 || *byte == 127) *byte = '?';
-    return task;
+    return text_without_controls(copy_text(name, end ? (size_t)(end - name) : strcspn(name, ".")));
 }
 static void read_knob_text(struct result_file *file, const vp_json *json, uint32_t object, int knob) {
     char *text = result_text(json, object, KNOBS[knob].key);
@@ -554,26 +521,11 @@ static int read_server(struct result_file *file, const vp_json *json) {
 }
 /* Reads the members of the head that reports need; -1 and NULL if missing. Returns 0 or an exit code. */
 static int read_members(struct result_file *file, const vp_json *json, const struct fields *fields, void *to) {
-    for (const struct field *row = fields->rows; row < fields->rows + fields->count; row++) {
-        const uint32_t node = vp_json_get(json, 0, row->key);
-        char *at = (char *)to + row->offset, *text;
-        if (!row->is_read) continue;
-        if (row->type == FIELD_TEXT) {
-            text = result_text(json, 0, row->key);
-            memcpy(at, &text, sizeof text);
-        } else if (row->type == FIELD_TRUTH) *(int *)(void *)at = node_is(json, node, VP_JSON_TRUE);
-        else if (row->type == FIELD_INT) {
-            if (read_count(file, json, 0, row->key, row->most, (int64_t *)(void *)at)) return EXIT_INPUT;
-        } else if (row->type == FIELD_RANGE) {
-            struct field_range range = {node_number(json, vp_json_at(json, node, 0)),
-                                        node_number(json, vp_json_at(json, node, 1))};
-            memcpy(at, &range, sizeof range);
-        } else if (node == VP_JSON_NONE) *(double *)(void *)at = (double)NAN;
-        else if (read_number(file, json, node, SIZE_MAX, row->key, (double)row->least, (double)row->most,
-                             (double *)(void *)at))
-            return EXIT_INPUT;
-    }
-    return 0;
+    const struct field *bad = fields_read_marked(json, 0, fields, to);
+    const uint32_t node = bad ? vp_json_get(json, 0, bad->key) : VP_JSON_NONE;
+    if (!bad) return 0;
+    return result_fail(file, json, node, SIZE_MAX, bad->key, bad->type == FIELD_INT ? "is not a valid count"
+                       : node_is(json, node, VP_JSON_NUMBER) ? "is out of range" : "is not a number");
 }
 static int knob_fail(struct result_file *file, const vp_json *json, int knob) {
     return result_fail(file, json, vp_json_get(json, 0, KNOBS[knob].key), SIZE_MAX, KNOBS[knob].key,

@@ -1,6 +1,5 @@
 /* result_scores.c: puts the scores of an outside scorer into result files. Scores come in as lines of JSON and are
  * matched with the rows of the files by id. In the text of a file only the members about accuracy are replaced. */
-#include "results/result_scores.h"
 
 #include "base/console.h"
 #include "base/document.h"

@@ -1,7 +1,7 @@
 /* jpeg_bits.c: finds bits of a JPEG file that only change its pixels. Source: ITU-T T.81, annexes B (segments), F
  * (sequential) and G (progressive). A coefficient of size s is coded as a Huffman code and s bits of its value.
  * Flipping a bit below the highest one changes the value, but neither its sign nor s. */
-#include "server/jpeg_bits.h"
+#include "server/picture.h"
 
 #include "base/memory.h"
 

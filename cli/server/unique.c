@@ -1,9 +1,8 @@
 /* unique.c: gives each request an image that no server cache has seen. */
-#include "server/unique.h"
+#include "server/picture.h"
 
 #include "base/memory.h"
 #include "model/image.h"
-#include "server/jpeg_bits.h"
 #include "vlmprof_image.h"
 
 #include <stdlib.h>

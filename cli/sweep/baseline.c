@@ -214,8 +214,8 @@ static void keep_logits(void *with, int32_t step, const float *logits) {
 static void see_logits(struct baseline *baseline, struct pass_input *input, vp_dump *dump) {
     memset(dump, 0, sizeof *dump);
     dump->logits = reserve(&baseline->row, baseline->width, sizeof *dump->logits);
-    input->dump = dump;
-    input->timing = VP_TIMING_OFF;
+    input->engine.dump = dump;
+    input->engine.timing = VP_TIMING_OFF;
 }
 void baseline_answer(struct baseline *baseline, struct pass_input *input, vp_dump *dump) {
     see_logits(baseline, input, dump);
@@ -224,9 +224,9 @@ void baseline_answer(struct baseline *baseline, struct pass_input *input, vp_dum
 }
 void baseline_keep(struct baseline *baseline, const struct pass_result *run) {
     baseline->is_made = 1;
-    baseline->token_count = run->token_count;
-    memcpy(reserve(&baseline->tokens, (size_t)run->token_count, sizeof *run->tokens), run->tokens,
-           (size_t)run->token_count * sizeof *run->tokens);
+    baseline->token_count = run->reply.token_count;
+    memcpy(reserve(&baseline->tokens, (size_t)run->reply.token_count, sizeof *run->reply.tokens), run->reply.tokens,
+           (size_t)run->reply.token_count * sizeof *run->reply.tokens);
 }
 void baseline_follow(struct baseline *baseline, struct pass_input *input, vp_dump *dump, struct fidelity_pass *pass,
                      struct fidelity *fidelity) {
@@ -236,6 +236,6 @@ void baseline_follow(struct baseline *baseline, struct pass_input *input, vp_dum
                                    fidelity};
     dump->on_logits = fidelity_step;
     dump->with = pass;
-    input->new_tokens = baseline->token_count;
-    input->forced_tokens = pass->answer;
+    input->engine.max_new_tokens = baseline->token_count;
+    input->engine.forced_tokens = pass->answer;
 }

@@ -6,7 +6,6 @@
 #include "base/memory.h"
 #include "data/plan.h"
 #include "measure/fidelity.h"
-#include "measure/served_answer.h"
 #include "model/model.h"
 #include "results/fields.h"
 

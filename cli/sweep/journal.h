@@ -11,6 +11,7 @@
 #include "vlmprof.h"
 #include "vlmprof_noise.h"
 
+#define JOURNAL_SCHEMA "vlmprof-journal-2"
 enum { JOURNAL_SYNC_LINES = 64 };
 
 /* ---- the journal that this process writes; its index is below */

@@ -1,12 +1,12 @@
 /* plan_cost.c: sweep --plan: the work and memory of a sweep as the engine counts them, its time as an earlier journal
  * gives it, and the differences that its samples can resolve. */
-#include "sweep/plan_cost.h"
+#include "sweep/sweep.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "data/describe.h"
+#include "data/dataset.h"
 #include "measure/provenance.h"
 #include "measure/engine.h"
 #include "sweep/ranks.h"
@@ -123,7 +123,7 @@ static void forecast_configuration(const struct plan *plan, const struct model *
         const struct entry *entry = &configuration->set->samples[i];
         char reason[LINE_BYTES];
         const struct cuts *cuts = configuration_cuts(model, configuration, entry, &storage, reason, sizeof reason);
-        const struct sample sample = {.text_count = entry->text_count, .no_bos = entry->no_bos};
+        const struct sample sample = {.tokens = {NULL, entry->text_count, entry->no_bos}};
         struct pass_input input;
         configuration_input(plan, configuration, &sample, cuts, NULL, &input);
         if (cuts) {

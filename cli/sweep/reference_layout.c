@@ -2,7 +2,7 @@
  * Source of the names: ChulanZhang/molmo_hf at commit 09bce1fc. In the folder of a task, plot_core_exp_pareto.py reads
  * the JSON files whose names begin with NAME_START; all other scripts read every JSON file. One name works for all, and
  * two names for a configuration would count it twice. The scripts calculate with all values: a null would stop them. */
-#include "sweep/reference_layout.h"
+#include "sweep/ranks.h"
 #include "base/console.h"
 #include "base/files.h"
 #include "base/json.h"

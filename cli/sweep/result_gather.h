@@ -24,6 +24,7 @@ struct run_mark {
 /* A closed point, from its journal. */
 struct measured {
     struct sample sample; /* id, prompt; record: the sample's metadata */
+    struct point point;   /* in the form of measure/record.h; it refers to the members here */
     struct sizes sizes; struct served_sizes served_sizes; /* sizes of the point's layout, or of the sent data */
     struct pass_result *runs; struct run_mark *marks; int32_t count, capacity; /* in the order in which they ran */
     int64_t stamps, retries; /* clock reads of one request; repeated attempts of all runs */
@@ -42,10 +43,6 @@ int is_closed_point(const struct index_entry *entry, const struct index_configur
 int measured_read(struct journal_index *index, const struct index_configuration *configuration,
                   const struct index_entry *entry, struct measured *measured);
 void measured_free(struct measured *measured);
-
-/* The same point in the form of measure/record.h; it refers to `measured`. */
-struct point measured_point(const struct journal_index *index, const struct index_configuration *configuration,
-                            const struct measured *measured);
 
 /* Returns 1 if the point has enough runs to find outliers of T_total, and sets *outliers. flags: uint8 [count], 1 for
  * an outlier; all are 0 if there are too few runs. */

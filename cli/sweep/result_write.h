@@ -20,8 +20,7 @@ struct summary {
     vp_noise_summary noise;
     int is_served; int64_t run_count, cached_count; /* 1 for a server; runs whose prompt came from its cache */
     struct twin_result twins;    /* servers only; pairs is 0 if none was measured */
-    char *baseline;              /* NULL if there is none */
-    vp_estimate divergence, top1, answers; double divergence_p99, margin; /* against it, as in the file's head */
+    struct result_fidelity fidelity; /* as in the file's head; its baseline is NULL if there is none */
 };
 struct summaries { struct summary *items; size_t count; };
 

@@ -1,5 +1,5 @@
 /* corners.c: finds image sizes at which a server's token count is worth comparing with a family's rule. */
-#include "server/checks/corners.h"
+#include "server/checks/audit.h"
 
 #include <stdlib.h>
 #include <string.h>

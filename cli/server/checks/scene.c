@@ -1,5 +1,5 @@
 /* scene.c: draws synthetic pictures for measurements: colour gradients with shapes in front. */
-#include "server/checks/scene.h"
+#include "server/checks/audit.h"
 
 #include "base/memory.h"
 

@@ -1,5 +1,5 @@
 /* token_cost.c: checks whether an image token adds as much to a server's TTFT as a text token. */
-#include "server/checks/token_cost.h"
+#include "server/checks/audit.h"
 
 #include <stdlib.h>
 
