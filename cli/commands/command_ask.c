@@ -60,7 +60,7 @@ static const struct option_spec ASK_OPTIONS[] = {
 };
 
 static const double UPLOAD_LEAST_MS = 0.001;
-enum { TWIN_SEED = 42 }; /* of the order within pairs */
+enum { TWIN_SEED = 42 };            /* of the order within pairs */
 static const double EARLY_GAPS = 5; /* times the median ITL */
 
 struct served_run {
@@ -128,8 +128,7 @@ static int served_load_images(const struct options *options, struct served_run *
     char reason[LINE_BYTES];
     int code = 0;
     if (!state->image_count)
-        return size || is_same || is_given(options, "family")
-                       || is_given(options, "twins")
+        return size || is_same || is_given(options, "family") || is_given(options, "twins")
                    ? complain(EXIT_USAGE, "--resize, --same_image, --twins and --family need an image")
                    : 0;
     if (size && read_size("--resize ", size, &wanted.width_px, &wanted.height_px)) return EXIT_USAGE;
@@ -164,8 +163,7 @@ static int served_count(const struct options *options, struct served_run *state)
 static int served_prepare(const struct options *options, struct served_run *state) {
     struct question *question = &state->question;
     int code;
-    if (!text_of(options, "prompt"))
-        return complain(EXIT_USAGE, "ask needs a question: -p TEXT");
+    if (!text_of(options, "prompt")) return complain(EXIT_USAGE, "ask needs a question: -p TEXT");
     state->paths = options->operands;
     state->image_count = options->operand_count;
     if (is_given(options, "twins") && number_of(options, "twins") < TWIN_PAIRS_LEAST)
@@ -243,8 +241,7 @@ static int served_compare(const struct options *options, struct served_run *stat
         struct question question = state->question;
         question.unique = NULL; /* the same picture for both */
         code = served_answer_ask(&endpoint, &question, &most_likely[0], &first, reason, sizeof reason);
-        if (!code)
-            code = served_answer_ask(&state->endpoint, &question, &most_likely[1], &own, reason, sizeof reason);
+        if (!code) code = served_answer_ask(&state->endpoint, &question, &most_likely[1], &own, reason, sizeof reason);
         if (code && code != EXIT_INTERRUPTED) complain(code, "%s", reason);
     }
     if (!code) {
@@ -258,8 +255,7 @@ static int served_compare(const struct options *options, struct served_run *stat
     return code;
 }
 static void print_fidelity(const struct fidelity *fidelity) {
-    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
-                                                             (size_t)fidelity->divergence_count);
+    const struct divergence_summary kl = divergences_summary(fidelity->divergences, (size_t)fidelity->divergence_count);
     if (!fidelity->baseline) return;
     print_plain("\ncompared with %s, by one more request to each\n", fidelity->baseline);
     print_plain("%-19s %s", "answer", fidelity->answers_equal ? "equal" : "differs");
@@ -269,8 +265,8 @@ static void print_fidelity(const struct fidelity *fidelity) {
     print_plain("\n");
     if (fidelity->positions)
         print_plain("%-19s %d of %d positions have the same most likely "
-                    "token\n", "top1_agreement", fidelity->top1_count,
-                    fidelity->positions);
+                    "token\n",
+                    "top1_agreement", fidelity->top1_count, fidelity->positions);
     if (isfinite(kl.mean))
         print_plain("%-19s between %s and %s nats (mean over %d tokens; a range, because the servers report only "
                     "their top tokens)\n",
@@ -281,10 +277,10 @@ static void print_fidelity(const struct fidelity *fidelity) {
 
 /* ---- doubts about the results */
 static void warn_of_cache(const struct options *options, struct served_run *state) {
-    const char *advice = is_given(options, "no_cache")                              ? "--no_cache has no effect here"
+    const char *advice = is_given(options, "no_cache")                           ? "--no_cache has no effect here"
                          : state->image_count && is_given(options, "same_image") ? "it would not happen without "
                                                                                    "--same_image"
-                                                                                : "--no_cache may avoid that";
+                                                                                 : "--no_cache may avoid that";
     int32_t count = 0, first = 0;
     for (int32_t i = 0; i < state->timed.count; i++)
         if (is_prompt_cached(&state->timed.runs[i]) && !count++) first = i;
@@ -498,8 +494,8 @@ static void print_twins(const struct served_run *state) {
     if (result->difference.low <= 0 && result->difference.high >= 0)
         print_plain("%-19s the interval contains 0, so the image may cost nothing: raise --twins\n", "");
     print_plain("%-19s %s with the image, %s with the text, %s for a few tokens (the floor); medians, whose difference "
-                "is not the median difference\n", "TTFT",
-                ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
+                "is not the median difference\n",
+                "TTFT", ms_text(result->image_ms, text[0]), ms_text(result->text_ms, text[1]),
                 ms_text(result->floor_ms, text[2]));
     if (result->upload_ms >= UPLOAD_LEAST_MS)
         print_plain("%-19s %s from the first byte of the image's request to the last\n", "upload",
@@ -515,8 +511,7 @@ static void print_twins(const struct served_run *state) {
     if (state->first.count) {
         const struct median_range *first = &state->first_result.difference, further = further_image(state);
         print_plain("%-19s %s ms   for only the first image, of %lld tokens\n", "first image",
-                    number_measured(first->median, first->low, first->high).text,
-                    (long long)state->first.image_tokens);
+                    number_measured(first->median, first->low, first->high).text, (long long)state->first.image_tokens);
         print_plain("%-19s %s ms   for each of the %zu others\n", "further image",
                     number_measured(further.median, further.low, further.high).text, state->image_count - 1);
     }
@@ -569,8 +564,7 @@ static void put_served_answer(vp_json_writer *writer, const struct served_run *s
     PUT(writer, KEY("reasoning", run->served->reasoning), KEY("finish_reason", run->served->finish_reason),
         KEY_BOOL("answers_equal_over_runs", answers_are_equal(state->timed.runs, state->timed.count)));
     put_usage(writer, &run->served->usage);
-    PUT(writer, KEY("family", state->family),
-        KEY_KNOWN("image_tokens_by_rule", state->family, rule_sum(state)),
+    PUT(writer, KEY("family", state->family), KEY_KNOWN("image_tokens_by_rule", state->family, rule_sum(state)),
         KEY("pieces", (int64_t)run->served->piece_count), KEY("attempts", run->served->attempts));
 }
 static void print_served_json(const struct options *options, const struct served_run *state) {

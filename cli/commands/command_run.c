@@ -37,12 +37,10 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_MODEL,
     OPTION_SYNTHETIC,
     OPTION_PROMPT,
-    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"",
-     .excludes = "raw_prompt"},
+    {"style", TEXT, "S", NULL, 0, 0, NULL, "prompt style: \" User: S: TEXT Assistant:\"", .excludes = "raw_prompt"},
     {"raw_prompt", FLAG, NULL, NULL, 0, 0, NULL, "tokenize TEXT unchanged"},
     {"show_prompt", FLAG, NULL, NULL, 0, 0, NULL,
-     "print the prompt's text and token ids as JSON and exit; the model does not run",
-     .excludes = "profile dump"},
+     "print the prompt's text and token ids as JSON and exit; the model does not run", .excludes = "profile dump"},
     OPTION_GROUP("knobs"),
     OPTION_PREPROCESS,
     OPTION_TIER,
@@ -50,10 +48,8 @@ static const struct option_spec RUN_OPTIONS[] = {
     OPTION_CROPS,
     OPTION_VISION_TOKENS,
     OPTION_IMAGE_KNOB("NAME=N"),
-    KNOB_GRID_ROWS(KNOB_RUN_OPTIONS)
-    OPTION_IMPORTANCE_SCORES_FILE,
-    KNOB_EACH_ROWS(KNOB_RUN_OPTIONS)
-    OPTION_GROUP("measuring"),
+    KNOB_GRID_ROWS(KNOB_RUN_OPTIONS) OPTION_IMPORTANCE_SCORES_FILE,
+    KNOB_EACH_ROWS(KNOB_RUN_OPTIONS) OPTION_GROUP("measuring"),
     {"num_runs", COUNT, "R", NULL, 1, 10000, NULL,
      "timed runs, after one untimed warm-up (default: 1; with --profile 5)"},
     OPTION_COLD,
@@ -90,8 +86,7 @@ static const struct option_spec RUN_OPTIONS[] = {
     {"skip_first", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests to skip before the first cycle"},
     {"wait", COUNT, "N", "0", 0, 1000000, NULL, "schedule: requests per cycle to run unprofiled"},
     {"warmup", COUNT, "N", "1", 0, 1000000, NULL,
-     "schedule: requests per cycle whose profile is then discarded; --cold: 0",
-     .excludes = "cold"},
+     "schedule: requests per cycle whose profile is then discarded; --cold: 0", .excludes = "cold"},
     {"active", COUNT, "N", "1", 1, 1000000, NULL,
      "schedule: requests per cycle that are then recorded; without schedule options: --num_runs"},
     {"repeat", COUNT, "N", "1", 0, 1000000, NULL,
@@ -236,9 +231,8 @@ static void print_run(const struct options *options, const struct run_state *sta
     print_plain("blocks %d of %d\n", request->input.engine.active_block_count, request->model.config.block_count);
     print_plain("device   %s%s%s%s%s; gemm %s for 1 row, %s for 1024%s%s\n", vp_engine_device(request->session.engine),
                 note[0] ? " (" : "", note[0] ? cpu : "", note, note[0] ? ")" : "",
-                vp_engine_gemm(request->session.engine, 1),
-                vp_engine_gemm(request->session.engine, 1024), activations ? "; activations " : "",
-                activations ? activations : "");
+                vp_engine_gemm(request->session.engine, 1), vp_engine_gemm(request->session.engine, 1024),
+                activations ? "; activations " : "", activations ? activations : "");
     print_opening(request);
     if (layout && !request->model.rules->is_tiled) print_pictures(request);
     else if (layout) {
@@ -246,13 +240,13 @@ static void print_run(const struct options *options, const struct run_state *sta
                     layout->width_px, layout->height_px, layout->tiling.rows, layout->tiling.cols, layout->crops,
                     layout->canvas_width_px, layout->canvas_height_px,
                     request->tiles.tier ? request->tiles.tier->name : text_of(options, "preprocess"));
-        print_plain(
-            "tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision "
-            "tokens %d\n",
-            sequence_of(&request->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
-            layout->marker_tokens, request->input.tokens.count, layout->theoretical_tokens);
-    } else print_plain("tokens   %d = %s%d text, no image\n", sequence_of(&request->input),
-                       request->input.tokens.no_bos ? "" : "1 BOS + ", request->input.tokens.count);
+        print_plain("tokens   %d = 1 BOS + %d image (%d features, %d column, %d marker) + %d text; theoretical vision "
+                    "tokens %d\n",
+                    sequence_of(&request->input), layout->image_tokens, layout->feature_tokens, layout->col_tokens,
+                    layout->marker_tokens, request->input.tokens.count, layout->theoretical_tokens);
+    } else
+        print_plain("tokens   %d = %s%d text, no image\n", sequence_of(&request->input),
+                    request->input.tokens.no_bos ? "" : "1 BOS + ", request->input.tokens.count);
     if (request->input.prune.how.method != VP_PRUNE_NONE) {
         struct text_buffer pruned = {NULL, 0, 0};
         prune_text(&pruned, &request->pruned);

@@ -77,8 +77,8 @@ struct verdict {
     char device[200], reason[LINE_BYTES];
     double errors[ERRORS]; /* the worst over trials and steps */
     double limits[ERRORS];
-    int has[ERRORS];       /* flags: the trials have such outputs, and the backend completed */
-    double ms;             /* mean of the trials */
+    int has[ERRORS]; /* flags: the trials have such outputs, and the backend completed */
+    double ms;       /* mean of the trials */
     int32_t tokens_equal;
     int ok;
 };
@@ -88,7 +88,7 @@ struct selftest {
     struct trial trials[TRIALS];
     int32_t max_sequence, max_views;
     struct outcome reference, tested, unswitched; /* the last one: the GPU in bf16 without a switch */
-    double plain[ERRORS]; /* errors of the plain kernel in bf16 */
+    double plain[ERRORS];                         /* errors of the plain kernel in bf16 */
     struct verdict verdicts[VERDICTS_MAX];
     int verdict_count;
     char skipped[LINE_BYTES]; /* reason if nothing ran on a GPU; otherwise empty */
@@ -170,8 +170,7 @@ static vp_result run_trials(struct selftest *selftest, const vp_engine_options *
         vp_dump *dump = &out->dumps[i];
         if (!dump->logits) dump_reserve(dump, &selftest->model, &input);
         memset(dump->logits, 0xff, TRIAL_TOKENS * (size_t)selftest->model.config.embedding_size * sizeof(float));
-        if (input.cuts)
-            memset(dump->image_features, 0xff, feature_count(selftest, &input.cuts->whole) * sizeof(float));
+        if (input.cuts) memset(dump->image_features, 0xff, feature_count(selftest, &input.cuts->whole) * sizeof(float));
         input.engine.dump = dump;
         show_progress("%s, %s: request %d of %d", verdict->backend, verdict->gemm, i + 1, TRIALS);
         result = request_run(&session, &input, &out->runs[i], error);
@@ -199,17 +198,17 @@ static void compare_trials(struct selftest *selftest, struct verdict *verdict) {
         int same = 1;
         double *logits = &verdict->errors[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED];
         double *features = &verdict->errors[ERROR_FEATURES];
-        verdict->has_other_bits |= selftest->unswitched.dumps[i].logits
-                                   && memcmp(tested->logits, selftest->unswitched.dumps[i].logits,
-                                             TRIAL_TOKENS * row * sizeof(float)) != 0;
+        verdict->has_other_bits |=
+            selftest->unswitched.dumps[i].logits
+            && memcmp(tested->logits, selftest->unswitched.dumps[i].logits, TRIAL_TOKENS * row * sizeof(float)) != 0;
         verdict->has[ERROR_FEATURES] |= layout != NULL;
         verdict->has[has_all_experts ? ERROR_LOGITS : ERROR_ROUTED] = 1;
         if (layout)
             *features = worse_of(*features, relative_error(tested->image_features, reference->image_features,
                                                            feature_count(selftest, layout)));
         for (size_t step = 0; step < TRIAL_TOKENS && same; step++) {
-            *logits = worse_of(*logits,
-                               relative_error(tested->logits + step * row, reference->logits + step * row, row));
+            *logits =
+                worse_of(*logits, relative_error(tested->logits + step * row, reference->logits + step * row, row));
             same = ours[step] == theirs[step];
             verdict->tokens_equal += same;
         }
@@ -227,8 +226,8 @@ static double limit_of(const struct selftest *selftest, int error, int is_fp32, 
 /* Tries a backend and adds its verdict; adds none if the CPU has no such kernel for this arithmetic. */
 static void judge(struct selftest *selftest, const char *device, vp_weights weights, const char *gemm,
                   const vp_gpu_word *gpu) {
-    vp_engine_options settings = engine_options_for(&selftest->settings, &selftest->model, selftest->max_sequence,
-                                                    selftest->max_views);
+    vp_engine_options settings =
+        engine_options_for(&selftest->settings, &selftest->model, selftest->max_sequence, selftest->max_views);
     struct verdict *verdict = &selftest->verdicts[selftest->verdict_count];
     vp_error error = {VP_OK, -1, "", ""};
     const int is_fp32 = weights == VP_WEIGHTS_FP32, is_plain = !is_fp32 && !strcmp(gemm, "plain");
@@ -332,8 +331,8 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         const struct pass_input *input = &selftest->trials[i].input;
         PUT(&writer, KEY_OBJECT(NULL), KEY("name", selftest->trials[i].name),
             KEY("views", layout_of(input) ? layout_of(input)->views : 0),
-            KEY("total_sequence_length", sequence_of(input)),
-            KEY("output_tokens", input->engine.max_new_tokens), KEY("top_k", input->engine.top_k));
+            KEY("total_sequence_length", sequence_of(input)), KEY("output_tokens", input->engine.max_new_tokens),
+            KEY("top_k", input->engine.top_k));
         put_ints(&writer, "active_block_indices", input->engine.active_blocks, input->engine.active_block_count);
         vp_json_end_object(&writer);
     }
@@ -344,8 +343,7 @@ static void print_selftest_json(const struct selftest *selftest, int failed) {
         PUT(&writer, KEY_OBJECT(NULL), KEY("backend", verdict->backend),
             KEY("weights", verdict->weights == VP_WEIGHTS_FP32 ? "fp32" : "bf16"), KEY("gemm", verdict->gemm),
             KEY("gpu", verdict->gpu), KEY("device", verdict->device[0] ? verdict->device : NULL),
-            KEY_BOOL("ok", verdict->ok),
-            KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
+            KEY_BOOL("ok", verdict->ok), KEY("reason", verdict->reason[0] ? verdict->reason : NULL));
         for (int k = 0; k < ERRORS; k++) {
             char key[40];
             snprintf(key, sizeof key, "%s_error", ERROR_KEYS[k]);

@@ -52,12 +52,10 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTION_SAME_IMAGE,
     OPTIONS_OF_TWINS,
     OPTION_GROUP("knobs"),
-    KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS)
-    OPTION_IMPORTANCE_SCORES_FILE,
+    KNOB_GRID_ROWS(KNOB_SWEEP_OPTIONS) OPTION_IMPORTANCE_SCORES_FILE,
     {"sampling_strategy", CHOICE, "NAME", "full", 0, 0, "full balanced stratified boundary custom_sparse lhs seed_lhs",
      "points of the grid: full, balanced, stratified, boundary, custom_sparse, lhs (Latin hypercube), seed_lhs"},
-    KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS)
-    OPTION_GROUP("measuring"),
+    KNOB_EACH_ROWS(KNOB_SWEEP_OPTIONS) OPTION_GROUP("measuring"),
     {"num_runs_per_sample", COUNT, "R", "3", 1, 10000, NULL,
      "timed runs of every point; with --stop_half_width the minimum"},
     {"stop_half_width", REAL, "PERCENT", "0", 0, 100, NULL,
@@ -67,8 +65,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
      .needs = "stop_half_width"},
     {"time_box_s", REAL, "S", "0", 0, 1000000, NULL,
      "with --stop_half_width: time limit for the runs of a point, in seconds; 0: no limit", .needs = "stop_half_width"},
-    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off",
-     "stage: times of all stages; off: only of the whole request", OF_ENGINE},
+    {"timing", CHOICE, "MODE", "stage", 0, 0, "stage off", "stage: times of all stages; off: only of the whole request",
+     OF_ENGINE},
     {"bare_every", COUNT, "N", "8", 0, 1000000, NULL,
      "run every Nth point twice more, with and without stage times, to measure the tool's own overhead; 0: never",
      OF_ENGINE},
@@ -78,8 +76,7 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     {"max_new_tokens", COUNT, "N", NULL, 1, 1000000, NULL,
      "maximum tokens per answer (default: the data set's, else 16)"},
     OPTION_IGNORE_EOS,
-    {"max_retries", COUNT, "N", "2", 0, 100, NULL,
-     "retries of a run after a device error before the point fails"},
+    {"max_retries", COUNT, "N", "2", 0, 100, NULL, "retries of a run after a device error before the point fails"},
     {"retry_failed", FLAG, NULL, NULL, 0, 0, NULL, "measure failed points again"},
     OPTION_SEED,
     OPTION_DEVICE,
@@ -95,8 +92,8 @@ static const struct option_spec SWEEP_OPTIONS[] = {
     OPTIONS_OF_OPERATIONS,
     {"trace", FLAG, NULL, NULL, 0, 0, NULL, "with --use_profiler: a Chrome trace of each in profiler_traces"},
     OPTION_GROUP("output"),
-    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal",
-     .is_required = 1, .unless = "plan"},
+    {"output_dir", TEXT, "DIR", NULL, 0, 0, NULL, "folder for the result files and the journal", .is_required = 1,
+     .unless = "plan"},
     {"plan", FLAG, NULL, NULL, 0, 0, NULL,
      "print the grid, its memory use and expected time, and the differences that the samples can resolve; measures and "
      "writes nothing"},
@@ -134,10 +131,10 @@ static int sweep_report(const struct sweep *sweep) {
     summaries_warn(&sweep->results, &warnings);
     for (size_t i = 0; i < warnings.count; i++) complain(0, "%s", warnings.items[i]);
     print_note("vlmprof: %s%zu configuration%s, %zu point%s (%zu measured now, %lld failed) in %s%s; next: vlmprof "
-               "report %s\n", rank,
-               sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count), sweep->point_count,
-               plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before, (long long)sweep->failed,
-               sweep->settings.output_dir,
+               "report %s\n",
+               rank, sweep->plan.configuration_count, plural_s((int64_t)sweep->plan.configuration_count),
+               sweep->point_count, plural_s((int64_t)sweep->point_count), sweep->done - sweep->done_before,
+               (long long)sweep->failed, sweep->settings.output_dir,
                sweep->model.synthetic ? "; synthetic weights: latency is real, accuracy is not" : "",
                sweep->settings.output_dir);
     if (sweep->plan.repeats)
@@ -195,7 +192,7 @@ static int check_sweep_options(const struct options *options) {
     if (text_of(options, "dataset_name")
         && (!text_of(options, "dataset_name")[0] || strchr(text_of(options, "dataset_name"), '/')))
         return complain(EXIT_USAGE, "--dataset_name becomes part of file names: it must not be empty or contain a "
-            "slash");
+                                    "slash");
     if (text_of(options, "dataset_name") && opt(options, "data")->count > 1)
         return complain(EXIT_USAGE, "--dataset_name needs a single --data file; several are named after their stems");
     if (text_of(options, "annotations") && opt(options, "data")->count > 1)
@@ -258,8 +255,8 @@ static int run_command(const struct options *options) {
     end_in_order();
     int code = sweep_plan(&sweep);
     if (!code)
-        code = baseline_open(&sweep.baseline, text_of(options, "baseline"), is_served ? NULL : &sweep.model,
-                             &sweep.plan);
+        code =
+            baseline_open(&sweep.baseline, text_of(options, "baseline"), is_served ? NULL : &sweep.model, &sweep.plan);
     if (!code && is_given(options, "plan")) code = plan_cost_show(&sweep, is_given(options, "json"));
     else if (!code) {
         code = sweep_run(&sweep);

@@ -168,8 +168,7 @@ _Static_assert(KNOB_EACH - KNOB_IMAGE <= VP_GRID_KNOBS_MAX, "more knobs of a gri
 /* Reads --image_knob and checks that the model can have each image size of the lists. Returns 0 or an exit code. */
 static int check_sizes(struct grid *grid) {
     const struct option_value *tokens = grid->settings->lists[KNOB_TOKENS];
-    int code = image_knob_read(grid->settings->image_knob, &grid->image_knob, &grid->image_values,
-                               &grid->image_count);
+    int code = image_knob_read(grid->settings->image_knob, &grid->image_knob, &grid->image_values, &grid->image_count);
     for (size_t i = 0; i < grid->image_count && !code; i++) {
         const struct image_size size = {NULL, 0, grid->image_knob, grid->image_values[i], NULL};
         code = grid->model->rules->knobs(grid->model, &size, "vision_tokens_list");

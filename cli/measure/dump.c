@@ -22,8 +22,8 @@ static int write_npy(const char *folder, const char *name, const char *type, int
     vp_result result;
     int code;
     snprintf(file, sizeof file, "%s.npy", name);
-    used += (size_t)snprintf(header + used, sizeof header - used,
-                             "{'descr': '%s', 'fortran_order': False, 'shape': (", type);
+    used += (size_t)snprintf(header + used, sizeof header - used, "{'descr': '%s', 'fortran_order': False, 'shape': (",
+                             type);
     for (int i = 0; i < dimensions; i++) {
         count *= (size_t)shape[i];
         used += (size_t)snprintf(header + used, sizeof header - used, "%lld%s", (long long)shape[i],
@@ -134,12 +134,11 @@ void dump_reserve(vp_dump *dump, const struct model *model, const struct pass_in
                       ? (size_t)layout_of(input)->views * (size_t)vp_geometry_tokens_per_crop(&model->config.geometry)
                       : 0;
     memset(dump, 0, sizeof *dump);
-    if (rows)
-        dump->vit_features = zeroed(tower_values(model, layout_of(input)->views), sizeof(float));
+    if (rows) dump->vit_features = zeroed(tower_values(model, layout_of(input)->views), sizeof(float));
     if (rows) dump->image_features = zeroed(rows * (size_t)model->config.d_model, sizeof(float));
     if (rows && model->config.deepstack_count)
-        dump->deepstack_features = zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model,
-                                          sizeof(float));
+        dump->deepstack_features =
+            zeroed((size_t)model->config.deepstack_count * rows * (size_t)model->config.d_model, sizeof(float));
     dump->block_last = zeroed((size_t)input->engine.active_block_count * (size_t)model->config.d_model, sizeof(float));
     if (rows && input->prune.how.method != VP_PRUNE_NONE) {
         dump->kept = zeroed(rows, sizeof(int32_t));

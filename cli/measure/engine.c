@@ -23,7 +23,7 @@ void session_end_engine(struct session *session) {
 }
 void session_free(struct session *session) {
     struct input_buffers *inputs = &session->inputs;
-    struct buffer *const buffers[] = {&inputs->pixels, &inputs->masks, &inputs->index,  &inputs->spans,
+    struct buffer *const buffers[] = {&inputs->pixels, &inputs->masks,   &inputs->index,  &inputs->spans,
                                       &inputs->ids,    &inputs->scratch, &session->answer};
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++) free(buffers[i]->data);
     session_end_engine(session);
@@ -195,7 +195,7 @@ static struct energy_reading read_energy(struct session *session) {
 /* Returns the energy that the device used between the two readings, NaN if not known. The resolution is the energy used
  * during one step of the counter. */
 static double set_energy(const struct session *session, struct energy_reading before, struct energy_reading after,
-                       struct pass_result *run) {
+                         struct pass_result *run) {
     const double joules = after.joules - before.joules;
     double per_step;
     run->energy_resolution_j = (double)NAN;

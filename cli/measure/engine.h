@@ -78,8 +78,7 @@ int64_t positions_of(const struct pass_input *input);
 
 /* Counts the work of a pass without running it (vp_engine_count). The session's engine may be one that only counts.
  * Pixels and ids are not needed. */
-vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work,
-                        vp_error *error);
+vp_result request_count(struct session *session, const struct pass_input *input, vp_stage_times *work, vp_error *error);
 
 /* The name of vp_engine_activations for a pass; NULL: no engine is open, or it has no such weights. */
 const char *request_activations(const struct session *session, const struct pass_input *input);

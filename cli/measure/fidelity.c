@@ -45,8 +45,8 @@ void fidelity_begin(struct fidelity *fidelity, const char *baseline, const char 
     fidelity->margin = fidelity->baseline_margin = (double)NAN;
 }
 static void add_divergence(struct fidelity *fidelity, struct divergence divergence) {
-    fidelity->divergences = resize(fidelity->divergences, (size_t)fidelity->divergence_count + 1,
-                                   sizeof *fidelity->divergences);
+    fidelity->divergences =
+        resize(fidelity->divergences, (size_t)fidelity->divergence_count + 1, sizeof *fidelity->divergences);
     fidelity->divergences[fidelity->divergence_count++] = divergence;
 }
 void fidelity_step(void *with, int32_t step, const float *logits) {
@@ -67,8 +67,7 @@ void fidelity_step(void *with, int32_t step, const float *logits) {
         to->margin = (double)logits[best] - (double)logits[wanted];
         if (baseline) to->baseline_margin = (double)baseline[wanted] - (double)baseline[best];
     }
-    if (baseline)
-        add_divergence(to, (struct divergence){kl_divergence(baseline, logits, pass->width), (double)NAN});
+    if (baseline) add_divergence(to, (struct divergence){kl_divergence(baseline, logits, pass->width), (double)NAN});
 }
 
 /* ---- a server's lists */
@@ -85,8 +84,7 @@ static int has_read_likely(const vp_json *json, uint32_t node, struct likely *li
 static void read_top(const vp_json *json, uint32_t top, struct likely_step *step) {
     if (!node_is(json, top, VP_JSON_ARRAY)) return;
     step->top = zeroed((size_t)json->nodes[top].count + 1, sizeof *step->top);
-    for (uint32_t i = top + 1; i < json->nodes[top].end && step->top_count < LIKELY_STEP_MOST;
-         i = json->nodes[i].end)
+    for (uint32_t i = top + 1; i < json->nodes[top].end && step->top_count < LIKELY_STEP_MOST; i = json->nodes[i].end)
         step->top_count += (size_t)has_read_likely(json, i, &step->top[step->top_count]);
 }
 /* Reads choices[0].logprobs of a chat completion. NULL and anything else gives no steps. */
@@ -158,10 +156,8 @@ static double margin_of(const struct likely_step *step, const struct likely *tok
 }
 void fidelity_of_answers(struct fidelity *fidelity, const struct answer_of *baseline, const struct answer_of *other) {
     const struct likely_steps *first = baseline->steps, *second = other->steps;
-    const size_t equal = equal_steps(first, second), both = first->count < second->count ? first->count
-                                                                                         : second->count;
-    fidelity->answers_equal = baseline->bytes == other->bytes
-                              && !memcmp(baseline->text, other->text, baseline->bytes);
+    const size_t equal = equal_steps(first, second), both = first->count < second->count ? first->count : second->count;
+    fidelity->answers_equal = baseline->bytes == other->bytes && !memcmp(baseline->text, other->text, baseline->bytes);
     for (size_t i = 0; i < both && i <= equal; i++) {
         const struct likely_step *ours = &first->steps[i], *theirs = &second->steps[i];
         fidelity->positions++;
@@ -253,8 +249,8 @@ struct divergence_summary divergences_summary(const struct divergence *divergenc
     vp_statistics statistics;
     for (size_t i = 0; i < count; i++) values[i] = divergences[i].nats;
     if (vp_statistics_compute(values, count, values + count, &statistics) == VP_OK) {
-        summary = (struct divergence_summary){statistics.mean, statistics.p50, statistics.p99, statistics.max,
-                                              (double)NAN};
+        summary =
+            (struct divergence_summary){statistics.mean, statistics.p50, statistics.p99, statistics.max, (double)NAN};
         for (size_t i = 0; i < count; i++) values[i] = divergences[i].at_most;
         if (isfinite(values[0])) summary.mean_at_most = vp_statistics_mean(values, count);
     }
@@ -262,8 +258,7 @@ struct divergence_summary divergences_summary(const struct divergence *divergenc
     return summary;
 }
 void put_fidelity_row(vp_json_writer *writer, const struct fidelity *fidelity) {
-    const struct divergence_summary kl = divergences_summary(fidelity->divergences,
-                                                             (size_t)fidelity->divergence_count);
+    const struct divergence_summary kl = divergences_summary(fidelity->divergences, (size_t)fidelity->divergence_count);
     struct fidelity_row row;
     row.baseline = fidelity->baseline;
     row.kl_divergence_mean = kl.mean;

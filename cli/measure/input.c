@@ -99,8 +99,8 @@ static int choose_blocks(struct request *request) {
     const struct option_value *list = request->settings->active_blocks;
     int32_t *blocks = resize(NULL, (size_t)all, sizeof *blocks);
     int32_t count = list ? 0 : (int32_t)knob_number(&request->knobs, KNOB_BLOCKS);
-    int code = list ? 0
-                    : model_choose_blocks(request->settings->importance_scores_file, &request->model, count, blocks);
+    int code =
+        list ? 0 : model_choose_blocks(request->settings->importance_scores_file, &request->model, count, blocks);
     for (int32_t block = 0; block < all && list; block++)
         for (size_t i = 0; i < list->count; i++) if (list->numbers[i] == block) blocks[count++] = block;
     for (size_t i = 0; list && i < list->count && !code; i++)
@@ -264,10 +264,9 @@ int request_measure(struct request *request, struct timed_runs *timed) {
     if (!code) code = runs_measure(&engine, settings->num_runs, settings->new_tokens, timed);
     if (code) return code;
     runs_warn_of_noise(timed);
-    return settings->dump && timed->count
-               ? dump_write(settings->dump, &request->session, &request->input, &timed->runs[timed->count - 1],
-                            &request->dump)
-               : 0;
+    return settings->dump && timed->count ? dump_write(settings->dump, &request->session, &request->input,
+                                                       &timed->runs[timed->count - 1], &request->dump)
+                                          : 0;
 }
 void request_close(struct request *request) {
     session_free(&request->session);

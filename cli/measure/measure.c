@@ -48,9 +48,9 @@ int runs_measure(const struct pass_backend *backend, int32_t num_runs, int32_t n
 void runs_print_interrupted(const struct timed_runs *timed) {
     if (timed->count)
         print_note("vlmprof: interrupted: the numbers cover %d of %d runs, and nothing else is kept; run the "
-                   "same command again to measure all of them\n", timed->count, timed->capacity);
-    else
-        print_note("vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n");
+                   "same command again to measure all of them\n",
+                   timed->count, timed->capacity);
+    else print_note("vlmprof: interrupted before a run was complete: nothing is kept; run the same command again\n");
 }
 void runs_warn(struct timed_runs *timed, const vp_noise_summary *noise) {
     noise_warn(&timed->warnings, noise, NULL, NULL, 1, NOISE_ADVICE_RUN);

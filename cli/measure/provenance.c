@@ -71,8 +71,8 @@ const char *host_text(char out[HOST_BYTES]) {
 }
 /* Writes the engine's device, its kernels, threads and clocks; null for a server. */
 static void put_device(vp_json_writer *writer, const vp_engine *engine, const vp_engine_options *settings) {
-    static const char *const not_known[] = {"device", "device_note", "gpu",  "gemm_rows_1", "gemm_rows_1024",
-                                            "threads", "seed",       "clocks"};
+    static const char *const not_known[] = {"device",         "device_note", "gpu",  "gemm_rows_1",
+                                            "gemm_rows_1024", "threads",     "seed", "clocks"};
     vp_device_info gpu;
     vp_telemetry telemetry;
     if (!engine) {

@@ -24,13 +24,13 @@ int has_vanished_image(const struct sample *sample) {
 
 /* Several images have no common tiling: the result is then none. */
 static struct field_pair layout_tiling(const vp_layout *layout) {
-    const struct field_pair none = {-1, -1}, tiling = {layout ? layout->tiling.rows : 0,
-                                                       layout ? layout->tiling.cols : 0};
+    const struct field_pair none = {-1, -1},
+                            tiling = {layout ? layout->tiling.rows : 0, layout ? layout->tiling.cols : 0};
     return layout && tiling.first ? tiling : none;
 }
 static struct field_pair layout_canvas(const vp_layout *layout) {
-    const struct field_pair none = {-1, -1}, canvas = {layout ? layout->canvas_height_px : 0,
-                                                       layout ? layout->canvas_width_px : 0};
+    const struct field_pair none = {-1, -1},
+                            canvas = {layout ? layout->canvas_height_px : 0, layout ? layout->canvas_width_px : 0};
     return layout && layout->tiling.rows ? canvas : none;
 }
 /* NaN if not pruned or not known. */
@@ -179,8 +179,7 @@ static int lacks_stage(const struct point *point, int stage) {
 void put_point_times(vp_json_writer *writer, const struct point *point) {
     int32_t longest = 0;
     for (int metric = 0; metric < METRIC_STAGE; metric++)
-        if (!is_left_out(metric, mean_of(point, metric)))
-            PUT(writer, KEY(METRIC_KEYS[metric], mean_of(point, metric)));
+        if (!is_left_out(metric, mean_of(point, metric))) PUT(writer, KEY(METRIC_KEYS[metric], mean_of(point, metric)));
     put_resolution(writer, point);
     PUT(writer, KEY_OBJECT("stages"));
     for (int i = 0; i < VP_STAGE_COUNT; i++)

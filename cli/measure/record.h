@@ -15,12 +15,12 @@
 
 /* A question about images, from a line of a data set or from the operands of `run`. It owns its texts. */
 struct sample {
-    int64_t id;       /* 0-based line number */
-    char *record;     /* the line itself, JSON; NULL for `run` */
+    int64_t id;   /* 0-based line number */
+    char *record; /* the line itself, JSON; NULL for `run` */
     char *question, *style, *prompt;
-    struct text_list images;      /* paths of the images */
-    struct image_px *sizes;       /* [images.count]; NULL if not known yet */
-    size_t *places;               /* [images.count]: byte offsets in a server's prompt; NULL: all at the start */
+    struct text_list images; /* paths of the images */
+    struct image_px *sizes;  /* [images.count]; NULL if not known yet */
+    size_t *places;          /* [images.count]: byte offsets in a server's prompt; NULL: all at the start */
     struct prompt_tokens tokens;
     int no_image;                     /* 1 if the prompts of its data set have no image */
     const vp_prompt_dataset *dataset; /* sets its prompt and answer length; NULL: not one of the nine known */
@@ -39,7 +39,7 @@ void sample_free(struct sample *sample);
 /* A point of the grid: measured, failed, or not measured yet. It owns nothing. */
 struct point {
     const struct sample *sample;
-    const struct cuts *cuts;   /* cuts of its images; NULL: text only, or not known */
+    const struct cuts *cuts; /* cuts of its images; NULL: text only, or not known */
     const struct knob_values *knobs;
     int32_t target_tokens, target_crops; /* 0: no target */
     const struct pass_result *runs; int32_t run_count; /* 0 if it failed */
@@ -48,7 +48,7 @@ struct point {
     vp_score_metric metric;
     int ignore_eos;
     const vp_pruned *pruned; /* NULL: all image tokens were kept */
-    int is_served; /* 1 if a server ran it: only the arrival of the answer is known */
+    int is_served;           /* 1 if a server ran it: only the arrival of the answer is known */
 };
 
 /* "image" and "image_size", null without an image. For several, these are null, and "images" has both per image. */

@@ -64,8 +64,8 @@ void warn_of_template(const struct model *model) {
 static void weigh_file(struct model *model, const char *path, const char *name) {
     struct stat info;
     if (stat(path, &info)) return;
-    model->identity += hash_number(hash_number(hash_text(HASH_START, name), (int64_t)info.st_size),
-                                   (int64_t)info.st_mtime);
+    model->identity +=
+        hash_number(hash_number(hash_text(HASH_START, name), (int64_t)info.st_size), (int64_t)info.st_mtime);
     model->file_bytes += (int64_t)info.st_size;
     model->file_count++;
 }
@@ -167,13 +167,11 @@ static int read_processor_config(struct model *model, struct settings *settings)
 static int settings_read(struct model *model, struct settings *settings) {
     vp_error error = {VP_OK, -1, "", ""};
     vp_result result;
-    int code = file_read_in(model->name, "config.json", &settings->config, &settings->config_bytes,
-                                &model->identity);
+    int code = file_read_in(model->name, "config.json", &settings->config, &settings->config_bytes, &model->identity);
     if (!code && file_is_in(model->name, "preprocessor_config.json"))
         code = file_read_in(model->name, "preprocessor_config.json", &settings->preprocessor,
-                                &settings->preprocessor_bytes, &model->identity);
-    else if (!code && file_is_in(model->name, "processor_config.json"))
-        code = read_processor_config(model, settings);
+                            &settings->preprocessor_bytes, &model->identity);
+    else if (!code && file_is_in(model->name, "processor_config.json")) code = read_processor_config(model, settings);
     if (!code
         && (result = vp_model_config_parse(settings->config, settings->config_bytes, settings->preprocessor,
                                            settings->preprocessor_bytes, &model->config, &error))
@@ -259,15 +257,15 @@ vp_weights weights_of(const char *name) {
     return !strcmp(name, "fp32")   ? VP_WEIGHTS_FP32
            : !strcmp(name, "int8") ? VP_WEIGHTS_INT8
            : !strcmp(name, "int4") ? VP_WEIGHTS_INT4
-                                    : VP_WEIGHTS_BF16;
+                                   : VP_WEIGHTS_BF16;
 }
 vp_activations activations_of(const char *name) {
     int kind = 0;
     while (kind < VP_ACTIVATIONS_COUNT && strcmp(name, vp_activations_name((vp_activations)kind)) != 0) kind++;
     return (vp_activations)kind;
 }
-vp_engine_options engine_options_for(const vp_engine_options *settings, const struct model *model,
-                                     int32_t max_sequence, int32_t max_views) {
+vp_engine_options engine_options_for(const vp_engine_options *settings, const struct model *model, int32_t max_sequence,
+                                     int32_t max_views) {
     vp_engine_options own = *settings;
     own.config = &model->config;
     own.checkpoint = model->checkpoint;

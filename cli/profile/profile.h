@@ -15,8 +15,8 @@
 enum { COST_OFF, COST_STAGE, COST_OP, COST_TRACE, COST_MODES };
 
 struct cost_report {
-    size_t rounds;         /* 0 if nothing was measured */
-    double *ns[COST_MODES]; /* [rounds] each */
+    size_t rounds;                /* 0 if nothing was measured */
+    double *ns[COST_MODES];       /* [rounds] each */
     vp_paired paired[COST_MODES]; /* each mode minus COST_OFF */
 };
 

@@ -100,12 +100,11 @@ static vp_estimate percent_of(vp_estimate share) {
 }
 void cost_write(struct text_buffer *out, const struct cost_report *cost) {
     char line[300], reason[200];
-    snprintf(
-        line, sizeof line,
-        "\ncost of the profiler: %zu rounds of one request in each mode, in random order, compared with off; 95 "
-        "%% intervals\n"
-        "%-8s %12s %12s %30s %30s\n",
-        cost->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");
+    snprintf(line, sizeof line,
+             "\ncost of the profiler: %zu rounds of one request in each mode, in random order, compared with off; 95 "
+             "%% intervals\n"
+             "%-8s %12s %12s %30s %30s\n",
+             cost->rounds, "mode", "mean ms", "median ms", "mean of differences, %", "median of differences, %");
     text_add_string(out, line);
     for (int i = 0; i < COST_MODES; i++) {
         double *sorted = resize(NULL, cost->rounds, sizeof *sorted);

@@ -41,8 +41,7 @@ static void facts_of_request(struct text_list *facts, const struct profiler *pro
     if (request->model.config.expert_count)
         fact_line(facts, "knobs", "weights %s, top_k %d of %d, blocks %d of %d", profiler->settings->weights,
                   request->input.engine.top_k, request->model.config.expert_count,
-                  request->input.engine.active_block_count,
-                  request->model.config.block_count);
+                  request->input.engine.active_block_count, request->model.config.block_count);
     else
         fact_line(facts, "knobs", "weights %s, blocks %d of %d", profiler->settings->weights,
                   request->input.engine.active_block_count, request->model.config.block_count);

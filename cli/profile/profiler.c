@@ -174,11 +174,10 @@ static int trace_path_of(struct profiler *profiler, const char *worker, char **p
     if (file || profiler->settings->chrome_trace) {
         *path = file ? copy_text(file, strlen(file)) : join_path(folder, VP_TRACE_NAME);
         if (!profiler->traces) return file ? 0 : make_folder(folder);
-        text_list_add(
-            &profiler->notes,
-            "%s is already saved: the traces of later cycles are skipped; with only --output_dir, each cycle "
-            "has its own file",
-            *path);
+        text_list_add(&profiler->notes,
+                      "%s is already saved: the traces of later cycles are skipped; with only --output_dir, each cycle "
+                      "has its own file",
+                      *path);
         free(*path);
         *path = NULL;
         return 0;
@@ -300,8 +299,7 @@ int profiler_trace_end(struct profiler *profiler) {
     vp_result result = vp_trace_close(profiler->trace, &info, &error);
     if (result != VP_OK) code = complain_result(exit_code_of(result), profiler->trace_path, result, &error);
     else if (info.truncated)
-        text_list_add(&profiler->notes,
-                      "%s: recording stopped at %lld bytes: %lld steps and %lld launches are missing",
+        text_list_add(&profiler->notes, "%s: recording stopped at %lld bytes: %lld steps and %lld launches are missing",
                       profiler->trace_path, (long long)TRACE_BYTES_MOST, (long long)info.dropped_steps,
                       (long long)info.dropped_launches);
     if (result == VP_OK)

@@ -114,9 +114,8 @@ static void put_stages(vp_json_writer *writer, const vp_stage_times *times) {
     vp_json_begin_object(writer);
     for (int i = 0; i < VP_STAGE_COUNT; i++) {
         if (!times->ran[i]) continue;
-        PUT(writer, KEY_ARRAY(vp_stage_name((vp_stage)i)), KEY(NULL, times->wall_ns[i]),
-            KEY(NULL, times->device_ns[i]), KEY(NULL, times->launches[i]), KEY(NULL, times->flops[i]),
-            KEY(NULL, times->bytes[i]), END_ARRAY);
+        PUT(writer, KEY_ARRAY(vp_stage_name((vp_stage)i)), KEY(NULL, times->wall_ns[i]), KEY(NULL, times->device_ns[i]),
+            KEY(NULL, times->launches[i]), KEY(NULL, times->flops[i]), KEY(NULL, times->bytes[i]), END_ARRAY);
     }
     vp_json_end_object(writer);
 }
@@ -345,9 +344,8 @@ static void read_two(const vp_json *json, uint32_t node, const struct field *row
     }
 }
 static char *raw_text(const vp_json *json, uint32_t node, vp_json_type type) {
-    return node_is(json, node, type)
-               ? copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes)
-               : NULL;
+    return node_is(json, node, type) ? copy_text(json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes)
+                                     : NULL;
 }
 static void read_object(const vp_json *json, uint32_t node, const struct field *row, char *at) {
     char *object = at;

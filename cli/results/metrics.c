@@ -41,7 +41,7 @@ const struct term TERMS[TERM_COUNT] = {METRIC_ROWS(TERM_ENTRY) TERM_ROWS(TERM_EN
 const char *const METRIC_KEYS[METRIC_STAGE] = {METRIC_ROWS(TERM_KEY)};
 
 const int LATENCY_TERMS[LATENCY_TERM_COUNT] = {METRIC_TOTAL,  METRIC_TTFT,      METRIC_VISION, METRIC_PREFILL,
-                                              METRIC_DECODE, METRIC_PER_TOKEN, METRIC_CLOSURE};
+                                               METRIC_DECODE, METRIC_PER_TOKEN, METRIC_CLOSURE};
 
 const char *served_meaning(int which) {
 #define SERVED_CASE(term, meaning) case term: return meaning;
@@ -118,8 +118,8 @@ static double served_metric(const struct pass_result *run, int metric) {
     const struct served *served = run->served;
     const double decode_ms = (double)(run->total_ns - served->first_ns) / 1e6;
     if (served_lacks(run, metric)) return (double)NAN;
-    return metric == METRIC_TOTAL  ? (double)run->total_ns / 1e6
-           : metric == METRIC_TTFT ? (double)served->first_ns / 1e6
+    return metric == METRIC_TOTAL    ? (double)run->total_ns / 1e6
+           : metric == METRIC_TTFT   ? (double)served->first_ns / 1e6
            : metric == METRIC_DECODE ? decode_ms
                                      : decode_ms / (double)(served->usage.completion_tokens - 1);
 }
@@ -147,11 +147,11 @@ size_t served_gaps(const struct served *served, double *out) {
 int answers_are_equal(const struct pass_result *runs, int32_t run_count) {
     int same = 1;
     for (const struct pass_result *run = runs + 1; run < runs + run_count; run++)
-        same &= runs->served ? run->answer_bytes == runs->answer_bytes
-                                   && !memcmp(run->answer, runs->answer, run->answer_bytes)
-                             : run->reply.token_count == runs->reply.token_count
-                                   && !memcmp(run->reply.tokens, runs->reply.tokens,
-                                              (size_t)run->reply.token_count * sizeof(int32_t));
+        same &= runs->served
+                    ? run->answer_bytes == runs->answer_bytes && !memcmp(run->answer, runs->answer, run->answer_bytes)
+                    : run->reply.token_count == runs->reply.token_count
+                          && !memcmp(run->reply.tokens, runs->reply.tokens,
+                                     (size_t)run->reply.token_count * sizeof(int32_t));
     return same;
 }
 int is_left_out(int metric, double value) {
@@ -164,8 +164,7 @@ double metric_of(const struct pass_result *run, int metric) {
     if (run->served) return served_metric(run, metric);
     if (metric == METRIC_TOKEN_ENERGY)
         return reply->token_count > 0 ? metric_of(run, METRIC_ENERGY) / reply->token_count : (double)NAN;
-    if (metric > METRIC_CLOSURE && metric < METRIC_STAGE)
-        return run->kept[metric - METRIC_CLOSURE - 1];
+    if (metric > METRIC_CLOSURE && metric < METRIC_STAGE) return run->kept[metric - METRIC_CLOSURE - 1];
     if (metric != METRIC_TOTAL && !reply->times.ran[VP_STAGE_PREFILL]) return (double)NAN; /* (no stage was timed) */
     if (metric >= METRIC_STAGE)
         return stage_value(run, (metric - METRIC_STAGE) % VP_STAGE_COUNT, (metric - METRIC_STAGE) / VP_STAGE_COUNT);
@@ -177,8 +176,7 @@ double metric_of(const struct pass_result *run, int metric) {
     case METRIC_PREFILL: return (double)stages_ns(run, VP_STAGE_EMBED, VP_STAGE_SAMPLE) / 1e6;
     case METRIC_DECODE: return (double)steps / 1e6;
     case METRIC_TOTAL: return (double)run->total_ns / 1e6;
-    case METRIC_PER_TOKEN:
-        return reply->token_count > 1 ? (double)steps / (reply->token_count - 1) / 1e6 : (double)NAN;
+    case METRIC_PER_TOKEN: return reply->token_count > 1 ? (double)steps / (reply->token_count - 1) / 1e6 : (double)NAN;
     case METRIC_TTFT: return (double)stages_ns(run, 0, VP_STAGE_DECODE - 1) / 1e6;
     case METRIC_UNACCOUNTED: return (double)(run->total_ns - sum) / 1e6;
     default: return (double)sum / (double)run->total_ns;

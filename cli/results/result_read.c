@@ -32,9 +32,7 @@ static void result_file_free(struct result_file *file) {
 }
 void results_free(struct results *results) {
     for (size_t i = 0; i < results->count; i++) result_file_free(&results->files[i]);
-    for (size_t i = 0; i < results->group_count; i++) {
-        FREE_ALL(results->groups[i].paired, results->groups[i].ids);
-    }
+    for (size_t i = 0; i < results->group_count; i++) { FREE_ALL(results->groups[i].paired, results->groups[i].ids); }
     FREE_ALL(results->files, results->groups);
     text_list_free(&results->notes);
     memset(results, 0, sizeof *results);
@@ -68,7 +66,7 @@ static int key_is(const vp_json *json, uint32_t key, const char *text, size_t by
 }
 /* Reads a number within bounds; NaN for null. Returns 0, or an exit code after setting file->error. */
 static int read_number(struct result_file *file, const vp_json *json, uint32_t node, size_t row, const char *key,
-                             double least, double most, double *value) {
+                       double least, double most, double *value) {
     *value = (double)NAN;
     if (node_is(json, node, VP_JSON_NULL)) return 0;
     if (!node_is(json, node, VP_JSON_NUMBER) || vp_json_to_double(json, node, value) != VP_OK)
@@ -77,8 +75,8 @@ static int read_number(struct result_file *file, const vp_json *json, uint32_t n
     return 0;
 }
 /* Reads an integer of the head; -1 if there is none. Returns 0 or an exit code. */
-static int read_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key,
-                            int64_t most, int64_t *value) {
+static int read_count(struct result_file *file, const vp_json *json, uint32_t object, const char *key, int64_t most,
+                      int64_t *value) {
     uint32_t node = vp_json_get(json, object, key);
     *value = -1;
     if (node == VP_JSON_NONE || node_is(json, node, VP_JSON_NULL)) return 0;
@@ -107,8 +105,7 @@ static int stage_of_key(const vp_json *json, uint32_t key) {
     return stage;
 }
 /* "stages": ms by stage */
-static int read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
-                                size_t row) {
+static int read_stage_times(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     uint32_t key = object + 1;
     if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
@@ -123,8 +120,7 @@ static int read_stage_times(struct result_file *file, const vp_json *json, uint3
 }
 /* "stage_detail": objects of DETAIL_KEYS by stage. DETAIL_DEVICE is skipped, because "stages" has it and half of the
  * time here is spent on numbers. */
-static int read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows,
-                                  size_t row) {
+static int read_stage_details(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row) {
     uint32_t key = object + 1;
     if (!node_is(json, object, VP_JSON_OBJECT)) return 0;
     for (uint32_t member = 0; member < json->nodes[object].count; member++, key = json->nodes[key + 1].end) {
@@ -261,8 +257,8 @@ static void finish_row(struct result_file *file, size_t rows) {
         result_put(file, rows, COLUMN_VISION_TOKENS, file->count, 0);
     }
     if (file->is_foreign && file->columns[METRIC_PER_TOKEN])
-        file->columns[METRIC_PER_TOKEN][file->count] = steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps
-                                                                 : (double)NAN;
+        file->columns[METRIC_PER_TOKEN][file->count] =
+            steps > 0 ? result_at(file, METRIC_DECODE, file->count) / steps : (double)NAN;
     if (!isfinite(result_at(file, COLUMN_SEQUENCE, file->count)))
         result_put(file, rows, COLUMN_SEQUENCE, file->count, result_at(file, COLUMN_PROMPT, file->count));
     result_put(file, rows, METRIC_CLOSURE, file->count,
@@ -271,7 +267,7 @@ static void finish_row(struct result_file *file, size_t rows) {
 }
 /* Reads one object of per_sample_results. A failed sample is counted but gets no row. Returns 0 or an exit code. */
 static int read_row(struct result_file *file, const vp_json *json, uint32_t object, size_t rows, size_t row,
-                        size_t *capacity) {
+                    size_t *capacity) {
     const uint32_t id = vp_json_get(json, object, "sample_id"), status = vp_json_get(json, object, "status");
     if (!node_is(json, object, VP_JSON_OBJECT))
         return result_fail(file, json, object, row, "the row", "is not an object");
@@ -377,9 +373,8 @@ static void read_kernel_pass(struct result_file *file, const vp_json *json, uint
             double device = node_number(json, vp_json_get(json, stage_node, "device_ms")),
                    kernels = node_number(json, vp_json_get(json, stage_node, "kernel_ms"));
             if (!(device >= 0 && device <= MS_MOST && kernels >= 0 && kernels <= MS_MOST)) continue;
-            file->kernel_device_ms[stage] = (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage]
-                                                                                     : 0)
-                                            + device;
+            file->kernel_device_ms[stage] =
+                (isfinite(file->kernel_device_ms[stage]) ? file->kernel_device_ms[stage] : 0) + device;
             file->kernel_ms[stage] = (isfinite(file->kernel_ms[stage]) ? file->kernel_ms[stage] : 0) + kernels;
             for (int part = 0; part < VP_PART_COUNT; part++) {
                 double ms = node_number(
@@ -542,8 +537,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
         || read_members(file, json, &RESULT_TIME, &file->times))
         return EXIT_INPUT;
     if (!file->dataset_name) file->dataset_name = task_of_path(file->path);
-    if (read_knobs(file, json)
-        || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
+    if (read_knobs(file, json) || read_count(file, json, 0, "num_total_blocks", 1000000, &file->total_blocks)
         || read_count(file, json, shape == VP_JSON_NONE ? 0 : shape, "num_experts", 1000000, &file->expert_count))
         return EXIT_INPUT;
     if (read_server(file, json)) return EXIT_INPUT;
@@ -555,8 +549,7 @@ static int read_head(struct result_file *file, const vp_json *json) {
     else if (!file->is_foreign && !file->is_served && knob_number(&file->knobs, KNOB_TOP_K) < 1)
         return knob_fail(file, json, KNOB_TOP_K);
     if (file->is_foreign && !knob_is_set(&file->knobs, KNOB_BLOCKS)) file->knobs.of[KNOB_BLOCKS].number = 1;
-    else if (!file->is_served && knob_number(&file->knobs, KNOB_BLOCKS) < 1)
-        return knob_fail(file, json, KNOB_BLOCKS);
+    else if (!file->is_served && knob_number(&file->knobs, KNOB_BLOCKS) < 1) return knob_fail(file, json, KNOB_BLOCKS);
     for (int knob = 0; knob < KNOB_COUNT && file->is_served; knob++)
         if (KNOBS[knob].of == KNOB_OF_ENGINE) file->knobs.of[knob].is_set = 0;
     for (int i = 0; i < 2; i++) { /* under one of its two names; its content is computed again from the rows */
@@ -709,8 +702,8 @@ const char *setting_text(const struct result_file *file, char out[80]) {
     size_text(file, size);
     language_text(file, language);
     if (!size[0] && !language[0]) snprintf(language, sizeof language, "default"); /* an engine without knobs */
-    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size,
-             (file->is_served ? language : size)[0] ? " " : "", language);
+    snprintf(out, 80, "%.*s%s%.47s", file->is_served ? 30 : 44, size, (file->is_served ? language : size)[0] ? " " : "",
+             language);
     return out;
 }
 int are_all_served(const struct results *results) {
@@ -757,8 +750,7 @@ static void find_varied_knobs(const struct results *results, struct text_list *p
     for (size_t i = 0; i < results->count; i++) {
         struct parsed knobs = {{NULL, NULL, 0}, NULL, 0};
         const struct result_file *file = &results->files[i];
-        if (file->is_served
-            && parse_json(&knobs, request_of(file), strlen(request_of(file)), NULL) == VP_OK)
+        if (file->is_served && parse_json(&knobs, request_of(file), strlen(request_of(file)), NULL) == VP_OK)
             for (uint32_t k = 1, member = 0; member < knobs.json.nodes[0].count;
                  member++, k = knobs.json.nodes[k + 1].end) {
                 char *path = node_text(&knobs.json, k);
@@ -1075,12 +1067,12 @@ int results_read(struct results *results, const char *const *operands, size_t op
         for (size_t i = 0; i < paths.count; i++)
             results->files[i].path = copy_text(paths.items[i], strlen(paths.items[i]));
 #ifdef _OPENMP
-        #pragma omp parallel num_threads(RESULT_READERS)
+#pragma omp parallel num_threads(RESULT_READERS)
 #endif
         {
             struct parsed scratch = {{NULL, NULL, 0}, NULL, 0};
 #ifdef _OPENMP
-            #pragma omp for schedule(dynamic)
+#pragma omp for schedule(dynamic)
 #endif
             for (int64_t i = 0; i < (int64_t)paths.count; i++) read_result(&results->files[i], &scratch);
             free(scratch.nodes);

@@ -80,8 +80,8 @@ static void ask_result(vp_exchange *exchange, struct pass_result *run) {
     run->answer = copy_text(reply->text ? reply->text : "", reply->text_bytes);
     run->answer_bytes = reply->text_bytes;
     run->reply.token_count = reply->usage.completion_tokens > 0 && reply->usage.completion_tokens <= INT32_MAX
-                           ? (int32_t)reply->usage.completion_tokens
-                           : 0;
+                                 ? (int32_t)reply->usage.completion_tokens
+                                 : 0;
     run->reply.ended_by_eos = served->finish_reason && !strcmp(served->finish_reason, "stop");
 }
 int ask_check(const struct endpoint *endpoint, const struct question *question) {
@@ -146,8 +146,8 @@ void put_server_timings(vp_json_writer *writer, const struct served *served) {
     if (served->timings) vp_json_raw(writer, served->timings, strlen(served->timings)); else vp_json_null(writer);
 }
 static void put_run(vp_json_writer *writer, const struct pass_result *run) {
-    static const int shown[] = {METRIC_TOTAL,     METRIC_TTFT,     METRIC_DECODE, METRIC_PER_TOKEN,
-                                TERM_DECODE_RATE, TERM_OUTPUT_RATE};
+    static const int shown[] = {METRIC_TOTAL,     METRIC_TTFT,      METRIC_DECODE,
+                                METRIC_PER_TOKEN, TERM_DECODE_RATE, TERM_OUTPUT_RATE};
     const struct served *served = run->served;
     PUT(writer, KEY_OBJECT(NULL));
     for (size_t k = 0; k < sizeof shown / sizeof *shown; k++)
@@ -155,8 +155,7 @@ static void put_run(vp_json_writer *writer, const struct pass_result *run) {
     put_usage(writer, &served->usage);
     PUT(writer, KEY_OBJECT("at_ms"), KEY("sent", served_ms(served->sent_ns)), /* since the start */
         KEY("uploaded", served_ms(served->uploaded_ns)), KEY("headers", served_ms(served->headers_ns)),
-        KEY("first_chunk", served_ms(served->first_chunk_ns)),
-        KEY("first_output", served_ms(served->first_output_ns)),
+        KEY("first_chunk", served_ms(served->first_chunk_ns)), KEY("first_output", served_ms(served->first_output_ns)),
         KEY("first_visible", served_ms(served_visible_ns(run))), KEY_ARRAY("pieces"));
     for (size_t k = 0; k < served->piece_count; k++) vp_json_double(writer, (double)served->pieces[k].at_ns / 1e6);
     PUT(writer, END_ARRAY, KEY("end", served_ms(served->end_ns)), END_OBJECT, KEY_ARRAY("piece_bytes"));

@@ -35,7 +35,7 @@ struct unique {
     size_t from, to;        /* range of the bytes that depend on the number */
     struct unique_bit *bits; size_t bit_count; /* for a JPEG: positions of the number's bits */
     size_t row_at, row_bytes; /* for a PNG: the last row, `row_at` bytes after `from` */
-    uint32_t adler;                      /* checksum of the rows before it */
+    uint32_t adler;           /* checksum of the rows before it */
 };
 
 /* Servers may have caches, so each request has its own image. */

@@ -111,8 +111,8 @@ static int unknown_baseline(const struct plan *plan, const char *name) {
         text_add(&names, file_name, strlen(file_name) - 5); /* without .json */
     }
     text_add_string(&names, plan->configuration_count > 6 ? ", ..." : "");
-    int code = complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name,
-                        names.data);
+    int code =
+        complain(EXIT_USAGE, "--baseline %s: not a file and not a configuration of this grid: %s", name, names.data);
     free(names.data);
     return code;
 }
@@ -158,9 +158,7 @@ void baseline_close(struct baseline *baseline) {
     baseline_forget(baseline);
     for (size_t i = 0; i < baseline->set_count; i++) {
         struct baseline_of *of = &baseline->of[i];
-        for (size_t k = 0; k < of->count; k++) {
-            FREE_ALL(of->answers[k].tokens, of->answers[k].text);
-        }
+        for (size_t k = 0; k < of->count; k++) { FREE_ALL(of->answers[k].tokens, of->answers[k].text); }
         FREE_ALL(of->answers, of->path);
     }
     FREE_ALL(baseline->of, baseline->tokens.data, baseline->logits.data, baseline->row.data);

@@ -132,15 +132,14 @@ static int is_served_run(const vp_json *json) {
 }
 /* Returns 1 if all sizes of the image are present, or none. Several images have no tiling. */
 static int are_sizes(const vp_json *json, uint32_t object) {
-    static const char *const keys[] = {"target_vision_tokens",      "target_crops",      "theoretical_num_crops",
-                                       "theoretical_vision_tokens", "actual_num_crops",  "actual_vision_tokens",
+    static const char *const keys[] = {"target_vision_tokens",      "target_crops",           "theoretical_num_crops",
+                                       "theoretical_vision_tokens", "actual_num_crops",       "actual_vision_tokens",
                                        "theoretical_tiling",        "theoretical_image_size", "actual_tiling",
                                        "actual_image_size"};
     const int is_several = vp_json_get(json, object, "vision_tokens_of_images") != VP_JSON_NONE;
     const int wanted = (int)(sizeof keys / sizeof *keys) - (is_several ? 4 : 0);
     int count = 0;
-    if (vp_json_get(json, object, "sent_image") != VP_JSON_NONE)
-        return has_only(json, object, &SERVED_SIZES);
+    if (vp_json_get(json, object, "sent_image") != VP_JSON_NONE) return has_only(json, object, &SERVED_SIZES);
     if (!has_only(json, object, &SIZES)) return 0;
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) count += has_value(json, object, keys[i]);
     return (!count && !is_several) || count == wanted;
@@ -161,9 +160,8 @@ static int are_kernels(const vp_json *json, uint32_t object) {
 static line_kind point_kind(const vp_json *json) {
     if (vp_json_get(json, 0, "run") != VP_JSON_NONE)
         return (vp_json_get(json, 0, "served") == VP_JSON_NONE ? is_run(json) : is_served_run(json)) ? LINE_RUN
-                                                                                                    : LINE_DAMAGED;
-    if (vp_json_get(json, 0, "bare") != VP_JSON_NONE)
-        return has_only(json, 0, &BARE) ? LINE_BARE : LINE_DAMAGED;
+                                                                                                     : LINE_DAMAGED;
+    if (vp_json_get(json, 0, "bare") != VP_JSON_NONE) return has_only(json, 0, &BARE) ? LINE_BARE : LINE_DAMAGED;
     if (vp_json_get(json, 0, "twins") != VP_JSON_NONE)
         return has_only(json, 0, &TWINS)
                        && json->nodes[vp_json_get(json, vp_json_get(json, 0, "twins"), "pairs")].count <= LINE_RUNS_MAX
@@ -383,8 +381,8 @@ static void index_take_configuration(struct journal_index *index, const vp_json 
         index->configurations[known].is_wanted = 1;
         return;
     }
-    index->configurations = resize(index->configurations, (size_t)index->configuration_count + 1,
-                                   sizeof *index->configurations);
+    index->configurations =
+        resize(index->configurations, (size_t)index->configuration_count + 1, sizeof *index->configurations);
     configuration = &index->configurations[index->configuration_count++];
     memset(configuration, 0, sizeof *configuration);
     configuration->file_name = node_text(json, vp_json_get(json, node, "file_name"));
@@ -542,12 +540,12 @@ static int index_has_shape(const struct journal_index *index, const struct index
 static int index_has_taken_kernels(struct journal_index *index, int32_t file, int64_t at) {
     const vp_json *json = &index->scratch.json;
     uint32_t node = vp_json_get(json, 0, "kernels");
-    const struct index_shape shape = {
-        .file = file,
-        .configuration = index_configuration_find(index, json, vp_json_get(json, node, "config")),
-        .at = at,
-        .views = node_int(json, node, "views", 0),
-        .sequence = node_int(json, node, "total_sequence_length", 0)};
+    const struct index_shape shape = {.file = file,
+                                      .configuration =
+                                          index_configuration_find(index, json, vp_json_get(json, node, "config")),
+                                      .at = at,
+                                      .views = node_int(json, node, "views", 0),
+                                      .sequence = node_int(json, node, "total_sequence_length", 0)};
     if (shape.configuration < 0 || index_has_shape(index, &shape)) return 0;
     index->shapes = resize(index->shapes, index->shape_count + 1, sizeof *index->shapes);
     index->shapes[index->shape_count++] = shape;

@@ -126,8 +126,7 @@ int measured_read(struct journal_index *index, const struct index_configuration 
     const vp_json *json = &index->scratch.json;
     int code;
     measured_clear(measured);
-    if ((code = read_lines(index, entry->file, index_point(entry, configuration).at, measured)) != 0)
-        return code;
+    if ((code = read_lines(index, entry->file, index_point(entry, configuration).at, measured)) != 0) return code;
     if (!measured->has_sizes)
         return complain(EXIT_INPUT, "%s: a point of sample %lld lacks its sizes", index->files[entry->file].path,
                         (long long)entry->id);
@@ -169,8 +168,8 @@ int can_find_outliers(const struct measured *measured, uint8_t *flags, vp_outlie
 /* ---- lists of numbers */
 void gathered_free(struct gathered *gathered) {
     for (int i = 0; i < LIST_COUNT; i++) free(gathered->lists[i].values);
-    FREE_ALL(gathered->sessions, gathered->has_block, gathered->twins.reason, gathered->twins.pairs,
-             gathered->baseline, gathered->fidelity_reason);
+    FREE_ALL(gathered->sessions, gathered->has_block, gathered->twins.reason, gathered->twins.pairs, gathered->baseline,
+             gathered->fidelity_reason);
 }
 /* Numbers that are not finite are not added. */
 static void list_add(struct number_list *list, double value) {
@@ -243,8 +242,7 @@ static void gather_fidelity(struct gathered *gathered, const struct fidelity *fi
         list_add(&gathered->lists[LIST_AT_MOST], fidelity->divergences[i].at_most);
         sum += fidelity->divergences[i].nats;
     }
-    if (fidelity->answers_equal >= 0)
-        list_add(&gathered->lists[LIST_ANSWER_AGREEMENT], fidelity->answers_equal);
+    if (fidelity->answers_equal >= 0) list_add(&gathered->lists[LIST_ANSWER_AGREEMENT], fidelity->answers_equal);
     if (fidelity->positions) {
         list_add(&gathered->lists[LIST_ROW_DIVERGENCE], sum);
         list_add(&gathered->lists[LIST_ROW_TOKENS], fidelity->positions);

@@ -58,8 +58,8 @@ enum { METRIC_ALL = METRIC_STAGE + VP_STAGE_COUNT };
 
 /* The lists of numbers. Each has its own count, because points can lack a number. */
 enum {
-    LIST_METRICS = 0,         /* per metric: the points' means over their runs */
-    LIST_RUNS = METRIC_ALL,   /* per metric: single runs */
+    LIST_METRICS = 0,       /* per metric: the points' means over their runs */
+    LIST_RUNS = METRIC_ALL, /* per metric: single runs */
     /* per point: vision tokens (target, actual, target minus actual), crops, accuracy */
     LIST_TARGET = 2 * METRIC_ALL, LIST_ACTUAL, LIST_DIFF, LIST_CROPS, LIST_ACCURACY,
     /* per layout: rows * 65536 + columns, the canvas in px, theoretical vision tokens */
@@ -89,15 +89,15 @@ struct gathered {
     int64_t ok_count, failed_count, missing_count;        /* points */
     int64_t unparsed_count, truncated_count, empty_count; /* answers of the points' first runs */
     int64_t run_count, outlier_count, throttled_count, retry_count;
-    int64_t cached_count;    /* runs of a server whose prompt came from a cache: is_prompt_cached */
-    const char *lacks[METRIC_STAGE]; /* why a run of a server lacks a metric; NULL if none does */
+    int64_t cached_count;             /* runs of a server whose prompt came from a cache: is_prompt_cached */
+    const char *lacks[METRIC_STAGE];  /* why a run of a server lacks a metric; NULL if none does */
     int64_t stops[VP_STOP_LAST_ + 1]; /* number of points by the rule that ended their runs */
     struct used_session *sessions; size_t session_count; /* in the order of their first points */
     int64_t first_s, last_s; /* end of the first and of the last run; 0 if there are none */
     struct tally tally;      /* counts of the accuracies */
     struct gathered_twins {
-        int are_there;          /* 1 if they were requested */
-        char *reason;           /* why pairs are missing; NULL if none is */
+        int are_there; /* 1 if they were requested */
+        char *reason;  /* why pairs are missing; NULL if none is */
         enum twin_method method;
         struct twin_pair *pairs; int32_t count;
     } twins;                 /* the pairs of all points */

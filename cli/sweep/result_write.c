@@ -46,8 +46,8 @@ static void put_statistic(vp_json_writer *writer, const char *name, const char *
 }
 /* NAME_mean ... NAME_p99, null if there is no value; without a name: mean ... p99. */
 static void put_statistics(vp_json_writer *writer, const char *name, const struct number_list *list) {
-    vp_statistics statistics = {.mean = (double)NAN, .std = (double)NAN, .p50 = (double)NAN, .p95 = (double)NAN,
-                                .p99 = (double)NAN};
+    vp_statistics statistics = {
+        .mean = (double)NAN, .std = (double)NAN, .p50 = (double)NAN, .p95 = (double)NAN, .p99 = (double)NAN};
     list_has_statistics(list, &statistics, NULL);
     put_statistic(writer, name, "mean", statistics.mean);
     put_statistic(writer, name, "std", statistics.std);
@@ -316,8 +316,8 @@ static void put_fidelity(vp_json_writer *writer, const struct gathered *gathered
 static int has_runs(const struct measured *measured) { return measured->count > 0 && !measured->failed; }
 
 /* "T_image_outside" of the pairs; null if there are none. */
-static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count,
-                        enum twin_method method, int64_t prompt_tokens, int64_t image_tokens) {
+static void put_outside(vp_json_writer *writer, const struct twin_pair *pairs, int32_t count, enum twin_method method,
+                        int64_t prompt_tokens, int64_t image_tokens) {
     const struct twin_result result = twins_result(pairs, count, method);
     if (count) twins_put(writer, &result, prompt_tokens, image_tokens);
     else put_null(writer, "T_image_outside");
@@ -329,8 +329,7 @@ static vp_estimate total_spread(const struct measured *measured) {
     vp_estimate spread = estimate_none();
     vp_statistics statistics;
     for (int32_t i = 0; i < measured->count; i++) totals[i] = metric_of(&measured->runs[i], METRIC_TOTAL);
-    if (has_runs(measured)
-        && vp_statistics_compute(totals, (size_t)measured->count, sorted, &statistics) == VP_OK) {
+    if (has_runs(measured) && vp_statistics_compute(totals, (size_t)measured->count, sorted, &statistics) == VP_OK) {
         spread.value = statistics.p50;
         if (vp_statistics_percentile_interval(sorted, (size_t)measured->count, 50, 0.95, &low, &high) == VP_OK) {
             spread.low = low;
@@ -659,8 +658,8 @@ static void summarize(struct summaries *all, char *path, int is_served, struct g
         summary->fidelity.fidelity_reason = NULL; /* (not shown, and gathered's own) */
     }
     for (int k = 0; k < METRIC_STAGE; k++)
-        summary->p50[k] = median_range_of(gathered->lists[LIST_METRICS + k].values,
-                                          gathered->lists[LIST_METRICS + k].count);
+        summary->p50[k] =
+            median_range_of(gathered->lists[LIST_METRICS + k].values, gathered->lists[LIST_METRICS + k].count);
 }
 
 /* The whole file of a configuration: head and rows. Returns 0 or an exit code. */
@@ -757,9 +756,8 @@ int result_check(const char *folder, const char *file_name, const char *fingerpr
         found->status = copy_text(at + 11, strcspn(at + 11, "\""));
     else if (!code && strstr(head, "\"schema\": \"vlmprof-sweep-") && strstr(head, "\"plan\": \"")
              && !strstr(head, wanted))
-        code = complain(EXIT_USAGE,
-                        "%s exists and belongs to another plan: use another --output_dir, or delete it",
-                        path);
+        code =
+            complain(EXIT_USAGE, "%s exists and belongs to another plan: use another --output_dir, or delete it", path);
     free(path);
     return code;
 }
@@ -799,7 +797,7 @@ static void add_summary(struct text_list *cells, const struct summary *summary) 
     const size_t first = summary->is_served ? 2 : 0;
     const char *name = strrchr(summary->path, '/') ? strrchr(summary->path, '/') + 1 : summary->path;
     const struct median_range *total = &summary->p50[METRIC_TOTAL];
-    const double unknown = (double)NAN; /* no range is shown */
+    const double unknown = (double)NAN;                        /* no range is shown */
     text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
     text_list_add(cells, "%lld", (long long)summary->sample_count);
     text_list_add(cells, "%s", number_measured(total->median, total->low, total->high).text);
@@ -820,8 +818,7 @@ static void add_twins(struct document *document, const struct summaries *all) {
         const double unknown = (double)NAN;
         if (!twins->pairs) continue;
         if (!cells)
-            cells = document_table(document,
-                                   "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
+            cells = document_table(document, "image from outside, ms|pairs|T_image_outside|TTFT image|TTFT text|floor");
         text_list_add(cells, "%.*s", (int)strlen(name) - 5, name); /* without .json */
         text_list_add(cells, "%d", twins->pairs);
         text_list_add(cells, "%s",
@@ -937,8 +934,7 @@ void summaries_put(vp_json_writer *writer, const struct summaries *all) {
         if (fidelity->baseline)
             PUT(writer, KEY("baseline", fidelity->baseline), KEY("kl_divergence_mean", fidelity->kl_divergence_mean),
                 KEY_ENDS("kl_divergence_mean_interval", fidelity->kl_divergence_mean_interval),
-                KEY("kl_divergence_p99", fidelity->kl_divergence_p99),
-                KEY("top1_agreement", fidelity->top1_agreement),
+                KEY("kl_divergence_p99", fidelity->kl_divergence_p99), KEY("top1_agreement", fidelity->top1_agreement),
                 KEY_ENDS("top1_agreement_interval", fidelity->top1_agreement_interval),
                 KEY("answer_agreement", fidelity->answer_agreement),
                 KEY_ENDS("answer_agreement_interval", fidelity->answer_agreement_interval));

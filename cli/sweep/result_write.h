@@ -11,8 +11,8 @@
 
 /* A configuration's numbers in the table and --json of a sweep. NaN if a number is missing. */
 struct summary {
-    char *path;                  /* path of the result file */
-    int64_t ok, failed, missing; /* points */
+    char *path;                            /* path of the result file */
+    int64_t ok, failed, missing;           /* points */
     struct median_range p50[METRIC_STAGE]; /* ms, over samples */
     int64_t sample_count;        /* samples with a known T_total */
     double decode_rate, output_rate; /* P50, tokens/s */

@@ -29,7 +29,7 @@ struct served_sweep {
     struct endpoint *endpoints; /* [variants] */
     struct twin_memory *texts;  /* [variants] */
     struct sent_pictures *pictures;
-    int *most_likely;      /* [variants]: see served_answer_ask */
+    int *most_likely; /* [variants]: see served_answer_ask */
 };
 
 /* ---- open and close */
@@ -44,7 +44,7 @@ static struct question question_of(const struct sweep *sweep, size_t variant, co
         .request = {.text = text, .max_tokens = max_tokens, .no_cache = sweep->settings.no_cache,
                     .knobs = sweep->plan.variants.items[variant].knobs}};
     question.request.knob_count = picture_count ? sweep->plan.variants.items[variant].knob_count
-                                        : sweep->plan.variants.items[variant].text_knob_count;
+                                                : sweep->plan.variants.items[variant].text_knob_count;
     return question;
 }
 /* Builds the body of a request with an image, because a knob may set a member of an image. */
@@ -229,8 +229,8 @@ static int write_served_session(struct sweep *sweep, const struct pass_result *f
 
 /* ---- the images of a sample */
 /* Makes an image of another size from the file's pixels. Returns 0 or an exit code with a reason. */
-static int resize_picture(struct sweep *sweep, const struct sample *sample, const struct image_px *wanted,
-                          size_t index, struct unique *unique, char *reason, size_t capacity) {
+static int resize_picture(struct sweep *sweep, const struct sample *sample, const struct image_px *wanted, size_t index,
+                          struct unique *unique, char *reason, size_t capacity) {
     vp_image resized = {0, 0, NULL};
     int code = sample_images(sample, &sweep->images, reason, capacity);
     if (!code)
@@ -254,8 +254,7 @@ static int make_picture(struct sweep *sweep, const struct sample *sample, struct
     if (wanted->width_px > 0) code = resize_picture(sweep, sample, wanted, index, unique, reason, capacity);
     else if (sweep->settings.same_image) code = picture_of_file(path, &unique->picture, reason, capacity);
     else code = unique_of_file(path, unique, reason, capacity);
-    if (!code && !wanted->width_px
-        && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
+    if (!code && !wanted->width_px && (picture->width_px != size->width_px || picture->height_px != size->height_px)) {
         snprintf(reason, capacity, "%.320s: the image has %d x %d pixels, but had %d x %d when the sweep was planned",
                  path, picture->width_px, picture->height_px, size->width_px, size->height_px);
         code = EXIT_INPUT;
@@ -313,8 +312,7 @@ static int served_begin(struct sweep *sweep, struct open_point *point, const str
     point->tokens_by_rule = -1;
     *has_vanished = has_vanished_image(sample);
     snprintf(reason, capacity, "%s", sample->reason ? sample->reason : "");
-    if (!reason[0] && sample->images.count)
-        code = send_pictures(sweep, point, sample, entry, reason, capacity);
+    if (!reason[0] && sample->images.count) code = send_pictures(sweep, point, sample, entry, reason, capacity);
     if (code || reason[0] || !point->sent) return code;
     for (size_t i = 0; i < point->sent->count && sum >= 0; i++) {
         const int64_t tokens = tokens_by_rule(family, &point->sent->pictures[i]);

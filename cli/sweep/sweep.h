@@ -27,22 +27,22 @@ struct open_point {
     struct cuts own_cuts; const struct cuts *cuts; /* NULL: text only, or an image cannot be used */
     int32_t *ids; /* if they depend on the image's cuts */
     struct pass_input input;
-    vp_pruned pruned; /* result of pruning; image_tokens is 0 without pruning */
+    vp_pruned pruned;           /* result of pruning; image_tokens is 0 without pruning */
     struct sent_pictures *sent; /* to a server: the images as sent; NULL: text only */
-    int64_t tokens_by_rule;    /* its tokens by the rule of --family; -1: not known */
-    int is_open;     /* 1 if it has runs to do */
-    int lacks_kernels; /* 1 if it is measured, but the requested kernels of its shape are not in the journal */
-    int is_first;    /* 1 if it belongs to the configuration's first sample */
-    int bare_is_due; /* 1 if a pair of runs without and with stage times belongs to it */
-    int has_bare;    /* 1 if that pair is measured */
-    int has_twins;   /* 1 if its twins are measured, or could not be */
-    int has_fidelity; /* 1 if it was compared with the baseline, or could not be */
-    int is_wanted;    /* 1 if it is the baseline of an open point */
-    int32_t runs;    /* number of measured runs */
-    int32_t retries; /* repeated attempts of all runs */
-    int64_t last;    /* offset of its last line in the journal; -1: none yet */
-    int64_t spent_ns;         /* the sum of its runs */
-    double *totals, *scratch; /* [rule.max_runs]; totals: ns of each run */
+    int64_t tokens_by_rule;     /* its tokens by the rule of --family; -1: not known */
+    int is_open;                /* 1 if it has runs to do */
+    int lacks_kernels;          /* 1 if it is measured, but the requested kernels of its shape are not in the journal */
+    int is_first;               /* 1 if it belongs to the configuration's first sample */
+    int bare_is_due;            /* 1 if a pair of runs without and with stage times belongs to it */
+    int has_bare;               /* 1 if that pair is measured */
+    int has_twins;              /* 1 if its twins are measured, or could not be */
+    int has_fidelity;           /* 1 if it was compared with the baseline, or could not be */
+    int is_wanted;              /* 1 if it is the baseline of an open point */
+    int32_t runs;               /* number of measured runs */
+    int32_t retries;            /* repeated attempts of all runs */
+    int64_t last;               /* offset of its last line in the journal; -1: none yet */
+    int64_t spent_ns;           /* the sum of its runs */
+    double *totals, *scratch;   /* [rule.max_runs]; totals: ns of each run */
 };
 
 /* A kind of pass that an engine has already run. */
@@ -98,7 +98,7 @@ struct sweep {
     struct plan plan;
     const struct sweep_backend *backend;
     struct served_sweep *served; /* the open connections to servers; NULL: the engine is measured */
-    char device[32]; /* --device; with several processes on one machine, each its own GPU */
+    char device[32];             /* --device; with several processes on one machine, each its own GPU */
     struct launched rank;
 
     /* the way of measuring */
@@ -135,7 +135,7 @@ struct sweep {
     vp_image *images;
     struct open_point *open; /* [configurations of the plan]: those of the current data set are first */
     size_t point_count, done, done_before;
-    char first_failure[256];  /* first failure in this process, with its sample; empty if there is none */
+    char first_failure[256]; /* first failure in this process, with its sample; empty if there is none */
     int64_t failed, runs_now;
     int64_t start_ns;
 };

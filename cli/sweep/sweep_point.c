@@ -24,8 +24,8 @@ enum { FAILURES_IN_A_ROW = 8 }; /* then the machine is the cause, not the points
 
 void sweep_message(const struct sweep *sweep, const char *what) {
     close_progress();
-    print_note("vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what,
-               sweep->done, sweep->point_count, sweep->journal.path);
+    print_note("vlmprof: %s: %zu of %zu points are in %s; run the same command again to go on\n", what, sweep->done,
+               sweep->point_count, sweep->journal.path);
 }
 
 /* ---- lines */
@@ -226,9 +226,8 @@ static void put_kernel_stage(vp_json_writer *writer, const struct pass_result *r
             PUT(writer, KEY(vp_part_name((vp_part)part), (double)run->reply.times.part_ns[stage][part] / 1e6));
     PUT(writer, END_OBJECT, END_OBJECT);
 }
-static int write_kernels(struct sweep *sweep, const struct pass_input *input,
-                         const struct configuration *configuration, const struct sample *sample,
-                         const struct pass_result *run) {
+static int write_kernels(struct sweep *sweep, const struct pass_input *input, const struct configuration *configuration,
+                         const struct sample *sample, const struct pass_result *run) {
     vp_json_writer *writer = journal_line_begin(&sweep->journal);
     struct kernels_line line;
     line.config = configuration->file_name;
@@ -453,8 +452,8 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         vp_error none = {VP_OK, -1, "", ""};
         *error = none;
         if (!engine_needs(sweep, sweep->engine, &sequence, &views)) return 0;
-        *result = engine_try(&sweep->engine->settings, &sweep->model, sequence, views,
-                             &sweep->engine->session.engine, error);
+        *result =
+            engine_try(&sweep->engine->settings, &sweep->model, sequence, views, &sweep->engine->session.engine, error);
         if (*result == VP_OK) {
             sweep->engine->warm_count = 0;
             sweep->engine->session_at = -1;
@@ -466,9 +465,7 @@ static int engine_reopen(struct sweep *sweep, vp_result *result, vp_error *error
         if (*result == VP_ERR_INTERRUPTED) return EXIT_INTERRUPTED;
         error_line(reason, sizeof reason, *result, error);
         if (*result == VP_ERR_MEMORY && drop_largest(sweep, sequence, views, reason)) continue;
-        return sweep->engine->was_open
-                   ? 0
-                   : complain_result(exit_code_of(*result), sweep->model.name, *result, error);
+        return sweep->engine->was_open ? 0 : complain_result(exit_code_of(*result), sweep->model.name, *result, error);
     }
     return code;
 }
@@ -525,7 +522,7 @@ static void read_telemetry(struct sweep *sweep) {
         return;
     }
     sweep->is_throttled = now.has_throttle_reasons ? (now.throttle_reasons & VP_THROTTLE_SLOWED) != 0
-                    : sweep->has_telemetry && now.throttle_count > before.throttle_count;
+                                                   : sweep->has_telemetry && now.throttle_count > before.throttle_count;
     sweep->telemetry = now;
     sweep->has_telemetry = 1;
 }
@@ -577,8 +574,7 @@ static int resume_point(struct sweep *sweep, struct open_point *point, const str
     int code;
     if (entry && point->configuration->in_index >= 0)
         line = index_point(entry, &sweep->index.configurations[point->configuration->in_index]);
-    point->is_open = line.state == POINT_OPEN
-                     || (line.state == POINT_FAILED && sweep->settings.retry_failed);
+    point->is_open = line.state == POINT_OPEN || (line.state == POINT_FAILED && sweep->settings.retry_failed);
     point->lacks_kernels = sweep->kernel_pass && line.state == POINT_DONE;
     point->runs = point->retries = 0;
     point->has_bare = point->has_twins = point->has_fidelity = 0;
@@ -646,8 +642,8 @@ static int measure_kernels(struct sweep *sweep, struct open_point *point, const 
     char reason[LINE_BYTES] = "";
     int is_device, code;
     if (!sweep->kernel_pass || has_timed_shape(configuration, shape.views, shape.sequence)) return 0;
-    configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
-                                   sizeof *configuration->shapes);
+    configuration->shapes =
+        resize(configuration->shapes, configuration->shape_count + 1, sizeof *configuration->shapes);
     configuration->shapes[configuration->shape_count++] = shape;
     input.engine.timing = VP_TIMING_KERNEL;
     if ((code = try_run(sweep, point, &input, reason, sizeof reason, &is_device)) != 0) return code;
@@ -826,15 +822,15 @@ static int engine_point_begin(struct sweep *sweep, struct open_point *point, con
     if (!reason[0]) plan_pruning(sweep, point, reason, capacity);
     return code;
 }
-static int engine_point_run(struct sweep *sweep, struct open_point *point, const struct sample *sample,
-                            char *reason, size_t capacity, int *is_device) {
+static int engine_point_run(struct sweep *sweep, struct open_point *point, const struct sample *sample, char *reason,
+                            size_t capacity, int *is_device) {
     const int code = try_run(sweep, point, &point->input, reason, capacity, is_device);
     (void)sample;
     if (!code && !reason[0]) read_telemetry(sweep);
     return code;
 }
 const struct sweep_backend ENGINE_BACKEND = {put_model_shape, put_point_layout_of, engine_point_begin, NULL,
-                                     engine_point_run};
+                                             engine_point_run};
 
 /* Makes the requests of a sample, and writes open points that cannot run as failed. */
 static int sample_begin(struct sweep *sweep, size_t count, const struct sample *sample, const struct entry *entry) {
@@ -861,16 +857,15 @@ static int sweep_sample(struct sweep *sweep, struct configuration *configuration
                         size_t index) {
     const struct dataset *dataset = configurations->set;
     size_t set = (size_t)(dataset - sweep->plan.sets), open_count = 0;
-    const struct index_entry *entry = sweep->index.set_count
-                                          ? index_find(&sweep->index.sets[set], 0, dataset->samples[index].id)
-                                          : NULL;
+    const struct index_entry *entry =
+        sweep->index.set_count ? index_find(&sweep->index.sets[set], 0, dataset->samples[index].id) : NULL;
     struct sample sample;
     int code = 0;
     for (size_t i = 0; i < configuration_count && !code; i++) {
         sweep->open[i].configuration = &configurations[i];
         code = resume_point(sweep, &sweep->open[i], entry);
-        sweep->open[i].bare_is_due = sweep->bare_every && !sweep->timing_off
-                                     && (index + i) % (size_t)sweep->bare_every == 0;
+        sweep->open[i].bare_is_due =
+            sweep->bare_every && !sweep->timing_off && (index + i) % (size_t)sweep->bare_every == 0;
         sweep->open[i].is_first = !index;
         sweep->open[i].lacks_kernels = !code && lacks_kernels(sweep, &sweep->open[i], &dataset->samples[index]);
         open_count += sweep->open[i].is_open || sweep->open[i].lacks_kernels;

@@ -158,8 +158,8 @@ static int sweep_prepare(struct sweep *sweep) {
         for (size_t k = 0; k < sweep->plan.configuration_count; k++) {
             struct configuration *configuration = &sweep->plan.configurations[k];
             if (configuration->in_index != shape->configuration) continue;
-            configuration->shapes = resize(configuration->shapes, configuration->shape_count + 1,
-                                           sizeof *configuration->shapes);
+            configuration->shapes =
+                resize(configuration->shapes, configuration->shape_count + 1, sizeof *configuration->shapes);
             configuration->shapes[configuration->shape_count].views = (int32_t)shape->views;
             configuration->shapes[configuration->shape_count++].sequence = (int32_t)(shape->sequence / 256);
         }
@@ -194,10 +194,10 @@ static int sweep_merge(struct sweep *sweep) {
     if (!code && ranks_missing(&all, text, sizeof text)) {
         print_note("vlmprof: rank %d of %d is done; the last one to finish writes the result files; not finished: "
                    "%s%s\n",
-            sweep->rank.rank, sweep->rank.world_size, text,
-            strstr(text, "(stopped)") || strstr(text, "(no journal)")
-                ? "; to run the part of a dead rank R: RANK=R, the same WORLD_SIZE and the same command"
-                : "");
+                   sweep->rank.rank, sweep->rank.world_size, text,
+                   strstr(text, "(stopped)") || strstr(text, "(no journal)")
+                       ? "; to run the part of a dead rank R: RANK=R, the same WORLD_SIZE and the same command"
+                       : "");
     } else if (!code && (sweep->rank.world_size == 1 || strcmp(before, state) || !are_files_there(sweep))) {
         code = ranks_merge(&all, folder, 0, &sweep->results);
         sweep->has_merged = !code;

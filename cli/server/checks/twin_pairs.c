@@ -110,8 +110,7 @@ static int find_text(const struct twin_plan *plan, int64_t wanted, struct twin_t
 
 /* ---- the pairs */
 static int measure_pair(const struct twin_plan *plan, const struct twin_text *text, struct twin_pair *pair,
-                        char *reason,
-                        size_t capacity) {
+                        char *reason, size_t capacity) {
     static const struct twin_text few = {0, 0, -1};
     struct reply reply[3]; /* image, text, floor */
     int code = 0;

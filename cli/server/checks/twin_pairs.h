@@ -19,9 +19,9 @@ struct twin_plan {
     struct endpoint *endpoint;
     struct question question; size_t text_knob_count; /* text_knob_count: the knobs before the images' */
     enum twin_method method;
-    int32_t pairs;         /* requested pairs, after one warm-up pair */
-    uint64_t seed;         /* seed of the order within the pairs */
-    const char *name;      /* for the progress line */
+    int32_t pairs;    /* requested pairs, after one warm-up pair */
+    uint64_t seed;    /* seed of the order within the pairs */
+    const char *name; /* for the progress line */
     struct twin_memory *memory;
 };
 struct twins {
