@@ -671,17 +671,7 @@ static void test_stratified(void) {
 }
 
 int main(void) {
-    test_choice();
-    test_dataset();
-    test_stratified();
-    test_draws();
-    test_blocks();
-    test_importance_files();
-    test_errors();
-    test_strategies();
-    test_latin();
-    test_more_knobs();
-    test_grid_errors();
-    test_shard();
+    RUN_TESTS(test_choice, test_dataset, test_stratified, test_draws, test_blocks, test_importance_files, test_errors,
+              test_strategies, test_latin, test_more_knobs, test_grid_errors, test_shard);
     return check_done("test_sampler");
 }

@@ -119,8 +119,7 @@ static void test_emulated(void) {
         CHECK(number(&d, member(&d, member(&d, 0, "stage_detail"), "prefill"), "wall_ms") > number(&d, s, "prefill"));
         free(d.nodes);
     }
-    CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0);
-    CHECK(last.out && strstr(last.out, "device   cuda:1: "));
+    EXITS(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0, out, "device   cuda:1: ");
     REFUSED("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:2", 4, "cuda:2");
     setenv("CUDA_ON_CPU_DEVICES", "1", 1);
     broken_gpu("CUDA_ON_CPU_DEVICES", "0", "", 0);
@@ -153,8 +152,7 @@ static void test_emulated(void) {
                                        "--gpu (all off by default): events dependent wgmma persistent tuned clusters mma\n"));
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a switch that this GPU does not support is reported and does not change the result");
-    CHECK_INT(cli("selftest --device cuda --gpu dependent"), 0);
-    CHECK(last.out && strstr(last.out, "OK: no dependent launches: they need compute capability 9.0"));
+    EXITS(cli("selftest --device cuda --gpu dependent"), 0, out, "OK: no dependent launches: they need compute capability 9.0");
     check_case("emulated: one kernel per step that passes on stale values gives different bits");
     setenv("CUDA_ON_CPU_PLANT", "phase:3", 1);
     CHECK_INT(cli("selftest --device cuda --gpu persistent"), 1);
@@ -170,8 +168,7 @@ static void test_emulated(void) {
                                        "products do not use wgmma: its results differ from those of mma.sync here"));
     CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma --max_new_tokens 2"), 0);
     CHECK(last.out && !strstr(last.out, "wgmma"));
-    CHECK_INT(cli("run -p a --synthetic tiny --device cuda --gpu mma wgmma --max_new_tokens 2"), 2);
-    CHECK(last.err && strstr(last.err, "mma cannot be used with wgmma or clusters"));
+    EXITS(cli("run -p a --synthetic tiny --device cuda --gpu mma wgmma --max_new_tokens 2"), 2, err, "mma cannot be used with wgmma or clusters");
     unsetenv("CUDA_ON_CPU_PLANT");
     unsetenv("CUDA_ON_CPU_CAPABILITY");
     check_case("emulated: a sweep on a GPU is not continued on the CPU");

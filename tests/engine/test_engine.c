@@ -823,9 +823,7 @@ int main(void) {
         vp_engine_close(engine);
         test_threads(weights);
     }
-    test_activations();
-    test_expert_parts();
-    test_synthetic();
+    RUN_TESTS(test_activations, test_expert_parts, test_synthetic);
     vp_checkpoint_close(checkpoint);
     free(text);
     return check_done("test_engine");

@@ -845,16 +845,7 @@ static void test_other_formats(void) {
 }
 
 int main(void) {
-    test_resize();
-    test_loops();
-    test_limits();
-    test_geometry();
-    test_orientation();
-    test_png_files();
-    test_jpeg_files();
-    test_jpeg_orientation();
-    test_other_formats();
-    test_truncation();
-    test_goldens();
+    RUN_TESTS(test_resize, test_loops, test_limits, test_geometry, test_orientation, test_png_files, test_jpeg_files,
+              test_jpeg_orientation, test_other_formats, test_truncation, test_goldens);
     return check_done("test_image");
 }

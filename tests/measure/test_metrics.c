@@ -203,10 +203,6 @@ static void test_served(void) {
     for (int i = 0; i < TERM_COUNT; i++) CHECK(strlen(served_meaning(i)) + strlen(TERMS[i].key) + 2 < TERM_BYTES);
 }
 int main(void) {
-    test_ranges();
-    test_metric();
-    test_missing();
-    test_many();
-    test_served();
+    RUN_TESTS(test_ranges, test_metric, test_missing, test_many, test_served);
     return check_done("test_metrics");
 }

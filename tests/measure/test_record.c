@@ -209,12 +209,7 @@ static void test_metadata(void) {
 }
 
 int main(void) {
-    test_layout();
-    test_tokens();
-    test_times();
-    test_served();
-    test_answer();
-    test_metadata();
+    RUN_TESTS(test_layout, test_tokens, test_times, test_served, test_answer, test_metadata);
     knob_values_free(&knobs);
     runs_free(runs, 2);
     free(out.data);

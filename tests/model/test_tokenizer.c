@@ -797,25 +797,10 @@ static void test_memory(void) {
 }
 
 int main(void) {
-    test_tiny();
-    test_goldens();
-    test_other_models();
-    test_metaspace();
-    test_other_refusals();
-    test_classes();
-    test_pipeline();
-    test_words();
-    test_nfc();
-    test_added_and_nfc();
-    test_merges();
-    test_decode();
-    test_decode_tokens();
-    test_byte_tokenizer();
-    test_special_ids();
-    test_load_errors();
-    test_load_variants();
-    test_call_errors();
-    test_memory();
+    RUN_TESTS(test_tiny, test_goldens, test_other_models, test_metaspace, test_other_refusals, test_classes,
+              test_pipeline, test_words, test_nfc, test_added_and_nfc, test_merges, test_decode, test_decode_tokens,
+              test_byte_tokenizer, test_special_ids, test_load_errors, test_load_variants, test_call_errors,
+              test_memory);
     check_case("every allocation was freed");
     CHECK_INT(allocations_live, 0);
     return check_done("test_tokenizer");

@@ -748,19 +748,8 @@ static void test_compare_errors(void) {
 
 int main(void) {
     repeats_asked();
-    test_pareto_golden();
-    test_intervals_golden();
-    test_tests_golden();
-    test_statistics_golden();
-    test_special();
-    test_adjust();
-    test_epsilon();
-    test_front_errors();
-    test_bootstrap();
-    test_effects();
-    test_gain();
-    test_bootstrap_coverage();
-    test_verdicts();
-    test_compare_errors();
+    RUN_TESTS(test_pareto_golden, test_intervals_golden, test_tests_golden, test_statistics_golden, test_special,
+              test_adjust, test_epsilon, test_front_errors, test_bootstrap, test_effects, test_gain,
+              test_bootstrap_coverage, test_verdicts, test_compare_errors);
     return check_done("test_analysis");
 }

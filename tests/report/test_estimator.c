@@ -298,10 +298,8 @@ static void test_predictions(void) {
     CHECK_INT((int)number_at("predictions.1.views"), 5);
     CHECK(node_at("predictions.0.decode") != VP_JSON_NONE && !isfinite(number_at("predictions.0.decode.ms")));
     check_case("the verdict of a budget");
-    CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1000"), 0);
-    CHECK(strstr(last.out, "budget 1000.000 ms: holds, with probability 1.000") != NULL);
-    CHECK_INT(run("predict %%F/model.json --views 0 --budget_ms 1"), 0);
-    CHECK(strstr(last.out, "exceeds, with probability 0.000") != NULL);
+    EXITS(run("predict %%F/model.json --views 0 --budget_ms 1000"), 0, out, "budget 1000.000 ms: holds, with probability 1.000");
+    EXITS(run("predict %%F/model.json --views 0 --budget_ms 1"), 0, out, "exceeds, with probability 0.000");
     check_case("extrapolation is reported");
     CHECK_INT(run("predict %%F/model.json --views 0 --text_tokens 4000 --top_k 8"), 0);
     CHECK(strstr(last.out, "extrapolation: top_k 8 is outside 1..4") && strstr(last.out, "extrapolation: sequence 4001"));
@@ -383,8 +381,7 @@ static void test_noise(void) {
 static void test_recalibration(void) {
     check_case("another machine, calibrated by one line per stage");
     write_sweep("c", "machine B", 9, 1.7, 0.8, CONFIGS, 0);
-    CHECK_INT(run("predict %%F/model.json --data %%F/c"), 0);
-    CHECK(strstr(last.out, "the model describes machine A, but these files machine B") != NULL);
+    EXITS(run("predict %%F/model.json --data %%F/c"), 0, out, "the model describes machine A, but these files machine B");
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 50 -o %%F/c.json --json"), 0);
     parse(last.out);
     for (int s = 0; s < VP_LATENCY_STAGE_COUNT; s++) CHECK_NEAR(number_at("stages.%s.affine.slope", vp_latency_stage_name((vp_latency_stage)s)), 1.7, 0.15);
@@ -553,14 +550,8 @@ static void test_usage(void) {
 
 int main(void) {
     if (!program_begin("fit")) return 1;
-    test_recovery();
-    test_held_out();
-    test_predictions();
-    test_views();
-    test_noise();
-    test_recalibration();
-    test_damaged();
-    test_usage();
+    RUN_TESTS(test_recovery, test_held_out, test_predictions, test_views, test_noise, test_recalibration, test_damaged,
+              test_usage);
     program_end();
     FREE_ALL(document.text, document.nodes);
     return check_done("test_estimator");

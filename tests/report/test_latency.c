@@ -715,17 +715,8 @@ static void test_affine(void) {
 
 int main(void) {
     repeats_asked();
-    test_least_squares_golden();
-    test_nonnegative_golden();
-    test_recalibration_golden();
-    test_linear();
-    test_signs();
-    test_linear_errors();
-    test_latency_rows();
-    test_latency_weights();
-    test_limits();
-    test_machines();
-    test_latency();
-    test_affine();
+    RUN_TESTS(test_least_squares_golden, test_nonnegative_golden, test_recalibration_golden, test_linear, test_signs,
+              test_linear_errors, test_latency_rows, test_latency_weights, test_limits, test_machines, test_latency,
+              test_affine);
     return check_done("test_latency");
 }

@@ -352,12 +352,7 @@ static void test_experts(void) {
 
 int main(void) {
     if (!folder_make("measurements")) return 1;
-    test_read();
-    test_left_out();
-    test_warnings();
-    test_bias();
-    test_warnings_of_errors();
-    test_experts();
+    RUN_TESTS(test_read, test_left_out, test_warnings, test_bias, test_warnings_of_errors, test_experts);
     for (int f = 0; f < 3; f++) knob_values_free(&files[f].knobs);
     measurements_free(&got);
     text_list_free(&warnings);

@@ -80,8 +80,7 @@ static void test_damaged(void) {
     check_case("a file that is not a result is reported once");
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
-    CHECK_INT(run("report %%F/bad"), 0);
-    CHECK(strstr(last.out, "notes.json is not a result file: skipped") != NULL);
+    EXITS(run("report %%F/bad"), 0, out, "notes.json is not a result file: skipped");
     CHECK(strstr(last.out, "other.json: byte 0: ") != NULL);
     check_case("a folder with only a broken file says what is wrong with it");
     make_empty(in_folder("bad"));
@@ -101,8 +100,7 @@ static void test_parts(void) {
     write_sweep("parts", &t);
     CHECK_INT(run("report %%F/parts"), 0);
     CHECK(last.out && strstr(last.out, "E1: parts of prefill and decode") && strstr(last.out, " attention  router  experts  idle"));
-    CHECK_INT(run("report %%F/parts --csv"), 0);
-    CHECK(last.out && strstr(last.out, ",prefill_experts_share,prefill_head_share,prefill_sample_share,decode_embed_share,"));
+    EXITS(run("report %%F/parts --csv"), 0, out, ",prefill_experts_share,prefill_head_share,prefill_sample_share,decode_embed_share,");
     CHECK(last.out && strstr(last.out, ",,,0.2,0.2,0.5,,,,,,,,,,0.11363636363636365,")); /* prefill's parts embed .. sample, decode's parts, idle time of all */
     CHECK_INT(run("report %%F/parts --json"), 0);
     if (!read_json(last.out)) return;
@@ -375,8 +373,7 @@ static void test_warnings(void) {
     write_sweep("busy", &t);
     CHECK_INT(run("fit %%F/busy --num_experts 64 -o %%F/busy.model"), 0);
     CHECK(strstr(last.out, "the machine was not quiet: other processes used 50 % of the CPU during 20 of 20 blocks of runs (worst: low k4 b12; 12 of 12 "));
-    CHECK_INT(run("predict %%F/busy.model 640x480 1024x768 --tier high --top_k 4"), 0);
-    CHECK(strstr(last.out, "\n  the model's fit: the machine was not quiet: "));
+    EXITS(run("predict %%F/busy.model 640x480 1024x768 --tier high --top_k 4"), 0, out, "\n  the model's fit: the machine was not quiet: ");
     CHECK(strstr(last.out, "\n  1024x768 high: the same request as 640x480 high, so the same prediction\n"));
     CHECK(strstr(last.out, "\n  not given, so the medians of the model's data: text_tokens "));
     CHECK_INT(run("report %%F/quiet %%F/busy"), 0);
@@ -384,8 +381,7 @@ static void test_warnings(void) {
     check_case("a decode step's bytes are compared with a roof that is given, not with the best stage of the same files");
     CHECK_INT(run("report %%F/quiet"), 0);
     CHECK(strstr(last.out, "\n  a decode step takes ") && !strstr(last.out, "; reading its bytes at "));
-    CHECK_INT(run("report %%F/quiet --peak_gbs 4"), 0);
-    CHECK(strstr(last.out, "; reading its bytes at 4.000 GB/s takes "));
+    EXITS(run("report %%F/quiet --peak_gbs 4"), 0, out, "; reading its bytes at 4.000 GB/s takes ");
     check_case("the highest resolution is compared with the lowest and with the next one");
     CHECK(strstr(last.out, "\n  High resolution costs ") && strstr(last.out, " mean T_total of low") && strstr(last.out, " mean T_total than medium"));
     t.busy_blocks = 0;
@@ -404,8 +400,7 @@ static void test_warnings(void) {
     t.is_corpus = 1;
     t.metric = "cider";
     write_sweep("corpus", &t);
-    CHECK_INT(run("report %%F/corpus"), 0);
-    CHECK(strstr(last.out, "the metric cider scores the whole corpus") != NULL);
+    EXITS(run("report %%F/corpus"), 0, out, "the metric cider scores the whole corpus");
     CHECK_INT(run("best %%F/corpus --budget_ms 1000"), 0);
     check_case("two data sets are two fronts");
     t = truth_default();
@@ -477,8 +472,7 @@ static void test_forms(void) {
     check_refused(2, "total vision prefill decode ttft");
     run("report %%F/made --output_dir %%F/stderr/x");
     check_refused(5, "stderr");
-    CHECK_INT(run("report %%F/made --latency vision --percentile 99"), 0);
-    CHECK(strstr(last.out, "front of accuracy against P99 of T_vision_total") != NULL);
+    EXITS(run("report %%F/made --latency vision --percentile 99"), 0, out, "front of accuracy against P99 of T_vision_total");
     check_case("the same input gives the same bytes");
     {
         run("report %%F/made --json");
@@ -552,28 +546,23 @@ static void test_small_form(void) {
         CHECK_INT(run("best %%F/own --budget_ms 130"), 0);
         CHECK(strstr(last.out, "k8 b16") && strstr(last.out, "k4 b16"));
         CHECK(!strstr(last.out, "run it")); /* vlmprof cannot run this engine */
-        CHECK_INT(run("compare %%F/own %%F/own"), 0);
-        CHECK(strstr(last.out, "verdict: IDENTICAL"));
+        EXITS(run("compare %%F/own %%F/own"), 0, out, "verdict: IDENTICAL");
     }
     check_case("help result shows the guide with the file");
-    CHECK_INT(run("help result"), 0);
-    CHECK(strstr(last.out, "RESULT FILES OF YOUR OWN ENGINE"));
+    EXITS(run("help result"), 0, out, "RESULT FILES OF YOUR OWN ENGINE");
     check_case("the smallest result file has a row of two keys, and both are needed");
     make_empty(in_folder("least"));
     write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    CHECK_INT(run("report %%F/least"), 0);
-    CHECK(strstr(last.out, "data set a: 1 configuration"));
+    EXITS(run("report %%F/least"), 0, out, "data set a: 1 configuration");
     write_text(in_folder("least/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
     CHECK_INT(run("report %%F/least"), 0);
     CHECK(strstr(last.out, "data set a: 1 configuration") && strstr(last.out, "default") && !strstr(last.out, "k0") && !strstr(last.out, "b1"));
     write_text(in_folder("least/a.json"), "{\"top_k\": 0, \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
     CHECK_INT(run("report %%F/least"), 0);
     write_text(in_folder("least/a.json"), "{\"schema\": \"vlmprof-sweep-1\", \"per_sample_results\": [{\"sample_id\": 0, \"T_total\": 1.5}]}");
-    CHECK_INT(run("report %%F/least"), 3);
-    CHECK(strstr(last.err, "top_k is missing\n"));
+    EXITS(run("report %%F/least"), 3, err, "top_k is missing\n");
     write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"sample_id\": 0}]}");
-    CHECK_INT(run("report %%F/least"), 3);
-    CHECK(strstr(last.err, "T_total is missing or 0"));
+    EXITS(run("report %%F/least"), 3, err, "T_total is missing or 0");
     write_text(in_folder("least/a.json"), "{\"top_k\": 1, \"num_active_blocks\": 1, \"per_sample_results\": [{\"T_total\": 1.5}]}");
     CHECK_INT(run("report %%F/least"), 3);
     free(guide);
@@ -590,8 +579,7 @@ static void test_own_engine(void) {
         snprintf(text, sizeof text, "%s\"dataset_name\": \"d\", %.700s", heads[i], rows);
         write_text(in_folder(i ? "engine/b.json" : "engine/a.json"), text);
     }
-    CHECK_INT(run("report %%F/engine"), 0);
-    CHECK(strstr(last.out, "they differ in batch_size; that is not a knob: vlmprof help library") != NULL);
+    EXITS(run("report %%F/engine"), 0, out, "they differ in batch_size; that is not a knob: vlmprof help library");
     CHECK(!strstr(last.out, "add up to") && strstr(last.out, "vision takes 40.0 % of a request") && !strstr(last.out, "--kernel_pass"));
     check_case("compare of a folder with itself shows its notes once; equal ratios are not settled by more samples");
     CHECK_INT(run("compare %%F/engine %%F/engine"), 0);
@@ -609,8 +597,7 @@ static void test_own_engine(void) {
     snprintf(text, sizeof text, row, "0.1");
     snprintf(rows, sizeof rows, "{%s", text);
     write_text(in_folder("engine/a.json"), rows);
-    CHECK_INT(run("report %%F/engine"), 0);
-    CHECK(strstr(last.out, "vision, prefill and decode add up to 990 times T_total in 1 of 1 configurations: are all times in ms?") != NULL);
+    EXITS(run("report %%F/engine"), 0, out, "vision, prefill and decode add up to 990 times T_total in 1 of 1 configurations: are all times in ms?");
     check_case("fit names what an engine's files lack");
     CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 3);
     CHECK(strstr(last.err, "missing: output_tokens, actual_vision_tokens, actual_num_crops, input_text_tokens, total_sequence_length\n") != NULL);
@@ -627,27 +614,14 @@ static void test_own_engine(void) {
         file = in_folder(text);
         write_text(file, many);
     }
-    CHECK_INT(run("fit %%F/engine --output %%F/law.json"), 0);
-    CHECK(strstr(last.out, "no file has T_vision_total: \"other\" includes the vision time") != NULL);
+    EXITS(run("fit %%F/engine --output %%F/law.json"), 0, out, "no file has T_vision_total: \"other\" includes the vision time");
     CHECK(strstr(last.out, "decode = 2 steps; MAPE below 0.000001 %") && strstr(last.out, "unknown device"));
-    CHECK_INT(run("predict %%F/law.json --views 2 --vision_tokens 144 --sequence 165"), 0);
-    CHECK(strstr(last.out, "total: 44.0") != NULL);
+    EXITS(run("predict %%F/law.json --views 2 --vision_tokens 144 --sequence 165"), 0, out, "total: 44.0");
 }
 int main(void) {
     if (!program_begin("report")) return 1;
-    test_foreign();
-    test_small_form();
-    test_own_engine();
-    test_damaged();
-    test_truth();
-    test_parts();
-    test_findings();
-    test_front();
-    test_warnings();
-    test_one_number();
-    test_forms();
-    test_many_levels();
-    test_large();
+    RUN_TESTS(test_foreign, test_small_form, test_own_engine, test_damaged, test_truth, test_parts, test_findings,
+              test_front, test_warnings, test_one_number, test_forms, test_many_levels, test_large);
     program_end();
     free(json_nodes);
     return check_done("test_report");

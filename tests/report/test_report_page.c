@@ -123,8 +123,7 @@ static void test_small(void) {
     free(file);
     check_case("impossible requests");
     CHECK_INT(run("report %%F/small --html --csv"), 2);
-    CHECK_INT(run("report %%F/small --html=%%F/none/page.html"), 5);
-    CHECK(strstr(last.err, "page.html") != NULL);
+    EXITS(run("report %%F/small --html=%%F/none/page.html"), 5, err, "page.html");
 }
 static void test_large(void) {
     static const sweep large = {"large", "vqa", "tiny", 7, 6, 8, 12, 1}, larger = {"larger", "textvqa", "tiny", 7, 6, 8, 12, 1};
@@ -208,13 +207,7 @@ static void test_command(void) {
 
 int main(void) {
     if (!program_begin("html")) return 1;
-    test_reader();
-    test_small();
-    test_large();
-    test_hostile();
-    test_odd();
-    test_ends();
-    test_command();
+    RUN_TESTS(test_reader, test_small, test_large, test_hostile, test_odd, test_ends, test_command);
     program_end();
     return check_done("test_report_page");
 }

@@ -473,10 +473,6 @@ int main(void) {
     check_rows("mmmu_open", "mmmu_open", VP_SCORE_CLEAN_NONE, "score", check_parsed, 227);
     check_rows("mmmu_open", "mmmu", VP_SCORE_CLEAN_NONE, "score", check_parsed, 227);
     check_rows("end_to_end", "vqa_seed", VP_SCORE_CLEAN_LAST, "score", check_cleaned, 160);
-    check_select();
-    check_metrics();
-    check_edges();
-    check_rules();
-    check_errors();
+    RUN_TESTS(check_select, check_metrics, check_edges, check_rules, check_errors);
     return check_done("test_score");
 }

@@ -440,14 +440,7 @@ int main(void) {
     if (!program_begin("ask")) return 1;
     hostile_start(&server, NULL, 0);
     server.choose = choose;
-    test_text();
-    test_json();
-    test_sent();
-    test_key();
-    test_failures();
-    test_address();
-    test_tls_port();
-    test_interrupt();
+    RUN_TESTS(test_text, test_json, test_sent, test_key, test_failures, test_address, test_tls_port, test_interrupt);
     hostile_stop(&server);
     program_end();
     return check_done("test_ask");

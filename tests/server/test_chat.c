@@ -429,17 +429,7 @@ static void test_memory(void) {
 }
 
 int main(void) {
-    test_names();
-    test_base64();
-    test_bodies();
-    test_wrong_requests();
-    test_knobs();
-    test_events();
-    read_answers();
-    test_answers();
-    test_times();
-    test_limits();
-    test_refusals();
-    test_memory();
+    RUN_TESTS(test_names, test_base64, test_bodies, test_wrong_requests, test_knobs, test_events, read_answers,
+              test_answers, test_times, test_limits, test_refusals, test_memory);
     return check_done("test_chat");
 }

@@ -609,20 +609,8 @@ static void test_full(void) {
 int main(void) {
     if (!folder_make("journal")) return 1;
     text_add_string(&lines, "");
-    test_head();
-    test_shape();
-    test_refused();
-    test_samples();
-    test_points();
-    test_energy();
-    test_other_lines();
-    test_noise();
-    test_damage();
-    test_long();
-    test_files();
-    test_names();
-    test_written();
-    test_full();
+    RUN_TESTS(test_head, test_shape, test_refused, test_samples, test_points, test_energy, test_other_lines, test_noise,
+              test_damage, test_long, test_files, test_names, test_written, test_full);
     index_free(&book);
     free(lines.data);
     room_end();

@@ -218,12 +218,7 @@ static void test_layout_refusals(void) {
 
 int main(void) {
     if (!program_begin("merge")) return 1;
-    test_both();
-    test_one();
-    test_whole();
-    test_numbers();
-    test_layout();
-    test_layout_refusals();
+    RUN_TESTS(test_both, test_one, test_whole, test_numbers, test_layout, test_layout_refusals);
     program_end();
     free(json_nodes);
     return check_done("test_merge");

@@ -196,11 +196,7 @@ static void test_state(void) {
 
 int main(void) {
     if (!folder_make("ranks")) return 1;
-    test_names();
-    test_read();
-    test_missing();
-    test_parts();
-    test_state();
+    RUN_TESTS(test_names, test_read, test_missing, test_parts, test_state);
     index_free(&book);
     room_end();
     return check_done("test_ranks");

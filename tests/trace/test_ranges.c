@@ -991,26 +991,9 @@ static void test_schedule_errors(void) {
 }
 
 int main(void) {
-    test_nesting();
-    test_misuse();
-    test_full();
-    test_hooks();
-    test_recursion();
-    test_rows();
-    test_refused_samples();
-    test_rates();
-    test_fixed();
-    test_golden_tables();
-    test_print_options();
-    test_print_rest();
-    test_csv();
-    test_folded();
-    test_sort();
-    test_json();
-    test_json_errors();
-    test_json_two_rows_of_one_key();
-    test_schedule_golden();
-    test_schedule_property();
-    test_schedule_errors();
+    RUN_TESTS(test_nesting, test_misuse, test_full, test_hooks, test_recursion, test_rows, test_refused_samples,
+              test_rates, test_fixed, test_golden_tables, test_print_options, test_print_rest, test_csv, test_folded,
+              test_sort, test_json, test_json_errors, test_json_two_rows_of_one_key, test_schedule_golden,
+              test_schedule_property, test_schedule_errors);
     return check_done("test_ranges");
 }

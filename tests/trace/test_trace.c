@@ -1186,23 +1186,10 @@ static void test_engine(const char *name) {
 
 int main(void) {
     if (!folder_make("trace")) return 1;
-    test_request();
-    test_overlap();
-    test_cut();
-    test_shapes_and_stacks();
-    test_cpu();
-    test_cpu_steps();
-    test_stage_clock();
+    RUN_TESTS(test_request, test_overlap, test_cut, test_shapes_and_stacks, test_cpu, test_cpu_steps, test_stage_clock);
     test_random(7, 300);
-    test_memory_and_counters();
-    test_limit();
-    test_names();
-    test_file_names();
-    test_closing();
-    test_steps();
-    test_full_disk();
-    test_refusals();
-    test_ranges();
+    RUN_TESTS(test_memory_and_counters, test_limit, test_names, test_file_names, test_closing, test_steps,
+              test_full_disk, test_refusals, test_ranges);
     test_engine(ON_GPU ? "emulated.1.pt.trace.json" : "cpu.1.pt.trace.json");
     remove_folder(folder);
     return check_done(ON_GPU ? "test_trace_cuda" : "test_trace");
