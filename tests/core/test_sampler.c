@@ -137,23 +137,21 @@ static void test_draws(void) {
     const char *p = scan_key(text, "mixed_sequence", NULL);
     for (p = scan_key(p, "calls", NULL); p; p = scan_key(p, "calls", NULL)) mixed_calls(p);
     check_case("edges of the bounded draw");
-    {
-        vp_random random, before;
-        vp_random_seed(&random, 5);
-        before = random;
-        CHECK(vp_random_below(&random, 0) == 0);
-        CHECK(memcmp(&random, &before, sizeof random) == 0); /* 0 draws nothing */
-        CHECK(vp_random_below(&random, UINT64_MAX) > 0xffffffffu);
-        CHECK_INT(random.position, 2);
-        CHECK(vp_random_below(&random, 0xffffffffu) <= 0xffffffffu);
-        CHECK_INT(random.position, 3);
-        random.position = -5; /* a damaged generator refills; it does not read out of bounds */
-        vp_random_u32(&random);
-        CHECK_INT(random.position, 1);
-        random.position = 700;
-        vp_random_u32(&random);
-        CHECK_INT(random.position, 1);
-    }
+    vp_random random, before;
+    vp_random_seed(&random, 5);
+    before = random;
+    CHECK(vp_random_below(&random, 0) == 0);
+    CHECK(memcmp(&random, &before, sizeof random) == 0); /* 0 draws nothing */
+    CHECK(vp_random_below(&random, UINT64_MAX) > 0xffffffffu);
+    CHECK_INT(random.position, 2);
+    CHECK(vp_random_below(&random, 0xffffffffu) <= 0xffffffffu);
+    CHECK_INT(random.position, 3);
+    random.position = -5; /* a damaged generator refills; it does not read out of bounds */
+    vp_random_u32(&random);
+    CHECK_INT(random.position, 1);
+    random.position = 700;
+    vp_random_u32(&random);
+    CHECK_INT(random.position, 1);
     free(text);
 }
 

@@ -294,23 +294,21 @@ static void test_stratify(void) {
     remove_folder(in_folder("out"));
     REFUSED(DATA "--data %F/kinds.jsonl --stratify_by none", 2, "\"none\"");
     check_case("--stratify_by: a field of VQA v2's questions");
-    {
-        char *questions = malloc(16000);
-        size_t used = (size_t)sprintf(questions, "{\"data_subtype\": \"val2014\", \"questions\": [");
-        int of_kind[10] = {0};
-        struct options o;
-        struct dataset set;
-        for (int i = 0; i < 60; i++)
-            used += (size_t)sprintf(questions + used, "%s{\"image_id\": 1, \"question\": \"A?\", \"question_id\": %d, \"kind\": %d}", i ? ", " : "", i, i * 7 % 10);
-        sprintf(questions + used, "]}");
-        write_text(in_folder("q60.json"), questions);
-        free(questions);
-        CHECK_INT(load_set("--data %F/q60.json --num_samples 30 --stratify_by kind", &o, &set), 0);
-        CHECK_INT(set.count, 30);
-        for (size_t i = 0; i < set.count; i++) of_kind[set.samples[i].id * 7 % 10]++;
-        for (int i = 0; i < 10; i++) CHECK_INT(of_kind[i], 3);
-        unload_set(&o, &set);
-    }
+    char *questions = malloc(16000);
+    size_t used = (size_t)sprintf(questions, "{\"data_subtype\": \"val2014\", \"questions\": [");
+    int of_kind[10] = {0};
+    struct options o;
+    struct dataset set;
+    for (int i = 0; i < 60; i++)
+        used += (size_t)sprintf(questions + used, "%s{\"image_id\": 1, \"question\": \"A?\", \"question_id\": %d, \"kind\": %d}", i ? ", " : "", i, i * 7 % 10);
+    sprintf(questions + used, "]}");
+    write_text(in_folder("q60.json"), questions);
+    free(questions);
+    CHECK_INT(load_set("--data %F/q60.json --num_samples 30 --stratify_by kind", &o, &set), 0);
+    CHECK_INT(set.count, 30);
+    for (size_t i = 0; i < set.count; i++) of_kind[set.samples[i].id * 7 % 10]++;
+    for (int i = 0; i < 10; i++) CHECK_INT(of_kind[i], 3);
+    unload_set(&o, &set);
     write_text(in_folder("kinds.jsonl"), "{\"question\": \"a\", \"kind\": 1}\n{\"question\" \"a\"}\n");
     REFUSED(DATA "--data %F/kinds.jsonl --stratify_by kind --num_samples 1", 3, "kinds.jsonl");
 }

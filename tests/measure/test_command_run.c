@@ -475,8 +475,11 @@ static void test_other_models(void) {
     CHECK_INT(cli("run " PICTURE "--synthetic tiny-gemma3 -p hi --max_new_tokens 1 --json --vision_tokens 47 --num_active_blocks 4"), 0);
     CHECK(last.out && strstr(last.out, "\"actual_vision_tokens\": 16") && strstr(last.out, "\"architecture\": \"Gemma 3\""));
     check_case("run: a profile of another model, and text files given as images");
+    const char *kept = program;
+    program = built("tests/vlmprof-hooks"); /* with given ceilings */
     CHECK_INT(cli("run " PICTURE OTHER "internvl/checkpoint -p hi --max_new_tokens 2 --profile --html %F/other.html"), 0);
     CHECK_INT(cli("run " OTHER "llava/checkpoint -p hi --max_new_tokens 2 --profile"), 0);
+    program = kept;
     check_case("run: options that other models do not support");
     REFUSED("run samples/cat.jpg " OTHER "olmoe/checkpoint -p a", 2, "OLMoE reads only text");
     REFUSED("run " OTHER "olmoe/checkpoint -p a --style vqa2", 2, "--style");

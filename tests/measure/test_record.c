@@ -123,6 +123,9 @@ static void test_served(void) {
     put_served_point(begin(), &point, &sizes);
     const char *text = end();
     CHECK(strstr(text, "\"sent_ms\": 0.0, \"headers_ms\": null, \"first_output_ms\": 0.0, ") != NULL);
+    served->usage.image_tokens = 77;
+    put_served_layout(begin(), &point, &sizes);
+    CHECK(strstr(end(), "\"actual_vision_tokens\": 77") != NULL);
     served->sent_ns = served->first_output_ns = -1;
     served->headers_ns = 0;
     put_served_point(begin(), &point, &sizes);

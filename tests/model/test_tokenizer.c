@@ -685,14 +685,12 @@ static void test_load_variants(void) {
         static const int32_t last[2] = { 1, 7 };
         vp_tokenizer *t;
         check_case("a token spelled with a real space is not the merge of a space");
-        {
-            char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
-            static const int32_t space[2] = { 1, 5 };
-            t = load_text(literal);
-            if (t) encode_is(t, "a ", 2, space, 2);
-            vp_tokenizer_free(t);
-            free(literal);
-        }
+        char *literal = mini_edited("\"a\":1", "\" \":10,\"<em>\":9,\"a\":1");
+        static const int32_t space[2] = { 1, 5 };
+        t = load_text(literal);
+        if (t) encode_is(t, "a ", 2, space, 2);
+        vp_tokenizer_free(t);
+        free(literal);
         check_case("a merge listed twice has its last rank");
         t = load_text(text);
         if (t) encode_is(t, "aba", 3, last, 2);

@@ -281,14 +281,12 @@ static void test_predictions(void) {
         CHECK(number_at("measured.errors.%s.mape_percent", name) < 2.2);
     }
     CHECK_INT((int)number_at("guardrail.budgets.4.budget_ms"), 50);
-    {
-        int over = 0;
-        for (int i = 0; i < ROWS; i++) over += made.total[i] > 50;
-        CHECK_INT((int)number_at("guardrail.budgets.4.over_budget"), over);
-        CHECK_INT((int)number_at("guardrail.budgets.4.requests"), ROWS);
-        CHECK(number_at("guardrail.budgets.4.violations") <= 0); /* a scatter of 2 % does not reach a limit of 10 % */
-        CHECK(number_at("guardrail.budgets.4.false_reject_rate") < 0.1);
-    }
+    int over = 0;
+    for (int i = 0; i < ROWS; i++) over += made.total[i] > 50;
+    CHECK_INT((int)number_at("guardrail.budgets.4.over_budget"), over);
+    CHECK_INT((int)number_at("guardrail.budgets.4.requests"), ROWS);
+    CHECK(number_at("guardrail.budgets.4.violations") <= 0); /* a scatter of 2 % does not reach a limit of 10 % */
+    CHECK(number_at("guardrail.budgets.4.false_reject_rate") < 0.1);
     check_case("sizes go through the tiler");
     CHECK_INT(run("predict %%F/model.json --tier medium 640x480 100x100 --top_k 1 --num_active_blocks 2 --output_tokens 1 --text_tokens 30 --json"), 0);
     parse(last.out);
@@ -398,24 +396,20 @@ static void test_recalibration(void) {
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/short -n 100 -o %%F/short.json"), 0);
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
     CHECK(strstr(last.out, "other: below 0 ms") == NULL);
-    {
-        char *text = check_read(in_folder("short.json"), NULL);
-        int found = 0;
-        for (char *at = text; at && (at = strstr(at, "\"offset_ms\": -0.")) != NULL; found++) at[14] = '9'; /* -0.4 becomes -9.4 */
-        CHECK(found > 0);
-        if (text) write_text(in_folder("short.json"), text);
-        free(text);
-    }
+    char *text = check_read(in_folder("short.json"), NULL);
+    int found = 0;
+    for (char *at = text; at && (at = strstr(at, "\"offset_ms\": -0.")) != NULL; found++) at[14] = '9'; /* -0.4 becomes -9.4 */
+    CHECK(found > 0);
+    if (text) write_text(in_folder("short.json"), text);
+    free(text);
     CHECK_INT(run("predict %%F/short.json --views 0 --text_tokens 1 --output_tokens 1"), 0);
     CHECK(strstr(last.out, "other: below 0 ms in 1 of 1 requests: they are too small for the recalibration line") != NULL);
     check_case("the same seed gives the same measurements");
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/d.json"), 0);
     CHECK_INT(run("predict %%F/model.json --recalibrate %%F/c -n 10 -o %%F/e.json"), 0);
-    {
-        char *d = check_read(in_folder("d.json"), NULL), *e = check_read(in_folder("e.json"), NULL), *c = check_read(in_folder("c.json"), NULL);
-        CHECK(d && e && c && !strcmp(d, e) && strcmp(d, c));
-        FREE_ALL(c, d, e);
-    }
+    char *d = check_read(in_folder("d.json"), NULL), *e = check_read(in_folder("e.json"), NULL), *c = check_read(in_folder("c.json"), NULL);
+    CHECK(d && e && c && !strcmp(d, e) && strcmp(d, c));
+    FREE_ALL(c, d, e);
     check_case("identical measurements do not determine a line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
     run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json");

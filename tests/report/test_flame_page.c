@@ -279,6 +279,7 @@ static void test_kinds(void) {
 
 int main(void) {
     if (!program_begin("flame")) return 1;
+    program = built("tests/vlmprof-hooks"); /* with given ceilings */
     nodes = malloc(NODES_MOST * sizeof *nodes);
     if (!nodes) return 1;
     RUN_TESTS(test_kinds, test_page, test_sums, test_forms, test_hostile, test_usage, test_size);

@@ -267,14 +267,12 @@ static void test_front(void) {
     t.samples = 30;
     write_sweep("twice", &t);
     t.blocks[0] = 12;
-    {
-        char *text = check_read(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks12.json"), NULL), *at = text ? strstr(text, "\"num_active_blocks\": 12") : NULL;
-        if (CHECK(at != NULL)) {
-            memcpy(at, "\"num_active_blocks\": 13", 23);
-            write_text(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks13.json"), text);
-        }
-        free(text);
+    char *text = check_read(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks12.json"), NULL), *at = text ? strstr(text, "\"num_active_blocks\": 12") : NULL;
+    if (CHECK(at != NULL)) {
+        memcpy(at, "\"num_active_blocks\": 13", 23);
+        write_text(in_folder("twice/made_imgsizetier-low_crops1_topk4_blocks13.json"), text);
     }
+    free(text);
     CHECK_INT(run("report %%F/twice --json"), 0);
     if (!read_json(last.out)) return;
     set = vp_json_at(&json, get(get(0, "e2_pareto_coupling"), "datasets"), 0);
@@ -329,12 +327,10 @@ static void test_one_number(void) {
     for (uint32_t i = 0; i < json.node_count; i++)
         if (json.nodes[i].type == VP_JSON_NUMBER && vp_json_to_double(&json, i, &numbers[count]) == VP_OK) count++;
     CHECK(!is_triple(numbers, count, wrong));
-    {
-        const uint32_t list = get(get(0, "e1_stage_decomposition"), "findings");
-        for (uint32_t i = 0; i < count_of(list) && finding_count < 16; i++) {
-            char text[1024];
-            if (vp_json_text(&json, vp_json_at(&json, list, i), text, sizeof text, NULL) == VP_OK) findings[finding_count++] = strdup(text);
-        }
+    const uint32_t list = get(get(0, "e1_stage_decomposition"), "findings");
+    for (uint32_t i = 0; i < count_of(list) && finding_count < 16; i++) {
+        char text[1024];
+        if (vp_json_text(&json, vp_json_at(&json, list, i), text, sizeof text, NULL) == VP_OK) findings[finding_count++] = strdup(text);
     }
     CHECK(finding_count > 5);
     CHECK_INT(run("report %%F/agree --resamples 50"), 0);

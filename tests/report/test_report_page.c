@@ -188,11 +188,9 @@ static void test_odd(void) {
     check_case("two data sets on one page");
     make_empty(in_folder("first"));
     make_empty(in_folder("second"));
-    {
-        static const sweep two[] = {{"first", "alpha", "m", 2, 2, 1, 9, 1}, {"second", "beta", "m", 2, 2, 1, 9, 1}};
-        write_sweep(&two[0]);
-        write_sweep(&two[1]);
-    }
+    static const sweep two[] = {{"first", "alpha", "m", 2, 2, 1, 9, 1}, {"second", "beta", "m", 2, 2, 1, 9, 1}};
+    write_sweep(&two[0]);
+    write_sweep(&two[1]);
     CHECK_INT(run("report %%F/first %%F/second --html"), 0);
     page_is_good(last.out);
     CHECK_INT(page_count(last.out, "on the Pareto front</span>"), 2);

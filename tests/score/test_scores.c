@@ -201,6 +201,8 @@ static void test_predictions(void) {
     }
     CHECK(last.out && strstr(last.out, "{\"id\": 3, \"sample_id\": 3, ")); /* without an id of its own */
     char *lines = last.out ? strdup(last.out) : NULL;
+    CHECK_INT(cli("score --predictions %F/out/" LOW "2_blocks2.json"), 0);
+    CHECK(lines && last.out && *last.out && strstr(lines, last.out)); /* each file's own rows */
     check_case("score reads these lines");
     if (lines) CHECK_INT(cli_with("score --metric em --json", lines, in_folder("stdout"), 0), 0);
     CHECK(last.out && strstr(last.out, "{\"summary\": {\"metric\": \"em\", \"rows\": 6, \"scored\": 6"));

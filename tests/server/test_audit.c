@@ -261,38 +261,36 @@ static void test_knobs(void) {
         judge();
         CHECK(verdict.cause != AUDIT_KNOB_IGNORED && !verdict.is_equal);
     }
-    {
-        static const vp_chat_knob none = {"temperature", "0"}, low = {"image_url.detail", "\"low\""}, high = {"image_url.detail", "\"high\""},
-                                  wrong = {"mm_processor_kwargs.max_pixels", "\"many\""}, inside = {"a", "{\"b\":{\"c\":1}}"};
-        vp_vision_count count;
-        measure("openai_tiles", "", "openai_tiles", "", 0);
-        CHECK_INT(audit_set_knob(&rule, &none, NULL), VP_ERR_NOT_FOUND);
-        CHECK_INT(audit_set_knob(&rule, &inside, NULL), VP_ERR_NOT_FOUND);
-        CHECK_INT(audit_set_knob(&rule, &high, NULL), VP_OK);
-        CHECK_INT(audit_count(&rule, 1024, 1024, &count, NULL), VP_OK);
-        CHECK_INT(count.total_tokens, 765);
-        CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_OK);
-        CHECK_INT(audit_count(&rule, 1024, 1024, &count, NULL), VP_OK);
-        CHECK_INT(count.total_tokens, 85);
-        measure("qwen2-vl", "", "qwen2-vl", "", 0);
-        CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_ERR_NOT_FOUND);
-        CHECK_INT(audit_set_knob(&rule, &wrong, NULL), VP_ERR_RANGE);
-        check_case("a knob that changes nothing");
-        for (size_t k = 0; k < 4; k++) {
-            sizes[k].has_without = 1;
-            sizes[k].measured_without = sizes[k].by_rule_without = sizes[k].measured;
-        }
-        judge();
-        CHECK(verdict.is_equal && verdict.without_effect == AUDIT_BY_RULE);
-        says("by the rule, they change nothing");
-        sizes[0].by_rule_without++;
-        judge();
-        CHECK(verdict.is_equal && verdict.without_effect == AUDIT_AS_STARTED);
-        says("already seems to be configured like this");
-        sizes[0].measured_without++;
-        judge();
-        CHECK(verdict.is_equal && verdict.without_effect == AUDIT_HAS_EFFECT);
+    static const vp_chat_knob none = {"temperature", "0"}, low = {"image_url.detail", "\"low\""}, high = {"image_url.detail", "\"high\""},
+                              wrong = {"mm_processor_kwargs.max_pixels", "\"many\""}, inside = {"a", "{\"b\":{\"c\":1}}"};
+    vp_vision_count count;
+    measure("openai_tiles", "", "openai_tiles", "", 0);
+    CHECK_INT(audit_set_knob(&rule, &none, NULL), VP_ERR_NOT_FOUND);
+    CHECK_INT(audit_set_knob(&rule, &inside, NULL), VP_ERR_NOT_FOUND);
+    CHECK_INT(audit_set_knob(&rule, &high, NULL), VP_OK);
+    CHECK_INT(audit_count(&rule, 1024, 1024, &count, NULL), VP_OK);
+    CHECK_INT(count.total_tokens, 765);
+    CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_OK);
+    CHECK_INT(audit_count(&rule, 1024, 1024, &count, NULL), VP_OK);
+    CHECK_INT(count.total_tokens, 85);
+    measure("qwen2-vl", "", "qwen2-vl", "", 0);
+    CHECK_INT(audit_set_knob(&rule, &low, NULL), VP_ERR_NOT_FOUND);
+    CHECK_INT(audit_set_knob(&rule, &wrong, NULL), VP_ERR_RANGE);
+    check_case("a knob that changes nothing");
+    for (size_t k = 0; k < 4; k++) {
+        sizes[k].has_without = 1;
+        sizes[k].measured_without = sizes[k].by_rule_without = sizes[k].measured;
     }
+    judge();
+    CHECK(verdict.is_equal && verdict.without_effect == AUDIT_BY_RULE);
+    says("by the rule, they change nothing");
+    sizes[0].by_rule_without++;
+    judge();
+    CHECK(verdict.is_equal && verdict.without_effect == AUDIT_AS_STARTED);
+    says("already seems to be configured like this");
+    sizes[0].measured_without++;
+    judge();
+    CHECK(verdict.is_equal && verdict.without_effect == AUDIT_HAS_EFFECT);
 }
 static void test_limits(void) {
     static const struct { const char *family, *key, *value; } rows[] = {

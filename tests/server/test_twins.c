@@ -118,15 +118,13 @@ static void test_memory(void) {
     twin_forget(&memory);
     CHECK(memory.count == 0 && memory.texts == NULL);
     check_case("texts of the same length with other marks are different texts");
-    {
-        char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u), *glued = twin_text(1, 3, 0), *none = twin_text(1, 0, 0);
-        CHECK_TEXT(one, "b a a a a a a a a a a");
-        CHECK_INT(strlen(one), strlen(other));
-        CHECK(strcmp(one, other) != 0);
-        CHECK_TEXT(glued, "a a a a a a a a aaa");
-        CHECK_TEXT(none, "a a a a a a a a");
-        FREE_ALL(one, other, glued, none);
-    }
+    char *one = twin_text(0, 3, 1), *other = twin_text(0, 3, 123456789012345678u), *glued = twin_text(1, 3, 0), *none = twin_text(1, 0, 0);
+    CHECK_TEXT(one, "b a a a a a a a a a a");
+    CHECK_INT(strlen(one), strlen(other));
+    CHECK(strcmp(one, other) != 0);
+    CHECK_TEXT(glued, "a a a a a a a a aaa");
+    CHECK_TEXT(none, "a a a a a a a a");
+    FREE_ALL(one, other, glued, none);
 }
 
 /* ---- pairs */

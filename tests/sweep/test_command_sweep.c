@@ -171,12 +171,10 @@ static void test_sweep_failures(void) {
     CHECK(access(in_folder("out"), F_OK) != 0);
     check_case("sweep: a failed image becomes a row with the reason");
     make_data("{\"id\": 3, \"image\": \"cut.png\", \"question\": \"?\"}\n{\"id\": 4, \"image\": \"none.png\", \"question\": \"?\"}\n");
-    {
-        size_t bytes = 0;
-        char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
-        if (CHECK(image != NULL)) write_file(in_folder("data/cut.png"), image, bytes / 2);
-        free(image);
-    }
+    size_t bytes = 0;
+    char *image = check_read(check_golden("images/img-640x300.png"), &bytes);
+    if (CHECK(image != NULL)) write_file(in_folder("data/cut.png"), image, bytes / 2);
+    free(image);
     CHECK_INT(cli(SWEEP "--tier_list low --top_k_list 2 --num_runs_per_sample 1"), 1);
     CHECK(last.out && strstr(last.out, "P50 over samples, ms") && last.err_lines <= 4); /* the measured points are shown */
     if (CHECK(load(&d, result_path(1)))) {

@@ -525,12 +525,10 @@ static void test_energy(void) {
     cli("CUDA_ON_CPU_CAPABILITY=9.0 run samples/cat.jpg -p a --synthetic tiny --tier low --top_k 8 --device cuda --gpu wgmma clusters --profile --num_runs 1 "
         "--max_new_tokens 2");
     CHECK(last.out && strstr(last.out, "k_linear_wgmma_pair") && strstr(last.out, "k_gate_up_wgmma_pair") && strstr(last.out, "k_down_wgmma_pair"));
-    {
-        size_t bytes[2] = { 0, 1 };
-        char *alone = check_read(in_folder("alone/logits.npy"), &bytes[0]), *pairs = check_read(in_folder("pairs/logits.npy"), &bytes[1]);
-        CHECK(alone && pairs && bytes[0] == bytes[1] && bytes[0] > 1000 && !memcmp(alone, pairs, bytes[0]));
-        FREE_ALL(alone, pairs);
-    }
+    size_t bytes[2] = { 0, 1 };
+    char *alone = check_read(in_folder("alone/logits.npy"), &bytes[0]), *pairs = check_read(in_folder("pairs/logits.npy"), &bytes[1]);
+    CHECK(alone && pairs && bytes[0] == bytes[1] && bytes[0] > 1000 && !memcmp(alone, pairs, bytes[0]));
+    FREE_ALL(alone, pairs);
     cli("CUDA_ON_CPU_CUPTI=130001 run --synthetic tiny --prompt a --device cuda --gpu events --profile --num_runs 1 --max_new_tokens 2");
     CHECK(last.out && strstr(last.out, "launches timed by CUDA events: as asked") && !strstr(last.out, "emulated_gemm_"));
 }

@@ -1169,11 +1169,9 @@ static void test_engine(const char *name) {
     }
     close_trace(trace, &info);
     vp_engine_close(engine);
-    {
-        trace_facts facts = check_file(path, &f);
-        CHECK_INT(facts.launches, ON_GPU ? total : 0);
-        CHECK_INT(facts.steps, REQUESTS);
-    }
+    trace_facts facts = check_file(path, &f);
+    CHECK_INT(facts.launches, ON_GPU ? total : 0);
+    CHECK_INT(facts.steps, REQUESTS);
     CHECK_INT(info.launches, total);
     CHECK_INT(count_of(&f, "thread_span"), span_total);
     printf("%s: %lld launches, %llu bytes, %lld moved by at most %lld ns\n", TEST_DEVICE, (long long)total, (unsigned long long)info.bytes,
