@@ -177,10 +177,10 @@ $(B)/vlmprof_kernels.o: vlmprof_kernels.cu | $(PROBED)
 $(B)/cli/%.o: cli/%.c | $(PROBED)
 	@echo "cc  $<"; mkdir -p $(@D)
 	@$(CC) $(HEADER_FLAGS) $(CLI_FLAGS) -Wmissing-prototypes $(OPENMP) $(DEPENDENCIES) -c $< -o $@
-# makes the guides arrays of lines, which cli/help/guide.h declares. The line {terms} becomes two lines for each term of cli/results/metrics.h.
+# makes the guides arrays of lines, which cli/help/help_text.h declares. The line {terms} becomes two lines for each term of cli/results/metrics.h.
 $(B)/cli/guides.c: $(GUIDES) Makefile
 	@mkdir -p $(@D)
-	@{ echo '#include "help/guide.h"'; echo '#include "results/fields.h"'; echo '#include "results/knobs.h"'; \
+	@{ echo '#include "help/help_text.h"'; echo '#include "results/fields.h"'; echo '#include "results/knobs.h"'; \
 	echo '#define FIRST(first, ...) first'; \
 	echo '#define ROW_LINES(S, type, key, ...) "  " #key, "      " FIRST(__VA_ARGS__, 0),'; \
 	echo '#define AT_LINES(S, type, key, member, ...) "  " key, "      " FIRST(__VA_ARGS__, 0),'; \
@@ -191,7 +191,7 @@ $(B)/cli/guides.c: $(GUIDES) Makefile
 	echo 'const struct guide GUIDES[] = {'; \
 	for guide in $(GUIDES); do name=$$(basename $$guide .txt); echo "{\"$$name\", $${name}_lines, sizeof $${name}_lines / sizeof *$${name}_lines},"; done; \
 	echo '{NULL, NULL, 0}};'; } >$@
-$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/guide.h cli/results/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
+$(B)/cli/guides.o: $(B)/cli/guides.c cli/help/help_text.h cli/results/metrics.h cli/results/fields.h cli/results/knobs.h | $(PROBED)
 	@echo "cc  $(GUIDES)"
 	@$(CC) $(HEADER_FLAGS) -c $< -o $@
 # makes the pages' style sheets and scripts arrays of lines (page.css is PAGE_CSS); cli/page/page.h declares them

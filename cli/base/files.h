@@ -45,4 +45,7 @@ int file_write(const char *path, const char *data, size_t bytes);
 int file_write_whole(const char *folder, const char *name, const char *data, size_t bytes);
 int file_write_text(const char *path, const struct text_buffer *out);
 
+/* ---- SHA-256 of bytes (FIPS 180-4) */
+/* Writes 64 digits and a NUL. */
+void sha256_text(const void *data, size_t bytes, char text[65]);
 #endif

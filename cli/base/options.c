@@ -5,7 +5,6 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-#include "base/removed.h"
 #include "vlmprof.h"
 #include "vlmprof_ranges.h"
 

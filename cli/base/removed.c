@@ -1,5 +1,5 @@
 /* removed.c: what to do instead of commands and options that are gone. */
-#include "base/removed.h"
+#include "base/options.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* sha256.c: SHA-256 of bytes (FIPS 180-4). */
-#include "base/sha256.h"
+#include "base/files.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -20,7 +20,6 @@
 #include "server/endpoint.h"
 #include "server/request_knobs.h"
 #include "tile/family.h"
-#include "tile/sizes.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_image.h"

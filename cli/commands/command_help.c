@@ -3,10 +3,7 @@
 #include "base/option_rows.h"
 #include "base/options.h"
 #include "commands/commands.h"
-#include "help/completion.h"
-#include "help/guide.h"
 #include "help/help_text.h"
-#include "help/manual.h"
 
 #include <string.h>
 

@@ -14,7 +14,7 @@
 #include "report/estimator.h"
 #include "report/measurements.h"
 #include "results/result_read.h"
-#include "tile/sizes.h"
+#include "tile/family.h"
 #include "vlmprof.h"
 #include "vlmprof_latency.h"
 

@@ -1,9 +1,8 @@
 /* completion.c: prints scripts that complete commands, options and their values in bash, zsh and fish. They are made
  * from the commands' option tables, the guides and the list of model families. Values of an option are its choices, the
  * families, or files. */
-#include "help/completion.h"
+#include "help/help_text.h"
 
-#include "help/guide.h"
 #include "vlmprof_families.h"
 
 #include <stdio.h>

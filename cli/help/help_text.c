@@ -3,7 +3,7 @@
 
 #include "base/console.h"
 #include "base/memory.h"
-#include "base/removed.h"
+#include "base/options.h"
 #include "vlmprof.h"
 
 #include <ctype.h>

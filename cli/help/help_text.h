@@ -2,8 +2,22 @@
 #ifndef VLMPROF_CLI_HELP_TEXT_H
 #define VLMPROF_CLI_HELP_TEXT_H
 #include "base/options.h"
-#include "help/guide.h"
+#include <stddef.h>
 #include <stdio.h>
+
+/* ---- the guides in the program */
+struct guide {
+    const char *name;
+    const char *const *lines; size_t line_count; /* without line ends */
+};
+/* In order of names; the last one has no name. */
+extern const struct guide GUIDES[];
+
+/* The guide with this name, or NULL. */
+const struct guide *guide_find(const char *name);
+
+/* The text after "NAME - " in its first line. */
+const char *guide_summary(const struct guide *guide);
 
 /* The exit codes of all commands, in one line. */
 extern const char HELP_EXIT_CODES[];
@@ -21,4 +35,13 @@ void help_print_guide(const struct guide *guide);
  * begin with it. Returns EXIT_USAGE. */
 int help_complain_unknown(const char *word, const struct command *const *commands, int topics);
 
+/* ---- prints help as manual pages in roff, for man: vlmprof(1), vlmprof-COMMAND(1), vlmprof-TOPIC(7) */
+/* Each function prints one page on stdout. `commands` ends with NULL. */
+void manual_print_program(const struct command *const *commands);
+void manual_print_command(const struct command *command);
+void manual_print_guide(const struct guide *guide);
+
+/* ---- scripts that complete commands, options and their values in bash, zsh and fish */
+/* Prints the script for a shell ("bash", "zsh" or "fish") on stdout. `commands` ends with NULL. */
+void completion_print(const char *shell, const struct command *const *commands);
 #endif

@@ -1,8 +1,7 @@
 /* manual.c: prints help as manual pages in roff, for man: vlmprof(1), vlmprof-COMMAND(1), vlmprof-TOPIC(7). The pages
  * are made from the tables of commands and the lines of guides. The macros are man's: TH, SH, TP, PP, IP, nf. */
-#include "help/manual.h"
-
 #include "help/help_text.h"
+
 #include "vlmprof.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* flame_data.c: the data that the flame chart's script draws, as JSON. Launches that differ only in their times are one
  * "call", so that a decode step takes only a few kB. */
-#include "page/flame_data.h"
+#include "page/flame.h"
 
 #include "page/page.h"
 

@@ -1,9 +1,8 @@
 /* flame_page.c: a profiled request as an HTML page. The page's script (flame.js) draws the chart from the data that
  * flame_data.c writes. Tables, glossary and provenance need no script. */
-#include "page/flame_page.h"
+#include "page/flame.h"
 
 #include "base/document.h"
-#include "page/flame_data.h"
 #include "page/page.h"
 #include "page/plot.h"
 #include "results/metrics.h"

@@ -1,5 +1,5 @@
 /* page_agreement.c: the page's section on how close each configuration is to its baseline (sweep --baseline). */
-#include "page/page_tradeoff.h"
+#include "page/report_page.h"
 
 #include "page/page.h"
 #include "report/report_text.h"

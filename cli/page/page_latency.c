@@ -1,5 +1,5 @@
 /* page_latency.c: the page's sections about where the time of a request goes (E1): stages, scaling, rooflines. */
-#include "page/page_latency.h"
+#include "page/report_page.h"
 
 #include "base/document.h"
 #include "page/page.h"

@@ -1,11 +1,11 @@
 /* page_prediction.c: the page's section about predicted and measured latency (E3). */
-#include "page/page_prediction.h"
+#include "page/report_page.h"
 
 #include "base/document.h"
-#include "report/estimator.h"
-#include "report/measurements.h"
 #include "page/page.h"
 #include "page/plot.h"
+#include "report/estimator.h"
+#include "report/measurements.h"
 #include "vlmprof_latency.h"
 
 #include <math.h>

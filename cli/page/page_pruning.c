@@ -1,5 +1,5 @@
 /* page_pruning.c: the page's section about dropped image tokens: accuracy against the number of kept ones. */
-#include "page/page_tradeoff.h"
+#include "page/report_page.h"
 
 #include "base/table.h"
 #include "page/page.h"

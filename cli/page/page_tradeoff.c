@@ -1,5 +1,5 @@
 /* page_tradeoff.c: the page's sections about the cost of accuracy in latency (E2). */
-#include "page/page_tradeoff.h"
+#include "page/report_page.h"
 
 #include "base/document.h"
 #include "page/page.h"

@@ -7,4 +7,30 @@
 /* Adds the whole page. */
 void report_page_write(const struct report *report, struct text_buffer *out);
 
+/* ---- the page's sections about where the time of a request goes (E1): stages, scaling, rooflines */
+/* Adds mean times as stacked bars, and the parts of prefill and decode, for each data set. */
+void page_stages(struct text_buffer *out, const struct report *report);
+
+/* Adds the curves of each data set: times against what they should grow with. */
+void page_scaling(struct text_buffer *out, const struct report *report);
+
+/* Adds the plot of work and time and the roofline, if any work was counted. */
+void page_rooflines(struct text_buffer *out, const struct report *report);
+
+/* ---- the page's section about predicted and measured latency (E3) */
+/* Adds the plots of the total and each stage, predicted by models that never saw the configuration. */
+void page_predictions(struct text_buffer *out, const struct report *report);
+
+/* ---- the page's sections about the cost of accuracy in latency (E2) */
+/* Adds the front of each data set. */
+void page_fronts(struct text_buffer *out, const struct report *report);
+
+/* Adds the loss from pruning image tokens for each data set that has pruned configurations. */
+void page_pruning(struct text_buffer *out, const struct report *report);
+/* Adds how close configurations are to the baseline, for each data set that has one. */
+void page_agreement(struct text_buffer *out, const struct report *report);
+void page_categories(struct text_buffer *out, const struct report *report);
+
+/* Adds the knobs' shares of the variance, effects and interactions for each data set. */
+void page_knobs(struct text_buffer *out, const struct report *report);
 #endif

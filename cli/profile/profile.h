@@ -3,10 +3,11 @@
  * exit code after a message on stderr. */
 #ifndef VLMPROF_CLI_PROFILE_H
 #define VLMPROF_CLI_PROFILE_H
-#include "results/metrics.h"
-#include "measure/input.h"
 #include "measure/engine.h"
+#include "measure/input.h"
+#include "profile/profile_cost.h"
 #include "profile/profiler.h"
+#include "results/metrics.h"
 
 /* run --profile: opens the engine, runs the requests of the schedule, prints the table. The request is ready except
  * for its session, which the caller closes. */
@@ -26,4 +27,8 @@ struct profile_place {
 int profile_point(const struct profile_settings *settings, struct session *session, const struct pass_input *input,
                   struct pass_result *run, const struct profile_place *place);
 
+/* ---- run --profile --html FILE: writes the recorded profile as a page */
+/* Writes the page of the last recorded request into the file of --html. The table of operations must be sorted, and the
+ * profiler must keep a request. Returns 0 or an exit code after a message on stderr. */
+int profile_page_write(const struct profiler *profiler, const struct cost_report *cost);
 #endif

@@ -1,14 +1,13 @@
 /* profile_page.c: run --profile --html FILE: writes the recorded profile as a page.
- * The page itself (page/flame_page.h) does not depend on the engine or the options. This file collects their texts. */
-#include "profile/profile_page.h"
+ * The page itself (page/flame.h) does not depend on the engine or the options. This file collects their texts. */
+#include "profile/profile.h"
 
 #include "base/console.h"
 #include "base/document.h"
 #include "base/files.h"
 #include "measure/noise.h"
-#include "page/flame.h"
-#include "page/flame_page.h"
 #include "measure/provenance.h"
+#include "page/flame.h"
 #include "vlmprof.h"
 
 #include <stdarg.h>

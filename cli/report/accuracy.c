@@ -1,5 +1,5 @@
 /* accuracy.c: intervals of accuracies, from the range of the scores that a metric gives. */
-#include "report/accuracy.h"
+#include "report/tradeoff.h"
 
 #include "base/memory.h"
 #include "vlmprof_score.h"

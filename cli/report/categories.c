@@ -1,10 +1,10 @@
 /* categories.c: the rows of a report below its configurations: scores by category, with the intervals of
  * accuracies. */
-#include "report/categories.h"
+#include "report/report.h"
 
 #include "base/json.h"
 #include "base/json_stream.h"
-#include "report/accuracy.h"
+#include "report/tradeoff.h"
 
 #include <math.h>
 #include <stdio.h>

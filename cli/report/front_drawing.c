@@ -1,5 +1,5 @@
 /* front_drawing.c: a data set's accuracies against latencies, drawn in characters. */
-#include "report/front_drawing.h"
+#include "report/report_text.h"
 
 #include <math.h>
 #include <stdio.h>

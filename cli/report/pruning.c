@@ -2,7 +2,7 @@
 #include "report/pruning.h"
 
 #include "base/memory.h"
-#include "report/accuracy.h"
+#include "report/tradeoff.h"
 
 #include <math.h>
 #include <stdio.h>

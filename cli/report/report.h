@@ -2,12 +2,31 @@
 #ifndef VLMPROF_CLI_REPORT_H
 #define VLMPROF_CLI_REPORT_H
 #include "base/memory.h"
-#include "report/categories.h"
+#include "base/table.h"
 #include "report/decomposition.h"
 #include "report/pruning.h"
 #include "report/tradeoff.h"
 #include "results/result_read.h"
 #include "vlmprof.h"
+
+/* ---- the rows of a report below its configurations: the scores of each value of a field (--by category) */
+/* A category with a 95 % interval. */
+struct category_row {
+    char configuration[160], name[120];
+    int64_t count;          /* scored samples */
+    vp_estimate value;
+};
+struct category_rows { struct category_row *items; size_t count; };
+
+/* Reads the rows of every file again and adds the categories of `field`. Problems are added to `warnings`. `name` is
+ * report_full_name. Returns 0, or an exit code if no sample has the field. */
+typedef const char *file_namer(const struct results *results, const struct result_file *file, char out[160]);
+int categories_read(const struct results *results, const char *field, file_namer *name,
+                    struct category_rows *categories, struct text_list *warnings);
+void category_rows_free(struct category_rows *rows);
+
+/* The rows as a table. */
+struct table category_table(const struct category_rows *rows);
 
 struct report {
     const struct results *results;
@@ -51,5 +70,4 @@ int is_on_front(const struct report *report, size_t file);
 
 /* Writes the members that identify a configuration: data set, image size, top_k and blocks. */
 void put_setting_of(vp_json_writer *writer, const struct result_file *file);
-
 #endif

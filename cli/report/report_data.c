@@ -1,5 +1,5 @@
 /* report_data.c: the report as CSV and JSON. */
-#include "report/report_data.h"
+#include "report/report_text.h"
 
 #include "base/document.h"
 #include "base/json.h"

@@ -2,10 +2,8 @@
 #include "report/report_text.h"
 
 #include "base/memory.h"
-#include "results/metrics.h"
 #include "base/table.h"
-#include "report/front_drawing.h"
-#include "report/report_data.h"
+#include "results/metrics.h"
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_stages.h"

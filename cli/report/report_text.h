@@ -2,8 +2,10 @@
 #ifndef VLMPROF_CLI_REPORT_TEXT_H
 #define VLMPROF_CLI_REPORT_TEXT_H
 #include "base/document.h"
+#include "base/memory.h"
 #include "base/table.h"
 #include "report/report.h"
+#include "report/tradeoff.h"
 #include "vlmprof.h"
 
 /* A whole number with all its digits; other numbers as in number_short. */
@@ -25,4 +27,18 @@ void agreement_notes(struct text_list *notes, const struct results *results, siz
 /* Adds the whole report; document_print turns it into text or Markdown. */
 void report_text_write(struct document *document, const struct report *report);
 
+/* ---- a data set's accuracies against latencies, drawn in characters */
+/* Adds a drawing of at most 80 columns. Configurations on the front are 1 to 9, then a to z, in the order of the front;
+ * others are dots. Adds nothing if all have the same latency, or none has both values. */
+void front_drawing_add(struct document *document, const struct tradeoff *tradeoff, const char *latency_name);
+
+/* ---- the report as CSV and JSON */
+/* CSV: a header line, and one row per configuration. */
+void report_csv(struct text_buffer *out, const struct report *report);
+/* JSON: an object "vlmprof-report-e1-1" with the times, and a "vlmprof-report-e2-1" with the accuracy they buy. */
+void report_put_e1(vp_json_writer *writer, const struct report *report);
+void report_put_e2(vp_json_writer *writer, const struct report *report);
+
+/* A table of the shares of the variance explained by knobs and pairs of knobs. The caller frees table.rows. */
+struct table variance_shares(const struct tradeoff *tradeoff);
 #endif

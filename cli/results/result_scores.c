@@ -6,7 +6,6 @@
 #include "base/document.h"
 #include "base/files.h"
 #include "base/json.h"
-#include "base/sha256.h"
 #include "results/result_read.h"
 #include "vlmprof_analysis.h"
 #include "vlmprof_file.h"

@@ -3,6 +3,7 @@
 #define VLMPROF_CLI_FAMILY_H
 #include "vlmprof_families.h"
 #include <stddef.h>
+#include <stdint.h>
 
 /* Finds the family that --OPTION names. Returns 0, or an exit code after suggesting similar names. */
 int family_by_name(const char *option, const char *name, vp_family *family);
@@ -23,4 +24,36 @@ int family_set_keys(struct family_keys keys, vp_family *families, size_t family_
 int family_size_for(const vp_family *family, int32_t width_px, int32_t height_px, int64_t max_tokens,
                     int32_t *sent_width_px, int32_t *sent_height_px, char *reason, size_t capacity);
 
+/* ---- reads image sizes as text into pixels */
+/* Returns 1 and sets *width and *height if the text is a size: two integers with some of the separators between them.
+ * They may be out of any range. */
+int can_parse_size(const char *text, const char *separators, int64_t *width, int64_t *height);
+
+/* Parses a size like 640x480 from the command line. `what` begins the complaint, as in "--resize: ". Returns 0 or
+ * EXIT_USAGE. */
+int read_size(const char *what, const char *text, int32_t *width_px, int32_t *height_px);
+
+/* The separators of a size: on the command line, and in a list. */
+#define SIZE_SEPARATORS "x"
+#define SIZE_LIST_SEPARATORS "x \t,"
+
+/* Reads the list of --sizes from a file, or from stdin if the path is "-". Calls `add` for each line that is not empty
+ * and not a comment, without surrounding white space. Returns 0, or an exit code if the file cannot be read. */
+int size_list_read(const char *path, void (*add)(void *user, const char *line), void *user);
+
+/* ---- the tile command for other model families: --family, --checkpoint, --compare, --list_families */
+/* What to print. A text is NULL if its option is not given. */
+struct family_settings {
+    const char *family, *checkpoint, *compare; /* compare: names between commas */
+    struct family_keys keys;
+    const char *sizes;                         /* a file of sizes; - is stdin */
+    const char *const *operands; size_t operand_count; /* sizes and image files */
+    int64_t max_tokens;                        /* 0 if it is not given */
+    int64_t percentile;                        /* of the images that must be within max_tokens */
+    const char *draw;
+    int csv, json, list_families;              /* 1 if given */
+};
+
+/* Returns an exit code; errors were already printed. */
+int tile_families_run(const struct family_settings *settings);
 #endif

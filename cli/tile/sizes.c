@@ -1,5 +1,5 @@
 /* sizes.c: reads image sizes from text. Nothing here touches an image. */
-#include "tile/sizes.h"
+#include "tile/family.h"
 
 #include "base/console.h"
 #include "base/files.h"

@@ -1,15 +1,13 @@
 /* tile_families.c: the tile command for other model families: --family, --checkpoint, --compare, --list_families. Sizes
  * and families are collected first. Then each pair becomes a row of token counts (family_rows), or the largest limit of
  * a family is found (family_invert), or one image is drawn (family_draw). Rows are printed as text, CSV or JSON. */
-#include "tile/tile_families.h"
+#include "tile/family.h"
 
 #include "base/console.h"
 #include "base/files.h"
 #include "base/memory.h"
 #include "base/table.h"
-#include "tile/family.h"
 #include "model/image.h"
-#include "tile/sizes.h"
 #include "vlmprof.h"
 #include "vlmprof_families.h"
 #include "vlmprof_file.h"

@@ -1,5 +1,5 @@
 /* text_table.c: a table of distinct texts, found by number: an open hash table over one growing buffer. */
-#include "trace/text_table.h"
+#include "trace/trace_read.h"
 
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE 1
 #include "cli/data/dataset.c"
-#include "base/sha256.h"
+#include "base/files.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
 #include "support/command.h"

@@ -4,7 +4,7 @@
 #include "base/console.h"
 #include "commands/commands.h"
 #include "commands/settings.h"
-#include "tile/sizes.h"
+#include "tile/family.h"
 
 #define COMMAND(name) &command_##name,
 static const struct command *const COMMANDS[] = {VLMPROF_COMMANDS(COMMAND) NULL};

@@ -3,7 +3,7 @@
 #define VLMPROF_IMAGE_IMPLEMENTATION
 #include "vlmprof.h"
 #include "vlmprof_image.h"
-#include "base/sha256.h"
+#include "base/files.h"
 #include "support/check.h"
 #include "support/json_file.h"
 

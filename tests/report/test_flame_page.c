@@ -3,8 +3,7 @@
  * model show that the page stays small and lists its omissions. Runs $PROGRAM (default ./vlmprof) from the repository's root; its files are in a temporary folder. */
 #define _POSIX_C_SOURCE 200809L
 #include "base/document.h"
-#include "page/flame_data.h"
-#include "page/flame_page.h"
+#include "page/flame.h"
 #include "vlmprof.h"
 #include "support/check.h"
 #include "support/page_reader.h"
