@@ -27,19 +27,13 @@ static void test_best(void) {
     CHECK_INT(run("best %%F/made --budget_ms 1000000"), 0);
     CHECK(strstr(last.out, "high k8 b16: the best") && strstr(last.out, "100.0 % of 800 timed requests") && strstr(last.out, "vlmprof run IMAGE -p TEXT --model made"));
     check_case("if no configuration meets it: exit 1, and the fastest one");
-    run("best %%F/made --budget_ms 1");
-    check_refused(1, "the fastest is low k4 b12");
-    run("best %%F/made --budget_ms 1000 --min_accuracy 0.99");
-    check_refused(1, "0.99");
+    check_refused(run("best %%F/made --budget_ms 1"), 1, "the fastest is low k4 b12");
+    check_refused(run("best %%F/made --budget_ms 1000 --min_accuracy 0.99"), 1, "0.99");
     check_case("exit codes of best");
-    run("best %%F/made");
-    check_refused(2, "--budget_ms");
-    run("best");
-    check_refused(2, "folder");
-    run("best %%F/made --budget_ms x");
-    check_refused(2, "budget_ms");
-    run("best %%F/none --budget_ms 1");
-    check_refused(3, "/none: no such file or folder");
+    check_refused(run("best %%F/made"), 2, "--budget_ms");
+    check_refused(run("best"), 2, "folder");
+    check_refused(run("best %%F/made --budget_ms x"), 2, "budget_ms");
+    check_refused(run("best %%F/none --budget_ms 1"), 3, "/none: no such file or folder");
 }
 
 

@@ -186,10 +186,8 @@ static void test_not_comparable(void) {
     t.device = "cuda:0: other";
     t.seed = 43;
     write_sweep("b", &t);
-    run("compare %%F/a %%F/b");
-    check_refused(2, "device (cpu: test / cuda:0: other), seed (42 / 43); --force device seed");
-    run("compare %%F/a %%F/b --force device");
-    check_refused(2, "seed (42 / 43)");
+    check_refused(run("compare %%F/a %%F/b"), 2, "device (cpu: test / cuda:0: other), seed (42 / 43); --force device seed");
+    check_refused(run("compare %%F/a %%F/b --force device"), 2, "seed (42 / 43)");
     EXITS(run("compare %%F/a %%F/b --force device seed"), 0, out, "A and B differ in device");
     CHECK_INT(run("compare %%F/a %%F/b --force all"), 0);
     t = truth_default();
@@ -198,11 +196,10 @@ static void test_not_comparable(void) {
     t.first_id = 10;
     write_sweep("drawn", &t);
     if (CHECK(system("sed -i 's/\"data_hash\": \"77\"/\"data_hash\": \"78\"/' \"$TEST_FOLDER\"/drawn/*.json") == 0)) run("compare %%F/a %%F/drawn");
-    check_refused(2, "data (77 / 78: 20 / 15 samples, 10 of them with the same ids); --force data");
-    run("compare %%F/a %%F/b --force seeds");
-    check_refused(2, "--force: unknown value \"seeds\"; did you mean seed?");
+    check_refused(last.code, 2, "data (77 / 78: 20 / 15 samples, 10 of them with the same ids); --force data");
+    check_refused(run("compare %%F/a %%F/b --force seeds"), 2, "--force: unknown value \"seeds\"; did you mean seed?");
     run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json");
-    check_refused(2, "configuration (low k4 b12 / low k8 b12)");
+    check_refused(last.code, 2, "configuration (low k4 b12 / low k8 b12)");
     CHECK_INT(run("compare %%F/a/made_imgsizetier-low_crops1_topk4_blocks12.json %%F/a/made_imgsizetier-low_crops1_topk8_blocks12.json --force configuration"), 1);
     check_case("two sweeps with nothing in common");
     t = truth_default();
@@ -210,21 +207,15 @@ static void test_not_comparable(void) {
     t.size_count = 1;
     t.first_id = 100;
     write_sweep("b", &t);
-    run("compare %%F/a %%F/b");
-    check_refused(2, "no measured sample in common");
+    check_refused(run("compare %%F/a %%F/b"), 2, "no measured sample in common");
     t.task = "other";
     write_sweep("b", &t);
-    run("compare %%F/a %%F/b");
-    check_refused(2, "no configuration in common");
+    check_refused(run("compare %%F/a %%F/b"), 2, "no configuration in common");
     check_case("exit codes of compare");
-    run("compare %%F/a");
-    check_refused(2, "two folders");
-    run("compare %%F/a %%F/none");
-    check_refused(3, "none");
-    run("compare %%F/a %%F/a --margin 0");
-    check_refused(2, "margin of 0");
-    run("compare %%F/a %%F/a --effect 1");
-    check_refused(2, "--effect");
+    check_refused(run("compare %%F/a"), 2, "two folders");
+    check_refused(run("compare %%F/a %%F/none"), 3, "none");
+    check_refused(run("compare %%F/a %%F/a --margin 0"), 2, "margin of 0");
+    check_refused(run("compare %%F/a %%F/a --effect 1"), 2, "--effect");
 }
 /* With the sample size that --plan recommends, A/A is SAME and 3 % are found. */
 static void test_plan(void) {

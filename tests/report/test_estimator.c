@@ -7,16 +7,6 @@
 #include "support/check.h"
 #include "support/program.h"
 
-/* exit code, one line on stderr that contains `word`, nothing on stdout */
-static void check_refused(int code, const char *word) {
-    int lines = 0;
-    for (const char *p = last.err; *p; p++) lines += *p == '\n';
-    check_note(last.code == code, __FILE__, __LINE__, "exit code %d, expected %d: %s", last.code, code, last.err);
-    CHECK_INT(lines, 1);
-    CHECK_TEXT(last.out, "");
-    check_note(strstr(last.err, word) != NULL, __FILE__, __LINE__, "\"%s\" is not in \"%s\"", word, last.err);
-}
-
 /* ---- JSON by a path: "stages.vision.columns.0.coefficient" */
 static struct { char *text; vp_json_node *nodes; vp_json json; } document;
 static void parse(const char *text) {
@@ -412,11 +402,9 @@ static void test_recalibration(void) {
     FREE_ALL(c, d, e);
     check_case("identical measurements do not determine a line");
     write_sweep("same", "machine B", 10, 1.7, 0.8, 1, 1);
-    run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json");
-    check_refused(3, "line");
+    check_refused(run("predict %%F/model.json --recalibrate %%F/same -n 10 -o %%F/f.json"), 3, "line");
     CHECK(access(in_folder("f.json"), F_OK) != 0);
-    run("predict %%F/model.json --recalibrate %%F/same -n 15 -o %%F/f.json");
-    check_refused(2, "contains only 14");
+    check_refused(run("predict %%F/model.json --recalibrate %%F/same -n 15 -o %%F/f.json"), 2, "contains only 14");
 }
 
 /* ---- invalid model files */
@@ -428,8 +416,7 @@ static void damage(const char *whole, const char *from, const char *to, const ch
     if (at && text) {
         sprintf(text, "%.*s%s%s", (int)(at - whole), whole, to, at + strlen(from));
         write_text(in_folder("bad.json"), text);
-        run("predict %%F/bad.json --views 0");
-        check_refused(3, word);
+        check_refused(run("predict %%F/bad.json --views 0"), 3, word);
         CHECK(strstr(last.err, "bad.json") != NULL);
     }
     free(text);
@@ -470,55 +457,35 @@ static void test_damaged(void) {
         memcpy(cut, whole, n);
         cut[n] = 0;
         write_text(in_folder("bad.json"), cut);
-        run("predict %%F/bad.json --views 0");
-        check_refused(3, "bad.json");
+        check_refused(run("predict %%F/bad.json --views 0"), 3, "bad.json");
         refused++;
     }
     CHECK(refused > 30);
     FREE_ALL(cut, whole);
     check_case("no model file");
-    run("predict %%F/none.json --views 0");
-    check_refused(3, "none.json");
-    run("predict %%F --views 0");
-    check_refused(3, "");
+    check_refused(run("predict %%F/none.json --views 0"), 3, "none.json");
+    check_refused(run("predict %%F --views 0"), 3, "");
 }
 
 static void test_usage(void) {
     check_case("usage");
-    run("fit");
-    check_refused(2, "fit needs folders");
-    run("fit %%F/a %%F/c");
-    check_refused(2, "differ in device");
-    run("fit %%F/none");
-    check_refused(3, "none");
-    run("fit %%F/a -o %%F/no/such/model.json");
-    check_refused(5, "cannot be written");
-    run("fit %%F/a --num_experts 2");
-    check_refused(3, "more than the model's 2 experts");
-    run("predict");
-    check_refused(2, "predict needs a model");
-    run("predict %%F/model.json");
-    check_refused(2, "predict needs a request");
-    run("predict %%F/model.json --views 3");
-    check_refused(2, "needs --vision_tokens");
-    run("predict %%F/model.json --views 3 --vision_tokens 300 --sequence 200");
-    check_refused(2, "do not fit");
-    run("predict %%F/model.json --views 0 --top_k 65");
-    check_refused(2, "--top_k");
-    run("predict %%F/model.json 640 --tier low");
-    check_refused(2, "640x480");
-    run("predict %%F/model.json 640x480 --views 3");
-    check_refused(2, "without a size");
-    run("predict %%F/model.json --views 0 --tier low");
-    check_refused(2, "for sizes");
-    run("predict %%F/model.json --data %%F/a --top_k 2");
-    check_refused(2, "--top_k and --data cannot be used together");
-    run("predict %%F/model.json --data %%F/a --recalibrate %%F/c -o x");
-    check_refused(2, "cannot be used together");
-    run("predict %%F/model.json --recalibrate %%F/c");
-    check_refused(2, "--recalibrate needs --output FILE");
-    run("predict %%F/model.json --views 0 -n 10");
-    check_refused(2, "--recalibrate");
+    check_refused(run("fit"), 2, "fit needs folders");
+    check_refused(run("fit %%F/a %%F/c"), 2, "differ in device");
+    check_refused(run("fit %%F/none"), 3, "none");
+    check_refused(run("fit %%F/a -o %%F/no/such/model.json"), 5, "cannot be written");
+    check_refused(run("fit %%F/a --num_experts 2"), 3, "more than the model's 2 experts");
+    check_refused(run("predict"), 2, "predict needs a model");
+    check_refused(run("predict %%F/model.json"), 2, "predict needs a request");
+    check_refused(run("predict %%F/model.json --views 3"), 2, "needs --vision_tokens");
+    check_refused(run("predict %%F/model.json --views 3 --vision_tokens 300 --sequence 200"), 2, "do not fit");
+    check_refused(run("predict %%F/model.json --views 0 --top_k 65"), 2, "--top_k");
+    check_refused(run("predict %%F/model.json 640 --tier low"), 2, "640x480");
+    check_refused(run("predict %%F/model.json 640x480 --views 3"), 2, "without a size");
+    check_refused(run("predict %%F/model.json --views 0 --tier low"), 2, "for sizes");
+    check_refused(run("predict %%F/model.json --data %%F/a --top_k 2"), 2, "--top_k and --data cannot be used together");
+    check_refused(run("predict %%F/model.json --data %%F/a --recalibrate %%F/c -o x"), 2, "cannot be used together");
+    check_refused(run("predict %%F/model.json --recalibrate %%F/c"), 2, "--recalibrate needs --output FILE");
+    check_refused(run("predict %%F/model.json --views 0 -n 10"), 2, "--recalibrate");
     check_case("a single configuration is reported");
     write_sweep("one", "machine A", 11, 1, 0, 1, 0);
     CHECK_INT(run("fit %%F/one"), 0);
@@ -528,8 +495,7 @@ static void test_usage(void) {
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
                "{\"schema\": \"vlmprof-sweep-2\", \"timing\": \"off\", \"tier\": \"low\", \"top_k\": 4, \"num_active_blocks\": 12,"
                "\"per_sample_results\": [{\"sample_id\": 1, \"status\": \"ok\", \"T_total\": 5, \"output_tokens\": 3}]}");
-    run("fit %%F/off --num_experts 64");
-    check_refused(3, "--timing off");
+    check_refused(run("fit %%F/off --num_experts 64"), 3, "--timing off");
     check_case("the experiments' own files: a decode of 0 ms counts as missing");
     write_text(in_folder("off/t_imgsizetier-low_crops2_topk4_blocks12.json"),
                "{\"tier\": \"low\", \"top_k\": 4, \"num_active_blocks\": 12, \"per_sample_results\": ["

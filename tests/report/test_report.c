@@ -23,8 +23,7 @@ static void damage(const char *what, const char *stats, const char *rows, const 
     check_case("damaged: %s", what);
     make_empty(in_folder("bad"));
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), stats, rows);
-    run("report %%F/bad");
-    check_refused(3, word);
+    check_refused(run("report %%F/bad"), 3, word);
     CHECK(strstr(last.err, "t_imgsizetier-low") != NULL);
 }
 static void test_damaged(void) {
@@ -46,37 +45,27 @@ static void test_damaged(void) {
     make_empty(in_folder("bad"));
     snprintf(cut, sizeof cut, "%.*s", (int)strlen(whole) / 2, whole);
     write_text(path, cut);
-    run("report %%F/bad");
-    check_refused(3, "t_imgsize.json");
+    check_refused(run("report %%F/bad"), 3, "t_imgsize.json");
     write_text(path, whole);
     CHECK_INT(run("report %%F/bad"), 0);
     check_case("invalid settings");
     write_text(path, "{\"schema\": \"vlmprof-sweep-1\", \"top_k\": 0, \"num_active_blocks\": 1, \"per_sample_results\": []}");
-    run("report %%F/bad");
-    check_refused(3, "top_k");
+    check_refused(run("report %%F/bad"), 3, "top_k");
     write_text(path, "{\"top_k\": 1, \"num_active_blocks\": -1, \"per_sample_results\": []}");
-    run("report %%F/bad");
-    check_refused(3, "num_active_blocks");
+    check_refused(run("report %%F/bad"), 3, "num_active_blocks");
     write_text(path, "{\"per_sample_results\": 7}");
-    run("report %%F/bad");
-    check_refused(3, "is not a result file");
+    check_refused(run("report %%F/bad"), 3, "is not a result file");
     check_case("no results to read");
     make_empty(in_folder("bad"));
-    run("report %%F/bad");
-    check_refused(3, "no result files");
+    check_refused(run("report %%F/bad"), 3, "no result files");
     write_text(in_folder("bad/journal_rank1of2.jsonl"), "{}");
-    run("report %%F/bad");
-    check_refused(3, "/bad --partial");
+    check_refused(run("report %%F/bad"), 3, "/bad --partial");
     remove(in_folder("bad/journal_rank1of2.jsonl"));
-    run("report %%F/none");
-    check_refused(3, "none");
+    check_refused(run("report %%F/none"), 3, "none");
     write_text(in_folder("bad/notes.json"), "{\"a\": 1}");
-    run("report %%F/bad");
-    check_refused(3, "contains no result file");
-    run("report %%F/bad/notes.json");
-    check_refused(3, "no per_sample_results");
-    run("report");
-    check_refused(2, "report needs a folder");
+    check_refused(run("report %%F/bad"), 3, "contains no result file");
+    check_refused(run("report %%F/bad/notes.json"), 3, "no per_sample_results");
+    check_refused(run("report"), 2, "report needs a folder");
     check_case("a file that is not a result is reported once");
     write_text(in_folder("bad/other.json"), "nonsense");
     write_foreign(in_folder("bad/t_imgsizetier-low_crops2_topk4_blocks12.json"), "latency_stats", FOREIGN_ROWS);
@@ -85,8 +74,7 @@ static void test_damaged(void) {
     check_case("a folder with only a broken file says what is wrong with it");
     make_empty(in_folder("bad"));
     write_text(in_folder("bad/a.json"), "{\"per_sample_results\": [{\"sample_id\": 0, \"T_total\": NaN}]}");
-    run("report %%F/bad");
-    check_refused(3, "a.json: byte 52: expected a value");
+    check_refused(run("report %%F/bad"), 3, "a.json: byte 52: expected a value");
 }
 
 /* The split of a stage into parts: shares of its device time over all shapes, in every form of the report; absent if no kernel was timed. */
@@ -414,11 +402,9 @@ static void test_warnings(void) {
         CHECK_INT(lines_with(last.out, "\n  made: ") + lines_with(last.out, "\n  other: "), 2 * 2 + 2 + 2);
     }
     CHECK(strstr(last.out, "\n  made: top_k 8 costs") && strstr(last.out, "\n  other: running 16 blocks costs"));
-    run("best %%F/sets --budget_ms 1000");
-    check_refused(2, "--dataset_name");
+    check_refused(run("best %%F/sets --budget_ms 1000"), 2, "--dataset_name");
     CHECK_INT(run("best %%F/sets --budget_ms 1000 --dataset_name other"), 0);
-    run("best %%F/sets --budget_ms 1000 --dataset_name none");
-    check_refused(2, "none");
+    check_refused(run("best %%F/sets --budget_ms 1000 --dataset_name none"), 2, "none");
 }
 
 static void test_forms(void) {
@@ -459,15 +445,11 @@ static void test_forms(void) {
     CHECK_INT(run("report %%F/made --output_dir %%F/made"), 0);
     CHECK_INT(run("report %%F/made"), 0);
     CHECK(!strstr(last.out, "no result file"));
-    run("report %%F/made/e2_pareto_coupling.json");
-    check_refused(3, "is a report");
+    check_refused(run("report %%F/made/e2_pareto_coupling.json"), 3, "is a report");
     check_case("exit codes of report");
-    run("report %%F/made --csv --json");
-    check_refused(2, "give only one of --markdown");
-    run("report %%F/made --latency nothing");
-    check_refused(2, "total vision prefill decode ttft");
-    run("report %%F/made --output_dir %%F/stderr/x");
-    check_refused(5, "stderr");
+    check_refused(run("report %%F/made --csv --json"), 2, "give only one of --markdown");
+    check_refused(run("report %%F/made --latency nothing"), 2, "total vision prefill decode ttft");
+    check_refused(run("report %%F/made --output_dir %%F/stderr/x"), 5, "stderr");
     EXITS(run("report %%F/made --latency vision --percentile 99"), 0, out, "front of accuracy against P99 of T_vision_total");
     check_case("the same input gives the same bytes");
     {

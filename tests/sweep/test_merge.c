@@ -49,8 +49,7 @@ static void test_one(void) {
     check_case("one journal is not a whole sweep; with --partial, the files list the missing parts");
     make_empty(in_folder("one"));
     copy_journal("one", 0);
-    run("merge %%F/one");
-    check_refused(1, "rank 1 (no journal)");
+    check_refused(run("merge %%F/one"), 1, "rank 1 (no journal)");
     run("merge %%F/one --partial");
     check_kept_run("merge-partial.txt", 1);
     char *text = text_in("one", NAME);
@@ -66,16 +65,12 @@ static void test_one(void) {
     run("merge %%F/one --partial --json --quiet");
     check_kept_run("merge-partial-json.txt", 1);
     check_case("rejections");
-    run("merge");
-    check_refused(2, "merge needs folders with journals");
+    check_refused(run("merge"), 2, "merge needs folders with journals");
     make_empty(in_folder("none"));
-    run("merge %%F/none");
-    check_refused(3, "contains no journal of a sweep");
-    run("merge %%F/gone");
-    check_refused(3, "gone");
+    check_refused(run("merge %%F/none"), 3, "contains no journal of a sweep");
+    check_refused(run("merge %%F/gone"), 3, "gone");
     write_text(in_folder("file"), "");
-    run("merge %%F/one --partial --output_dir %%F/file");
-    check_refused(5, "a file of this name exists");
+    check_refused(run("merge %%F/one --partial --output_dir %%F/file"), 5, "a file of this name exists");
 }
 /* the first journal as a sweep of its own: nothing failed or is missing, so there is a table */
 static void test_whole(void) {
@@ -179,41 +174,31 @@ static void test_layout(void) {
 }
 static void test_layout_refusals(void) {
     check_case("--layout reference: rejections");
-    run("merge %%F/a --layout reference");
-    check_refused(2, "--layout needs --output_dir");
-    run("merge %%F/a --layout reference --output_dir %%F/x --partial");
-    check_refused(2, "--layout and --partial cannot be used together");
+    check_refused(run("merge %%F/a --layout reference"), 2, "--layout needs --output_dir");
+    check_refused(run("merge %%F/a --layout reference --output_dir %%F/x --partial"), 2, "--layout and --partial cannot be used together");
     run("merge %%F/a --layout other --output_dir %%F/x");
     CHECK_INT(last.code, 2);
-    run("merge %%F/none --layout reference --output_dir %%F/x");
-    check_refused(3, "contains no result file of a sweep");
-    run("merge %%F/gone --layout reference --output_dir %%F/x");
-    check_refused(3, "gone");
-    run("merge %%F/a %%F/both/out --layout reference --output_dir %%F/x");
-    check_refused(3, "are the same configuration");
+    check_refused(run("merge %%F/none --layout reference --output_dir %%F/x"), 3, "contains no result file of a sweep");
+    check_refused(run("merge %%F/gone --layout reference --output_dir %%F/x"), 3, "gone");
+    check_refused(run("merge %%F/a %%F/both/out --layout reference --output_dir %%F/x"), 3, "are the same configuration");
     write_changed("up", "\"dataset_name\": \"set\"", "\"dataset_name\": \"../set\"");
-    run("merge %%F/up --layout reference --output_dir %%F/x");
-    check_refused(3, "is not a valid folder name");
+    check_refused(run("merge %%F/up --layout reference --output_dir %%F/x"), 3, "is not a valid folder name");
     write_changed("plan", "\"plan\": \"", "\"plan\": \"0");
-    run("merge %%F/a %%F/plan --layout reference --output_dir %%F/x");
-    check_refused(3, "one task but two sweeps");
-    run("merge %%F/plan --layout reference --output_dir %%F/laid");
-    check_refused(2, "belongs to another plan");
+    check_refused(run("merge %%F/a %%F/plan --layout reference --output_dir %%F/x"), 3, "one task but two sweeps");
+    check_refused(run("merge %%F/plan --layout reference --output_dir %%F/laid"), 2, "belongs to another plan");
     CHECK(access(in_folder("x"), F_OK) != 0);
     check_case("... a foreign JSON file in the task's folder is kept, and nothing is written next to it");
     make_empty(in_folder("foreign"));
     make_empty(in_folder("foreign/set"));
     write_text(in_folder("foreign/set/notes.json"), "{}");
-    run("merge %%F/a --layout reference --output_dir %%F/foreign");
-    check_refused(5, "notes.json exists and is not a result file of vlmprof");
+    check_refused(run("merge %%F/a --layout reference --output_dir %%F/foreign"), 5, "notes.json exists and is not a result file of vlmprof");
     char *text = text_in("foreign", "set/notes.json");
     CHECK_TEXT(text, "{}");
     free(text);
     text = text_in("foreign", LAID[0]);
     CHECK_TEXT(text, "");
     free(text);
-    run("merge %%F/a --layout reference --output_dir %%F/file");
-    check_refused(5, "a file of this name exists");
+    check_refused(run("merge %%F/a --layout reference --output_dir %%F/file"), 5, "a file of this name exists");
 }
 
 int main(void) {
