@@ -373,12 +373,23 @@ static void test_refused(void) {
     CHECK_INT(make("--data samples/none.jsonl"), EXIT_INPUT);
 }
 
+static void test_same_knobs(void) {
+    static const int32_t lists[][2] = {{0, 3}, {0, 2}};
+    struct knob_values values[2] = {0};
+    check_case("knobs are the same only if their lists are");
+    for (int i = 0; i < 2; i++) knob_set_list(&values[i], KNOB_BLOCKS, lists[i], 2);
+    CHECK(!knob_values_are_same(&values[0], &values[1]));
+    knob_set_list(&values[1], KNOB_BLOCKS, lists[0], 2);
+    CHECK(knob_values_are_same(&values[0], &values[1]));
+    for (int i = 0; i < 2; i++) knob_values_free(&values[i]);
+}
+
 int main(void) {
     if (!folder_make("plan")) return 1;
     tiny.name = "tiny";
     CHECK_INT(model_load_preset(&tiny), 0);
     write_set("set.jsonl", "What is it?");
-    RUN_TESTS(test_grid, test_rows, test_requests, test_fingerprint, test_fitting, test_refused, test_served,
+    RUN_TESTS(test_same_knobs, test_grid, test_rows, test_requests, test_fingerprint, test_fitting, test_refused, test_served,
               test_messages, test_sizes);
     plan_free(&plan);
     options_free(&options);
