@@ -158,6 +158,7 @@ static void test_refused(void) {
     refuse(edited("[0, 2, 5]", "[0, 2, 6]"), no_journal);
     refuse(edited("[0, 2, 5]", "[0, 2]"), no_journal);
     refuse(edited("\"low\"", "\"lower\""), no_journal);
+    refuse(edited("\"target_vision_tokens\": null", "\"target_vision_tokens\": 432"), no_journal); /* and a tier */
     refuse(edited("\"vqa_seed\"", "\"vqa_sees\""), no_journal);
     refuse(edited("\"rank\": 0", "\"rank\": 1"), no_journal);
     check_case("an invalid shape");
