@@ -877,7 +877,7 @@ static int64_t vk_gelu_flops(vk_epilogue epilogue) {
 /* kernels with their launchers */
 #include "kernels/shared/stream_rows.h"
 #include "kernels/shared/native.h"
-#include "kernels/shared/prune.h"
+#include "kernels/shared/prune_rows.h"
 #ifdef VK_CUDA
 #include "kernels/gpu/rows.h"
 #endif

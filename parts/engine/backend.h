@@ -157,7 +157,7 @@ typedef struct vk_scores_job {
     X(take_rows, void *out, const float *in, const int32_t *index, int rows, int width, int ld, int wide) \
     X(compose_rope, float *cs, const float *table, const int32_t *positions, const int32_t *axes, int rows, \
       int stride, int head_dim) \
-    /* for pruning image tokens (kernels/shared/prune.h) */ \
+    /* for pruning image tokens (kernels/shared/prune_rows.h) */ \
     X(attention_tops, const vk_scores_job *job, int wide) \
     X(attention_received, const vk_scores_job *job, int wide) \
     X(row_size, float *out, const void *in, int rows, int width, int ld, int wide) \

@@ -1284,13 +1284,22 @@ static vp_result vp_impl_config_molmo2(vp_impl_fields *fields, const vp_json *pr
 }
 
 static const char *const vp_impl_architectures[VP_ARCHITECTURE_COUNT][3] = {
-#define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type) {text, architecture, model_type},
+#define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type, views) {text, architecture, model_type},
     VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_ROW)
 #undef VP_IMPL_ARCHITECTURE_ROW
 };
 VP_API const char *vp_architecture_name(vp_architecture architecture) {
     return (int)architecture >= 0 && architecture < VP_ARCHITECTURE_COUNT ? vp_impl_architectures[architecture][0]
                                                                          : "unknown";
+}
+
+VP_API vp_views vp_architecture_views(const char *name) {
+#define VP_IMPL_ARCHITECTURE_VIEWS(name, text, architecture, model_type, views) VP_VIEWS_##views,
+    static const vp_views of[VP_ARCHITECTURE_COUNT] = {VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_VIEWS)};
+#undef VP_IMPL_ARCHITECTURE_VIEWS
+    int i = 0;
+    while (name && i < VP_ARCHITECTURE_COUNT && strcmp(vp_impl_architectures[i][0], name)) i++;
+    return name && i < VP_ARCHITECTURE_COUNT ? of[i] : VP_VIEWS_GLOBAL;
 }
 
 /* finds the model by model_type, or without it by architectures */
