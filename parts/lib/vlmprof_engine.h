@@ -37,17 +37,12 @@ typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int
 /* Switches for the GPU, one bit each. EVENTS: launches are timed by events, even if CUPTI is available. DEPENDENT: in
  * decode steps a kernel requests its weights while the previous one still runs (programmatic dependent launch; compute
  * capability 9.0 or higher). Results are bit-identical; its gain was never measured. With events around launches there
- * is no gain. WGMMA: on Hopper, linears with many rows use vlmprof's kernels, as experts do, instead of cuBLAS. TUNED:
- * the first product of each shape, in warm-up requests, times 8 cuBLAS algorithms and keeps the fastest. The choice,
- * and so the last bits of results, may differ between processes. PERSISTENT: a decode step of MolmoE in bf16 or fp32 is
- * one cooperative kernel with one block per multiprocessor. Results are bit-identical. It is not in profiles, and its
- * gain was never measured. CLUSTERS: on Hopper, products with many rows, including those of experts, use pairs of
- * blocks that load weights for each other (TMA multicast), if the work counts predict a gain; it was never measured.
- * MMA: on Hopper, experts use mma.sync, as on other GPUs, instead of wgmma. It cannot be used with WGMMA or CLUSTERS. A
- * row: name, bit, word of --gpu, 1: results are bit-identical to those without it */
+ * is no gain. WGMMA: on Hopper, the experts of many tokens use wgmma instead of mma.sync, if both agree on a few rows
+ * when the engine opens. TUNED: the first product of each shape, in warm-up requests, times 8 cuBLAS algorithms and
+ * keeps the fastest. The choice, and so the last bits of results, may differ between processes. A row: name, bit, word
+ * of --gpu, 1: results are bit-identical to those without it */
 #define VP_GPU_SWITCHES(X) \
-    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) \
-    X(PERSISTENT, 8, "persistent", 1) X(TUNED, 16, "tuned", 0) X(CLUSTERS, 32, "clusters", 0) X(MMA, 64, "mma", 0)
+    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) X(TUNED, 16, "tuned", 0)
 #define VP_GPU_SWITCH_BIT(name, bit, word, same_bits) VP_GPU_##name = bit,
 typedef enum vp_gpu_switch { VP_GPU_SWITCHES(VP_GPU_SWITCH_BIT) VP_GPU_NONE = 0 } vp_gpu_switch;
 #undef VP_GPU_SWITCH_BIT
