@@ -87,13 +87,13 @@ static const struct table_column TRACE_COLUMNS[] = {
     {LINE(queue_mean), NULL, "mean", "%.3f", .in = OF_TRACKS}};
 
 /* The memory of a device. */
-struct memory_line { char name[24], at[24]; const char *type; int device; double at_us; struct trace_peak peak; };
+struct memory_line { char name[40], at[24], type[24]; int device; double at_us; struct trace_peak peak; };
 #define PEAK(member) CELL(struct memory_line, member)
 static const struct table_column MEMORY_COLUMNS[] = {
     {PEAK(name), "device", NULL, .rules = COLUMN_NOT_IN_JSON}, {PEAK(type), "device_type", .rules = COLUMN_NOT_IN_CSV},
     {PEAK(device), "device", .rules = COLUMN_NOT_IN_CSV}, {PEAK(peak.changes), "changes", "changes"},
-    {PEAK(peak.allocated), "most_allocated_bytes", "most allocated"},
-    {PEAK(peak.reserved), "most_reserved_bytes", "most reserved"}, {PEAK(peak.left), "left_bytes", "alloc - freed"},
+    {PEAK(peak.allocated), "most_allocated_bytes", "most allocated", .rules = COLUMN_FROM_0},
+    {PEAK(peak.reserved), "most_reserved_bytes", "most reserved", .rules = COLUMN_FROM_0}, {PEAK(peak.left), "left_bytes", "alloc - freed"},
     {PEAK(at), "at_us", .rules = COLUMN_NOT_IN_JSON},
     {PEAK(at_us), "at_us", "peak at", .as = time_text, .rules = COLUMN_NOT_IN_CSV}};
 
@@ -122,22 +122,27 @@ static struct table trace_table(const struct trace_tables *tables, const struct 
     }
     return (struct table)TABLE(TRACE_COLUMNS, lines, count, NULL, kind);
 }
+/* The type of a device by torch's number; "device" is CUDA, or the only type of most traces. */
+static void name_device(int type, char name[24]) {
+    static const struct { int type; const char *name; } types[] = {{0, "CPU"}, {1, "device"}, {6, "HIP"}, {9, "XLA"},
+                                                                   {12, "XPU"}, {13, "MPS"}, {15, "HPU"}, {19, "MTIA"}};
+    snprintf(name, 24, "type %d", type);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (types[i].type == type) snprintf(name, 24, "%s", types[i].name);
+}
 /* The caller frees table.rows. */
 static struct table memory_table(const struct trace_tables *tables) {
-    struct memory_line *lines = zeroed(TRACE_DEVICES, sizeof *lines);
-    size_t count = 0;
-    for (int i = 0; i < TRACE_DEVICES; i++) {
-        struct memory_line *line = &lines[count];
-        if (!tables->peaks[i].changes) continue;
-        snprintf(line->name, sizeof line->name, "%s %d", i ? "device" : "CPU", i ? i - 1 : 0);
-        line->type = i ? "device" : "CPU";
-        line->device = i - 1;
+    struct memory_line *lines = zeroed(tables->peak_count + 1, sizeof *lines);
+    for (size_t i = 0; i < tables->peak_count; i++) {
+        struct memory_line *line = &lines[i];
         line->peak = tables->peaks[i];
+        line->device = line->peak.device;
+        name_device(line->peak.type, line->type);
+        snprintf(line->name, sizeof line->name, "%s %d", line->type, line->device < 0 ? 0 : line->device);
         line->at_us = us_of(line->peak.at_ns - tables->first_ns);
         snprintf(line->at, sizeof line->at, "%.3f", line->at_us);
-        count++;
     }
-    return (struct table)TABLE(MEMORY_COLUMNS, lines, count, NULL, 0);
+    return (struct table)TABLE(MEMORY_COLUMNS, lines, tables->peak_count, NULL, 0);
 }
 static double duration_of(const struct trace_tables *tables) { return (double)(tables->last_ns - tables->first_ns); }
 static double launches_ns(const struct trace_tables *tables) {
@@ -208,14 +213,15 @@ static void print_memory(const struct trace_tables *tables) {
     text_list_free(&cells);
     free((void *)table.rows);
 }
-/* The row with this name, or NULL. */
-static const struct trace_row *row_named(const struct trace_rows *rows, const char *name) {
-    for (size_t i = 0; i < rows->count; i++) if (!strcmp(rows->items[i].name, name)) return &rows->items[i];
+/* The steps of the host, or NULL: devices have copies of them, one a stream. */
+static const struct trace_row *steps_of(const struct trace_rows *rows) {
+    for (size_t i = 0; i < rows->count; i++)
+        if (!strcmp(rows->items[i].name, "ProfilerStep*") && !strcmp(rows->items[i].where, "host")) return &rows->items[i];
     return NULL;
 }
 static void print_trace_summary(const struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
-    const struct trace_row *steps = row_named(&tables->annotations, "ProfilerStep*");
+    const struct trace_row *steps = steps_of(&tables->annotations);
     print_plain("trace     ");
     print_visible(trace->path, strlen(trace->path));
     print_plain(": %lld events in %lld bytes%s\n", (long long)trace->seen, (long long)trace->bytes,
@@ -228,6 +234,27 @@ static void print_trace_summary(const struct trace_tables *tables) {
             "another kind\n",
             (long long)trace->no_duration, (long long)trace->no_time, (long long)trace->no_name,
             (long long)trace->other);
+    if (trace->malformed)
+        print_plain("malformed %lld event%s left out, not JSON; the first is %s\n", (long long)trace->malformed,
+                    plural_s(trace->malformed), trace->malformed_at);
+    if (trace->no_values)
+        print_plain("no value  %lld event%s with NaN or inf instead of a number, kept without it\n",
+                    (long long)trace->no_values, plural_s(trace->no_values));
+    if (trace->pairs)
+        print_plain("not read  %lld events that begin or end a slice (B, E): only whole slices (X) are read\n",
+                    (long long)trace->pairs);
+    if (trace->unknown.count) {
+        print_plain("unknown   categories counted as operations of the host: ");
+        for (uint32_t i = 0; i < trace->unknown.count && i < 8; i++) {
+            const char *name = text_table_at(&trace->unknown, i);
+            print_plain("%s", i ? ", " : "");
+            print_visible(name, strlen(name));
+        }
+        print_plain(trace->unknown.count > 8 ? ", ...\n" : "\n");
+    }
+    if (tables->repeated_ids)
+        print_plain("ids       of %lld device slice%s are in several processes, so they belong to no operation\n",
+                    (long long)tables->repeated_ids, plural_s(tables->repeated_ids));
     if (tables->overlaps)
         print_plain("overlaps  %lld slices of host threads overlap without nesting\n", (long long)tables->overlaps);
     print_plain("duration  %s, first slice to last\n", time_text(duration_of(tables) / 1e3).text);
@@ -242,7 +269,8 @@ static void print_trace_summary(const struct trace_tables *tables) {
                             && !strstr(text_table_at(&trace->names, trace->devices), "emulated")
                         ? " (emulated)"
                         : "");
-    if (trace->rank >= 0) print_plain("rank      %lld of %lld\n", (long long)trace->rank, (long long)trace->world_size);
+    if (trace->rank >= 0) print_plain("rank      %lld", (long long)trace->rank);
+    if (trace->rank >= 0) print_plain(trace->world_size < 0 ? "\n" : " of %lld\n", (long long)trace->world_size);
     if (trace->host_name != NO_INDEX) {
         print_plain("host      ");
         print_visible(text_table_at(&trace->names, trace->host_name),
@@ -278,11 +306,15 @@ static void put_lines(vp_json_writer *writer, const char *key, struct table tabl
 }
 static void put_trace_summary(vp_json_writer *writer, const struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
-    const struct trace_row *steps = row_named(&tables->annotations, "ProfilerStep*");
+    const struct trace_row *steps = steps_of(&tables->annotations);
     PUT(writer, KEY_OBJECT("summary"), KEY("file", trace->path), KEY("bytes", trace->bytes),
         KEY_BOOL("cut_off", trace->is_cut), KEY("events", trace->seen), KEY("slices", trace->count),
         KEY("without_dur", trace->no_duration), KEY("with_bad_times", trace->no_time),
-        KEY("without_name", trace->no_name), KEY("of_another_kind", trace->other), KEY("overlaps", tables->overlaps),
+        KEY("without_name", trace->no_name), KEY("of_another_kind", trace->other), KEY("malformed", trace->malformed),
+        KEY("first_malformed", trace->malformed ? trace->malformed_at : NULL), KEY("with_nan", trace->no_values), KEY("begin_or_end", trace->pairs),
+        KEY("with_repeated_ids", tables->repeated_ids), KEY_ARRAY("unknown_categories"));
+    for (uint32_t i = 0; i < trace->unknown.count; i++) vp_json_string(writer, text_table_at(&trace->unknown, i));
+    PUT(writer, END_ARRAY, KEY("overlaps", tables->overlaps),
         KEY("duration_us", us_of(tables->last_ns - tables->first_ns)), KEY("steps", steps ? steps->calls : 0),
         KEY("step_avg_us", steps ? us_of(steps->total_ns) / (double)steps->calls : (double)NAN),
         KEY("devices", trace->devices == NO_INDEX ? NULL : text_table_at(&trace->names, trace->devices)),
@@ -458,7 +490,7 @@ const struct command command_trace = {
     "show where the time goes in a trace of vlmprof or torch.profiler: steps, stages, operations, kernels, launches, "
     "idle streams",
     "vlmprof trace chrome_trace.json --row_limit 10\n"
-    "  gunzip -c worker.1.pt.trace.json.gz | vlmprof trace - --table ops --sort_by cuda_time_total\n"
+    "  vlmprof trace worker.1.pt.trace.json.gz --table ops --sort_by cuda_time_total\n"
     "  vlmprof trace run.pt.trace.json --csv --table kernels",
     1,
     COMMAND_OPTIONS(TRACE_OPTIONS),

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "vlmprof.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -24,35 +25,53 @@ int is_annotation(int category) { return category == TRACE_USER || category == T
 void trace_free(struct trace *trace) {
     text_table_free(&trace->names);
     text_table_free(&trace->tracks);
-    FREE_ALL(trace->labels, trace->events, trace->memory);
+    text_table_free(&trace->processes);
+    text_table_free(&trace->unknown);
+    FREE_ALL(trace->labels, trace->process_labels, trace->events, trace->memory);
 }
 
 /* ---- the file, piece by piece */
 struct trace_input {
     FILE *file;
+    void *gzip; /* zlib's file instead of `file`; NULL: not compressed */
+    int (*gzip_read)(void *gzip, void *bytes, unsigned count);
+    int (*gzip_close)(void *gzip);
     const char *path;
     struct text_buffer value; /* the last value read */
+    struct text_buffer again; /* bytes that are read again before the next ones of the block */
+    const unsigned char *next, *end;             /* the bytes to read next, in block or in again */
+    const unsigned char *block_next, *block_end; /* those of block while others are read again; otherwise NULL */
+    int64_t depth; /* within a value: open brackets; 1 inside a string; 1 after a backslash there */
+    int in_string, is_escaped;
+    int is_damaged; /* 1: zlib could not decompress further */
     int64_t start, offset;    /* byte offsets in the file: start of that value; next byte */
-    size_t at, filled;        /* in block: the next byte; number of bytes read */
     struct parsed json;
     struct buffer scratch;
     unsigned char block[65536];
 };
 typedef enum value_end { VALUE_WHOLE, VALUE_CUT, VALUE_LARGE } value_end;
 
-/* Returns the next byte without consuming it; -1 at the end. */
-static int input_peek(struct trace_input *in) {
-    if (in->at == in->filled) {
-        in->filled = fread(in->block, 1, sizeof in->block, in->file);
-        in->at = 0;
-        if (!in->filled) return -1;
+/* Fills the block again, or returns to it. Returns the next byte; -1 at the end. */
+static int input_fill(struct trace_input *in) {
+    if (in->block_end) {
+        in->next = in->block_next;
+        in->end = in->block_end;
+        in->block_end = NULL;
+        if (in->next < in->end) return *in->next;
     }
-    return in->block[in->at];
+    const int got = in->gzip ? in->gzip_read(in->gzip, in->block, sizeof in->block)
+                             : (int)fread(in->block, 1, sizeof in->block, in->file);
+    if (got < 0) in->is_damaged = 1;
+    in->next = in->block;
+    in->end = in->block + (got > 0 ? got : 0);
+    return got > 0 ? *in->next : -1;
 }
+/* Returns the next byte without consuming it; -1 at the end. */
+static inline int input_peek(struct trace_input *in) { return in->next < in->end ? *in->next : input_fill(in); }
 /* Returns and consumes the next byte; -1 at the end. */
 static int input_take(struct trace_input *in) {
     int byte = input_peek(in);
-    if (byte >= 0) { in->at++; in->offset++; }
+    if (byte >= 0) { in->next++; in->offset++; }
     return byte;
 }
 /* Skips white space. Returns the next byte without consuming it; -1 at the end. */
@@ -65,37 +84,60 @@ static int is_value_end(int byte) {
     return byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t' || byte == ',' || byte == ':' || byte == ']'
            || byte == '}';
 }
-/* Reads the bytes of one value into in->value, up to its closing bracket or quote. parse_json checks later if they are
- * JSON. */
-static value_end input_value(struct trace_input *in) {
+/* Reads on to the end of the value that input_value began. Keeps its bytes in in->value, up to TRACE_VALUE_BYTES_MAX;
+ * keeps none if `is_skipped`. */
+static value_end input_rest(struct trace_input *in, int is_skipped) {
     struct text_buffer *value = &in->value;
-    int64_t depth = 0;
-    int in_string = 0, escaped = 0, byte;
-    value->bytes = 0;
-    input_space(in);
-    in->start = in->offset;
+    size_t bytes = is_skipped;
+    int byte;
     while ((byte = input_peek(in)) >= 0) {
-        if (!in_string && !depth && value->bytes && is_value_end(byte)) return VALUE_WHOLE;
-        if (value->bytes >= TRACE_VALUE_BYTES_MAX) return VALUE_LARGE;
-        in->at++;
-        in->offset++;
-        if (value->bytes + 2 > value->capacity) {
-            value->capacity = (value->bytes + 2) * 2;
-            value->data = resize(value->data, value->capacity, 1);
+        if (!in->in_string && !in->depth && bytes + value->bytes && is_value_end(byte)) return VALUE_WHOLE;
+        if (!is_skipped) {
+            if (value->bytes >= TRACE_VALUE_BYTES_MAX) return VALUE_LARGE;
+            if (value->bytes + 2 > value->capacity) {
+                value->capacity = (value->bytes + 2) * 2;
+                value->data = resize(value->data, value->capacity, 1);
+            }
+            value->data[value->bytes++] = (char)byte;
         }
-        value->data[value->bytes++] = (char)byte;
-        if (in_string) {
-            if (escaped) escaped = 0;
-            else if (byte == '\\') escaped = 1;
-            else if (byte == '"') in_string = 0;
-            if (in_string || depth) continue;
+        in->next++;
+        in->offset++;
+        if (in->in_string) {
+            if (in->is_escaped) in->is_escaped = 0;
+            else if (byte == '\\') in->is_escaped = 1;
+            else if (byte == '"') in->in_string = 0;
+            if (in->in_string || in->depth) continue;
             return VALUE_WHOLE;
         }
-        if (byte == '"') in_string = 1;
-        else if (byte == '{' || byte == '[') depth++;
-        else if ((byte == '}' || byte == ']') && --depth <= 0) return VALUE_WHOLE;
+        if (byte == '"') in->in_string = 1;
+        else if (byte == '{' || byte == '[') in->depth++;
+        else if ((byte == '}' || byte == ']') && --in->depth <= 0) return VALUE_WHOLE;
     }
     return VALUE_CUT;
+}
+/* Reads the bytes of one value into in->value, up to its closing bracket or quote. parse_json checks later if they are
+ * JSON. VALUE_LARGE: it is longer; input_rest skips the rest. */
+static value_end input_value(struct trace_input *in) {
+    in->value.bytes = 0;
+    in->depth = in->in_string = in->is_escaped = 0;
+    input_space(in);
+    in->start = in->offset;
+    return input_rest(in, 0);
+}
+/* Lets the bytes of in->value from `from` be read again. */
+static void input_return(struct trace_input *in, size_t from) {
+    struct text_buffer again = {NULL, 0, 0};
+    text_add(&again, in->value.data + from, in->value.bytes - from);
+    if (in->block_end) text_add(&again, (const char *)in->next, (size_t)(in->end - in->next));
+    else {
+        in->block_next = in->next;
+        in->block_end = in->end;
+    }
+    free(in->again.data);
+    in->again = again;
+    in->next = (const unsigned char *)again.data;
+    in->end = in->next + again.bytes;
+    in->offset -= (int64_t)(in->value.bytes - from);
 }
 
 static int input_bad(const struct trace_input *in, int64_t offset, const char *what) {
@@ -104,25 +146,140 @@ static int input_bad(const struct trace_input *in, int64_t offset, const char *w
 /* Complains that the file ends too early or cannot be read further. Returns ENDS_EARLY if the part before is enough,
  * otherwise an exit code. */
 static int input_ended(struct trace *trace, const struct trace_input *in, const char *where) {
-    if (ferror(in->file))
-        return complain(EXIT_INPUT, "%s: cannot be read beyond byte %lld: %s", in->path, (long long)in->offset,
-                        strerror(errno));
+    if (in->is_damaged || ferror(in->file))
+        return complain(EXIT_INPUT, "%s: cannot be read beyond byte %lld%s: %s", in->path, (long long)in->offset,
+                        in->gzip ? " of its decompressed text" : "",
+                        in->is_damaged ? "it is cut off or damaged" : strerror(errno));
     if (!in->offset) return complain(EXIT_INPUT, "%s: the file is empty", in->path);
     trace->is_cut = 1;
     if (trace->is_partial) return ENDS_EARLY;
     return complain(EXIT_INPUT, "%s: cut off at byte %lld, %s; %lld complete events precede it (--partial shows them)",
                     in->path, (long long)in->offset, where, (long long)trace->seen);
 }
-/* Reads a whole value and parses it into in->json. Returns 0, ENDS_EARLY or an exit code. */
+/* Reads a whole value and parses it into in->json; a value that is too long is skipped, and reads as null. Returns 0,
+ * ENDS_EARLY or an exit code. */
 static int input_parse(struct trace *trace, struct trace_input *in, const char *where) {
     vp_error error = {VP_OK, -1, "", ""};
     value_end end = input_value(in);
+    const int is_large = end == VALUE_LARGE;
+    if (is_large) end = input_rest(in, 1);
     if (end == VALUE_CUT) return input_ended(trace, in, where);
-    if (end == VALUE_LARGE)
-        return complain(EXIT_INPUT, "%s: the value at byte %lld is longer than %d MiB: this is not a trace", in->path,
-                        (long long)in->start, TRACE_VALUE_BYTES_MAX >> 20);
-    if (parse_json(&in->json, in->value.data, in->value.bytes, &error) == VP_OK) return 0;
+    if (parse_json(&in->json, is_large ? "null" : in->value.data, is_large ? 4 : in->value.bytes, &error) == VP_OK)
+        return 0;
     return input_bad(in, in->start + (error.offset > 0 ? error.offset : 0), error.text);
+}
+/* Skips a value of any length. Returns 0, ENDS_EARLY or an exit code. */
+static int input_skip(struct trace *trace, struct trace_input *in, const char *where) {
+    in->value.bytes = 0;
+    in->depth = in->in_string = in->is_escaped = 0;
+    input_space(in);
+    const int64_t start = in->start = in->offset;
+    if (input_rest(in, 1) == VALUE_CUT) return input_ended(trace, in, where);
+    return in->offset > start ? 0 : input_bad(in, start, "a value is missing");
+}
+/* Replaces NaN, inf, Infinity and their negatives outside strings by empty texts, which are no numbers. Returns their
+ * number. */
+static int blank_words(struct text_buffer *value) {
+    static const char *const words[] = {"-Infinity", "Infinity", "-inf", "inf", "-nan", "nan", "-NaN", "NaN"};
+    int count = 0, in_string = 0;
+    for (size_t at = 0; at < value->bytes; at++) {
+        const char byte = value->data[at];
+        if (in_string && byte == '\\') at++;
+        else if (byte == '"') in_string = !in_string;
+        for (size_t w = 0; !in_string && w < sizeof words / sizeof *words; w++) {
+            const size_t bytes = strlen(words[w]);
+            if (value->bytes - at <= bytes || memcmp(value->data + at, words[w], bytes) != 0
+                || !is_value_end(value->data[at + bytes]))
+                continue;
+            memset(value->data + at, ' ', bytes);
+            value->data[at] = value->data[at + 1] = '"';
+            at += bytes - 1;
+            count++;
+            break;
+        }
+    }
+    return count;
+}
+/* The place in in->value where the next event seems to begin: after a } and a comma, before a { and a known key; or
+ * where the events end; 0 if there is none. */
+static size_t next_event(const struct text_buffer *value) {
+    static const char *const keys[] = {"\"ph\"", "\"cat\"", "\"name\"", "\"pid\"", "\"tid\"", "\"ts\"", "\"args\"", "\"id\""};
+    for (size_t at = 0; at + 1 < value->bytes; at++) {
+        size_t next = at + 1, start;
+        if (value->data[at] != '}') continue;
+        while (next < value->bytes && strchr(" \t\r\n", value->data[next])) next++;
+        if (next >= value->bytes || value->data[next] != ',') continue;
+        start = next;
+        for (next++; next < value->bytes && strchr(" \t\r\n", value->data[next]);) next++;
+        if (next >= value->bytes || value->data[next] != '{') continue;
+        for (next++; next < value->bytes && strchr(" \t\r\n", value->data[next]);) next++;
+        for (size_t k = 0; k < sizeof keys / sizeof *keys; k++)
+            if (value->bytes - next > strlen(keys[k]) && !memcmp(value->data + next, keys[k], strlen(keys[k])))
+                return start;
+    }
+    return 0;
+}
+enum { MISPLACED_MOST = 1000 }; /* each may cost a search through TRACE_VALUE_BYTES_MAX */
+
+/* Counts an event that is not JSON, and remembers the first. */
+static void count_malformed(struct trace *trace, const struct trace_input *in, const vp_error *error) {
+    const long long at = (long long)(in->start + (error->offset > 0 ? error->offset : 0));
+    if (!trace->malformed++)
+        snprintf(trace->malformed_at, sizeof trace->malformed_at, "event %lld, at byte %lld: %.60s",
+                 (long long)trace->seen + 1, at, error->text);
+    trace->seen++;
+}
+/* Finds the end of an event that is not JSON, whose bytes up to its closing bracket or to `end` are in in->value. Returns
+ * the number of its bytes, or 0. */
+static size_t malformed_end(struct trace_input *in, value_end *end, vp_error *error) {
+    for (int tries = 0; tries < 100; tries++) {
+        const int byte = *end == VALUE_WHOLE ? input_space(in) : -1;
+        const size_t next = next_event(&in->value);
+        if (next) return next;
+        if (byte == ',' || byte == ']') return in->value.bytes;
+        if (*end != VALUE_WHOLE) break;
+        in->depth = 1; /* brackets in its texts closed it too early */
+        in->in_string = 0;
+        *end = input_rest(in, 0);
+    }
+    if (*end != VALUE_LARGE || input_rest(in, 1) != VALUE_WHOLE) return 0;
+    snprintf(error->text, sizeof error->text, "longer than %d MiB", TRACE_VALUE_BYTES_MAX >> 20);
+    return in->value.bytes;
+}
+/* Reads the next event into in->json; one that is not JSON is counted, and in->json is null. Returns 0, ENDS_EARLY or an
+ * exit code. */
+static int read_event(struct trace *trace, struct trace_input *in) {
+    vp_error error = {VP_ERR_FORMAT, -1, "", "its end is not found"}, other;
+    value_end end = input_value(in);
+    if (end == VALUE_WHOLE) {
+        const vp_result result = parse_json(&in->json, in->value.data, in->value.bytes, &error);
+        const int byte = input_space(in), is_object = result == VP_OK && in->json.json.nodes[0].type == VP_JSON_OBJECT;
+        if (is_object && (byte == ',' || byte == ']' || byte < 0)) return 0;
+        if (result == VP_OK) error.offset = is_object ? in->offset - in->start : 0;
+        if (result == VP_OK)
+            snprintf(error.text, sizeof error.text, "%s", is_object ? "a comma or ] is missing after an event"
+                                                                    : "an event must be an object");
+        if (blank_words(&in->value) && parse_json(&in->json, in->value.data, in->value.bytes, &other) == VP_OK) {
+            trace->no_values++;
+            return 0;
+        }
+    }
+    const int is_cut = end == VALUE_CUT;
+    const size_t next = malformed_end(in, &end, &error);
+    if (!next && is_cut) {
+        char where[64];
+        snprintf(where, sizeof where, "in event %lld", (long long)trace->seen + 1);
+        return input_ended(trace, in, where);
+    }
+    if (!next) return input_bad(in, in->start + (error.offset > 0 ? error.offset : 0), error.text);
+    if (next < in->value.bytes) {
+        if (++trace->misplaced > MISPLACED_MOST)
+            return complain(EXIT_INPUT, "%s: over %d events without a clear end; the first malformed is %s", in->path,
+                            MISPLACED_MOST, trace->malformed_at);
+        input_return(in, next);
+    }
+    count_malformed(trace, in, &error);
+    return parse_json(&in->json, "null", 4, &error) == VP_OK ? 0 : EXIT_DEVICE;
 }
 
 /* ---- one event */
@@ -191,21 +348,43 @@ enum { MEMORY_BYTES, MEMORY_ALLOCATED, MEMORY_RESERVED, MEMORY_TYPE, MEMORY_DEVI
 static const char *const MEMORY_KEYS[MEMORY_COUNT] = {"Bytes", "Total Allocated", "Total Reserved", "Device Type",
                                                       "Device Id"};
 
-/* The category of a slice by its "cat"; NULL if the file does not give one. */
-static trace_category category_of(const char *text) {
-    size_t bytes = text ? strlen(text) : 0;
-    if (!bytes || !strcmp(text, "cpu_op")) return TRACE_OP;
-    if (!strcmp(text, "user_annotation")) return TRACE_USER;
-    if (!strcmp(text, "gpu_user_annotation")) return TRACE_DEVICE_USER;
-    if (!strcmp(text, "kernel")) return TRACE_KERNEL;
-    if (!strcmp(text, "gpu_memcpy")) return TRACE_COPY;
-    if (!strcmp(text, "gpu_memset")) return TRACE_SET;
-    if (!strcmp(text, "python_function")) return TRACE_PYTHON;
-    if (!strcmp(text, "thread_span")) return TRACE_SPAN;
+/* Categories of Kineto, of torch 1.8 to 1.11 (from Operator on), and of other devices. */
+static const struct { const char *name; trace_category category; } CATEGORIES[] = {
+    {"cpu_op", TRACE_OP}, {"user_annotation", TRACE_USER}, {"gpu_user_annotation", TRACE_DEVICE_USER},
+    {"kernel", TRACE_KERNEL}, {"gpu_memcpy", TRACE_COPY}, {"gpu_memset", TRACE_SET},
+    {"python_function", TRACE_PYTHON}, {"thread_span", TRACE_SPAN}, {"overhead", TRACE_OVERHEAD},
+    {"Operator", TRACE_OP}, {"Kernel", TRACE_KERNEL}, {"Memcpy", TRACE_COPY}, {"Memset", TRACE_SET},
+    {"Runtime", TRACE_RUNTIME}, {"Python", TRACE_PYTHON},
+    {"mtia_ccp_events", TRACE_KERNEL}, {"mtia_workloadd", TRACE_KERNEL}, {"cuda_profiler_range", TRACE_KERNEL},
+    {"hpu_op", TRACE_KERNEL}, {"xpu", TRACE_KERNEL}, {"collective_comm", TRACE_KERNEL},
+    {"Trace", TRACE_NOTHING}, {"cuda_sync", TRACE_NOTHING}, {"cuda_event", TRACE_NOTHING},
+    {"mtia_insight", TRACE_NOTHING}};
+
+/* The category of a slice by its "cat"; NULL if the file does not give one. An unknown one is an operation's, and its
+ * name is remembered. */
+static trace_category category_of(struct trace *trace, const char *text) {
+    const size_t bytes = text ? strlen(text) : 0;
+    if (!bytes) return TRACE_OP;
+    for (size_t i = 0; i < sizeof CATEGORIES / sizeof *CATEGORIES; i++)
+        if (!strcmp(text, CATEGORIES[i].name)) return CATEGORIES[i].category;
     if ((bytes > 8 && !strcmp(text + bytes - 8, "_runtime")) || (bytes > 7 && !strcmp(text + bytes - 7, "_driver")))
         return TRACE_RUNTIME;
-    if (!strcmp(text, "Trace") || !strcmp(text, "cuda_sync") || !strcmp(text, "cuda_event")) return TRACE_NOTHING;
+    if (trace->unknown.count < 1000) text_table_add(&trace->unknown, text);
     return TRACE_OP;
+}
+/* The number of a process. */
+static uint32_t process_of(struct trace *trace, const vp_json *json, uint32_t node) {
+    struct text_buffer text = {NULL, 0, 0};
+    if (node_is(json, node, VP_JSON_STRING) || node_is(json, node, VP_JSON_NUMBER))
+        text_add(&text, json->text + json->nodes[node].start, (size_t)json->nodes[node].bytes);
+    else text_add(&text, "-", 1);
+    const uint32_t process = text_table_add(&trace->processes, text.data);
+    free(text.data);
+    if (process == trace->process_label_count) {
+        trace->process_labels = resize(trace->process_labels, (size_t)process + 1, sizeof *trace->process_labels);
+        trace->process_labels[trace->process_label_count++] = NO_INDEX;
+    }
+    return process;
 }
 /* The number of a track. A track is a process and a thread, as numbers or texts, spelled as in the file. */
 static uint32_t track_of(struct trace *trace, const vp_json *json, uint32_t process, uint32_t thread) {
@@ -253,11 +432,20 @@ static void keep_event(struct trace *trace, struct trace_event event) {
     event.order = (uint32_t)trace->count;
     trace->events[trace->count++] = event;
 }
+/* The number of the name without the index at its end: the steps decode[0], decode[1], .. are one row. */
+static uint32_t name_without_index(struct trace *trace, uint32_t name) {
+    const char *text = text_table_at(&trace->names, name);
+    const size_t kept = strcspn(text, "["), digits = text[kept] ? strspn(text + kept + 1, "0123456789") : 0;
+    char own[120];
+    if (!kept || kept >= sizeof own || !digits || strcmp(text + kept + 1 + digits, "]") != 0) return name;
+    snprintf(own, sizeof own, "%.*s", (int)kept, text);
+    return text_table_add(&trace->names, own);
+}
 /* Adds a slice, or counts the reason for leaving it out. */
 static void add_slice(struct trace *trace, struct trace_input *in, const uint32_t *fields) {
     const vp_json *json = &in->json.json;
     uint32_t arguments[ARGUMENT_COUNT];
-    struct trace_event event = {.category = (uint8_t)category_of(scratch_text(in, fields[FIELD_CATEGORY]))};
+    struct trace_event event = {.category = (uint8_t)category_of(trace, scratch_text(in, fields[FIELD_CATEGORY]))};
     if (event.category == TRACE_NOTHING) return;
     if (fields[FIELD_DURATION] == VP_JSON_NONE) { trace->no_duration++; return; }
     if (!can_read_decimal(json, fields[FIELD_TIME], 3, &event.begin_ns)
@@ -266,16 +454,21 @@ static void add_slice(struct trace *trace, struct trace_input *in, const uint32_
         trace->no_time++;
         return;
     }
-    if ((event.name = name_of(trace, in, fields[FIELD_NAME])) == NO_INDEX) { trace->no_name++; return; }
+    event.name = name_of(trace, in, fields[FIELD_NAME]);
+    if (event.name == NO_INDEX || !*text_table_at(&trace->names, event.name)) { trace->no_name++; return; }
     trace->all_ns += event.ns;
     if (!strncmp(text_table_at(&trace->names, event.name), "ProfilerStep#", 13)) {
         if (trace->is_own && event.ns == 1000) return; /* the empty step at the end of older vlmprof files */
         event.name = text_table_add(&trace->names, "ProfilerStep*");
     } else if (trace->is_own && !strncmp(text_table_at(&trace->names, event.name), "end of ProfilerStep#", 20)) return;
+    if (trace->is_own) event.name = name_without_index(trace, event.name);
     find_members(json, fields[FIELD_ARGUMENTS], ARGUMENT_KEYS, arguments, ARGUMENT_COUNT);
     event.external = node_whole(
-        json, arguments[arguments[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], -1);
-    event.correlation = node_whole(json, arguments[ARGUMENT_CORRELATION], -1);
+        json, arguments[arguments[ARGUMENT_EXTERNAL] == VP_JSON_NONE ? ARGUMENT_EXTERNAL_OLD : ARGUMENT_EXTERNAL], 0);
+    event.correlation = node_whole(json, arguments[ARGUMENT_CORRELATION], 0);
+    /* before October 2024, Kineto gave a slice without an operation its own correlation as External id */
+    if (event.external == event.correlation) event.external = 0;
+    event.process = process_of(trace, json, fields[FIELD_PROCESS]);
     event.bytes = node_whole(json, arguments[ARGUMENT_BYTES], 0);
     event.track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
     event.shapes = shapes_of(trace, json, arguments[ARGUMENT_SHAPES]);
@@ -293,9 +486,10 @@ static void add_memory(struct trace *trace, const vp_json *json, const uint32_t 
     }
     memory.allocated = node_whole(json, arguments[MEMORY_ALLOCATED], -1);
     memory.reserved = node_whole(json, arguments[MEMORY_RESERVED], -1);
-    memory.type = node_whole(json, arguments[MEMORY_TYPE], 0) != 0; /* 0 is the CPU */
-    int64_t device = node_whole(json, arguments[MEMORY_DEVICE], 0);
-    if (memory.type && !(device >= 0 && device < 256)) { trace->other++; return; }
+    const int64_t type = node_whole(json, arguments[MEMORY_TYPE], 0),
+                  device = node_whole(json, arguments[MEMORY_DEVICE], 0);
+    if (type && !(type > 0 && type < 256 && device >= 0 && device < 256)) { trace->other++; return; }
+    memory.type = (int32_t)type; /* 0 is the CPU */
     memory.device = memory.type ? (int32_t)device : -1;
     if (trace->memory_count == trace->memory_capacity) {
         trace->memory_capacity = trace->memory_capacity ? trace->memory_capacity * 2 : 1024;
@@ -324,10 +518,15 @@ static void add_event(struct trace *trace, struct trace_input *in) {
             uint32_t label = name_of(trace, in, vp_json_get(json, fields[FIELD_ARGUMENTS], "name")),
                      track = track_of(trace, json, fields[FIELD_PROCESS], fields[FIELD_THREAD]);
             if (label != NO_INDEX) trace->labels[track] = label;
+        } else if (vp_json_equals(json, fields[FIELD_NAME], "process_labels")) {
+            const uint32_t label = name_of(trace, in, vp_json_get(json, fields[FIELD_ARGUMENTS], "labels")),
+                           process = process_of(trace, json, fields[FIELD_PROCESS]);
+            if (label != NO_INDEX) trace->process_labels[process] = label;
         }
         break;
     case 's': case 't': case 'f': trace->flows++; break;
     case 'C': trace->counters++; break;
+    case 'B': case 'E': trace->pairs++; break;
     default: trace->other++;
     }
 }
@@ -345,6 +544,12 @@ static void add_devices(struct trace *trace, struct trace_input *in) {
     }
     trace->devices = all.bytes ? text_table_add(&trace->names, all.data) : NO_INDEX;
     free(all.data);
+}
+static int is_metadata(const char *key) {
+    static const char *const keys[] = {"schema",        "schemaVersion", "traceName",       "host_name",
+                                       "dropped_steps", "emulated",      "distributedInfo", "deviceProperties"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) if (!strcmp(key, keys[i])) return 1;
+    return 0;
 }
 /* Reads a member of the file other than its events. Returns IS_TABLE if the file is not a trace but a saved table of
  * operations; otherwise 0. */
@@ -370,17 +575,14 @@ static int read_events(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
     if (byte == ']') { input_take(in); return 0; }
     for (;;) {
-        char where[64];
-        snprintf(where, sizeof where, "in event %lld", (long long)trace->seen + 1);
-        if ((code = input_parse(trace, in, where)) != 0) return code;
-        if (in->json.json.nodes[0].type != VP_JSON_OBJECT) return input_bad(in, in->start, "an event must be an "
-                                                                                           "object");
+        if ((code = read_event(trace, in)) != 0) return code;
         if (trace->count >= NO_INDEX - 1) return complain(EXIT_DEVICE, "%s: more than 2^32 slices", in->path);
-        add_event(trace, in);
+        if (in->json.json.nodes[0].type == VP_JSON_OBJECT) add_event(trace, in);
         if ((byte = input_space(in)) < 0) return input_ended(trace, in, "after an event");
         input_take(in);
         if (byte == ']') return 0;
         if (byte != ',') return input_bad(in, in->offset - 1, "a comma or ] is missing after an event");
+        if (input_space(in) == ']') { input_take(in); return 0; } /* some writers end with a comma */
     }
 }
 /* Reads the object of the file, after its opening brace. Returns 0, ENDS_EARLY, IS_TABLE or an exit code. */
@@ -399,7 +601,8 @@ static int read_members(struct trace *trace, struct trace_input *in) {
             if (has_events++) return input_bad(in, in->offset, "traceEvents appears twice");
             input_take(in);
             code = read_events(trace, in);
-        } else if ((code = input_parse(trace, in, "in the file's metadata")) == 0) code = add_metadata(trace, in, key);
+        } else if (!is_metadata(key)) code = input_skip(trace, in, "in the file's metadata");
+        else if ((code = input_parse(trace, in, "in the file's metadata")) == 0) code = add_metadata(trace, in, key);
         if (code) return code;
         if ((byte = input_space(in)) < 0) return input_ended(trace, in, "after a member");
         if (byte != ',' && byte != '}') return input_bad(in, in->offset, "a comma or } is missing after a member");
@@ -414,12 +617,58 @@ static int read_members(struct trace *trace, struct trace_input *in) {
                       : complain(EXIT_INPUT, "%s: there is no array traceEvents, so this is not a Chrome "
                                              "trace", in->path);
 }
+/* Reads the file again from its start, through zlib. Returns 0 or an exit code. */
+static int open_gzip(struct trace_input *in) {
+    void *(*open)(const char *path, const char *mode) = NULL;
+    void *zlib = in->file == stdin ? NULL : dlopen("libz.so.1", RTLD_NOW);
+    if (!zlib && in->file != stdin) zlib = dlopen("libz.1.dylib", RTLD_NOW);
+    if (zlib) {
+        *(void **)&open = dlsym(zlib, "gzopen");
+        *(void **)&in->gzip_read = dlsym(zlib, "gzread");
+        *(void **)&in->gzip_close = dlsym(zlib, "gzclose");
+    }
+    if (!open || !in->gzip_read || !in->gzip_close)
+        return complain(EXIT_INPUT, "%s: compressed with gzip%s: use gunzip -c FILE.gz | vlmprof trace -", in->path,
+                        in->file == stdin ? "" : ", and zlib (libz.so.1) is not installed");
+    if (!(in->gzip = open(in->path, "rb"))) return complain(EXIT_INPUT, "%s: cannot be opened", in->path);
+    in->next = in->end = in->block;
+    in->offset = 0;
+    return 0;
+}
+/* Gives tracks of several processes that share a label the label of their process: two GPUs each have a "stream 7". */
+static void name_tracks(struct trace *trace) {
+    const size_t names = trace->names.count;
+    uint32_t *process = zeroed((size_t)trace->tracks.count + 1, sizeof *process),
+             *first = resize(NULL, names + 1, sizeof *first);
+    char *is_shared = zeroed(names + 1, 1);
+    memset(first, 0xff, (names + 1) * sizeof *first);
+    for (size_t i = 0; i < trace->count; i++) process[trace->events[i].track] = trace->events[i].process;
+    for (uint32_t i = 0; i < trace->label_count; i++) {
+        const uint32_t label = trace->labels[i];
+        if (label == NO_INDEX) continue;
+        if (first[label] == NO_INDEX) first[label] = process[i];
+        else is_shared[label] |= first[label] != process[i];
+    }
+    for (uint32_t i = 0; i < trace->label_count; i++) {
+        const uint32_t label = trace->labels[i], of = process[i];
+        struct text_buffer text = {NULL, 0, 0};
+        if (label == NO_INDEX || !is_shared[label] || of >= trace->process_label_count) continue;
+        const uint32_t own = trace->process_labels[of];
+        if (own == NO_INDEX) text_add_string(&text, "process ");
+        text_add_string(&text, own == NO_INDEX ? text_table_at(&trace->processes, of) : text_table_at(&trace->names, own));
+        text_add_string(&text, " ");
+        text_add_string(&text, text_table_at(&trace->names, label));
+        trace->labels[i] = text_table_add(&trace->names, text.data);
+        free(text.data);
+    }
+    FREE_ALL(process, first, is_shared);
+}
 static int read_top(struct trace *trace, struct trace_input *in) {
     int byte = input_space(in), code;
-    if (byte == 0x1f)
-        return complain(EXIT_INPUT, "%s: compressed with gzip: decompress it first, or use gunzip -c FILE.gz | vlmprof "
-                                    "trace -",
-                        in->path);
+    if (byte == 0x1f && !in->gzip) {
+        if ((code = open_gzip(in)) != 0) return code;
+        byte = input_space(in);
+    }
     if (byte < 0) return input_ended(trace, in, "at its start");
     if (byte != '{' && byte != '[')
         return complain(EXIT_INPUT, "%s: expected JSON, but it begins with byte 0x%02x", in->path, (unsigned)byte);
@@ -442,8 +691,12 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
         code = complain(EXIT_INPUT, "%s: is a folder: give one of its *.pt.trace.json files", path);
     else code = read_top(trace, in);
     if (code == ENDS_EARLY) code = 0;
+    if (!code && trace->malformed && trace->malformed == trace->seen)
+        code = complain(EXIT_INPUT, "%s: none of its events is JSON; the first is %s", trace->path, trace->malformed_at);
+    if (!code) name_tracks(trace);
     trace->bytes = in->offset;
+    if (in->gzip) in->gzip_close(in->gzip);
     if (in->file && in->file != stdin) fclose(in->file);
-    FREE_ALL(in->value.data, in->scratch.data, in->json.nodes, in);
+    FREE_ALL(in->value.data, in->again.data, in->scratch.data, in->json.nodes, in);
     return code;
 }

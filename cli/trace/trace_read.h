@@ -30,10 +30,10 @@ enum { TRACE_VALUE_BYTES_MAX = 4 << 20, TRACE_ROWS_MAX = 1 << 18 };
  * ENDS_EARLY is only used within trace_read.c. */
 enum { ENDS_EARLY = -1, IS_TABLE = -2 };
 
-/* The category of a slice. Those of the host come first. TRACE_SPAN is a worker's part of an operation. TRACE_NOTHING
- * is left out. */
+/* The category of a slice. Those of the host come first. TRACE_OVERHEAD is the profiler's own work, which is within
+ * nothing and encloses nothing. TRACE_SPAN is a worker's part of an operation. TRACE_NOTHING is left out. */
 typedef enum trace_category {
-    TRACE_OP, TRACE_USER, TRACE_RUNTIME, TRACE_PYTHON, TRACE_SPAN,
+    TRACE_OP, TRACE_USER, TRACE_RUNTIME, TRACE_PYTHON, TRACE_OVERHEAD, TRACE_SPAN,
     TRACE_KERNEL, TRACE_COPY, TRACE_SET, TRACE_DEVICE_USER,
     TRACE_NOTHING
 } trace_category;
@@ -45,25 +45,32 @@ int is_annotation(int category);  /* annotations of the user, on the host or on 
 /* A slice. */
 struct trace_event {
     int64_t begin_ns, ns, bytes;
-    int64_t external, correlation; /* "External id" and "correlation"; -1 if none */
+    int64_t external, correlation; /* "External id" and "correlation"; 0 if none */
     uint32_t name, shapes, track;  /* indices into names, names and tracks; shapes may be NO_INDEX */
+    uint32_t process;              /* index into processes */
     uint32_t order;                /* position in the file */
     uint8_t category;
 };
 struct trace_memory {
     int64_t ns, bytes;           /* bytes allocated; negative if freed */
     int64_t allocated, reserved; /* totals after it; -1 if unknown */
-    int32_t type, device;        /* 0 for the CPU, with device -1; 1 for a device, 0 to 255 */
+    int32_t type, device;        /* torch's number of the type, 0 for the CPU, with device -1; 0 to 255 */
 };
 
 struct trace {
     const char *path;
-    struct text_table names, tracks;               /* a track's text is "pid tid" */
+    struct text_table names, tracks, processes;    /* a track's text is "pid tid", a process's "pid" */
+    uint32_t *process_labels; uint32_t process_label_count; /* for each process: a name, or NO_INDEX */
+    struct text_table unknown;                     /* categories that are not known, counted as operations */
     uint32_t *labels; uint32_t label_count;        /* for each track: a name, or NO_INDEX */
     struct trace_event *events; size_t count, capacity;
     struct trace_memory *memory; size_t memory_count, memory_capacity;
     int64_t seen, flows, counters, instants, marks; /* all events of the file, and those that are not slices */
     int64_t no_name, no_time, no_duration, other;   /* left out: events that lack the value; other phases */
+    int64_t malformed, no_values;                   /* left out: events that are not JSON; kept: with NaN or inf */
+    int64_t pairs;                                  /* events that begin or end a slice, which are not read */
+    int64_t misplaced;                              /* malformed events whose end had to be guessed */
+    char malformed_at[120];                         /* the first of these: where and why */
     int64_t schema, world_size, rank, device_count; /* -1 if unknown */
     uint32_t devices, trace_name, host_name;        /* names, or NO_INDEX */
     int is_own, is_emulated;                        /* flags: written by vlmprof; on an emulated device */

@@ -26,22 +26,29 @@ struct host_op {
     uint32_t alias;                    /* the operation that this one is counted as, or NO_INDEX */
     int is_nested_in_own;              /* 1 if within another one with the same key */
 };
-struct id_index { int64_t id; uint32_t index; };
+struct id_index { int64_t id; uint32_t process, index; };
+enum { ANY_PROCESS = UINT32_MAX, SEVERAL = NO_INDEX - 1 };
 
 static int id_order(const void *left_item, const void *right_item) {
     const struct id_index *left = left_item, *right = right_item;
     if (left->id != right->id) return left->id < right->id ? -1 : 1;
+    if (left->process != right->process) return left->process < right->process ? -1 : 1;
     return (left->index > right->index) - (left->index < right->index);
 }
-/* The first event with an id, or NO_INDEX. */
-static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id) {
+/* The first event with an id in a process. For ANY_PROCESS: SEVERAL if it is in several. NO_INDEX: none. */
+static uint32_t id_find(const struct id_index *ids, size_t count, int64_t id, uint32_t process) {
     size_t low = 0, high = count;
-    if (id < 0) return NO_INDEX;
+    if (id <= 0) return NO_INDEX;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
-        if (ids[middle].id < id) low = middle + 1; else high = middle;
+        const struct id_index *at = &ids[middle];
+        if (at->id < id || (at->id == id && process != ANY_PROCESS && at->process < process)) low = middle + 1;
+        else high = middle;
     }
-    return low < count && ids[low].id == id ? ids[low].index : NO_INDEX;
+    if (low >= count || ids[low].id != id || (process != ANY_PROCESS && ids[low].process != process)) return NO_INDEX;
+    for (size_t i = low + 1; process == ANY_PROCESS && i < count && ids[i].id == id; i++)
+        if (ids[i].process != ids[low].process) return SEVERAL;
+    return ids[low].index;
 }
 /* By track and start. Of two slices with the same start, the longer one comes first: the outer before the inner one. */
 static int slice_order(const void *left_item, const void *right_item) {
@@ -70,13 +77,12 @@ static struct id_index *index_events(const struct trace *trace, int by_correlati
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_event *event = &trace->events[i];
         int64_t id = by_correlation ? event->correlation : event->external;
-        if (id < 0
+        if (id <= 0
             || (by_correlation ? event->category != TRACE_RUNTIME
                                : event->category != TRACE_OP && event->category != TRACE_USER))
             continue;
         if (!by_correlation && is_hidden(text_table_at(&trace->names, event->name))) continue;
-        ids[*count].id = id;
-        ids[(*count)++].index = (uint32_t)i;
+        ids[(*count)++] = (struct id_index){id, event->process, (uint32_t)i};
     }
     qsort(ids, *count, sizeof *ids, id_order);
     return ids;
@@ -88,7 +94,9 @@ static void order_slices(struct trace *trace) {
     struct id_index *ids = index_events(trace, 0, &count);
     for (size_t i = 0; i < trace->count; i++) {
         uint32_t owner =
-            trace->events[i].category == TRACE_RUNTIME ? id_find(ids, count, trace->events[i].external) : NO_INDEX;
+            trace->events[i].category == TRACE_RUNTIME
+                ? id_find(ids, count, trace->events[i].external, trace->events[i].process)
+                : NO_INDEX;
         if (owner != NO_INDEX) trace->events[i].track = trace->events[owner].track;
     }
     free(ids);
@@ -109,7 +117,7 @@ static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, s
     *count = 0;
     for (size_t i = 0; i < trace->count; i++) {
         struct host_op *op = &ops[*count];
-        if (trace->events[i].category > TRACE_PYTHON || is_hidden(text_table_at(&trace->names, trace->events[i].name)))
+        if (trace->events[i].category > TRACE_OVERHEAD || is_hidden(text_table_at(&trace->names, trace->events[i].name)))
             continue;
         op->event = (uint32_t)i;
         op->parent = op->alias = NO_INDEX;
@@ -136,6 +144,7 @@ static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t co
     size_t depth = 0;
     for (size_t i = 0; i < count; i++) {
         const struct trace_event *event = &events[ops[i].event];
+        if (event->category == TRACE_OVERHEAD) continue;
         for (; depth; depth--) {
             const struct trace_event *outer = &events[ops[stack[depth - 1]].event];
             int64_t end = outer->begin_ns + outer->ns;
@@ -152,26 +161,72 @@ static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t co
     }
     FREE_ALL(stack, open_count);
 }
+/* The process of the host that launches the work of each process, by the text of its pid: devices have pids of their own.
+ * Merged traces of several ranks repeat the ids; a device belongs to the process that alone has most of its ids, or
+ * whose pid begins alike up to its last blank ("[TP01] 83" and "[TP01] 0"). ANY_PROCESS: not known. malloc'ed. */
+static uint32_t *find_launchers(const struct trace *trace, const struct id_index *calls, size_t count) {
+    const size_t processes = trace->processes.count;
+    uint32_t *launcher = resize(NULL, processes + 1, sizeof *launcher);
+    int64_t *votes = zeroed(processes + 1, sizeof *votes);
+    memset(launcher, 0xff, (processes + 1) * sizeof *launcher);
+    for (size_t i = 0; i < trace->count; i++) {
+        const struct trace_event *event = &trace->events[i];
+        if (!is_device_work(event->category)) continue;
+        const uint32_t call = id_find(calls, count, event->correlation, ANY_PROCESS);
+        if (call >= SEVERAL) continue;
+        const uint32_t host = trace->events[call].process;
+        uint32_t *at = &launcher[event->process];
+        if (*at == host) votes[event->process]++; /* the majority, if there is one */
+        else if (--votes[event->process] < 0) { *at = host; votes[event->process] = 1; }
+    }
+    for (uint32_t device = 0; device < processes; device++) {
+        const char *text = text_table_at(&trace->processes, device), *blank = strrchr(text, ' ');
+        for (size_t i = 0; blank && launcher[device] == ANY_PROCESS && i < count; i++) {
+            const char *host = text_table_at(&trace->processes, calls[i].process);
+            if (!strncmp(host, text, (size_t)(blank - text) + 1)) launcher[device] = calls[i].process;
+        }
+    }
+    free(votes);
+    return launcher;
+}
+/* The event with this id; if several processes have one, that of the process which launches the work of `process`. */
+static uint32_t find_of(const struct trace_tables *tables, const struct id_index *ids, size_t count, int64_t id,
+                        uint32_t process) {
+    const uint32_t found = id_find(ids, count, id, ANY_PROCESS), host = tables->launches.launcher[process];
+    return found != SEVERAL || host == ANY_PROCESS ? found : id_find(ids, count, id, host);
+}
+/* The launching call of a device slice, or NO_INDEX. */
+static uint32_t launch_find(const struct trace_tables *tables, const struct trace_event *event) {
+    const struct trace_launches *launches = &tables->launches;
+    const uint32_t call = find_of(tables, launches->calls, launches->count, event->correlation, event->process);
+    return call == SEVERAL ? NO_INDEX : call;
+}
 /* Adds each device slice's time to the operation that launched it. */
 static void charge_device(struct trace_tables *tables, struct host_op *ops, size_t count) {
     const struct trace *trace = tables->trace;
-    size_t external_count, correlation_count;
-    struct id_index *external = index_events(trace, 0, &external_count),
-                    *correlation = index_events(trace, 1, &correlation_count);
+    size_t external_count;
+    struct id_index *external = index_events(trace, 0, &external_count);
     uint32_t *op_of = resize(NULL, trace->count, sizeof *op_of);
     memset(op_of, 0xff, trace->count * sizeof *op_of);
     for (size_t i = 0; i < count; i++) op_of[ops[i].event] = (uint32_t)i;
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_event *event = &trace->events[i];
         if (!is_device_work(event->category)) continue;
-        uint32_t owner = id_find(external, external_count, event->external);
-        if (owner == NO_INDEX) owner = id_find(correlation, correlation_count, event->correlation);
-        if (owner == NO_INDEX || (owner = op_of[owner]) == NO_INDEX) continue;
+        uint32_t owner = find_of(tables, external, external_count, event->external, event->process), call = NO_INDEX;
+        if (owner >= SEVERAL)
+            call = find_of(tables, tables->launches.calls, tables->launches.count, event->correlation, event->process);
+        tables->repeated_ids += owner >= SEVERAL && call >= SEVERAL && (owner == SEVERAL || call == SEVERAL);
+        if (owner >= SEVERAL) owner = call;
+        if (owner >= SEVERAL || (owner = op_of[owner]) == NO_INDEX) {
+            tables->unowned_ns += event->ns;
+            tables->unowned++;
+            continue;
+        }
         if (trace->events[ops[owner].event].category == TRACE_RUNTIME && ops[owner].parent != NO_INDEX)
             owner = ops[owner].parent;
         ops[owner].own_device_ns += event->ns;
     }
-    FREE_ALL(external, correlation, op_of);
+    FREE_ALL(external, op_of);
 }
 COMPARE_BY(memory_order, struct trace_memory, ns)
 /* The number of records earlier than a time. */
@@ -262,6 +317,17 @@ static vp_result add_lone_memory(struct trace_tables *tables, const struct lone_
     op.device_memory_bytes = op.device_self_memory_bytes = lone->bytes[1];
     return vp_ops_add(&tables->ops, &op);
 }
+/* Adds a row for time that belongs to no operation, so that the totals count it. */
+static vp_result add_rest(struct trace_tables *tables, const char *name, int64_t calls, int64_t host_ns,
+                          int64_t device_ns) {
+    vp_op op = vp_op_default();
+    if (!calls) return VP_OK;
+    op.name = name;
+    op.calls = op.primitive_calls = calls;
+    op.host_total_ns = op.host_self_ns = host_ns;
+    op.device_total_ns = op.device_self_ns = device_ns;
+    return vp_ops_add(&tables->ops, &op);
+}
 /* Adds the children's device time and memory to their parent. */
 static void sum_within(struct host_op *ops, size_t count) {
     for (size_t i = count; i-- > 0;) { /* begins with the innermost */
@@ -278,13 +344,24 @@ static void sum_within(struct host_op *ops, size_t count) {
 static vp_result add_ops(struct trace_tables *tables, const struct host_op *ops, size_t count, int by_shapes,
                          const struct lone_memory *lone) {
     vp_result result;
-    tables->op_rows = resize(NULL, (size_t)tables->keys.count + 1, sizeof *tables->op_rows);
-    result =
-        vp_ops_init(&tables->ops, tables->op_rows, (int64_t)tables->keys.count + 1, by_shapes ? VP_OPS_BY_SHAPE : 0, 0);
-    for (size_t i = 0; i < count && result == VP_OK; i++)
-        if (ops[i].alias == NO_INDEX && tables->trace->events[ops[i].event].category != TRACE_PYTHON)
-            result = add_op(tables, &ops[i]);
-    return result == VP_OK ? add_lone_memory(tables, lone) : result;
+    const int64_t capacity = (int64_t)tables->keys.count + 3;
+    int64_t python = 0, python_ns = 0;
+    tables->op_rows = resize(NULL, (size_t)capacity, sizeof *tables->op_rows);
+    result = vp_ops_init(&tables->ops, tables->op_rows, capacity, by_shapes ? VP_OPS_BY_SHAPE : 0, 0);
+    for (size_t i = 0; i < count && result == VP_OK; i++) {
+        const struct trace_event *event = &tables->trace->events[ops[i].event];
+        if (ops[i].alias != NO_INDEX) continue;
+        if (event->category != TRACE_PYTHON) result = add_op(tables, &ops[i]);
+        else {
+            python++;
+            python_ns += event->ns - ops[i].covered_ns;
+        }
+    }
+    if (result == VP_OK) result = add_lone_memory(tables, lone);
+    if (result == VP_OK) result = add_rest(tables, "[Python frames]", python, python_ns, 0);
+    return result == VP_OK
+               ? add_rest(tables, "[device work of no operation]", tables->unowned, 0, tables->unowned_ns)
+               : result;
 }
 /* Makes the table of operations. Returns 0 or an exit code. */
 static int table_ops(struct trace_tables *tables, int by_shapes) {
@@ -400,20 +477,19 @@ static int is_runtime_call(int category) { return category == TRACE_RUNTIME; }
  * launch delay, but not clamped at 0. */
 static void table_launches(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
-    size_t count, delays = 0;
-    struct id_index *calls = index_events(trace, 1, &count);
+    size_t delays = 0;
     double *delay = resize(NULL, trace->count, sizeof *delay);
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_event *event = &trace->events[i];
         if (!is_device_work(event->category)) continue;
         tables->kernel_ns += event->ns;
-        uint32_t call = id_find(calls, count, event->correlation);
+        const uint32_t call = launch_find(tables, event);
         if (call == NO_INDEX) { tables->unlaunched++; continue; }
         delay[delays++] = (double)(event->begin_ns - trace->events[call].begin_ns - trace->events[call].ns) / 1e3;
     }
     tables->launched = (int64_t)delays;
     if (delays) vp_statistics_compute(delay, delays, delay, &tables->delay);
-    FREE_ALL(delay, calls);
+    free(delay);
     table_names(tables, &tables->calls, is_runtime_call);
 }
 
@@ -445,8 +521,7 @@ static void measure_queue(struct trace_row *row, struct queue_change *changes, s
 /* Makes the row of one track, whose slices are first to last - 1, in order of their start. As in HTA, a gap is the
  * host's if the next slice was launched after the gap began. Otherwise it is the device's own if it is below
  * KERNEL_GAP_NS. */
-static void table_track(struct trace_tables *tables, size_t first, size_t last, const struct id_index *calls,
-                        size_t call_count) {
+static void table_track(struct trace_tables *tables, size_t first, size_t last) {
     const struct trace *trace = tables->trace;
     uint32_t track = trace->events[first].track, label = trace->labels[track];
     struct queue_change *changes = resize(NULL, (last - first) * 2, sizeof *changes);
@@ -465,7 +540,7 @@ static void table_track(struct trace_tables *tables, size_t first, size_t last, 
             begin = end = event->begin_ns;
         }
         row_add(row, event);
-        call = is_device_work(event->category) ? id_find(calls, call_count, event->correlation) : NO_INDEX;
+        call = is_device_work(event->category) ? launch_find(tables, event) : NO_INDEX;
         if (event->begin_ns > end && is_device_work(event->category)) {
             if (call != NO_INDEX && trace->events[call].begin_ns > end) row->host_wait_ns += event->begin_ns - end;
             else if (event->begin_ns - end < KERNEL_GAP_NS) row->kernel_wait_ns += event->begin_ns - end;
@@ -486,21 +561,32 @@ static void table_track(struct trace_tables *tables, size_t first, size_t last, 
 }
 static void table_tracks(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
-    size_t count;
-    struct id_index *calls = index_events(trace, 1, &count);
     for (size_t i = 0, next; i < trace->count; i = next) {
         for (next = i; next < trace->count && trace->events[next].track == trace->events[i].track; next++) {}
-        table_track(tables, i, next, calls, count);
+        table_track(tables, i, next);
     }
-    free(calls);
+}
+/* The row of a device's memory. */
+static struct trace_peak *peak_of(struct trace_tables *tables, const struct trace_memory *memory) {
+    for (size_t i = 0; i < tables->peak_count; i++)
+        if (tables->peaks[i].type == memory->type && tables->peaks[i].device == memory->device) return &tables->peaks[i];
+    if (!(tables->peak_count & (tables->peak_count - 1)))
+        tables->peaks = resize(tables->peaks, tables->peak_count ? tables->peak_count * 2 : 1, sizeof *tables->peaks);
+    tables->peaks[tables->peak_count] = (struct trace_peak){.type = memory->type, .device = memory->device,
+                                                            .allocated = -1, .reserved = -1};
+    return &tables->peaks[tables->peak_count++];
+}
+static int peak_order(const void *left_item, const void *right_item) {
+    const struct trace_peak *left = left_item, *right = right_item;
+    return left->type != right->type ? left->type - right->type : left->device - right->device;
 }
 /* Finds the maximum memory allocated and reserved on each device, and the remainder at the end. */
 static void table_memory(struct trace_tables *tables) {
     const struct trace *trace = tables->trace;
     for (size_t i = 0; i < trace->memory_count; i++) {
         const struct trace_memory *memory = &trace->memory[i];
-        struct trace_peak *peak = &tables->peaks[memory->device + 1];
-        if (!peak->changes++) peak->allocated = peak->reserved = -1;
+        struct trace_peak *peak = peak_of(tables, memory);
+        peak->changes++;
         if (memory->allocated > peak->allocated) {
             peak->allocated = memory->allocated;
             peak->at_ns = memory->ns;
@@ -508,12 +594,15 @@ static void table_memory(struct trace_tables *tables) {
         if (memory->reserved > peak->reserved) peak->reserved = memory->reserved;
         peak->left = wrapping_add(peak->left, memory->bytes);
     }
+    if (tables->peak_count) qsort(tables->peaks, tables->peak_count, sizeof *tables->peaks, peak_order);
 }
 int trace_summarise(struct trace_tables *tables, struct trace *trace, int by_shapes) {
     int code;
     memset(tables, 0, sizeof *tables);
     tables->trace = trace;
     order_slices(trace);
+    tables->launches.calls = index_events(trace, 1, &tables->launches.count);
+    tables->launches.launcher = find_launchers(trace, tables->launches.calls, tables->launches.count);
     if (trace->memory_count) qsort(trace->memory, trace->memory_count, sizeof *trace->memory, memory_order);
     for (size_t i = 0; i < trace->count; i++) {
         const struct trace_event *event = &trace->events[i];
@@ -532,5 +621,6 @@ int trace_summarise(struct trace_tables *tables, struct trace *trace, int by_sha
 void trace_tables_free(struct trace_tables *tables) {
     text_table_free(&tables->keys);
     FREE_ALL(tables->op_rows, tables->within_ns, tables->covers, tables->cover_start, tables->annotations.items,
-             tables->kernels.items, tables->calls.items, tables->tracks.items);
+             tables->kernels.items, tables->calls.items, tables->tracks.items, tables->launches.calls,
+             tables->launches.launcher, tables->peaks);
 }

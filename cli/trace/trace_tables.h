@@ -15,16 +15,21 @@ struct trace_row {
     double queue_mean;
 };
 struct trace_rows { struct trace_row *items; size_t count; };
-enum { TRACE_DEVICES = 257 }; /* the CPU, and devices 0..255 */
-/* The memory of a device. changes: number of records; allocated, reserved: maxima, -1 if unknown; left: bytes at the
+/* The memory of a device. type, device: as in trace_memory; changes: number of records; allocated, reserved: maxima, -1 if unknown; left: bytes at the
  * end; at_ns: time of the maximum allocation. */
-struct trace_peak { int64_t changes, allocated, reserved, left, at_ns; };
+struct trace_peak { int type, device; int64_t changes, allocated, reserved, left, at_ns; };
+
+struct id_index;
+/* Launching calls by correlation; and for each process of the trace, the one of the host that launches its work. */
+struct trace_launches { struct id_index *calls; size_t count; uint32_t *launcher; };
 
 struct trace_tables {
     const struct trace *trace;
     int64_t first_ns, last_ns, kernel_ns;
-    /* slices of a thread that overlap without nesting; device slices with and without a launch */
-    int64_t overlaps, launched, unlaunched;
+    /* slices of a thread that overlap without nesting; device slices with and without a launch; those of no operation,
+     * and how many of these because several processes have their id */
+    int64_t overlaps, launched, unlaunched, unowned, unowned_ns, repeated_ids;
+    struct trace_launches launches;
     /* us from the end of the launching call to the start on the device; all 0 if nothing was launched */
     vp_statistics delay;
     struct text_table keys;                 /* for operations: distinguishes rows */
@@ -32,7 +37,7 @@ struct trace_tables {
     struct cover *covers; size_t *cover_start; /* cover_start: of each track, [track_count + 1] */
     int64_t *within_ns;                     /* [trace->count] for host slices: time covered by inner slices */
     struct trace_rows annotations, kernels, calls, tracks;
-    struct trace_peak peaks[TRACE_DEVICES]; /* the CPU, then devices */
+    struct trace_peak *peaks; size_t peak_count; /* the CPU, then devices */
 };
 
 /* Makes all tables of a trace and sorts its slices. The trace must live as long as the tables. by_shapes: operations

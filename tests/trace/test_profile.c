@@ -170,7 +170,8 @@ static void test_known(void) {
     check_case("operations: nesting, repeats, hidden ones, device time by External id and by launch, memory");
     CHECK_INT(run("trace %%F/known.json --csv"), 0);
     csv_read(&t, last.out);
-    CHECK_INT(t.count, 6);
+    CHECK_INT(t.count, 7);
+    CHECK_NEAR(cell_number(&t, "[device work of no operation]", "device_self_ns"), 5000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_total_ns"), 100000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "host_self_ns"), 100000 - 20250 - 5000 - 10000, 0);
     CHECK_NEAR(cell_number(&t, "ProfilerStep*", "device_total_ns"), 20001, 0);
@@ -219,7 +220,7 @@ static void test_known(void) {
     CHECK(strstr(last.out, "\"rank\": 1,") && strstr(last.out, "\"devices\": \"NVIDIA H100\"") && strstr(last.out, "\"file\": \"stdin\""));
     CHECK(strstr(last.out, "\"device_slices_without_launch\": 1") && strstr(last.out, "\"p50\": 5.0"));
     EXITS(run("trace %%F/known.json"), 0, out, "launch delay, from the end of the call to the start on the device: mean 5.000us");
-    CHECK(strstr(last.out, "rank      1 of 4") && strstr(last.out, "Self CUDA time total: 20.001us"));
+    CHECK(strstr(last.out, "rank      1 of 4") && strstr(last.out, "Self CUDA time total: 25.001us"));
     CHECK_TEXT(last.err, "");
 }
 
@@ -263,7 +264,8 @@ static void test_odd(void) {
     CHECK_NEAR(cell_number(&t, "a", "host_self_ns"), 19000, 0);
     CHECK_NEAR(cell_number(&t, "b", "host_self_ns"), 19000, 0);
     free(t.text);
-    EXITS(run("trace %%F/odd.json"), 0, out, "left out  1 without dur, 3 whose ts or dur is not a number in range, 2 without a name, 3 of another kind");
+    EXITS(run("trace %%F/odd.json"), 0, out, "left out  1 without dur, 3 whose ts or dur is not a number in range, 2 without a name, 2 of another kind");
+    CHECK(strstr(last.out, "not read  1 events that begin or end a slice (B, E)"));
     CHECK(strstr(last.out, "overlaps  1 slices"));
     check_case("an empty trace has a summary but no tables");
     write_text(in_folder("empty.json"), "{\"traceEvents\": []}");
@@ -275,12 +277,12 @@ static void test_odd(void) {
 /* ---- damaged files */
 static void test_damaged(void) {
     static const struct { const char *text; const char *says; } cases[] = {
-        {"", "the file is empty"}, {"   ", "cut off at byte 3, at its start"}, {"\x1f\x8b\x08", "compressed with gzip"}, {"hello", "JSON, but it begins with byte 0x68"},
+        {"", "the file is empty"}, {"   ", "cut off at byte 3, at its start"}, {"\x1f\x8b\x08", "bad.json: "}, {"hello", "JSON, but it begins with byte 0x68"},
         {"{\"a\": 1}", "no array traceEvents"}, {"{\"traceEvents\": 1}", "no array traceEvents"}, {"{\"traceEvents\": [1]}", "an event must be an object"},
         {"{\"traceEvents\": [{}] \"a\": 1}", "a comma or } is missing"}, {"{\"traceEvents\": [{} {}]}", "malformed at byte 20: a comma or ]"},
-        {"{\"traceEvents\": [{},]}", "malformed at byte 20"}, {"{\"traceEvents\": []} x", "there is text after the end"},
+        {"{\"traceEvents\": []} x", "there is text after the end"},
         {"{\"traceEvents\": [], \"traceEvents\": []}", "appears twice"}, {"{\"a\" 1}", "a colon is missing"}, {"{1: 1}", "a member's name is missing"},
-        {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NaN}]", "malformed at byte 8"}, {"[{\"a\": \"\xff\"}]", "malformed at byte 8"},
+        {"{\"traceEvents\": [],}", "unexpected comma before }"}, {"[{\"ts\": NUN}]", "at byte 8"}, {"[{\"a\": \"\xff\"}]", "at byte 8"},
         {"{\"traceEvents\": [{\"ph\": \"X\"", "cut off at byte 27, in event 1; 0 complete events"}};
     char deep[400] = "[{\"a\":";
     check_case("damaged files: exit 3, one line with the position, nothing on stdout");
@@ -305,6 +307,72 @@ static void test_damaged(void) {
         check_note(strstr(last.err, says) && !*last.out, __FILE__, __LINE__, "%zu bytes: %s", bytes, last.err);
         EXITS(run("trace %%F/cut.json --partial"), 0, out, "CUT OFF there");
     }
+}
+
+/* ---- traces as other programs write them, from public bug reports: what `says` must be in the output of --csv or, if it begins with =, of the text */
+#define OP(name, pid, ts, id) "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":" pid ",\"tid\":1,\"ts\":" ts ",\"dur\":50,\"args\":{\"External id\":" id "}}"
+#define CALL(pid, ts, ids) "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"launch\",\"pid\":" pid ",\"tid\":1,\"ts\":" ts ",\"dur\":5,\"args\":{" ids "}}"
+#define WORK(cat, name, pid, ids) "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":" pid ",\"tid\":7,\"ts\":130,\"dur\":20,\"args\":{" ids "}}"
+#define EXTERNAL(id) "\"External id\":" id
+#define LAUNCHED(id) "\"correlation\":" id
+static void test_published(void) {
+    static const struct { const char *what, *events, *says[3]; } cases[] = {
+        {"Kineto before October 2024: an External id that is the slice's own correlation is none",
+         OP("early", "1", "0", "14") "," OP("copy", "1", "100", "20") "," CALL("1", "110", LAUNCHED("14") "," EXTERNAL("14")) "," WORK("gpu_memcpy", "m", "0", LAUNCHED("14") "," EXTERNAL("14")),
+         {"copy,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", "=CUDA time total: 20.000us", NULL}},
+        {"id 0 and correlation 0 match nothing; unlinked device time has a row",
+         OP("first", "1", "100", "0") "," CALL("1", "110", LAUNCHED("0")) "," WORK("kernel", "k", "0", LAUNCHED("0") "," EXTERNAL("0")),
+         {"=[device work of no operation]", "=CUDA time total: 20.000us", NULL}},
+        {"two ranks in one file: a device belongs to the process that has its other ids",
+         OP("mm", "10", "100", "1") "," CALL("10", "110", LAUNCHED("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", "110", LAUNCHED("7")) "," CALL("20", "300", LAUNCHED("8")) ","
+         WORK("kernel", "k", "1", LAUNCHED("7") "," EXTERNAL("1")) "," WORK("kernel", "k", "1", LAUNCHED("8")),
+         {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
+        {"two ranks whose ids cannot be told apart: no operation, and a line",
+         OP("mm", "10", "100", "1") "," CALL("10", "110", LAUNCHED("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", "110", LAUNCHED("7")) "," WORK("kernel", "k", "0", LAUNCHED("7")),
+         {"=ids       of 1 device slice are in several processes", "=[device work of no operation]", NULL}},
+        {"two ranks whose pids say which", OP("mm", "\"[TP0] 83\"", "100", "1") "," OP("softmax", "\"[TP1] 84\"", "100", "1") "," CALL("\"[TP1] 84\"", "110", LAUNCHED("7")) ","
+         CALL("\"[TP0] 83\"", "110", LAUNCHED("7")) "," WORK("kernel", "k", "\"[TP1] 0\"", LAUNCHED("7")), {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
+        {"categories of 2021", "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"add\",\"pid\":1,\"tid\":1,\"ts\":100,\"dur\":50,\"args\":{\"External id\":1}},"
+         WORK("Kernel", "k", "0", EXTERNAL("1")) "," WORK("Memcpy", "c", "0", EXTERNAL("1")) "," WORK("Memset", "s", "0", EXTERNAL("1")), {"=CUDA time total: 60.000us", NULL, NULL}},
+        {"other devices, and a category that nobody knows", WORK("mtia_ccp_events", "m", "0", "") "," WORK("hpu_op", "h", "0", "") "," WORK("cuda_profiler_range", "r", "0", "") ","
+         WORK("new_thing", "n", "1", ""), {"=CUDA time total: 60.000us", "=unknown   categories counted as operations of the host: new_thing", NULL}},
+        {"steps are the host's", "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":100},"
+         WORK("gpu_user_annotation", "ProfilerStep#1", "0", "") "," WORK("gpu_user_annotation", "ProfilerStep#1", "1", ""), {"=steps     1, avg 100.000us", NULL, NULL}},
+        {"overhead owns nothing", OP("add", "1", "105", "1") ",{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"Flush\",\"pid\":1,\"tid\":1,\"ts\":100,\"dur\":90}", {"=Self CPU time total: 140.000us", NULL, NULL}},
+        {"inf and NaN cost a value", "{\"ph\":\"C\",\"name\":\"w\",\"args\":{\"W\":NaN}},{\"ph\":\"X\",\"name\":\"mul\",\"ts\":1,\"dur\":5,\"args\":{\"gb\":-Infinity,\"b\":inf}}",
+         {"=no value  2 events with NaN or inf", "=mul", NULL}},
+        {"a quote that is not escaped costs an event", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"x\"y\",\"ts\":1,\"dur\":5}," OP("b", "1", "100", "2"),
+         {"=malformed 1 event left out, not JSON; the first is event 2, at byte ", "=events    2 slices", NULL}},
+        {"quotes and brackets that close an event too early", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"}x\"}y\",\"ts\":1,\"dur\":5}," OP("b", "1", "100", "2"), {"=malformed 1 event", "=events    2 slices", NULL}},
+        {"a control byte, a stray backslash, bytes that are not UTF-8, an empty name", OP("a\n", "1", "0", "1") "," OP("\\x", "1", "0", "1") "," OP("\xff", "1", "0", "1") "," OP("", "1", "0", "1") "," OP("b", "1", "100", "2"),
+         {"=malformed 3 events", "=1 without a name", "=events    1 slices"}},
+        {"a comma after the last event", OP("a", "1", "0", "1") ",", {"=events    1 slices", NULL, NULL}},
+        {"unknown memory is not -1", "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Bytes\":400,\"Device Type\":12,\"Device Id\":0}},{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":2,"
+         "\"args\":{\"Bytes\":5,\"Device Type\":1,\"Device Id\":0,\"Total Allocated\":5}}", {"=XPU 0                1                -                -              400", "=device 0             1                5                -", NULL}},
+        {"streams of two GPUs", "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},"
+         "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"args\":{\"labels\":\"GPU 1\"}}," WORK("kernel", "k", "0", "") "," WORK("kernel", "k", "1", ""), {"=GPU 1 stream 7", "=process 0 stream 7", NULL}},
+        {"Python's frames have a row", OP("a", "1", "10", "1") ",{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":100}", {"=[Python frames]", "=Self CPU time total: 100.000us", NULL}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[4000];
+        check_case("published traces: %s", cases[i].what);
+        snprintf(text, sizeof text, "{\"unknown\": [\"}, {\"], \"traceEvents\": [%s]}", cases[i].events);
+        write_text(in_folder("case.json"), text);
+        for (int k = 0; k < 3 && cases[i].says[k]; k++) {
+            const char *says = cases[i].says[k];
+            CHECK_INT(run("trace %%F/case.json %s", *says == '=' ? "" : "--csv"), 0);
+            check_note(strstr(last.out, says + (*says == '=')) != NULL, __FILE__, __LINE__, "\"%s\" is not in %s", says, last.out);
+        }
+    }
+    check_case("a compressed trace is read as it is, and a member beyond 4 MiB is skipped");
+    char *large = calloc(5000200, 1);
+    strcpy(large, "{\"traceEvents\":[{\"ph\":\"X\",\"name\":\"a\",\"ts\":1,\"dur\":5}],\"deviceProperties\":[\"");
+    memset(large + strlen(large), 'x', 5000000);
+    strcat(large, "\"]}");
+    write_text(in_folder("z.json"), large);
+    free(large);
+    CHECK_INT(run("--version && gzip %%F/z.json"), 0);
+    EXITS(run("trace %%F/z.json.gz"), 0, out, "events    1 slices");
 }
 static void test_usage(void) {
     static const struct { const char *arguments; int code; const char *says; } cases[] = {
@@ -609,7 +677,7 @@ int main(void) {
     program = built("tests/vlmprof-hooks"); /* with given ceilings */
     test_torch("trace/torch_cpu.csv", "", 0);
     test_torch("trace/torch_cpu_shapes.csv", "--group_by_input_shape", 1);
-    RUN_TESTS(test_torch_text, test_shapes, test_known, test_gaps, test_odd, test_damaged, test_usage, test_folded,
+    RUN_TESTS(test_torch_text, test_shapes, test_known, test_gaps, test_odd, test_damaged, test_published, test_usage, test_folded,
               test_rows, test_own_trace, test_schedule, test_recorded, test_saved, test_emulated, test_interrupt,
               test_profile_usage, test_sweep);
     program_end();
