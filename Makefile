@@ -222,7 +222,7 @@ $(PROGRAM): $(GPU_OBJECT) $(LINKED_WITH_GPU) $(LIBRARY) $(ROOMS) $(B)/cli.o
 # the lines that differ from the last commit, in the style of .clang-format
 format:
 	@tests/deps.sh tools
-	@git clang-format --quiet HEAD -- '*.c' '*.h' '*.hpp' '*.cpp' '*.cu'
+	@git clang-format --quiet --force HEAD -- '*.c' '*.h' '*.hpp' '*.cpp' '*.cu'
 
 clean:
 	rm -rf build vlmprof $(DIST)

@@ -93,7 +93,8 @@ static const struct table_column MEMORY_COLUMNS[] = {
     {PEAK(name), "device", NULL, .rules = COLUMN_NOT_IN_JSON}, {PEAK(type), "device_type", .rules = COLUMN_NOT_IN_CSV},
     {PEAK(device), "device", .rules = COLUMN_NOT_IN_CSV}, {PEAK(peak.changes), "changes", "changes"},
     {PEAK(peak.allocated), "most_allocated_bytes", "most allocated", .rules = COLUMN_FROM_0},
-    {PEAK(peak.reserved), "most_reserved_bytes", "most reserved", .rules = COLUMN_FROM_0}, {PEAK(peak.left), "left_bytes", "alloc - freed"},
+    {PEAK(peak.reserved), "most_reserved_bytes", "most reserved", .rules = COLUMN_FROM_0},
+    {PEAK(peak.left), "left_bytes", "alloc - freed"},
     {PEAK(at), "at_us", .rules = COLUMN_NOT_IN_JSON},
     {PEAK(at_us), "at_us", "peak at", .as = time_text, .rules = COLUMN_NOT_IN_CSV}};
 
@@ -216,7 +217,8 @@ static void print_memory(const struct trace_tables *tables) {
 /* The steps of the host, or NULL: devices have copies of them, one a stream. */
 static const struct trace_row *steps_of(const struct trace_rows *rows) {
     for (size_t i = 0; i < rows->count; i++)
-        if (!strcmp(rows->items[i].name, "ProfilerStep*") && !strcmp(rows->items[i].where, "host")) return &rows->items[i];
+        if (!strcmp(rows->items[i].name, "ProfilerStep*") && !strcmp(rows->items[i].where, "host"))
+            return &rows->items[i];
     return NULL;
 }
 static void print_trace_summary(const struct trace_tables *tables) {
@@ -311,8 +313,8 @@ static void put_trace_summary(vp_json_writer *writer, const struct trace_tables 
         KEY_BOOL("cut_off", trace->is_cut), KEY("events", trace->seen), KEY("slices", trace->count),
         KEY("without_dur", trace->no_duration), KEY("with_bad_times", trace->no_time),
         KEY("without_name", trace->no_name), KEY("of_another_kind", trace->other), KEY("malformed", trace->malformed),
-        KEY("first_malformed", trace->malformed ? trace->malformed_at : NULL), KEY("with_nan", trace->no_values), KEY("begin_or_end", trace->pairs),
-        KEY("with_repeated_ids", tables->repeated_ids), KEY_ARRAY("unknown_categories"));
+        KEY("first_malformed", trace->malformed ? trace->malformed_at : NULL), KEY("with_nan", trace->no_values),
+        KEY("begin_or_end", trace->pairs), KEY("with_repeated_ids", tables->repeated_ids), KEY_ARRAY("unknown_categories"));
     for (uint32_t i = 0; i < trace->unknown.count; i++) vp_json_string(writer, text_table_at(&trace->unknown, i));
     PUT(writer, END_ARRAY, KEY("overlaps", tables->overlaps),
         KEY("duration_us", us_of(tables->last_ns - tables->first_ns)), KEY("steps", steps ? steps->calls : 0),

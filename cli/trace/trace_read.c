@@ -37,14 +37,14 @@ struct trace_input {
     int (*gzip_read)(void *gzip, void *bytes, unsigned count);
     int (*gzip_close)(void *gzip);
     const char *path;
-    struct text_buffer value; /* the last value read */
-    struct text_buffer again; /* bytes that are read again before the next ones of the block */
+    struct text_buffer value;                    /* the last value read */
+    struct text_buffer again;                    /* bytes that are read again before the next ones of the block */
     const unsigned char *next, *end;             /* the bytes to read next, in block or in again */
     const unsigned char *block_next, *block_end; /* those of block while others are read again; otherwise NULL */
     int64_t depth; /* within a value: open brackets; 1 inside a string; 1 after a backslash there */
     int in_string, is_escaped;
-    int is_damaged; /* 1: zlib could not decompress further */
-    int64_t start, offset;    /* byte offsets in the file: start of that value; next byte */
+    int is_damaged;        /* 1: zlib could not decompress further */
+    int64_t start, offset; /* byte offsets in the file: start of that value; next byte */
     struct parsed json;
     struct buffer scratch;
     unsigned char block[65536];
@@ -203,7 +203,8 @@ static int blank_words(struct text_buffer *value) {
 /* The place in in->value where the next event seems to begin: after a } and a comma, before a { and a known key; or
  * where the events end; 0 if there is none. */
 static size_t next_event(const struct text_buffer *value) {
-    static const char *const keys[] = {"\"ph\"", "\"cat\"", "\"name\"", "\"pid\"", "\"tid\"", "\"ts\"", "\"args\"", "\"id\""};
+    static const char *const keys[] = {"\"ph\"",  "\"cat\"", "\"name\"", "\"pid\"",
+                                       "\"tid\"", "\"ts\"",  "\"args\"", "\"id\""};
     for (size_t at = 0; at + 1 < value->bytes; at++) {
         size_t next = at + 1, start;
         if (value->data[at] != '}') continue;
@@ -229,8 +230,8 @@ static void count_malformed(struct trace *trace, const struct trace_input *in, c
                  (long long)trace->seen + 1, at, error->text);
     trace->seen++;
 }
-/* Finds the end of an event that is not JSON, whose bytes up to its closing bracket or to `end` are in in->value. Returns
- * the number of its bytes, or 0. */
+/* Finds the end of an event that is not JSON, whose bytes up to its closing bracket or to `end` are in in->value.
+ * Returns the number of its bytes, or 0. */
 static size_t malformed_end(struct trace_input *in, value_end *end, vp_error *error) {
     for (int tries = 0; tries < 100; tries++) {
         const int byte = *end == VALUE_WHOLE ? input_space(in) : -1;
@@ -246,8 +247,8 @@ static size_t malformed_end(struct trace_input *in, value_end *end, vp_error *er
     snprintf(error->text, sizeof error->text, "longer than %d MiB", TRACE_VALUE_BYTES_MAX >> 20);
     return in->value.bytes;
 }
-/* Reads the next event into in->json; one that is not JSON is counted, and in->json is null. Returns 0, ENDS_EARLY or an
- * exit code. */
+/* Reads the next event into in->json; one that is not JSON is counted, and in->json is null. Returns 0, ENDS_EARLY or
+ * an exit code. */
 static int read_event(struct trace *trace, struct trace_input *in) {
     vp_error error = {VP_ERR_FORMAT, -1, "", "its end is not found"}, other;
     value_end end = input_value(in);
@@ -257,8 +258,8 @@ static int read_event(struct trace *trace, struct trace_input *in) {
         if (is_object && (byte == ',' || byte == ']' || byte < 0)) return 0;
         if (result == VP_OK) error.offset = is_object ? in->offset - in->start : 0;
         if (result == VP_OK)
-            snprintf(error.text, sizeof error.text, "%s", is_object ? "a comma or ] is missing after an event"
-                                                                    : "an event must be an object");
+            snprintf(error.text, sizeof error.text, "%s",
+                     is_object ? "a comma or ] is missing after an event" : "an event must be an object");
         if (blank_words(&in->value) && parse_json(&in->json, in->value.data, in->value.bytes, &other) == VP_OK) {
             trace->no_values++;
             return 0;
@@ -655,7 +656,8 @@ static void name_tracks(struct trace *trace) {
         if (label == NO_INDEX || !is_shared[label] || of >= trace->process_label_count) continue;
         const uint32_t own = trace->process_labels[of];
         if (own == NO_INDEX) text_add_string(&text, "process ");
-        text_add_string(&text, own == NO_INDEX ? text_table_at(&trace->processes, of) : text_table_at(&trace->names, own));
+        text_add_string(&text, own == NO_INDEX ? text_table_at(&trace->processes, of)
+                                               : text_table_at(&trace->names, own));
         text_add_string(&text, " ");
         text_add_string(&text, text_table_at(&trace->names, label));
         trace->labels[i] = text_table_add(&trace->names, text.data);
@@ -692,7 +694,8 @@ int trace_read(struct trace *trace, const char *path, int is_partial) {
     else code = read_top(trace, in);
     if (code == ENDS_EARLY) code = 0;
     if (!code && trace->malformed && trace->malformed == trace->seen)
-        code = complain(EXIT_INPUT, "%s: none of its events is JSON; the first is %s", trace->path, trace->malformed_at);
+        code =
+            complain(EXIT_INPUT, "%s: none of its events is JSON; the first is %s", trace->path, trace->malformed_at);
     if (!code) name_tracks(trace);
     trace->bytes = in->offset;
     if (in->gzip) in->gzip_close(in->gzip);

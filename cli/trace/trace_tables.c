@@ -93,10 +93,9 @@ static void order_slices(struct trace *trace) {
     size_t count;
     struct id_index *ids = index_events(trace, 0, &count);
     for (size_t i = 0; i < trace->count; i++) {
-        uint32_t owner =
-            trace->events[i].category == TRACE_RUNTIME
-                ? id_find(ids, count, trace->events[i].external, trace->events[i].process)
-                : NO_INDEX;
+        uint32_t owner = trace->events[i].category == TRACE_RUNTIME
+                             ? id_find(ids, count, trace->events[i].external, trace->events[i].process)
+                             : NO_INDEX;
         if (owner != NO_INDEX) trace->events[i].track = trace->events[owner].track;
     }
     free(ids);
@@ -117,7 +116,8 @@ static struct host_op *collect_ops(struct trace_tables *tables, int by_shapes, s
     *count = 0;
     for (size_t i = 0; i < trace->count; i++) {
         struct host_op *op = &ops[*count];
-        if (trace->events[i].category > TRACE_OVERHEAD || is_hidden(text_table_at(&trace->names, trace->events[i].name)))
+        if (trace->events[i].category > TRACE_OVERHEAD
+            || is_hidden(text_table_at(&trace->names, trace->events[i].name)))
             continue;
         op->event = (uint32_t)i;
         op->parent = op->alias = NO_INDEX;
@@ -161,9 +161,9 @@ static void nest_ops(struct trace_tables *tables, struct host_op *ops, size_t co
     }
     FREE_ALL(stack, open_count);
 }
-/* The process of the host that launches the work of each process, by the text of its pid: devices have pids of their own.
- * Merged traces of several ranks repeat the ids; a device belongs to the process that alone has most of its ids, or
- * whose pid begins alike up to its last blank ("[TP01] 83" and "[TP01] 0"). ANY_PROCESS: not known. malloc'ed. */
+/* The process of the host that launches the work of each process: devices have pids of their own. Merged traces of
+ * several ranks repeat the ids; a device belongs to the process that alone has most of its ids, or whose pid begins
+ * alike up to its last blank ("[TP01] 83" and "[TP01] 0"). ANY_PROCESS: not known. malloc'ed. */
 static uint32_t *find_launchers(const struct trace *trace, const struct id_index *calls, size_t count) {
     const size_t processes = trace->processes.count;
     uint32_t *launcher = resize(NULL, processes + 1, sizeof *launcher);
@@ -359,9 +359,8 @@ static vp_result add_ops(struct trace_tables *tables, const struct host_op *ops,
     }
     if (result == VP_OK) result = add_lone_memory(tables, lone);
     if (result == VP_OK) result = add_rest(tables, "[Python frames]", python, python_ns, 0);
-    return result == VP_OK
-               ? add_rest(tables, "[device work of no operation]", tables->unowned, 0, tables->unowned_ns)
-               : result;
+    return result == VP_OK ? add_rest(tables, "[device work of no operation]", tables->unowned, 0, tables->unowned_ns)
+                           : result;
 }
 /* Makes the table of operations. Returns 0 or an exit code. */
 static int table_ops(struct trace_tables *tables, int by_shapes) {
@@ -569,11 +568,12 @@ static void table_tracks(struct trace_tables *tables) {
 /* The row of a device's memory. */
 static struct trace_peak *peak_of(struct trace_tables *tables, const struct trace_memory *memory) {
     for (size_t i = 0; i < tables->peak_count; i++)
-        if (tables->peaks[i].type == memory->type && tables->peaks[i].device == memory->device) return &tables->peaks[i];
+        if (tables->peaks[i].type == memory->type && tables->peaks[i].device == memory->device)
+            return &tables->peaks[i];
     if (!(tables->peak_count & (tables->peak_count - 1)))
         tables->peaks = resize(tables->peaks, tables->peak_count ? tables->peak_count * 2 : 1, sizeof *tables->peaks);
-    tables->peaks[tables->peak_count] = (struct trace_peak){.type = memory->type, .device = memory->device,
-                                                            .allocated = -1, .reserved = -1};
+    tables->peaks[tables->peak_count] =
+        (struct trace_peak){.type = memory->type, .device = memory->device, .allocated = -1, .reserved = -1};
     return &tables->peaks[tables->peak_count++];
 }
 static int peak_order(const void *left_item, const void *right_item) {

@@ -15,8 +15,8 @@ struct trace_row {
     double queue_mean;
 };
 struct trace_rows { struct trace_row *items; size_t count; };
-/* The memory of a device. type, device: as in trace_memory; changes: number of records; allocated, reserved: maxima, -1 if unknown; left: bytes at the
- * end; at_ns: time of the maximum allocation. */
+/* The memory of a device. type, device: as in trace_memory; changes: number of records; allocated, reserved: maxima, -1
+ * if unknown; left: bytes at the end; at_ns: time of the maximum allocation. */
 struct trace_peak { int type, device; int64_t changes, allocated, reserved, left, at_ns; };
 
 struct id_index;

@@ -310,48 +310,61 @@ static void test_damaged(void) {
 }
 
 /* ---- traces as other programs write them, from public bug reports: what `says` must be in the output of --csv or, if it begins with =, of the text */
-#define OP(name, pid, ts, id) "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":" pid ",\"tid\":1,\"ts\":" ts ",\"dur\":50,\"args\":{\"External id\":" id "}}"
-#define CALL(pid, ts, ids) "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"launch\",\"pid\":" pid ",\"tid\":1,\"ts\":" ts ",\"dur\":5,\"args\":{" ids "}}"
-#define WORK(cat, name, pid, ids) "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":" pid ",\"tid\":7,\"ts\":130,\"dur\":20,\"args\":{" ids "}}"
-#define EXTERNAL(id) "\"External id\":" id
-#define LAUNCHED(id) "\"correlation\":" id
+#define SLICE(cat, name, pid, tid, ts, dur, args) \
+    "{\"ph\":\"X\",\"cat\":\"" cat "\",\"name\":\"" name "\",\"pid\":" pid ",\"tid\":" tid ",\"ts\":" ts ",\"dur\":" dur ",\"args\":{" args "}}"
+#define ID(id) "\"External id\":" id
+#define BY(id) "\"correlation\":" id
+#define OP(name, pid, ts, id) SLICE("cpu_op", name, pid, "1", ts, "50", ID(id))
+#define CALL(pid, ids) SLICE("cuda_runtime", "launch", pid, "1", "110", "5", ids)
+#define WORK(cat, name, pid, ids) SLICE(cat, name, pid, "7", "130", "20", ids)
 static void test_published(void) {
     static const struct { const char *what, *events, *says[3]; } cases[] = {
         {"Kineto before October 2024: an External id that is the slice's own correlation is none",
-         OP("early", "1", "0", "14") "," OP("copy", "1", "100", "20") "," CALL("1", "110", LAUNCHED("14") "," EXTERNAL("14")) "," WORK("gpu_memcpy", "m", "0", LAUNCHED("14") "," EXTERNAL("14")),
+         OP("early", "1", "0", "14") "," OP("copy", "1", "100", "20") "," CALL("1", BY("14") "," ID("14")) "," WORK("gpu_memcpy", "m", "0", BY("14") "," ID("14")),
          {"copy,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", "=CUDA time total: 20.000us", NULL}},
         {"id 0 and correlation 0 match nothing; unlinked device time has a row",
-         OP("first", "1", "100", "0") "," CALL("1", "110", LAUNCHED("0")) "," WORK("kernel", "k", "0", LAUNCHED("0") "," EXTERNAL("0")),
+         OP("first", "1", "100", "0") "," CALL("1", BY("0")) "," WORK("kernel", "k", "0", BY("0") "," ID("0")),
          {"=[device work of no operation]", "=CUDA time total: 20.000us", NULL}},
         {"two ranks in one file: a device belongs to the process that has its other ids",
-         OP("mm", "10", "100", "1") "," CALL("10", "110", LAUNCHED("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", "110", LAUNCHED("7")) "," CALL("20", "300", LAUNCHED("8")) ","
-         WORK("kernel", "k", "1", LAUNCHED("7") "," EXTERNAL("1")) "," WORK("kernel", "k", "1", LAUNCHED("8")),
+         OP("mm", "10", "100", "1") "," CALL("10", BY("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", BY("7")) "," CALL("20", BY("8")) ","
+         WORK("kernel", "k", "1", BY("7") "," ID("1")) "," WORK("kernel", "k", "1", BY("8")),
          {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
         {"two ranks whose ids cannot be told apart: no operation, and a line",
-         OP("mm", "10", "100", "1") "," CALL("10", "110", LAUNCHED("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", "110", LAUNCHED("7")) "," WORK("kernel", "k", "0", LAUNCHED("7")),
+         OP("mm", "10", "100", "1") "," CALL("10", BY("7")) "," OP("softmax", "20", "100", "1") "," CALL("20", BY("7")) "," WORK("kernel", "k", "0", BY("7")),
          {"=ids       of 1 device slice are in several processes", "=[device work of no operation]", NULL}},
-        {"two ranks whose pids say which", OP("mm", "\"[TP0] 83\"", "100", "1") "," OP("softmax", "\"[TP1] 84\"", "100", "1") "," CALL("\"[TP1] 84\"", "110", LAUNCHED("7")) ","
-         CALL("\"[TP0] 83\"", "110", LAUNCHED("7")) "," WORK("kernel", "k", "\"[TP1] 0\"", LAUNCHED("7")), {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
-        {"categories of 2021", "{\"ph\":\"X\",\"cat\":\"Operator\",\"name\":\"add\",\"pid\":1,\"tid\":1,\"ts\":100,\"dur\":50,\"args\":{\"External id\":1}},"
-         WORK("Kernel", "k", "0", EXTERNAL("1")) "," WORK("Memcpy", "c", "0", EXTERNAL("1")) "," WORK("Memset", "s", "0", EXTERNAL("1")), {"=CUDA time total: 60.000us", NULL, NULL}},
-        {"other devices, and a category that nobody knows", WORK("mtia_ccp_events", "m", "0", "") "," WORK("hpu_op", "h", "0", "") "," WORK("cuda_profiler_range", "r", "0", "") ","
+        {"two ranks whose pids say which", OP("mm", "\"[TP0] 83\"", "100", "1") "," OP("softmax", "\"[TP1] 84\"", "100", "1") "," CALL("\"[TP1] 84\"", BY("7")) ","
+         CALL("\"[TP0] 83\"", BY("7")) "," WORK("kernel", "k", "\"[TP1] 0\"", BY("7")), {"softmax,,,,,,,,,1,1,50000,45000,50000,50000,50000,20000,", NULL, NULL}},
+        {"categories of 2021", SLICE("Operator", "add", "1", "1", "100", "50", ID("1")) "," WORK("Kernel", "k", "0", ID("1")) "," WORK("Memcpy", "c", "0",
+         ID("1")) "," WORK("Memset", "s", "0", ID("1")), {"=CUDA time total: 60.000us", NULL, NULL}},
+        {"other devices, and a category that nobody knows", WORK("mtia_ccp_events", "m", "0", "") "," WORK("hpu_op", "h", "0", "") ","
+         WORK("cuda_profiler_range", "r", "0", "") ","
          WORK("new_thing", "n", "1", ""), {"=CUDA time total: 60.000us", "=unknown   categories counted as operations of the host: new_thing", NULL}},
-        {"steps are the host's", "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"ProfilerStep#1\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":100},"
-         WORK("gpu_user_annotation", "ProfilerStep#1", "0", "") "," WORK("gpu_user_annotation", "ProfilerStep#1", "1", ""), {"=steps     1, avg 100.000us", NULL, NULL}},
-        {"overhead owns nothing", OP("add", "1", "105", "1") ",{\"ph\":\"X\",\"cat\":\"overhead\",\"name\":\"Flush\",\"pid\":1,\"tid\":1,\"ts\":100,\"dur\":90}", {"=Self CPU time total: 140.000us", NULL, NULL}},
-        {"inf and NaN cost a value", "{\"ph\":\"C\",\"name\":\"w\",\"args\":{\"W\":NaN}},{\"ph\":\"X\",\"name\":\"mul\",\"ts\":1,\"dur\":5,\"args\":{\"gb\":-Infinity,\"b\":inf}}",
+        {"steps are the host's", SLICE("user_annotation", "ProfilerStep#1", "1", "1", "0", "100", "") ","
+         WORK("gpu_user_annotation", "ProfilerStep#1", "0", "") "," WORK("gpu_user_annotation", "ProfilerStep#1", "1", ""), {"=steps     1, avg 100.000us",
+         NULL, NULL}},
+        {"overhead owns nothing", OP("add", "1", "105", "1") "," SLICE("overhead", "Flush", "1", "1", "100", "90", ""), {"=Self CPU time total: 140.000us",
+         NULL, NULL}},
+        {"inf and NaN cost a value",
+         "{\"ph\":\"C\",\"name\":\"w\",\"args\":{\"W\":NaN}},{\"ph\":\"X\",\"name\":\"mul\",\"ts\":1,\"dur\":5,\"args\":{\"gb\":-Infinity,\"b\":inf}}",
          {"=no value  2 events with NaN or inf", "=mul", NULL}},
         {"a quote that is not escaped costs an event", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"x\"y\",\"ts\":1,\"dur\":5}," OP("b", "1", "100", "2"),
          {"=malformed 1 event left out, not JSON; the first is event 2, at byte ", "=events    2 slices", NULL}},
-        {"quotes and brackets that close an event too early", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"}x\"}y\",\"ts\":1,\"dur\":5}," OP("b", "1", "100", "2"), {"=malformed 1 event", "=events    2 slices", NULL}},
-        {"a control byte, a stray backslash, bytes that are not UTF-8, an empty name", OP("a\n", "1", "0", "1") "," OP("\\x", "1", "0", "1") "," OP("\xff", "1", "0", "1") "," OP("", "1", "0", "1") "," OP("b", "1", "100", "2"),
+        {"quotes and brackets that close an event too early", OP("a", "1", "0", "1") ",{\"ph\":\"X\",\"name\":\"}x\"}y\",\"ts\":1,\"dur\":5}," OP("b", "1",
+         "100", "2"), {"=malformed 1 event", "=events    2 slices", NULL}},
+        {"a control byte, a stray backslash, bytes that are not UTF-8, an empty name", OP("a\n", "1", "0", "1") "," OP("\\x", "1", "0", "1") "," OP("\xff",
+         "1", "0", "1") "," OP("", "1", "0", "1") "," OP("b", "1", "100", "2"),
          {"=malformed 3 events", "=1 without a name", "=events    1 slices"}},
         {"a comma after the last event", OP("a", "1", "0", "1") ",", {"=events    1 slices", NULL, NULL}},
-        {"unknown memory is not -1", "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Bytes\":400,\"Device Type\":12,\"Device Id\":0}},{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":2,"
-         "\"args\":{\"Bytes\":5,\"Device Type\":1,\"Device Id\":0,\"Total Allocated\":5}}", {"=XPU 0                1                -                -              400", "=device 0             1                5                -", NULL}},
-        {"streams of two GPUs", "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},"
-         "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"args\":{\"labels\":\"GPU 1\"}}," WORK("kernel", "k", "0", "") "," WORK("kernel", "k", "1", ""), {"=GPU 1 stream 7", "=process 0 stream 7", NULL}},
-        {"Python's frames have a row", OP("a", "1", "10", "1") ",{\"ph\":\"X\",\"cat\":\"python_function\",\"name\":\"f\",\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":100}", {"=[Python frames]", "=Self CPU time total: 100.000us", NULL}},
+        {"unknown memory is not -1",
+         "{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":1,\"args\":{\"Bytes\":400,\"Device Type\":12,\"Device Id\":0}},{\"ph\":\"i\",\"name\":\"[memory]\",\"ts\":2,"
+         "\"args\":{\"Bytes\":5,\"Device Type\":1,\"Device Id\":0,\"Total Allocated\":5}}",
+         {"=XPU 0                1                -                -              400", "=device 0             1                5                -", NULL}},
+        {"streams of two GPUs",
+         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},"
+         "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"args\":{\"labels\":\"GPU 1\"}}," WORK("kernel", "k", "0", "") "," WORK("kernel", "k", "1", ""),
+         {"=GPU 1 stream 7", "=process 0 stream 7", NULL}},
+        {"Python's frames have a row", OP("a", "1", "10", "1") "," SLICE("python_function", "f", "1", "1", "0", "100", ""), {"=[Python frames]",
+         "=Self CPU time total: 100.000us", NULL}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[4000];
