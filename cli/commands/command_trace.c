@@ -314,7 +314,8 @@ static void put_trace_summary(vp_json_writer *writer, const struct trace_tables 
         KEY("without_dur", trace->no_duration), KEY("with_bad_times", trace->no_time),
         KEY("without_name", trace->no_name), KEY("of_another_kind", trace->other), KEY("malformed", trace->malformed),
         KEY("first_malformed", trace->malformed ? trace->malformed_at : NULL), KEY("with_nan", trace->no_values),
-        KEY("begin_or_end", trace->pairs), KEY("with_repeated_ids", tables->repeated_ids), KEY_ARRAY("unknown_categories"));
+        KEY("begin_or_end", trace->pairs), KEY("with_repeated_ids", tables->repeated_ids),
+        KEY_ARRAY("unknown_categories"));
     for (uint32_t i = 0; i < trace->unknown.count; i++) vp_json_string(writer, text_table_at(&trace->unknown, i));
     PUT(writer, END_ARRAY, KEY("overlaps", tables->overlaps),
         KEY("duration_us", us_of(tables->last_ns - tables->first_ns)), KEY("steps", steps ? steps->calls : 0),

@@ -360,7 +360,8 @@ static void test_published(void) {
          "\"args\":{\"Bytes\":5,\"Device Type\":1,\"Device Id\":0,\"Total Allocated\":5}}",
          {"=XPU 0                1                -                -              400", "=device 0             1                5                -", NULL}},
         {"streams of two GPUs",
-         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},"
+         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":0,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},"
+         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":7,\"args\":{\"name\":\"stream 7\"}},"
          "{\"ph\":\"M\",\"name\":\"process_labels\",\"pid\":1,\"args\":{\"labels\":\"GPU 1\"}}," WORK("kernel", "k", "0", "") "," WORK("kernel", "k", "1", ""),
          {"=GPU 1 stream 7", "=process 0 stream 7", NULL}},
         {"Python's frames have a row", OP("a", "1", "10", "1") "," SLICE("python_function", "f", "1", "1", "0", "100", ""), {"=[Python frames]",
