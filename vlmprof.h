@@ -145,10 +145,11 @@
  *
  * Numerics
  *   Tilings, token counts, resized sizes, random draws, percentiles and sums repeat the reference's operations in
- *   the same float width and the same order, so that results are equal and not just close. This needs IEEE
- *   arithmetic: never compile with options that let the compiler reorder floating point, and switch off contraction
- *   to fused multiply-add (-ffp-contract=off; in gcc -std=c11 does it, in clang it does not). Checks are written so
- *   that NaN fails them.
+ *   the same float width and the same order, so that results are equal and not just close. They
+ *   do so under -ffast-math, contraction and x87, too: pragmas around each implementation switch these off (gcc,
+ *   clang, MSVC, ICC). With a compiler whose pragmas are not known, layouts, counts and statistics check its
+ *   arithmetic and return VP_ERR_UNSUPPORTED. On 32-bit x86, implementations use SSE2. Checks are written so that NaN
+ *   fails them.
  *
  * Sources
  *   Each function names its source. The reference for tiling, preprocessing, the model and the experiments' rules is
@@ -188,11 +189,72 @@
 #define VP_EXTERN_C_BEGIN
 #define VP_EXTERN_C_END
 #endif
+/* VP_EXACT_BEGIN VP_EXACT_WIDTH and VP_EXACT_END enclose implementations. What stands between them computes as it is
+ * written, operation by operation, in the width of its types, whatever the flags of the including file say: -ffast-math
+ * or parts of it, contraction, /fp:fast, x87. (gcc heeds only one such pragma of a macro, so there are two macros.) */
+#define VP_EXACT_WIDTH
+#if defined(VP_EXACT_BEGIN) && defined(VP_EXACT_END)
+#define VP_IMPL_ARITHMETIC_UNKNOWN /* the including file's own words, or a compiler without any: functions check */
+#elif defined(_MSC_VER)
+#define VP_EXACT_BEGIN __pragma(float_control(precise, on, push)) __pragma(fp_contract(off))
+#define VP_EXACT_END __pragma(float_control(pop))
+#elif defined(__clang__) || defined(__INTEL_COMPILER)
+#define VP_EXACT_BEGIN \
+    _Pragma("float_control(push)") _Pragma("float_control(precise, on)") _Pragma("STDC FP_CONTRACT OFF")
+#define VP_EXACT_END _Pragma("float_control(pop)")
+#if defined(__i386__) && !defined(__SSE2_MATH__)
+#undef VP_EXACT_WIDTH
+#undef VP_EXACT_END
+#define VP_EXACT_WIDTH _Pragma("clang attribute push(__attribute__((target(\"sse2\"))), apply_to = function)")
+#define VP_EXACT_END _Pragma("clang attribute pop") _Pragma("float_control(pop)")
+#endif
+#elif defined(__GNUC__) && !defined(__CUDACC__)
+#define VP_EXACT_BEGIN \
+    _Pragma("GCC push_options") \
+    _Pragma("GCC optimize (\"no-fast-math,no-unsafe-math-optimizations,no-associative-math,no-reciprocal-math,\
+no-finite-math-only,signed-zeros,trapping-math,fp-contract=off\")")
+#define VP_EXACT_END _Pragma("GCC pop_options")
+#if defined(__i386__) && !defined(__SSE2_MATH__)
+#undef VP_EXACT_WIDTH
+#define VP_EXACT_WIDTH _Pragma("GCC target (\"sse2,fpmath=sse\")")
+#endif
+#else
+#define VP_IMPL_ARITHMETIC_UNKNOWN
+#define VP_EXACT_BEGIN
+#define VP_EXACT_END
+#endif
+/* A product that is about to be added. clang fuses across statements and ignores its own pragma if told
+ * -ffp-contract=fast, so there the product goes through memory. */
+#if defined(__clang__) && (defined(__FMA__) || !defined(__x86_64__))
+static inline double vp_impl_rounded(double value) {
+    volatile double kept = value;
+    return kept;
+}
+#else
+#define vp_impl_rounded(value) (value)
+#endif
+#define VP_IMPL_INEXACT "the compiler changes floating-point arithmetic: no -ffast-math or parts of it, /fp:precise"
+#ifdef VP_IMPL_ARITHMETIC_UNKNOWN
+/* 1 if the compiler rounds to double, contracts and reassociates nothing, divides, and knows NaN. */
+static inline int vp_impl_arithmetic(void) {
+    volatile double tenth = 0.1, ten = 10.0, one = 1.0, square = 49.0, zero = 0.0;
+    const double divisor = square, none = zero / zero;
+    volatile double rounded = tenth + 0.65 + 4503599627370496.0 - 4503599627370496.0, product = tenth * ten - one,
+                    whole = square / divisor, others[3] = {one / divisor, ten / divisor, tenth / divisor};
+    return rounded == 1.0 && product == 0.0 && whole == 1.0 && others[0] > others[2] && none != none;
+}
+#else
+#define vp_impl_arithmetic() 1
+#endif
 
 VP_EXTERN_C_BEGIN
 
 #ifndef VP_API
-#if defined(VLMPROF_STATIC) && defined(__GNUC__)
+#if defined(VLMPROF_STATIC) && defined(__i386__) && !defined(__SSE2_MATH__) && defined(__clang__)
+#define VP_API static __attribute__((used)) /* keeps the calling convention of code without SSE */
+#elif defined(VLMPROF_STATIC) && defined(__i386__) && !defined(__SSE2_MATH__) && defined(__GNUC__)
+#define VP_API static __attribute__((used, noclone))
+#elif defined(VLMPROF_STATIC) && defined(__GNUC__)
 #define VP_API static __attribute__((unused))
 #elif defined(VLMPROF_STATIC)
 #define VP_API static
@@ -423,7 +485,7 @@ typedef struct vp_image_views { int32_t views, rows, cols; } vp_image_views;
  *          The global view follows the same rule, with crop_px for both sides of the canvas.
  *          R rows, C columns of crops, T tokens per side, w tokens per window, m tokens of both margins: H = w R + m,
  *          W = w C + m; features = T T + H W; columns = T + H; markers = 4 (start and end, twice)
- * numeric: float32 decides the resized sizes, each step rounded once: do not build with fast-math or x87 arithmetic */
+ * numeric: float32 decides the resized sizes, each step rounded once */
 VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_options *options, int32_t width_px,
                                    int32_t height_px, vp_layout *layout, vp_error *error);
 
@@ -574,8 +636,7 @@ VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, siz
 /* ================================================================================================= timer >>timer
  * A clock, and statistics of samples. Values may have any unit; all functions except the clock are pure.
  * source:  numpy 1.26.4 mean, std (ddof 0), percentile (linear), bit for bit
- * numeric: double, IEEE. A compiler that fuses a * b + c (gcc without -std=c11, on a target with FMA) changes the last
- *          bits; use -ffp-contract=off */
+ * numeric: double, IEEE (see Numerics above) */
 /* Nanoseconds of a monotonic clock with an arbitrary zero; only differences are meaningful. To replace the system's
  * clock, define the macro VLMPROF_CLOCK_NS, an int64_t expression, in the file that compiles the implementation. */
 VP_API int64_t vp_clock_ns(void);
@@ -902,13 +963,11 @@ VP_EXTERN_C_END
  * ================================================================================================================ */
 #if defined(VLMPROF_IMPLEMENTATION) && !defined(VLMPROF_IMPLEMENTATION_DONE)
 #define VLMPROF_IMPLEMENTATION_DONE
-#if defined(__FAST_MATH__)
-#error "statistics check for NaN and infinity: do not compile this file with fast-math"
-#endif
 #include <math.h>
 #include <string.h>
 #include <time.h>
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 /* ================================================================================================ result >>result */
 VP_API const char *vp_result_text(vp_result result) {
     switch ((int)result) { /* cast to int, because a caller may pass any number */
@@ -1368,6 +1427,7 @@ VP_API vp_result vp_layout_compute(const vp_geometry *geometry, const vp_tile_op
     vp_result result;
     int64_t canvas_width, canvas_height;
     int32_t image[2], canvas[2], crop[2], resized[2], offset[2];
+    if (!vp_impl_arithmetic()) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "arithmetic", VP_IMPL_INEXACT);
     if (vp_impl_grid_of(geometry, &grid) != VP_OK)
         return vp_fail(error, VP_ERR_RANGE, -1, "geometry", "not a valid geometry; see vp_geometry_check");
     if (width_px < 1 || height_px < 1)
@@ -1934,6 +1994,7 @@ VP_API vp_result vp_sampler_shard(size_t count, int32_t rank, int32_t ranks, siz
 #ifndef VLMPROF_CLOCK_NS
 #define VLMPROF_CLOCK_NS vp_impl_clock_ns()
 #ifdef _WIN32
+VP_EXACT_END
 VP_EXTERN_C_END
 #ifndef WIN32_LEAN_AND_MEAN
 #define WIN32_LEAN_AND_MEAN
@@ -1943,6 +2004,7 @@ VP_EXTERN_C_END
 #endif
 #include <windows.h>
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 static int64_t vp_impl_clock_ns(void) {
     LARGE_INTEGER ticks, hz;
     if (!QueryPerformanceCounter(&ticks) || !QueryPerformanceFrequency(&hz)) return 0;
@@ -2027,13 +2089,11 @@ VP_API int64_t vp_stage_unaccounted_ns(const vp_stage_clock *clock, size_t mark)
     return rest_ns;
 }
 
-/* The term to sum: values[index] or (values[index] - centre)^2. Each step is its own statement, so that a compiler that
- * fuses only within an expression rounds each step. */
+/* The term to sum: values[index] or (values[index] - centre)^2. */
 static double vp_impl_term(const double *values, size_t index, int squared, double centre) {
     if (!squared) return values[index];
     double distance = values[index] - centre;
-    distance = distance * distance;
-    return distance;
+    return vp_impl_rounded(distance * distance);
 }
 
 static double vp_impl_sum_block(const double *values, size_t count, int squared, double centre) {
@@ -2094,12 +2154,8 @@ VP_API double vp_statistics_percentile(const double *sorted, size_t count, doubl
     size_t high = low + 1 < count ? low + 1 : low;
     double part = place - (double)low;
     double step = sorted[high] - sorted[low];
-    if (part < 0.5) {
-        step = step * part;
-        return sorted[low] + step;
-    }
-    step = step * (1.0 - part);
-    return sorted[high] - step;
+    if (part < 0.5) return sorted[low] + vp_impl_rounded(step * part);
+    return sorted[high] - vp_impl_rounded(step * (1.0 - part));
 }
 
 VP_API int vp_all_finite(const double *values, size_t count) {
@@ -2111,6 +2167,7 @@ VP_API int vp_all_finite(const double *values, size_t count) {
 
 VP_API vp_result vp_statistics_compute(const double *values, size_t count, double *scratch, vp_statistics *statistics) {
     vp_statistics out;
+    if (!vp_impl_arithmetic()) return VP_ERR_UNSUPPORTED;
     if (count == 0 || !vp_all_finite(values, count)) return VP_ERR_RANGE;
     out.count = count;
     /* before the sort, because the order of the additions matters */
@@ -2196,8 +2253,8 @@ VP_API double vp_statistics_student(double probability, double degrees) {
     double low = 0.0, high = 1.0, middle, square;
     if (!(probability >= 1e-12 && probability <= 1.0 - 1e-12) || !(degrees >= 1.0)) return (double)NAN;
     /* at most 2^39: the tail of 1 degree is about 1 / (pi t) */
-    while (vp_student_upper(high, solved) > tail) high *= 2.0;
-    while ((middle = low + (high - low) * 0.5) > low && middle < high) {
+    while (high < 1e12 && vp_student_upper(high, solved) > tail) high *= 2.0;
+    for (int step = 0; step < 1200 && (middle = low + (high - low) * 0.5) > low && middle < high; step++) {
         if (vp_student_upper(middle, solved) > tail) low = middle; else high = middle;
     }
     /* the fraction loses digits here; the Cornish-Fisher expansion is accurate to 1e-11 (Abramowitz and Stegun
@@ -3444,5 +3501,6 @@ VP_API vp_result vp_json_finish(vp_json_writer *writer) {
     return writer->result;
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* VLMPROF_IMPLEMENTATION */

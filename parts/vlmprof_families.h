@@ -166,10 +166,8 @@ VP_EXTERN_C_END
 #include <math.h>
 #include <string.h>
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
-#if defined(__FAST_MATH__)
-#error "counts repeat the floating-point operations of other programs exactly: do not compile this file with fast-math"
-#endif
 /* Rules, in the order of vp_impl_rules. A new family with a known rule needs a row in vp_impl_presets. A new rule needs
  * an index here and its function vp_impl_count_.. at the same index of vp_impl_rules. If it chooses from grids, it also
  * needs a case in vp_impl_family_grids. */
@@ -405,7 +403,7 @@ static int64_t vp_impl_ceiling(double value) {
 }
 /* adding 2^52 leaves no bits for the fraction, so the addition rounds to an integer, half to even */
 static int64_t vp_impl_half_even(double value) {
-    return (int64_t)(value + 4503599627370496.0 - 4503599627370496.0);
+    return (int64_t)(vp_impl_rounded(value) + 4503599627370496.0 - 4503599627370496.0);
 }
 static int64_t vp_impl_least(int64_t one, int64_t other) { return one < other ? one : other; }
 static int64_t vp_impl_most(int64_t one, int64_t other) { return one > other ? one : other; }
@@ -1665,7 +1663,9 @@ static const char *vp_impl_family_run(const vp_family *family, int32_t width, in
 VP_API vp_result vp_family_count(const vp_family *family, int32_t width_px, int32_t height_px, vp_vision_count *count,
                                  vp_error *error) {
     vp_vision_count out;
-    const char *refused = vp_impl_family_run(family, width_px, height_px, &out);
+    const char *refused;
+    if (!vp_impl_arithmetic()) return vp_fail(error, VP_ERR_UNSUPPORTED, -1, "arithmetic", VP_IMPL_INEXACT);
+    refused = vp_impl_family_run(family, width_px, height_px, &out);
     if (refused) {
         const int unknown = family->preset->certainty == VP_CERTAINTY_DOCUMENTED && width_px > 0 && height_px > 0;
         vp_message m = {{0}, 0};
@@ -1909,5 +1909,6 @@ VP_API vp_result vp_family_largest(const vp_family *family, const int32_t (*size
     return VP_OK;
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

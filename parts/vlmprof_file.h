@@ -159,6 +159,7 @@ extern FILE *fdopen(int fd, const char *mode);
 #endif
 #endif /* _WIN32 */
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 #ifdef _WIN32
 #define VP_IMPL_SEPARATORS "/\\:"
@@ -635,5 +636,6 @@ VP_API void vp_output_clean(const char *folder) {
     if (listing) closedir(listing);
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

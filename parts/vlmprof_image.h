@@ -133,6 +133,7 @@ VP_EXTERN_C_END
 #include <stdlib.h>
 #include <string.h>
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 /* ---------------------------------------------------------------------------------------------------------- preprocess
  * No part of the image is resized unless a view shows it. Source rows are read once, from top to bottom. The horizontal
@@ -664,6 +665,7 @@ VP_API vp_result vp_image_resize(const uint8_t *rgb, int32_t width_px, int32_t h
 #ifndef VLMPROF_STB_IMAGE
 #define VLMPROF_STB_IMAGE <stb/stb_image.h>
 #endif
+VP_EXACT_END
 VP_EXTERN_C_END
 #ifdef VLMPROF_STB_EXTERNAL
 /* only the declarations, even if the program implements stb_image further below */
@@ -752,6 +754,7 @@ static void vp_impl_stb_free(void *memory) {
 #undef STBI_FREE
 #endif /* VLMPROF_STB_EXTERNAL */
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 /* Allocation of vp_image.rgb: stb_image's allocator if stb_image is our copy, plain malloc if it is the program's. */
 #ifdef VLMPROF_STB_EXTERNAL
@@ -1284,5 +1287,6 @@ VP_API void vp_image_free(vp_image *image) {
 }
 #endif /* VLMPROF_NO_STB */
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

@@ -342,6 +342,7 @@ VP_EXTERN_C_END
 #include <math.h>
 #include <string.h>
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 VP_API vp_result vp_ranges_init(vp_ranges *ranges, vp_range *records, int64_t capacity, int32_t thread,
                                 const char *thread_name, const vp_range_hooks *hooks) {
@@ -2226,5 +2227,6 @@ VP_API vp_result vp_schedule_count(const vp_schedule *schedule, int64_t steps, v
     return VP_OK;
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

@@ -248,6 +248,7 @@ VP_EXTERN_C_END
 #include <math.h>
 #include <string.h>
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 static const char vp_impl_score_punctuation[] = ";/[]\"{}()=+\\_-><@`,?!";
 
@@ -1907,5 +1908,6 @@ VP_API vp_result vp_score_compute(vp_score_metric metric, vp_score_cleaning clea
     return result;
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */

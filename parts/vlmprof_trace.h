@@ -224,6 +224,7 @@ VP_EXTERN_C_END
 #include <sys/types.h>
 #include <unistd.h> /* lseek */
 VP_EXTERN_C_BEGIN
+VP_EXACT_BEGIN VP_EXACT_WIDTH
 
 /* Events are formatted directly into a small buffer. If the file is nearly full, a unit that must be complete (a stage
  * or a decode step) is measured first: the same code runs but only counts. A request's host and device tracks each have
@@ -1535,5 +1536,6 @@ VP_API vp_result vp_trace_close(vp_trace *trace, vp_trace_info *info, vp_error *
     return VP_OK;
 }
 
+VP_EXACT_END
 VP_EXTERN_C_END
 #endif /* implementation */
