@@ -144,7 +144,6 @@ static int vk_threads_for(int count) {
 #include <dlfcn.h>
 #define CUDA_LAUNCH(name, blocks, threads, shared_bytes, stream, ...) \
     name<<<blocks, threads, shared_bytes, stream>>>(__VA_ARGS__)
-#define CUDA_LAUNCH_PAIRS CUDA_LAUNCH /* the kernel itself declares the cluster */
 /* the clock of launch records; an emulated device replaces it with its own */
 #define VK_HOST_CLOCK() vp_clock_ns()
 #define CUDA_LAUNCH_DEPENDENT(name, blocks, threads, shared_bytes, stream, ...) \
@@ -159,26 +158,15 @@ static int vk_threads_for(int count) {
 /* a kernel for exactly this many threads; its registers are limited so that `resident` blocks fit a multiprocessor */
 #define KERNEL_OF(threads, resident, name, ...) \
     static __global__ void __launch_bounds__(threads, resident) name(__VA_ARGS__)
-/* two neighbouring blocks access each other's shared memory as a cluster (compute capability 9.0 and later). Code for
- * other chips is never launched. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 900
-#define KERNEL_OF_PAIRS KERNEL_OF
-#else
-#define KERNEL_OF_PAIRS(threads, resident, name, ...) \
-    static __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(threads, resident) name(__VA_ARGS__)
-#endif
 #define LAUNCH(name, blocks, threads, flops, bytes, ...) \
     LAUNCH_SHARED(name, blocks, threads, 0, flops, bytes, __VA_ARGS__)
 /* a launch with dynamic shared memory; GPU only */
-#define LAUNCH_SHARED(name, ...) LAUNCH_BY(CUDA_LAUNCH, name, __VA_ARGS__)
-/* launches a kernel of block pairs: an even number of blocks */
-#define LAUNCH_PAIRS(name, ...) LAUNCH_BY(CUDA_LAUNCH_PAIRS, name, __VA_ARGS__)
-#define LAUNCH_BY(send, name, blocks, threads, shared, flops, bytes, ...) \
+#define LAUNCH_SHARED(name, blocks, threads, shared, flops, bytes, ...) \
     do { \
         vk_grid(queue, (const void *)name, (int64_t)(blocks), (int)(threads), (int64_t)(shared)); \
         if (vk_begin(queue, #name, (int64_t)(flops), (int64_t)(bytes))) { \
-            send(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, \
-                 __VA_ARGS__); \
+            CUDA_LAUNCH(name, (unsigned)(blocks), (unsigned)(threads), (size_t)(shared), (cudaStream_t)queue->stream, \
+                        __VA_ARGS__); \
             vk_cuda_check(queue, cudaGetLastError(), #name, VK_HERE); \
             vk_end(queue); \
         } \
@@ -877,7 +865,7 @@ static int64_t vk_gelu_flops(vk_epilogue epilogue) {
 /* kernels with their launchers */
 #include "kernels/shared/stream_rows.h"
 #include "kernels/shared/native.h"
-#include "kernels/shared/prune.h"
+#include "kernels/shared/prune_rows.h"
 #ifdef VK_CUDA
 #include "kernels/gpu/rows.h"
 #endif
@@ -1350,16 +1338,14 @@ typedef struct vk_timer {
 } vk_timer;
 typedef struct vk_kernel_facts { const void *kernel; uint32_t registers, shared_bytes; } vk_kernel_facts;
 typedef struct vk_residence { const void *kernel; size_t shared_bytes; int blocks; } vk_residence;
-struct vk_step_plan; /* kernels/gpu/persistent.h */
-typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; struct vk_step_plan *plan; } vk_recording;
+typedef struct vk_recording { uint64_t key; cudaGraphExec_t steps; } vk_recording;
 typedef struct vk_cuda {
     vk_queue queue; /* first: a vk_queue of this backend is a vk_cuda */
     int device, wide, multiprocessors, shared_most;
-    int dependent, wgmma_linears, tuned; /* vp_gpu_switch */
-    int pairs; /* blocks that run at once as clusters; 0: not requested, or not available */
+    int dependent, tuned; /* vp_gpu_switch */
     CUresult (*encode)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *, const cuuint64_t *,
                        const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave, CUtensorMapSwizzle,
-                       CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: no products by wgmma */
+                       CUtensorMapL2promotion, CUtensorMapFloatOOBfill); /* NULL: experts by mma.sync */
     cudaStream_t stream;
     vk_cublas blas;
     vk_lt lt;
@@ -1391,23 +1377,9 @@ typedef struct vk_cuda {
     float *scores;
     vk_recording recordings[VK_RECORDINGS];
     int next_recording, no_recordings;
-    int persistent, step_blocks; /* VP_GPU_PERSISTENT; blocks of k_decode_step */
-    char *step_memory;           /* a plan, then the counter of its blocks */
-    struct vk_step_plan *plan;   /* the plan being made; otherwise NULL */
-    const struct vk_step_plan *plan_sent;
-    const char *plan_fault;
-    int64_t plan_launches;
 } vk_cuda;
 static vk_cuda *vk_cuda_of(vk_queue *queue) { return (vk_cuda *)queue; }
 /* Not used in prefill: its last block also uses kernels of a step, but position and cache have just been written. */
-/* Not used in profiles, which time single kernels. */
-static int vk_is_persistent(const vk_queue *queue) { return ((const vk_cuda *)queue)->persistent && !queue->log; }
-static void vk_plan_open(vk_queue *queue);
-static void vk_plan_block(vk_queue *queue, const vk_decode_job *job);
-static void vk_plan_end(vk_queue *queue, const vk_decode_end_job *job);
-static int vk_plan_begin(vk_queue *queue);
-static void vk_plan_keep(vk_queue *queue, uint64_t key);
-static void vk_plan_send(vk_queue *queue, const struct vk_step_plan *plan);
 static int vk_is_dependent(const vk_queue *queue) { return ((const vk_cuda *)queue)->dependent && queue->step > 0; }
 
 #include "kernels/gpu/epilogues.h"
@@ -1579,7 +1551,6 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->stream) cudaStreamSynchronize(cuda->stream);
     for (int i = 0; i < VK_RECORDINGS; i++)
         if (cuda->recordings[i].steps) cudaGraphExecDestroy(cuda->recordings[i].steps);
-    for (int i = 0; i < VK_RECORDINGS; i++) free(cuda->recordings[i].plan);
     for (int i = 0; i < VK_PLANS; i++) vk_lt_forget(&cuda->lt, &cuda->plans[i]);
     if (cuda->blas.handle) cuda->blas.destroy(cuda->blas.handle);
     for (int64_t i = 0; cuda->mark && i < cuda->marks; i++)
@@ -1593,7 +1564,6 @@ static void vk_cuda_close(vk_queue *queue) {
     if (cuda->inbox) cudaFreeHost(cuda->inbox);
     if (cuda->tokens) cudaFreeHost(cuda->tokens);
     if (cuda->memory) cudaFree(cuda->memory);
-    if (cuda->step_memory) cudaFree(cuda->step_memory);
     if (cuda->stream) cudaStreamDestroy(cuda->stream);
     /* A broken context stays, because the program around this engine may use it. That program may call
      * vp_device_reset. */
@@ -1624,21 +1594,14 @@ static vp_result vk_cuda_reset(int32_t index, vp_error *error) {
 #include "kernels/gpu/quant_launch.h"
 
 /* Returns VP_OK if the switch would change something on this device. Only an engine asks the driver for
- * cuTensorMapEncodeTiled; without it, wgmma, clusters and mma change nothing. */
+ * cuTensorMapEncodeTiled; without it, wgmma changes nothing. */
 static vp_result vk_cuda_switch(int32_t index, uint32_t bit, vp_error *error) {
     vp_device_info info;
     const char *lacks = NULL;
-    int cooperative = 1;
     vp_result result = vk_cuda_describe_device(index, &info, error);
     if (result != VP_OK) return result;
-    if (bit & VP_GPU_PERSISTENT
-        && cudaDeviceGetAttribute(&cooperative, cudaDevAttrCooperativeLaunch, index) != cudaSuccess) {
-        cudaGetLastError(); /* clears the error, as in vk_cuda_check */
-        cooperative = 0;
-    }
-    if (!cooperative) lacks = "the device has no cooperative launch";
     if (bit & VP_GPU_DEPENDENT && info.compute_major < 9) lacks = "needs compute capability 9.0";
-    if (bit & (VP_GPU_WGMMA | VP_GPU_CLUSTERS | VP_GPU_MMA)) {
+    if (bit & VP_GPU_WGMMA) {
 #ifndef VLMPROF_SM_90A
         lacks = "this build has no code for sm_90a";
 #endif
@@ -1668,7 +1631,7 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     cuda->device = setup->device;
     cuda->wide = setup->wide;
     if (setup->gpu & VP_GPU_EVENTS) cuda->events_only = "as asked";
-    cuda->wgmma_linears = (setup->gpu & VP_GPU_WGMMA) != 0;
+    cuda->multiprocessors = info.multiprocessor_count;
     cuda->tuned = (setup->gpu & VP_GPU_TUNED) != 0;
     cuda->dependent = setup->gpu & VP_GPU_DEPENDENT && info.compute_major >= 9;
     if (setup->gpu & VP_GPU_DEPENDENT && !cuda->dependent)
@@ -1695,10 +1658,8 @@ static vp_result vk_cuda_open(const vk_setup *setup, vk_queue **queue, vp_error 
     result = status == cudaSuccess ? vk_cublas_open(cuda, error) : vk_cuda_fail(error, status, what);
     if (result != VP_OK) { vk_cuda_close(&cuda->queue); return result; }
     cuda->queue.stream = cuda->stream;
-    vk_wide_open(&cuda->queue, &info, setup->gpu);
+    if (setup->gpu & VP_GPU_WGMMA) vk_wide_open(&cuda->queue, &info);
     if (cuda->encode && !setup->wide && !setup->counts_only) vk_check_experts(&cuda->queue);
-    cuda->persistent = (setup->gpu & VP_GPU_PERSISTENT) != 0;
-    if (cuda->persistent) vk_plan_open(&cuda->queue);
     *queue = &cuda->queue;
     return VP_OK;
 }
@@ -1713,7 +1674,6 @@ static const char *vk_cuda_gemm(vk_queue *queue, int wide, int rows) {
     vk_cuda *cuda = vk_cuda_of(queue);
     const char *vision = cuda->vision_tiles ? " vision" : "", *prefill = cuda->prefill_tiles ? " prefill" : "",
                *experts = wide ? "" : " experts";
-    if (rows == 1 && cuda->persistent) return "gemv, one kernel a step";
     if (rows == 1) return cuda->no_recordings ? "gemv, kernel by kernel" : "gemv, one graph a step";
     snprintf(cuda->ways, sizeof cuda->ways, "cublas (biases: %s; tiles:%s%s%s%s)",
              cuda->lt.present ? "cublasLt" : "apart", vision, prefill, experts,
@@ -1765,9 +1725,6 @@ static size_t vk_cuda_scratch_bytes(vk_queue *queue, const vk_extent *extent) {
     return vk_cuda_scratch(extent, at) + 256;
 }
 static void vk_route_use(vk_queue *queue); /* kernels/gpu/route.h */
-static int vk_cuda_tile_rows(vk_queue *queue, const vk_experts_job *job) {
-    return vk_wide_takes_pairs(vk_cuda_of(queue), job) ? 2 * VK_GROUP_ROWS : VK_GROUP_ROWS;
-}
 static void vk_tiles_use(vk_queue *queue) {
     VK_TRY(cudaFuncSetAttribute(k_experts_gate_up, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
     VK_TRY(cudaFuncSetAttribute(k_experts_down, cudaFuncAttributeMaxDynamicSharedMemorySize, VK_GROUP_BYTES));
@@ -1880,7 +1837,6 @@ static void vk_cuda_linear(vk_queue *queue, void *y, int ldy, const void *x, int
     vk_lt_job job = { y, x, linear->weights, bias, add ? 1.0f : 0.0f };
     vk_lt_plan *plan;
     if (linear->bits) { vk_quant_linear(queue, y, ldy, x, ldx, m, linear, epilogue); return; }
-    if (vk_wide_linear_send(queue, y, ldy, x, ldx, m, linear, epilogue)) return;
     plan = (linear->bias || cuda->tuned) && !queue->error ? vk_lt_find(queue, &shape, &job) : NULL;
     if (plan) {
         vk_shape(queue, m, linear->n, linear->k, 0);
@@ -2159,7 +2115,6 @@ static int vk_cuda_reserve_log(vk_queue *queue, int64_t count) {
         cuda->timer = grown;
         cuda->timers = count;
     }
-    if (cuda->persistent) vk_note(queue, "profiles run decode steps as a graph of kernels, not as one kernel");
     vk_cupti_start(queue);
     if (queue->traced) return 1;
     for (; cuda->timers_with_events < count; cuda->timers_with_events++) {
@@ -2274,12 +2229,6 @@ static int vk_cuda_replay(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cudaError_t status;
     if (queue->error) return 1;
-    for (int i = 0; i < VK_RECORDINGS && vk_is_persistent(queue); i++)
-        if (cuda->recordings[i].plan && cuda->recordings[i].key == key) {
-            vk_plan_send(queue, cuda->recordings[i].plan);
-            return 1;
-        }
-    if (vk_is_persistent(queue)) return 0;
     for (int i = 0; i < VK_RECORDINGS && !cuda->no_recordings; i++)
         if (cuda->recordings[i].steps && cuda->recordings[i].key == key) {
             if (queue->traced) vk_cupti_enter(queue->log_count);
@@ -2299,36 +2248,19 @@ static int vk_cuda_record(vk_queue *queue) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cudaError_t status;
     if (queue->error) return 0;
-    if (vk_is_persistent(queue)) return vk_plan_begin(queue);
     if (cuda->no_recordings) return 0;
     status = cudaStreamBeginCapture(cuda->stream, cudaStreamCaptureModeThreadLocal);
     if (status != cudaSuccess) vk_cuda_give_up_recording(queue, status, "cudaStreamBeginCapture");
     return status == cudaSuccess;
 }
-/* the step's slot, or else the oldest slot, cleared; a step may be stored as a graph and, for profiles, as a plan */
-static vk_recording *vk_recording_of(vk_cuda *cuda, uint64_t key) {
-    vk_recording *slot;
-    for (int i = 0; i < VK_RECORDINGS; i++) {
-        slot = &cuda->recordings[i];
-        if (slot->key == key && (slot->steps || slot->plan)) return slot;
-    }
-    slot = &cuda->recordings[cuda->next_recording];
-    cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
-    if (slot->steps) cudaGraphExecDestroy(slot->steps);
-    free(slot->plan);
-    memset(slot, 0, sizeof *slot);
-    slot->key = key;
-    return slot;
-}
 static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     vk_cuda *cuda = vk_cuda_of(queue);
     cudaGraph_t graph = NULL;
     cudaGraphExec_t steps = NULL;
+    vk_recording *oldest = &cuda->recordings[cuda->next_recording];
     const char *what = queue->error_at;
     /* called even after a failure: the stream must not keep capturing */
-    cudaError_t ended, status;
-    if (cuda->plan) { vk_plan_keep(queue, key); return; }
-    ended = status = cudaStreamEndCapture(cuda->stream, &graph);
+    cudaError_t status = cudaStreamEndCapture(cuda->stream, &graph), ended = status;
     if (queue->error) {
         /* nothing that was recorded has run, so only the recording failed; if the device is lost, the next call
          * reports it */
@@ -2341,7 +2273,10 @@ static void vk_cuda_keep(vk_queue *queue, uint64_t key) {
     if (steps && status != cudaSuccess) cudaGraphExecDestroy(steps);
     if (graph) cudaGraphDestroy(graph);
     if (status != cudaSuccess) { vk_cuda_give_up_recording(queue, status, what); return; }
-    vk_recording_of(cuda, key)->steps = steps;
+    if (oldest->steps) cudaGraphExecDestroy(oldest->steps);
+    oldest->key = key;
+    oldest->steps = steps;
+    cuda->next_recording = (cuda->next_recording + 1) % VK_RECORDINGS;
 }
 
 /* ================================================================================================== decode >>decode
@@ -2457,12 +2392,10 @@ typedef struct vk_input {
     const uint4 *plain;              /* .. unchanged */
     float eps, scale;                /* scale: 1 / rms(x), 0 before it is known */
     int d, head_dim, wide, held;     /* held: first vector of the loaded strip, -1 if none */
-    int waited;                      /* 1 after waiting for the kernel that makes x; .. */
-    vk_turns *turns;                 /* .. not NULL in a phase of k_decode_step */
-    int summing;                     /* threads that sum x's squares, as in a block of that size; 0: all */
+    int waited;                      /* 1 after waiting for the kernel that makes x */
 } vk_input;
 FN vk_input vk_input_norm(const float *x, const float *norm, int width, float eps, int wide) {
-    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0, NULL, 0 };
+    vk_input in = { VK_NORM_OF_X, x, norm, NULL, NULL, eps, norm ? 0.0f : 1.0f, width, 0, wide, -1, 0 };
     return in;
 }
 /* 4 columns of the merged splits: sum of weight * value over sum of weights, with each split relative to its own
@@ -2500,10 +2433,10 @@ FN float4 vk_columns(const float *row, int column, int width) {
     if (column + 3 >= width) four.w = 0.0f;
     return four;
 }
-/* a thread's part of a row's sum of squares, divided among `threads` of the block */
-FN float vk_squares(const float *row, int width, int threads) {
+/* a thread's part of a row's sum of squares */
+FN float vk_squares(const float *row, int width) {
     float sum = 0.0f;
-    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < width && TID < threads; i += 4 * threads) {
+    VK_UNROLLED_BY_2 for (int i = 4 * TID; i < width; i += 4 * NTID) {
         float4 four = vk_columns(row, i, width);
         sum += four.x * four.x + four.y * four.y + (four.z * four.z + four.w * four.w);
     }
@@ -2513,8 +2446,7 @@ FN float vk_squares(const float *row, int width, int threads) {
 FN void vk_input_ready(vk_input *in) {
     if (in->origin != VK_NORM_OF_X || in->scale != 0.0f) return;
     for (int i = 32 * TID; i < in->d; i += 32 * NTID) VK_AHEAD_OF(in->norm + i); /* arrives while x is summed */
-    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d, in->summing ? in->summing : NTID)) / (float)in->d
-                             + in->eps);
+    in->scale = 1.0f / sqrtf(block_sum(vk_squares(in->x, in->d)) / (float)in->d + in->eps);
 }
 /* columns column .. column + 3 of x, zeros after the last one */
 FN void vk_input_four(float v[4], const vk_input *in, int column) {
@@ -2552,7 +2484,7 @@ FN float vk_row(const int flight, uint4 *strip, vk_input *in, const uint4 *row, 
         const uint4 *x = in->origin == VK_PLAIN ? in->plain + first : strip;
         uint4 fetched[VK_FLIGHT_MOST];
         vk_fetch(flight, fetched, row + first, 0, mine);
-        if (!in->waited) vk_wait_for_inputs(in->turns);
+        if (!in->waited) vk_wait_for_last();
         in->waited = 1;
         if (in->origin != VK_PLAIN && in->held != first) {
             SYNC(); /* the previous strip has been read */
@@ -2601,7 +2533,7 @@ FN float vk_group_sum(float value, int group) {
 FN float vk_decode_scale(const vk_heads *heads, const float *row, int width, int head) {
     int whole = heads->norm == VK_NORM_WHOLE, count = whole ? width : heads->head_dim;
     if (heads->norm == VK_NORM_NONE) return 1.0f;
-    return 1.0f / sqrtf(block_sum(vk_squares(whole ? row : row + head * heads->head_dim, count, NTID)) / (float)count
+    return 1.0f / sqrtf(block_sum(vk_squares(whole ? row : row + head * heads->head_dim, count)) / (float)count
                         + heads->eps);
 }
 /* Norm, clip and RoPE of a head's q. The last split also does those of its k and, if it `writes`, stores k and v in the
@@ -2676,14 +2608,22 @@ FN void vk_found_leave(vk_found *found, float *sums, float *tops, float *partial
         out[1] = weights;
     }
 }
+/* 128 blocks for 16 heads. On chips with 108 or 114 multiprocessors, some of these run two blocks, so all blocks run at
+ * once; chips of compute capability 10.0 have 148. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define VK_ATTENTION_RESIDENT 1
+#else
+#define VK_ATTENTION_RESIDENT 2
+#endif
 /* One query against the cache. Each head of q has VK_SPLITS blocks, which divide the keys; block b has head b % heads.
  * Lanes form groups, each as large as a head's row needs. A group fetches VK_ATTENTION_FLIGHT keys at a time.
  * partial f32: [VK_SPLITS, d] sums of exp(score - top) * value, then [VK_SPLITS, heads] of top and sum of exp. The
  * first keys are requested before q is ready. group: a power of two, at least the number of vectors of a head. */
-FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, const float *qkv, const vk_heads *of,
-                         const int32_t *position, int group, float scale, int item, vk_turns *turns, int wide) {
-    const vk_heads shape = *of;
-    int heads = shape.heads, head_dim = shape.head_dim, head = item % heads, split = item / heads,
+KERNEL_OF(VK_ATTENTION_THREADS, VK_ATTENTION_RESIDENT, k_decode_attention, float *partial, void *key,
+          void *value, const float *qkv, vk_heads shape, const int32_t *position, int group, float scale,
+          const uint4 *ahead, int64_t ahead_bytes, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, shared);
+    int item = (int)BLK, heads = shape.heads, head_dim = shape.head_dim, head = item % heads, split = item / heads,
         last = split == VK_SPLITS - 1, kv_head = head / (heads / shape.kv_heads);
     int cached = *position, gone = VK_GONE(shape.gone, shape.window, cached),
         share = (cached - gone + VK_SPLITS - 1) / VK_SPLITS, from = gone + split * share,
@@ -2698,6 +2638,8 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
     float mine[8];
     vk_found found;
     int live = column < head_dim;
+    vk_let_next_begin();
+    vk_bring_ahead(ahead, ahead_bytes);
 #define VK_FETCH_KEYS(tile) \
     VK_UNROLLED for (int u = 0; u < VK_ATTENTION_FLIGHT; u++) { \
         int j = (tile) + u * teams + team, there = j < to && live; \
@@ -2705,7 +2647,7 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
         values[u] = there ? *((const uint4 *)value + (size_t)j * row_vectors + at) : make_uint4(0, 0, 0, 0); \
     }
     VK_FETCH_KEYS(from) /* written by earlier steps, like the position */
-    vk_wait_for_inputs(turns);
+    vk_wait_for_last();
     vk_decode_rotate(q, k, v, key, value, qkv, &shape, cached, head, last, wide);
     SYNC();
     found.top = -INFINITY;
@@ -2749,23 +2691,8 @@ FN void vk_decode_attend(uint4 *shared, float *partial, void *key, void *value, 
 #undef VK_FETCH_KEYS
     vk_found_leave(&found, sums, tops, partial, &shape, group, item, column, columns);
 }
-/* 128 blocks for 16 heads. On chips with 108 or 114 multiprocessors, some of these run two blocks, so all blocks run at
- * once; chips of compute capability 10.0 have 148. */
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
-#define VK_ATTENTION_RESIDENT 1
-#else
-#define VK_ATTENTION_RESIDENT 2
-#endif
-KERNEL_OF(VK_ATTENTION_THREADS, VK_ATTENTION_RESIDENT, k_decode_attention, float *partial, void *key,
-          void *value, const float *qkv, vk_heads shape, const int32_t *position, int group, float scale,
-          const uint4 *ahead, int64_t ahead_bytes, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, shared);
-    vk_let_next_begin();
-    vk_bring_ahead(ahead, ahead_bytes);
-    vk_decode_attend(shared, partial, key, value, qkv, &shape, position, group, scale, (int)BLK, NULL, wide);
-}
 FN vk_input vk_input_merged(const float *partial, int width, int head_dim, int wide) {
-    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1, 0, NULL, 0 };
+    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, wide, -1, 0 };
     return in;
 }
 /* x f32 [n] += W (attention merged), or = without `add` */
@@ -2779,7 +2706,7 @@ KERNEL_OF(VK_DECODE_THREADS, 2, k_decode_out, float *x, const float *partial, co
 /* x f32 [n] += W attended, in-type, or = without `add`. Used after the shared attention, and in dense MLPs. */
 KERNEL(k_decode_out_plain, float *x, const uint4 *attended, const uint4 *weights, int n, int vectors, int add,
        int wide) {
-    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0, NULL, 0 };
+    vk_input in = { VK_PLAIN, NULL, NULL, NULL, attended, 0.0f, 0.0f, 0, 0, wide, -1, 0 };
     vk_let_next_begin();
     vk_rows(VK_FLIGHT, NULL, &in, x, weights, NULL, n, vectors, add);
 }
@@ -2842,11 +2769,13 @@ FN void vk_choose_experts(int32_t *chosen, int32_t *index, float *weight, const 
 }
 /* hidden in-type [top_k, ldh] = silu(gate x) * up x of the chosen experts. A warp sums one row of gate and the same
  * row of up. index and weight [top_k] are the chosen experts. */
-FN void vk_decode_chosen(int32_t *chosen, void *hidden, int32_t *index, float *weight, const float *logits,
-                         const uint4 *normed, const char *weights, size_t stride_bytes, int experts, int top_k,
-                         int norm_topk, int expert_dim, int vectors, int ldh, vk_turns *turns, int wide) {
+KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
+       const char *weights, size_t stride_bytes, int experts, int top_k, int norm_topk, int expert_dim, int vectors,
+       int ldh, int wide) {
+    CUDA_DYNAMIC_SHARED(int32_t, chosen);
     int warps = NTID >> 5, blocks = (expert_dim + warps - 1) / warps;
-    vk_wait_for_inputs(turns); /* only then are the weights to read known */
+    vk_let_next_begin();
+    vk_wait_for_last(); /* only then are the weights to read known */
     vk_choose_experts(chosen, index, weight, logits, experts, top_k, norm_topk);
     for (int item = (int)BLK; item < top_k * blocks; item += (int)gridDim.x) {
         int slot = item / blocks, row = item % blocks * warps + (TID >> 5);
@@ -2867,20 +2796,16 @@ FN void vk_decode_chosen(int32_t *chosen, void *hidden, int32_t *index, float *w
         if (LANE0) vk_put(hidden, (size_t)slot * (size_t)ldh + (size_t)row, vk_silu(gate_sum) * up_sum, wide);
     }
 }
-KERNEL(k_decode_gate_up, void *hidden, int32_t *index, float *weight, const float *logits, const uint4 *normed,
-       const char *weights, size_t stride_bytes, int experts, int top_k, int norm_topk, int expert_dim, int vectors,
-       int ldh, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, shared);
-    vk_let_next_begin();
-    vk_decode_chosen((int32_t *)(void *)shared, hidden, index, weight, logits, normed, weights, stride_bytes, experts,
-                     top_k, norm_topk, expert_dim, vectors, ldh, NULL, wide);
-}
 /* x f32 [n] += sum over the chosen experts of weight * (W hidden row), in the order of the slots. A warp computes
  * one row for all of them, two slots at a time. */
-FN void vk_decode_back(float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
-                       size_t stride_bytes, int top_k, int row, int vectors, int wide) {
+KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
+       size_t stride_bytes, int top_k, int n, int vectors, int wide) {
     enum { HALF = VK_FLIGHT / 2 }; /* vectors per slot: the rows are short */
+    int row = (int)BLK * (NTID >> 5) + (TID >> 5);
     float sum = 0.0f;
+    vk_let_next_begin();
+    vk_wait_for_last();
+    if (row >= n) return;
     for (int slot = 0; slot < top_k; slot += 2) {
         int two = slot + 1 < top_k;
         const uint4 *w = (const uint4 *)(const void *)(weights + (size_t)index[slot] * stride_bytes)
@@ -2906,13 +2831,6 @@ FN void vk_decode_back(float *x, const uint4 *hidden, const int32_t *index, cons
     sum = warp_sum(sum);
     if (LANE0) x[row] += sum;
 }
-KERNEL(k_decode_down, float *x, const uint4 *hidden, const int32_t *index, const float *weight, const char *weights,
-       size_t stride_bytes, int top_k, int n, int vectors, int wide) {
-    int row = (int)BLK * (NTID >> 5) + (TID >> 5);
-    vk_let_next_begin();
-    vk_wait_for_last();
-    if (row < n) vk_decode_back(x, hidden, index, weight, weights, stride_bytes, top_k, row, vectors, wide);
-}
 
 /* a row that may have the largest value. NaN never wins; the lower row wins ties; index is -1 if there is no row */
 typedef struct vk_candidate { float value; int32_t index; } vk_candidate;
@@ -2935,14 +2853,17 @@ FN vk_candidate vk_best_of_block(vk_candidate best) {
     return best;
 }
 /* logits f32 [n] = W (norm(x)), and the best row of each block */
-FN void vk_decode_best(uint4 *strip, vk_input *in, float *logits, vk_candidate *candidates, const uint4 *weights, int n,
-                       int vectors) {
+KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights,
+       int n, int vectors, int width, float eps, int wide) {
+    CUDA_DYNAMIC_SHARED(uint4, strip);
+    vk_input in = vk_input_norm(x, norm, width, eps, wide);
     vk_candidate best = { 0.0f, -1 };
+    vk_let_next_begin();
     for (size_t first = BLK * (size_t)(NTID >> 5); first < (size_t)n;
          first += (size_t)gridDim.x * (size_t)(NTID >> 5)) {
         size_t index = first + (size_t)(TID >> 5);
         int live = index < (size_t)n;
-        float sum = vk_row(VK_FLIGHT, strip, in, weights + (live ? index : 0) * (size_t)vectors, vectors, live);
+        float sum = vk_row(VK_FLIGHT, strip, &in, weights + (live ? index : 0) * (size_t)vectors, vectors, live);
         vk_candidate row = { sum, live && sum == sum ? (int32_t)index : -1 };
         if (LANE0 && live) logits[index] = sum;
         best = vk_better(best, row);
@@ -2950,32 +2871,19 @@ FN void vk_decode_best(uint4 *strip, vk_input *in, float *logits, vk_candidate *
     best = vk_best_of_block(best);
     if (TID == 0) candidates[BLK] = best;
 }
-KERNEL(k_decode_head, float *logits, vk_candidate *candidates, const float *x, const float *norm, const uint4 *weights,
-       int n, int vectors, int width, float eps, int wide) {
-    CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = vk_input_norm(x, norm, width, eps, wide);
-    vk_let_next_begin();
-    vk_decode_best(strip, &in, logits, candidates, weights, n, vectors);
-}
-FN vk_candidate vk_best_of_all(const vk_candidate *candidates, int count) {
-    vk_candidate best = { 0.0f, -1 };
-    for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
-    return vk_best_of_block(best);
-}
-/* Adds the token to the sequence. After waiting, the host reads the token from tokens[position % places] in its own
- * memory; a copy would be a separate operation for 4 bytes. */
-FN void vk_take_token(int32_t *token, int32_t *position, int32_t *tokens, int places, int32_t best) {
-    int at = *position + 1;
-    *token = tokens[at % places] = best;
-    *position = at;
-}
-/* One block. */
+/* Chooses the best of the blocks' candidates and adds it to the sequence. After waiting, the host reads the token from
+ * tokens[position % places] in its own memory; a copy would be a separate operation for 4 bytes. One block. */
 KERNEL(k_decode_pick, int32_t *token, int32_t *position, int32_t *tokens, int places, const vk_candidate *candidates,
        int count) {
-    vk_candidate best;
+    vk_candidate best = { 0.0f, -1 };
     vk_wait_for_last();
-    best = vk_best_of_all(candidates, count);
-    if (TID == 0) vk_take_token(token, position, tokens, places, best.index);
+    for (int i = TID; i < count; i += NTID) best = vk_better(best, candidates[i]);
+    best = vk_best_of_block(best);
+    if (TID == 0) {
+        int at = *position + 1;
+        *token = tokens[at % places] = best.index;
+        *position = at;
+    }
 }
 
 /* ---- launchers. FLOPs and bytes are counted as elsewhere: FLOPs that the arithmetic needs, and every operand once,
@@ -3014,7 +2922,6 @@ static size_t vk_strip_bytes(const vk_linear *linear) {
 #define LAUNCH_ROWS(name, rows, threads, shared, ...) \
     LAUNCH_STEP(name, vk_decode_grid(queue, (const void *)name, rows, threads, shared), threads, shared, __VA_ARGS__)
 #include "kernels/gpu/quant_decode.h"
-#include "kernels/gpu/persistent.h"
 #include "kernels/gpu/route.h"
 static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     const vk_linear *linear = job->att_proj;
@@ -3022,7 +2929,6 @@ static void vk_cuda_decode_qkv(vk_queue *queue, const vk_decode_job *job) {
     int64_t d = job->d, n = linear->n,
             flops = (norm ? 4 * d : 0) + (2 * (int64_t)linear->k + (linear->bias != NULL)) * n,
             bytes = vk_weight_bytes(linear) + (norm ? 8 : 4) * d + (linear->bias ? 8 : 4) * n;
-    vk_plan_block(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_qkv(queue, job, flops, bytes); return; }
     LAUNCH_ROWS(k_decode_qkv, linear->n, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes,
@@ -3153,7 +3059,6 @@ static void vk_cuda_decode_head(vk_queue *queue, const vk_decode_end_job *job) {
     int grid = vk_head_grid(queue, linear);
     int64_t d = linear->k, flops = 4 * d + (2 * d + 1) * linear->n,
             bytes = vk_weight_bytes(linear) + 8 * d + 4 * (int64_t)linear->n + 8 * grid;
-    vk_plan_end(queue, job);
     vk_shape(queue, 1, linear->n, linear->k, 0);
     if (linear->bits) { vk_quant_send_head(queue, job, grid, flops, bytes); return; }
     LAUNCH_STEP(k_decode_head, grid, VK_DECODE_THREADS, vk_strip_bytes(linear), flops, bytes, job->logits,
@@ -3168,7 +3073,6 @@ static void vk_cuda_decode_pick(vk_queue *queue, const vk_decode_end_job *job) {
                 vk_cuda_of(queue)->tokens_there, (int)vk_cuda_of(queue)->marks,
                 (const vk_candidate *)(const void *)job->scratch, count);
 }
-#include "kernels/gpu/persistent_launch.h"
 static const vk_decode_kernels vk_cuda_decode = {
     vk_cuda_decode_qkv, vk_cuda_decode_attention, vk_cuda_decode_out, vk_cuda_decode_router, vk_cuda_decode_gate_up,
     vk_cuda_decode_down, vk_cuda_decode_dense_gate_up, vk_cuda_decode_dense_down, vk_cuda_decode_head,
@@ -3178,7 +3082,7 @@ static const vk_decode_kernels vk_cuda_decode = {
 static const vk_backend vk_cuda_backend = {
     VK_KERNEL_TABLE, 1, 0, 16, 1, 1, VK_STAGE_BYTES, CUDART_VERSION, VK_BACKEND_FUNCTIONS(vk_cuda), NULL,
     vk_cuda_count, vk_cuda_describe_device, vk_cuda_telemetry, vk_cuda_energy, vk_cuda_reset, vk_cuda_switch,
-    vk_cuda_tile_rows, vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
+    vk_cuda_experts, vk_cuda_route, &vk_cuda_decode,
     vk_cuda_replay, vk_cuda_record, vk_cuda_keep, NULL
 };
 extern "C" const vk_backend *vk_gpu_code(void) { return &vk_cuda_backend; }
@@ -3945,7 +3849,7 @@ static vp_result vk_cpu_energy(int32_t index, double *joules, vp_error *error) {
 
 static const vk_backend vk_cpu_backend = {
     VK_KERNEL_TABLE, 0, 1, 1, 0, 0, SIZE_MAX, 0, VK_BACKEND_FUNCTIONS(vk_cpu), vk_cpu_gemm_name, NULL, NULL,
-    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
+    vk_cpu_telemetry_here, vk_cpu_energy, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, vk_cpu_together
 };
 const vk_backend *vk_cpu_code(void) { return &vk_cpu_backend; }
 #endif /* !VK_CUDA */

@@ -39,8 +39,7 @@ cli/results/result_read.:   vlmprof.h vlmprof_file vlmprof_stages vlmprof_config
 cli/results/result_scores.: vlmprof.h vlmprof_file vlmprof_analysis cli/base/ cli/results/
 cli/results/knobs.:         vlmprof.h vlmprof_config cli/base/ cli/results/
 cli/results/:               vlmprof.h vlmprof_noise vlmprof_chat cli/base/ cli/results/
-cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h cli/model/webp_gif.h
-cli/model/webp_gif.:     vlmprof.h vlmprof_image cli/base/ cli/model/webp_gif.h
+cli/model/image.:           vlmprof.h vlmprof_file vlmprof_image cli/base/ cli/model/image.h
 cli/model/prompt.:          vlmprof.h vlmprof_prompt cli/base/ cli/model/prompt.h
 cli/model/:                 subjects cli/base/ cli/model/
 cli/tile/:                  vlmprof.h vlmprof_file vlmprof_image vlmprof_families cli/base/ cli/model/image.h cli/tile/
@@ -51,8 +50,7 @@ cli/server/:                vlmprof.h vlmprof_file vlmprof_image vlmprof_familie
 cli/measure/noise.:         vlmprof.h vlmprof_noise cli/base/ cli/measure/noise.h
 cli/measure/:               subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/
 cli/data/:                  vlmprof.h vlmprof_chat vlmprof_families vlmprof_file vlmprof_image vlmprof_prompt vlmprof_score cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/data/
-cli/profile/profile_page.c: subjects cli/base/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h
-cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/
+cli/profile/:               subjects cli/base/ cli/model/ cli/results/ cli/measure/ cli/profile/ cli/page/flame.h
 cli/sweep/:                 subjects cli/base/ cli/model/ cli/results/ cli/tile/ cli/score/ cli/server/ cli/measure/ cli/profile/ cli/data/ cli/sweep/
 cli/report/:                vlmprof.h vlmprof_file vlmprof_stages vlmprof_config vlmprof_score vlmprof_analysis vlmprof_latency vlmprof_noise cli/base/ cli/score/ cli/results/ cli/report/ cli/measure/noise.h
 cli/page/:                  vlmprof.h vlmprof_stages vlmprof_ranges vlmprof_analysis vlmprof_latency cli/base/ cli/report/ cli/page/ cli/results/metrics.h cli/results/result_read.h cli/measure/noise.h

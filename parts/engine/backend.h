@@ -157,7 +157,7 @@ typedef struct vk_scores_job {
     X(take_rows, void *out, const float *in, const int32_t *index, int rows, int width, int ld, int wide) \
     X(compose_rope, float *cs, const float *table, const int32_t *positions, const int32_t *axes, int rows, \
       int stride, int head_dim) \
-    /* for pruning image tokens (kernels/shared/prune.h) */ \
+    /* for pruning image tokens (kernels/shared/prune_rows.h) */ \
     X(attention_tops, const vk_scores_job *job, int wide) \
     X(attention_received, const vk_scores_job *job, int wide) \
     X(row_size, float *out, const void *in, int rows, int width, int ld, int wide) \
@@ -232,9 +232,8 @@ typedef struct vk_experts_job {
     const int32_t *start, *list, *slot_row, *tiles;
     const float *weight; /* [pairs] routing weights, token * top_k + slot */
     int ldx, ldy, pairs, top_k, experts;
-    int tile_rows; /* rows per tile: the result of the backend's tile_rows() */
 } vk_experts_job;
-enum { VK_TILE_ROWS = 128 }; /* minimum of tile_rows */
+enum { VK_TILE_ROWS = 128 }; /* tile_rows of moe_lists for these */
 
 /* Chooses the experts for many rows: normed = norm(x), the experts' input, and the top_k of softmax(router(normed)) */
 typedef struct vk_route_job {
@@ -362,10 +361,7 @@ typedef struct vk_backend {
     vp_result (*energy)(int32_t index, double *joules, vp_error *error);
     vp_result (*device_reset)(int32_t index, vp_error *error);
     vp_result (*device_switch)(int32_t index, uint32_t bit, vp_error *error); /* vp_device_ways */
-    /* rows per tile of moe_lists for this `job`, before its lists and tiles are set; .. */
-    int (*tile_rows)(vk_queue *queue, const vk_experts_job *job);
-    void (*experts)(vk_queue *queue, const vk_experts_job *job); /* .. and the experts for many tokens in bf16; lists
-                                                                  * stay on the device */
+    void (*experts)(vk_queue *queue, const vk_experts_job *job); /* many tokens in bf16; lists stay on the device */
     int (*route)(vk_queue *queue, const vk_route_job *job);      /* in one launch; NULL or returns 0: sizes not
                                                                   * supported */
     const vk_decode_kernels *decode; /* if NULL, single tokens use the operations above */

@@ -37,10 +37,7 @@ VP_API vp_result vp_device_ways(int32_t index, char *text, size_t capacity, vp_e
     vp_result result = vp_device_describe(index, &info, error);
     size_t used;
     if (result != VP_OK) return result;
-    snprintf(text, capacity, "experts by %s; --gpu (all off by default):",
-             vk_gpu()->device_switch(index, VP_GPU_MMA, NULL) == VP_OK
-                 ? "wgmma, if it matches mma.sync when an engine opens"
-                 : "mma.sync");
+    snprintf(text, capacity, "--gpu (all off by default):");
     for (int is_possible = 1; is_possible >= 0; is_possible--)
         for (int32_t i = 0; (word = vp_gpu_word_at(i)) != NULL; i++) {
             vp_error lacks = { VP_OK, -1, "", "" };

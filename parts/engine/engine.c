@@ -49,8 +49,6 @@ static vp_result vk_check_options(const vp_engine_options *options, vp_error *er
     if (options->weights == VP_WEIGHTS_FP32 && (bits.head || bits.vision))
         return vp_fail(error, VP_ERR_RANGE, -1, bits.head ? "head_weights" : "vision_weights",
                        "fp32 arithmetic cannot be used with integers");
-    if (options->gpu & VP_GPU_MMA && options->gpu & (VP_GPU_WGMMA | VP_GPU_CLUSTERS))
-        return vp_fail(error, VP_ERR_RANGE, -1, "gpu", "mma cannot be used with wgmma or clusters");
     return vk_check_config(config, error);
 }
 

@@ -6,7 +6,7 @@
 #ifndef VK_ENGINE_INTERNAL_H
 #define VK_ENGINE_INTERNAL_H
 
-#include "model.h"
+#include "description.h"
 #include "prune.h"
 
 #include <math.h>

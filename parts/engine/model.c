@@ -1,5 +1,5 @@
 /* model.c - finds the description of a model and makes the pass over its weights */
-#include "model.h"
+#include "description.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * around attention and MLP
  *
  * source: transformers 5.23.0, models/gemma3/modeling_gemma3.py and models/siglip/modeling_siglip.py */
-#include "model.h"
+#include "description.h"
 
 /* norms are stored minus 1, and embeddings are multiplied by the square root of their width: these draws keep every
  * activation near unit size */

@@ -3,7 +3,7 @@
  *
  * source: transformers 5.23.0, models/internvl/modeling_internvl.py; convert_internvl_weights_to_hf.py of
  * huggingface/transformers 015d3b2; OpenGVLab/InternVL, modeling_intern_vit.py and modeling_internvl_chat.py */
-#include "model.h"
+#include "description.h"
 
 #define TOWER "vision_tower."
 #define LAYER TOWER "encoder.layer.%d."

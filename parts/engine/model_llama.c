@@ -2,7 +2,7 @@
  * Qwen3-MoE
  *
  * source: transformers 5.23.0, models/{llama,qwen2,qwen3,olmoe,qwen3_moe}/modeling_*.py */
-#include "model.h"
+#include "description.h"
 
 static void llama_weights(vk_pass *pass, vk_model *model, const vp_model_config *config) {
     vk_pass_language(pass, model, config, "model.", "lm_head");

@@ -3,7 +3,7 @@
  * source: transformers 5.23.0, models/{qwen2_5_vl,qwen3_vl,qwen3_vl_moe}/modeling_*.py. Qwen2.5-VL's tower has windows,
  * RMS norms and SwiGLU; Qwen3-VL's has a stretched table of positions, and also provides features for the first blocks
  * of the language model. Tensors have the names and layouts of published checkpoints. */
-#include "model.h"
+#include "description.h"
 
 #define LAYER "%sblocks.%d."
 static void vit_block_weights(vk_pass *pass, vk_vit_block *block, const vp_model_config *config, const char *tower,

@@ -388,10 +388,9 @@ static void vk_moe_tiles(vp_engine *engine, const vk_block *layer, int first, in
     job.pairs = rows * top_k;
     job.top_k = top_k;
     job.experts = config->expert_count;
-    job.tile_rows = to->tile_rows(engine->queue, &job);
     to->kernels.moe_lists(engine->queue, buffers->expert_count, buffers->expert_start, buffers->expert_list,
                           buffers->slot_row, buffers->expert_tiles, buffers->expert_index, config->expert_count,
-                          job.pairs, job.tile_rows);
+                          job.pairs, VK_TILE_ROWS);
     to->experts(engine->queue, &job);
 }
 

@@ -9,7 +9,7 @@
 #endif
 
 #include "host_loops.h"
-#include "model.h"
+#include "description.h"
 
 int vk_host_threads(int wanted) {
 #ifdef _OPENMP

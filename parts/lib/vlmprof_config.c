@@ -1284,13 +1284,22 @@ static vp_result vp_impl_config_molmo2(vp_impl_fields *fields, const vp_json *pr
 }
 
 static const char *const vp_impl_architectures[VP_ARCHITECTURE_COUNT][3] = {
-#define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type) {text, architecture, model_type},
+#define VP_IMPL_ARCHITECTURE_ROW(name, text, architecture, model_type, views) {text, architecture, model_type},
     VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_ROW)
 #undef VP_IMPL_ARCHITECTURE_ROW
 };
 VP_API const char *vp_architecture_name(vp_architecture architecture) {
     return (int)architecture >= 0 && architecture < VP_ARCHITECTURE_COUNT ? vp_impl_architectures[architecture][0]
                                                                          : "unknown";
+}
+
+VP_API vp_views vp_architecture_views(const char *name) {
+#define VP_IMPL_ARCHITECTURE_VIEWS(name, text, architecture, model_type, views) VP_VIEWS_##views,
+    static const vp_views of[VP_ARCHITECTURE_COUNT] = {VP_ARCHITECTURES(VP_IMPL_ARCHITECTURE_VIEWS)};
+#undef VP_IMPL_ARCHITECTURE_VIEWS
+    int i = 0;
+    while (name && i < VP_ARCHITECTURE_COUNT && strcmp(vp_impl_architectures[i][0], name)) i++;
+    return name && i < VP_ARCHITECTURE_COUNT ? of[i] : VP_VIEWS_GLOBAL;
 }
 
 /* finds the model by model_type, or without it by architectures */
@@ -1372,28 +1381,15 @@ VP_API vp_result vp_model_config_parse(const char *config_json, size_t config_by
 
 /* ---------------------------------------------------------------------------------------------------------- presets */
 static vp_model_config vp_impl_preset_molmoe_1b(void) {
-    vp_model_config config = {0};
-    config.architecture = VP_ARCHITECTURE_MOLMOE;
-    config.d_model = 2048; config.head_count = config.kv_head_count = 16; config.head_dim = 128;
-    config.block_count = 16;
-    config.qk_norm = VP_QK_NORM_WHOLE;
-    config.expert_count = 64; config.expert_dim = 1024; config.top_k = 8;
-    config.vocab_size = 50280; config.embedding_size = 50304; config.additional_vocab_size = 128;
-    config.max_sequence_length = config.max_positions = 4096;
-    config.rope_theta = 10000.0;
-    config.norm_eps = 1e-5f;
-    config.vit_width = 1024;
-    config.vit_head_count = 16;
-    config.vit_head_dim = 64;
-    config.vit_mlp_dim = 4096;
-    config.vit_block_count = 23;
-    config.vit_positions = 577;
-    config.vit_class_token = config.vit_qkv_bias = 1;
-    config.connector = VP_CONNECTOR_POOLING;
-    config.vit_norm_eps = 1e-5f;
-    config.vit_layers[0] = -2; config.vit_layers[1] = -9; config.vit_layer_count = 2;
-    config.vit_blocks_needed = 22;
-    config.projector_dim = 1024;
+    vp_model_config config = {
+        .architecture = VP_ARCHITECTURE_MOLMOE, .d_model = 2048, .head_count = 16, .kv_head_count = 16,
+        .head_dim = 128, .block_count = 16, .qk_norm = VP_QK_NORM_WHOLE, .expert_count = 64, .expert_dim = 1024,
+        .top_k = 8, .vocab_size = 50280, .embedding_size = 50304, .additional_vocab_size = 128,
+        .max_sequence_length = 4096, .max_positions = 4096, .rope_theta = 10000.0, .norm_eps = 1e-5f,
+        .vit_width = 1024, .vit_head_count = 16, .vit_head_dim = 64, .vit_mlp_dim = 4096, .vit_block_count = 23,
+        .vit_positions = 577, .vit_class_token = 1, .vit_qkv_bias = 1, .connector = VP_CONNECTOR_POOLING,
+        .vit_norm_eps = 1e-5f, .vit_layers = {-2, -9}, .vit_layer_count = 2, .vit_blocks_needed = 22,
+        .projector_dim = 1024};
     config.geometry = vp_geometry_default();
     return config;
 }
@@ -1403,13 +1399,8 @@ static vp_model_config vp_impl_preset_tiny(void) {
     config.d_model = 128; config.head_count = config.kv_head_count = 4; config.head_dim = 32; config.block_count = 4;
     config.expert_count = 8; config.expert_dim = 64; config.top_k = 2;
     config.vocab_size = 259; config.embedding_size = 320; config.additional_vocab_size = 16;
-    config.vit_width = 64;
-    config.vit_head_count = 4;
-    config.vit_head_dim = 16;
-    config.vit_mlp_dim = 256;
-    config.vit_block_count = 5;
-    config.vit_layers[1] = -4;
-    config.vit_blocks_needed = 4;
+    config.vit_width = 64; config.vit_head_count = 4; config.vit_head_dim = 16; config.vit_mlp_dim = 256;
+    config.vit_block_count = 5; config.vit_layers[1] = -4; config.vit_blocks_needed = 4;
     config.projector_dim = 64;
     return config;
 }
@@ -1420,6 +1411,11 @@ static vp_model_config vp_impl_preset_tiny(void) {
  * field. For the rest, fields that do not affect a tensor's shape (RoPE, eps, positions, image sizes) were not compared
  * with any file. */
 typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_impl_preset;
+#define VP_IMPL_SIZES(width, mlp, layers, heads) \
+    "\"hidden_size\":" #width ",\"intermediate_size\":" #mlp ",\"num_hidden_layers\":" #layers \
+    ",\"num_attention_heads\":" #heads
+#define VP_IMPL_LANGUAGE(width, mlp, layers, heads, kv_heads) \
+    VP_IMPL_SIZES(width, mlp, layers, heads) ",\"num_key_value_heads\":" #kv_heads
 #define VP_IMPL_QWEN2_5_VISION(out) \
     "\"vision_config\":{\"hidden_size\":1280,\"depth\":32,\"out_hidden_size\":" out "}}", \
     "{\"min_pixels\":3136,\"max_pixels\":12845056,\"image_mean\":[0.48145466,0.4578275,0.40821073]," \
@@ -1439,6 +1435,7 @@ typedef struct vp_impl_preset { const char *name, *config, *preprocessor; } vp_i
     ",\"rms_norm_eps\":1e-5}}", \
     "{\"size\":{\"longest_edge\":" longest "},\"max_image_size\":{\"longest_edge\":" view "}," \
     "\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"
+#define VP_IMPL_SMOLVLM_TEXT ",\"vocab_size\":49280,\"max_position_embeddings\":8192,\"rope_theta\":1e5"
 #define VP_IMPL_SMOLVLM_SMALL \
     "\"scale_factor\":4,\"vision_config\":{\"hidden_size\":768,\"num_attention_heads\":12,\"patch_size\":16," \
     "\"image_size\":512},"
@@ -1458,65 +1455,40 @@ static const vp_impl_preset vp_impl_model_presets[] = {
     {"tiny", NULL, NULL},
     {"molmoe-1b", NULL, NULL},
     {"tiny-dense",
-     "{\"model_type\":\"molmo\",\"hidden_size\":128,\"intermediate_size\":384,\"num_hidden_layers\":4,"
-     "\"num_attention_heads\":8,\"num_key_value_heads\":2,\"vocab_size\":259,\"embedding_size\":320,"
+     "{\"model_type\":\"molmo\"," VP_IMPL_LANGUAGE(128, 384, 4, 8, 2) ",\"vocab_size\":259,\"embedding_size\":320,"
      "\"additional_vocab_size\":16,\"layer_norm_eps\":1e-6,\"max_position_embeddings\":4096,\"rope_theta\":1e6,"
      "\"qkv_bias\":true,\"vit_layers\":[-2,-4],\"vision_backbone\":{\"image_emb_dim\":64,\"image_num_heads\":4,"
-     "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_layers\":5}}",
-     NULL},
+     "\"image_head_dim\":16,\"image_mlp_dim\":256,\"image_num_layers\":5}}", NULL},
     {"molmo-7b-d",
-     "{\"model_type\":\"molmo\",\"hidden_size\":3584,\"intermediate_size\":37888,\"num_hidden_layers\":28,"
-     "\"num_attention_heads\":28,\"num_key_value_heads\":4,\"vocab_size\":152064,\"layer_norm_eps\":1e-6,"
-     "\"max_position_embeddings\":4096,\"rope_theta\":1e6,\"qkv_bias\":true}",
-     NULL},
+     "{\"model_type\":\"molmo\"," VP_IMPL_LANGUAGE(3584, 37888, 28, 28, 4)
+     ",\"vocab_size\":152064,\"layer_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":4096,\"rope_theta\":1e6,\"qkv_bias\":true}", NULL},
     {"molmo-7b-o",
-     "{\"model_type\":\"molmo\",\"hidden_size\":4096,\"intermediate_size\":22016,\"num_hidden_layers\":32,"
-     "\"num_attention_heads\":32,\"vocab_size\":100278,\"embedding_size\":100352,\"layer_norm_eps\":1e-6,"
-     "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}",
-     NULL},
+     "{\"model_type\":\"molmo\"," VP_IMPL_SIZES(4096, 22016, 32, 32)
+     ",\"vocab_size\":100278,\"embedding_size\":100352,\"layer_norm_eps\":1e-6,"
+     "\"max_position_embeddings\":4096,\"rope_theta\":5e5,\"attention_layer_norm\":true,\"norm_after\":true}", NULL},
     {"olmoe-1b-7b", "{\"model_type\":\"olmoe\",\"intermediate_size\":1024}", NULL},
     {"llava-1.5-7b", /* absent fields have LlamaConfig's defaults */
      "{\"model_type\":\"llava\",\"text_config\":{\"vocab_size\":32064,\"max_position_embeddings\":4096,"
-     "\"rms_norm_eps\":1e-5},\"vision_config\":{\"hidden_size\":1024,\"intermediate_size\":4096,"
-     "\"num_hidden_layers\":24,\"num_attention_heads\":16,\"image_size\":336,\"patch_size\":14}}",
+     "\"rms_norm_eps\":1e-5},\"vision_config\":{" VP_IMPL_SIZES(1024, 4096, 24, 16)
+     ",\"image_size\":336,\"patch_size\":14}}",
      "{\"size\":{\"shortest_edge\":336},\"crop_size\":{\"height\":336,\"width\":336},"
      "\"image_mean\":[0.48145466,0.4578275,0.40821073],\"image_std\":[0.26862954,0.26130258,0.27577711]}"},
     {"smolvlm-256m",
-     VP_IMPL_SMOLVLM("\"hidden_size\":576,\"intermediate_size\":1536,\"num_hidden_layers\":30,"
-                     "\"num_attention_heads\":9,\"num_key_value_heads\":3,\"vocab_size\":49280,"
-                     "\"max_position_embeddings\":8192,\"rope_theta\":1e5",
-                     VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
+     VP_IMPL_SMOLVLM(VP_IMPL_LANGUAGE(576, 1536, 30, 9, 3) VP_IMPL_SMOLVLM_TEXT, VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
     {"smolvlm-500m",
-     VP_IMPL_SMOLVLM("\"hidden_size\":960,\"intermediate_size\":2560,\"num_hidden_layers\":32,"
-                     "\"num_attention_heads\":15,\"num_key_value_heads\":5,\"vocab_size\":49280,"
-                     "\"max_position_embeddings\":8192,\"rope_theta\":1e5",
-                     VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
+     VP_IMPL_SMOLVLM(VP_IMPL_LANGUAGE(960, 2560, 32, 15, 5)
+     VP_IMPL_SMOLVLM_TEXT, VP_IMPL_SMOLVLM_SMALL, "512", "2048")},
     {"smolvlm-2.2b",
-     VP_IMPL_SMOLVLM("\"hidden_size\":2048,\"intermediate_size\":8192,\"num_hidden_layers\":24,"
-                     "\"num_attention_heads\":32,\"vocab_size\":49155,\"max_position_embeddings\":16384,"
-                     "\"rope_theta\":273768",
-                     VP_IMPL_SMOLVLM_LARGE, "384", "1536")},
-    {"internvl3-1b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":896,\"intermediate_size\":4864,\"num_hidden_layers\":24,"
-                      "\"num_attention_heads\":14,\"num_key_value_heads\":2")},
-    {"internvl3-2b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":1536,\"intermediate_size\":8960,"
-                      "\"num_hidden_layers\":28,\"num_attention_heads\":12,\"num_key_value_heads\":2")},
-    {"internvl3-8b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 "\"hidden_size\":3584,\"intermediate_size\":18944,"
-                      "\"num_hidden_layers\":28,\"num_attention_heads\":28,\"num_key_value_heads\":4")},
-    {"internvl3.5-1b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":1024,\"intermediate_size\":3072,"
-                      "\"num_hidden_layers\":28,\"num_attention_heads\":16")},
-    {"internvl3.5-2b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":2048,\"intermediate_size\":6144,"
-                      "\"num_hidden_layers\":28,\"num_attention_heads\":16")},
-    {"internvl3.5-4b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":2560,\"intermediate_size\":9728,"
-                      "\"num_hidden_layers\":36,\"num_attention_heads\":32")},
-    {"internvl3.5-8b",
-     VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 "\"hidden_size\":4096,\"intermediate_size\":12288,"
-                      "\"num_hidden_layers\":36,\"num_attention_heads\":32")},
+     VP_IMPL_SMOLVLM(VP_IMPL_SIZES(2048, 8192, 24, 32) ",\"vocab_size\":49155,"
+                     "\"max_position_embeddings\":16384,\"rope_theta\":273768", VP_IMPL_SMOLVLM_LARGE, "384", "1536")},
+    {"internvl3-1b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 VP_IMPL_LANGUAGE(896, 4864, 24, 14, 2))},
+    {"internvl3-2b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 VP_IMPL_LANGUAGE(1536, 8960, 28, 12, 2))},
+    {"internvl3-8b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3 VP_IMPL_LANGUAGE(3584, 18944, 28, 28, 4))},
+    {"internvl3.5-1b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 VP_IMPL_SIZES(1024, 3072, 28, 16))},
+    {"internvl3.5-2b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 VP_IMPL_SIZES(2048, 6144, 28, 16))},
+    {"internvl3.5-4b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 VP_IMPL_SIZES(2560, 9728, 36, 32))},
+    {"internvl3.5-8b", VP_IMPL_INTERNVL(VP_IMPL_INTERNVL3_5 VP_IMPL_SIZES(4096, 12288, 36, 32))},
     {"tiny-qwen3-vl-moe",
      "{\"model_type\":\"qwen3_vl_moe\",\"text_config\":{\"hidden_size\":128,\"num_hidden_layers\":4,"
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":32,\"rope_scaling\":{\"mrope_section\":[6,5,5]},"
@@ -1526,30 +1498,28 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"out_hidden_size\":128}}",
      VP_IMPL_QWEN3_FILE("4096", "1048576")},
     {"qwen2.5-vl-3b",
-     "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":2048,\"intermediate_size\":11008,\"num_hidden_layers\":36,"
-     "\"num_attention_heads\":16,\"num_key_value_heads\":2,\"vocab_size\":151936,\"tie_word_embeddings\":true,"
+     "{\"model_type\":\"qwen2_5_vl\"," VP_IMPL_LANGUAGE(2048, 11008, 36, 16, 2)
+     ",\"vocab_size\":151936,\"tie_word_embeddings\":true,"
      "\"rms_norm_eps\":1e-6,\"max_position_embeddings\":128000," VP_IMPL_QWEN2_5_VISION("2048")},
     {"qwen2.5-vl-7b",
-     "{\"model_type\":\"qwen2_5_vl\",\"hidden_size\":3584,\"intermediate_size\":18944,\"num_hidden_layers\":28,"
-     "\"num_attention_heads\":28,\"num_key_value_heads\":4,\"vocab_size\":152064,\"rms_norm_eps\":1e-6,"
+     "{\"model_type\":\"qwen2_5_vl\"," VP_IMPL_LANGUAGE(3584, 18944, 28, 28, 4)
+     ",\"vocab_size\":152064,\"rms_norm_eps\":1e-6,"
      "\"max_position_embeddings\":128000," VP_IMPL_QWEN2_5_VISION("3584")},
     {"qwen3-vl-2b",
      "{\"model_type\":\"qwen3_vl\",\"tie_word_embeddings\":true,\"text_config\":{" VP_IMPL_QWEN3_TEXT
-     "\"hidden_size\":2048,\"intermediate_size\":6144,\"num_hidden_layers\":28,\"num_attention_heads\":16,"
-     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2048")},
+     VP_IMPL_LANGUAGE(2048, 6144, 28, 16, 8) ",\"vocab_size\":151936},"
+     VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2048")},
     {"qwen3-vl-4b",
      "{\"model_type\":\"qwen3_vl\",\"tie_word_embeddings\":true,\"text_config\":{" VP_IMPL_QWEN3_TEXT
-     "\"hidden_size\":2560,\"intermediate_size\":9728,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
-     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2560")},
+     VP_IMPL_LANGUAGE(2560, 9728, 36, 32, 8) ",\"vocab_size\":151936},"
+     VP_IMPL_QWEN3_VISION(VP_IMPL_QWEN3_SMALL, "2560")},
     {"qwen3-vl-8b",
      "{\"model_type\":\"qwen3_vl\",\"text_config\":{" VP_IMPL_QWEN3_TEXT
-     "\"hidden_size\":4096,\"intermediate_size\":12288,\"num_hidden_layers\":36,\"num_attention_heads\":32,"
-     "\"num_key_value_heads\":8,\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
+     VP_IMPL_LANGUAGE(4096, 12288, 36, 32, 8) ",\"vocab_size\":151936}," VP_IMPL_QWEN3_VISION("", "4096")},
     /* source: config.json of allenai/Molmo2-4B, as in github.com/albud1978/CV 83e865d (src/models/Molmo2-4B) */
     {"molmo2-4b",
-     "{\"model_type\":\"molmo2\",\"text_config\":{\"hidden_size\":2560,\"intermediate_size\":9728,"
-     "\"num_hidden_layers\":36,"
-     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"head_dim\":128,\"vocab_size\":151936,"
+     "{\"model_type\":\"molmo2\",\"text_config\":{" VP_IMPL_LANGUAGE(2560, 9728, 36, 32, 8)
+     ",\"head_dim\":128,\"vocab_size\":151936,"
      "\"rope_theta\":5e6,\"max_position_embeddings\":36864},\"vit_config\":{\"num_hidden_layers\":27},"
      "\"adapter_config\":{\"vit_layers\":[-3,-9],\"intermediate_size\":9728,\"text_hidden_size\":2560}}",
      "{\"max_crops\":8,\"use_single_crop_col_tokens\":false}"},
@@ -1559,18 +1529,16 @@ static const vp_impl_preset vp_impl_model_presets[] = {
      "\"num_experts\":128,\"num_experts_per_tok\":8,\"moe_intermediate_size\":768,\"vocab_size\":151936},"
      VP_IMPL_QWEN3_VISION("", "2048")},
     {"tiny-gemma3",
-     "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":16,\"text_config\":{\"hidden_size\":128,"
-     "\"intermediate_size\":256,\"num_hidden_layers\":6,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
-     "\"head_dim\":32,\"query_pre_attn_scalar\":32,\"vocab_size\":320,\"sliding_window\":32,"
-     "\"max_position_embeddings\":4096},\"vision_config\":{\"hidden_size\":64,\"intermediate_size\":128,"
-     "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"image_size\":112,\"patch_size\":14}}",
+     "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":16,\"text_config\":{" VP_IMPL_LANGUAGE(128, 256, 6, 4, 2)
+     ",\"head_dim\":32,\"query_pre_attn_scalar\":32,\"vocab_size\":320,\"sliding_window\":32,"
+     "\"max_position_embeddings\":4096},\"vision_config\":{" VP_IMPL_SIZES(64, 128, 3, 4)
+     ",\"image_size\":112,\"patch_size\":14}}",
      "{\"size\":{\"height\":112,\"width\":112},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
     {"gemma-3-4b", /* absent fields have Gemma3TextConfig's defaults */
      "{\"model_type\":\"gemma3\",\"mm_tokens_per_image\":256,\"text_config\":{\"hidden_size\":2560,"
      "\"intermediate_size\":10240,\"num_hidden_layers\":34,\"sliding_window\":1024,"
-     "\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}},\"vision_config\":{\"hidden_size\":1152,"
-     "\"intermediate_size\":4304,\"num_hidden_layers\":27,\"num_attention_heads\":16,\"image_size\":896,"
-     "\"patch_size\":14}}",
+     "\"rope_scaling\":{\"factor\":8.0,\"rope_type\":\"linear\"}},\"vision_config\":{" VP_IMPL_SIZES(1152, 4304, 27, 16)
+     ",\"image_size\":896,\"patch_size\":14}}",
      "{\"size\":{\"height\":896,\"width\":896},\"image_mean\":[0.5,0.5,0.5],\"image_std\":[0.5,0.5,0.5]}"},
 };
 enum { VP_IMPL_PRESETS = (int)(sizeof vp_impl_model_presets / sizeof vp_impl_model_presets[0]) };

@@ -14,34 +14,38 @@ VP_EXTERN_C_BEGIN
  * threads: reentrant */
 VP_API vp_result vp_json_load(const char *text, size_t bytes, const char *where, vp_json *json, vp_error *error);
 
-/* The supported models, with the values of `architectures` and `model_type` in config.json. MolmoE and Molmo-7B share
- * the model_type "molmo"; Molmo-7B's config has a hidden_size. */
+/* The views of an image: its crops and a global view; the same, but a single crop is the whole image; only its crops */
+typedef enum vp_views { VP_VIEWS_GLOBAL, VP_VIEWS_SPLIT, VP_VIEWS_CROPS } vp_views;
+/* The supported models, with the values of `architectures` and `model_type` in config.json, and the views of an image.
+ * MolmoE and Molmo-7B share the model_type "molmo"; Molmo-7B's config has a hidden_size. */
 #define VP_ARCHITECTURES(X) \
-    X(MOLMOE, "MolmoE", "OLMoForCausalLM", "molmo") \
-    X(MOLMO, "Molmo", "MolmoForCausalLM", "molmo") \
-    X(OLMOE, "OLMoE", "OlmoeForCausalLM", "olmoe") \
-    X(LLAVA, "LLaVA", "LlavaForConditionalGeneration", "llava") \
-    X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3") \
-    X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm") \
-    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl") \
-    X(INTERNVL_CHAT, "InternVL (original)", "InternVLChatModel", "internvl_chat") \
-    X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl") \
-    X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl") \
-    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe") \
-    X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3") \
-    X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2") \
-    X(LLAMA, "Llama", "LlamaForCausalLM", "llama") \
-    X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2") \
-    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3") \
-    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text") \
-    X(QWEN3_MOE, "Qwen3-MoE", "Qwen3MoeForCausalLM", "qwen3_moe")
+    X(MOLMOE, "MolmoE", "OLMoForCausalLM", "molmo", GLOBAL) \
+    X(MOLMO, "Molmo", "MolmoForCausalLM", "molmo", GLOBAL) \
+    X(OLMOE, "OLMoE", "OlmoeForCausalLM", "olmoe", GLOBAL) \
+    X(LLAVA, "LLaVA", "LlavaForConditionalGeneration", "llava", CROPS) \
+    X(IDEFICS3, "Idefics3", "Idefics3ForConditionalGeneration", "idefics3", SPLIT) \
+    X(SMOLVLM, "SmolVLM", "SmolVLMForConditionalGeneration", "smolvlm", SPLIT) \
+    X(INTERNVL, "InternVL", "InternVLForConditionalGeneration", "internvl", SPLIT) \
+    X(INTERNVL_CHAT, "InternVL (original)", "InternVLChatModel", "internvl_chat", SPLIT) \
+    X(QWEN2_5_VL, "Qwen2.5-VL", "Qwen2_5_VLForConditionalGeneration", "qwen2_5_vl", CROPS) \
+    X(QWEN3_VL, "Qwen3-VL", "Qwen3VLForConditionalGeneration", "qwen3_vl", CROPS) \
+    X(QWEN3_VL_MOE, "Qwen3-VL-MoE", "Qwen3VLMoeForConditionalGeneration", "qwen3_vl_moe", CROPS) \
+    X(GEMMA3, "Gemma 3", "Gemma3ForConditionalGeneration", "gemma3", SPLIT) \
+    X(MOLMO2, "Molmo2", "Molmo2ForConditionalGeneration", "molmo2", GLOBAL) \
+    X(LLAMA, "Llama", "LlamaForCausalLM", "llama", GLOBAL) \
+    X(QWEN2, "Qwen2", "Qwen2ForCausalLM", "qwen2", GLOBAL) \
+    X(QWEN3, "Qwen3", "Qwen3ForCausalLM", "qwen3", GLOBAL) \
+    X(GEMMA3_TEXT, "Gemma 3 without a tower", "Gemma3ForCausalLM", "gemma3_text", GLOBAL) \
+    X(QWEN3_MOE, "Qwen3-MoE", "Qwen3MoeForCausalLM", "qwen3_moe", GLOBAL)
 typedef enum vp_architecture {
-#define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type) VP_ARCHITECTURE_##name,
+#define VP_ARCHITECTURE_ENUM(name, text, architecture, model_type, views) VP_ARCHITECTURE_##name,
     VP_ARCHITECTURES(VP_ARCHITECTURE_ENUM)
 #undef VP_ARCHITECTURE_ENUM
     VP_ARCHITECTURE_COUNT
 } vp_architecture;
 VP_API const char *vp_architecture_name(vp_architecture architecture); /* for display; "unknown" outside the list */
+/* The views by a name for display, as result files have it; GLOBAL for NULL and for an unknown name. */
+VP_API vp_views vp_architecture_views(const char *name);
 
 /* RMS norms of q and k: none, over the whole projected width, or over each head */
 typedef enum vp_qk_norm { VP_QK_NORM_NONE, VP_QK_NORM_WHOLE, VP_QK_NORM_HEAD } vp_qk_norm;

@@ -37,17 +37,12 @@ typedef vp_result (*vp_progress)(void *user, const char *what, int64_t done, int
 /* Switches for the GPU, one bit each. EVENTS: launches are timed by events, even if CUPTI is available. DEPENDENT: in
  * decode steps a kernel requests its weights while the previous one still runs (programmatic dependent launch; compute
  * capability 9.0 or higher). Results are bit-identical; its gain was never measured. With events around launches there
- * is no gain. WGMMA: on Hopper, linears with many rows use vlmprof's kernels, as experts do, instead of cuBLAS. TUNED:
- * the first product of each shape, in warm-up requests, times 8 cuBLAS algorithms and keeps the fastest. The choice,
- * and so the last bits of results, may differ between processes. PERSISTENT: a decode step of MolmoE in bf16 or fp32 is
- * one cooperative kernel with one block per multiprocessor. Results are bit-identical. It is not in profiles, and its
- * gain was never measured. CLUSTERS: on Hopper, products with many rows, including those of experts, use pairs of
- * blocks that load weights for each other (TMA multicast), if the work counts predict a gain; it was never measured.
- * MMA: on Hopper, experts use mma.sync, as on other GPUs, instead of wgmma. It cannot be used with WGMMA or CLUSTERS. A
- * row: name, bit, word of --gpu, 1: results are bit-identical to those without it */
+ * is no gain. WGMMA: on Hopper, the experts of many tokens use wgmma instead of mma.sync, if both agree on a few rows
+ * when the engine opens. TUNED: the first product of each shape, in warm-up requests, times 8 cuBLAS algorithms and
+ * keeps the fastest. The choice, and so the last bits of results, may differ between processes. A row: name, bit, word
+ * of --gpu, 1: results are bit-identical to those without it */
 #define VP_GPU_SWITCHES(X) \
-    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) \
-    X(PERSISTENT, 8, "persistent", 1) X(TUNED, 16, "tuned", 0) X(CLUSTERS, 32, "clusters", 0) X(MMA, 64, "mma", 0)
+    X(EVENTS, 1, "events", 1) X(DEPENDENT, 2, "dependent", 1) X(WGMMA, 4, "wgmma", 0) X(TUNED, 16, "tuned", 0)
 #define VP_GPU_SWITCH_BIT(name, bit, word, same_bits) VP_GPU_##name = bit,
 typedef enum vp_gpu_switch { VP_GPU_SWITCHES(VP_GPU_SWITCH_BIT) VP_GPU_NONE = 0 } vp_gpu_switch;
 #undef VP_GPU_SWITCH_BIT
@@ -255,7 +250,7 @@ typedef enum vp_prune_method {
 /* KEEP: kept tokens and all later tokens keep their positions; COMPACT: positions count the shortened sequence;
  * PUBLISHED: as in the method's code (M-RoPE: KEEP) */
 typedef enum vp_prune_positions { VP_PRUNE_PUBLISHED, VP_PRUNE_KEEP, VP_PRUNE_COMPACT } vp_prune_positions;
-enum { VP_PRUNE_CUTS_MAX = 8, VP_PRUNE_PIVOTS_MAX = 64 };
+enum { VP_PRUNE_PIVOTS_MAX = 64 };
 typedef struct vp_prune {
     vp_prune_method method;
     vp_prune_positions positions;
@@ -276,16 +271,6 @@ typedef struct vp_prune {
 VP_API vp_prune vp_prune_default(vp_prune_method method);
 VP_API const char *vp_prune_name(vp_prune_method method);
 
-/* The effect of pruning on a request */
-typedef struct vp_pruned {
-    int32_t image_tokens, kept_tokens; /* image tokens before and after pruning; for pdrop after the last cut */
-    int32_t region_count;              /* regions of blocks: rows[i] prefill rows, starting at first_block[i] */
-    int32_t first_block[VP_PRUNE_CUTS_MAX + 1], rows[VP_PRUNE_CUTS_MAX + 1];
-    int32_t keeps_positions;
-    double mean_image_tokens;  /* over the active blocks */
-    /* KV cache with max_new_tokens: size that the request uses, and that it would use without pruning */
-    uint64_t cache_bytes, full_cache_bytes;
-} vp_pruned;
 
 typedef struct vp_request {
     const int32_t *input_ids; int32_t input_count;   /* BOS, image tokens, text */
@@ -321,18 +306,6 @@ typedef struct vp_request {
     vp_span *spans; int64_t span_capacity;
 } vp_request;
 
-typedef struct vp_reply {
-    /* the caller's, [max_new_tokens] each; step_ns[i]: device time of decode step i < token_count - 1 */
-    int32_t *tokens; int64_t *step_ns;
-    int32_t token_count; int ended_by_eos;           /* token_count includes the EOS */
-    vp_stage_times times;                            /* H2D .. DECODE; the caller times the others */
-    /* VP_TIMING_KERNEL: number of all launches, even if request.launches has no room for them; otherwise 0 */
-    int64_t launch_count;
-    int64_t span_count;                              /* the same for spans, if requested; a GPU has none */
-    /* with pruning and a dump: the counts of dump.kept and of the remaining rows; skips_features 1: dump.image_features
-     * was not written, because the connector reads only merged tokens */
-    int32_t kept_count, kept_tokens, skips_features;
-} vp_reply;
 /* Runs a request with greedy decoding, one token per step. N tokens take N - 1 decode steps.
  * in:      request  checked completely before anything runs: ids, positions, blocks and sizes must fit the model and
  *                   the engine

@@ -335,13 +335,13 @@ static void test_changed(void) {
     CHECK_INT(take(&d, 1, &a), 0);
     CHECK_TEXT(a.prompt, " User: And this? Assistant:");
     CHECK_INT(a.id, 2);
-    CHECK_INT(a.text_count, d.samples[1].text_count);
+    CHECK_INT(a.tokens.count, d.samples[1].text_count);
     sample_free(&a);
     write_text(in_folder("rows.jsonl"), "{\"id\": \"a\", \"question\": \"What is it?\", \"answers\": [\"cat\"]}\n\n{\"id\": \"b\", \"question\": \"And that?\"}\n");
     CHECK_INT(take(&d, 0, &a), 0);
     sample_free(&a);
     CHECK_INT(take(&d, 1, &a), EXIT_INPUT);
-    CHECK(!a.record && !a.prompt && !a.text_ids);
+    CHECK(!a.record && !a.prompt && !a.tokens.ids);
     CHECK(says("stderr", "rows.jsonl: line 3: the record changed since the sweep was planned"));
     write_text(in_folder("rows.jsonl"), "{\"id\": \"a\"");
     CHECK_INT(take(&d, 0, &a), EXIT_INPUT);

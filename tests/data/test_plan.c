@@ -105,7 +105,7 @@ static void test_rows(void) {
         const struct knob *row = &KNOBS[knob];
         char words[300], first[40] = "1", second[40] = "2";
         struct pass_input inputs[2];
-        const struct sample sample = {.text_count = 3};
+        const struct sample sample = {.tokens.count = 3};
         CHECK(row->list || row->of != KNOB_OF_ENGINE);
         if (!row->list) continue;
         if (row->choices) CHECK_INT(sscanf(row->choices, "%39s %39s", first, second), 2);
@@ -185,11 +185,12 @@ static void test_requests(void) {
         vp_tile_options tiles = configuration_tiles(&plan.configurations[1]);
         CHECK(tiles.rule == VP_TILE_TIER && tiles.fit == VP_FIT_FILL && tiles.tier == knob_tier(&plan.configurations[1].knobs));
     }
-    struct sample sample = {.text_count = 5, .no_bos = 1, .text_ids = &most};
+    struct sample sample = {.tokens = {&most, 5, 1}};
     plan.settings.ignore_eos = 1;
     configuration_input(&plan, &plan.configurations[1], &sample, &cuts, NULL, &input);
-    CHECK(input.cuts == &cuts && !input.images && input.text_count == 5 && input.no_bos == 1 && input.text_ids == &most && input.ignore_eos == 1);
-    CHECK(input.top_k == 2 && input.block_count == 4 && input.blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list && input.new_tokens == 9);
+    CHECK(input.cuts == &cuts && !input.images && input.tokens.count == 5 && input.tokens.no_bos == 1 && input.tokens.ids == &most && input.engine.ignore_eos == 1);
+    CHECK(input.engine.top_k == 2 && input.engine.active_block_count == 4 && input.engine.max_new_tokens == 9);
+    CHECK(input.engine.active_blocks == plan.configurations[1].knobs.of[KNOB_BLOCKS].list);
     cuts_free(&cuts);
     check_case("a request that is too long for the model takes no memory; here all are too long");
     CHECK_INT(make_set("--tier_list low --max_new_tokens 4096"), 0);

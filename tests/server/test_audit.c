@@ -3,9 +3,6 @@
 #define _POSIX_C_SOURCE 200809L
 #include "base/options.h"
 #include "server/checks/audit.h"
-#include "server/checks/corners.h"
-#include "server/checks/scene.h"
-#include "server/checks/token_cost.h"
 #include "support/check.h"
 #include "support/hostile_server.h"
 #include "support/program.h"

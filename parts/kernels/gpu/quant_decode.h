@@ -169,12 +169,12 @@ VK_QUANT_KERNEL(k_quant_qkv, float *qkv, const float *x, const float *norm, cons
 KERNEL_OF(VK_DECODE_THREADS, 2, k_quant_out, float *x, const float *partial, const char *weights, const char *scales,
           int n, int vectors, int width, int head_dim, int add, int bits) {
     CUDA_DYNAMIC_SHARED(uint4, strip);
-    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, 0, -1, 0, NULL, 0 };
+    vk_input in = { VK_MERGED, NULL, NULL, partial, NULL, 0.0f, 0.0f, width, head_dim, 0, -1, 0 };
     vk_quant from = vk_quant_of(weights, scales, vectors);
     VK_QUANT_ROWS(strip, &in, x, &from, NULL, n, add);
 }
 FN vk_input vk_input_plain(const uint4 *plain) {
-    vk_input in = { VK_PLAIN, NULL, NULL, NULL, plain, 0.0f, 1.0f, 0, 0, 0, -1, 0, NULL, 0 };
+    vk_input in = { VK_PLAIN, NULL, NULL, NULL, plain, 0.0f, 1.0f, 0, 0, 0, -1, 0 };
     return in;
 }
 /* like k_decode_out_plain */

@@ -1,11 +1,11 @@
-/* model.h - the description of a model for the engine: its weights and the constraints on its shape
+/* description.h - the description of a model for the engine: its weights and the constraints on its shape
  *
  * A new model needs a row in VP_ARCHITECTURES (vlmprof_config.h), code that reads its config.json (vp_model_config) and
  * lists its tensors (vp_model_tensor), a file model_NAME.c in this folder that defines a vk_description, its extern
  * line below, and an entry in vk_description_of (model.c). The stages in stages.c follow the config (heads, norms,
  * tower, connector). A layer that they lack needs a member in vk_model (weights.h) and its operation in stages.c. */
-#ifndef VK_MODEL_H
-#define VK_MODEL_H
+#ifndef VK_DESCRIPTION_H
+#define VK_DESCRIPTION_H
 
 #include "weights.h"
 

@@ -1,4 +1,4 @@
-/* prune.h - shared kernels that score and merge image tokens (engine/prune.c), included by vlmprof_kernels.cu
+/* prune_rows.h - shared kernels that score and merge image tokens (engine/prune.c), included by vlmprof_kernels.cu
  *
  * Scores, norms and distances are fp32 for any weights. Equal rows get equal results, because each product is summed in
  * the same order. */
