@@ -119,8 +119,7 @@ static void test_emulated(void) {
         CHECK(number(&d, member(&d, member(&d, 0, "stage_detail"), "prefill"), "wall_ms") > number(&d, s, "prefill"));
         free(d.nodes);
     }
-    CHECK_INT(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0);
-    CHECK(last.out && strstr(last.out, "device   cuda:1: "));
+    EXITS(cli("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:1"), 0, out, "device   cuda:1: ");
     REFUSED("run -p a --synthetic tiny --max_new_tokens 1 --device cuda:2", 4, "cuda:2");
     setenv("CUDA_ON_CPU_DEVICES", "1", 1);
     broken_gpu("CUDA_ON_CPU_DEVICES", "0", "", 0);

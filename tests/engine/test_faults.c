@@ -840,21 +840,11 @@ int main(void) {
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) test_kind(kinds[i], VP_TIMING_STAGE);
     test_kind("event", VP_TIMING_KERNEL);
     test_kind("event", VP_TIMING_OFF);
-    test_contexts();
-    test_no_recording();
-    test_warm();
-    test_timing();
-    test_cupti();
-    test_dependents();
-    test_tuned();
-    test_decode_step();
-    test_biases();
+    RUN_TESTS(test_contexts, test_no_recording, test_warm, test_timing, test_cupti, test_dependents, test_tuned,
+              test_decode_step, test_biases);
     test_no_plan("cublasLtMatmul", 0, 7, "products with a bias take two launches: cuBLAS lacks cublasLtMatmul");
     test_no_plan(NULL, 6, 1, "a product of 577 x 192 x 64 and its bias take two launches: cublasLt's find, status 15");
-    test_memory();
-    test_ceilings();
-    test_telemetry();
-    test_energy();
+    RUN_TESTS(test_memory, test_ceilings, test_telemetry, test_energy);
     test_machine("CUDA_ON_CPU_DEVICES", "0", VP_ERR_DEVICE, "no NVIDIA GPU");
     test_machine("CUDA_ON_CPU_DRIVER", "0", VP_ERR_DEVICE, "no NVIDIA driver");
     test_machine("CUDA_ON_CPU_DRIVER", "11040", VP_ERR_DEVICE, "too old: it supports CUDA 11.4");

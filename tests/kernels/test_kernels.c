@@ -2466,9 +2466,7 @@ static void test_backend(void) {
     test_transfers(12345, 7);
     test_transfers(64 << 10, 5);
     test_transfers(whole, 3);
-    test_order();
-    test_marks();
-    test_recorded_steps();
+    RUN_TESTS(test_order, test_marks, test_recorded_steps);
     for (int wide = 0; wide < 2; wide++) {
         test_loading(40, 24, 5, wide);
         test_loading(100, 100, 1, wide);
@@ -2907,12 +2905,7 @@ int main(void) {
     test_shared_kernels();
     test_pruning_kernels();
     test_linears();
-    test_wgmma();
-    test_attentions();
-    test_routes();
-    test_decode();
-    test_backend();
-    test_failures();
+    RUN_TESTS(test_wgmma, test_attentions, test_routes, test_decode, test_backend, test_failures);
     test_components(device);
     for (int wide = 0; wide < 3; wide++) if (modes[wide].queue) backend->close(modes[wide].queue);
     return check_done(program);

@@ -46,10 +46,10 @@ static vk_trial *vk_trial_new(void) {
 }
 /* computes y of `trial` by wgmma or by mma.sync */
 static void vk_trial_run(vk_queue *queue, vk_trial *there, vk_trial *trial, int by_wgmma) {
-    static const int64_t none[2] = { 0, 0 };
+    static const int64_t none[2] = {0, 0};
     cudaStream_t stream = vk_cuda_of(queue)->stream;
-    vk_linear up = { there->up, NULL, NULL, 2 * VK_TRIAL_DIM, VK_TRIAL_K, VK_TRIAL_K, 0, 0, NULL },
-              down = { there->down, NULL, NULL, VK_TRIAL_K, VK_TRIAL_DIM, VK_TRIAL_DIM_PADDED, 0, 0, NULL };
+    vk_linear up = {there->up, NULL, NULL, 2 * VK_TRIAL_DIM, VK_TRIAL_K, VK_TRIAL_K, 0, 0, NULL},
+              down = {there->down, NULL, NULL, VK_TRIAL_K, VK_TRIAL_DIM, VK_TRIAL_DIM_PADDED, 0, 0, NULL};
     vk_experts_job job;
     memset(&job, 0, sizeof job);
     job.y = there->y;

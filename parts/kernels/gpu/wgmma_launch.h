@@ -2,9 +2,8 @@
 
 /* the driver's function that describes a matrix to TMA, on the host; NULL if the driver lacks it */
 typedef CUresult (*vk_encode_tiled)(CUtensorMap *, CUtensorMapDataType, cuuint32_t, void *, const cuuint64_t *,
-                                    const cuuint64_t *, const cuuint32_t *, const cuuint32_t *,
-                                    CUtensorMapInterleave, CUtensorMapSwizzle, CUtensorMapL2promotion,
-                                    CUtensorMapFloatOOBfill);
+                                    const cuuint64_t *, const cuuint32_t *, const cuuint32_t *, CUtensorMapInterleave,
+                                    CUtensorMapSwizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 static vk_encode_tiled vk_wide_encoder(void) {
     void *found = NULL;
     cudaDriverEntryPointQueryResult answer;
@@ -26,9 +25,9 @@ static vk_encode_tiled vk_wide_encoder(void) {
  * box_rows rows */
 static int vk_wide_map(const vk_cuda *cuda, CUtensorMap *map, const void *from, int k_padded, int64_t rows,
                        int64_t stride, int layers, size_t layer_bytes, int box_rows) {
-    cuuint64_t size[3] = { (cuuint64_t)k_padded, (cuuint64_t)rows, (cuuint64_t)layers },
-               bytes[2] = { (cuuint64_t)stride * 2, layers > 1 ? layer_bytes : (cuuint64_t)(rows * stride) * 2 };
-    cuuint32_t box[3] = { VK_WIDE_DEPTH, (cuuint32_t)box_rows, 1 }, step[3] = { 1, 1, 1 };
+    cuuint64_t size[3] = {(cuuint64_t)k_padded, (cuuint64_t)rows, (cuuint64_t)layers},
+               bytes[2] = {(cuuint64_t)stride * 2, layers > 1 ? layer_bytes : (cuuint64_t)(rows * stride) * 2};
+    cuuint32_t box[3] = {VK_WIDE_DEPTH, (cuuint32_t)box_rows, 1}, step[3] = {1, 1, 1};
     return cuda->encode(map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 3, (void *)(size_t)from, size, bytes, box, step,
                         CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
                         CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
